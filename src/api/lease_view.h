@@ -23,6 +23,7 @@ struct LeaseView {
   std::optional<std::uint64_t> job;
   std::string step;
   int restart = 0;
+  std::string outcome;
   std::string follows;
 
   template <class Visitor, class Self>
@@ -42,6 +43,10 @@ struct LeaseView {
     field("job", lease.job, "Its number there.");
     field("step", lease.step, "Which of its steps: batch, interactive, or a number.");
     field("restart", lease.restart, "How often the job was started again before.");
+    field("outcome", lease.outcome,
+          "Of one that has ended: given_up while it waited; unused: it was granted, and nothing "
+          "was started under it; ran.",
+          {.words = ",given_up,unused,ran"});
     field("follows", lease.follows,
           "Of one that has ended: requeue while its job is being put back into Slurm's queue.",
           {.words = ",requeue"});

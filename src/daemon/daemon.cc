@@ -35,7 +35,6 @@
 #include "daemon/forecast_drift.h"
 #include "daemon/from_settings.h"
 #include "daemon/housekeeping.h"
-#include "daemon/job_returns.h"
 #include "daemon/line_meter.h"
 #include "daemon/loop_meter.h"
 #include "daemon/metrics.h"
@@ -49,6 +48,7 @@
 #include "daemon/sampler.h"
 #include "daemon/signals.h"
 #include "daemon/slurm_desk.h"
+#include "daemon/slurm_jobs.h"
 #include "daemon/spare_memory.h"
 #include "daemon/task_watch.h"
 #include "daemon/user_names.h"
@@ -121,7 +121,6 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   Result<Unit> FindGroups();
   Result<Unit> OpenLauncher();
   void CancelLease(core::TaskId id);
-  JobReturnPlan ReturnOfJob(const core::TaskRecord& record);
   void OpenSlurmDesk();
   void WatchLeases();
   void TakeSignal(int number);
@@ -287,6 +286,7 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
       engine.ask_claim = [this](std::uint64_t job, auto call) {
         slurm_desk_->AskClaim(job, std::move(call));
       };
+      engine.holds_job = [this](core::TaskId id) { return slurm_desk_->Holds(id); };
     }
     table = Endpoints(server, &engine);
   }
@@ -318,7 +318,7 @@ Result<Unit> RealDaemon::OpenLauncher() {
   Result<std::unique_ptr<task::Launcher>> shims = task::MakeShimLauncher(std::move(options));
   if (!shims) return std::unexpected(shims.error());
   Result<std::unique_ptr<task::LeaseLauncher>> leases =
-      task::LeaseLauncher::Make(*std::move(shims), {});
+      task::LeaseLauncher::Make(*std::move(shims), {.ends_dir = settings_.socket + ".ends"});
   if (!leases) return std::unexpected(leases.error());
   (*leases)->Listen({.gone = [this](core::TaskId id) { CancelLease(id); },
                      .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); },
@@ -458,25 +458,10 @@ EngineOptions RealDaemon::MakeEngineOptions() {
   options.loop = shared_loop_;
   options.mps = mps_.get();
   if (settings_.slurm_enabled)
-    options.job_return = [this](const core::TaskRecord& record) { return ReturnOfJob(record); };
+    options.job_return = [this](const core::TaskRecord& record) {
+      return ReturnOfJob(record, *store_, engine_->scheduler(), settings_.slurm_retries);
+    };
   return options;
-}
-
-JobReturnPlan RealDaemon::ReturnOfJob(const core::TaskRecord& record) {
-  const Result<store::StoredTask> stored = store_->Get(record.id);
-  const Result<task::TaskSpec> spec =
-      stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
-  const auto key = spec ? task::ParseLeaseKey(spec->lease_key.value_or("")) : std::nullopt;
-  if (!key) return {};
-  const Result<slurm::JobReturn> back =
-      PlanReturn(record, {key->job, spec->lease_retries.value_or(settings_.slurm_retries)},
-                 engine_->scheduler().GpuInfos(),
-                 {engine_->scheduler().config().recovery_step_mib, base::ShortHostName()});
-  if (!back) {
-    return {std::nullopt,
-            fmt::format("job {} is not started again: {}", key->job, back.error().message)};
-  }
-  return {RowOf(record.id, *back), ""};
 }
 
 void RealDaemon::OpenSlurmDesk() {
@@ -487,6 +472,9 @@ void RealDaemon::OpenSlurmDesk() {
       [this](store::JobReturnRow row, const std::string& told, Engine::Done done) {
         engine_->KeepJobReturn(std::move(row), told, std::move(done));
       });
+  slurm_desk_->TellWaiting(base::ShortHostName(), [this] {
+    return JobsThatWait(*leases_, engine_->scheduler(), clock_->Now());
+  });
   const Result<std::vector<store::JobReturnRow>> left = store_->JobReturns();
   if (!left) return base::LogWarn("job_returns_not_read", {{"why", left.error().message}});
   JobReturnsChanged(*left);

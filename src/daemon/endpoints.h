@@ -47,6 +47,7 @@ struct EngineServices {
   // As LeaseServices::ask_claim.
   std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
       ask_claim = nullptr;
+  std::function<bool(core::TaskId)> holds_job = nullptr;  // LeaseServices
 };
 
 // engine: null as long as no GPU is known; then most of them cannot be handled yet.

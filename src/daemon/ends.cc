@@ -119,7 +119,10 @@ core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& m
     evidence.mps_client = record->attempt->sharing.method == core::SharingMethod::kMps;
     NoteFaults(*record, evidence);
   }
-  return task::ClassifyExit(evidence);
+  core::ExitInfo exit = task::ClassifyExit(evidence);
+  if (event.untold && exit.detail.empty())
+    exit.detail = "its exit code is known to its parent alone";
+  return exit;
 }
 
 void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence) {

@@ -91,7 +91,9 @@ SlurmDesk::SlurmDesk(std::shared_ptr<boost::asio::io_context> loop, SlurmDeskOpt
       options_(std::move(options)),
       keep_(std::move(keep)),
       worker_(loop, BackgroundWorker::AtEnd::kLeave),
-      claims_(std::move(loop), BackgroundWorker::AtEnd::kLeave) {}
+      claims_(loop, BackgroundWorker::AtEnd::kLeave),
+      comments_(loop, BackgroundWorker::AtEnd::kLeave),
+      waits_again_(*loop) {}
 
 void SlurmDesk::Take(const store::JobReturnRow& row) {
   if (!row.description || returns_.contains(row.task)) return;
@@ -108,6 +110,11 @@ void SlurmDesk::Take(const store::JobReturnRow& row) {
   Look(row.task);
 }
 
+bool SlurmDesk::Holds(core::TaskId task) const {
+  const auto found = returns_.find(task);
+  return found == returns_.end() || !found->second.sent;
+}
+
 void SlurmDesk::AskClaim(std::uint64_t job, std::function<void(std::optional<std::int64_t>)> call) {
   claims_.Ask([squeue = options_.squeue, job] { return AskForJob(squeue, job, kClaimLimit); },
               [call = std::move(call), job](const Result<std::optional<slurm::Job>>& seen) {
@@ -116,6 +123,36 @@ void SlurmDesk::AskClaim(std::uint64_t job, std::function<void(std::optional<std
                 const bool counted = seen && *seen && (*seen)->carma_gib > 0;
                 call(counted ? std::optional((*seen)->carma_gib) : std::nullopt);
               });
+}
+
+void SlurmDesk::TellWaiting(std::string node,
+                            std::function<std::vector<slurm::WaitingJob>()> waiting) {
+  wait_comments_.emplace(std::move(node), options_.wait_quiet);
+  waiting_jobs_ = std::move(waiting);
+  LookAtWaiting();
+}
+
+void SlurmDesk::LookAtWaiting() {
+  const auto again = [this] {
+    waits_again_.Set(options_.waits_every, [this] { LookAtWaiting(); });
+  };
+  const auto next = wait_comments_->Next(std::chrono::steady_clock::now(), waiting_jobs_());
+  if (!next) return again();
+  comments_.Ask(
+      [options = options_, comment = *next]() -> Result<std::string> {
+        const auto job = AskForJob(options.squeue, comment.job, options.limit);
+        if (!job) return std::unexpected(job.error());
+        const bool may =
+            *job && ((*job)->admin_comment.empty() || slurm::IsOfWaits((*job)->admin_comment));
+        if (!may) return "";
+        return RunOfSlurm(
+            {options.scontrol, "update", "JobId=" + (*job)->name, "AdminComment=" + comment.text},
+            options.limit);
+      },
+      [again](const Result<std::string>& told) {
+        if (!told) base::LogWarn("wait_not_told", {{"why", told.error().message}});
+        again();
+      });
 }
 
 void SlurmDesk::LookAgain(core::TaskId task, std::chrono::milliseconds wait) {
@@ -141,6 +178,7 @@ void SlurmDesk::Decide(core::TaskId task, const std::optional<slurm::Job>& job) 
   slurm::JobReturn& back = found->second.back;
   if (job) back = slurm::Begun(back, *job);
   const slurm::NextStep next = slurm::Next(back, job);
+  if (next.step != slurm::ReturnStep::kRequeue) found->second.sent = true;
   switch (next.what) {
     case slurm::NextStep::What::kWait:
       return LookAgain(task, options_.look_again);
@@ -168,6 +206,7 @@ void SlurmDesk::Do(core::TaskId task, const slurm::NextStep& next) {
                   if (found == returns_.end()) return;
                   slurm::JobReturn& tried = found->second.back;
                   if (done) {
+                    found->second.sent = true;
                     tried = slurm::After(tried, step);
                     return Look(task);
                   }

@@ -17,6 +17,7 @@
 #include "daemon/alarm.h"
 #include "daemon/background_worker.h"
 #include "slurm/job_return.h"
+#include "slurm/waits.h"
 #include "store/store.h"
 
 namespace carma::daemon {
@@ -27,6 +28,8 @@ struct SlurmDeskOptions {
   std::chrono::milliseconds look_again{500};       // at a job on its way, all real time
   std::chrono::milliseconds after_failure{5'000};  // of a program
   std::chrono::milliseconds limit{30'000};         // of a program's run; then it is killed
+  std::chrono::milliseconds waits_every{2'000};    // those that wait are looked at
+  std::chrono::milliseconds wait_quiet{10'000};    // and told when they have waited for so long
 };
 
 store::JobReturnRow RowOf(core::TaskId task, const slurm::JobReturn& back);
@@ -49,14 +52,19 @@ class SlurmDesk {
 
   // One that is durable; of an earlier life, too.
   void Take(const store::JobReturnRow& row);
+  // From now on jobs that wait here for GPUs show it in their AdminComment.
+  void TellWaiting(std::string node, std::function<std::vector<slurm::WaitingJob>()> waiting);
   // What a job claims, GiB on each node; empty: that cannot be said. Calls back on the loop.
   void AskClaim(std::uint64_t job, std::function<void(std::optional<std::int64_t>)> call);
+  // Of a job that is being put back: it must not end before Slurm knows of that.
+  bool Holds(core::TaskId task) const;
   std::size_t waiting() const { return returns_.size(); }
 
  private:
   struct Returning {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
+    bool sent = false;  // Slurm knows that it goes back
   };
 
   void Look(core::TaskId task);
@@ -64,6 +72,7 @@ class SlurmDesk {
   void Decide(core::TaskId task, const std::optional<slurm::Job>& job);
   void Do(core::TaskId task, const slurm::NextStep& next);
   void Leave(core::TaskId task, const std::string& told);
+  void LookAtWaiting();
 
   std::shared_ptr<boost::asio::io_context> loop_;
   const SlurmDeskOptions options_;
@@ -71,6 +80,10 @@ class SlurmDesk {
   std::map<core::TaskId, Returning> returns_;
   BackgroundWorker worker_;
   BackgroundWorker claims_;
+  BackgroundWorker comments_;
+  std::optional<slurm::WaitComments> wait_comments_;
+  std::function<std::vector<slurm::WaitingJob>()> waiting_jobs_;
+  Alarm waits_again_;
 };
 
 }  // namespace carma::daemon

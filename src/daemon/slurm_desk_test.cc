@@ -24,7 +24,7 @@ constexpr auto kLong = std::chrono::seconds(20);
 constexpr const char* kSqueue = R"(#!/bin/sh
 [ -e DIR/job ] || { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
 IFS='|' read state restarts gib reason < DIR/job
-echo "10|10|$state|$reason|1|1|$restarts|gres:carma:$gib|1|"
+echo "10|10|$state|$reason|1|1|$restarts|gres:carma:$gib|1|(null)|"
 )";
 constexpr const char* kScontrol = R"(#!/bin/sh
 echo "$*" >> DIR/asked
@@ -72,7 +72,7 @@ class SlurmDeskTest : public ::testing::Test {
     work_.reset();
     loop_ = std::make_shared<boost::asio::io_context>(1);
     work_.emplace(loop_->get_executor());
-    SlurmDeskOptions options;
+    SlurmDeskOptions options = options_;
     options.scontrol = folder_ + "/scontrol";
     options.squeue = folder_ + "/squeue";
     options.look_again = std::chrono::milliseconds(1);
@@ -98,6 +98,7 @@ class SlurmDeskTest : public ::testing::Test {
   }
 
   std::string folder_;
+  SlurmDeskOptions options_;
   std::shared_ptr<boost::asio::io_context> loop_;
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
   std::unique_ptr<SlurmDesk> desk_;
@@ -116,6 +117,42 @@ TEST_F(SlurmDeskTest, PutsAJobBackStepByStep) {
   EXPECT_FALSE(row_.description);
   EXPECT_EQ(told_, (std::vector<std::string>{"carma: more, retry 1 of 3",
                                              "job 10 is in Slurm's queue again"}));
+}
+
+TEST_F(SlurmDeskTest, HoldsAJobUntilSlurmKnowsThatItGoesBack) {
+  EXPECT_TRUE(desk_->Holds(kTask)) << "of which it has not heard yet";
+  desk_->Take(row_);
+  EXPECT_TRUE(desk_->Holds(kTask));
+  ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
+  ASSERT_TRUE(RunUntil([&] { return !desk_->Holds(kTask); }));
+  EXPECT_GT(desk_->waiting(), 0u) << "it is not done yet, and the job may end";
+}
+
+TEST_F(SlurmDeskTest, JobsThatWaitSayWhy) {
+  Write("squeue", "#!/bin/sh\ncat DIR/line\n");
+  Write("scontrol", "#!/bin/sh\necho \"$*\" >> DIR/asked\n");
+  const auto comment = [&](const std::string& text) {
+    ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/line",
+                                      "10|10_3|RUNNING|None|1|1|0|N/A|1|" + text + "|\n", 0600));
+  };
+  comment("ada: mine");
+  options_.waits_every = std::chrono::milliseconds(1);
+  options_.wait_quiet = std::chrono::milliseconds(0);
+  Open();
+  int looks = 0;
+  std::string why = "(WarmUp) a";
+  desk_->TellWaiting("n1", [&] {
+    ++looks;
+    return std::vector<slurm::WaitingJob>{{10, why}};
+  });
+  ASSERT_TRUE(RunUntil([&] { return looks > 3; }));
+  EXPECT_EQ(Read("asked"), "") << "what a person has written stays";
+  comment("(null)");
+  Open();
+  desk_->TellWaiting("n1", [&] { return std::vector<slurm::WaitingJob>{{10, why}}; });
+  ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
+  EXPECT_EQ(Read("asked"),
+            "update JobId=10_3 AdminComment=carma: waits on n1 for GPUs: (WarmUp) a\n");
 }
 
 TEST_F(SlurmDeskTest, GoesOnAfterADeathAtAnyStep) {

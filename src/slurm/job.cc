@@ -16,8 +16,10 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-constexpr std::size_t kColumns = 9;
+constexpr std::size_t kColumns = 10;
 constexpr std::size_t kMostOfWord = 300;
+constexpr std::size_t kMostOfComment = 300;
+constexpr std::string_view kNoComment = "(null)";
 // As a user or an administrator holds a job, and as it is after `scontrol requeuehold`.
 constexpr std::array<std::string_view, 3> kHeldReasons{"JobHeldAdmin", "JobHeldUser",
                                                        "job requeued in held state"};
@@ -52,10 +54,12 @@ Result<Job> ParseLine(std::string_view line) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("not a line of squeue: {}", base::Printable(line, 100)));
   };
-  // A separator ends each column.
-  if (raw.size() != kColumns + 1 || !base::Trim(raw.back()).empty()) return wrong();
+  // A separator ends each column; the last one may hold others.
+  if (raw.size() < kColumns + 1 || !base::Trim(raw.back()).empty()) return wrong();
   std::array<std::string_view, kColumns> words;
-  std::ranges::transform(raw.begin(), raw.end() - 1, words.begin(), base::Trim);
+  std::transform(raw.begin(), raw.begin() + kColumns, words.begin(), base::Trim);
+  const std::string_view comment =
+      base::Trim(std::string_view(raw[kColumns - 1].data(), raw.back().data() - 1));
   if (std::ranges::any_of(words, [](auto word) { return word.size() > kMostOfWord; }))
     return wrong();
   constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
@@ -64,22 +68,24 @@ Result<Job> ParseLine(std::string_view line) {
   const auto nodes = NumberIn(words[8], kMostInt);
   if (!id || *id == 0 || !restarts || !nodes || !IsName(words[1]) || words[2].empty())
     return wrong();
-  return Job{.id = static_cast<std::uint64_t>(*id),
-             .name = std::string(words[1]),
-             .state = std::string(words[2]),
-             .reason = std::string(words[3]),
-             .batch = words[4] == "1",
-             .requeue = words[5] == "1",
-             .restarts = static_cast<int>(*restarts),
-             .carma_gib = CarmaGib(words[7]),
-             .nodes = static_cast<int>(*nodes)};
+  return Job{
+      .id = static_cast<std::uint64_t>(*id),
+      .name = std::string(words[1]),
+      .state = std::string(words[2]),
+      .reason = std::string(words[3]),
+      .batch = words[4] == "1",
+      .requeue = words[5] == "1",
+      .restarts = static_cast<int>(*restarts),
+      .carma_gib = CarmaGib(words[7]),
+      .nodes = static_cast<int>(*nodes),
+      .admin_comment = comment == kNoComment ? "" : base::Printable(comment, kMostOfComment)};
 }
 
 }  // namespace
 
 const char* const kJobColumns =
     "JobID:20|,JobArrayID:60|,State:30|,Reason:80|,BatchFlag:4|,Requeue:4|,RestartCnt:12|,"
-    "tres-per-node:250|,NumNodes:12|";
+    "tres-per-node:250|,NumNodes:12|,admin_comment:300|";
 
 bool Job::Held() const {
   return Waits() && std::ranges::find(kHeldReasons, reason) != kHeldReasons.end();

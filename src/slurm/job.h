@@ -1,5 +1,6 @@
 // A job as Slurm's squeue tells of it. scontrol would tell more, but among texts that its owner
-// chooses (names, paths): one of them could look like what we decide by.
+// chooses (names, paths): one of them could look like what we decide by. The comment here only
+// administrators write.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct Job {
   int restarts = 0;
   std::int64_t carma_gib = 0;  // GPU memory that it asks for on each node; 0: none
   int nodes = 1;
+  std::string admin_comment;  // empty: none
   friend bool operator==(const Job&, const Job&) = default;
 
   bool Waits() const { return state == "PENDING"; }

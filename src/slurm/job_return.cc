@@ -14,8 +14,10 @@ using base::Fail;
 using base::Result;
 
 constexpr std::int64_t kMibPerGib = 1'024;
-// A job that is ended by its neighbours so often is left to a person.
+// A job that was started again so often for other reasons is left to a person.
 constexpr int kMostVictimRestarts = 10;
+constexpr std::string_view kOurs = "carma: ";
+constexpr std::string_view kRetry = ", retry ";
 
 NextStep Run(ReturnStep step, std::vector<std::string> words) {
   return {NextStep::What::kRun, step, std::move(words), {}};
@@ -37,7 +39,11 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.batch) return GiveUp("Slurm starts only batch scripts again");
   if (!job.requeue) return GiveUp("it was submitted with --no-requeue");
   if (!job.Runs()) return GiveUp(fmt::format("the job has ended ({})", job.state));
-  if (job.restarts >= back.retries) {
+  const bool more = back.claim_gib > 0;
+  const int had = more ? RetriesToldIn(job.admin_comment) : job.restarts;
+  // Somebody may have written another comment each time.
+  const int most = more ? back.retries + kMostVictimRestarts : back.retries;
+  if (had >= back.retries || job.restarts >= most) {
     return GiveUp(fmt::format("no retry is left, it was started again {} time{}", job.restarts,
                               job.restarts == 1 ? "" : "s"));
   }
@@ -50,11 +56,23 @@ NextStep Done() {
 
 }  // namespace
 
+int RetriesToldIn(std::string_view admin_comment) {
+  const std::size_t at = admin_comment.rfind(kRetry);
+  if (!admin_comment.starts_with(kOurs) || at == std::string_view::npos) return 0;
+  const std::vector<std::string_view> words = base::SplitWords(admin_comment.substr(at + 1));
+  const auto number = words.size() > 1 ? base::ParseInt(words[1]) : std::nullopt;
+  return static_cast<int>(std::clamp<std::int64_t>(number.value_or(0), 0, 1'000'000));
+}
+
 JobReturn Begun(JobReturn back, const Job& job) {
   if (back.restart) return back;
   back.restart = job.restarts;
-  if (back.claim_gib > 0)
-    back.comment += fmt::format(", retry {} of {}", job.restarts + 1, back.retries);
+  const int had = RetriesToldIn(job.admin_comment);
+  if (back.claim_gib > 0) {
+    back.comment += fmt::format("{}{} of {}", kRetry, had + 1, back.retries);
+  } else if (had > 0) {  // the count goes on from there
+    back.comment += job.admin_comment.substr(job.admin_comment.rfind(kRetry));
+  }
   return back;
 }
 

@@ -35,7 +35,7 @@ struct JobReturn {
   std::uint64_t job = 0;
   // Of the run that has failed; empty: nobody has asked Slurm yet, which alone knows for certain.
   std::optional<int> restart;
-  int retries = 0;             // how often a job may have been started again
+  int retries = 0;             // how often it may be; of a victim, whatever the causes were
   std::int64_t claim_gib = 0;  // what it asks for from now on; 0: as before
   std::string comment;         // for sacct, one line
   ReturnStep step = ReturnStep::kAsked;
@@ -53,6 +53,10 @@ struct JobReturn {
   }
   friend bool operator==(const JobReturn&, const JobReturn&) = default;
 };
+
+// How often it was started again because its memory ran out, as its comment says: "… retry 2 of 3".
+// Restarts by other causes (a neighbour, a node, a person) are none of these.
+int RetriesToldIn(std::string_view admin_comment);
 
 // A step that Slurm refuses so often is given up.
 inline constexpr int kMostRefusals = 20;

@@ -142,6 +142,11 @@ TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
   Job interactive = Seen("RUNNING", 0), fixed = Seen("RUNNING", 0);
   interactive.batch = false;
   fixed.requeue = false;
+  Job tried = Seen("RUNNING", 5), often = Seen("RUNNING", 13);
+  tried.admin_comment = "carma: out of GPU memory on n1 (1.0G to 2.0G), retry 3 of 3";
+  Job victim = tried;
+  victim.restarts = 9;
+  JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: ended by a neighbour"};
   const std::string held = "job requeued in held state";
   const Case cases[] = {
       {"still runs", asked, Seen("RUNNING", 0), What::kRun, "requeuehold"},
@@ -151,7 +156,12 @@ TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
       {"interactive", asked, interactive, What::kGiveUp, ""},
       {"--no-requeue", asked, fixed, What::kGiveUp, ""},
       {"not asked for yet", Asked(), Seen("RUNNING", 2), What::kRun, "requeuehold"},
-      {"no retry is left", Asked(), Seen("RUNNING", 3), What::kGiveUp, ""},
+      {"restarts by other causes are no retries", Asked(), Seen("RUNNING", 4), What::kRun,
+       "requeuehold"},
+      {"no retry is left", Asked(), tried, What::kGiveUp, ""},
+      {"somebody writes other comments", Asked(), often, What::kGiveUp, ""},
+      {"a victim has no retries to lose", innocent, victim, What::kRun, "requeuehold"},
+      {"a victim too often", innocent, often, What::kGiveUp, ""},
       {"forgotten by Slurm", asked, std::nullopt, What::kGiveUp, ""},
       {"refused for ever", refused, Seen("RUNNING", 0), What::kGiveUp, ""},
       {"on its way into the queue", asked, Seen("COMPLETING", 1), What::kWait, ""},
@@ -169,6 +179,22 @@ TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
     EXPECT_EQ(next.words.empty() ? "" : next.words.front(), each.first_word) << each.name;
     EXPECT_EQ(next.why.empty(), next.what != What::kGiveUp) << each.name;
   }
+}
+
+TEST(JobReturn, RetriesAreCountedInTheCommentOverVictimsRestarts) {
+  EXPECT_EQ(RetriesToldIn(""), 0);
+  EXPECT_EQ(RetriesToldIn("somebody's, retry 7 of 8"), 0);
+  EXPECT_EQ(RetriesToldIn("carma: waits on n1 for GPUs"), 0);
+  EXPECT_EQ(RetriesToldIn("carma: x, retry many"), 0);
+  Job job = Seen("RUNNING", 1);
+  job.admin_comment = Begun(Asked(), Seen("RUNNING", 0)).comment;
+  const JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: ended by a neighbour"};
+  EXPECT_EQ(Begun(innocent, Seen("RUNNING", 0)).comment, "carma: ended by a neighbour");
+  const JobReturn victim = Begun(innocent, job);
+  EXPECT_EQ(victim.comment, "carma: ended by a neighbour, retry 1 of 3");
+  job.restarts = 2;
+  job.admin_comment = victim.comment;
+  EXPECT_EQ(Begun(Asked(), job).comment, "carma: more, retry 2 of 3");
 }
 
 TEST(JobReturn, AnElementOfAnArrayGoesAlone) {

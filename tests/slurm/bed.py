@@ -39,7 +39,7 @@ SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SchedulerType=sched/backfill
-SchedulerParameters=bf_interval=2,sched_min_interval=200000,batch_sched_delay=1,default_queue_depth=1000
+SchedulerParameters=bf_interval=2,sched_min_interval=200000,batch_sched_delay=1,default_queue_depth=1000,sched_interval=2
 KillWait=5
 CompleteWait=0
 GresTypes=gpu
@@ -93,6 +93,8 @@ def until(condition, what, limit_s=LIMIT_S):
 class Bed:
     """Up when it is made; close() leaves no process and no file."""
 
+    TIME_SCALE = 400  # simulated seconds in a real one
+
     def __init__(self, programs, nodes=4):
         self.programs, self.nodes = programs, nodes
         self.folder = tempfile.mkdtemp(prefix="cslurm.", dir="/tmp")
@@ -132,7 +134,7 @@ class Bed:
         with open(self.path("job-environment"), "w", encoding="utf-8") as file:
             file.write(JOB_ENVIRONMENT.format(programs=self.programs, folder=self.folder))
         for node in self.node_names():
-            subprocess.run([f"{self.programs}/carma-simgpu", "create", "--shape", f"{GPUS}xA100-40GB", "--time-scale", "400", "--state",
+            subprocess.run([f"{self.programs}/carma-simgpu", "create", "--shape", f"{GPUS}xA100-40GB", "--time-scale", str(self.TIME_SCALE), "--state",
                             self.path(f"nodes/{node}")], check=True, capture_output=True, timeout=LIMIT_S)
             os.chmod(self.path(f"nodes/{node}"), 0o666)
 

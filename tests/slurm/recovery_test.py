@@ -26,11 +26,28 @@ if [ -e FOLDER/jobs/after-$1 ]; then rm FOLDER/jobs/after-$1; kill -9 $PPID; fi
 """
 
 
+# Ended by a neighbour's fault, then out of memory, then a success.
+VICTIM = """\
+export CARMA_SIMGPU_STATE=$CARMA_SIMULATION_STATE
+case ${SLURM_RESTART_COUNT:-0} in
+0) carma-simtask --memory-mib 3000 --sm-active 0.2 --load-s 0 --solo-s 40000; code=$?
+   # The fault is his who ends first.
+   until [ -e ~/culprit-ended ]; do sleep 0.1; done
+   exit $code ;;
+1) echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB' >&2; exit 1 ;;
+esac
+"""
+CULPRIT = """\
+export CARMA_SIMGPU_STATE=$CARMA_SIMULATION_STATE
+exec carma-simtask --memory-mib 3000 --sm-active 0.2 --load-s 0 --solo-s 400 --fault-at 0.5
+"""
+
+
 class RecoveryBed(spank_bed.SpankBed):
-    """Its carmads put jobs back."""
+    """Its carmads put jobs back; on n2 they share by MPS."""
 
     def __init__(self, programs):
-        super().__init__(programs, nodes=2, daemons=False, files={"scontrol": SCONTROL})
+        super().__init__(programs, nodes=3, daemons=False, files={"scontrol": SCONTROL})
         try:
             self.environment.update(CARMA_SLURM_ENABLED="true", CARMA_SLURM_SCONTROL=self.path("etc/scontrol"))
             self.start_daemons()
@@ -38,8 +55,10 @@ class RecoveryBed(spank_bed.SpankBed):
             self.close()
             raise
 
-    def _configuration(self, text):
-        return text.replace("default_queue_depth=1000", "default_queue_depth=1000,sched_interval=2")
+    def daemon_settings(self, node):
+        by_mps = {"CARMA_COLLOCATION_METHOD": "mps", "CARMA_COLLOCATION_MPS_CONTROL": f"{self.programs}/carma-simmps",
+                  "CARMA_COLLOCATION_MPS_DIR": self.path(f"nodes/{node}.mps"), "CARMA_COLLOCATION_MPS_SERVERS": "user"}
+        return {**super().daemon_settings(node), **(by_mps if node == "n2" else {})}
 
 
 class Recovery(unittest.TestCase):
@@ -50,6 +69,14 @@ class Recovery(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.bed = RecoveryBed(os.path.abspath(sys.argv[1]))
+        # Beside all others.
+        everywhere = ("--carma-mem=4G", "--carma-gpus=4", "--gres=carma:16", "--nodelist=n2", "--carma-retries=1")
+        cls.victim = cls.bed.sbatch(USER, VICTIM, *everywhere)
+        slurm.until(lambda: cls.bed.tasks("n2", "running"), f"it runs: {cls.bed.output(cls.victim)}")
+        cls.culprit = cls.bed.sbatch(USER, CULPRIT, *everywhere)
+        cls.bed.ended(cls.culprit)
+        with open(os.path.join(cls.bed.home(USER), "culprit-ended"), "w", encoding="utf-8"):
+            pass
 
     @classmethod
     def tearDownClass(cls):
@@ -93,6 +120,17 @@ class Recovery(unittest.TestCase):
         job = self.submit(9, "--no-requeue", node="n1")
         self.assertEqual(self.bed.ended(job), ("FAILED", 1), self.bed.output(job))
         self.assertIn("--no-requeue", slurm.until(lambda: self.told("n1", job), "its history")[0])
+
+    def test_zz_a_neighbours_victim_comes_back_with_its_claim_and_its_retries(self):
+        self.assertEqual(self.bed.ended(self.culprit)[0], "FAILED", self.bed.output(self.culprit))
+        self.assertEqual(self.bed.ended(self.victim, 120), ("COMPLETED", 0), f"{self.bed.output(self.victim)}\n{self.told('n2', self.victim)}")
+        ended = [task["state"] for task in sorted(self.bed.tasks("n2"), key=lambda task: task["id"]) if task["comment"].startswith(f"job {self.victim} ")]
+        self.assertEqual(ended, ["failed", "out_of_memory", "succeeded"])
+        claims = [line for line in self.told("n2", self.victim) if "is in Slurm's queue again" in line]
+        self.assertEqual(len(claims), 2)
+        found = self.bed.job(self.victim)
+        self.assertEqual((found["Restarts"], found["TresPerNode"]), ("2", "gres:carma:40"))
+        self.assertIn("retry 1 of 1", self.bed.ask("scontrol", "-o", "show", "job", str(self.victim)))
 
     def test_carmad_killed_at_each_step_puts_it_back_once(self):
         for step in ("requeuehold", "update", "release"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an administrator sets up for CARMA in a real Slurm of two nodes: job_submit.lua, prolog, epilog, `carma slurm`: site_test.py BIN_DIR.
+"""What an administrator sets up for CARMA in a real Slurm of three nodes: job_submit.lua, prolog, epilog, `carma slurm`: site_test.py BIN_DIR.
 Exit status 77: as plugin_test.py, or there is no job_submit_lua.so."""
 
 import glob
@@ -23,15 +23,23 @@ SETTINGS = ("JobSubmitPlugins=lua\nProlog=FOLDER/etc/prolog\nEpilog=FOLDER/etc/e
 
 
 class Site(unittest.TestCase):
-    """Two nodes with a carmad each, and the lines that `carma slurm config` prints."""
+    """Nodes with a carmad each, and the lines that `carma slurm config` prints."""
 
-    def setUp(self):
+    bed = None
+
+    @classmethod
+    def setUpClass(cls):
         with open(LUA, encoding="utf-8") as file:
             files = {**FILES, "carma.lua": file.read()}
-        self.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]), nodes=2, settings=SETTINGS, files=files)
+        cls.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]), nodes=3, arguments="wait=1", settings=SETTINGS, files=files)
+        # Beside all others, on a node that they do not use: wait= is in minutes.
+        full = cls.bed.sbatch(USER, "exec sleep 1000\n", "--carma-exclusive", "--carma-gpus=4", "--gres=carma:1", "--nodelist=n2")
+        slurm.until(lambda: cls.bed.tasks("n2", "running"), f"n2 is full: {cls.bed.output(full)}")
+        cls.waits = cls.bed.sbatch(USER, "touch ~/waited\n", "--carma-mem=1G", "--nodelist=n2")
 
-    def tearDown(self):
-        self.bed.close()
+    @classmethod
+    def tearDownClass(cls):
+        cls.bed.close()
 
     def carma(self, node, *words):
         """What `carma slurm …` prints for that node."""
@@ -41,6 +49,13 @@ class Site(unittest.TestCase):
         """Its carmad."""
         self.bed.daemons[node].send_signal(signal.SIGKILL)
         self.bed.daemons[node].wait()
+        self.addCleanup(self.start_again, node)
+
+    def start_again(self, node):
+        """The same; the node takes jobs."""
+        self.bed.daemons[node] = self.bed.start_daemon(node)
+        self.bed.serves(node)
+        self.bed.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
     def test_submission_counts_memory_and_refuses_what_cannot_be_shared(self):
         for options, count in {("--carma-mem=6G",): 6, ("--carma-mem=6.5G", "--carma-gpus=2"): 14, ("--carma-exclusive", "--carma-gpus=3"): 117,
@@ -62,7 +77,7 @@ class Site(unittest.TestCase):
         self.kill("n0")
         plain = self.bed.sbatch(USER, "true\n", "--nodelist=n0")
         self.assertEqual(self.bed.ended(plain), ("COMPLETED", 0), "other jobs are none of the guard's business")
-        job = self.bed.sbatch(USER, "echo on $SLURMD_NODENAME with $CUDA_VISIBLE_DEVICES\n", "--carma-mem=4G")
+        job = self.bed.sbatch(USER, "echo on $SLURMD_NODENAME with $CUDA_VISIBLE_DEVICES\n", "--carma-mem=4G", "--exclude=n2")
         slurm.until(lambda: "drain" in self.bed.ask("sinfo", "-h", "-n", "n0", "-o", "%T"), "the node is drained")
         self.assertEqual(self.bed.ended(job, 120), ("COMPLETED", 0), self.bed.output(job))
         self.assertIn("on n1 with GPU-", self.bed.output(job))
@@ -87,12 +102,20 @@ class Site(unittest.TestCase):
         good = self.carma("n0", "check")
         self.assertEqual(good.returncode, 0, good.stdout)
         self.assertIn(f"carma:{spank_bed.CARMA_GIB}", good.stdout)
-        self.bed.ask("scontrol", "update", "NodeName=n0", f"Gres=gpu:a100:{slurm.GPUS},carma:200")
+        counts = f"Gres=gpu:a100:{slurm.GPUS},carma:"
+        self.addCleanup(self.bed.ask, "scontrol", "update", "NodeName=n0", f"{counts}{spank_bed.CARMA_GIB}")
+        self.bed.ask("scontrol", "update", "NodeName=n0", f"{counts}200")
         bad = self.carma("n0", "check")
         self.assertEqual(bad.returncode, 1, bad.stdout)
         self.assertIn(f"Slurm counts 200 GiB, the GPUs have {spank_bed.CARMA_GIB}", bad.stdout)
         self.kill("n1")
         self.assertEqual(self.carma("n1", "check").returncode, 1)
+
+    def test_zz_who_has_waited_for_the_minutes_of_plugstack_conf_fails(self):
+        self.assertEqual(self.bed.ended(self.waits, 120), ("FAILED", 1), self.bed.output(self.waits))
+        self.assertIn("none were free for 1 min", self.bed.output(self.waits))
+        self.assertFalse(os.path.exists(os.path.join(self.bed.home(USER), "waited")))
+        self.assertFalse(self.bed.tasks("n2", "queued"), "its place in line is given up")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """A bed whose Slurm loads CARMA's plug-in: nodes have a count of GPU memory and a carmad of root's, no GPUs of Slurm's."""
 
+import http.client
 import json
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 
 import bed
@@ -54,11 +56,15 @@ class SpankBed(bed.Bed):
                 file.write(text.replace("FOLDER", self.folder).replace("PROGRAMS", self.programs))
             os.chmod(self.path(f"etc/{name}"), 0o755)
 
+    def daemon_settings(self, node):
+        """Of that node's carmad, by its environment."""
+        return {"CARMA_SIMULATION_STATE": self.path(f"nodes/{node}"), "CARMA_COLLOCATION_METHOD": "streams",
+                "CARMA_MONITOR_NVML_LIBRARY": f"{self.programs}/libcarma-simgpu.so", "CARMA_POLICY_STALE_AFTER": "1d",
+                "CARMA_MONITOR_SAMPLE_PERIOD": "5s", "CARMA_MONITOR_WINDOW": "20s", "CARMA_POLICY_SETTLE": "false"}
+
     def start_daemon(self, node):
-        """That node's carmad; returns when it serves."""
-        environment = {**self.environment, "CARMA_SIMULATION_STATE": self.path(f"nodes/{node}"), "CARMA_COLLOCATION_METHOD": "streams",
-                       "CARMA_MONITOR_NVML_LIBRARY": f"{self.programs}/libcarma-simgpu.so", "CARMA_POLICY_STALE_AFTER": "1d",
-                       "CARMA_MONITOR_SAMPLE_PERIOD": "5s", "CARMA_MONITOR_WINDOW": "20s", "CARMA_POLICY_SETTLE": "false"}
+        """That node's carmad; serves() waits for it."""
+        environment = {**self.environment, **self.daemon_settings(node)}
         self._run(f"carmad-{node}", f"{self.programs}/carmad", "--socket", self.socket(node), "--state-dir", self.state(node), environment=environment)
         return self._processes[-1]
 
@@ -89,13 +95,16 @@ class SpankBed(bed.Bed):
 
     def get(self, node, target):
         """Asks the node's carmad as root: (status, JSON)."""
-        return self._call(node, target, "root")
+        connection = http.client.HTTPConnection("localhost", timeout=bed.LIMIT_S)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection.sock:
+            connection.sock.connect(self.socket(node))
+            connection.request("GET", target)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
 
     def post(self, node, target, body, user):
         """The same with a body, as that user."""
-        return self._call(node, target, user, "-d", json.dumps(body))
-
-    def _call(self, node, target, user, *options):
-        ran = self.run_as(user, "curl", "-s", "-w", "\n%{http_code}", "--unix-socket", self.socket(node), *options, f"http://localhost{target}", check=True)
+        ran = self.run_as(user, "curl", "-s", "-w", "\n%{http_code}", "--unix-socket", self.socket(node), "-d", json.dumps(body),
+                          f"http://localhost{target}", check=True)
         text, status = ran.stdout.rsplit("\n", 1)
         return int(status), json.loads(text)

@@ -40,11 +40,18 @@ Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& ca
   return stored;
 }
 
-// The launcher is ahead of the books by a turn.
+// The launcher is ahead of the books: it forgets a lease whose end is still being judged.
 std::string StateOf(const LeaseServices& services, const core::TaskRecord& record) {
   if (core::IsFinal(record.state)) return "ended";
-  if (services.leases.Adopted(record.id)) return "adopted";
+  const bool ran =
+      record.state == core::TaskState::kRunning || record.state == core::TaskState::kStopping;
+  if (ran || services.leases.Adopted(record.id)) return "adopted";
   return services.leases.Granted(record.id) ? "granted" : "waiting";
+}
+
+const char* OutcomeOf(const core::TaskRecord& record) {
+  if (record.attempt->number == 0) return "given_up";
+  return record.attempt->started ? "ran" : "unused";
 }
 
 Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
@@ -70,8 +77,10 @@ Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
   if (ended && spec->lease_key) {
     const Result<bool> returns = services.store.JobReturns(id);
     if (!returns) return std::unexpected(returns.error());
-    if (*returns) view.follows = "requeue";
+    const bool holds = !services.holds_job || services.holds_job(id);
+    if (*returns && holds) view.follows = "requeue";
   }
+  if (ended) view.outcome = OutcomeOf(record);
   const core::Reason reason =
       ended ? record.reason
             : services.engine.scheduler().ReasonFor(record.id, services.clock.Now());
@@ -240,7 +249,8 @@ Result<Unit> Submit(const LeaseServices& services, const Asked& asked, const Cal
   if (Result<Unit> may = CheckSlots(asked.spec, slots, owner); !may) return may;
   const std::string remark = asked.key ? "lease for " + *asked.spec.comment : "lease";
   services.engine.Submit(
-      TaskList({asked.spec}), {owner.uid, owner.gid, owner.user, remark, asked.request},
+      TaskList({asked.spec}),
+      {owner.uid, owner.gid, owner.user, remark, asked.request, store::Durability::kLater},
       [services, caller, process = asked.process, key = asked.key,
        reply](const Result<Submitted>& done) {
         if (!done) return reply(std::unexpected(done.error()));

@@ -22,6 +22,8 @@ struct LeaseServices {
   // is never asked.
   std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
       ask_claim = nullptr;
+  // A job that is being put back into Slurm's queue must not end yet; empty: none may.
+  std::function<bool(core::TaskId)> holds_job = nullptr;
 };
 
 // Takes {"spec": description, "request": its own name, "pid": N}: as a submission of one task; pid

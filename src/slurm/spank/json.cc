@@ -1,5 +1,7 @@
 #include "slurm/spank/json.h"
 
+#include <algorithm>
+
 #include "slurm/spank/words.h"
 
 namespace carma::slurm {
@@ -58,9 +60,7 @@ bool Document::Parse(std::string_view text) {
 }
 
 void Document::SkipBlanks() {
-  while (!rest_.empty() &&
-         (rest_[0] == ' ' || rest_[0] == '\n' || rest_[0] == '\r' || rest_[0] == '\t'))
-    rest_.remove_prefix(1);
+  rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n\r\t"), rest_.size()));
 }
 
 bool Document::Take(char c) {

@@ -1,8 +1,11 @@
 #include "slurm/spank/lease.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "slurm/spank/http.h"
 #include "slurm/spank/json.h"
@@ -41,6 +44,17 @@ std::string SpecText(const Step& step, const Wanted& wanted) {
   if (wanted.batch_size) text += ",\"batch_size\":" + Number(*wanted.batch_size);
   if (wanted.retries) text += ",\"lease_retries\":" + Number(*wanted.retries);
   return text + "}";
+}
+
+// For its owner alone, who made the folder.
+void Leave(const std::string& folder, std::int64_t id, const std::string& text) {
+  struct stat info {};
+  const int fd = ::open((folder + "/" + Number(id)).c_str(),
+                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  if (::stat(folder.c_str(), &info) == 0 && ::fchown(fd, info.st_uid, info.st_gid) == 0)
+    (void)!::write(fd, text.data(), text.size());
+  ::close(fd);
 }
 
 }  // namespace
@@ -108,19 +122,24 @@ std::vector<std::pair<std::string, std::string>> Carmad::Adopt(std::int64_t id,
   return {};
 }
 
-void Carmad::End(std::int64_t id, const Ending& ending) const {
+bool Carmad::End(std::int64_t id, const Ending& ending) const {
   std::string body = "{\"exit_code\":";
   body += Number(WIFEXITED(ending.status) ? WEXITSTATUS(ending.status) : 0);
   body += ",\"signal\":" + Number(WIFSIGNALED(ending.status) ? WTERMSIG(ending.status) : 0);
   if (!ending.stderr_tail.empty()) body += ",\"stderr_tail\":" + Quoted(ending.stderr_tail);
   // Its answer changes nothing: carmad sees the end of the processes by itself.
-  CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/end", body + "}", kAnswerS);
+  const Reply reply =
+      CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/end", body + "}", kAnswerS);
+  if (reply.status != 0 && reply.status != 503) return true;
+  Leave(socket_ + ".ends", id, body + ",\"pid\":" + Number(::getpid()) + "}");
+  return false;
 }
 
 // A job that has ended for Slurm cannot go back without those that depend on it hearing of its end.
-void Carmad::AwaitVerdict(std::int64_t id, int seconds) const {
+void Carmad::AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const {
   const time_t end = ::time(nullptr) + seconds;
   while (::time(nullptr) < end) {
+    told = told || End(id, ending);
     const Standing now = StandingOf("GET", "/v1/leases/" + Number(id), "", kAnswerS);
     const bool unknown = now.id == 0 && !now.away;
     const bool never_ran = now.state == "waiting" || now.state == "granted";

@@ -65,10 +65,11 @@ class Carmad {
   Standing Await(std::int64_t id, int seconds) const;
   // By the process that calls: what is to be in its environment. Empty: trouble says why.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
-  void End(std::int64_t id, const Ending& ending) const;
+  // False: carmad is away; the next one finds it in a file.
+  bool End(std::int64_t id, const Ending& ending) const;
   // Until it is known why the task ended and, if its job is to go back into Slurm's queue, that is
-  // done; at most so long.
-  void AwaitVerdict(std::int64_t id, int seconds) const;
+  // done; at most so long. told: what End() has returned.
+  void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:
   Standing StandingOf(std::string_view method, const std::string& target, const std::string& body,

@@ -16,7 +16,6 @@ extern "C" {
 #include <time.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -37,23 +36,6 @@ const unsigned int spank_plugin_version = 1;
 
 namespace carma::slurm {
 namespace {
-
-// "carma for Slurm 22.05.8", of the headers with which this is built.
-constexpr auto kRelease = [] {
-  std::array<char, 48> text{};
-  std::size_t at = 0;
-  for (const char c : std::string_view("carma for Slurm ")) text[at++] = c;
-  const auto add = [&](unsigned number, bool two) {
-    if (two || number > 9) text[at++] = static_cast<char>('0' + number / 10 % 10);
-    text[at++] = static_cast<char>('0' + number % 10);
-  };
-  add(SLURM_VERSION_MAJOR(SLURM_VERSION_NUMBER), true);
-  text[at++] = '.';
-  add(SLURM_VERSION_MINOR(SLURM_VERSION_NUMBER), true);
-  text[at++] = '.';
-  add(SLURM_VERSION_MICRO(SLURM_VERSION_NUMBER), false);
-  return text;
-}();
 
 constexpr int kQuietS = 5;  // then people are told why it waits
 constexpr int kPollS = 30;
@@ -147,26 +129,23 @@ int TakeOption(int option, const char* text, int) {
   }
 }
 
-char kNames[][20] = {"carma-mem",     "carma-gpus",       "carma-exclusive", "carma-sm-share",
-                     "carma-summary", "carma-batch-size", "carma-retries"};
-char kValues[][8] = {"SIZE", "N", "SHARE", "FILE"};
-char kUsages[][96] = {
-    "GPU memory that it needs on each GPU: 12G. Its GPUs are those that CARMA gives it",
-    "GPUs that CARMA is to give it on its node (default 1)",
-    "nobody else is to use its GPUs",
-    "at most this share of each GPU's multiprocessors: 30%",
-    "description of its model, from which CARMA estimates the memory",
-    "batch size, for that estimate",
-    "start it again so often when it runs out of GPU memory (default 3)"};
+spank_option OptionOf(Option option, const char* name, const char* value, const char* usage) {
+  const auto text = [](const char* words) { return const_cast<char*>(words); };
+  return {text(name), text(value), text(usage), value != nullptr, option, TakeOption};
+}
 
 spank_option options[] = {
-    {kNames[0], kValues[0], kUsages[0], 1, kMemory, TakeOption},
-    {kNames[1], kValues[1], kUsages[1], 1, kGpus, TakeOption},
-    {kNames[2], nullptr, kUsages[2], 0, kExclusive, TakeOption},
-    {kNames[3], kValues[2], kUsages[3], 1, kSmShare, TakeOption},
-    {kNames[4], kValues[3], kUsages[4], 1, kSummary, TakeOption},
-    {kNames[5], kValues[1], kUsages[5], 1, kBatchSize, TakeOption},
-    {kNames[6], kValues[1], kUsages[6], 1, kRetries, TakeOption},
+    OptionOf(kMemory, "carma-mem", "SIZE",
+             "GPU memory that it needs on each GPU: 12G. Its GPUs are those that CARMA gives it"),
+    OptionOf(kGpus, "carma-gpus", "N", "GPUs that CARMA is to give it on its node (default 1)"),
+    OptionOf(kExclusive, "carma-exclusive", nullptr, "nobody else is to use its GPUs"),
+    OptionOf(kSmShare, "carma-sm-share", "SHARE",
+             "at most this share of each GPU's multiprocessors: 30%"),
+    OptionOf(kSummary, "carma-summary", "FILE",
+             "description of its model, from which CARMA estimates the memory"),
+    OptionOf(kBatchSize, "carma-batch-size", "N", "batch size, for that estimate"),
+    OptionOf(kRetries, "carma-retries", "N",
+             "start it again so often when it runs out of GPU memory (default 3)"),
 };
 
 // ---- the step ----
@@ -296,7 +275,7 @@ std::string AwaitGrant(const Carmad& carmad) {
       ::poll(nullptr, 0, 1000);
     }
     if (arguments.wait_min > 0 && at - started >= arguments.wait_min * 60)
-      return "none were free for " + std::to_string(arguments.wait_min) + " minutes";
+      return "none were free for " + std::to_string(arguments.wait_min) + " min";
   }
 }
 
@@ -322,9 +301,9 @@ int TakeLease(spank_t spank) {
 
 using namespace carma::slurm;
 
-// Found in the file by `carma slurm check`.
-CARMA_EXPORT const std::array<char, 48> carma_slurm_release;
-const std::array<char, 48> carma_slurm_release = kRelease;
+// Found in the file by `carma slurm check`: the release of the headers with which this is built.
+CARMA_EXPORT const char carma_slurm_release[];
+const char carma_slurm_release[] = "carma for Slurm " CARMA_SLURM_RELEASE;
 
 CARMA_EXPORT int slurm_spank_init(spank_t spank, int count, char** texts) {
   const spank_context_t context = spank_context();
@@ -385,8 +364,8 @@ CARMA_EXPORT int slurm_spank_task_exit(spank_t spank, int, char**) {
   }
   if (state->ended < state->tasks) return ESPANK_SUCCESS;
   const Carmad carmad(state->socket);
-  carmad.End(state->lease, state->ending);
+  const bool told = carmad.End(state->lease, state->ending);
   if (state->ending.status != 0 && state->step.name == "batch")
-    carmad.AwaitVerdict(state->lease, kVerdictS);
+    carmad.AwaitVerdict(state->lease, state->ending, told, kVerdictS);
   return ESPANK_SUCCESS;
 }

@@ -1,5 +1,7 @@
 #include "slurm/spank/words.h"
 
+#include <strings.h>
+
 #include <cmath>
 #include <cstdlib>
 
@@ -26,13 +28,8 @@ std::optional<double> Decimal(std::string_view text) {
 }
 
 bool EndsWith(std::string_view text, std::string_view end) {
-  if (text.size() < end.size()) return false;
-  const std::string_view tail = text.substr(text.size() - end.size());
-  for (std::size_t i = 0; i < end.size(); ++i) {
-    const char c = tail[i] >= 'A' && tail[i] <= 'Z' ? static_cast<char>(tail[i] + 32) : tail[i];
-    if (c != end[i]) return false;
-  }
-  return true;
+  return text.size() >= end.size() &&
+         ::strncasecmp(text.data() + text.size() - end.size(), end.data(), end.size()) == 0;
 }
 
 }  // namespace
@@ -84,15 +81,9 @@ std::string OneLine(std::string_view text, std::size_t most) {
 }
 
 std::string WithNode(std::string_view path, std::string_view node) {
-  std::string filled;
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    if (path.substr(i, 2) == "%n") {
-      filled += node;
-      ++i;
-    } else {
-      filled += path[i];
-    }
-  }
+  std::string filled(path);
+  for (std::size_t at = 0; (at = filled.find("%n", at)) != filled.npos; at += node.size())
+    filled.replace(at, 2, node);
   return filled;
 }
 

@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::size_t kMaxKey = 200;
 
+// Where the kernel does not tell its boots apart, start times alone have to do.
+LeaseProcess OfThisBoot(const base::ProcessId& id) {
+  const std::string boot = base::BootId();
+  return {id, boot.empty() ? "-" : boot};
+}
+
 }  // namespace
 
 std::string TextOf(const LeaseProcess& process) {
@@ -58,14 +64,18 @@ bool IsLeaseKey(std::string_view text) {
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid) {
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
   if (!stat || stat->state == 'Z') return std::nullopt;
-  // Where the kernel does not tell its boots apart, start times alone have to do.
-  const std::string boot = base::BootId();
-  return LeaseProcess{stat->id, boot.empty() ? "-" : boot};
+  return OfThisBoot(stat->id);
 }
 
 bool Alive(const LeaseProcess& process) {
   const std::optional<LeaseProcess> now = FindLeaseProcess(process.process.pid);
   return now == process;
+}
+
+std::optional<bool> HasBegun(const LeaseProcess& process) {
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(process.process.pid);
+  if (!stat || OfThisBoot(stat->id) != process) return std::nullopt;
+  return stat->command != kWaitsForLease;
 }
 
 }  // namespace carma::task

@@ -57,4 +57,11 @@ std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
 // That very process runs.
 bool Alive(const LeaseProcess& process);
 
+// A process of this name that adopts a lease has not begun: by exec it becomes what the lease is
+// for, and has another name from then on.
+inline constexpr std::string_view kWaitsForLease = "carma-wait";
+// Whether it has; as long as it runs, or its parent has not asked how it ended. Empty: nobody can
+// tell any more.
+std::optional<bool> HasBegun(const LeaseProcess& process);
+
 }  // namespace carma::task

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,8 +18,8 @@
 #include <set>
 #include <utility>
 
+#include "base/exit_status.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/pidfd.h"
 #include "base/signal_name.h"
@@ -32,47 +33,22 @@ namespace {
 
 using base::ErrorCode;
 using base::Fail;
-using base::Json;
 using base::Result;
 using base::UniqueFd;
 using base::Unit;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr char kLeaseFile[] = "lease.json";
-constexpr char kAdoptedFile[] = "adopted";
-constexpr char kEndFile[] = "end.json";
-constexpr std::size_t kMaxFile = 4 << 20;
 constexpr std::size_t kMaxEventsPerPoll = 256;
 constexpr std::size_t kMaxMembers = 4096;
 constexpr int kMaxAncestors = 256;  // deeper trees do not occur
-// In front of keepers in the file of those that have adopted a lease.
-constexpr std::string_view kKeeper = "keeper ";
 constexpr std::chrono::seconds kKillAgain{1};
 // Without a descriptor for it a process is looked at so often.
 constexpr std::chrono::milliseconds kLook{200};
+// Whether it has begun is looked at after this, then after twice as long, and so on up to kLook.
+constexpr std::chrono::milliseconds kFirstLook{1};
 
 enum class Source : std::uint64_t { kProcess, kOthers, kWake, kTimer };
 constexpr std::uint64_t kSources = 4;
-
-struct Member {
-  LeaseProcess process;
-  UniqueFd fd;  // empty: none could be had
-  bool keeper = false;
-};
-
-struct Lease {
-  std::vector<Member> members;  // the one that waits, then those that have adopted it
-  std::optional<LeaseKey> key;
-  int attempt = 0;  // 0: it waits
-  std::string dir;
-  std::uint32_t uid = 0;  // of its owner
-  LeaseLauncher::Environment environment;
-  base::Duration grace{};
-  std::string checkpoint_signal;
-  bool adopted = false;
-  std::optional<SteadyClock::time_point> withdraw_at;
-  std::optional<SteadyClock::time_point> kill_at;
-};
 
 LeaseLauncher::Environment EnvironmentOf(const LaunchOrder& order) {
   LeaseLauncher::Environment environment = order.extra_environment;
@@ -85,49 +61,6 @@ LeaseLauncher::Environment EnvironmentOf(const LaunchOrder& order) {
   return environment;
 }
 
-std::string TextOfGrant(const Lease& lease) {
-  return base::DumpJson({{"process", TextOf(lease.members.front().process)},
-                         {"key", lease.key ? TextOf(*lease.key) : ""},
-                         {"uid", lease.uid},
-                         {"environment", lease.environment},
-                         {"grace_ms", lease.grace.count()},
-                         {"checkpoint_signal", lease.checkpoint_signal}});
-}
-
-// Readers see the old or the new text, as long as the machine runs: what ends it ends the processes
-// that the text is about. So nobody waits for the disk.
-Result<Unit> KeepText(const std::string& path, std::string_view text) {
-  const std::string fresh = path + ".new";
-  UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd) return base::FailErrno(errno, fresh);
-  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written)
-    return base::Wrap(written.error(), fresh);
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return base::FailErrno(errno, path);
-  return Unit{};
-}
-
-std::string TextOfMembers(const std::vector<Member>& members) {
-  std::string text;
-  for (const Member& each : members) {
-    fmt::format_to(std::back_inserter(text), "{}{}\n", each.keeper ? kKeeper : "",
-                   TextOf(each.process));
-  }
-  return text;
-}
-
-std::vector<Member> ReadMembers(const std::string& dir) {
-  std::vector<Member> members;
-  const Result<std::string> text = base::ReadFile(dir + "/" + kAdoptedFile, kMaxFile);
-  if (!text) return members;
-  for (std::string_view line : base::Split(*text, '\n')) {
-    const bool keeper = line.starts_with(kKeeper);
-    if (keeper) line.remove_prefix(kKeeper.size());
-    if (const std::optional<LeaseProcess> process = ParseLeaseProcess(line))
-      members.push_back({*process, {}, keeper});
-  }
-  return members;
-}
-
 // It is that process, or lives below it.
 bool IsBelow(const base::ProcessId& process, const base::ProcessId& above) {
   std::optional<base::ProcessStat> at = base::ReadProcessStat(process.pid);
@@ -137,53 +70,6 @@ bool IsBelow(const base::ProcessId& process, const base::ProcessId& above) {
     at = base::ReadProcessStat(at->parent);
   }
   return false;
-}
-
-// Empty: the folder is that of another attempt.
-std::optional<Lease> ReadGrant(const std::string& dir) {
-  const Result<std::string> text = base::ReadFile(dir + "/" + kLeaseFile, kMaxFile);
-  const Result<Json> json = text ? base::ParseJson(*text) : std::unexpected(text.error());
-  if (!json) return std::nullopt;
-  base::JsonReader in(*json, "");
-  Lease lease;
-  std::string process;
-  std::int64_t grace_ms = 0;
-  in.Get("process", process, 256);
-  std::string key;
-  in.Get("key", key, 256);
-  std::int64_t uid = 0;
-  in.Get("uid", uid, 0, UINT32_MAX);
-  in.Get("grace_ms", grace_ms, 0, INT64_MAX);
-  in.Get("checkpoint_signal", lease.checkpoint_signal, 16);
-  const Json* environment = in.Raw("environment");
-  const std::optional<LeaseProcess> known = ParseLeaseProcess(process);
-  if (in.error() || !known || environment == nullptr || !environment->is_object())
-    return std::nullopt;
-  for (const auto& [name, value] : environment->items()) {
-    if (value.is_string()) lease.environment[name] = value.get<std::string>();
-  }
-  lease.key = ParseLeaseKey(key);
-  lease.members.push_back({*known, {}, lease.key.has_value()});
-  lease.uid = static_cast<std::uint32_t>(uid);
-  lease.grace = base::Duration(grace_ms);
-  lease.dir = dir;
-  return lease;
-}
-
-std::optional<LeaseEnd> ReadEnd(const std::string& dir) {
-  const Result<std::string> text = base::ReadFile(dir + "/" + kEndFile, kMaxFile);
-  const Result<Json> json = text ? base::ParseJson(*text) : std::unexpected(text.error());
-  if (!json) return std::nullopt;
-  base::JsonReader in(*json, "");
-  LeaseEnd end;
-  std::int64_t code = 0, signal = 0;
-  in.Get("exit_code", code, 0, 255);
-  in.Get("signal", signal, 0, 64);
-  in.Get("stderr_tail", end.stderr_tail, kMaxFile);
-  if (in.error()) return std::nullopt;
-  end.exit_code = static_cast<int>(code);
-  end.signal = static_cast<int>(signal);
-  return end;
 }
 
 class RealLeaseLauncher final : public LeaseLauncher {
@@ -202,7 +88,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!Register(wake_.get(), Source::kWake) || !Register(timer_.get(), Source::kTimer) ||
         (others_->PollFd() >= 0 && !Register(others_->PollFd(), Source::kOthers)))
       return base::FailErrno(errno, kDoing);
-    return Unit{};
+    if (options_.ends_dir.empty()) return Unit{};
+    return base::MakeDirs(options_.ends_dir, 0700);
   }
 
   // ---- what is asked of leases ----
@@ -242,6 +129,11 @@ class RealLeaseLauncher final : public LeaseLauncher {
     return found;
   }
 
+  std::optional<LeaseKey> KeyOf(core::TaskId id) const override {
+    const auto found = leases_.find(id);
+    return found == leases_.end() ? std::nullopt : found->second.key;
+  }
+
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const override {
     const auto found = leases_.find(id);
     if (found == leases_.end()) return std::nullopt;
@@ -253,7 +145,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (found == leases_.end() || found->second.attempt == 0)
       return Fail(ErrorCode::kConflict, fmt::format("lease {} is not granted", id));
     Lease& lease = found->second;
-    const auto is_member = [&](const Member& each) {
+    const auto is_member = [&](const LeaseMember& each) {
       return !each.keeper && each.process == process;
     };
     if (lease.adopted && std::ranges::any_of(lease.members, is_member)) return lease.environment;
@@ -261,7 +153,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return Fail(ErrorCode::kConflict, fmt::format("lease {} was adopted by process {}", id,
                                                     lease.members.front().process.process.pid));
     }
-    const auto may = [&](const Member& each) {
+    const auto may = [&](const LeaseMember& each) {
       return each.keeper && IsBelow(process.process, each.process.process);
     };
     if (lease.key && !std::ranges::any_of(lease.members, may)) {
@@ -285,10 +177,11 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (found == leases_.end() || !found->second.adopted || !found->second.key)
       return Fail(ErrorCode::kConflict, fmt::format("lease {} is not adopted", id));
     Lease& lease = found->second;
-    const auto is_member = [&](const Member& each) { return each.process == keeper; };
+    const auto is_member = [&](const LeaseMember& each) { return each.process == keeper; };
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
     if (Result<Unit> kept = AddMember(lease, {keeper, {}, true}); !kept) return kept;
     WatchMember(id, lease.members.back());
+    if (!lease.begun) return Unit{};  // told with all others when it has
     joined_.emplace_back(id, keeper.process);
     Wake();
     return Unit{};
@@ -298,13 +191,11 @@ class RealLeaseLauncher final : public LeaseLauncher {
     const auto found = leases_.find(id);
     if (found == leases_.end() || !found->second.adopted)
       return Fail(ErrorCode::kConflict, fmt::format("lease {} is not adopted", id));
-    const std::string tail = base::IsUtf8(end.stderr_tail) ? end.stderr_tail : "";
-    const Result<Unit> kept = KeepText(
-        found->second.dir + "/" + kEndFile,
-        base::DumpJson(
-            {{"exit_code", end.exit_code}, {"signal", end.signal}, {"stderr_tail", tail}}));
+    LeaseEnd told = end;
+    if (!base::IsUtf8(told.stderr_tail)) told.stderr_tail.clear();
+    const Result<Unit> kept = KeepEnd(found->second, told);
     if (!kept) return base::Wrap(kept.error(), "keeping how a lease ended");
-    End(id, end);
+    End(id, told);
     return Unit{};
   }
 
@@ -324,7 +215,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     lease.grace = order.kill_grace;
     lease.checkpoint_signal = order.checkpoint_signal;
     Result<Unit> kept = base::MakeDirs(lease.dir, 0711);
-    if (kept) kept = KeepText(lease.dir + "/" + kLeaseFile, TextOfGrant(lease));
+    if (kept) kept = KeepGrant(lease);
     if (!kept) return Withdraw(order.id, kept.error().message, /*retryable=*/true);
     Grant(order.id, lease);
   }
@@ -332,7 +223,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
   void Stop(core::TaskId id, int attempt) override {
     Lease* lease = Find(id, attempt);
     if (lease == nullptr) return others_->Stop(id, attempt);
-    if (!lease->adopted) return Withdraw(id, "withdrawn before it was adopted", false);
+    if (!lease->adopted)
+      return Withdraw(id, "nothing was started under its grant: withdrawn before it was adopted",
+                      false);
     if (lease->kill_at) return;
     Signal(*lease, SIGTERM);
     lease->kill_at = SteadyClock::now() + lease->grace;
@@ -364,13 +257,17 @@ class RealLeaseLauncher final : public LeaseLauncher {
     const core::TaskId id = attempt.id;
     known->attempt = attempt.number;
     Lease& lease = leases_[id] = *std::move(known);
-    std::vector<Member> by = ReadMembers(lease.dir);
+    std::vector<LeaseMember> by = ReadMembers(lease.dir);
     const bool adopted = !by.empty();
     if (adopted) {
       lease.members = std::move(by);
+      lease.begun = attempt.started;
+      lease.missed = !lease.begun;
       TakeAdopted(id, lease);
     }
-    if (const std::optional<LeaseEnd> end = ReadEnd(lease.dir)) return End(id, *end);
+    std::optional<LeaseEnd> end = ReadEnd(lease.dir);
+    if (!end) end = ReadLeftEnd(options_.ends_dir, id, lease);
+    if (end && adopted) return End(id, *end);
     if (adopted) return;
     WatchMember(id, lease.members.front());
     Grant(id, lease);
@@ -431,7 +328,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
 
   // The descriptor is of whoever has the number when it is made: only one that is that very process
   // afterwards is meant.
-  void WatchMember(core::TaskId id, Member& member) {
+  void WatchMember(core::TaskId id, LeaseMember& member) {
     member.fd = base::OpenPidfd(member.process.process.pid);
     if (!Alive(member.process)) {
       member.fd.reset();
@@ -442,7 +339,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // Durable, with those that have adopted it before; of one that waits the keeper stays, if any.
-  static Result<Unit> AddMember(Lease& lease, Member member) {
+  static Result<Unit> AddMember(Lease& lease, LeaseMember member) {
     if (!Alive(member.process)) {
       return Fail(ErrorCode::kConflict,
                   fmt::format("process {} has ended", member.process.process.pid));
@@ -451,15 +348,15 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return Fail(ErrorCode::kConflict,
                   fmt::format("expected at most {} processes of one lease", kMaxMembers));
     }
-    std::vector<Member> all;
-    for (const Member& each : lease.members) {
+    std::vector<LeaseMember> all;
+    for (const LeaseMember& each : lease.members) {
       if (lease.adopted || each.keeper) all.push_back({each.process, {}, each.keeper});
     }
     all.push_back({member.process, {}, member.keeper});
-    const Result<Unit> kept = KeepText(lease.dir + "/" + kAdoptedFile, TextOfMembers(all));
+    const Result<Unit> kept = KeepMembers(lease, all);
     if (!kept) return base::Wrap(kept.error(), "keeping who adopts a lease");
     if (!lease.adopted)
-      std::erase_if(lease.members, [](const Member& each) { return !each.keeper; });
+      std::erase_if(lease.members, [](const LeaseMember& each) { return !each.keeper; });
     lease.members.push_back(std::move(member));
     return Unit{};
   }
@@ -476,22 +373,42 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // By its members, of which the first that is no keeper is the task's main process.
+  // By its members.
   void TakeAdopted(core::TaskId id, Lease& lease) {
     lease.adopted = true;
     lease.withdraw_at.reset();
-    const Member* main = &lease.members.front();
-    for (Member& each : lease.members) {
+    for (LeaseMember& each : lease.members) {
       if (!each.fd) WatchMember(id, each);
-      if (main->keeper && !each.keeper) main = &each;
+      if (!lease.main && !each.keeper) lease.main = each.process;
+    }
+    if (!lease.main) lease.main = lease.members.front().process;
+    if (lease.begun) return Begin(id, lease);
+    lease.look_in = kFirstLook;
+    LookWhetherBegun(id, lease);
+  }
+
+  void Begin(core::TaskId id, Lease& lease) {
+    lease.begun = true;
+    lease.look_at.reset();
+    for (const LeaseMember& each : lease.members) {
       if (each.keeper) joined_.emplace_back(id, each.process.process);
     }
     ShimEvent event;
     event.kind = ShimEventKind::kStarted;
     event.id = id;
     event.attempt = lease.attempt;
-    event.process = main->process.process;
+    event.process = lease.main->process;
     Push(std::move(event));
+  }
+
+  void LookWhetherBegun(core::TaskId id, Lease& lease) {
+    const auto has_begun = [](const LeaseMember& each) {
+      return !each.keeper && HasBegun(each.process) == true;
+    };
+    if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
+    lease.look_at = SteadyClock::now() + lease.look_in;
+    lease.look_in = std::min(2 * lease.look_in, kLook);
+    SetTimer();
   }
 
   void Withdraw(core::TaskId id, const std::string& why, bool retryable) {
@@ -501,35 +418,74 @@ class RealLeaseLauncher final : public LeaseLauncher {
     event.attempt = leases_.at(id).attempt;
     event.text = base::Printable(why, 4000);
     event.retryable = retryable;
-    leases_.erase(id);
+    Drop(id);
     Push(std::move(event));
   }
 
+  // One that nobody saw begin has if it has ended by itself: a wait is ended by signals alone.
   void End(core::TaskId id, const LeaseEnd& end) {
+    Lease& lease = leases_.at(id);
+    if (!lease.begun) LookWhetherBegun(id, lease);
+    const bool assumed = end.untold ? lease.missed : end.signal == 0;
+    if (!lease.begun && assumed) Begin(id, lease);
+    if (!lease.begun) {
+      return Withdraw(id, "nothing was started under its grant: who had adopted it ended before",
+                      false);
+    }
     ShimEvent event;
     event.kind = ShimEventKind::kExited;
     event.id = id;
-    event.attempt = leases_.at(id).attempt;
+    event.attempt = lease.attempt;
     event.exit_code = end.exit_code;
     event.signal = end.signal;
     event.stderr_tail = end.stderr_tail;
-    leases_.erase(id);
+    event.untold = end.untold;
+    Drop(id);
     Push(std::move(event));
+  }
+
+  void Drop(core::TaskId id) {
+    leases_.erase(id);
+    DropLeftEnd(options_.ends_dir, id);
+  }
+
+  // Nobody has said how it ended, or nobody heard it.
+  LeaseEnd EndOf(core::TaskId id, const Lease& lease) const {
+    if (std::optional<LeaseEnd> left = ReadLeftEnd(options_.ends_dir, id, lease))
+      return *std::move(left);
+    if (!lease.status) return {.untold = true};
+    return {.exit_code = WIFEXITED(*lease.status) ? WEXITSTATUS(*lease.status) : 0,
+            .signal = WIFSIGNALED(*lease.status) ? WTERMSIG(*lease.status) : 0};
+  }
+
+  // Before it is forgotten: what it was and how it ended is known for a moment only.
+  void NoteGone(core::TaskId id, Lease& lease) {
+    if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
+    for (const LeaseMember& each : lease.members) {
+      if (each.process == lease.main && !lease.status)
+        lease.status = base::ExitStatusOf(each.process.process, each.fd);
+    }
   }
 
   void OnGone(core::TaskId id) {
     const auto found = leases_.find(id);
     if (found == leases_.end()) return;
     Lease& lease = found->second;
-    const auto is_gone = [](const Member& each) { return !Alive(each.process); };
+    const auto is_gone = [](const LeaseMember& each) { return !Alive(each.process); };
+    NoteGone(id, lease);
     if (!std::ranges::all_of(lease.members, is_gone)) {
+      for (const LeaseMember& each : lease.members) {
+        if (each.keeper && is_gone(each)) lease.gone_keepers.push_back(each.process);
+      }
       std::erase_if(lease.members, is_gone);
       return;
     }
-    // Its exit code is known to its parent alone.
-    if (lease.adopted) return End(id, {});
-    if (lease.attempt > 0)
-      return Withdraw(id, "the process that asked for the lease has ended", false);
+    if (lease.adopted) return End(id, EndOf(id, lease));
+    if (lease.attempt > 0) {
+      return Withdraw(
+          id, "nothing was started under its grant: the process that asked for it has ended",
+          false);
+    }
     leases_.erase(found);
     gone_.push_back(id);
     Wake();
@@ -539,12 +495,12 @@ class RealLeaseLauncher final : public LeaseLauncher {
   static std::vector<base::ProcessId> Tree(const Lease& lease) {
     std::vector<base::ProcessId> tree;
     const auto add = [&](const base::ProcessId& process) {
-      const bool keeper = std::ranges::any_of(lease.members, [&](const Member& member) {
+      const bool keeper = std::ranges::any_of(lease.members, [&](const LeaseMember& member) {
         return member.keeper && member.process.process == process;
       });
       if (!keeper && std::ranges::find(tree, process) == tree.end()) tree.push_back(process);
     };
-    for (const Member& member : lease.members) {
+    for (const LeaseMember& member : lease.members) {
       if (!Alive(member.process)) continue;
       add(member.process.process);
       for (const base::ProcessStat& each : Descendants(member.process.process.pid)) add(each.id);
@@ -574,18 +530,19 @@ class RealLeaseLauncher final : public LeaseLauncher {
     std::vector<core::TaskId> ids = Leases();
     for (const core::TaskId id : ids) {
       Lease& lease = leases_.at(id);
+      if (lease.look_at && now >= *lease.look_at) LookWhetherBegun(id, lease);
       if (lease.kill_at && now >= *lease.kill_at) {
         Signal(lease, SIGKILL);
         lease.kill_at = now + kKillAgain;
       }
       if (lease.withdraw_at && now >= *lease.withdraw_at) {
         Withdraw(id,
-                 fmt::format("not adopted within {} s",
+                 fmt::format("nothing was started under its grant: not adopted within {} s",
                              std::chrono::duration<double>(options_.adoption_limit).count()),
                  false);
         continue;
       }
-      if (std::ranges::all_of(lease.members, [](const Member& each) { return bool{each.fd}; }))
+      if (std::ranges::all_of(lease.members, [](const LeaseMember& each) { return bool{each.fd}; }))
         continue;
       look_ = true;
       OnGone(id);
@@ -601,6 +558,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     for (const auto& [id, lease] : leases_) {
       if (lease.withdraw_at) sooner(*lease.withdraw_at - now);
       if (lease.kill_at) sooner(*lease.kill_at - now);
+      if (lease.look_at) sooner(*lease.look_at - now);
     }
     if (look_) sooner(kLook);
     base::SetTimer(timer_.get(), next);

@@ -8,10 +8,15 @@
 // the first one too, and it has ended when all of them and the keeper are gone. A keeper is never
 // signalled.
 //
+// A process that adopts it under the name kWaitsForLease has not begun; the attempt has started
+// when it has another name. One that ends before, as far as anybody can tell, has started nothing:
+// the attempt could not be launched, like that of a grant that nobody adopts.
+//
 // Files in an attempt's folder tell a restarted daemon where it stood:
 //   lease.json  granted: for which process, and what it is to find in its environment
 //   adopted     by which processes; kept before they hear of it
 //   end.json    what was said of its end; kept before whoever said it hears of it
+// A keeper that finds no daemon leaves what it would have said in Options::ends_dir.
 // A machine that loses power loses the processes as well, so these files wait for no disk.
 #pragma once
 
@@ -27,21 +32,19 @@
 
 #include "base/result.h"
 #include "task/describe/lease.h"
+#include "task/lease/lease_files.h"
 #include "task/shim/launcher.h"
 
 namespace carma::task {
-
-struct LeaseEnd {
-  int exit_code = 0;
-  int signal = 0;
-  std::string stderr_tail;
-};
 
 class LeaseLauncher : public Launcher {
  public:
   using Environment = std::map<std::string, std::string>;
   struct Options {
     std::chrono::milliseconds adoption_limit{30'000};  // real time; a grant is withdrawn then
+    // Files ID of JSON, written by root or us: exit_code, signal, stderr_tail, and the pid of the
+    // keeper. Empty: none are looked for.
+    std::string ends_dir;
   };
   // Called from Poll(), on the owner's loop.
   struct Listener {
@@ -65,6 +68,8 @@ class LeaseLauncher : public Launcher {
   virtual std::vector<core::TaskId> Leases() const = 0;
   // Those of them that are for steps of that job, with their keys.
   virtual std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const = 0;
+  // Empty: it has none.
+  virtual std::optional<LeaseKey> KeyOf(core::TaskId id) const = 0;
   // The process that asked for it, or the first of those that have it.
   virtual std::optional<LeaseProcess> ProcessOf(core::TaskId id) const = 0;
   // Another step of the job shares an adopted lease with a key: its keeper. Errors: kConflict: not

@@ -28,10 +28,10 @@ constexpr core::TaskId kTask{7};
 // Somebody else's process, which does nothing.
 class Stranger {
  public:
-  Stranger() {
-    base::SpawnOptions options;
-    options.files = {"/dev/null", "/dev/null", "/dev/null"};
-    const auto spawned = base::Spawn({"sleep", "10000"}, options);
+  explicit Stranger(const std::vector<std::string>& command = {"sleep", "10000"},
+                    base::SpawnOptions options = {}) {
+    if (options.files.empty()) options.files = {"/dev/null", "/dev/null", "/dev/null"};
+    const auto spawned = base::Spawn(command, options);
     pid_ = spawned ? spawned->pid : 0;
     process_ = FindLeaseProcess(pid_).value_or(LeaseProcess{});
   }
@@ -51,6 +51,26 @@ class Stranger {
  private:
   pid_t pid_ = 0;
   LeaseProcess process_;
+};
+
+// One that bears the name of those that wait, until it is told to go on.
+class Waiter {
+ public:
+  explicit Waiter(const std::string& then)
+      : stranger_({"sh", "-c", "printf carma-wait > /proc/$$/comm; echo; read word; " + then},
+                  {.files = {go_.read.get(), named_.write.get(), "/dev/null"}}) {
+    named_.write.reset();
+    go_.read.reset();
+    char byte = 0;
+    EXPECT_EQ(::read(named_.read.get(), &byte, 1), 1);
+  }
+  const LeaseProcess& process() const { return stranger_.process(); }
+  void GoOn() { go_.write.reset(); }
+  int End(int number = SIGKILL) { return stranger_.End(number); }
+
+ private:
+  base::Pipe go_ = *base::MakePipe(), named_ = *base::MakePipe();
+  Stranger stranger_;
 };
 
 class LeaseLauncherTest : public ::testing::Test {
@@ -303,6 +323,105 @@ TEST_F(LeaseLauncherTest, AProcessOfSomebodyElseIsNotSignalled) {
   launcher_->Stop(kTask, 1);
   EXPECT_TRUE(Alive(stranger.process()));
   EXPECT_EQ(WTERMSIG(stranger.End(SIGINT)), SIGINT) << "no other signal came before";
+}
+
+TEST_F(LeaseLauncherTest, WhoWaitsHasBegunWhenItHasAnotherName) {
+  Waiter waiter("exec sleep 10000");
+  launcher_->Start(Order(waiter.process()));
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
+  EXPECT_TRUE(launcher_->Adopted(kTask));
+  Poll();
+  EXPECT_THAT(events_, IsEmpty()) << "it waits still";
+  Restart();
+  launcher_->Adopt(Known(false));
+  Poll();
+  EXPECT_THAT(events_, IsEmpty()) << "for another daemon too";
+  waiter.GoOn();
+  const ShimEvent started = Next();
+  EXPECT_EQ(started.kind, ShimEventKind::kStarted);
+  EXPECT_EQ(started.process, waiter.process().process);
+  waiter.End();
+  EXPECT_EQ(Next().kind, ShimEventKind::kExited);
+}
+
+TEST_F(LeaseLauncherTest, UnderWhomNothingBeganHasNotRun) {
+  Waiter waiter("exec sleep 10000");
+  launcher_->Start(Order(waiter.process()));
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
+  waiter.End();
+  const ShimEvent failed = Next();
+  EXPECT_EQ(failed.kind, ShimEventKind::kLaunchFailed);
+  EXPECT_FALSE(failed.retryable);
+  EXPECT_THAT(failed.text, HasSubstr("nothing was started"));
+  EXPECT_THAT(launcher_->Leases(), IsEmpty());
+}
+
+TEST_F(LeaseLauncherTest, ItsKeeperTellsWhetherWhatNobodySawHasRun) {
+  for (const LeaseEnd& end : {LeaseEnd{.exit_code = 3}, LeaseEnd{.signal = SIGKILL}}) {
+    Stranger keeper;
+    Waiter waiter("exit 3");
+    LaunchOrder order = Order(*FindLeaseProcess(::getpid()));
+    order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "batch"});
+    std::filesystem::remove_all(folder_ + "/attempts");
+    launcher_->Start(order);
+    ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
+    waiter.End();
+    ASSERT_TRUE(launcher_->EndLease(kTask, end));
+    EXPECT_EQ(Next().kind,
+              end.signal == 0 ? ShimEventKind::kStarted : ShimEventKind::kLaunchFailed);
+    if (end.signal == 0) EXPECT_EQ(Next().exit_code, 3);
+  }
+}
+
+TEST_F(LeaseLauncherTest, HowItEndedTheKernelTells) {
+  Waiter waiter("exec sh -c 'exit 5'");
+  launcher_->Start(Order(waiter.process()));
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
+  waiter.GoOn();
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  const ShimEvent exited = Next();  // its parent has not asked yet
+  EXPECT_EQ(exited.exit_code, 5);
+  EXPECT_FALSE(exited.untold);
+  EXPECT_EQ(WEXITSTATUS(waiter.End(0)), 5);
+
+  Stranger gone;
+  std::filesystem::remove_all(folder_ + "/attempts");
+  launcher_->Start(Order(gone.process()));
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, gone.process()));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  Restart();
+  gone.End();
+  launcher_->Adopt(Known(true));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  EXPECT_TRUE(Next().untold) << "nobody was there to look";
+}
+
+TEST_F(LeaseLauncherTest, AKeeperThatFoundNoDaemonHasLeftWord) {
+  options_.ends_dir = folder_ + "/ends";
+  Restart();
+  Stranger keeper;
+  LaunchOrder order = Order(keeper.process());
+  order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "batch"});
+  const auto leave = [&](pid_t by) {
+    std::ofstream(options_.ends_dir + "/7")
+        << "{\"exit_code\":1,\"signal\":0,\"stderr_tail\":\"CUDA out of memory\",\"pid\":" << by
+        << "}";
+  };
+  launcher_->Start(order);
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, keeper.process()));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  leave(keeper.process().process.pid + 1);
+  Restart();
+  launcher_->Adopt(Known(true));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  Poll();
+  EXPECT_THAT(events_, IsEmpty()) << "of another one's keeper";
+  leave(keeper.process().process.pid);
+  keeper.End();
+  const ShimEvent exited = Next();
+  EXPECT_EQ(exited.exit_code, 1);
+  EXPECT_EQ(exited.stderr_tail, "CUDA out of memory");
+  EXPECT_FALSE(std::filesystem::exists(options_.ends_dir + "/7"));
 }
 
 TEST_F(LeaseLauncherTest, OtherTasksAreNoneOfItsBusiness) {

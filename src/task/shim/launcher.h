@@ -73,6 +73,7 @@ struct ShimEvent {
   int exit_code = 0;
   int signal = 0;
   bool lost = false;        // no report was left: the shim or the machine died
+  bool untold = false;      // how it ended nobody can tell who is not its parent
   bool host_oom = false;    // the cgroup counted an oom_kill
   std::string stderr_tail;  // last bytes the task wrote to stderr, at most 64 KiB
 };

@@ -1,0 +1,59 @@
+#include "slurm/waits.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace carma::slurm {
+namespace {
+
+constexpr std::string_view kFront = "carma: wait";
+constexpr std::chrono::minutes kBetween{1};
+constexpr std::size_t kMostOfReason = 200;
+
+}  // namespace
+
+bool IsOfWaits(std::string_view admin_comment) {
+  return admin_comment.starts_with(kFront);
+}
+
+std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
+                                                        std::span<const WaitingJob> waiting) {
+  for (auto& [job, known] : known_) known.waits = false;
+  const auto due = [&](const Known& known, const std::string& text) {
+    if (now - known.since < quiet_ || text == known.text) return false;
+    return known.text.empty() || now - known.told >= kBetween;
+  };
+  std::map<std::uint64_t, Known>::iterator next = known_.end();
+  std::string text;
+  for (const WaitingJob& each : waiting) {
+    const auto [at, fresh] = known_.try_emplace(each.job, Known{now, now, "", true});
+    at->second.waits = true;
+    std::string told = fmt::format("carma: waits on {} for GPUs: {}", node_,
+                                   base::Printable(each.why, kMostOfReason));
+    if (!due(at->second, told) || (next != known_.end() && next->second.told <= at->second.told))
+      continue;
+    next = at;
+    text = std::move(told);
+  }
+  for (auto at = known_.begin(); at != known_.end();) {
+    if (at->second.waits) {
+      ++at;
+      continue;
+    }
+    const Known over = at->second;
+    const std::uint64_t job = at->first;
+    at = known_.erase(at);
+    if (over.text.empty()) continue;
+    return Comment{
+        job, fmt::format(
+                 "carma: waited on {} for GPUs for {}", node_,
+                 base::FormatSpan(std::chrono::duration_cast<base::Duration>(now - over.since)))};
+  }
+  if (next == known_.end()) return std::nullopt;
+  next->second.told = now;
+  next->second.text = text;
+  return Comment{next->first, std::move(text)};
+}
+
+}  // namespace carma::slurm

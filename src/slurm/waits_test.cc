@@ -1,0 +1,53 @@
+#include "slurm/waits.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace carma::slurm {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(WaitComments, TellOfThoseThatWaitLongOnceAMinute) {
+  WaitComments comments("n1", seconds(10));
+  const WaitComments::Moment start{};
+  std::vector<WaitingJob> waiting{{10, "(WarmUp) a"}, {11, "(NoGpuFits) b"}};
+  EXPECT_FALSE(comments.Next(start, waiting));
+  EXPECT_FALSE(comments.Next(start + seconds(9), waiting));
+  const auto first = comments.Next(start + seconds(10), waiting);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(*first, (WaitComments::Comment{10, "carma: waits on n1 for GPUs: (WarmUp) a"}));
+  EXPECT_TRUE(IsOfWaits(first->text));
+  EXPECT_EQ(comments.Next(start + seconds(12), waiting)->job, 11U) << "one at a time";
+  EXPECT_FALSE(comments.Next(start + seconds(14), waiting));
+  waiting[0].why = "(SmBusy) c";
+  EXPECT_FALSE(comments.Next(start + seconds(69), waiting)) << "within the minute";
+  EXPECT_EQ(comments.Next(start + seconds(70), waiting)->text,
+            "carma: waits on n1 for GPUs: (SmBusy) c");
+  EXPECT_FALSE(comments.Next(start + seconds(200), waiting)) << "nothing new";
+}
+
+TEST(WaitComments, TellWhenThoseWaitNoMore) {
+  WaitComments comments("n1", seconds(10));
+  const WaitComments::Moment start{};
+  const std::vector<WaitingJob> waiting{{10, "(WarmUp) a"}}, none;
+  comments.Next(start, waiting);
+  EXPECT_FALSE(comments.Next(start + seconds(5), none)) << "nobody was told";
+  comments.Next(start + seconds(6), waiting);
+  ASSERT_TRUE(comments.Next(start + seconds(16), waiting));
+  const auto over = comments.Next(start + seconds(36), none);
+  ASSERT_TRUE(over);
+  EXPECT_EQ(over->job, 10U);
+  EXPECT_EQ(over->text, "carma: waited on n1 for GPUs for 0:30");
+  EXPECT_TRUE(IsOfWaits(over->text));
+  EXPECT_FALSE(comments.Next(start + seconds(40), none));
+}
+
+TEST(WaitComments, OfOthersAreLeftAlone) {
+  EXPECT_FALSE(IsOfWaits("carma: out of GPU memory on n1 (1.0G to 2.0G), retry 1 of 3"));
+  EXPECT_FALSE(IsOfWaits("ada: please leave"));
+}
+
+}  // namespace
+}  // namespace carma::slurm

@@ -1,0 +1,162 @@
+#include "task/lease/lease_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <iterator>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using base::Json;
+using base::Result;
+using base::UniqueFd;
+using base::Unit;
+
+constexpr char kLeaseFile[] = "lease.json";
+constexpr char kAdoptedFile[] = "adopted";
+constexpr char kEndFile[] = "end.json";
+constexpr std::size_t kMaxFile = 4 << 20;
+// In front of keepers in the file of those that have adopted a lease.
+constexpr std::string_view kKeeper = "keeper ";
+
+Result<Unit> KeepText(const std::string& path, std::string_view text) {
+  const std::string fresh = path + ".new";
+  UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd) return base::FailErrno(errno, fresh);
+  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written)
+    return base::Wrap(written.error(), fresh);
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return base::FailErrno(errno, path);
+  return Unit{};
+}
+
+std::optional<Json> ReadJson(const std::string& path) {
+  const Result<std::string> text = base::ReadFile(path, kMaxFile);
+  Result<Json> json = text ? base::ParseJson(*text) : std::unexpected(text.error());
+  return json ? std::optional(*std::move(json)) : std::nullopt;
+}
+
+std::optional<LeaseEnd> EndIn(base::JsonReader& in) {
+  LeaseEnd end;
+  std::int64_t code = 0, signal = 0;
+  in.Get("exit_code", code, 0, 255);
+  in.Get("signal", signal, 0, 64);
+  in.Get("stderr_tail", end.stderr_tail, kMaxFile);
+  if (in.error()) return std::nullopt;
+  end.exit_code = static_cast<int>(code);
+  end.signal = static_cast<int>(signal);
+  return end;
+}
+
+std::string PathOfLeftEnd(const std::string& ends_dir, core::TaskId id) {
+  return fmt::format("{}/{}", ends_dir, id);
+}
+
+}  // namespace
+
+Result<Unit> KeepGrant(const Lease& lease) {
+  return KeepText(lease.dir + "/" + kLeaseFile,
+                  base::DumpJson({{"process", TextOf(lease.members.front().process)},
+                                  {"key", lease.key ? TextOf(*lease.key) : ""},
+                                  {"uid", lease.uid},
+                                  {"environment", lease.environment},
+                                  {"grace_ms", lease.grace.count()},
+                                  {"checkpoint_signal", lease.checkpoint_signal}}));
+}
+
+Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members) {
+  std::string text;
+  for (const LeaseMember& each : members) {
+    fmt::format_to(std::back_inserter(text), "{}{}\n", each.keeper ? kKeeper : "",
+                   TextOf(each.process));
+  }
+  return KeepText(lease.dir + "/" + kAdoptedFile, text);
+}
+
+Result<Unit> KeepEnd(const Lease& lease, const LeaseEnd& end) {
+  return KeepText(lease.dir + "/" + kEndFile, base::DumpJson({{"exit_code", end.exit_code},
+                                                              {"signal", end.signal},
+                                                              {"stderr_tail", end.stderr_tail}}));
+}
+
+std::optional<Lease> ReadGrant(const std::string& dir) {
+  const std::optional<Json> json = ReadJson(dir + "/" + kLeaseFile);
+  if (!json) return std::nullopt;
+  base::JsonReader in(*json, "");
+  Lease lease;
+  std::string process;
+  std::int64_t grace_ms = 0;
+  in.Get("process", process, 256);
+  std::string key;
+  in.Get("key", key, 256);
+  std::int64_t uid = 0;
+  in.Get("uid", uid, 0, UINT32_MAX);
+  in.Get("grace_ms", grace_ms, 0, INT64_MAX);
+  in.Get("checkpoint_signal", lease.checkpoint_signal, 16);
+  const Json* environment = in.Raw("environment");
+  const std::optional<LeaseProcess> known = ParseLeaseProcess(process);
+  if (in.error() || !known || environment == nullptr || !environment->is_object())
+    return std::nullopt;
+  for (const auto& [name, value] : environment->items()) {
+    if (value.is_string()) lease.environment[name] = value.get<std::string>();
+  }
+  lease.key = ParseLeaseKey(key);
+  lease.members.push_back({*known, {}, lease.key.has_value()});
+  lease.uid = static_cast<std::uint32_t>(uid);
+  lease.grace = base::Duration(grace_ms);
+  lease.dir = dir;
+  return lease;
+}
+
+std::vector<LeaseMember> ReadMembers(const std::string& dir) {
+  std::vector<LeaseMember> members;
+  const Result<std::string> text = base::ReadFile(dir + "/" + kAdoptedFile, kMaxFile);
+  if (!text) return members;
+  for (std::string_view line : base::Split(*text, '\n')) {
+    const bool keeper = line.starts_with(kKeeper);
+    if (keeper) line.remove_prefix(kKeeper.size());
+    if (const std::optional<LeaseProcess> process = ParseLeaseProcess(line))
+      members.push_back({*process, {}, keeper});
+  }
+  return members;
+}
+
+std::optional<LeaseEnd> ReadEnd(const std::string& dir) {
+  const std::optional<Json> json = ReadJson(dir + "/" + kEndFile);
+  if (!json) return std::nullopt;
+  base::JsonReader in(*json, "");
+  return EndIn(in);
+}
+
+std::optional<LeaseEnd> ReadLeftEnd(const std::string& ends_dir, core::TaskId id,
+                                    const Lease& lease) {
+  if (ends_dir.empty()) return std::nullopt;
+  const std::string path = PathOfLeftEnd(ends_dir, id);
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      (info.st_uid != 0 && info.st_uid != ::geteuid()))
+    return std::nullopt;
+  const std::optional<Json> json = ReadJson(path);
+  if (!json) return std::nullopt;
+  base::JsonReader in(*json, "");
+  std::int64_t pid = 0;
+  in.Get("pid", pid, 1, INT32_MAX);
+  bool known = false;
+  for (const LeaseMember& each : lease.members)
+    known = known || (each.keeper && each.process.process.pid == pid);
+  for (const LeaseProcess& each : lease.gone_keepers) known = known || each.process.pid == pid;
+  return known ? EndIn(in) : std::nullopt;
+}
+
+void DropLeftEnd(const std::string& ends_dir, core::TaskId id) {
+  if (!ends_dir.empty()) ::unlink(PathOfLeftEnd(ends_dir, id).c_str());
+}
+
+}  // namespace carma::task
