@@ -191,6 +191,7 @@ void Scheduler::State::FindGroups(LineUp& line, std::size_t places, LineLook& fo
     }
     const TaskRecord& task = *next->record;
     Need need = NeedNow(task);
+    need.nobody_behind = queue.Main().size == 1;
     const std::size_t hash = HashOf(need) ^ (next->line * kScatter);
     std::size_t slot = (hash * kScatter) >> 32 & (slots - 1);
     const auto is_same = [&](const Group& group) {

@@ -141,6 +141,7 @@ struct Need {
   Neighbour load;                          // what it would be to its neighbours
   std::optional<Duration> alone;           // Profile::alone
   Duration waited{};                       // since its submission
+  bool nobody_behind = false;  // no other task waits for GPUs: what it leaves free is for nobody
   HostNeed host;
   TaskId task{};
   // Which GPUs it may have by what it says; null: any. Made once for a task and seen by each of the

@@ -102,10 +102,24 @@ std::int64_t Scheduler::State::MostFor(const TaskRequest& request) const {
   return sizes_mib.size() < wanted ? 0 : sizes_mib[wanted - 1];
 }
 
+// What nobody else was promised on the tightest of its GPUs, which it has left: of a task of which
+// nothing was known that alone says how much is too little.
+std::int64_t Scheduler::State::RoomItHadMib(const TaskRecord& task) const {
+  std::optional<std::int64_t> least_mib;
+  for (const Placement& placement : task.attempt->placement) {
+    if (Number(placement.gpu) >= gpus.size()) continue;
+    const std::int64_t free_mib = ledger.AccountOf(placement.gpu, PlateauFrom(now)).free_mib;
+    least_mib = std::min(least_mib.value_or(free_mib), free_mib);
+  }
+  return least_mib.value_or(0);
+}
+
 // What was promised may have been less than the bound: others of its kind had taught so.
 std::int64_t Scheduler::State::RetryDemandMib(const TaskRecord& task,
                                               std::int64_t tried_mib) const {
-  std::int64_t had_mib = std::max(task.peak_mib, NeedOf(config, task).memory_mib.value_or(0));
+  const std::optional<std::int64_t> predicted_mib = NeedOf(config, task).memory_mib;
+  std::int64_t had_mib = std::max(task.peak_mib, predicted_mib.value_or(0));
+  if (!predicted_mib && !KeptBelowGpu(task)) had_mib = std::max(had_mib, RoomItHadMib(task));
   for (const Placement& placement : task.attempt->placement) {
     had_mib = std::max(had_mib, placement.claim_mib);
   }
@@ -137,6 +151,13 @@ void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
   }
 }
 
+// For one that was passed other GPUs may become the better choice, until it has been first for so
+// long again that it is to wait for what is there.
+bool Scheduler::State::MayKeepOthers(const TaskRecord& task) const {
+  return task.queue == QueueKind::kMain && config.pass_limit &&
+         now - passed.since < 2 * *config.pass_limit;
+}
+
 void Scheduler::State::UpdateReservation() {
   const std::set<QueueKey>& line = queue.Recovery();
   if (const std::optional<TaskId> id = reservation.task()) {
@@ -148,7 +169,7 @@ void Scheduler::State::UpdateReservation() {
       const GpuView view = ViewOf(gpu, now);
       return view.healthy && !view.drained;
     });
-    if (waits && open) return;
+    if (waits && open && !MayKeepOthers(*task)) return;
     reservation.Drop();
   }
   std::size_t looks = 0;
@@ -158,7 +179,9 @@ void Scheduler::State::UpdateReservation() {
     if (now - task.queued_since < config.recovery_patience) continue;
     return reservation.Keep(config, NeedNow(task), Views(now));
   }
-  if (!config.pass_limit || passed.times == 0 || now - passed.since < *config.pass_limit) return;
+  if (!config.pass_limit || !passed.task || now - passed.since < *config.pass_limit) return;
+  // Whom nobody may pass needs none.
+  if (passed.times == 0 && FirstOnly()) return;
   // Since it was last seen there it may have been cancelled or held.
   if (queue.PlaceOf(*passed.task) != Place::kEligible) return;
   reservation.Keep(config, NeedNow(tasks.at(*passed.task)), Views(now));

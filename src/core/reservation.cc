@@ -19,7 +19,7 @@ void Reservation::Keep(const PolicyConfig& config, const Need& need,
   const auto wanted = static_cast<std::size_t>(need.gpus);
   if (open.size() < wanted) return;
   std::ranges::sort(open, {}, [](const GpuView* view) {
-    return std::tuple(view->exclusive_task, view->claimed_mib, view->tasks, view->index);
+    return std::tuple(view->exclusive_task, -view->free_mib, view->tasks, view->index);
   });
   task_ = need.task;
   gpus_.clear();

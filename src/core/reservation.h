@@ -1,5 +1,5 @@
-// GPUs kept free for one task that waits for recovery. One task at a time: several could close the
-// whole server to the main queue.
+// GPUs kept free for one task that waits for recovery, or was passed for long. One task at a time:
+// several could close the whole server to the main queue.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,8 @@ namespace carma::core {
 
 class Reservation {
  public:
-  // Keeps as many GPUs as the task of `need` wants, those that are likely to be free first: of the
-  // open ones that it could ever use and that nobody has reserved. Keeps none where there are too
-  // few.
+  // Keeps as many GPUs as the task of `need` wants, those with most free memory: of the open ones
+  // that it could ever use and that nobody has reserved. Keeps none where there are too few.
   void Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 

@@ -14,13 +14,13 @@ std::vector<GpuView> Views() {
   for (std::uint32_t i = 0; i < 4; ++i) {
     views.push_back({.index = GpuIndex{i},
                      .total_mib = 40'000,
-                     .claimed_mib = 1'000 * (4 - static_cast<std::int64_t>(i)),
+                     .free_mib = 1'000 * static_cast<std::int64_t>(i),
                      .tasks = 1});
   }
   return views;
 }
 
-TEST(Reservation, TheLeastClaimedGpusAreKeptAndAnExclusiveTasksLast) {
+TEST(Reservation, TheGpusWithMostFreeMemoryAreKeptAndAnExclusiveTasksLast) {
   std::vector<GpuView> views = Views();
   views[3].exclusive_task = true;
   Reservation reservation;

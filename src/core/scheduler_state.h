@@ -373,6 +373,8 @@ struct Scheduler::State : LineUp::Host {
   void Recover(TaskRecord& task, Reason reason, std::int64_t tried_mib = 0);
   void EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib);
   void EndFailed(TaskRecord& task, Reason reason);
+  std::int64_t RoomItHadMib(const TaskRecord& task) const;
+  bool MayKeepOthers(const TaskRecord& task) const;
   std::int64_t RetryDemandMib(const TaskRecord& task, std::int64_t tried_mib) const;
   bool FailedAloneOnLargest(const TaskRecord& task) const;
   bool KeptBelowGpu(const TaskRecord& task) const;
