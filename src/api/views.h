@@ -330,6 +330,7 @@ struct GpuView {
   std::string mig_profile;
   std::string mig_parent;
   std::vector<std::int64_t> linked_to;
+  double pace = 1;
   struct Reserved {
     std::uint64_t id = 0;
     std::string whom;
@@ -395,6 +396,7 @@ struct GpuView {
           "Profile of an instance of a divided GPU; empty: a whole GPU.");
     field("mig_parent", gpu.mig_parent, "UUID of the GPU that the instance is a part of.");
     field("linked_to", gpu.linked_to, "GPUs that it is connected with by NVLink.");
+    field("pace", gpu.pace, "How fast a task is thought to go there against the server's fastest.");
     field("reserved", gpu.reserved, "The reservation that holds now, and the next one.");
   }
 };

@@ -190,6 +190,8 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
     facts.Add("MIG instance",
               base::Printable(gpu.mig_profile, 40) + " of " + base::Printable(gpu.mig_parent, 80));
   }
+  if (gpu.pace < 1)
+    facts.Add("Speed", fmt::format("{:.2g} of the server's fastest GPU's", gpu.pace));
   facts.Add(IsDown(gpu) ? "Trouble" : "Closed", TroubleText(gpu));
   for (const std::string& alert : gpu.alerts) facts.Add("Alert", base::Printable(alert, 400));
   for (const GpuView::Reserved& each : gpu.reserved) {

@@ -389,6 +389,11 @@ std::vector<Key> MakeKeys() {
          "The kernel's log, which alone names the process that made a fault on a GPU that several "
          "share under MPS; empty: not read.",
          PathOrNone(), AT(kernel_log), kRestart),
+      Of("monitor.gpu_speeds",
+         "How fast types of GPU are against an A100-40GB, where the server's GPUs differ; those "
+         "not named: as built in (docs/policies.md, by work).",
+         Texts("list of texts like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
+         AT(gpu_speeds), kRestart),
       Of("monitor.source",
          "Who counts SM activity: the driver where it can and else DCGM, the driver or nobody, or "
          "DCGM for every GPU (docs/gpus.md).",

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "core/pace.h"
 #include "core/policy.h"
 #include "gpu/health.h"
 #include "gpu/reader/load_probe.h"
@@ -70,7 +71,8 @@ struct Settings {
   std::int64_t unattributed_mib = 2048;  // memory in use by no known process: more raises an alert
   base::Duration probe_timeout{10'000};  // real time; a probe that takes longer is hung
   std::string nvml_library = "libnvidia-ml.so.1";
-  std::string kernel_log = "/dev/kmsg";  // empty: not read
+  std::string kernel_log = "/dev/kmsg";     // empty: not read
+  std::vector<core::TypeSpeed> gpu_speeds;  // against an A100-40GB; they go before what is built in
   // [health]
   gpu::HealthRules health;
   // [idle]; policy.idle_action

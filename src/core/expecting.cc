@@ -34,12 +34,13 @@ LineUp::Newcomer Scheduler::State::NewcomerOf(const TaskRecord& task) const {
 }
 
 GpuView Scheduler::State::EmptyView(GpuIndex index) const {
-  const GpuInfo& gpu = gpus[Number(index)].info;
+  const GpuState& gpu = gpus[Number(index)];
   return {.index = index,
-          .total_mib = gpu.UsableMib(),
-          .free_mib = gpu.UsableMib(),
-          .mig = gpu.mig,
-          .compute = gpu.compute};
+          .total_mib = gpu.info.UsableMib(),
+          .free_mib = gpu.info.UsableMib(),
+          .mig = gpu.info.mig,
+          .compute = gpu.info.compute,
+          .pace = gpu.pace};
 }
 
 // Whoever comes back has all his time limit before him once more. Where the line is gone through in
@@ -105,7 +106,8 @@ ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at, const WholeLine& 
     std::optional<Time> likely = latest;
     if (task.profile->alone) {
       const double alone_s = base::Seconds(*task.profile->alone);
-      const Time done = at + OfSeconds(std::max(alone_s - DoneS(task.id), kLeastLeft * alone_s));
+      const double left_s = std::max(alone_s - DoneS(task.id), kLeastLeft * alone_s);
+      const Time done = at + OfSeconds(left_s / gpu.pace);
       likely = std::min(likely.value_or(done), done);
     }
     ends.latest = Later(ends.latest, latest);

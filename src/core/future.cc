@@ -113,7 +113,7 @@ class Course {
     for (std::size_t i = 0; i < gpu.runs.size(); ++i) {
       Run& run = runs_[gpu.runs[i]];
       const auto part = std::ranges::find(run.gpus, index) - run.gpus.begin();
-      run.speeds[static_cast<std::size_t>(part)] = 1 / slowdowns_[i];
+      run.speeds[static_cast<std::size_t>(part)] = gpu.view.pace / slowdowns_[i];
       run.speed = std::ranges::min(run.speeds);
     }
   }

@@ -71,6 +71,12 @@ TEST_F(FutureTest, ATaskOfTwoGpusGoesAsFastAsTheSlowerOne) {
   EXPECT_NEAR(Cost(FutureStart{0, {0, 1}}), 1000 + 0.5 * (1000 + 150) / 2, 1e-6);
 }
 
+TEST_F(FutureTest, ASlowTypeOfGpuTakesLonger) {
+  views_[0].pace = 0.5;
+  line_ = {Task(30'000, 100)};
+  EXPECT_NEAR(Cost(FutureStart{0, {0}}), 200 + 0.5 * 200, 1e-6);
+}
+
 TEST_F(FutureTest, SomebodyWhoNeverFitsIsNoFuture) {
   line_ = {Task(10'000, 100), Task(50'000, 100)};
   EXPECT_TRUE(std::isinf(Cost(FutureStart{0, {0}})));

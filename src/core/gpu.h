@@ -24,6 +24,9 @@ struct GpuInfo {
   // a time (PolicyConfig::share_mig).
   bool mig = false;
   double compute = 1;  // share of a whole GPU's SMs that it has: less than 1 of an instance
+  // Pace of a training task against one on some type of GPU, the same type for all that are told
+  // together: 2 is twice as fast. 0: not known.
+  double speed = 0;
   // Hardware threads beside it (of its NUMA node), by their numbers; empty: not known.
   std::vector<int> near_cpus;
   std::vector<std::string> linked_to;  // UUIDs of those that it is connected with by NVLink
@@ -71,6 +74,7 @@ struct GpuView {
   bool exclusive_task = false;  // a resident wants no neighbours
   bool mig = false;             // GpuInfo::mig
   double compute = 1;           // GpuInfo::compute; what is delivered there is a share of that
+  double pace = 1;              // PacesOf() the server's GPUs
   bool drained = false;
   bool drained_by_rule = false;  // by health alone, not by a person
   bool settled = true;           // its window has seen the last placement

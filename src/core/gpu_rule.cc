@@ -80,6 +80,8 @@ constexpr std::array kQuantities{
     RuleQuantity{
         "mig", "1: it is an instance of a divided GPU",
         [](const PolicyConfig&, const Need&, const GpuView& gpu) { return gpu.mig ? 1.0 : 0.0; }},
+    RuleQuantity{"pace", "how fast it is against the fastest GPU of the server, 1 at most",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) { return gpu.pace; }},
     RuleQuantity{"work", "what the tasks there get done together, as predicted: 1 is a full GPU",
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return gpu.compute * gpu.delivered;

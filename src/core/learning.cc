@@ -80,12 +80,14 @@ void Scheduler::State::NoteProgress(TaskId id) {
   life.speed = 1;
   std::vector<double> slowdowns;
   for (const GpuIndex gpu : ledger.GpusOf(id)) {
+    life.speed = std::min(life.speed, gpus[Number(gpu)].pace);
     const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
     const std::vector<Neighbour>& loads = gpus[Number(gpu)].residents;
     const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
     if (loads.size() <= static_cast<std::size_t>(at)) continue;  // being filled in
     SlowdownsOf(loads, SaturationOf({}, config.sharing), slowdowns);
-    life.speed = std::min(life.speed, 1 / slowdowns[static_cast<std::size_t>(at)]);
+    life.speed =
+        std::min(life.speed, gpus[Number(gpu)].pace / slowdowns[static_cast<std::size_t>(at)]);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "core/pace.h"
 #include "core/scheduler_state.h"
 
 namespace carma::core {
@@ -323,8 +324,9 @@ void Scheduler::State::GiveTriesBack(const std::map<TaskId, int>& innocent) {
 
 void Scheduler::State::On(const GpusDiscovered& event) {
   if (!gpus.empty()) return;  // told once; another list needs a restart
+  const std::vector<double> paces = PacesOf(event.gpus);
   for (const GpuInfo& info : event.gpus) {
-    gpus.push_back({.info = info});
+    gpus.push_back({.info = info, .pace = paces[gpus.size()]});
     gpu_sizes_mib.push_back(info.UsableMib());
   }
   gpu_infos = event.gpus;

@@ -67,8 +67,8 @@ class ByWork : public Mapper {
     const double length = need.alone ? std::min(1.0, base::Seconds(*need.alone) / kLongS) : 1.0;
     const double taken = ShareOf(need.memory_mib.value_or(0), gpu);
     const double left = need.nobody_behind ? 0 : ShareOf(gpu.free_mib, gpu) - taken;
-    const double more = gpu.compute * (with.delivered - gpu.delivered);
-    return more - kOfOwnSlowdown * (with.newcomer - 1) * length -
+    const double more = gpu.pace * gpu.compute * (with.delivered - gpu.delivered);
+    return more - kOfOwnSlowdown * (with.newcomer / gpu.pace - 1) * length -
            kOfNeighbours * (with.slowest - gpu.slowest) + kOfMemory * taken - kOfMemoryLeft * left +
            kPerHour * base::Seconds(need.waited) / 3600;
   }

@@ -49,6 +49,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .tasks = static_cast<int>(residents.size()),
                .mig = gpu.info.mig,
                .compute = gpu.info.compute,
+               .pace = gpu.pace,
                .drained = gpu.Drained(),
                .drained_by_rule = !gpu.drained_by_person && gpu.drained_by_rule,
                .at = at,

@@ -69,6 +69,7 @@ struct KeptPlace {
 
 struct GpuState {
   GpuInfo info;
+  double pace = 1;  // PacesOf() all
   std::optional<GpuSample> sample;
   std::string sample_trouble;  // what is wrong with the last sample; empty: nothing
   bool healthy = true;         // the probe's verdict

@@ -525,7 +525,7 @@ void RealDaemon::TakeMpsTrial(const Result<task::MpsAbilities>& mps) {
 }
 
 void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
-  std::vector<core::GpuInfo> infos = GpuInfosOf(devices, machine_, !settings_.simgpu_state.empty());
+  std::vector<core::GpuInfo> infos = GpuInfosOf(settings_, devices, machine_);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     base::LogInfo("gpu", {{"index", i},
                           {"uuid", devices[i].uuid},

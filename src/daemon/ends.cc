@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "estimate/lesson.h"
 #include "gpu/health.h"
 
 namespace carma::daemon {
@@ -167,8 +166,9 @@ void Ends::Watch(const core::GpuSampled& sampled) {
 void Ends::NoteEnd(const core::TaskRecord& record,
                    const std::optional<task::AllocatorWords>& told) {
   if (!options_.history || !record.attempt->started || record.attempt->placement.empty()) return;
-  const core::GpuIndex gpu = record.attempt->placement.front().gpu;
-  ended_[core::Number(record.id)] = {core_.GpuInfos().at(core::Number(gpu)).type,
+  std::vector<core::GpuIndex> its;
+  for (const core::Placement& at : record.attempt->placement) its.push_back(at.gpu);
+  ended_[core::Number(record.id)] = {estimate::RanOnOf(its, core_.GpuInfos()),
                                      clock_.Now() - std::max(*record.attempt->started, opened_),
                                      told};
 }
@@ -184,8 +184,8 @@ std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
   if (!spec || !forecast) return std::nullopt;  // told when the task was started from them
   const store::Forecast known = forecast->value_or(store::Forecast{});
-  task::Observation lesson = estimate::LessonOf(record, *spec, attempt.mapped().gpu_type,
-                                                known.model, known.formula, clock_.Now());
+  task::Observation lesson = estimate::LessonOf(record, *spec, attempt.mapped().where, known.model,
+                                                known.formula, clock_.Now());
   if (const auto& told = attempt.mapped().told) lesson.allocated_mib = told->allocated_mib;
   return lesson;
 }

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "core/scheduler.h"
 #include "daemon/engine_options.h"
+#include "estimate/lesson.h"
 #include "store/store.h"
 #include "task/shim/launcher.h"
 #include "task/verdict/allocator_words.h"
@@ -59,7 +60,7 @@ class Ends {
 
  private:
   struct EndedAttempt {
-    std::string gpu_type;                      // of its first GPU
+    estimate::RanOn where;
     base::Duration watched{0};                 // since it started, or since this daemon did
     std::optional<task::AllocatorWords> told;  // by its own output
   };

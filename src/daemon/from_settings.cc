@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/words.h"
+#include "daemon/gpu_speeds.h"
 #include "gpu/mig_mode.h"
 #include "gpu/near_cpus.h"
 
@@ -59,8 +60,10 @@ EngineOptions EngineOptionsOf(const config::Settings& settings, const task::Host
   return options;
 }
 
-std::vector<core::GpuInfo> GpuInfosOf(const std::vector<gpu::DeviceInfo>& devices,
-                                      const task::HostFacts& machine, bool simulated) {
+std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
+                                      const std::vector<gpu::DeviceInfo>& devices,
+                                      const task::HostFacts& machine) {
+  const bool simulated = !settings.simgpu_state.empty();
   std::vector<core::GpuInfo> infos;
   for (const gpu::DeviceInfo& device : devices) {
     std::vector<int> near = simulated
@@ -72,6 +75,7 @@ std::vector<core::GpuInfo> GpuInfosOf(const std::vector<gpu::DeviceInfo>& device
                      .reserved_mib = device.reserved_mib,
                      .mig = device.mig.has_value(),
                      .compute = device.mig ? gpu::ComputeShareOf(*device.mig) : 1,
+                     .speed = SpeedOfModel(device.name, settings.gpu_speeds),
                      .near_cpus = std::move(near),
                      .linked_to = device.linked_to});
   }

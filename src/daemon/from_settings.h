@@ -28,7 +28,8 @@ EngineOptions EngineOptionsOf(const config::Settings& settings, const task::Host
 
 // The GPUs found, as the core knows them. Asks the machine which cores are near which GPU; where
 // the GPUs are simulated, so is that.
-std::vector<core::GpuInfo> GpuInfosOf(const std::vector<gpu::DeviceInfo>& devices,
-                                      const task::HostFacts& machine, bool simulated);
+std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
+                                      const std::vector<gpu::DeviceInfo>& devices,
+                                      const task::HostFacts& machine);
 
 }  // namespace carma::daemon

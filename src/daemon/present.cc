@@ -117,6 +117,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
   view.state = base::WordOf(StandingOf(gpu, engine.scheduler().config()));
   view.trouble = gpu.trouble;
   view.total_mib = device.total_mib;
+  view.pace = gpu.pace;
   view.reserved_mib = device.reserved_mib;
   view.claimed_mib = gpu.claimed_mib;
   view.promised_mib = gpu.promised_mib;

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "core/pace.h"
 #include "estimate/signature.h"
 
 namespace carma::estimate {
@@ -24,8 +25,11 @@ std::unique_ptr<Estimator> Make(const std::string& name) {
 
 void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus) {
   std::map<std::string, int> types;
-  for (const core::GpuInfo& gpu : gpus) {
+  const std::vector<double> paces = core::PacesOf(gpus);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const core::GpuInfo& gpu = gpus[i];
     ++types[gpu.type];
+    rules.paces[gpu.type] = paces[i];
     rules.gpu_mib = std::max(rules.gpu_mib, gpu.UsableMib());
   }
   for (const auto& [type, count] : types) {
@@ -61,7 +65,8 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
   if (rules_.coverage > 0) question.coverage = rules_.coverage;
   question.history = rules_.history.get();
   if (rules_.history) {
-    result.profile = ProfileFrom(rules_.history->OfSignature(question.signature), rules_.gpu_type);
+    result.profile =
+        ProfileFrom(rules_.history->OfSignature(question.signature), rules_.gpu_type, rules_.paces);
   }
   if (rules_.measured) {
     result.profile =

@@ -27,13 +27,14 @@ struct AppraisalRules {
   double coverage = 0.9;        // 0: promise the point
   bool prefer_given = true;
   std::string gpu_type;                              // of most GPUs
+  Paces paces;                                       // of the types there
   std::int64_t gpu_mib = 0;                          // usable memory of the largest GPU
   std::shared_ptr<const History> history;            // null: nothing is learned
   std::shared_ptr<const MeasuredProfiles> measured;  // null: none
 };
 
-// The GPUs of the server: their largest memory, and the type of most of them (of equal numbers the
-// first by name).
+// The GPUs of the server: their largest memory, the type of most of them (of equal numbers the
+// first by name), and how fast each type is.
 void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 
 struct Appraisal {

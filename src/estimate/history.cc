@@ -125,18 +125,18 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
   return answer;
 }
 
-core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type) {
+core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
+                          const Paces& paces) {
   constexpr std::size_t kMostDurations = 5;
   core::Profile profile;
   std::optional<double> elsewhere;
   std::vector<core::Duration> alone;
   for (const task::Observation& run : runs) {
-    if (run.gpu_type != gpu_type) {
-      if (!elsewhere) elsewhere = run.sm_active;
-      continue;
-    }
-    if (!profile.sm_active) profile.sm_active = run.sm_active;
-    if (run.alone && alone.size() < kMostDurations) alone.push_back(*run.alone);
+    std::optional<double>& activity = run.gpu_type == gpu_type ? profile.sm_active : elsewhere;
+    if (!activity) activity = run.sm_active;
+    const auto pace = paces.find(run.gpu_type);
+    if (!run.alone || pace == paces.end() || alone.size() == kMostDurations) continue;
+    alone.emplace_back(std::llround(static_cast<double>(run.alone->count()) * pace->second));
   }
   if (!profile.sm_active) profile.sm_active = elsewhere;
   if (!alone.empty()) {

@@ -34,9 +34,14 @@ struct Recollection {
 // numbers are then at least a tenth above that.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
+// GPU types of a server, and how fast each is against the fastest of them (core::PacesOf).
+using Paces = std::map<std::string, double>;
+
 // How such a task uses a GPU of that type. runs: as above, none: nothing is known. SM activity: the
-// newest, of that type if there is any; run time: the middle one of the newest five of that type.
-core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type);
+// newest, of that type if there is any; run time: the middle one of the newest five on the types of
+// the server, as it would be on the fastest of them.
+core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
+                          const Paces& paces);
 
 // A server changes (drivers, libraries, people): what is older says less about it.
 inline constexpr std::size_t kCalibrationRuns = 1'000;

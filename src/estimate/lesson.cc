@@ -1,5 +1,10 @@
 #include "estimate/lesson.h"
 
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/pace.h"
 #include "estimate/signature.h"
 
 namespace carma::estimate {
@@ -19,8 +24,15 @@ bool Teaches(const core::TaskRecord& record, base::Duration watched) {
   return RanOut(record) || full_run;
 }
 
+RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus) {
+  const std::vector<double> paces = core::PacesOf(gpus);
+  RanOn where{.gpu_type = gpus[core::Number(its.front())].type};
+  for (const core::GpuIndex gpu : its) where.pace = std::min(where.pace, paces[core::Number(gpu)]);
+  return where;
+}
+
 task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec& spec,
-                           const std::string& gpu_type, const std::string& model,
+                           const RanOn& where, const std::string& model,
                            const std::optional<task::FormulaSplit>& formula, base::Time now) {
   task::Observation lesson;
   lesson.task = record.id;
@@ -32,7 +44,7 @@ task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec&
   const Amounts amounts = AmountsOf(spec);
   lesson.batch = amounts.batch;
   lesson.length = amounts.length;
-  lesson.gpu_type = gpu_type;
+  lesson.gpu_type = where.gpu_type;
   if (record.estimate) {
     lesson.method = record.estimate->method;
     lesson.predicted_mib = record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
@@ -41,7 +53,10 @@ task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec&
   lesson.measured_mib = record.peak_mib;
   lesson.ran_out = RanOut(record);
   lesson.sm_active = record.seen->sm_active;
-  if (record.state == core::TaskState::kSucceeded) lesson.alone = record.seen->alone;
+  if (record.state == core::TaskState::kSucceeded && record.seen->alone) {
+    const auto fastest_ms = static_cast<double>(record.seen->alone->count());
+    lesson.alone = base::Duration(std::llround(fastest_ms / where.pace));
+  }
   lesson.formula = formula;
   return lesson;
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/time.h"
+#include "core/gpu.h"
 #include "core/task.h"
 #include "task/describe/spec.h"
 #include "task/verdict/observation.h"
@@ -19,10 +21,18 @@ inline constexpr base::Duration kLeastWatched{60'000};
 // teaches that so much was not enough.
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
-// The lesson of such an attempt. gpu_type: of its first GPU; model and formula: what was known of
-// it when it was appraised (Appraisal).
+// Where it ran.
+struct RanOn {
+  std::string gpu_type;  // of its first GPU
+  double pace = 1;       // of its slowest GPU against the fastest of the server
+};
+// its: one or more of them, its first one in front.
+RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus);
+
+// The lesson of such an attempt; its run time as it would be there with GPUs to itself. model and
+// formula: what was known of it when it was appraised (Appraisal).
 task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec& spec,
-                           const std::string& gpu_type, const std::string& model,
+                           const RanOn& where, const std::string& model,
                            const std::optional<task::FormulaSplit>& formula, base::Time now);
 
 }  // namespace carma::estimate

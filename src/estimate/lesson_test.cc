@@ -49,7 +49,7 @@ TEST(LessonOf, SaysWhatWasPromisedAndWhatWasSeen) {
   record.estimate = core::Estimate{4'500, "structural", 4'000};
   task::TaskSpec spec;
   spec.command = {"python", "train.py"};
-  const task::Observation lesson = LessonOf(record, spec, "A100", "fingerprint",
+  const task::Observation lesson = LessonOf(record, spec, {.gpu_type = "A100"}, "fingerprint",
                                             task::FormulaSplit{1'700, 2'300}, base::FromMs(9));
   EXPECT_EQ(lesson.task, record.id);
   EXPECT_EQ(lesson.when, base::FromMs(9));
@@ -63,14 +63,26 @@ TEST(LessonOf, SaysWhatWasPromisedAndWhatWasSeen) {
   EXPECT_TRUE(lesson.kin.starts_with("1000-"));
 }
 
+TEST(RanOnOf, AsFastAsTheSlowestOfItsGpus) {
+  const std::vector<core::GpuInfo> gpus{{.type = "H100", .speed = 2.6},
+                                        {.type = "A100", .speed = 1.3},
+                                        {.type = "V100", .speed = 0.65}};
+  const std::vector<core::GpuIndex> its{core::GpuIndex{0}, core::GpuIndex{2}};
+  const RanOn where = RanOnOf(its, gpus);
+  EXPECT_EQ(where.gpu_type, "H100");
+  EXPECT_DOUBLE_EQ(where.pace, 0.25);
+}
+
 TEST(LessonOf, OnlyAWholeRunTellsHowLongItTakes) {
   core::TaskRecord record = Ended(core::TaskState::kSucceeded, core::ExitKind::kSuccess, 5'000);
   record.seen = core::Profile{.sm_active = 0.4, .alone = Duration{600'000}};
-  task::Observation lesson = LessonOf(record, {}, "A100", "", {}, base::FromMs(9));
+  task::Observation lesson = LessonOf(record, {}, {.gpu_type = "A100"}, "", {}, base::FromMs(9));
   EXPECT_EQ(lesson.sm_active, 0.4);
   EXPECT_EQ(lesson.alone, Duration{600'000});
+  lesson = LessonOf(record, {}, {.gpu_type = "V100", .pace = 0.5}, "", {}, base::FromMs(9));
+  EXPECT_EQ(lesson.alone, Duration{1'200'000}) << "there";
   record.state = core::TaskState::kTimedOut;
-  lesson = LessonOf(record, {}, "A100", "", {}, base::FromMs(9));
+  lesson = LessonOf(record, {}, {.gpu_type = "A100"}, "", {}, base::FromMs(9));
   EXPECT_EQ(lesson.sm_active, 0.4);
   EXPECT_FALSE(lesson.alone);
 }

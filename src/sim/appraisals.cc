@@ -1,7 +1,5 @@
 #include "sim/appraisals.h"
 
-#include "estimate/lesson.h"
-
 namespace carma::sim {
 namespace {
 
@@ -73,10 +71,10 @@ const std::optional<core::Estimate>& Appraisals::Of(const trace::Workload& workl
 }
 
 void Appraisals::Learn(const trace::Workload& workload, const core::TaskRecord& record,
-                       const std::string& gpu_type, base::Duration watched, base::Time now) {
+                       const estimate::RanOn& where, base::Duration watched, base::Time now) {
   if (!options_.learns || !estimate::Teaches(record, watched)) return;
   Known& known = Find(workload);
-  history_->Add(estimate::LessonOf(record, known.spec, gpu_type, known.appraisal.model,
+  history_->Add(estimate::LessonOf(record, known.spec, where, known.appraisal.model,
                                    known.appraisal.formula, now));
   known.stale = true;
   ++lessons_;

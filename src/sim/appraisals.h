@@ -14,6 +14,7 @@
 #include "core/task.h"
 #include "estimate/appraiser.h"
 #include "estimate/history.h"
+#include "estimate/lesson.h"
 #include "sim/simulate.h"
 #include "task/describe/spec.h"
 #include "trace/workloads.h"
@@ -33,7 +34,7 @@ class Appraisals {
   const core::Profile& ProfileOf(const trace::Workload& workload);
   // An attempt of the workload's task, started so long ago, has left its GPUs.
   void Learn(const trace::Workload& workload, const core::TaskRecord& record,
-             const std::string& gpu_type, base::Duration watched, base::Time now);
+             const estimate::RanOn& where, base::Duration watched, base::Time now);
   // All that is known, as EstimateOptions::taught.
   std::vector<task::Observation> Taught() const { return history_->All(); }
 

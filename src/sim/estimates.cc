@@ -9,6 +9,13 @@
 #include "sim/simulation.h"
 
 namespace carma::sim {
+namespace {
+
+base::Duration LongerBy(base::Duration span, double times) {
+  return base::Duration(std::llround(static_cast<double>(span.count()) * times));
+}
+
+}  // namespace
 
 core::TaskRequest Simulation::RequestOf(const Job& job, std::uint32_t node) const {
   core::TaskRequest request = RequestOf(job);
@@ -80,9 +87,13 @@ core::Profile Simulation::PredictedProfile(const Job& job) {
   const double of_pressure = wrong(options.slowdown_sigma);
   const double of_duration = wrong(options.duration_sigma);
   core::Profile profile;
+  const double fastest_here = nodes_[job.node].fastest;
   if (appraisals_) profile = appraisals_->ProfileOf(*job.arrival->workload);
+  // What is known is of the fastest GPU of all servers.
+  if (profile.alone) profile.alone = LongerBy(*profile.alone, fastest_ / fastest_here);
   if (options.durations) {
-    profile.alone = base::Duration(std::llround(job.solo_s * of_duration * 1000));
+    const base::Duration solo(std::llround(job.solo_s * of_duration * 1000));
+    profile.alone = LongerBy(solo, 1 / fastest_here);
   }
   if (options.profiles == EstimateOptions::Profiles::kNone) return profile;
   profile.sm_active = std::min(1.0, workload.sm_active.front() * of_activity);
@@ -104,8 +115,14 @@ core::EstimateReady Simulation::EstimateFor(const Job& job) {
 void Simulation::Learn(const core::TaskRecord& record) {
   Job& job = jobs_[job_of_.at(core::Number(record.id))];
   if (!std::exchange(job.untaught, false)) return;
-  appraisals_->Learn(*job.arrival->workload, record, TypeOf(job.gpus.front()).type,
-                     now_ - job.launched, now_);
+  const Node& node = nodes_[job.node];
+  std::vector<core::GpuIndex> its;
+  for (const std::uint32_t gpu : job.gpus) {
+    if (gpu - node.first_gpu < node.gpu_count) its.push_back(core::GpuIndex{gpu - node.first_gpu});
+  }
+  appraisals_->Learn(*job.arrival->workload, record,
+                     estimate::RanOnOf(its, node.core.scheduler().GpuInfos()), now_ - job.launched,
+                     now_);
 }
 
 }  // namespace carma::sim

@@ -109,6 +109,8 @@ void Simulation::BuildServers() {
     std::vector<std::string> types;
     for (const GpuType& type : server.gpus) {
       types.push_back(type.type);
+      node.fastest = std::max(node.fastest, type.relative_speed);
+      fastest_ = std::max(fastest_, type.relative_speed);
       types_.push_back(&type);
       devices_.emplace_back(type.power, first_);
       const auto usable_mib = static_cast<std::int64_t>(
@@ -119,7 +121,8 @@ void Simulation::BuildServers() {
                          .type = type.type,
                          .total_mib = usable_mib,
                          .mig = options_.collocation == core::SharingMethod::kMig,
-                         .compute = mig_.compute});
+                         .compute = mig_.compute,
+                         .speed = type.relative_speed});
         gpus_.emplace_back(usable_mib, start_);
         node_of_.push_back(static_cast<std::uint32_t>(nodes_.size() - 1));
       }

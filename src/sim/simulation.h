@@ -131,6 +131,7 @@ class Simulation {
     double wanted_cores = 0;      // by computing tasks
     int computing = 0;            // tasks
     double host_factor = 1;
+    double fastest = 0;      // GpuType::relative_speed of its fastest GPU
     base::Time next_tick{};  // where one is set
     std::deque<Samples> on_the_way;
     std::optional<OpenKey> open;  // its place among the open ones
@@ -293,6 +294,7 @@ class Simulation {
   const bool keeps_history_;
   const bool closes_;               // no sample of a GPU can open it before it has settled
   std::int64_t largest_mib_ = 0;    // usable memory of the largest SimGpu
+  double fastest_ = 0;              // Node::fastest of the fastest server
   std::size_t largest_server_ = 0;  // SimGpus of it
 
   base::Time now_{};

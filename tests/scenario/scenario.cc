@@ -303,12 +303,12 @@ class Parser {
     return base::Unit{};
   }
 
-  // gpus 2 x 40000 mib [mig] [reserved 500] [type A100] [near 0-3] [sevenths 3]
+  // gpus 2 x 40000 mib [mig] [reserved 500] [type A100] [near 0-3] [sevenths 3] [speed 2.6]
   base::Result<base::Unit> Gpus(const std::vector<std::string>& words) {
     const auto bad = [this] {
       return Bad(
           "expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME] [near CPUS] [sevenths N] "
-          "[linked NUMBERS]'");
+          "[speed X] [linked NUMBERS]'");
     };
     if (words.size() < 5 || words[2] != "x" || words[4] != "mib") return bad();
     const std::optional<std::int64_t> count = base::ParseInt(words[1]);
@@ -322,11 +322,14 @@ class Parser {
     for (std::size_t i = info.mig ? 6 : 5; i < words.size(); i += 2) {
       if (i + 1 == words.size()) return bad();
       const std::optional<std::int64_t> reserved = base::ParseInt(words[i + 1]);
+      const std::optional<double> speed = base::ParseDouble(words[i + 1]);
       if (words[i] == "type") {
         info.type = words[i + 1];
       } else if (words[i] == "linked") {
         for (const std::string_view each : base::Split(words[i + 1], ','))
           info.linked_to.push_back(fmt::format("GPU-{}", each));
+      } else if (words[i] == "speed" && speed && *speed > 0) {
+        info.speed = *speed;
       } else if (words[i] == "near" && base::ParseCpuList(words[i + 1])) {
         info.near_cpus = *base::ParseCpuList(words[i + 1]);
       } else if (words[i] == "reserved" && reserved && *reserved >= 0 && *reserved < *total) {

@@ -14,9 +14,10 @@ namespace {
 // What a task of this signature would be placed by.
 void ShowProfile(const estimate::AppraisalRules& rules, const std::string& signature,
                  api::KnowledgeView& view) {
-  const core::Profile seen =
-      rules.history ? estimate::ProfileFrom(rules.history->OfSignature(signature), rules.gpu_type)
-                    : core::Profile{};
+  const core::Profile seen = rules.history
+                                 ? estimate::ProfileFrom(rules.history->OfSignature(signature),
+                                                         rules.gpu_type, rules.paces)
+                                 : core::Profile{};
   const core::Profile known =
       rules.measured ? WithMeasured(seen, *rules.measured, signature, rules.gpu_type) : seen;
   view.sm_active = known.sm_active;
