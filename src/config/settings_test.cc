@@ -126,6 +126,7 @@ constexpr KeyCase kKeyCases[] = {
     {"monitor.probe_timeout", R"("5s")", "1979-05-27"},
     {"monitor.nvml_library", R"("/opt/libnvidia-ml.so")", R"("lib/relative.so")"},
     {"monitor.kernel_log", R"("/var/log/kern")", R"("kmsg")"},
+    {"monitor.gpu_speeds", R"(["a6000=0.5", "h100=2.6"])", R"(["a6000"])"},
     {"monitor.source", R"("dcgm")", R"("gpm")"},
     {"health.drain", "false", R"("maybe")"},
     {"health.resume", "false", "2"},

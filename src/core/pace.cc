@@ -33,9 +33,9 @@ base::Result<TypeSpeed> ParseTypeSpeed(std::string_view text) {
   const std::optional<double> speed = at == std::string_view::npos
                                           ? std::nullopt
                                           : base::ParseDouble(base::Trim(text.substr(at + 1)));
-  const bool sound = speed && *speed >= kSlowest && *speed <= kFastest;
-  if (!sound || type.empty() || type.size() > kMostTypeBytes ||
-      base::Printable(type, kMostTypeBytes) != type) {
+  const bool named = !type.empty() && type.size() <= kMostTypeBytes &&
+                     std::ranges::all_of(type, [](char c) { return c >= ' ' && c != 0x7F; });
+  if (!named || !speed || !(*speed >= kSlowest && *speed <= kFastest)) {
     return base::Fail(base::ErrorCode::kInvalid,
                       fmt::format("'{}': expected a type of GPU and how fast it is, like a6000=0.5",
                                   base::Printable(text, 80)));
