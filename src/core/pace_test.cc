@@ -31,7 +31,7 @@ TEST(TypeSpeed, IsReadAsItIsWritten) {
   }
   EXPECT_EQ(ParseTypeSpeed(" a40 = 2 ").value_or(TypeSpeed{}), (TypeSpeed{"a40", 2}));
   for (const char* text : {"", "a6000", "=1", "a6000=", "a6000=fast", "a6000=0", "a6000=-1",
-                           "a6000=nan", "a6000=1e9", "a\n=1"})
+                           "a6000=nan", "a6000=1e9", "a\nb=1"})
     EXPECT_FALSE(ParseTypeSpeed(text)) << text;
   EXPECT_EQ(ParseTypeSpeed("a6000").error().message,
             "'a6000': expected a type of GPU and how fast it is, like a6000=0.5");
