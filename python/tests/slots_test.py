@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Fifty loops, and a few trainings with PyTorch, take turns on two simulated GPUs while their daemon is killed: slots_test.py BIN_DIR."""
+"""Fifty loops, and a few trainings with PyTorch, take turns on two simulated GPUs while their daemon is killed: slots_test.py BIN_DIR.
+
+CARMA_TRAININGS=50 for as many trainings as loops: minutes, most of them the start of PyTorch."""
 
 import importlib.util
 import json
@@ -16,7 +18,8 @@ import carma  # noqa: E402 pylint: disable=wrong-import-position
 from carma_site import Site  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAMS = sys.argv.pop(1) if __name__ == "__main__" and len(sys.argv) > 1 else None
-LIMIT_S = 500
+TRAININGS = int(os.environ.get("CARMA_TRAININGS", "12"))
+LIMIT_S = 500 + 20 * TRAININGS
 STEPS = 80
 RULES = """
 [policy]
@@ -143,7 +146,7 @@ class SlotsTest(unittest.TestCase):
 
     @unittest.skipIf(importlib.util.find_spec("torch") is None, "no PyTorch for this interpreter")
     def test_trainings_with_pytorch_take_turns_and_learn_what_they_would_have_alone(self):
-        written = self.take_turns(TRAINING, 12, (2, 4))
+        written = self.take_turns(TRAINING, TRAININGS, (TRAININGS // 6, TRAININGS // 3))
         for steps, total, loss in written:
             self.assertEqual((steps, total), (STEPS, STEPS * (STEPS + 1) // 2))
             self.assertEqual(loss, written[0][2])

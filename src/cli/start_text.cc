@@ -53,7 +53,7 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
   }
   if (likely_ms && (!latest_ms || *likely_ms + 60'000 < *latest_ms)) {
     text += "By the run times that are known it starts at about " +
-            MomentBrief(*likely_ms, now_ms) + ", or before.\n";
+            MomentBrief(*likely_ms, now_ms) + ".\n";
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // By when waiting tasks start.
 #include <algorithm>
 
+#include "core/likely.h"
 #include "core/scheduler_state.h"
 #include "core/slots.h"
 
@@ -15,10 +16,6 @@ constexpr double kLeastLeft = 0.1;
 
 Duration OfSeconds(double seconds) {
   return Duration(static_cast<std::int64_t>(seconds * 1000));
-}
-
-std::optional<Time> Later(const std::optional<Time>& a, const std::optional<Time>& b) {
-  return a && b ? std::optional(std::max(*a, *b)) : std::nullopt;
 }
 
 std::optional<Duration> Shorter(const std::optional<Duration>& a,
@@ -81,11 +78,11 @@ std::vector<ExpectedReturn> Scheduler::State::Returning(const WholeLine& line) c
   return returning;
 }
 
-ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at, const WholeLine& line) const {
+std::optional<Time> Scheduler::State::EndOn(GpuIndex index, Time at, const WholeLine& line) const {
   const GpuState& gpu = gpus[Number(index)];
   const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
-  if (!gpu.healthy || gpu.Drained() || strangers) return {};
-  ExpectedEnds ends{at, at};
+  if (!gpu.healthy || gpu.Drained() || strangers) return std::nullopt;
+  Time end = at;
   for (const Resident& resident : ledger.ResidentsOf(index)) {
     const TaskRecord& task = tasks.at(resident.task);
     std::optional<Time> latest;
@@ -103,23 +100,14 @@ ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at, const WholeLine& 
       const Time left = std::max(at + config.slots.notice, over) + kEnding;
       latest = std::min(latest.value_or(left), left);
     }
-    std::optional<Time> likely = latest;
-    if (task.profile->alone) {
-      const double alone_s = base::Seconds(*task.profile->alone);
-      const double left_s = std::max(alone_s - DoneS(task.id), kLeastLeft * alone_s);
-      const Time done = at + OfSeconds(left_s / gpu.pace);
-      likely = std::min(likely.value_or(done), done);
-    }
-    ends.latest = Later(ends.latest, latest);
-    ends.likely = Later(ends.likely, likely);
+    if (!latest) return std::nullopt;
+    end = std::max(end, *latest);
   }
-  return ends;
+  return end;
 }
 
 ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task, const WholeLine& line) const {
-  const bool is_new = task.id == kNewcomer;
-  Need need = is_new ? NeedOf(config, task) : NeedNow(task);
-  if (is_new) AddWhere(task.request, ChoiceOf(task.request, gpu_infos), need);
+  Need need = NeedOfOne(task);
   ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request->gpus))};
   for (std::uint32_t i = 0; i < gpus.size(); ++i)
     expected.may.push_back(FitOf(config, need, EmptyView(GpuIndex{i})) == Fit::kFits);
@@ -167,7 +155,7 @@ std::vector<std::optional<Time>> Scheduler::State::StartsByTurns(
   line.by_turns = true;
   std::vector<ExpectedGpu> ends;
   for (std::uint32_t i = 0; i < gpus.size(); ++i)
-    ends.push_back({EndsOn(GpuIndex{i}, at, line).latest, {}});
+    ends.push_back({EndOn(GpuIndex{i}, at, line), {}});
   std::vector<ExpectedTask> expected;
   for (const TaskRecord* task : in_line) {
     if (task->request->linked_gpus) break;
@@ -175,6 +163,51 @@ std::vector<std::optional<Time>> Scheduler::State::StartsByTurns(
   }
   return LatestStarts(at, ends, expected, line.pass, Returning(line),
                       config.slots.notice + kEnding);
+}
+
+std::vector<std::optional<Time>> Scheduler::State::LikelyOf(
+    Time at, const std::vector<const TaskRecord*>& in_line, std::size_t most) const {
+  const auto turn_s = [&](const TaskRecord& task, std::optional<Duration> most_time) {
+    if (TakesTurns(config.slots, task)) most_time = Shorter(most_time, TurnOf(config.slots, task));
+    return most_time;
+  };
+  std::vector<LikelyRun> running;
+  for (const auto& [id, held] : ledger.Tasks()) {
+    const TaskRecord& task = tasks.at(id);
+    LikelyRun run{.task = id};
+    if (task.profile->alone) {
+      const double alone_s = base::Seconds(*task.profile->alone);
+      run.left_s = std::max(alone_s - DoneS(id), kLeastLeft * alone_s);
+    }
+    if (const auto longest = turn_s(task, task.request->time_limit)) {
+      const Time ends = task.attempt->started.value_or(at) + *longest;
+      run.most_s = std::max(0.0, base::Seconds(ends - at));
+    }
+    running.push_back(run);
+  }
+  LikelyLine line;
+  for (const TaskRecord* task : in_line) {
+    const bool stops = task->queue == QueueKind::kMain;
+    LikelyStart start{.need = NeedOfOne(*task), .run = {.task = task->id}, .stops = stops};
+    if (passed.task == task->id)
+      line.first_for_s = base::Seconds(at - passed.since), line.passed = passed.times > 0;
+    if (task->profile->alone) start.run.left_s = base::Seconds(*task->profile->alone);
+    if (const auto longest = turn_s(*task, task->request->time_limit))
+      start.run.most_s = base::Seconds(*longest);
+    line.tasks.push_back(std::move(start));
+  }
+  std::vector<std::optional<Time>> starts;
+  for (const std::optional<double>& each : LikelyStarts(config, RoomNow(), running, line, most))
+    starts.push_back(each ? std::optional(at + OfSeconds(*each)) : std::nullopt);
+  return starts;
+}
+
+// Where it stands in line already, or as a newcomer.
+Need Scheduler::State::NeedOfOne(const TaskRecord& task) const {
+  if (task.id != kNewcomer) return NeedNow(task);
+  Need need = NeedOf(config, task);
+  AddWhere(task.request, ChoiceOf(task.request, gpu_infos), need);
+  return need;
 }
 
 bool Scheduler::State::FirstOnly() const {
@@ -230,20 +263,10 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
   if (line.empty()) return {};
 
   std::vector<ExpectedGpu> by_limit;
-  std::vector<ExpectedGpu> by_run_time;
-  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
-    const ExpectedEnds ends = EndsOn(GpuIndex{i}, at, all);
-    by_limit.push_back({ends.latest, bookings.On(GpuIndex{i})});
-    by_run_time.push_back({ends.likely, bookings.On(GpuIndex{i})});
-  }
+  for (std::uint32_t i = 0; i < gpus.size(); ++i)
+    by_limit.push_back({EndOn(GpuIndex{i}, at, all), bookings.On(GpuIndex{i})});
   std::vector<ExpectedTask> limited;
-  std::vector<ExpectedTask> likely;
-  for (const TaskRecord* task : line) {
-    limited.push_back(ExpectedOf(*task, all));
-    if (likely.size() == most) continue;
-    likely.push_back(limited.back());
-    likely.back().takes = Shorter(likely.back().takes, task->profile->alone);
-  }
+  for (const TaskRecord* task : line) limited.push_back(ExpectedOf(*task, all));
   const bool may_say = pass == Pass::kInOrder || all_known;
   auto latest = may_say ? LatestStarts(at, by_limit, limited, pass, Returning(all))
                         : std::vector<std::optional<Time>>(line.size());
@@ -251,13 +274,13 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
   for (std::size_t i = 0; i < by_turns.size(); ++i) {
     if (by_turns[i]) latest[i] = std::min(latest[i].value_or(*by_turns[i]), *by_turns[i]);
   }
-  const auto about = LatestStarts(at, by_run_time, likely, Pass::kInOrder);
+  const auto about = LikelyOf(at, line, most);
 
   // Such a mapper may let GPUs stand empty because all end earlier then.
   const bool may_wait =
       mapper_entry->chooses_task && config.lookahead > 0 && config.order == QueueOrder::kFifo;
   std::map<TaskId, ExpectedStart> starts;
-  for (std::size_t i = 0; i < likely.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(most, line.size()); ++i) {
     ExpectedStart start{.latest = latest[i], .likely = about[i]};
     if (may_wait || limits.MayKeep(line[i]->request)) start.latest.reset();
     if (start.latest && start.likely) start.likely = std::min(*start.likely, *start.latest);

@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "core/reservation.h"
+
 namespace carma::core {
 
 Room::Room(const Room& other) : config_(other.config_), gpus_(other.gpus_) {
@@ -51,10 +53,12 @@ void Room::Leave(TaskId task) {
     if (at == gpu.tasks.end()) continue;
     GpuView& view = gpu.view;
     view.free_mib = std::min(view.total_mib, view.free_mib + at->promised_mib);
+    view.claimed_mib = std::max<std::int64_t>(0, view.claimed_mib - at->promised_mib);
     if (view.sm_active) view.sm_active = std::max(0.0, *view.sm_active - at->load.load.sm_active);
     if (view.utilization)
       view.utilization = std::min(*view.utilization, view.sm_active.value_or(1));
     gpu.tasks.erase(at);
+    gpu.opened = true;
     Refresh(gpu);
   }
 }
@@ -65,6 +69,17 @@ std::vector<Room::Gpu*> Room::Fitting(const Need& need) {
     if (FitOf(config_, need, gpu.view) == Fit::kFits) fitting.push_back(&gpu);
   }
   return fitting;
+}
+
+bool Room::TakeIfOpened(const Need& need) {
+  const bool may = std::ranges::any_of(gpus_, [&](const Gpu& gpu) {
+    return gpu.opened && FitOf(config_, need, gpu.view) == Fit::kFits;
+  });
+  return may && Take(need);
+}
+
+void Room::NoteLooked() {
+  for (Gpu& gpu : gpus_) gpu.opened = false;
 }
 
 bool Room::Take(const Need& need) {
@@ -84,6 +99,7 @@ bool Room::Take(const Need& need) {
                          .load = need.load,
                          .uid = need.uid});
     gpu.view.free_mib -= gpu.tasks.back().promised_mib;
+    gpu.view.claimed_mib += gpu.tasks.back().promised_mib;
     if (gpu.view.sm_active)
       gpu.view.sm_active = std::min(1.0, *gpu.view.sm_active + need.load.load.sm_active);
     Refresh(gpu);
@@ -112,6 +128,37 @@ std::vector<TaskId> Room::LeaversOf(const Need& need, const std::vector<Gpu*>& f
       there.push_back(task);
   }
   return there;
+}
+
+void Room::KeepFor(const Need& need) {
+  std::vector<GpuView> views;
+  for (const Gpu& gpu : gpus_) views.push_back(gpu.view);
+  Reservation reservation;
+  reservation.Keep(config_, need, views);
+  for (Gpu& gpu : gpus_)
+    gpu.view.reserved_for =
+        reservation.Keeps(gpu.view.index) ? reservation.task() : std::optional<TaskId>();
+}
+
+void Room::LetGo(TaskId kept_for) {
+  for (Gpu& gpu : gpus_) {
+    if (gpu.view.reserved_for != kept_for) continue;
+    gpu.view.reserved_for.reset();
+    gpu.opened = true;
+  }
+}
+
+std::map<TaskId, double> Room::Slowdowns() const {
+  std::map<TaskId, double> slowest;
+  std::vector<double> slowdowns;
+  for (const Gpu& gpu : gpus_) {
+    SlowdownsOf(gpu.residents, SaturationOf({}, config_.sharing), slowdowns);
+    for (std::size_t i = 0; i < gpu.tasks.size(); ++i) {
+      double& of_task = slowest.try_emplace(gpu.tasks[i].task, 0).first->second;
+      of_task = std::max(of_task, slowdowns[i] / gpu.view.pace);
+    }
+  }
+  return slowest;
 }
 
 bool Room::FitsWithout(const Need& need, std::span<const TaskId> gone) const {

@@ -36,17 +36,28 @@ class Room {
   void Leave(TaskId task);
   // Puts the task in where it fits, the emptiest GPUs first; false: not on enough of them.
   bool Take(const Need& need);
+  // The same for one that did not fit when NoteLooked was called: it looks at GPUs where something
+  // has come free since before it looks at all.
+  bool TakeIfOpened(const Need& need);
+  void NoteLooked();
   // Which of the candidates must leave so that it fits, the first of them rather than later ones,
   // and none that need not; none at all where it fits. Empty: it would not fit if all left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
+  // Of each task that is there, how many times as long as alone on a GPU of pace 1 it takes on its
+  // slowest one.
+  std::map<TaskId, double> Slowdowns() const;
+  // Nobody else is put on the GPUs that Reservation would choose for it, until they are kept for
+  // another or let go.
+  void KeepFor(const Need& need);
+  void LetGo(TaskId kept_for);
 
  private:
   struct Gpu {
     GpuView view;  // as it was told
     std::vector<RoomTask> tasks;
     std::vector<Neighbour> strangers;
-    bool changed = false;  // a task left or came
+    bool opened = true;  // something has come free since it was looked at
     // Of the tasks that are there now.
     std::vector<Neighbour> residents;
     std::vector<std::uint32_t> users;

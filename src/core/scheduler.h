@@ -44,7 +44,8 @@ struct ExpectedStart {
   // At the latest, if everybody takes all of his time limit, nobody goes before it who does not
   // stand before it now, and the GPUs stay as they are.
   std::optional<Time> latest;
-  // About when, by the run times that are known: of the same things before, else time limits.
+  // About when, by what is predicted (LikelyStarts): run times as of the same things before, else
+  // time limits.
   std::optional<Time> likely;
   friend bool operator==(const ExpectedStart&, const ExpectedStart&) = default;
 };

@@ -150,13 +150,6 @@ struct Passed {
   int times = 0;  // that another one started before it
 };
 
-// When everything on a GPU has ended, by time limits and by the run times that are known; empty: it
-// cannot be said.
-struct ExpectedEnds {
-  std::optional<Time> latest;
-  std::optional<Time> likely;
-};
-
 // Of a line for which starts are expected.
 struct WholeLine {
   Pass pass = Pass::kInOrder;
@@ -406,7 +399,8 @@ struct Scheduler::State : LineUp::Host {
   // ---- expecting.cc ----
   LineUp::Newcomer NewcomerOf(const TaskRecord& task) const;
   GpuView EmptyView(GpuIndex gpu) const;
-  ExpectedEnds EndsOn(GpuIndex gpu, Time at, const WholeLine& line) const;
+  // By when everything on it has ended; empty: it cannot be said.
+  std::optional<Time> EndOn(GpuIndex gpu, Time at, const WholeLine& line) const;
   ExpectedTask ExpectedOf(const TaskRecord& task, const WholeLine& line) const;
   WholeLine WholeLineOf(const std::vector<const TaskRecord*>& in_line) const;
   bool MayComeBack(const TaskRecord& task, const WholeLine& line) const;
@@ -418,6 +412,10 @@ struct Scheduler::State : LineUp::Host {
   std::vector<std::optional<Time>> StartsByTurns(Time at,
                                                  const std::vector<const TaskRecord*>& in_line,
                                                  WholeLine line) const;
+  // About, of the first ones of the line.
+  std::vector<std::optional<Time>> LikelyOf(Time at, const std::vector<const TaskRecord*>& in_line,
+                                            std::size_t most) const;
+  Need NeedOfOne(const TaskRecord& task) const;
   bool FirstOnly() const;  // of the line may start
   Pass PassThrough(const std::vector<const TaskRecord*>& line) const;
   // The first in order; with those for recovery before all others that want GPUs.

@@ -44,6 +44,8 @@ std::shared_ptr<Alike> Simulation::AlikeOf(const Job& job) {
   const core::MpsParameters mps = profile.mps.value_or(core::MpsParameters{-1, -1});
   const AlikeKey key{job.arrival->workload,
                      job.arrival->gpu_type,
+                     job.arrival->qos,
+                     job.arrival->account,
                      bookings_.empty() ? 0 : UidOf(job),
                      estimate ? estimate->peak_mib : -1,
                      profile.sm_active.value_or(-1),

@@ -18,8 +18,8 @@ namespace carma::sim {
 
 // Workload, GPU type, user where that matters, what is predicted of memory, activity, sensitivity,
 // pressure and run time.
-using AlikeKey = std::tuple<const trace::Workload*, std::string, std::uint32_t, std::int64_t,
-                            double, double, double, std::int64_t>;
+using AlikeKey = std::tuple<const trace::Workload*, std::string, std::string, std::string,
+                            std::uint32_t, std::int64_t, double, double, double, std::int64_t>;
 
 struct Alike {
   core::TaskRequest request;

@@ -34,6 +34,8 @@ core::TaskRequest Simulation::RequestOf(const Job& job) const {
   if (checkpoints.on_stop || checkpoints.every > base::Duration{0})
     request.checkpoint_signal = options_.policy.slots.checkpoint_signal;
   if (!job.arrival->gpu_type.empty()) request.gpu_type = job.arrival->gpu_type;
+  if (!job.arrival->qos.empty()) request.qos = job.arrival->qos;
+  if (!job.arrival->account.empty()) request.account = job.arrival->account;
   request.uid = UidOf(job);
   // What is more than the server has could never start.
   const double cores = std::ceil(std::min(CoresOf(job), options_.host.cores));

@@ -152,7 +152,8 @@ Result<Unit> CheckBookings(const Cluster& cluster, std::span<const core::Booking
 }
 
 Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals, bool divided,
-                       const Above& above) {
+                       const RunOptions& options) {
+  const Above& above = options.above;
   if (cluster.servers.empty()) return Fail(ErrorCode::kInvalid, "no servers");
   std::size_t most = 0;
   for (const ServerShape& server : cluster.servers) {
@@ -174,6 +175,11 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
         arrival.workload->sm_active.size() != gpus) {
       return wrong("needs at least one GPU, and memory and SM activity for each");
     }
+    core::TaskRequest named{.user = arrival.user};
+    if (!arrival.qos.empty()) named.qos = arrival.qos;
+    if (!arrival.account.empty()) named.account = arrival.account;
+    if (const Result<Unit> may = core::MayName(options.policy, named); !may)
+      return wrong(may.error().message);
     if (divided && gpus > 1) {
       return wrong(fmt::format("wants {} GPUs, and MIG instances never work together", gpus));
     }
@@ -220,7 +226,8 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
   for (std::size_t i = 0; i < workloads->size(); ++i) {
     const trace::Submission& submission = trace.submissions[i];
     arrivals.push_back({submission.at, (*workloads)[i], submission.solo_s, submission.line,
-                        submission.user, submission.cpus, submission.gpu_type});
+                        submission.user, submission.cpus, submission.gpu_type, submission.qos,
+                        submission.account});
   }
   return arrivals;
 }
@@ -249,7 +256,7 @@ Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arri
                            const RunOptions& options) {
   if (Result<Unit> valid = CheckOptions(options); !valid) return std::unexpected(valid.error());
   const bool divided = options.collocation == core::SharingMethod::kMig;
-  if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided, options.above); !valid) {
+  if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided, options); !valid) {
     return std::unexpected(valid.error());
   }
   if (Result<Unit> valid = CheckBookings(cluster, options.bookings); !valid) {

@@ -67,6 +67,8 @@ struct Arrival {
   std::string user = {};            // empty: not told
   std::optional<double> cpus = {};  // instead of the workload's
   std::string gpu_type = {};        // only GPUs of that model; empty: any
+  std::string qos = {};             // one of PolicyConfig::classes; empty: the usual one
+  std::string account = {};         // one that its user may name; empty: his own
 };
 // Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot
 // replay.

@@ -301,6 +301,50 @@ TEST(Simulate, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
   EXPECT_EQ(stays.record->tasks[0].attempts.size(), 1u);
 }
 
+TEST(Simulate, AClassThatPreemptsHasAPlaceAtOnce) {
+  const trace::Workload work = MakeWorkload("long", 1, 10'000, 0.3, 10'000);
+  const trace::Workload look = MakeWorkload("short", 1, 100, 0.3, 10'000);
+  RunOptions options = Immediate();
+  options.policy.mapper = "exclusive";
+  options.policy.classes = {{.name = "urgent", .priority = 10, .preempts = true},
+                            {.name = "spare", .priority = -10, .preemptible = true}};
+  options.checkpoints = {.cost = Duration{20'000}, .on_stop = true};
+  const std::vector<Arrival> two{{.at = Duration{0}, .workload = &work, .qos = "spare"},
+                                 {.at = Duration{500'000}, .workload = &look, .qos = "urgent"}};
+  const RunResult run = Play(MakeWorld("A100-40GB"), two, options);
+  EXPECT_EQ(run.record->tasks[0].attempts.size(), 2u);
+  // It saves for 20 s and takes 2 to end.
+  EXPECT_EQ(run.record->tasks[1].attempts[0].started,
+            run.record->tasks[1].submitted + Duration{22'000});
+  options.policy.classes.clear();
+  const auto unknown = Simulate(MakeWorld("A100-40GB"), two, options);
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().message, HasSubstr("qos: expected one of normal"));
+}
+
+TEST(Simulate, WaitingTasksAreToldAboutWhenTheyStart) {
+  const std::vector<trace::Workload> workloads = Mixed();
+  const std::vector<Arrival> arrivals = Crowd(workloads, 300);
+  for (const std::string_view mapper : {"exclusive", "magm"}) {
+    RunOptions options = Immediate();
+    options.policy.mapper = mapper;
+    options.estimates.profiles = EstimateOptions::Profiles::kMeasured;
+    options.estimates.durations = true;
+    double waited_s = 0, wrong_s = 0;
+    int told = 0;
+    options.on_start = [&](const ToldStart& start) {
+      ASSERT_TRUE(start.told.likely);
+      ++told;
+      waited_s += base::Seconds(start.started - start.submitted);
+      wrong_s += std::abs(base::Seconds(*start.told.likely - start.started));
+    };
+    Play(MakeWorld("4xA100-40GB"), arrivals, options);
+    EXPECT_GT(told, 150) << mapper;
+    EXPECT_LT(wrong_s, 0.2 * waited_s)
+        << mapper << ": " << wrong_s / told << " s of " << waited_s / told;
+  }
+}
+
 TEST(Simulate, WhoIsEndedEachTurnAndNeverSavesEndsSomeDay) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Immediate();

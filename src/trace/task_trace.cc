@@ -1,6 +1,9 @@
 #include "trace/task_trace.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <utility>
 
 #include "base/csv.h"
 #include "base/text.h"
@@ -46,7 +49,15 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
                           .solo_s = *solo_s,
                           .user = std::string(base::Trim(row.Text("user"))),
                           .cpus = *cpus,
-                          .gpu_type = std::string(base::Trim(row.Text("gpu_type")))};
+                          .gpu_type = std::string(base::Trim(row.Text("gpu_type"))),
+                          .qos = std::string(base::Trim(row.Text("qos"))),
+                          .account = std::string(base::Trim(row.Text("account")))};
+    for (const auto& [column, name] :
+         {std::pair("qos", &submission.qos), std::pair("account", &submission.account)}) {
+      if (!name->empty() && !core::IsShareName(*name))
+        return row.Wrong(
+            fmt::format("column '{}': expected 1 to 64 letters, digits, or _-+.", column));
+    }
     if (!submission.gpu_type.empty() && !core::IsGpuTypeWord(submission.gpu_type))
       return row.Wrong("column 'gpu_type' is no part of a GPU's name");
     if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");

@@ -24,6 +24,8 @@ struct Submission {
   std::string user;              // who submits it; empty: not told
   std::optional<double> cpus;    // as Workload::cpus; absent: as the catalogue says
   std::string gpu_type;          // only GPUs of that model; empty: any
+  std::string qos;               // its class; empty: the usual one
+  std::string account;           // whom it is booked on; empty: its user
 };
 
 struct TaskTrace {
@@ -31,8 +33,8 @@ struct TaskTrace {
 };
 
 // CSV with submit_s and workload_id, solo_s if a task lasts longer or shorter than its workload
-// does, user if the trace tells whose it is, cpus if it tells what its data loading takes, and
-// gpu_type if it is for GPUs of one model only.
+// does, user, account and qos if the trace tells whose it is and of which class, cpus if it tells
+// what its data loading takes, and gpu_type if it is for GPUs of one model only.
 // Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or later
 // than a year; a solo_s of nothing or of more than ten years.
 base::Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);

@@ -134,6 +134,16 @@ TEST(ParseTrace, ATaskMayLastAsLongAsItsRowSays) {
   EXPECT_EQ(AsSubmitted(workload, trace->submissions[1]).solo_s, 10);
 }
 
+TEST(ParseTrace, TellsWhoseTaskItIsAndOfWhichClass) {
+  const auto trace =
+      ParseTrace("submit_s,workload_id,user,account,qos\n0,a,ada,vision,urgent\n1,a,,,\n", "t.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->submissions[0].user, "ada");
+  EXPECT_EQ(trace->submissions[0].account, "vision");
+  EXPECT_EQ(trace->submissions[0].qos, "urgent");
+  EXPECT_EQ(trace->submissions[1].account + trace->submissions[1].qos, "");
+}
+
 TEST(ParseTrace, RefusesWithTheLine) {
   const std::vector<std::pair<std::string, const char*>> cases{
       {"", "t.csv: empty"},
@@ -148,6 +158,7 @@ TEST(ParseTrace, RefusesWithTheLine) {
       {"submit_s,workload_id\n1,a,b\n", "t.csv:2: 3 columns"},
       {"submit_s,workload_id,solo_s\n1,a,0\n", "t.csv:2: column 'solo_s'"},
       {"submit_s,workload_id\n1,\"a\n", "t.csv:2: a quote is not closed"},
+      {"submit_s,workload_id,qos\n1,a,in a hurry\n", "t.csv:2: column 'qos': expected"},
   };
   for (const auto& [csv, error] : cases) {
     const auto trace = ParseTrace(csv, "t.csv");
