@@ -403,6 +403,8 @@ std::string PolicyLine(const config::Settings& settings) {
   line += ", margin " + base::FormatMib(policy.margin_mib) + ", floor " +
           base::FormatMib(policy.floor_mib) + " without an estimate, recovery " +
           (policy.recovery == core::RecoveryMode::kEscalate ? "escalate" : "exclusive");
+  if (policy.order == core::QueueOrder::kFair) line += ", order by shares";
+  if (policy.slots.length) line += ", turns of " + base::FormatSpan(*policy.slots.length);
   return line;
 }
 

@@ -32,5 +32,13 @@ TEST(Present, FillsEveryField) {
                                   "pid", "waiting_since_ms", "wrong_gpus"));
 }
 
+TEST(PolicyLine, TellsHowTheLineGoesWhereItIsNotAsUsual) {
+  config::Settings settings;
+  EXPECT_EQ(PolicyLine(settings).find("shares"), std::string::npos);
+  settings.policy.order = core::QueueOrder::kFair;
+  settings.policy.slots.length = core::Duration{43'200'000};
+  EXPECT_TRUE(PolicyLine(settings).ends_with(", order by shares, turns of 12:00:00"));
+}
+
 }  // namespace
 }  // namespace carma::daemon
