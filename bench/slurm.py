@@ -18,6 +18,13 @@ USER = "nobody"
 LEASE = ("--carma-mem=100M",)
 
 
+class Asking(spank_bed.SpankBed):
+    """Whose carmads ask Slurm."""
+
+    def daemon_settings(self, node):
+        return {**super().daemon_settings(node), "CARMA_SLURM_ENABLED": "true"}
+
+
 def srun_ms(where, *options):
     """From its start to its end."""
     began = time.monotonic()
@@ -52,14 +59,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--elements", type=int, default=500)
     parser.add_argument("--books", help="folder for the carmads' books, for example on a tmpfs: four of them share this machine's disk")
+    parser.add_argument("--enabled", action="store_true", help="with slurm.enabled: carmad asks squeue what a batch job claims")
     flags = parser.parse_args()
     why_not = spank_bed.missing(flags.programs)
     if why_not:
         sys.exit(f"slurm.py: {why_not}")
     programs = os.path.abspath(flags.programs)
+    slurm.Bed.TIME_SCALE = 1  # of the simulated servers: carmad reads its GPUs as often as on a real one
     plain = slurm.Bed(programs)
     try:
-        loaded = spank_bed.SpankBed(programs, books=flags.books)
+        loaded = Asking(programs, books=flags.books) if flags.enabled else spank_bed.SpankBed(programs, books=flags.books)
         try:
             measure(plain, loaded, flags)
         finally:

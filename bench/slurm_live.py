@@ -7,7 +7,7 @@ three ways in turn:
   shards      --gres=shard:GiB, as many as the job takes; a job of several GPUs has them for itself, as there is no other way
   leases      --carma-mem: a count of GiB for each node, and there CARMA
 In each way people say truly how much memory a job takes. A job that fails is lost, and is submitted again at once, so that all ways do the same work.
-Beside it the same load in the same layout by `carma simulate`. Needs what tests/slurm needs. Exit status 1: leases have lost a job."""
+Beside it the same load in the same layout by `carma simulate`. Needs what tests/slurm needs. Exit status 1: leases have lost a job; 77: something is missing."""
 
 import argparse
 import csv
@@ -212,7 +212,8 @@ def main():
     ways = flags.ways.split(",")
     why_not = spank_bed.missing(flags.programs)
     if why_not:
-        sys.exit(f"slurm_live.py: {why_not}")
+        print(f"skipped: {why_not}")
+        sys.exit(77)
     carma = os.path.join(flags.programs, "carma")
     runs, simulated = {way: [] for way in ways}, {way: [] for way in ways}
     for seed in range(1, flags.loads + 1):

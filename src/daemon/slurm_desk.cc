@@ -1,13 +1,16 @@
 #include "daemon/slurm_desk.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/fields_json.h"
@@ -26,6 +29,7 @@ using base::Unit;
 
 constexpr std::size_t kMostWords = 1'000;                // of what a program says when it fails
 constexpr std::chrono::milliseconds kClaimLimit{2'000};  // whoever starts a step waits for it
+constexpr std::size_t kMostAskedAtOnce = 500;
 constexpr const char* kUnknownJob = "Invalid job id specified";
 
 std::string Said(int fd, std::size_t most) {
@@ -45,6 +49,18 @@ std::optional<int> StatusWithin(const base::Spawned& child, std::chrono::millise
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
   return ready == 1 ? std::optional(status) : std::nullopt;
+}
+
+// Lines of those that Slurm knows.
+Result<std::string> Squeue(const std::string& squeue, const std::vector<std::uint64_t>& jobs,
+                           std::chrono::milliseconds limit) {
+  Result<std::string> text =
+      RunOfSlurm({squeue, "--noheader", "--all", "--array", "--states=all",
+                  fmt::format("--jobs={}", fmt::join(jobs, ",")), "-O", slurm::kJobColumns},
+                 limit);
+  // Of one that it does not know it says so; of several it passes over those.
+  if (!text && text.error().message.find(kUnknownJob) != std::string::npos) return "";
+  return text;
 }
 
 }  // namespace
@@ -76,13 +92,9 @@ Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
 
 Result<std::optional<slurm::Job>> AskForJob(const std::string& squeue, std::uint64_t job,
                                             std::chrono::milliseconds limit) {
-  const Result<std::string> text =
-      RunOfSlurm({squeue, "--noheader", "--all", "--array", "--states=all",
-                  fmt::format("--jobs={}", job), "-O", slurm::kJobColumns},
-                 limit);
-  if (text) return slurm::FindJob(*text, job);
-  if (text.error().message.find(kUnknownJob) != std::string::npos) return std::nullopt;
-  return std::unexpected(text.error());
+  const Result<std::string> text = Squeue(squeue, {job}, limit);
+  if (!text) return std::unexpected(text.error());
+  return slurm::FindJob(*text, job);
 }
 
 SlurmDesk::SlurmDesk(std::shared_ptr<boost::asio::io_context> loop, SlurmDeskOptions options,
@@ -115,13 +127,30 @@ bool SlurmDesk::Holds(core::TaskId task) const {
   return found == returns_.end() || !found->second.sent;
 }
 
-void SlurmDesk::AskClaim(std::uint64_t job, std::function<void(std::optional<std::int64_t>)> call) {
-  claims_.Ask([squeue = options_.squeue, job] { return AskForJob(squeue, job, kClaimLimit); },
-              [call = std::move(call), job](const Result<std::optional<slurm::Job>>& seen) {
-                if (!seen)
-                  base::LogWarn("job_not_asked", {{"job", job}, {"why", seen.error().message}});
-                const bool counted = seen && *seen && (*seen)->carma_gib > 0;
-                call(counted ? std::optional((*seen)->carma_gib) : std::nullopt);
+void SlurmDesk::AskClaim(std::uint64_t job, TakeClaim call) {
+  claims_asked_.emplace_back(job, std::move(call));
+  if (!asking_claims_) AskClaims();
+}
+
+void SlurmDesk::AskClaims() {
+  asking_claims_ = !claims_asked_.empty();
+  if (!asking_claims_) return;
+  const auto most = static_cast<std::ptrdiff_t>(std::min(claims_asked_.size(), kMostAskedAtOnce));
+  const auto rest = claims_asked_.begin() + most;
+  std::vector<std::pair<std::uint64_t, TakeClaim>> asked(
+      std::make_move_iterator(claims_asked_.begin()), std::make_move_iterator(rest));
+  claims_asked_.erase(claims_asked_.begin(), rest);
+  std::vector<std::uint64_t> jobs;
+  for (const auto& [job, call] : asked) jobs.push_back(job);
+  claims_.Ask([squeue = options_.squeue, jobs] { return Squeue(squeue, jobs, kClaimLimit); },
+              [this, asked = std::move(asked)](const Result<std::string>& said) {
+                if (!said) base::LogWarn("jobs_not_asked", {{"why", said.error().message}});
+                for (const auto& [job, call] : asked) {
+                  const auto seen = slurm::FindJob(said.value_or(""), job);
+                  const bool counted = seen && *seen && (*seen)->carma_gib > 0;
+                  call(counted ? std::optional((*seen)->carma_gib) : std::nullopt);
+                }
+                AskClaims();
               });
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -54,8 +55,10 @@ class SlurmDesk {
   void Take(const store::JobReturnRow& row);
   // From now on jobs that wait here for GPUs show it in their AdminComment.
   void TellWaiting(std::string node, std::function<std::vector<slurm::WaitingJob>()> waiting);
-  // What a job claims, GiB on each node; empty: that cannot be said. Calls back on the loop.
-  void AskClaim(std::uint64_t job, std::function<void(std::optional<std::int64_t>)> call);
+  // What a job claims, GiB on each node; empty: that cannot be said. Calls back on the loop. All
+  // who ask while squeue is being asked share the next question.
+  using TakeClaim = std::function<void(std::optional<std::int64_t>)>;
+  void AskClaim(std::uint64_t job, TakeClaim call);
   // Of a job that is being put back: it must not end before Slurm knows of that.
   bool Holds(core::TaskId task) const;
   std::size_t waiting() const { return returns_.size(); }
@@ -73,6 +76,7 @@ class SlurmDesk {
   void Do(core::TaskId task, const slurm::NextStep& next);
   void Leave(core::TaskId task, const std::string& told);
   void LookAtWaiting();
+  void AskClaims();
 
   std::shared_ptr<boost::asio::io_context> loop_;
   const SlurmDeskOptions options_;
@@ -80,6 +84,8 @@ class SlurmDesk {
   std::map<core::TaskId, Returning> returns_;
   BackgroundWorker worker_;
   BackgroundWorker claims_;
+  std::vector<std::pair<std::uint64_t, TakeClaim>> claims_asked_;  // by the next question
+  bool asking_claims_ = false;
   BackgroundWorker comments_;
   std::optional<slurm::WaitComments> wait_comments_;
   std::function<std::vector<slurm::WaitingJob>()> waiting_jobs_;

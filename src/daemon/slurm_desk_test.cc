@@ -212,6 +212,20 @@ TEST_F(SlurmDeskTest, TellsWhatAJobClaims) {
   EXPECT_FALSE(claim);
 }
 
+TEST_F(SlurmDeskTest, WhoAsksWhileOthersDoSharesTheNextQuestion) {
+  Write("squeue",
+        "#!/bin/sh\necho $5 >> DIR/looks\n"
+        "for job in 10 11 12; do echo \"$job|$job|RUNNING|None|1|1|0|gres:carma:$job|1|(null)|\"; "
+        "done\n");
+  std::vector<std::int64_t> claims;
+  for (const std::uint64_t job : {10, 11, 12, 13})
+    desk_->AskClaim(job,
+                    [&](std::optional<std::int64_t> gib) { claims.push_back(gib.value_or(0)); });
+  ASSERT_TRUE(RunUntil([&] { return claims.size() == 4; }));
+  EXPECT_EQ(claims, (std::vector<std::int64_t>{10, 11, 12, 0}));
+  EXPECT_EQ(Read("looks"), "--jobs=10\n--jobs=11,12,13\n");
+}
+
 TEST(RunOfSlurm, ProgramsThatHangOrFailAreErrors) {
   EXPECT_FALSE(RunOfSlurm({"/bin/sleep", "1000"}, std::chrono::milliseconds(50)));
   const auto fails = RunOfSlurm({"/bin/sh", "-c", "echo why >&2; exit 3"}, kLong);

@@ -71,10 +71,9 @@ class AccountsBed(slurm.Bed):
         self._run("slurmdbd", "slurmdbd", "-D")
         slurm.until(lambda: self.ask("sacctmgr", "-n", "list", "tres"), "slurmdbd answers")
         self.manage("add", "cluster", "bed")
-        for account, users in self.accounts.items():
-            self.manage("add", "account", account)
-            for user in users:
-                self.manage("add", "user", user, f"account={account}")
+        self.manage("add", "account", ",".join(self.accounts))
+        for account, users in self.accounts.items():  # not at once: slurmdbd of 22.05 mixes up whose they are
+            self.manage("add", "user", ",".join(users), f"account={account}")
 
     def _start_database(self):
         os.makedirs(self.path("database/data"))

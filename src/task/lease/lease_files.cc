@@ -20,26 +20,37 @@ using base::Result;
 using base::UniqueFd;
 using base::Unit;
 
-constexpr char kLeaseFile[] = "lease.json";
-constexpr char kAdoptedFile[] = "adopted";
-constexpr char kEndFile[] = "end.json";
+constexpr char kLeaseFile[] = "lease";
 constexpr std::size_t kMaxFile = 4 << 20;
-// In front of keepers in the file of those that have adopted a lease.
-constexpr std::string_view kKeeper = "keeper ";
+// Its first line is the grant; what the others are stands in front of them.
+constexpr std::string_view kKeeper = "keeper ", kMember = "process ", kEnd = "end ";
 
-Result<Unit> KeepText(const std::string& path, std::string_view text) {
-  const std::string fresh = path + ".new";
-  UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd) return base::FailErrno(errno, fresh);
-  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written)
-    return base::Wrap(written.error(), fresh);
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return base::FailErrno(errno, path);
+// Whole lines, at the end of the file.
+Result<Unit> Append(const std::string& dir, int flags, std::string_view lines) {
+  const std::string path = dir + "/" + kLeaseFile;
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600));
+  if (!fd) return base::FailErrno(errno, path);
+  const off_t before = ::lseek(fd.get(), 0, SEEK_END);
+  if (Result<Unit> written = base::WriteAll(fd.get(), lines); !written) {
+    if (before >= 0) (void)!::ftruncate(fd.get(), before);
+    return base::Wrap(written.error(), path);
+  }
   return Unit{};
 }
 
-std::optional<Json> ReadJson(const std::string& path) {
-  const Result<std::string> text = base::ReadFile(path, kMaxFile);
-  Result<Json> json = text ? base::ParseJson(*text) : std::unexpected(text.error());
+// Those that begin so, without that.
+std::vector<std::string> LinesOf(const std::string& dir, std::string_view kind) {
+  std::vector<std::string> lines;
+  const Result<std::string> text = base::ReadFile(dir + "/" + kLeaseFile, kMaxFile);
+  if (!text) return lines;
+  for (const std::string_view line : base::Split(*text, '\n')) {
+    if (line.starts_with(kind)) lines.emplace_back(line.substr(kind.size()));
+  }
+  return lines;
+}
+
+std::optional<Json> JsonOf(std::string_view text) {
+  Result<Json> json = base::ParseJson(text);
   return json ? std::optional(*std::move(json)) : std::nullopt;
 }
 
@@ -62,32 +73,36 @@ std::string PathOfLeftEnd(const std::string& ends_dir, core::TaskId id) {
 }  // namespace
 
 Result<Unit> KeepGrant(const Lease& lease) {
-  return KeepText(lease.dir + "/" + kLeaseFile,
-                  base::DumpJson({{"process", TextOf(lease.members.front().process)},
-                                  {"key", lease.key ? TextOf(*lease.key) : ""},
-                                  {"uid", lease.uid},
-                                  {"environment", lease.environment},
-                                  {"grace_ms", lease.grace.count()},
-                                  {"checkpoint_signal", lease.checkpoint_signal}}));
+  return Append(lease.dir, O_CREAT | O_TRUNC,
+                base::DumpJson({{"process", TextOf(lease.members.front().process)},
+                                {"key", lease.key ? TextOf(*lease.key) : ""},
+                                {"uid", lease.uid},
+                                {"environment", lease.environment},
+                                {"grace_ms", lease.grace.count()},
+                                {"checkpoint_signal", lease.checkpoint_signal}}) +
+                    "\n");
 }
 
 Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members) {
   std::string text;
   for (const LeaseMember& each : members) {
-    fmt::format_to(std::back_inserter(text), "{}{}\n", each.keeper ? kKeeper : "",
+    fmt::format_to(std::back_inserter(text), "{}{}\n", each.keeper ? kKeeper : kMember,
                    TextOf(each.process));
   }
-  return KeepText(lease.dir + "/" + kAdoptedFile, text);
+  return Append(lease.dir, 0, text);
 }
 
 Result<Unit> KeepEnd(const Lease& lease, const LeaseEnd& end) {
-  return KeepText(lease.dir + "/" + kEndFile, base::DumpJson({{"exit_code", end.exit_code},
-                                                              {"signal", end.signal},
-                                                              {"stderr_tail", end.stderr_tail}}));
+  return Append(lease.dir, 0,
+                fmt::format("{}{}\n", kEnd,
+                            base::DumpJson({{"exit_code", end.exit_code},
+                                            {"signal", end.signal},
+                                            {"stderr_tail", end.stderr_tail}})));
 }
 
 std::optional<Lease> ReadGrant(const std::string& dir) {
-  const std::optional<Json> json = ReadJson(dir + "/" + kLeaseFile);
+  const std::vector<std::string> lines = LinesOf(dir, "{");
+  const std::optional<Json> json = JsonOf(lines.empty() ? "" : "{" + lines.front());
   if (!json) return std::nullopt;
   base::JsonReader in(*json, "");
   Lease lease;
@@ -117,19 +132,18 @@ std::optional<Lease> ReadGrant(const std::string& dir) {
 
 std::vector<LeaseMember> ReadMembers(const std::string& dir) {
   std::vector<LeaseMember> members;
-  const Result<std::string> text = base::ReadFile(dir + "/" + kAdoptedFile, kMaxFile);
-  if (!text) return members;
-  for (std::string_view line : base::Split(*text, '\n')) {
-    const bool keeper = line.starts_with(kKeeper);
-    if (keeper) line.remove_prefix(kKeeper.size());
-    if (const std::optional<LeaseProcess> process = ParseLeaseProcess(line))
-      members.push_back({*process, {}, keeper});
+  for (const std::string_view kind : {kKeeper, kMember}) {
+    for (const std::string& line : LinesOf(dir, kind)) {
+      if (const std::optional<LeaseProcess> process = ParseLeaseProcess(line))
+        members.push_back({*process, {}, kind == kKeeper});
+    }
   }
   return members;
 }
 
 std::optional<LeaseEnd> ReadEnd(const std::string& dir) {
-  const std::optional<Json> json = ReadJson(dir + "/" + kEndFile);
+  const std::vector<std::string> lines = LinesOf(dir, kEnd);
+  const std::optional<Json> json = JsonOf(lines.empty() ? "" : lines.front());
   if (!json) return std::nullopt;
   base::JsonReader in(*json, "");
   return EndIn(in);
@@ -143,7 +157,8 @@ std::optional<LeaseEnd> ReadLeftEnd(const std::string& ends_dir, core::TaskId id
   if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
       (info.st_uid != 0 && info.st_uid != ::geteuid()))
     return std::nullopt;
-  const std::optional<Json> json = ReadJson(path);
+  const Result<std::string> text = base::ReadFile(path, kMaxFile);
+  const std::optional<Json> json = text ? JsonOf(*text) : std::nullopt;
   if (!json) return std::nullopt;
   base::JsonReader in(*json, "");
   std::int64_t pid = 0;

@@ -1,5 +1,5 @@
-// What is kept of a granted lease in its attempt's folder (the files of lease_launcher.h), and what
-// keepers leave where they find no daemon.
+// What is kept of a granted lease in its attempt's folder, and what keepers leave where they find
+// no daemon. One file, which grows by lines: making files is what a lease would cost most.
 #pragma once
 
 #include <chrono>
@@ -54,9 +54,11 @@ struct Lease {
   std::chrono::milliseconds look_in{};
 };
 
-// Readers see the old or the new text, as long as the machine runs: what ends it ends the processes
-// that the text is about. So nobody waits for the disk. Errors: the system's.
+// Readers see all of a line or nothing, as long as the machine runs: what ends it ends the
+// processes that the line is about. So nobody waits for the disk. Errors: the system's; nothing is
+// kept then.
 base::Result<base::Unit> KeepGrant(const Lease& lease);
+// Beside those that were kept before.
 base::Result<base::Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);
 base::Result<base::Unit> KeepEnd(const Lease& lease, const LeaseEnd& end);
 

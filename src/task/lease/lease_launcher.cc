@@ -348,12 +348,12 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return Fail(ErrorCode::kConflict,
                   fmt::format("expected at most {} processes of one lease", kMaxMembers));
     }
-    std::vector<LeaseMember> all;
+    std::vector<LeaseMember> fresh;
     for (const LeaseMember& each : lease.members) {
-      if (lease.adopted || each.keeper) all.push_back({each.process, {}, each.keeper});
+      if (!lease.adopted && each.keeper) fresh.push_back({each.process, {}, true});
     }
-    all.push_back({member.process, {}, member.keeper});
-    const Result<Unit> kept = KeepMembers(lease, all);
+    fresh.push_back({member.process, {}, member.keeper});
+    const Result<Unit> kept = KeepMembers(lease, fresh);
     if (!kept) return base::Wrap(kept.error(), "keeping who adopts a lease");
     if (!lease.adopted)
       std::erase_if(lease.members, [](const LeaseMember& each) { return !each.keeper; });

@@ -12,10 +12,10 @@
 // when it has another name. One that ends before, as far as anybody can tell, has started nothing:
 // the attempt could not be launched, like that of a grant that nobody adopts.
 //
-// Files in an attempt's folder tell a restarted daemon where it stood:
-//   lease.json  granted: for which process, and what it is to find in its environment
-//   adopted     by which processes; kept before they hear of it
-//   end.json    what was said of its end; kept before whoever said it hears of it
+// A file in an attempt's folder, `lease`, tells a restarted daemon where it stood, by its lines:
+//   {…}              granted: for which process, and what it is to find in its environment
+//   keeper, process  adopted, by which processes; kept before they hear of it
+//   end              what was said of its end; kept before whoever said it hears of it
 // A keeper that finds no daemon leaves what it would have said in Options::ends_dir.
 // A machine that loses power loses the processes as well, so these files wait for no disk.
 #pragma once
