@@ -183,14 +183,10 @@ Step ReadStep(spank_t spank, std::uint32_t number) {
   Step step;
   step.cluster = arguments.cluster;
   step.name = StepName(number);
-  uid_t uid = 0;
-  gid_t gid = 0;
   spank_get_item(spank, S_JOB_ID, &step.job);
-  spank_get_item(spank, S_JOB_UID, &uid);
-  spank_get_item(spank, S_JOB_GID, &gid);
+  spank_get_item(spank, S_JOB_UID, &step.uid);
+  spank_get_item(spank, S_JOB_GID, &step.gid);
   spank_get_item(spank, S_JOB_NODEID, &step.rank);
-  step.uid = uid;
-  step.gid = gid;
   step.restart = RestartOf(spank);
   step.keeper = ::getpid();
   step.job_name = Variable(spank, "SLURM_JOB_NAME");
@@ -226,10 +222,8 @@ void ShareErrorFiles(spank_t spank) {
 }
 
 void AskForLease(spank_t spank) {
-  if (!option_trouble.empty()) {
-    state->trouble = option_trouble;
-    return;
-  }
+  state->trouble = option_trouble;
+  if (!state->trouble.empty()) return;
   if (NodesOf(spank, state->step) > 1 && !wanted.exclusive) {
     state->trouble =
         "a job of several nodes shares no GPUs: use --carma-exclusive, or one node (--nodes=1)";
@@ -246,9 +240,8 @@ void AskForLease(spank_t spank) {
 // ---- a task ----
 
 int Refuse(const std::string& why) {
-  const std::string line = OneLine(why, 1000);
   ::dprintf(STDERR_FILENO, "carma: no GPUs for job %u on %s: %s\n", state->step.job,
-            state->node.c_str(), line.c_str());
+            state->node.c_str(), OneLine(why, 1000).c_str());
   return kFailed;
 }
 
