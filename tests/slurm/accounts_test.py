@@ -22,15 +22,12 @@ class Accounts(unittest.TestCase):
     def setUpClass(cls):
         started = time.monotonic()
         cls.bed = accounts.AccountsBed(os.path.abspath(sys.argv[1]), accounts={"physics": [USER], "letters": [OTHER], "maths": [HOLDER]})
+        cls.addClassCleanup(cls.bed.close)
         took = time.monotonic() - started
         print(f"four nodes with accounts up after {took:.1f} s")
         # What is held is counted once a minute, so this one runs beside all others. The partition bills GPU memory.
         cls.bed.ask("scontrol", "update", "PartitionName=main", "TRESBillingWeights=GRES/carma=1")
         cls.holds = cls.bed.sbatch(HOLDER, "sleep 1000\n", f"--gres=carma:{accounts.CARMA_GIB}")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.bed.close()
 
     def runs(self, job):
         """Waits until it does."""

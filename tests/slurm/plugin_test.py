@@ -26,6 +26,7 @@ class Plugin(unittest.TestCase):
     def setUpClass(cls):
         started = time.monotonic()
         cls.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]))
+        cls.addClassCleanup(cls.bed.close)
         print(f"four nodes with carmad up after {time.monotonic() - started:.1f} s")
         # Slurm looks at limits every half minute, so this one runs beside all others, on a node that is full.
         cls.full = cls.bed.sbatch(OTHER, "sleep 1000\n", "--carma-exclusive", "--carma-gpus=4", "--nodelist=n3")
@@ -33,10 +34,6 @@ class Plugin(unittest.TestCase):
         cls.limited = cls.bed.sbatch(USER, "touch ~/limited\n", "--carma-mem=2G", "--nodelist=n3", "--time=1")
         slurm.until(lambda: cls.bed.tasks("n3", "queued"), "it waits for GPUs")
         cls.bed.ask("scontrol", "update", f"JobId={cls.limited}", "EndTime=now+1")  # limits are whole minutes
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.bed.close()
 
     def submit(self, user, script, *options, node="n0", memory="4G"):
         """A job with --carma-mem on that node."""

@@ -69,6 +69,7 @@ class Recovery(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.bed = RecoveryBed(os.path.abspath(sys.argv[1]))
+        cls.addClassCleanup(cls.bed.close)
         # Beside all others.
         everywhere = ("--carma-mem=4G", "--carma-gpus=4", "--gres=carma:16", "--nodelist=n2", "--carma-retries=1")
         cls.victim = cls.bed.sbatch(USER, VICTIM, *everywhere)
@@ -77,10 +78,6 @@ class Recovery(unittest.TestCase):
         cls.bed.ended(cls.culprit)
         with open(os.path.join(cls.bed.home(USER), "culprit-ended"), "w", encoding="utf-8"):
             pass
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.bed.close()
 
     def submit(self, runs, *options, node="n0"):
         """A job that runs out of memory so often."""

@@ -32,14 +32,11 @@ class Site(unittest.TestCase):
         with open(LUA, encoding="utf-8") as file:
             files = {**FILES, "carma.lua": file.read()}
         cls.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]), nodes=3, arguments="wait=1", settings=SETTINGS, files=files)
+        cls.addClassCleanup(cls.bed.close)
         # Beside all others, on a node that they do not use: wait= is in minutes.
         full = cls.bed.sbatch(USER, "exec sleep 1000\n", "--carma-exclusive", "--carma-gpus=4", "--gres=carma:1", "--nodelist=n2")
         slurm.until(lambda: cls.bed.tasks("n2", "running"), f"n2 is full: {cls.bed.output(full)}")
         cls.waits = cls.bed.sbatch(USER, "touch ~/waited\n", "--carma-mem=1G", "--nodelist=n2")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.bed.close()
 
     def carma(self, node, *words):
         """What `carma slurm …` prints for that node."""
