@@ -134,9 +134,11 @@ core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::st
   for (const task::Observation& run : runs) {
     std::optional<double>& activity = run.gpu_type == gpu_type ? profile.sm_active : elsewhere;
     if (!activity) activity = run.sm_active;
-    const auto pace = paces.find(run.gpu_type);
-    if (!run.alone || pace == paces.end() || alone.size() == kMostDurations) continue;
-    alone.emplace_back(std::llround(static_cast<double>(run.alone->count()) * pace->second));
+    const auto known = paces.find(run.gpu_type);
+    const bool here = known != paces.end() || run.gpu_type == gpu_type;
+    if (!run.alone || !here || alone.size() == kMostDurations) continue;
+    const double pace = known != paces.end() ? known->second : 1;
+    alone.emplace_back(std::llround(static_cast<double>(run.alone->count()) * pace));
   }
   if (!profile.sm_active) profile.sm_active = elsewhere;
   if (!alone.empty()) {

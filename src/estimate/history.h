@@ -39,7 +39,7 @@ using Paces = std::map<std::string, double>;
 
 // How such a task uses a GPU of that type. runs: as above, none: nothing is known. SM activity: the
 // newest, of that type if there is any; run time: the middle one of the newest five on the types of
-// the server, as it would be on the fastest of them.
+// the server, as it would be on the fastest of them; `gpu_type` is one of them in any case.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 

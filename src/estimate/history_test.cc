@@ -166,12 +166,12 @@ TEST(ProfileFrom, TheNewestActivityAndTheMiddleRunTime) {
     if (alone_s > 0) run.alone = base::Duration{alone_s * 1000};
     return run;
   };
-  EXPECT_EQ(ProfileFrom({}, "A100", {{"A100", 1}}), core::Profile{});
+  EXPECT_EQ(ProfileFrom({}, "A100", {}), core::Profile{});
   const std::vector<task::Observation> newest_first{
       run({}, 90, "A100"),  run(0.9, 10, "V100"), run(0.5, 70, "A100"), run(0.4, 100, "A100"),
       run(0.3, 80, "A100"), run({}, 60, "A100"),  run({}, 500, "A100"),
   };
-  const core::Profile profile = ProfileFrom(newest_first, "A100", {{"A100", 1}});
+  const core::Profile profile = ProfileFrom(newest_first, "A100", {});
   EXPECT_EQ(profile.sm_active, 0.5);
   EXPECT_EQ(profile.alone, base::Duration{80'000});
   const core::Profile elsewhere = ProfileFrom(newest_first, "H100", {{"H100", 1}});

@@ -499,6 +499,7 @@ class Pilot {
     const int tasks_code = carmad_.alive() ? CodeOfTasks() : kExitTasksWait;
     StopDaemon();
     if (told_to_end_) AwaitTasks();
+    (void)::rmdir((place_.socket + ".ends").c_str());
     (void)::rmdir(place_.folder.c_str());  // other pilots of the job may be there
     if (context_.exit_code == 0)
       context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
