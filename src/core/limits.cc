@@ -11,6 +11,14 @@
 namespace carma::core {
 namespace {
 
+std::string Many(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string_view IsOrAre(double count) {
+  return count == 1 ? "is" : "are";
+}
+
 constexpr double kHourS = 3600;
 constexpr double kLongestAheadS = 1e9;  // nobody waits for what comes later
 
@@ -299,18 +307,19 @@ std::string TextOf(const LimitHit& hit) {
   const std::string whose = fmt::format("(limit of {}: {})", WhomOf(rule), TextOf(rule));
   switch (hit.what) {
     case LimitHit::What::kRunning:
-      return fmt::format("At most {} tasks may run, {:.0f} do {}.", *rule.running, hit.have, whose);
+      return fmt::format("At most {} may run, {:.0f} {} {}.", Many(*rule.running, "task"), hit.have,
+                         hit.have == 1 ? "does" : "do", whose);
     case LimitHit::What::kGpus:
-      return fmt::format("At most {} GPUs may be held, {:.0f} are, and it wants {:.0f} {}.",
-                         *rule.gpus, hit.have, hit.wants, whose);
+      return fmt::format("At most {} may be held, {:.0f} {}, and it wants {:.0f} {}.",
+                         Many(*rule.gpus, "GPU"), hit.have, IsOrAre(hit.have), hit.wants, whose);
     case LimitHit::What::kMemory:
       return fmt::format("At most {} of GPU memory may be promised, {} are, and it wants {} {}.",
                          base::FormatMib(*rule.memory_mib),
                          base::FormatMib(static_cast<std::int64_t>(hit.have)),
                          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kCpus:
-      return fmt::format("At most {} CPUs may be held, {:.0f} are, and it wants {:.0f} {}.",
-                         *rule.cpus, hit.have, hit.wants, whose);
+      return fmt::format("At most {} may be held, {:.0f} {}, and it wants {:.0f} {}.",
+                         Many(*rule.cpus, "CPU"), hit.have, IsOrAre(hit.have), hit.wants, whose);
     case LimitHit::What::kHostMemory:
       return fmt::format(
           "At most {} of the server's own memory may be promised, {} are, and it wants {} {}.",
@@ -318,8 +327,9 @@ std::string TextOf(const LimitHit& hit) {
           base::FormatMib(static_cast<std::int64_t>(hit.have)),
           base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kQueued:
-      return fmt::format("At most {} tasks may wait and run, {:.0f} do, and {:.0f} would come {}.",
-                         *rule.queued, hit.have, hit.wants, whose);
+      return fmt::format("At most {} may wait and run, {:.0f} {}, and {:.0f} would come {}.",
+                         Many(*rule.queued, "task"), hit.have, hit.have == 1 ? "does" : "do",
+                         hit.wants, whose);
     case LimitHit::What::kGpuHours:
       return fmt::format("At most {} GPU hours may be used within {}, {:.1f} are {}.",
                          *rule.gpu_hours, base::FormatSpan(rule.period), hit.have, whose);

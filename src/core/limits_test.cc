@@ -48,7 +48,7 @@ TEST(Limits, EachUserByItselfOrAllTogether) {
   limits.Follow(Rules({"user=* running=1", "running=2"}), At(0));
   limits.Start(Placed(Task(1, "ada"), 0, At(0)));
   EXPECT_EQ(Why(limits, Task(2, "ada")),
-            "At most 1 tasks may run, 1 do (limit of each user: user=* running=1).");
+            "At most 1 task may run, 1 does (limit of each user: user=* running=1).");
   EXPECT_EQ(Why(limits, Task(3, "bob")), "");
   limits.Start(Placed(Task(3, "bob"), 0, At(0)));
   EXPECT_THAT(Why(limits, Task(4, "eve")), HasSubstr("everybody together"));
@@ -126,7 +126,7 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
     return hit ? TextOf(*hit) : "";
   };
   EXPECT_EQ(refused({.user = "ada"}, 1), "");
-  EXPECT_THAT(refused({.user = "ada"}, 2), HasSubstr("2 tasks may wait and run, 1 do, and 2"));
+  EXPECT_THAT(refused({.user = "ada"}, 2), HasSubstr("2 tasks may wait and run, 1 does, and 2"));
   EXPECT_THAT(refused({.gpus = 5, .user = "bob"}, 1), HasSubstr("it wants 5"));
   EXPECT_THAT(refused({.user = "bob", .time_limit = Duration{7'201'000}}, 1),
               HasSubstr("at most 2:00:00, it asks for 2:00:01"));

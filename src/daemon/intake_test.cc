@@ -177,7 +177,7 @@ TEST_F(IntakeTest, LimitsAndAccountsAreAskedAtOnce) {
   ASSERT_EQ(answers_.size(), 6U);
   EXPECT_EQ(answers_[0].error().code, ErrorCode::kDenied);
   EXPECT_EQ(answers_[1].error().code, ErrorCode::kInvalid);
-  EXPECT_THAT(answers_[2].error().message, HasSubstr("At most 1 GPUs"));
+  EXPECT_THAT(answers_[2].error().message, HasSubstr("At most 1 GPU may be held"));
   EXPECT_THAT(answers_[3].error().message, HasSubstr("at most 1:00:00, it asks for 2:00:00"));
   ASSERT_TRUE(answers_[4]);
   EXPECT_THAT(answers_[5].error().message, HasSubstr("each user: user=* queued=2"));
