@@ -32,7 +32,7 @@ export CARMA_SIMGPU_STATE=$CARMA_SIMULATION_STATE
 case ${SLURM_RESTART_COUNT:-0} in
 0) carma-simtask --memory-mib 3000 --sm-active 0.2 --load-s 0 --solo-s 40000; code=$?
    # The fault is his who ends first.
-   until [ -e ~/culprit-ended ]; do sleep 0.1; done
+   read -r _ < ~/culprit-ended
    exit $code ;;
 1) echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB' >&2; exit 1 ;;
 esac
@@ -72,12 +72,15 @@ class Recovery(unittest.TestCase):
         cls.addClassCleanup(cls.bed.close)
         # Beside all others.
         everywhere = ("--carma-mem=4G", "--carma-gpus=4", "--gres=carma:16", "--nodelist=n2", "--carma-retries=1")
+        gate = os.path.join(cls.bed.home(USER), "culprit-ended")
+        os.mkfifo(gate, 0o644)
+        opener = os.open(gate, os.O_RDWR)  # waits for no reader, and keeps what is written for one
+        cls.addClassCleanup(os.close, opener)
         cls.victim = cls.bed.sbatch(USER, VICTIM, *everywhere)
         slurm.until(lambda: cls.bed.tasks("n2", "running"), f"it runs: {cls.bed.output(cls.victim)}")
         cls.culprit = cls.bed.sbatch(USER, CULPRIT, *everywhere)
         cls.bed.ended(cls.culprit)
-        with open(os.path.join(cls.bed.home(USER), "culprit-ended"), "w", encoding="utf-8"):
-            pass
+        os.write(opener, b"ended\n")
 
     def submit(self, runs, *options, node="n0"):
         """A job that runs out of memory so often."""
