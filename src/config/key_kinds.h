@@ -88,35 +88,30 @@ Kind<T> Called(std::string type, Kind<T> kind) {
   return kind;
 }
 
-// The kind's values, or none, which is written false.
+// The kind's values, or none, which is said by one of the words.
 template <class T>
-Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
-  return {kind.type + ", or false", kind.forms | kBool | kText,
-          [read = kind.read](std::string_view text) -> std::optional<std::optional<T>> {
-            const std::string lower = base::ToLower(base::Trim(text));
-            if (lower == "false" || lower == "off") return std::optional<T>();
+Kind<std::optional<T>> OrNone(const Kind<T>& kind, unsigned forms,
+                              const std::vector<std::string_view>& words, std::string written) {
+  return {kind.type + ", or " + written, kind.forms | forms,
+          [read = kind.read, words](std::string_view text) -> std::optional<std::optional<T>> {
+            if (std::ranges::count(words, base::ToLower(base::Trim(text))) > 0)
+              return std::optional<T>();
             if (std::optional<T> value = read(text)) return value;
             return std::nullopt;
           },
-          [write = kind.write](const std::optional<T>& value) {
-            return value ? write(*value) : "false";
+          [write = kind.write, written](const std::optional<T>& value) {
+            return value ? write(*value) : written;
           },
           kind.trouble};
 }
-
-// The kind's values, or what the machine has, which is written "auto".
+template <class T>
+Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
+  return OrNone(kind, kBool | kText, {"false", "off"}, "false");
+}
+// None: what the machine has.
 template <class T>
 Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
-  return {kind.type + ", or \"auto\"", kind.forms | kText,
-          [read = kind.read](std::string_view text) -> std::optional<std::optional<T>> {
-            if (base::ToLower(base::Trim(text)) == "auto") return std::optional<T>();
-            if (std::optional<T> value = read(text)) return value;
-            return std::nullopt;
-          },
-          [write = kind.write](const std::optional<T>& value) {
-            return value ? write(*value) : "\"auto\"";
-          },
-          kind.trouble};
+  return OrNone(kind, kText, {"auto"}, "\"auto\"");
 }
 
 // At most so many items of a kind, separated by commas.
