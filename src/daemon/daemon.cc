@@ -54,6 +54,7 @@
 #include "daemon/user_names.h"
 #include "estimate/history.h"
 #include "store/store.h"
+#include "task/describe/spec_json.h"
 #include "task/lease/lease_launcher.h"
 #include "task/process/cgroup.h"
 #include "task/process/host_facts.h"
@@ -341,9 +342,8 @@ void RealDaemon::WatchLeases() {
   const Result<std::vector<store::StoredTask>> unfinished = store_->Unfinished();
   if (!unfinished) return base::LogWarn("leases_not_read", {{"why", unfinished.error().message}});
   for (const store::StoredTask& stored : *unfinished) {
-    if (stored.spec_json.find("\"lease\":") == std::string::npos) continue;
-    const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
-    const auto process = spec && spec->lease ? task::ParseLeaseProcess(*spec->lease) : std::nullopt;
+    const std::optional<task::TaskSpec> spec = task::LeaseSpecIn(stored.spec_json);
+    const auto process = spec ? task::ParseLeaseProcess(*spec->lease) : std::nullopt;
     if (!process) continue;
     leases_->Watch(stored.record.id, *process, task::ParseLeaseKey(spec->lease_key.value_or("")));
   }

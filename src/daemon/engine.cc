@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/history_events.h"
 #include "daemon/job_returns.h"
+#include "task/describe/spec_json.h"
 
 namespace carma::daemon {
 
@@ -33,12 +34,6 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
 // a look at each change, no more.
 bool SaysWhomToTell(const std::string& spec_json) {
   return spec_json.find("\"notify\":") != std::string::npos;
-}
-bool IsLease(const std::string& spec_json) {
-  const Result<task::TaskSpec> spec = spec_json.find("\"lease\":") == std::string::npos
-                                          ? task::TaskSpec{}
-                                          : task::SpecFromJsonText(spec_json);
-  return spec && spec->lease;
 }
 
 }  // namespace
@@ -150,7 +145,7 @@ Result<Unit> Engine::TakeOver() {
     const std::uint32_t gid = stored.gid;
     if (SaysWhomToTell(stored.spec_json))
       notices_.Join(stored.record.id, stored.record.request->array);
-    if (IsLease(stored.spec_json)) passing_.insert(stored.record.id);
+    if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     Result<core::TaskRecord> record = Translated(std::move(stored));
     if (!record) return std::unexpected(record.error());
     if (core::HoldsGpus(record->state)) {

@@ -72,4 +72,10 @@ Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common)
   return SpecFromJson(*json, "", common);
 }
 
+std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json) {
+  if (spec_json.find("\"lease\":") == std::string::npos) return std::nullopt;
+  base::Result<TaskSpec> spec = SpecFromJsonText(spec_json);
+  return spec && spec->lease ? std::optional(*std::move(spec)) : std::nullopt;
+}
+
 }  // namespace carma::task

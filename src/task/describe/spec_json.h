@@ -1,7 +1,8 @@
-// TaskSpec as a JSON value, for those who hold a parsed document (a batch of tasks).
+// TaskSpec as a JSON value, for those who hold a parsed document (a batch of tasks), or a kept one.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -17,5 +18,8 @@ base::Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::strin
                                     const TaskSpec& common = {});
 // Fields that many tasks share; need not be a whole description yet.
 base::Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& pointer);
+
+// The kept description, if it is that of a lease: most are not, and are not read.
+std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json);
 
 }  // namespace carma::task
