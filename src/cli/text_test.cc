@@ -461,6 +461,13 @@ TEST_F(Text, HowTheAttemptBeforeEndedIsNamedAsSuch) {
   EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("  Detail        CUDA out of memory"));
 }
 
+TEST_F(Text, GpuDetailsTellASlowType) {
+  GpuView gpu = SomeGpu();
+  EXPECT_THAT(GpuDetails(gpu, kNow, {}), Not(HasSubstr("fastest")));
+  gpu.pace = 0.184;
+  EXPECT_THAT(GpuDetails(gpu, kNow, {}), HasSubstr("0.18 of the server's fastest GPU's"));
+}
+
 TEST_F(Text, GpuDetailsSayWhatDecidesWithoutSmActivity) {
   const api::GpuView gpu{.index = 3,
                          .uuid = "GPU-3",
