@@ -462,10 +462,11 @@ TEST_F(Text, HowTheAttemptBeforeEndedIsNamedAsSuch) {
 }
 
 TEST_F(Text, GpuDetailsTellASlowType) {
-  GpuView gpu = SomeGpu();
-  EXPECT_THAT(GpuDetails(gpu, kNow, {}), Not(HasSubstr("fastest")));
+  api::GpuView gpu = SomeGpu();
+  EXPECT_THAT(GpuDetails(gpu, kNow, {}), ::testing::Not(::testing::HasSubstr("fastest")));
   gpu.pace = 0.184;
-  EXPECT_THAT(GpuDetails(gpu, kNow, {}), HasSubstr("0.18 of the server's fastest GPU's"));
+  EXPECT_THAT(GpuDetails(gpu, kNow, {}),
+              ::testing::HasSubstr("0.18 of the server's fastest GPU's"));
 }
 
 TEST_F(Text, GpuDetailsSayWhatDecidesWithoutSmActivity) {
