@@ -35,7 +35,7 @@ void Scheduler::State::WakeForTurns(Time when) {
 void Scheduler::State::AskToLeave(TaskRecord& task, StopCause cause, Time by) {
   if (task.attempt->leaves_by && *task.attempt->leaves_by <= by) return;
   Attempt& attempt = task.attempt.Edit();
-  const bool known = attempt.slot_notice.has_value();
+  const bool known = attempt.leaves_by.has_value();
   attempt.slot_notice = attempt.slot_notice.value_or(now);
   attempt.notice_cause = cause;
   attempt.leaves_by = by;
@@ -44,11 +44,9 @@ void Scheduler::State::AskToLeave(TaskRecord& task, StopCause cause, Time by) {
   if (!known) actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
+// That it was asked is kept: what it was told to do it may do yet.
 void Scheduler::State::StayAfterAll(TaskRecord& task) {
-  Attempt& attempt = task.attempt.Edit();
-  attempt.slot_notice.reset();
-  attempt.notice_cause = StopCause::kNone;
-  attempt.leaves_by.reset();
+  task.attempt.Edit().leaves_by.reset();
   leaving.erase(task.id);
   Keep(task);
 }
@@ -64,8 +62,10 @@ Reason Scheduler::State::ReasonToLeave(const TaskRecord& task) const {
               fmt::format("Made room for {}, whose class preempts.", other)};
     case StopCause::kDrained:
       return {ReasonCode::kDraining,
-              fmt::format("Its GPU was to be empty by {}.",
-                          base::FormatTimeIso(task.attempt->leaves_by.value_or(now)))};
+              task.attempt->leaves_by
+                  ? fmt::format("Its GPU was to be empty by {}.",
+                                base::FormatTimeIso(*task.attempt->leaves_by))
+                  : "It was asked to save when its GPU was to be empty."};
     default:
       return {ReasonCode::kTimeSlot,
               fmt::format(
