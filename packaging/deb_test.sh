@@ -88,7 +88,7 @@ files >"$work/before"
 
 apt install $(printf '/tmp/%s.deb ' $packages)
 asked preset start
-for file in usr/bin/carmad usr/libexec/carma/srun usr/lib/systemd/{system,user}/carmad.service usr/share/man/man1/carma.1.gz \
+for file in usr/bin/carmad usr/libexec/carma/{srun,at-shutdown} usr/lib/systemd/{system,user}/carmad{,-shutdown}.service usr/share/man/man1/carma.1.gz \
   usr/share/man/man8/carmad.8.gz usr/share/man/man5/{carma.toml,carma-tasks}.5.gz etc/carma/carma.toml \
   usr/share/bash-completion/completions/carma usr/share/zsh/vendor-completions/_carma usr/share/fish/vendor_completions.d/carma.fish \
   usr/share/doc/carma/operations.md usr/share/carma/python/carma_summary.py usr/share/carma/prometheus/carma.rules.yml; do
@@ -101,6 +101,8 @@ case $packages in *carma-slurm*)
   ;;
 esac
 grep -q '^ExecStart=/usr/bin/carmad$' "$root/usr/lib/systemd/system/carmad.service" || fail "the unit starts another carmad"
+grep -q '^Wants=carmad-shutdown.service$' "$root/usr/lib/systemd/system/carmad.service" || fail "nothing is wanted for the shutdown"
+grep -q '^ExecStop=/usr/libexec/carma/at-shutdown$' "$root/usr/lib/systemd/system/carmad-shutdown.service" || fail "the unit asks nobody to save"
 enter getent group carma >/dev/null || fail "no group carma"
 [ "$(stat -c %a "$root/var/lib/carma")" = 711 ] || fail "/var/lib/carma has mode $(stat -c %a "$root/var/lib/carma")"
 [ -z "$(enter dpkg --verify carma)" ] || fail "$(enter dpkg --verify carma)"
@@ -148,6 +150,7 @@ enter carma wait -q 3 || true
 
 stop
 apt remove $packages
+grep -qE "(^| )stop carmad-shutdown.service$" "$root/tmp/systemctl.log" || fail "the unit of the shutdown stays: $(cat "$root/tmp/systemctl.log")"
 asked stop
 [ ! -e "$root/usr/bin/carma" ] || fail "/usr/bin/carma stays after the removal"
 [ -e "$root/etc/carma/carma.toml" ] || fail "the configuration went with the removal"

@@ -13,7 +13,14 @@ fail() {
 
 "$here/install.sh" "$build" "$work/opt" >"$work/said"
 grep -q "systemctl enable --now $work/opt/lib/systemd/system/carmad.service" "$work/said" || fail "$(tail -n 4 "$work/said")"
-grep -q "^ExecStart=$work/opt/bin/carmad$" "$work"/opt/lib/systemd/{system,user}/carmad.service || fail "the unit starts another carmad"
+for kind in system user; do
+  units=$work/opt/lib/systemd/$kind
+  grep -q "^ExecStart=$work/opt/bin/carmad$" "$units/carmad.service" || fail "the unit starts another carmad"
+  # Nobody has to enable it.
+  grep -q "^Wants=carmad-shutdown.service$" "$units/carmad.service" || fail "nothing is wanted for the shutdown"
+  grep -q "^ExecStop=$work/opt/libexec/carma/at-shutdown" "$units/carmad-shutdown.service" || fail "the unit asks nobody to save"
+done
+[ -x "$work/opt/libexec/carma/at-shutdown" ] || fail "no program for the shutdown"
 for page in man1/carma.1 man8/carmad.8 man5/carma.toml.5 man5/carma-tasks.5; do
   [ "$(grep -c '^\.SH' "$work/opt/share/man/$page")" -ge 4 ] || fail "the manual page $page has too few sections"
 done
@@ -21,7 +28,10 @@ done
 for verb in $("$work/opt/bin/carma" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\).*/\1/p'); do
   grep -q "^\.SS \"carma $verb" "$work/opt/share/man/man1/carma.1" || fail "carma $verb is not in carma(1)"
 done
-command -v systemd-analyze >/dev/null && systemd-analyze verify "$work/opt/lib/systemd/system/carmad.service"
+if command -v systemd-analyze >/dev/null; then
+  systemd-analyze verify "$work"/opt/lib/systemd/system/{carmad,carmad-shutdown}.service
+  XDG_RUNTIME_DIR=$work systemd-analyze --user verify "$work"/opt/lib/systemd/user/{carmad,carmad-shutdown}.service
+fi
 
 # Over an older version, which had a file that this one has not.
 touch "$work/opt/bin/carma-old"

@@ -11,6 +11,7 @@ list=$prefix/share/carma/installed
 
 if [ -d /run/systemd/system ] && [ "$(id -u)" -eq 0 ] && systemctl is-enabled --quiet carmad 2>/dev/null &&
   [ "$(systemctl show --property=FragmentPath --value carmad)" = "$prefix/lib/systemd/system/carmad.service" ]; then
+  systemctl stop carmad-shutdown
   systemctl disable --now carmad
 fi
 mapfile -t files <"$list"

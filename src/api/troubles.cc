@@ -20,6 +20,10 @@ std::string TroubleOfEstimates(std::string_view why) {
   return fmt::format("estimates: {}", why);
 }
 
+std::string ServerIsClosed(std::string_view why) {
+  return fmt::format("server: {}; carma resume all opens it", why);
+}
+
 std::string TroubleOfGpu(std::int64_t index, std::string_view why) {
   return fmt::format("GPU {}: {}", index, why);
 }

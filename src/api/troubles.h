@@ -17,6 +17,8 @@ std::string TroubleOfStore(std::string_view why);
 std::string TroubleOfConfiguration(std::string_view why);
 // Predictions that do not come true. why: what drifts.
 std::string TroubleOfEstimates(std::string_view why);
+// The whole server takes no tasks until its machine has booted. why: StatusView::closed.
+std::string ServerIsClosed(std::string_view why);
 // What is wrong with one GPU. why: GpuView::trouble, or one of its alerts.
 std::string TroubleOfGpu(std::int64_t index, std::string_view why);
 // The rules of health have closed it.

@@ -694,6 +694,9 @@ struct StatusView {
   std::string driver;
   HostView host;
   bool starting = false;
+  std::string closed;
+  std::optional<std::int64_t> leave_by_ms;
+  std::optional<std::int64_t> gone_by_ms;
   std::vector<std::pair<std::string, std::int64_t>> task_counts;
   double longest_turn_s = 0;
   std::vector<std::string> troubles;
@@ -716,6 +719,11 @@ struct StatusView {
     field("starting", status.starting,
           "It has just started and looks for its GPUs and for MPS; submissions are refused until "
           "it has.");
+    field("closed", status.closed,
+          "By whom and why the server is closed until its machine has booted; empty: it is open.");
+    field("leave_by_ms", status.leave_by_ms,
+          "Its tasks were asked to save, and are ended then, ms since the epoch.");
+    field("gone_by_ms", status.gone_by_ms, "By then the last of them is gone.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("longest_turn_s", status.longest_turn_s,
           "Longest time, since it started, that it was busy before it looked at the next request; "

@@ -255,6 +255,18 @@ Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, cons
   return Parse<api::GpuView>(client.Call("POST", target, body, kTimeoutS));
 }
 
+Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
+                                    std::optional<base::Time> empty_by) {
+  base::Json asked = {{"reason", reason}};
+  if (empty_by) asked["by_ms"] = base::ToMs(*empty_by);
+  return Parse<api::StatusView>(
+      client.Call("POST", "/v1/server/drain", base::DumpJson(asked), kTimeoutS));
+}
+
+Called<api::StatusView> OpenServer(api::Client& client) {
+  return Parse<api::StatusView>(client.Call("POST", "/v1/server/resume", "", kTimeoutS));
+}
+
 Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQuery& query) {
   std::string target = "/v1/events";
   char before = '?';

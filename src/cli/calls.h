@@ -60,6 +60,12 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 
+// The whole server, because its machine goes down; without a time its tasks have the notice of the
+// configuration.
+Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
+                                    std::optional<base::Time> empty_by);
+Called<api::StatusView> OpenServer(api::Client& client);
+
 // What the server has learned, for the estimators; empty gpu_type: that of most of its GPUs.
 Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& signature,
                                         const std::string& kin, const std::string& gpu_type);

@@ -1,9 +1,8 @@
-// gpus, drain, resume, status: the server.
+// gpus, status: the server.
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/gpu_details.h"
@@ -11,7 +10,6 @@
 #include "cli/gpu_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "task/describe/option_values.h"
 
 namespace carma::cli {
 namespace {
@@ -21,36 +19,10 @@ constexpr std::chrono::milliseconds kStatusRetry{50};
 constexpr int kUsualPoints = 60;
 constexpr int kFewestPoints = 10;
 
-// The words between commas.
-base::Result<std::vector<std::string>> SplitNames(const std::vector<std::string>& words) {
-  std::vector<std::string> names;
-  for (const std::string& word : words) {
-    for (std::string_view name : base::Split(word, ',')) {
-      if (name.empty()) {
-        return base::Fail(base::ErrorCode::kInvalid,
-                          "GPU '" + base::Printable(word, 60) + "': expected an index or a UUID");
-      }
-      names.emplace_back(name);
-    }
-  }
-  return names;
-}
-
-base::Result<std::vector<std::string>> NamedGpus(Context& context,
-                                                 const std::vector<std::string>& words) {
-  auto names = SplitNames(words);
-  if (!names || *names != std::vector<std::string>{"all"}) return names;
-  const auto gpus = ListGpus(context.client());
-  if (!gpus) return std::unexpected(gpus.error());
-  names->clear();
-  for (const api::GpuView& gpu : gpus->value) names->push_back(gpu.uuid);
-  return names;
-}
-
 // Those of the server's GPUs that are named, in the order of their names; all without names.
 base::Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
                                                const std::vector<std::string>& words) {
-  const auto names = SplitNames(words);
+  const auto names = SplitGpuNames(words);
   if (!names) return std::unexpected(names.error());
   if (names->empty() || *names == std::vector<std::string>{"all"}) return gpus;
   std::vector<api::GpuView> chosen;
@@ -125,40 +97,6 @@ base::Result<std::string> RenderGpus(Context& context, const GpusFlags& flags) {
 void RunGpus(Context& context, const GpusFlags& flags) {
   Show(context, flags.watch, flags.interval_s,
        [&] { return flags.history ? RenderHistory(context, flags) : RenderGpus(context, flags); });
-}
-
-// What has come of drain or resume.
-std::string StandingText(const std::string& state, std::optional<base::Time> empty_by) {
-  if (state == "drng" && empty_by)
-    return " takes no new task; what runs there leaves by " + base::FormatTime(*empty_by);
-  if (state == "drng") return " takes no new task; what runs there goes on";
-  if (state == "drain") return " takes no new task, and is empty";
-  return " takes tasks again (" + base::Printable(state, 20) + ")";
-}
-
-void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,
-                  const std::string& reason, const std::string& by) {
-  std::optional<base::Time> empty_by;
-  if (!by.empty()) {
-    const auto time = task::ParseBegin(by, base::SystemClock().Now());
-    if (!time) return context.Fail(base::Error{time.error().code, "--by: " + time.error().message});
-    empty_by = *time;
-  }
-  const auto names = NamedGpus(context, gpus);
-  if (!names) return context.Fail(names.error());
-  std::vector<std::string> texts;
-  for (const std::string& name : *names) {
-    auto gpu = ChangeGpu(context.client(), name, verb, reason, empty_by);
-    if (!gpu) {
-      context.Fail(gpu.error());
-    } else if (context.json) {
-      texts.push_back(std::move(gpu->text));
-    } else {
-      Print(context, "GPU " + std::to_string(gpu->value.index) +
-                         StandingText(gpu->value.state, empty_by) + "\n");
-    }
-  }
-  if (context.json) Print(context, JsonList(texts) + "\n");
 }
 
 void RunStatus(Context& context, double wait_s) {

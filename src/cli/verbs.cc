@@ -340,38 +340,39 @@ void AddGpus(CLI::App& app, Context& context) {
   });
 }
 
-struct GpuChangeFlags {
-  std::vector<std::string> gpus;
-  std::string reason;
-  std::string by;
-};
-CLI::App* AddGpuChange(CLI::App& app, Context& context, const std::string& name, const char* help,
+CLI::App* AddGpuChange(CLI::App& app, const std::string& name, const char* help,
                        const char* example, const std::shared_ptr<GpuChangeFlags>& flags) {
   CLI::App* verb = AddVerb(app, name.c_str(), help, example);
   verb->add_option("gpus", flags->gpus, "indices or UUIDs: 0, 0,2, GPU-…, all")->required();
-  verb->callback([&context, flags, name] {
-    RunGpuChange(context, name, flags->gpus, flags->reason, flags->by);
-  });
   return verb;
 }
 
 void AddDrain(CLI::App& app, Context& context) {
   auto flags = NewFlags<GpuChangeFlags>();
   CLI::App* verb =
-      AddGpuChange(app, context, "drain", "Close GPUs to new tasks; running ones go on",
+      AddGpuChange(app, "drain", "Close GPUs to new tasks; running ones go on",
                    "  carma drain 0,2 --reason 'new fan on Monday'\n"
-                   "  carma drain all --by 18:00     the server goes down then\n",
+                   "  carma drain all --by 18:00     tasks save and leave until then\n"
+                   "  carma drain all --until-boot --wait    in a script, before the machine goes "
+                   "down\n",
                    flags);
   verb->add_option("--reason", flags->reason, "shown to everybody who waits")->type_name("TEXT");
   verb->add_option("--by", flags->by,
                    "their tasks are asked to save before, and are ended then and wait again: "
                    "18:00, 2026-03-01T14:05, now+2hours")
       ->type_name("TIME");
+  verb->add_flag("--until-boot", flags->until_boot,
+                 "all: the machine goes down. Nothing starts until it has booted, tasks without "
+                 "GPUs neither; without --by tasks have slots.shutdown_notice from now");
+  verb->add_flag("--wait", flags->wait, "until the tasks have left");
+  verb->callback([&context, flags] { RunDrain(context, *flags); });
 }
 
 void AddResume(CLI::App& app, Context& context) {
-  AddGpuChange(app, context, "resume", "Open drained GPUs again", "  carma resume all\n",
-               NewFlags<GpuChangeFlags>());
+  auto flags = NewFlags<GpuChangeFlags>();
+  AddGpuChange(app, "resume", "Open drained GPUs again",
+               "  carma resume all     also a server that was closed until it boots\n", flags)
+      ->callback([&context, flags] { RunResume(context, *flags); });
 }
 
 void AddStatus(CLI::App& app, Context& context) {

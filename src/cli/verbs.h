@@ -141,10 +141,18 @@ struct GpusFlags {
   double interval_s = 2;
 };
 void RunGpus(Context& context, const GpusFlags& flags);
-// verb: "drain" or "resume"; gpus: indices, UUIDs, comma-separated lists, or "all".
-// by: of a drain, until when its tasks have to leave, as people write it; empty: they may stay.
-void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,
-                  const std::string& reason, const std::string& by);
+struct GpuChangeFlags {
+  std::vector<std::string> gpus;  // indices, UUIDs, comma-separated lists, or "all"
+  // Of a drain.
+  std::string reason;
+  std::string by;           // until when its tasks have to leave, as people write it
+  bool until_boot = false;  // of the whole server, because its machine goes down
+  bool wait = false;        // until they have left
+};
+// The names of GPUs between commas.
+base::Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words);
+void RunDrain(Context& context, const GpuChangeFlags& flags);
+void RunResume(Context& context, const GpuChangeFlags& flags);
 struct BackupFlags {
   std::string target;     // a file, or a folder to make one in
   std::string state_dir;  // empty: that of the daemon

@@ -279,6 +279,9 @@ std::vector<Key> MakeKeys() {
          Span(Duration{0}, kYear), AT(policy.slots.notice)),
       Of("slots.preempt_notice", "The same for one that leaves for a class that preempts.",
          Span(Duration{0}, kYear), AT(policy.slots.preempt_notice)),
+      Of("slots.shutdown_notice",
+         "The same for all that run when the machine goes down (docs/operations.md).",
+         Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
          "What becomes, at the end of its slot, of a task that is not known to save: it stays, or "
          "is ended once, or always.",

@@ -93,6 +93,7 @@ constexpr KeyCase kKeyCases[] = {
     {"slots.length", R"("12h")", R"("half a day")"},
     {"slots.notice", R"("5m")", "5"},
     {"slots.preempt_notice", R"("30s")", "true"},
+    {"slots.shutdown_notice", R"("5m")", R"("21m")"},
     {"slots.without_checkpoint", R"("once")", R"("twice")"},
     {"slots.checkpoint_signal", R"("USR2")", R"("SIGUSR2")"},
     {"slots.exit_codes", "[85, 3]", "[256]"},

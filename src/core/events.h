@@ -138,6 +138,14 @@ struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;
 };
+// The machine is to go down: nothing starts any more, with GPUs or without. What runs is asked to
+// save the notice before `empty_by` (SlotRules: that of a shutdown, or the usual one where it is
+// longer), ended then, and waits again. Beside what closes single GPUs, which stays as it is.
+struct ServerClosed {
+  std::string why;  // "The server is ...": by whom, until when
+  Time empty_by{};
+};
+struct ServerOpened {};  // it stays up after all
 // The periods in which GPUs are reserved by people: all that the core is to know of by now. A shell
 // that repeats reservations tells them again when the last it told comes near.
 struct BookingsTold {
@@ -156,7 +164,7 @@ using Event =
                  EstimateReady, GpuSampled, GpuHealthChanged, SharingChosen, TaskStarted, TaskIdle,
                  LaunchFailed, TaskExited, CancelRequested, HoldRequested, ReleaseRequested,
                  RequeueRequested, PriorityChanged, TaskEdited, DrainRequested, ResumeRequested,
-                 BookingsTold, PolicyChanged, WakeUp>;
+                 ServerClosed, ServerOpened, BookingsTold, PolicyChanged, WakeUp>;
 
 // ---- actions, to be performed in order, after they are durable ----
 

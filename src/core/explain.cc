@@ -145,6 +145,7 @@ Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) cons
 }
 
 Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
+  if (closed) return {ReasonCode::kDraining, fmt::format("The server is {}.", closed->why)};
   const std::set<QueueKey>& recovery = queue.Recovery();
   const LineKind kind = LineKindOf(task.request);
   const bool with_gpus = kind == LineKind::kWithGpus;

@@ -189,6 +189,7 @@ struct Scheduler::State : LineUp::Host {
   Reservation reservation;
   Bookings bookings;
   LaunchTrouble launch_trouble;
+  std::optional<ServerClosed> closed;
   Lessons lessons;
   base::SharedOptional<Estimate> last_estimate;  // equal ones in a row are one
   FairShare shares;
@@ -245,6 +246,8 @@ struct Scheduler::State : LineUp::Host {
   void On(const TaskEdited& event);
   void On(const DrainRequested& event);
   void On(const ResumeRequested& event);
+  void On(const ServerClosed& event);
+  void On(const ServerOpened& event);
   void On(const BookingsTold& event);
   void On(const PolicyChanged& event);
   void On(const WakeUp& event);
@@ -443,6 +446,12 @@ struct Scheduler::State : LineUp::Host {
   std::string WhatItCost(const TaskRecord& task) const;
   void GoOnLater(TaskRecord& task, Reason reason);
   bool MustBeEmpty(GpuIndex gpu) const;
+
+  // ---- closing.cc ----
+  void EmptyServer();
+  Time AskedBeforeShutdown() const;  // from when on; only while the server is closed
+  bool MustAllLeave() const;
+  Reason ReasonOfShutdown(const TaskRecord& task) const;
   // Of its account or user, as LineUp has it, while so much less is being taken.
   double ShareOf(const TaskRequest& request, double without) const;
   bool YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const;

@@ -61,11 +61,11 @@ Reason Scheduler::State::ReasonToLeave(const TaskRecord& task) const {
       return {ReasonCode::kPreempted,
               fmt::format("Made room for {}, whose class preempts.", other)};
     case StopCause::kDrained:
+      if (closed) return ReasonOfShutdown(task);
       return {ReasonCode::kDraining,
-              task.attempt->leaves_by
-                  ? fmt::format("Its GPU was to be empty by {}.",
-                                base::FormatTimeIso(*task.attempt->leaves_by))
-                  : "It was asked to save when its GPU was to be empty."};
+              task.attempt->leaves_by ? fmt::format("Its GPU was to be empty by {}.",
+                                                    base::FormatTimeIso(*task.attempt->leaves_by))
+                                      : "It was asked to save when its GPU was to be empty."};
     default:
       return {ReasonCode::kTimeSlot,
               fmt::format(
@@ -77,12 +77,15 @@ Reason Scheduler::State::ReasonToLeave(const TaskRecord& task) const {
 
 Reason Scheduler::State::ReasonOfLeaving(const TaskRecord& task) const {
   const auto whom = room_for.find(task.id);
+  std::string why;
+  if (whom != room_for.end()) {
+    why = fmt::format(": task {} waits for its place", whom->second);
+  } else if (closed) {
+    why = fmt::format(", for the server is {}", closed->why);
+  }
   return {ReasonToLeave(task).code,
           fmt::format("It was asked to save and has to end by {}{}.",
-                      base::FormatTimeIso(*task.attempt->leaves_by),
-                      whom == room_for.end()
-                          ? ""
-                          : fmt::format(": task {} waits for its place", whom->second))};
+                      base::FormatTimeIso(*task.attempt->leaves_by), why)};
 }
 
 void Scheduler::State::StopAsked(TaskRecord& task) {
@@ -133,7 +136,10 @@ std::string Scheduler::State::WhatItCost(const TaskRecord& task) const {
 }
 
 void Scheduler::State::EndAsked(TaskRecord& task, Reason reason) {
-  if (!task.request->requeue) return Finish(task, TaskState::kCancelled, std::move(reason));
+  if (!task.request->requeue) {
+    const bool with_machine = reason.code == ReasonCode::kNodeFail;
+    return Finish(task, with_machine ? TaskState::kLost : TaskState::kCancelled, std::move(reason));
+  }
   ++task.cut_off;
   reason.text.Edit() += WhatItCost(task);
   GoOnLater(task, std::move(reason));
@@ -161,7 +167,8 @@ void Scheduler::State::EmptyDrained() {
     TaskRecord& task = tasks.at(id);
     if (task.attempt->notice_cause != StopCause::kDrained) continue;
     const std::span<const GpuIndex> held = ledger.GpusOf(id);
-    if (std::ranges::none_of(held, [&](GpuIndex gpu) { return MustBeEmpty(gpu); })) {
+    if (!MustAllLeave() &&
+        std::ranges::none_of(held, [&](GpuIndex gpu) { return MustBeEmpty(gpu); })) {
       StayAfterAll(task);  // it was opened again, or is to be empty later
     } else if (*task.attempt->leaves_by <= now) {
       StopAsked(task);
@@ -291,7 +298,7 @@ void Scheduler::State::LookForRoom() {
 
 void Scheduler::State::MakeRoom() {
   const bool anyone = !queue.Main().empty() || !queue.Recovery().empty();
-  if (!anyone || !AnyTurns() || launch_trouble.on()) {
+  if (!anyone || closed || !AnyTurns() || launch_trouble.on()) {
     room_for.clear();
     return;
   }
@@ -313,6 +320,7 @@ void Scheduler::State::MakeRoom() {
 
 void Scheduler::State::TakeTurns() {
   next_turn.reset();
+  EmptyServer();
   EmptyDrained();
   MakeRoom();
   for (const TaskId id : std::vector<TaskId>(leaving.begin(), leaving.end())) {

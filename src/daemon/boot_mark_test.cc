@@ -1,9 +1,14 @@
 #include "daemon/boot_mark.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+
+#include "base/process_id.h"
 
 namespace carma::daemon {
 namespace {
@@ -17,6 +22,20 @@ TEST(BootMark, ANewStartOfTheMachineIsToldOnce) {
   EXPECT_TRUE(MarkBoot(dir, "second"));
   EXPECT_FALSE(MarkBoot(dir, "second"));
   std::filesystem::remove_all(dir);
+}
+
+TEST(MachineStart, ChangesWithWhoManagesServices) {
+  const std::string system = MachineStart();
+  EXPECT_THAT(system, ::testing::HasSubstr(base::BootId()));
+  EXPECT_EQ(MachineStart(), system);
+  ASSERT_EQ(::setenv("MANAGERPID", std::to_string(::getpid()).c_str(), 1), 0);
+  const std::string of_user = MachineStart();
+  EXPECT_NE(of_user, system);
+  EXPECT_THAT(of_user, ::testing::HasSubstr(base::BootId()));
+  // One that is gone says nothing.
+  ASSERT_EQ(::setenv("MANAGERPID", "4194305", 1), 0);
+  EXPECT_EQ(MachineStart(), base::BootId());
+  ::unsetenv("MANAGERPID");
 }
 
 }  // namespace

@@ -821,6 +821,8 @@ std::vector<std::string> RealDaemon::Troubles() const {
     troubles.push_back(api::TroubleOfStore(engine_->store_trouble()));
   if (engine_ && !engine_->scheduler().MachineTrouble().empty())
     troubles.push_back("machine: " + engine_->scheduler().MachineTrouble());
+  if (engine_ && engine_->closing())
+    troubles.push_back(api::ServerIsClosed(engine_->closing()->why));
   if (!configuration_.trouble().empty())
     troubles.push_back(api::TroubleOfConfiguration(configuration_.trouble()));
   for (const std::string& drift : forecast_drift_.Sentences())
@@ -846,6 +848,15 @@ api::StatusView RealDaemon::Status() {
                                                     : "being asked";
   if (engine_) view.host = PresentHost(*engine_, settings_.cpu_cap);
   view.starting = !engine_ && sampler_->driver_trouble().empty();
+  if (engine_ && engine_->closing()) {
+    const core::ServerClosed& closing = *engine_->closing();
+    view.closed = closing.why;
+    view.leave_by_ms = base::ToMs(closing.empty_by);
+    const base::Duration ending = settings_.kill_grace + task::ShimLauncherOptions().hang_margin;
+    view.gone_by_ms =
+        base::ToMs(closing.empty_by) +
+        static_cast<std::int64_t>(static_cast<double>(ending.count()) * view.time_scale);
+  }
   if (const auto counts = store_->Counts()) {
     for (const auto& [state, count] : *counts)
       view.task_counts.emplace_back(core::TaskStateName(state), count);

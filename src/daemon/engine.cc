@@ -105,6 +105,7 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
     if (const std::optional<core::GpuIndex> gpu = GpuByUuid(drain.gpu_uuid))
       events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule, drain.empty_by});
   }
+  if (Result<Unit> closing = RestoreClosing(); !closing) return closing;
   if (Result<Unit> booked = RestoreBookings(); !booked) return booked;
   if (Result<Unit> counted = RestoreAttempts(); !counted) return counted;
   if (options_.history) {
@@ -113,6 +114,20 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
     for (task::Observation& each : *observations) options_.history->Add(std::move(each));
   }
   return TakeOver();
+}
+
+Result<Unit> Engine::RestoreClosing() {
+  const Result<std::optional<store::Closing>> kept = store_.ServerClosing();
+  if (!kept) return std::unexpected(kept.error());
+  if (!*kept) return Unit{};
+  const std::string& start = options_.machine_start;
+  if (start.empty() || (*kept)->machine_start != start) {
+    Open();
+  } else {
+    closing_ = core::ServerClosed{(*kept)->why, (*kept)->empty_by};
+    events_.emplace_back(*closing_);
+  }
+  return Unit{};
 }
 
 Result<Unit> Engine::RestoreBookings() {
@@ -234,6 +249,20 @@ void Engine::Resume(const core::ResumeRequested& resume, Done done) {
   next_.rows.drains[{uuid, true}] = std::nullopt;
   if (!resume.by_rule) next_.rows.drains[{uuid, false}] = std::nullopt;
   Post(resume, std::move(done));
+}
+
+void Engine::Close(const core::ServerClosed& closing, Done done) {
+  closing_ = closing;
+  next_.rows.closings = {store::Closing{closing.why, closing.empty_by, options_.machine_start}};
+  next_.rows.events.push_back(DrainEvent("", closing.why, clock_.Now()));
+  Post(closing, std::move(done));
+}
+
+void Engine::Open(Done done) {
+  closing_.reset();
+  next_.rows.closings = {std::nullopt};
+  next_.rows.events.push_back(DrainEvent("", std::nullopt, clock_.Now()));
+  Post(core::ServerOpened{}, std::move(done));
 }
 
 Result<core::BookingId> Engine::Book(core::Booking booking, Done done) {

@@ -70,6 +70,12 @@ class Engine {
   // Keeps a drain over restarts and tells the core; as core::DrainRequested and ResumeRequested.
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
+  // The machine is to go down: kept over restarts until it has (EngineOptions::machine_start), or
+  // Open() is asked.
+  void Close(const core::ServerClosed& closing, Done done = nullptr);
+  void Open(Done done = nullptr);
+  // Empty: the server is open.
+  const std::optional<core::ServerClosed>& closing() const { return closing_; }
   // Keeps a reservation over restarts and tells the core; its number is given here. Errors:
   // kInvalid for GPUs that are not there, kConflict where others have them then.
   base::Result<core::BookingId> Book(core::Booking booking, Done done = nullptr);
@@ -117,6 +123,7 @@ class Engine {
   base::Result<base::Unit> RestoreAttempts();
   base::Result<base::Unit> TakeOver();
   base::Result<base::Unit> RestoreBookings();
+  base::Result<base::Unit> RestoreClosing();
   base::Result<core::TaskRecord> Translated(store::StoredTask stored);
   void LookAfterStore();
   void NoteStoreTrouble(const base::Error& why);
@@ -150,6 +157,7 @@ class Engine {
   Ends ends_;
   TaskNotices notices_;
   Reservations reservations_;
+  std::optional<core::ServerClosed> closing_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // waiting for a turn's share
   // About tasks that the core has not heard of yet: it would pass over them.

@@ -36,6 +36,7 @@ struct EngineOptions {
   std::vector<int> all_cores;     // of the machine, also those that are not for tasks
   bool cpu_cap = false;           // as task::LaunchOrder has it
   std::string state_dir;
+  std::string machine_start;  // MachineStart()
   base::Duration kill_grace{30'000};
   std::int64_t max_output_bytes = 0;
   int output_rotations = 1;

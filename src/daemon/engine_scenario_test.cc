@@ -53,6 +53,10 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
         engine_->Drain(*drain);
       } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
         engine_->Resume(*resume);
+      } else if (const auto* closed = std::get_if<core::ServerClosed>(&event)) {
+        engine_->Close(*closed);
+      } else if (std::holds_alternative<core::ServerOpened>(event)) {
+        engine_->Open();
       } else if (const auto* told = std::get_if<core::BookingsTold>(&event)) {
         Book(told->periods);
       } else {
@@ -80,6 +84,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     options.policy = policy_;
     options.host = machine_;
     options.state_dir = state_dir_;
+    options.machine_start = "this start";
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
     return engine_->Start(gpus_);
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/words.h"
+#include "daemon/boot_mark.h"
 #include "daemon/gpu_speeds.h"
 #include "gpu/mig_mode.h"
 #include "gpu/near_cpus.h"
@@ -37,6 +38,7 @@ EngineOptions EngineOptionsOf(const config::Settings& settings, const task::Host
   options.all_cores = machine.cpus;
   options.cpu_cap = settings.cpu_cap;
   options.state_dir = settings.state_dir;
+  options.machine_start = MachineStart();
   options.kill_grace = settings.kill_grace;
   options.max_output_bytes = settings.max_output_mib << 20;
   options.output_rotations = settings.output_rotations;

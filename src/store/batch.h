@@ -38,6 +38,7 @@ struct Batch {
   bool forget_calibration = false;
   // (GPU's UUID, by rule) -> how it is closed, or empty: it is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
+  std::vector<std::optional<Closing>> closings;  // the last one holds; empty: the server is open
   std::vector<BookingRow> bookings;
   std::vector<JobReturnRow> job_returns;
 
@@ -50,10 +51,11 @@ struct Batch {
 // Every kind of row, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
 inline auto Kinds(const Batch& batch) {
   const auto& [records, events, usage, line_waits, forecasts, observations, attempts, descriptions,
-               notices, notice_results, forget_calibration, drains, bookings, job_returns] = batch;
+               notices, notice_results, forget_calibration, drains, closings, bookings,
+               job_returns] = batch;
   return std::tie(records, events, usage, line_waits, forecasts, observations, attempts,
-                  descriptions, notices, notice_results, forget_calibration, drains, bookings,
-                  job_returns);
+                  descriptions, notices, notice_results, forget_calibration, drains, closings,
+                  bookings, job_returns);
 }
 
 }  // namespace carma::store

@@ -48,6 +48,8 @@ std::vector<Case> Cases() {
   add("a calibration that is forgotten", Durability::kNow).forget_calibration = true;
   add("a drain", Durability::kNow).drains[{"GPU-0", false}] = DrainReason{"broken fan"};
   add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;
+  add("a server that is closed", Durability::kNow).closings.emplace_back(Closing{"reboot"});
+  add("one that is open again", Durability::kNow).closings.emplace_back();
   add("a reservation", Durability::kNow).bookings.emplace_back();
   return cases;
 }
@@ -110,6 +112,8 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   batch.forecasts.push_back({.task = kTask, .model = "fingerprint"});
   batch.observations.push_back({.task = kTask, .signature = "s", .formula = task::FormulaSplit{}});
   batch.drains[{"GPU-0", false}] = DrainReason{"broken fan", base::FromMs(1'700'000'000'000)};
+  batch.closings = {std::nullopt,
+                    Closing{"reboot", base::FromMs(1'700'000'090'000), "the third start"}};
   batch.bookings = {{core::BookingId{3}, "ada", "{}"}, {core::BookingId{4}, "eve", std::nullopt}};
   batch.attempts.push_back({.task = kTask, .number = 2, .gpu_uuids = {"GPU-0"}});
   ASSERT_TRUE(store_->Apply(batch, Durability::kNow));
@@ -120,6 +124,7 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   EXPECT_EQ(store_->ForecastOf(kTask).value()->model, "fingerprint");
   EXPECT_EQ(store_->Drains().value(),
             (std::vector<Drain>{{"GPU-0", "broken fan", false, base::FromMs(1'700'000'000'000)}}));
+  EXPECT_EQ(store_->ServerClosing().value(), batch.closings.back());
   EXPECT_EQ(store_->Bookings().value(), batch.bookings);
   ASSERT_EQ(store_->Observations()->size(), 1U);
   EXPECT_TRUE(store_->Observations()->front().formula);
@@ -127,8 +132,10 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   Batch undone;
   undone.forget_calibration = true;
   undone.drains[{"GPU-0", false}] = std::nullopt;
+  undone.closings = {std::nullopt};
   ASSERT_TRUE(store_->Apply(undone, Durability::kNow));
   EXPECT_TRUE(store_->Drains()->empty());
+  EXPECT_EQ(store_->ServerClosing().value(), std::nullopt);
   EXPECT_FALSE(store_->Observations()->front().formula);
 }
 

@@ -238,6 +238,7 @@ TEST_F(StoreRefusal, BooksOfSchema2AreUpgradedWithTasksDrainsAndUse) {
   EXPECT_TRUE((*store)->DropDrain("GPU-2", false));
   EXPECT_TRUE((*store)->Commit());
   EXPECT_THAT((*store)->Drains().value(), ElementsAre(Drain{"GPU-2", "Xid 79", true}));
+  EXPECT_EQ((*store)->ServerClosing().value(), std::nullopt);
 }
 
 TEST(StateLock, ASecondDaemonIsToldThePidOfTheFirst) {

@@ -190,6 +190,19 @@ Result<std::vector<Drain>> Store::Drains() {
   });
 }
 
+Result<std::optional<Closing>> Store::ServerClosing() {
+  return impl_->Read(
+      "reading whether the server is closed", [&]() -> Result<std::optional<Closing>> {
+        const Use rows(impl_->Prepared("SELECT why,empty_by_ms,machine_start FROM closing"));
+        Result<std::vector<Closing>> all = ReadAll<Closing>(
+            *rows, "whether the server is closed",
+            [](Reader& reader, Closing& closing) { VisitClosing(reader, closing); });
+        if (!all) return std::unexpected(all.error());
+        if (all->empty()) return std::nullopt;
+        return std::move(all->front());
+      });
+}
+
 Result<std::vector<BookingRow>> Store::Bookings() {
   return impl_->Read("reading reservations", [&]() -> Result<std::vector<BookingRow>> {
     const Use rows(impl_->Prepared("SELECT id,made_by,description FROM booking ORDER BY id"));

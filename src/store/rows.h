@@ -132,6 +132,14 @@ void VisitDrain(Visitor& column, DrainRow& drain) {
   column("empty_by_ms", drain.empty_by);
 }
 
+// A row of table closing, but for its number.
+template <class Visitor, class ClosingRow>
+void VisitClosing(Visitor& column, ClosingRow& closing) {
+  column("why", closing.why);
+  column("empty_by_ms", closing.empty_by);
+  column("machine_start", closing.machine_start);
+}
+
 // A row of table booking.
 template <class Visitor, class Booking>
 void VisitBooking(Visitor& column, Booking& booking) {

@@ -370,6 +370,16 @@ CREATE TABLE line_wait (
 CREATE INDEX line_wait_to ON line_wait(to_ms);
 )sql";
 
+// The machine is to go down; at most one row.
+constexpr std::string_view kVersion19 = R"sql(
+CREATE TABLE closing (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  why TEXT NOT NULL,
+  empty_by_ms INTEGER NOT NULL,
+  machine_start TEXT NOT NULL
+) STRICT;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
@@ -377,6 +387,7 @@ constexpr std::array kMigrations{
     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
     Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
     Migration{16, kVersion16}, Migration{17, kVersion17}, Migration{18, kVersion18},
+    Migration{19, kVersion19},
 };
 
 }  // namespace

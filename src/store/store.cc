@@ -107,6 +107,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
     if (!row.second) return DropDrain(gpu_uuid, by_rule);
     return PutDrain({gpu_uuid, row.second->why, by_rule, row.second->empty_by});
   });
+  each(batch.closings, [&](const std::optional<Closing>& closing) { return PutClosing(closing); });
   each(batch.bookings, [&](const BookingRow& booking) { return PutBooking(booking); });
   each(batch.job_returns, [&](const JobReturnRow& row) { return PutJobReturn(row); });
   if (ok) return Commit();
@@ -198,6 +199,19 @@ Result<Unit> Store::PutDrain(const Drain& drain) {
                         "VALUES(?,?,?,?)"));
     Binder bind(*put);
     VisitDrain(bind, drain);
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::PutClosing(const std::optional<Closing>& closing) {
+  return impl_->Change("storing that the server is closed", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared(
+        closing ? "INSERT OR REPLACE INTO closing(one,why,empty_by_ms,machine_start) "
+                  "VALUES(1,?,?,?)"
+                : "DELETE FROM closing"));
+    Binder bind(*put);
+    if (closing) VisitClosing(bind, *closing);
     put->exec();
     return Unit{};
   });

@@ -140,6 +140,14 @@ struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
+// The machine is to go down: nothing starts until it has.
+struct Closing {
+  std::string why;
+  core::Time empty_by{};      // tasks have to leave until then
+  std::string machine_start;  // during which start of the machine it was asked
+  friend bool operator==(const Closing&, const Closing&) = default;
+};
+
 // A reservation: its description as JSON (core::Booking), with who made it.
 struct BookingRow {
   core::BookingId id{};
@@ -235,7 +243,8 @@ class Store {
   base::Result<base::Unit> AddLineWait(const LineWait& wait);
   base::Result<base::Unit> PutDrain(const Drain& drain);
   base::Result<base::Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
-  base::Result<base::Unit> PutBooking(const BookingRow& booking);  // insert or replace
+  base::Result<base::Unit> PutClosing(const std::optional<Closing>& closing);  // empty: it is open
+  base::Result<base::Unit> PutBooking(const BookingRow& booking);              // insert or replace
   base::Result<base::Unit> PutJobReturn(const JobReturnRow& row);  // insert, replace or drop
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
   // Forgets the oldest beyond the limits of task/verdict/observation.h.
@@ -276,6 +285,7 @@ class Store {
                                                 std::size_t limit);
   base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   base::Result<std::vector<Drain>> Drains();
+  base::Result<std::optional<Closing>> ServerClosing();
   base::Result<std::vector<BookingRow>> Bookings();      // by number, removed ones too
   base::Result<std::vector<JobReturnRow>> JobReturns();  // by task
   base::Result<bool> JobReturns(core::TaskId id);        // that task's job

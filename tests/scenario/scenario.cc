@@ -59,6 +59,8 @@ constexpr std::array kHappens{
         "min_mib on not_on"},
     VerbEntry{"drain", 0, "rule", "gpu why by"},
     VerbEntry{"resume", 0, "rule", "gpu"},
+    VerbEntry{"close", 0, "", "why by"},  // the machine is to go down
+    VerbEntry{"open", 0, "", ""},
     VerbEntry{"reserve", 1, "", "for account class on type count from to why"},  // its number
     VerbEntry{"unreserve", 1, "", ""},
     VerbEntry{"policy", 1, "", ""},        // the mapper; options by PolicyOptions()

@@ -263,6 +263,11 @@ class Player {
     if (verb == "resume") {
       return {core::ResumeRequested{in.Gpu(world_.size()), in.Flag("rule")}};
     }
+    if (verb == "close") {
+      return {core::ServerClosed{in.Text("why"),
+                                 core::Time{in.Span("by").value_or(base::Duration{0})}}};
+    }
+    if (verb == "open") return {core::ServerOpened{}};
     if (verb == "host") {
       return {core::HostDiscovered{HostOf(static_cast<int>(in.Int("cpus", 1, core::kMaxCpus, 1)),
                                           in.Int("mib", 1, kMaxMib, 1))}};

@@ -36,6 +36,10 @@ Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
     } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
       drains_.erase({resume->gpu, true});
       if (!resume->by_rule) drains_.erase({resume->gpu, false});
+    } else if (const auto* closed = std::get_if<core::ServerClosed>(&event)) {
+      closed_ = *closed;
+    } else if (std::holds_alternative<core::ServerOpened>(event)) {
+      closed_.reset();
     } else if (const auto* told = std::get_if<core::BookingsTold>(&event)) {
       booked_ = *told;
     }
@@ -48,6 +52,7 @@ Result<Unit> SimShell::Restart() {
   core_ = std::make_unique<WakingCore>(policy_);
   std::vector<core::Event> events{core::GpusDiscovered{gpus_}, core::HostDiscovered{host_}};
   for (const auto& [place, drain] : drains_) events.emplace_back(drain);
+  if (closed_) events.emplace_back(*closed_);
   events.emplace_back(booked_);
   for (const core::Taken& taken : ended_) events.emplace_back(core::AttemptRestored{taken});
   for (const auto& [id, record] : kept_) events.emplace_back(core::TaskRestored{record});

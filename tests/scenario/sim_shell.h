@@ -34,6 +34,7 @@ class SimShell : public ScenarioShell {
   core::Time now_{};
   std::vector<TimedAction> actions_;
   std::map<core::TaskId, core::TaskRecord> kept_;  // not final
+  std::optional<core::ServerClosed> closed_;
   core::BookingsTold booked_;
   std::vector<core::Taken> ended_;  // by attempts
   // By a person or by rule; kept as well.

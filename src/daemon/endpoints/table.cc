@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "daemon/endpoints.h"
+#include "daemon/endpoints/closing.h"
 #include "daemon/endpoints/estimates.h"
 #include "daemon/endpoints/gpus.h"
 #include "daemon/endpoints/leases.h"
@@ -73,6 +74,7 @@ struct Resources {
         TaskServices{all.engine, all.monitor, all.store, all.clock, settings, all.when_final});
     gpus.emplace(GpuServices{all.engine, all.monitor, all.store, all.clock, settings.state_dir,
                              settings.sample_period, all.answer_later});
+    closing.emplace(ClosingServices{all.engine, all.clock, settings, server->status});
     reservations.emplace(ReservationServices{all.engine, all.clock, settings.reservation_makers});
     estimates.emplace(EstimateServices{all.engine, all.estimates.rules()});
     past.emplace(PastServices{all.store, all.monitor, all.clock, settings.state_dir,
@@ -88,6 +90,7 @@ struct Resources {
   std::optional<SubmitServices> submit;
   std::optional<TaskServices> tasks;
   std::optional<GpuServices> gpus;
+  std::optional<ClosingServices> closing;
   std::optional<ReservationServices> reservations;
   std::optional<EstimateServices> estimates;
   std::optional<PastServices> past;
@@ -129,6 +132,8 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/gpus/{id}/history", kEverybody, With(on.gpus, &ShowGpuHistory)},
       {"POST", "/v1/gpus/{id}/drain", kUsers, With(on.gpus, &DrainGpu)},
       {"POST", "/v1/gpus/{id}/resume", kUsers, With(on.gpus, &ResumeGpu)},
+      {"POST", "/v1/server/drain", kUsers, With(on.closing, &CloseServer)},
+      {"POST", "/v1/server/resume", kUsers, With(on.closing, &OpenServer)},
       {"GET", "/v1/reservations", kEverybody, With(on.reservations, &ListReservations)},
       {"POST", "/v1/reservations", kUsers, With(on.reservations, &MakeReservation)},
       {"POST", "/v1/reservations/{id}/remove", kUsers, With(on.reservations, &RemoveReservation)},
