@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/task_text.h"
+#include "cli/task_table.h"
 #include "config/settings.h"
 #include "core/policy.h"
 #include "core/task.h"

@@ -11,7 +11,7 @@
 #include "base/unique_fd.h"
 #include "cli/calls.h"
 #include "cli/output_reader.h"
-#include "cli/task_text.h"
+#include "cli/task_words.h"
 #include "cli/verbs.h"
 
 namespace carma::cli {

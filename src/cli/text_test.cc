@@ -14,7 +14,9 @@
 #include "cli/gpu_text.h"
 #include "cli/ids.h"
 #include "cli/table.h"
+#include "cli/task_table.h"
 #include "cli/task_text.h"
+#include "cli/task_words.h"
 
 namespace carma::cli {
 namespace {

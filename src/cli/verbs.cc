@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "cli/completion.h"
-#include "cli/task_text.h"
+#include "cli/task_table.h"
 #include "task/describe/options.h"
 
 namespace carma::cli {

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "cli/calls.h"
-#include "cli/task_text.h"
+#include "cli/task_words.h"
 #include "cli/verbs.h"
 
 namespace carma::cli {

@@ -17,6 +17,7 @@
 #include "cli/ids.h"
 #include "cli/run/relay.h"
 #include "cli/task_text.h"
+#include "cli/task_words.h"
 #include "task/attach/attach_socket.h"
 
 namespace carma::cli {

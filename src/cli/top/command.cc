@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/output_reader.h"
+#include "cli/task_table.h"
 #include "cli/task_text.h"
 #include "cli/top/curses.h"
 #include "cli/top/frame.h"

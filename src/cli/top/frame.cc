@@ -11,7 +11,7 @@
 #include "cli/gpu_text.h"
 #include "cli/memory_bar.h"
 #include "cli/small_bars.h"
-#include "cli/task_text.h"
+#include "cli/task_words.h"
 #include "cli/terminal.h"
 
 namespace carma::cli {
