@@ -104,6 +104,7 @@ struct TaskView {
   bool no_slots = false;
   int checkpoints = 0;
   std::optional<std::int64_t> leaves_by_ms;
+  std::optional<std::int64_t> turn_ends_ms;
   std::optional<std::int64_t> begin_ms;
   std::vector<std::string> dependencies;
   std::vector<std::pair<std::string, std::string>> parameters;
@@ -221,6 +222,9 @@ struct TaskView {
           "How often it ended when it was asked to save, to go on later.", {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
           "It was asked to save and is ended then; null: it may stay.");
+    field(
+        "turn_ends_ms", task.turn_ends_ms,
+        "While it runs: by then it leaves, if somebody waits for its place; null: it has no turn.");
     field("begin_ms", task.begin_ms, "Not started before this time.");
     field("dependencies", task.dependencies, "What it waits for: afterok:12, afterany:13 …");
     field("parameters", task.parameters, "Its values, as one task of a sweep.");

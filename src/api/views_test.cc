@@ -85,7 +85,8 @@ TaskView FullTask() {
           .checkpoint_signal = "USR1",
           .no_slots = true,
           .checkpoints = 2,
-          .leaves_by_ms = 7};
+          .leaves_by_ms = 7,
+          .turn_ends_ms = 8};
 }
 
 KnowledgeView FullKnowledge() {

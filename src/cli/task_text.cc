@@ -188,9 +188,14 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (task.checkpoints > 0)
     facts.Add("Checkpoints", fmt::format("went on from one {} time{}", task.checkpoints,
                                          task.checkpoints == 1 ? "" : "s"));
+  const auto in = [now_ms](std::int64_t ms) { return SpanText(now_ms, std::max(now_ms, ms)); };
   if (HoldsGpus(task) && task.leaves_by_ms) {
-    facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " +
-                               SpanText(now_ms, std::max(now_ms, *task.leaves_by_ms)) + ")");
+    facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " + in(*task.leaves_by_ms) + ")");
+  } else if (task.turn_ends_ms && *task.turn_ends_ms > now_ms) {
+    facts.Add("Turn ends", fmt::format("{} (in {}), if somebody waits for its place",
+                                       TimePoint(task.turn_ends_ms), in(*task.turn_ends_ms)));
+  } else if (task.turn_ends_ms) {
+    facts.Add("Turn ends", "when somebody waits for its place");
   }
 }
 

@@ -138,6 +138,19 @@ TEST_F(Text, QueueOrderIsTheOrderOfService) {
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{5, 4, 3, 2, 1, 6}));
 }
 
+TEST_F(Text, FactsSayWhenTheTurnOfARunningTaskEnds) {
+  TaskView task = SomeTasks()[1];
+  task.turn_ends_ms = kNow + 5'400'000;
+  EXPECT_THAT(TaskFacts(task, kNow),
+              ::testing::HasSubstr(" (in 1:30:00), if somebody waits for its place\n"));
+  EXPECT_THAT(TaskFacts(task, kNow + 6'000'000),
+              ::testing::HasSubstr("  Turn ends     when somebody waits for its place\n"));
+  task.leaves_by_ms = kNow + 60'000;
+  const std::string leaving = TaskFacts(task, kNow);
+  EXPECT_THAT(leaving, ::testing::HasSubstr("  Leaves by     "));
+  EXPECT_THAT(leaving, ::testing::Not(::testing::HasSubstr("Turn ends")));
+}
+
 TEST_F(Text, FactsKeepPredictedPromisedAndMeasuredApart) {
   TaskView task = SomeTasks()[1];
   task.uid = 1001;

@@ -66,9 +66,15 @@ Duration TurnOf(const SlotRules& rules, const TaskRecord& task) {
   return *rules.length * (std::int64_t{1} << doublings);
 }
 
-std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task) {
+std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task) {
   if (!task.attempt->started || !TakesTurns(rules, task)) return std::nullopt;
-  return *task.attempt->started + TurnOf(rules, task) - rules.notice;
+  return *task.attempt->started + TurnOf(rules, task);
+}
+
+std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task) {
+  const std::optional<Time> ends = TurnEnds(rules, task);
+  if (!ends) return std::nullopt;
+  return *ends - rules.notice;
 }
 
 bool SaysItSaved(const SlotRules& rules, const TaskRequest& request, const ExitInfo& exit) {

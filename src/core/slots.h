@@ -35,8 +35,11 @@ bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 // and is not known to save, twice as long after each further time, so that it ends some day.
 Duration TurnOf(const SlotRules& rules, const TaskRecord& task);
 
-// When the turn of a running task may be taken to be over: it is asked to save then, if somebody
-// waits for its place. Empty: never. Tasks that may not start again (TaskRequest::requeue) stay.
+// When the turn of a running task ends: if somebody waits for its place it has left by then. Empty:
+// never. Tasks that may not start again (TaskRequest::requeue) stay.
+std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task);
+
+// When that may be taken to be over: it is asked to save then, the notice before.
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task);
 
 // A running task that was asked to save has ended like that: has it saved, to go on later? By one

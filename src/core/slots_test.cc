@@ -23,6 +23,7 @@ TaskRecord Running() {
 TEST(Slots, ATurnIsOverANoticeBeforeItsLength) {
   const TaskRecord task = Running();
   EXPECT_EQ(TurnOver(Rules(), task), *task.attempt->started + 11 * kHour);
+  EXPECT_EQ(TurnEnds(Rules(), task), *task.attempt->started + 12 * kHour);
   EXPECT_EQ(TurnOver({}, task), std::nullopt);
   TaskRecord launching = task;
   launching.attempt.Edit().started.reset();

@@ -8,6 +8,7 @@
 #include "api/gpu_standing.h"
 #include "base/text.h"
 #include "config/activity_rule.h"
+#include "core/slots.h"
 #include "daemon/misuse.h"
 #include "gpu/counters.h"
 
@@ -248,6 +249,8 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   const core::TaskRecord& record = stored.record;
   api::TaskView view = Present(stored);
   if (!core::IsFinal(record.state)) TellReason(engine.scheduler().ReasonFor(record.id, now), view);
+  if (record.state == core::TaskState::kRunning)
+    view.turn_ends_ms = OptionalMs(core::TurnEnds(engine.scheduler().config().slots, record));
   if (core::HoldsGpus(record.state)) {
     view.host_note = HostNote(record.attempt->host, engine.controls());
     for (const core::Placement& placement : record.attempt->placement) {

@@ -29,7 +29,7 @@ TEST(Present, FillsEveryField) {
   // it runs.
   EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
                                   "likely_start_ms", "notices", "observed_mib", "over_promise_mib",
-                                  "pid", "waiting_since_ms", "wrong_gpus"));
+                                  "pid", "turn_ends_ms", "waiting_since_ms", "wrong_gpus"));
 }
 
 TEST(PolicyLine, TellsHowTheLineGoesWhereItIsNotAsUsual) {

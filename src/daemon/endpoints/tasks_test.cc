@@ -415,5 +415,19 @@ TEST_F(TasksTest, AnEditIsRefusedInWords) {
             "task 1 is cancelled: it has ended already");
 }
 
+TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  options.policy.slots.length = std::chrono::hours(12);
+  options.policy.slots.without_checkpoint = core::WithoutCheckpoint::kEnd;
+  engine_->Follow(options);
+  const core::TaskId id = Submit();
+  const auto shown = [&] { return Ask(Services(), &ShowTask, Asking({}, "1")).body; };
+  EXPECT_TRUE(shown().at("turn_ends_ms").is_null()) << "it does not run";
+  const base::Time started = clock_.Now();
+  Start(id);
+  EXPECT_EQ(shown().at("turn_ends_ms"), base::ToMs(started + std::chrono::hours(12)));
+}
+
 }  // namespace
 }  // namespace carma::daemon
