@@ -9,11 +9,11 @@
 namespace carma::core {
 
 void Scheduler::State::On(const ServerClosed& event) {
-  closed = event;
+  closing = event;
 }
 
 void Scheduler::State::On(const ServerOpened&) {
-  closed.reset();
+  closing.reset();
   fruitless_without_gpus = {};
   // Whose GPU is to be empty all the same is asked anew.
   for (const TaskId id : std::vector<TaskId>(leaving.begin(), leaving.end())) {
@@ -23,19 +23,19 @@ void Scheduler::State::On(const ServerOpened&) {
 }
 
 Time Scheduler::State::AskedBeforeShutdown() const {
-  return closed->empty_by - std::max(config.slots.notice, config.slots.shutdown_notice);
+  return closing->empty_by - std::max(config.slots.notice, config.slots.shutdown_notice);
 }
 
 bool Scheduler::State::MustAllLeave() const {
-  return closed && now >= AskedBeforeShutdown();
+  return closing && now >= AskedBeforeShutdown();
 }
 
 void Scheduler::State::EmptyServer() {
-  if (!closed) return;
+  if (!closing) return;
   WakeForTurns(AskedBeforeShutdown());
   if (!MustAllLeave()) return;
   for (auto& [id, task] : tasks) {
-    if (task.state == TaskState::kRunning) AskToLeave(task, StopCause::kDrained, closed->empty_by);
+    if (task.state == TaskState::kRunning) AskToLeave(task, StopCause::kDrained, closing->empty_by);
   }
 }
 
@@ -43,7 +43,7 @@ void Scheduler::State::EmptyServer() {
 Reason Scheduler::State::ReasonOfShutdown(const TaskRecord& task) const {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to leave by {}, for the server is {}.",
-                      base::FormatTimeIso(closed->empty_by), closed->why)};
+                      base::FormatTimeIso(closing->empty_by), closing->why)};
 }
 
 }  // namespace carma::core

@@ -245,7 +245,7 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
                                                                  const TaskRecord* newcomer,
                                                                  std::size_t most) const {
   // The server's own conditions may keep a task from an empty GPU; a published system's do.
-  if (config.require || config.pacing != Pacing::kImmediate || closed || launch_trouble.on())
+  if (config.require || config.pacing != Pacing::kImmediate || closing || launch_trouble.on())
     return {};
   std::vector<const TaskRecord*> line;
   for (const TaskId id : InLine(LineKind::kWithGpus, kLongestTold + 1, newcomer))

@@ -144,8 +144,23 @@ Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) cons
                       base::FormatSpan(config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
+// Where nobody may pass the first, none are kept for it either, as long as it was not passed.
+std::string Scheduler::State::WhatIsKeptFor(const TaskRecord& task, Time at) const {
+  if (reservation.task() == task.id) {
+    std::vector<std::string> numbers;
+    for (const GpuIndex gpu : reservation.gpus()) numbers.push_back(fmt::format("{}", gpu));
+    const bool one = numbers.size() == 1;
+    return fmt::format(" GPU{} {} {} kept for it.", one ? "" : "s", base::Join(numbers, ", "),
+                       one ? "is" : "are");
+  }
+  if (passed.task != task.id || !config.pass_limit) return "";
+  const Time from = passed.since + *config.pass_limit;
+  if (at >= from || (passed.times == 0 && FirstOnly())) return "";
+  return fmt::format(" GPUs are kept for it from {} on.", base::FormatTimeIso(from));
+}
+
 Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
-  if (closed) return {ReasonCode::kDraining, fmt::format("The server is {}.", closed->why)};
+  if (closing) return {ReasonCode::kDraining, fmt::format("The server is {}.", closing->why)};
   const std::set<QueueKey>& recovery = queue.Recovery();
   const LineKind kind = LineKindOf(task.request);
   const bool with_gpus = kind == LineKind::kWithGpus;
@@ -177,11 +192,8 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
     reason.text.Edit() +=
         fmt::format(" {} task{} started before it since it is first in line ({}).", passed.times,
                     passed.times == 1 ? "" : "s", base::FormatTimeIso(passed.since));
-    if (config.pass_limit) {
-      reason.text.Edit() += fmt::format(" GPUs are kept for it from {} on.",
-                                        base::FormatTimeIso(passed.since + *config.pass_limit));
-    }
   }
+  if (with_gpus) reason.text.Edit() += WhatIsKeptFor(task, at);
   return reason;
 }
 

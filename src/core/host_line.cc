@@ -58,7 +58,7 @@ HostShare Scheduler::State::ShareFor(const TaskRecord& task,
 void Scheduler::State::StartWithoutGpus() {
   const WaitingLine& waiting = queue.Main(LineKind::kWithoutGpus);
   if (waiting.empty()) first_without_gpus = {};
-  if (waiting.empty() || closed || launch_trouble.on()) return;
+  if (waiting.empty() || closing || launch_trouble.on()) return;
   const auto look = [this] {
     return FruitlessLook{
         .line = queue.changes(), .host = host.changes(), .limits = limits.changes()};

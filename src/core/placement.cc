@@ -50,14 +50,14 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .mig = gpu.info.mig,
                .compute = gpu.info.compute,
                .pace = gpu.pace,
-               .drained = gpu.Drained() || closed,
-               .drained_by_rule = !gpu.drained_by_person && !closed && gpu.drained_by_rule,
+               .drained = gpu.Drained() || closing,
+               .drained_by_rule = !gpu.drained_by_person && !closing && gpu.drained_by_rule,
                .at = at,
                .booked = bookings.On(index)};
   // Every decision looks at every GPU: no texts are made for those that are open.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
-                   : closed              ? closed->why
+                   : closing             ? closing->why
                                          : *gpu.drained_by_rule;
   }
   for (const Resident& resident : residents) {

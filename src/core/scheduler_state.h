@@ -189,7 +189,7 @@ struct Scheduler::State : LineUp::Host {
   Reservation reservation;
   Bookings bookings;
   LaunchTrouble launch_trouble;
-  std::optional<ServerClosed> closed;
+  std::optional<ServerClosed> closing;  // empty: the server is open
   Lessons lessons;
   base::SharedOptional<Estimate> last_estimate;  // equal ones in a row are one
   FairShare shares;
@@ -469,6 +469,8 @@ struct Scheduler::State : LineUp::Host {
   bool IsLookedAt(const TaskRecord& task) const;  // its place in the main line is
   std::optional<Reason> ReasonBehindLimited(const TaskRecord& task, Time at) const;
   Reason ReasonBehind(const TaskRecord& task, TaskId first) const;
+  // A sentence with a blank before it; empty: nothing is kept, or will be.
+  std::string WhatIsKeptFor(const TaskRecord& task, Time at) const;
   Reason ReasonInLine(const TaskRecord& task, Time at) const;
   Reason ReasonAtHead(const TaskRecord& task, Time at) const;
 

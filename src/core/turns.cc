@@ -61,7 +61,7 @@ Reason Scheduler::State::ReasonToLeave(const TaskRecord& task) const {
       return {ReasonCode::kPreempted,
               fmt::format("Made room for {}, whose class preempts.", other)};
     case StopCause::kDrained:
-      if (closed) return ReasonOfShutdown(task);
+      if (closing) return ReasonOfShutdown(task);
       return {ReasonCode::kDraining,
               task.attempt->leaves_by ? fmt::format("Its GPU was to be empty by {}.",
                                                     base::FormatTimeIso(*task.attempt->leaves_by))
@@ -80,8 +80,8 @@ Reason Scheduler::State::ReasonOfLeaving(const TaskRecord& task) const {
   std::string why;
   if (whom != room_for.end()) {
     why = fmt::format(": task {} waits for its place", whom->second);
-  } else if (closed) {
-    why = fmt::format(", for the server is {}", closed->why);
+  } else if (closing) {
+    why = fmt::format(", for the server is {}", closing->why);
   }
   return {ReasonToLeave(task).code,
           fmt::format("It was asked to save and has to end by {}{}.",
@@ -298,7 +298,7 @@ void Scheduler::State::LookForRoom() {
 
 void Scheduler::State::MakeRoom() {
   const bool anyone = !queue.Main().empty() || !queue.Recovery().empty();
-  if (!anyone || closed || !AnyTurns() || launch_trouble.on()) {
+  if (!anyone || closing || !AnyTurns() || launch_trouble.on()) {
     room_for.clear();
     return;
   }
