@@ -37,7 +37,7 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
 std::string FoundText(const task::TaskSpec& spec);
 
 // What the structural formula says with the shipped constants, for the calibration; empty without
-// layers or where it has no answer.
+// layers, where most of them are hidden, and where it has no answer.
 std::optional<task::FormulaSplit> SplitFormula(const Estimator& structural, Question question);
 
 // What is promised for this answer: the bound, or the point where no coverage is asked for; never

@@ -68,6 +68,16 @@ std::string_view AncestorOf(const std::string& name, int level) {
   return std::string_view(name).substr(0, end);
 }
 
+// What it adds up below its rows, for a batch of one.
+double PassBytes(const model::LayerList& list) {
+  double elements = 0;
+  for (const model::Layer& layer : list.layers) {
+    if (layer.kind == model::RowKind::kLeaf && layer.params > 0)
+      elements += static_cast<double>(layer.out.Elements());
+  }
+  return 2 * 4 * elements;
+}
+
 // What torchinfo prints by default: rows down to its depth, with what is below added to the last.
 // Lists of modules, which never run, have a row there as well, without a shape.
 void ReduceToTorchInfo(model::LayerList& list) {
@@ -76,6 +86,8 @@ void ReduceToTorchInfo(model::LayerList& list) {
   list.has_input_shapes = false;
   list.saved.reset();
   list.input = model::Shape();
+  list.batch = 1;
+  list.pass_bytes = PassBytes(list);
   std::vector<model::Layer> printed;
   model::Layer hidden;  // stands for what is below one row
   const auto print = [&](model::Layer layer) {

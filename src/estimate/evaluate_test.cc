@@ -225,6 +225,9 @@ TEST(DataSet, TorchInfoHidesWhatIsDeep) {
   EXPECT_EQ(list.hidden_params, 70);
   EXPECT_TRUE(list.collapsed);
   EXPECT_FALSE(list.has_input_shapes);
+  EXPECT_EQ(list.batch, 1);
+  EXPECT_EQ(list.pass_bytes, 2 * 4 * (4 * 8 * 8 + 4 + 4))
+      << "of modules with parameters, hidden too";
 }
 
 }  // namespace

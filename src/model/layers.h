@@ -120,11 +120,14 @@ struct LayerList {
   std::vector<Layer> layers;  // in the order the modules finish
   std::int64_t params = 0;    // of the whole model: the truth where the source gives it
   std::int64_t trainable = 0;
-  std::int64_t param_tensors = 0;     // 0: not known
-  std::int64_t buffer_bytes = 0;      // batch-norm statistics and alike
-  bool has_input_shapes = false;      // rows say what they read
-  bool collapsed = false;             // a Note says which rows
-  std::int64_t hidden_params = 0;     // of rows that are printed in place of their inside
+  std::int64_t param_tensors = 0;  // 0: not known
+  std::int64_t buffer_bytes = 0;   // batch-norm statistics and alike
+  bool has_input_shapes = false;   // rows say what they read
+  bool collapsed = false;          // a Note says which rows
+  std::int64_t hidden_params = 0;  // of rows that are printed in place of their inside
+  // Bytes of the outputs of all modules that have parameters, hidden ones too, twice, for `batch`:
+  // torchinfo's "Forward/backward pass size". Empty: not told.
+  std::optional<double> pass_bytes;
   std::optional<double> dropout;      // rate of the model's dropout layers where rows do not say it
   std::optional<std::int64_t> batch;  // batch size the summary was made with
   std::optional<std::string> optimizer;  // "adamw" …, as the helper saw it

@@ -228,8 +228,21 @@ std::vector<std::size_t> FinishingOrder(std::span<const int> depths) {
   return order;
 }
 
+namespace {
+
+// Of a size that serves as a hint only: what is no sensible number counts as not told.
+std::optional<double> ParseMegabytes(std::string_view text) {
+  constexpr double kMostMegabytes = 1e12;
+  const std::optional<double> megabytes = base::ParseDouble(base::Trim(text));
+  if (!megabytes || *megabytes <= 0 || *megabytes > kMostMegabytes) return std::nullopt;
+  return megabytes;
+}
+
+}  // namespace
+
 base::Result<base::Unit> Totals::Read(Lines& lines) {
   // What torchsummary, torchinfo and Keras print there besides.
+  constexpr std::string_view kPassSize = "Forward/backward pass size (MB):";
   constexpr std::string_view kSizes[] = {"Input size",      "Forward/backward pass size",
                                          "Params size",     "Estimated Total Size",
                                          "Total mult-adds", "Optimizer params:"};
@@ -246,6 +259,7 @@ base::Result<base::Unit> Totals::Read(Lines& lines) {
         std::ranges::any_of(kSizes, [&](std::string_view s) { return line.starts_with(s); });
     if (!known) break;
     lines.Take();
+    if (line.starts_with(kPassSize)) pass_mb = ParseMegabytes(line.substr(kPassSize.size()));
     if (count == std::end(counts)) continue;
     // Keras adds the size in bytes: "34,826 (136.04 KB)".
     std::string_view number = base::Trim(line.substr(count->first.size()));

@@ -52,6 +52,7 @@ struct Totals {
   std::optional<std::int64_t> params;
   std::optional<std::int64_t> trainable;
   std::optional<std::int64_t> frozen;
+  std::optional<double> pass_mb;  // "Forward/backward pass size", in the program's own megabytes
   // Takes lines while they are totals, sizes, rules or blank; leaves `lines` at the first other
   // one. Errors: a total that is no number.
   base::Result<base::Unit> Read(Lines& lines);

@@ -195,6 +195,21 @@ TEST(TorchInfo, TellsBlocksWhoseInsideIsNotPrinted) {
   EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("rows sum to 16789; 20000 are taken"));
 }
 
+TEST(TorchInfo, TakesTheSizeOfAPassFromItsTotals) {
+  const auto with = [](std::string_view line) {
+    return Parse(Fixture("torchinfo_collapsed") + "Input size (MB): 0.01\n" + std::string(line) +
+                 "\nParams size (MB): 0.08\n=====\n");
+  };
+  EXPECT_EQ(Parse(Fixture("torchinfo_collapsed")).pass_bytes, std::nullopt);
+  EXPECT_EQ(with("Forward/backward pass size (MB): 38090.84").pass_bytes, 38'090.84e6);
+  for (const char* line :
+       {"Forward/backward pass size (MB): 0.00", "Forward/backward pass size (MB): -1",
+        "Forward/backward pass size (MB): 1e300", "Forward/backward pass size (MB): much",
+        "Forward/backward pass size"}) {
+    EXPECT_EQ(with(line).pass_bytes, std::nullopt) << line;
+  }
+}
+
 TEST(TorchInfo, ReadsAsciiTreesWithoutIndices) {
   const LayerList list = Parse(R"(=====================
 Layer (type)     Output Shape   Param #

@@ -257,6 +257,8 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
   FindBatch(list);
   if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
   UseTotals(list, totals, table->params);
+  constexpr double kBytesOfMegabyte = 1e6;  // torchinfo's are powers of ten
+  if (totals.pass_mb) list.pass_bytes = *totals.pass_mb * kBytesOfMegabyte;
   if (table->repeated > 0) {
     AddNote(list, Note::Kind::kInferred,
             fmt::format("rows that call a module again, its parameters counted once: {}",

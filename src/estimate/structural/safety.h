@@ -11,6 +11,7 @@ enum class Evidence {
   kUncompared,  // several kinds of modules of its own, whose code has no rows; or 16 bits
   kText,        // the rules, outputs only (torchsummary)
   kPartial,     // blocks as one row, or no shapes at all
+  kTotals,      // most of the model in such rows: what the summary adds up below them
 };
 
 // (measured - context) / (predicted - context) is at most this for so many (0.5..0.999) of the

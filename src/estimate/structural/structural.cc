@@ -14,6 +14,7 @@
 #include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"
 #include "estimate/structural/familiar.h"
+#include "estimate/structural/hidden.h"
 #include "estimate/structural/kept.h"
 #include "estimate/structural/safety.h"
 #include "model/op.h"
@@ -23,6 +24,10 @@ namespace {
 
 using base::ErrorCode;
 using base::Fail;
+
+constexpr std::string_view kFullDepth =
+    "depth=20 and col_names=(\"input_size\", \"output_size\", \"num_params\"), or "
+    "carma_summary.py,";
 
 constexpr double kMib = 1024.0 * 1024.0;
 
@@ -191,27 +196,6 @@ double StepMib(const Numbers& numbers, double rest_mib) {
          (kLargeStepCopies - copy) * numbers.large_mib - rest_mib;
 }
 
-// Parameters of what computes up to the last block that is printed as one row. Tables, and the head
-// behind that block, hold many and keep little.
-std::int64_t BodyParams(const model::LayerList& layers) {
-  std::int64_t body = 0;
-  std::int64_t up_to_here = 0;
-  for (const model::Layer& layer : layers.layers) {
-    if (model::OpOf(layer.type) != model::Op::kEmbedding) up_to_here += layer.params;
-    if (layer.kind == model::RowKind::kUnknown) body = up_to_here;
-  }
-  return body;
-}
-
-// torchinfo prints three levels unless told otherwise; what is inside the last one is hidden. More
-// than a quarter of the body is more than the bound makes up for.
-bool HidesMost(const model::LayerList& layers) {
-  const std::int64_t body = BodyParams(layers);
-  return layers.format == model::SummaryFormat::kTorchInfo && layers.collapsed &&
-         (2 * layers.hidden_params > layers.params ||
-          (body > 0 && 4 * layers.hidden_params > body));
-}
-
 // A few names of one's own say little: the model itself has one.
 bool HasOwnCode(const model::LayerList& layers) {
   constexpr std::size_t kMany = 3;
@@ -231,6 +215,7 @@ Evidence EvidenceOf(const Question& question, bool no_shapes) {
   if (layers.saved && CountedIn(layers) != asked) return Evidence::kText;
   if (layers.saved)
     return asked == Precision::kFp32 ? Evidence::kExactBytes : Evidence::kUncompared;
+  if (HidesMost(layers)) return Evidence::kTotals;
   if (no_shapes || layers.collapsed) return Evidence::kPartial;
   if (!layers.has_input_shapes) return Evidence::kText;
   if (asked != Precision::kFp32 || HasOwnCode(layers)) return Evidence::kUncompared;
@@ -243,7 +228,9 @@ std::int64_t BoundMib(const Question& question, double context_mib, double point
   const double shipped_mib =
       context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point_mib;
-  if (question.site != nullptr) factor = question.site->Factor(question.coverage, factor);
+  // What tasks with whole summaries taught says nothing about the others.
+  if (question.site != nullptr && evidence != Evidence::kTotals)
+    factor = question.site->Factor(question.coverage, factor);
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));
 }
 
@@ -255,7 +242,12 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
     warnings.push_back(
         fmt::format("the summary gives no shapes: texts of {} tokens are assumed", kAssumedTokens));
   }
-  if (question.layers->collapsed) {
+  if (HidesMost(*question.layers)) {
+    warnings.push_back(fmt::format(
+        "blocks printed as one row hold most of the parameters: reckoned from the totals below the "
+        "table, and the bound is twice as far; {} tells more",
+        kFullDepth));
+  } else if (question.layers->collapsed) {
     warnings.emplace_back(
         "blocks are printed as one row, so what they keep is a guess: print the summary at full "
         "depth");
@@ -328,14 +320,16 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
   }
   const model::LayerList& layers = *question.layers;
   if (!question.batch) return Fail(ErrorCode::kNotFound, "the batch size is not known");
-  if (HidesMost(layers)) {
+  const bool hides_most = HidesMost(layers);
+  const std::optional<Kept> by_totals = hides_most ? KeptByTotals(layers) : std::nullopt;
+  if (hides_most && !by_totals) {
     return Fail(ErrorCode::kNotFound,
-                "blocks printed as one row hold most of the parameters, and what they keep is not "
-                "known: print all with depth=20 and col_names=(\"input_size\", \"output_size\", "
-                "\"num_params\"), or use carma_summary.py");
+                fmt::format("blocks printed as one row hold most of the parameters, and what they "
+                            "keep is not known: print all with {}",
+                            kFullDepth));
   }
   const bool no_shapes = LacksShapes(layers);
-  const Kept kept = CountKept(layers);
+  const Kept kept = by_totals ? *by_totals : CountKept(layers);
   if (!layers.saved && kept.per_sample <= 0) {
     return Fail(ErrorCode::kNotFound, no_shapes ? "the summary gives neither shapes nor the widths "
                                                   "of a model of tokens"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 
+#include "estimate/asking.h"
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "estimate/structural/safety.h"
@@ -264,6 +265,35 @@ TEST(Structural, DeclinesWhereMostIsHidden) {
   const auto answer = structural->Ask(Ask(list, 8));
   ASSERT_FALSE(answer);
   EXPECT_NE(answer.error().message.find("depth=20"), std::string::npos) << answer.error().message;
+}
+
+// Where the totals tell what all outputs take, they stand for what is hidden.
+TEST(Structural, TotalsSpeakWhereMostIsHidden) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  list.format = model::SummaryFormat::kTorchInfo;
+  list.collapsed = true;
+  list.hidden_params = list.params / 4 * 3;
+  list.pass_bytes = 512.0 * (1 << 20);
+  EXPECT_FALSE(structural->Ask(Ask(list, 8))) << "of which batch, is not told";
+  list.batch = 4;
+  const auto answer = structural->Ask(Ask(list, 8));
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_NEAR(TermOf(*answer, "kept for backward"), 1.193 * 1024, 0.5);
+  EXPECT_EQ(TermOf(*answer, "widest convolution"), 0);
+  const double context_mib = TermOf(*answer, kContextTerm);
+  EXPECT_NEAR((static_cast<double>(answer->bound_mib) - context_mib) /
+                  (static_cast<double>(answer->point_mib) - context_mib),
+              2.35, 0.01)
+      << "at a coverage of 95 %";
+  EXPECT_THAT(answer->warnings, ::testing::Contains(::testing::HasSubstr("depth=20")));
+
+  EXPECT_FALSE(SplitFormula(*structural, Ask(list, 8))) << "it teaches nothing";
+  Site site;
+  site.ratios.assign(kFullCalibration, 1.0);
+  Question here = Ask(list, 8);
+  here.site = &site;
+  EXPECT_EQ(structural->Ask(here)->bound_mib, answer->bound_mib) << "nor is it taught";
 }
 
 TEST(Structural, AHeadDoesNotSpeakForTheBlocksBeforeIt) {
