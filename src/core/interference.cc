@@ -47,7 +47,11 @@ void StreamsSpeeds(const Interference& model, std::span<const Load> loads,
 Load LoadOf(const Profile& profile) {
   const double sm_active = profile.sm_active.value_or(kUsualActivity);
   MpsParameters mps{.sensitivity = kUsualSensitivity, .pressure = sm_active};
-  if (profile.mps) mps = *profile.mps;
+  if (profile.mps) {
+    mps = *profile.mps;
+  } else if (profile.sm_active && profile.grain) {
+    mps = GuessByGrain(*profile.sm_active, *profile.grain);
+  }
   return {.sm_active = sm_active, .sensitivity = mps.sensitivity, .pressure = mps.pressure};
 }
 

@@ -21,7 +21,8 @@ struct Load {
 // presses on them by its activity.
 inline constexpr double kUsualActivity = 0.6;
 inline constexpr double kUsualSensitivity = 0.8;
-// The load that a task is under MPS: what was measured, else what is usual.
+// The load that a task is under MPS: what was measured, else by its activity and the grain of its
+// kernels, where both are known, else what is usual.
 Load LoadOf(const Profile& profile);
 
 // Fits of two measured A100 runs, Lucid's pairs and the dissertation's anchors; docs/simulator.md

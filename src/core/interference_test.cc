@@ -14,6 +14,17 @@ std::vector<double> SpeedsOf(SharingMethod sharing, const std::vector<Load>& loa
   return speeds;
 }
 
+TEST(LoadOf, TakesTheBestThatIsKnown) {
+  EXPECT_EQ(LoadOf({}), (Load{0.6, 0.8, 0.6}));
+  EXPECT_EQ(LoadOf({.sm_active = 0.4}), (Load{0.4, 0.8, 0.4}));
+  EXPECT_EQ(LoadOf({.grain = 0.25}), LoadOf({})) << "without its activity the grain says nothing";
+  const MpsParameters guess = GuessByGrain(0.4, 0.25);
+  EXPECT_EQ(LoadOf({.sm_active = 0.4, .grain = 0.25}),
+            (Load{0.4, guess.sensitivity, guess.pressure}));
+  EXPECT_EQ(LoadOf({.sm_active = 0.4, .mps = MpsParameters{1, 0.2}, .grain = 0.25}),
+            (Load{0.4, 1, 0.2}));
+}
+
 TEST(Speeds, AloneIsFullSpeed) {
   for (const SharingMethod sharing : {SharingMethod::kMps, SharingMethod::kStreams}) {
     EXPECT_DOUBLE_EQ(SpeedsOf(sharing, {{0.9, 0.7, 0.8}})[0], 1.0);

@@ -30,4 +30,9 @@ struct MpsParameters {
 // docs/simulator.md has the errors for architectures left out.
 MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
+// g of a convolutional network whose batch and layers are known, held to the range that the fit has
+// seen. Of all guesses only that by g was right about architectures that it was not fitted to.
+std::optional<double> GrainOf(const TaskTraits& traits);
+MpsParameters GuessByGrain(double sm_active, double grain);
+
 }  // namespace carma::core

@@ -25,5 +25,16 @@ TEST(GuessMps, KnowsLessWithoutLayersOrBatch) {
   EXPECT_DOUBLE_EQ(GuessMps(0.9, {.transformer = true}).pressure, 0.649 * 0.9);
 }
 
+TEST(GrainOf, OfConvolutionalNetworksAlone) {
+  EXPECT_DOUBLE_EQ(*GrainOf({.batch_size = 32, .layers = 60}), 0.25);
+  EXPECT_DOUBLE_EQ(*GrainOf({.batch_size = 1, .layers = 500}), 0.15) << "no finer than was seen";
+  EXPECT_DOUBLE_EQ(*GrainOf({.batch_size = 4096, .layers = 2}), 4) << "nor coarser";
+  EXPECT_FALSE(GrainOf({.transformer = true, .batch_size = 32, .layers = 60}));
+  EXPECT_FALSE(GrainOf({.batch_size = 32}));
+  EXPECT_FALSE(GrainOf({.layers = 60}));
+  const MpsParameters whole = GuessMps(0.5, {.batch_size = 32, .layers = 60});
+  EXPECT_EQ(GuessByGrain(0.5, 0.25), whole);
+}
+
 }  // namespace
 }  // namespace carma::core

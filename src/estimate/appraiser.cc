@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/pace.h"
+#include "estimate/grain.h"
 #include "estimate/signature.h"
 
 namespace carma::estimate {
@@ -72,6 +73,7 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
     result.profile =
         WithMeasured(result.profile, *rules_.measured, question.signature, rules_.gpu_type);
   }
+  if (summary.layers) result.profile.grain = GrainOf(*summary.layers, question.batch);
   Site site;
   if (rules_.history && (question.layers != nullptr || question.transformer != nullptr))
     site = rules_.history->SiteFor(rules_.gpu_type);

@@ -282,6 +282,30 @@ TEST(Appraiser, WhatWasMeasuredOfTheSameThingIsItsProfile) {
   EXPECT_EQ(Appraiser(rules).Appraise(Spec(), kAda, {}).profile, core::Profile{});
 }
 
+// How large the kernels of a convolutional network are, by its summary and batch.
+TEST(Appraiser, TheGrainOfConvolutionalNetworksIsKnown) {
+  const char* network =
+      "----------------------------------------------------------------\n"
+      "        Layer (type)               Output Shape         Param #\n"
+      "================================================================\n"
+      "            Conv2d-1           [-1, 64, 32, 32]           1,792\n"
+      "              ReLU-2           [-1, 64, 32, 32]               0\n"
+      "            Conv2d-3           [-1, 64, 32, 32]          36,928\n"
+      "            Linear-4                   [-1, 10]         655,370\n"
+      "================================================================\n"
+      "Total params: 694,090\n";
+  const auto grain = [&](const char* text, std::optional<std::int64_t> batch) {
+    task::TaskSpec spec = Spec("m.txt");
+    spec.batch_size = batch;
+    return Appraiser(Rules())
+        .Appraise(spec, kAda, ReadSummary(std::string(text), "m.txt"))
+        .profile.grain;
+  };
+  EXPECT_DOUBLE_EQ(grain(network, 16).value_or(0), 16 / 128.0 * 60 / 3);
+  EXPECT_EQ(grain(network, std::nullopt), std::nullopt) << "without a batch nothing is known";
+  EXPECT_EQ(grain(kSummary, 16), std::nullopt) << "fully connected";
+}
+
 TEST(SuitGpus, TheLargestMemoryAndTheTypeOfMost) {
   AppraisalRules rules;
   SuitGpus(rules, std::vector<core::GpuInfo>{{.type = "B", .total_mib = 1'000, .reserved_mib = 100},

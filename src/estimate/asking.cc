@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "estimate/signature.h"
-#include "estimate/structural/hidden.h"
 #include "estimate/training_words.h"
+#include "model/features.h"
 #include "model/summary.h"
 
 namespace carma::estimate {
@@ -117,7 +117,7 @@ std::string FoundText(const task::TaskSpec& spec) {
 }
 
 std::optional<task::FormulaSplit> SplitFormula(const Estimator& structural, Question question) {
-  if (question.layers == nullptr || HidesMost(*question.layers)) return std::nullopt;
+  if (question.layers == nullptr || model::HidesMost(*question.layers)) return std::nullopt;
   question.site = nullptr;
   const base::Result<Answer> answer = structural.Ask(question);
   if (!answer) return std::nullopt;

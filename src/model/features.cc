@@ -30,6 +30,18 @@ class Tally {
   std::vector<Count> counts_;
 };
 
+// Parameters of what computes up to the last block that is printed as one row. Tables, and the head
+// behind that block, hold many and keep little.
+std::int64_t BodyParams(const LayerList& list) {
+  std::int64_t body = 0;
+  std::int64_t up_to_here = 0;
+  for (const Layer& layer : list.layers) {
+    if (OpOf(layer.type) != Op::kEmbedding) up_to_here += layer.params;
+    if (layer.kind == RowKind::kUnknown) body = up_to_here;
+  }
+  return body;
+}
+
 }  // namespace
 
 Features Summarize(const LayerList& list) {
@@ -79,6 +91,13 @@ Family Classify(const LayerList& list) {
     return Family::kTransformer;
   }
   return features.conv > 0 ? Family::kCnn : Family::kMlp;
+}
+
+// More than a quarter of the body is more than the bound makes up for.
+bool HidesMost(const LayerList& list) {
+  const std::int64_t body = BodyParams(list);
+  return list.format == SummaryFormat::kTorchInfo && list.collapsed &&
+         (2 * list.hidden_params > list.params || (body > 0 && 4 * list.hidden_params > body));
 }
 
 }  // namespace carma::model

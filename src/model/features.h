@@ -33,4 +33,8 @@ std::string_view FamilyName(Family family);  // "mlp", "cnn", "transformer"
 // Otherwise any convolution: CNN. The rest: MLP.
 Family Classify(const LayerList& list);
 
+// torchinfo prints three levels unless told otherwise. Where what is below holds most of the model,
+// the rows say too little about it.
+bool HidesMost(const LayerList& list);
+
 }  // namespace carma::model

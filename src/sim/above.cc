@@ -51,6 +51,7 @@ std::shared_ptr<Alike> Simulation::AlikeOf(const Job& job) {
                      profile.sm_active.value_or(-1),
                      mps.sensitivity,
                      mps.pressure,
+                     profile.grain.value_or(-1),
                      profile.alone ? profile.alone->count() : -1};
   if (alikes_.size() > kMostAlikes) alikes_.clear();
   std::shared_ptr<Alike>& alike = alikes_[key];

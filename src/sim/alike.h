@@ -17,9 +17,10 @@
 namespace carma::sim {
 
 // Workload, GPU type, user where that matters, what is predicted of memory, activity, sensitivity,
-// pressure and run time.
-using AlikeKey = std::tuple<const trace::Workload*, std::string, std::string, std::string,
-                            std::uint32_t, std::int64_t, double, double, double, std::int64_t>;
+// pressure, grain and run time.
+using AlikeKey =
+    std::tuple<const trace::Workload*, std::string, std::string, std::string, std::uint32_t,
+               std::int64_t, double, double, double, double, std::int64_t>;
 
 struct Alike {
   core::TaskRequest request;

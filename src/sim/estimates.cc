@@ -90,7 +90,9 @@ core::Profile Simulation::PredictedProfile(const Job& job) {
   const double of_duration = wrong(options.duration_sigma);
   core::Profile profile;
   const double fastest_here = nodes_[job.node].fastest;
-  if (appraisals_) profile = appraisals_->ProfileOf(*job.arrival->workload);
+  // Without summaries the catalogue speaks for them.
+  profile.grain = core::GrainOf(workload.traits);
+  if (appraisals_) profile = appraisals_->ProfileOf(workload);
   // What is known is of the fastest GPU of all servers.
   if (profile.alone) profile.alone = LongerBy(*profile.alone, fastest_ / fastest_here);
   if (options.durations) {

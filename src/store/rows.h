@@ -67,6 +67,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("kind", record.kind);
   column("profile_sm_active", profile.sm_active);
   column("profile_sensitivity", "profile_pressure", profile.mps);
+  column("profile_grain", profile.grain);
   column("profile_alone_ms", profile.alone);
   column("seen_sm_active", seen.sm_active);
   column("seen_alone_ms", seen.alone);

@@ -380,6 +380,11 @@ CREATE TABLE closing (
 ) STRICT;
 )sql";
 
+// How large the kernels of a task are.
+constexpr std::string_view kVersion20 = R"sql(
+ALTER TABLE task ADD COLUMN profile_grain REAL;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
@@ -387,7 +392,7 @@ constexpr std::array kMigrations{
     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
     Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
     Migration{16, kVersion16}, Migration{17, kVersion17}, Migration{18, kVersion18},
-    Migration{19, kVersion19},
+    Migration{19, kVersion19}, Migration{20, kVersion20},
 };
 
 }  // namespace

@@ -50,8 +50,10 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.reason = {core::ReasonCode::kVictim, "a neighbour's fault; \"quoted\", ümläut"};
   r.estimate = core::Estimate{9'999, "rad", 8'765};
   r.kind = core::KindId{(std::uint64_t{1} << 63) - 1};
-  r.profile = core::Profile{
-      .sm_active = 0.45, .mps = core::MpsParameters{0.8, 0.3}, .alone = core::Duration(7'000'001)};
+  r.profile = core::Profile{.sm_active = 0.45,
+                            .mps = core::MpsParameters{0.8, 0.3},
+                            .grain = 0.47,
+                            .alone = core::Duration(7'000'001)};
   r.seen = core::Profile{.sm_active = 0.55, .alone = core::Duration(7'100'003)};
   attempt.number = 4;
   r.ooms = 2;

@@ -31,12 +31,12 @@ struct VerbEntry {
   std::string_view options;
 };
 constexpr std::array kHappens{
-    VerbEntry{
-        "submit", 1, "exclusive held predicted own_cpus no_slots linked",
-        "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
-        "signal_before max_recoveries requeue estimate sm_share max_slowdown sm_active "
-        "sensitivity pressure alone user account qos cpus host_mib checkpoint type min_mib on "
-        "not_on"},
+    VerbEntry{"submit", 1, "exclusive held predicted own_cpus no_slots linked",
+              "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
+              "signal_before max_recoveries requeue estimate sm_share max_slowdown sm_active "
+              "sensitivity pressure grain alone user account qos cpus host_mib checkpoint type "
+              "min_mib on "
+              "not_on"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},

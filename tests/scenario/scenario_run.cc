@@ -343,6 +343,7 @@ class Player {
     if (const std::optional<double> sensitivity = in.Fraction("sensitivity")) {
       profile.mps = {.sensitivity = *sensitivity, .pressure = in.Fraction("pressure").value_or(0)};
     }
+    profile.grain = in.Fraction("grain");
     std::vector<core::Event> events;
     for (const TaskId id : in.Tasks()) {
       profile_[id] = profile;

@@ -14,8 +14,8 @@ using base::Json;
 using core::Load;
 using core::SharingMethod;
 
-core::Profile ProfileOf(const api::KnowledgeView& known) {
-  core::Profile profile{.sm_active = known.sm_active};
+core::Profile ProfileOf(const api::KnowledgeView& known, std::optional<double> grain) {
+  core::Profile profile{.sm_active = known.sm_active, .grain = grain};
   if (known.sensitivity && known.pressure)
     profile.mps = core::MpsParameters{*known.sensitivity, *known.pressure};
   return profile;
@@ -51,23 +51,34 @@ std::string ActivitiesText(std::span<const double> activities) {
   return base::Join(texts, " + ");
 }
 
-std::string KnownText(const api::KnowledgeView& known) {
+// Who told s and p; empty: nobody.
+std::string_view MindedBy(const core::Profile& profile) {
+  if (profile.mps) return "carma profile";
+  return profile.sm_active && profile.grain ? "layers" : "";
+}
+
+std::string KnownText(const api::KnowledgeView& known, const core::Profile& profile) {
   if (!known.sm_active) {
     return fmt::format("SM activity: not known, {:.0f} % is assumed\n", 100 * core::kUsualActivity);
   }
   std::string text = fmt::format("SM activity: {:.0f} % alone (by {})", 100 * *known.sm_active,
                                  base::Printable(known.profile_by, 40));
-  if (known.sensitivity && known.pressure)
-    text += fmt::format(", s {:.3g}, p {:.3g}", *known.sensitivity, *known.pressure);
+  const Load own = core::LoadOf(profile);
+  if (const std::string_view by = MindedBy(profile); !by.empty()) {
+    text += fmt::format(", s {:.3g}, p {:.3g}", own.sensitivity, own.pressure);
+    if (!profile.mps) text += fmt::format(" (by batch and {})", by);
+  }
   if (known.iteration_ms) text += fmt::format(", {:.4g} ms an iteration", *known.iteration_ms);
   return text + "\n";
 }
 
 }  // namespace
 
-std::string ActivityText(const api::KnowledgeView& known, std::span<const double> beside) {
-  const Load own = core::LoadOf(ProfileOf(known));
-  std::string text = KnownText(known);
+std::string ActivityText(const api::KnowledgeView& known, std::optional<double> grain,
+                         std::span<const double> beside) {
+  const core::Profile profile = ProfileOf(known, grain);
+  const Load own = core::LoadOf(profile);
+  std::string text = KnownText(known, profile);
   text += fmt::format("  beside a task like itself: {}\n", SlowdownText({own, own}));
   if (!beside.empty()) {
     text +=
@@ -76,13 +87,18 @@ std::string ActivityText(const api::KnowledgeView& known, std::span<const double
   return text;
 }
 
-Json ActivityJson(const api::KnowledgeView& known, std::span<const double> beside) {
-  const Load own = core::LoadOf(ProfileOf(known));
+Json ActivityJson(const api::KnowledgeView& known, std::optional<double> grain,
+                  std::span<const double> beside) {
+  const core::Profile profile = ProfileOf(known, grain);
+  const Load own = core::LoadOf(profile);
   const auto told = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  const std::string_view minded_by = MindedBy(profile);
+  const auto minds = [&](double value) { return minded_by.empty() ? Json(nullptr) : Json(value); };
   Json json = {{"sm_active", told(known.sm_active)},
                {"by", known.profile_by},
-               {"sensitivity", told(known.sensitivity)},
-               {"pressure", told(known.pressure)},
+               {"sensitivity", minds(own.sensitivity)},
+               {"pressure", minds(own.pressure)},
+               {"sensitivity_by", minded_by},
                {"iteration_ms", told(known.iteration_ms)},
                {"alone_ms", told(known.alone_ms)},
                {"slowdown_beside_itself", SlowdownJson({own, own})}};

@@ -2,6 +2,7 @@
 // takes beside others.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -12,8 +13,11 @@ namespace carma::cli {
 
 // Lines with their ends: SM activity alone and who told it, one iteration, and the predicted
 // slowdown beside a task like itself and beside neighbours of these activities (none: left out).
-std::string ActivityText(const api::KnowledgeView& known, std::span<const double> beside);
+// grain: of the model that is asked about (core/profile.h), if known.
+std::string ActivityText(const api::KnowledgeView& known, std::optional<double> grain,
+                         std::span<const double> beside);
 // docs/api.md.
-base::Json ActivityJson(const api::KnowledgeView& known, std::span<const double> beside);
+base::Json ActivityJson(const api::KnowledgeView& known, std::optional<double> grain,
+                        std::span<const double> beside);
 
 }  // namespace carma::cli

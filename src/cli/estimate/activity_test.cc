@@ -13,16 +13,17 @@ using ::testing::Not;
 
 TEST(ActivityText, WhatIsKnownAndByWhom) {
   const api::KnowledgeView nothing;
-  EXPECT_THAT(ActivityText(nothing, {}), HasSubstr("SM activity: not known, 60 % is assumed\n"));
+  EXPECT_THAT(ActivityText(nothing, {}, {}),
+              HasSubstr("SM activity: not known, 60 % is assumed\n"));
   const api::KnowledgeView seen{.sm_active = 0.3, .profile_by = "runs"};
-  EXPECT_THAT(ActivityText(seen, {}), HasSubstr("SM activity: 30 % alone (by runs)\n"));
-  EXPECT_THAT(ActivityText(seen, {}), Not(HasSubstr("beside 60 %")));
+  EXPECT_THAT(ActivityText(seen, {}, {}), HasSubstr("SM activity: 30 % alone (by runs)\n"));
+  EXPECT_THAT(ActivityText(seen, {}, {}), Not(HasSubstr("beside 60 %")));
   const api::KnowledgeView measured{.sm_active = 0.3,
                                     .sensitivity = 1,
                                     .pressure = 0.25,
                                     .iteration_ms = 31.25,
                                     .profile_by = "carma profile"};
-  const std::string text = ActivityText(measured, std::array{0.6, 0.3});
+  const std::string text = ActivityText(measured, {}, std::array{0.6, 0.3});
   EXPECT_THAT(text, HasSubstr("30 % alone (by carma profile), s 1, p 0.25, 31.25 ms an iteration"));
   EXPECT_THAT(text, HasSubstr("beside a task like itself: 1.25 times as long under MPS"))
       << "1 + s p";
@@ -30,16 +31,29 @@ TEST(ActivityText, WhatIsKnownAndByWhom) {
       << "neighbours of whom nothing else is known press by their activity";
 }
 
+TEST(ActivityText, WithoutAMeasurementBatchAndLayersTellHowItMinds) {
+  const api::KnowledgeView seen{.sm_active = 0.5, .profile_by = "runs"};
+  const std::string text = ActivityText(seen, 0.25, {});
+  EXPECT_THAT(text, HasSubstr("50 % alone (by runs), s 1.08, p 0.348 (by batch and layers)"));
+  EXPECT_THAT(text, HasSubstr("beside a task like itself: 1.37 times"));
+  const base::Json json = ActivityJson(seen, 0.25, {});
+  EXPECT_EQ(json.at("sensitivity_by"), "layers");
+  EXPECT_NEAR(json.at("sensitivity").get<double>(), 1.077, 0.001);
+  EXPECT_EQ(ActivityJson(seen, {}, {}).at("sensitivity"), nullptr);
+  EXPECT_EQ(ActivityJson({}, 0.25, {}).at("sensitivity_by"), "");
+}
+
 TEST(ActivityJson, TheSame) {
   const api::KnowledgeView measured{
       .sm_active = 0.3, .sensitivity = 1, .pressure = 0.25, .profile_by = "carma profile"};
-  const base::Json json = ActivityJson(measured, std::array{0.6});
+  const base::Json json = ActivityJson(measured, {}, std::array{0.6});
   EXPECT_EQ(json.at("by"), "carma profile");
+  EXPECT_EQ(json.at("sensitivity_by"), "carma profile");
   EXPECT_EQ(json.at("iteration_ms"), nullptr);
   EXPECT_NEAR(json.at("slowdown_beside_itself").at("mps").get<double>(), 1.25, 1e-9);
   EXPECT_NEAR(json.at("slowdown_beside").at("mps").get<double>(), 1.6, 1e-9);
   EXPECT_GT(json.at("slowdown_beside").at("streams").get<double>(), 1.1);
-  EXPECT_FALSE(ActivityJson(measured, {}).contains("slowdown_beside"));
+  EXPECT_FALSE(ActivityJson(measured, {}, {}).contains("slowdown_beside"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "cli/verbs.h"
 #include "estimate/asking.h"
 #include "estimate/gpumemnet.h"
+#include "estimate/grain.h"
 #include "estimate/history.h"
 #include "model/summary.h"
 
@@ -215,6 +216,7 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   question.site = &sheet.site;
   sheet.layers = question.layers;
   sheet.question = &question;
+  if (question.layers != nullptr) sheet.grain = estimate::GrainOf(*question.layers, question.batch);
   bool answered = false;
   for (const estimate::EstimatorEntry* entry : *chosen) {
     const auto estimator =

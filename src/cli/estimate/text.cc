@@ -260,7 +260,7 @@ std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen&
   for (const std::string& remark : sheet.remarks) out += base::Printable(remark, kShown) + "\n";
   out += TrainingTable(sheet, screen);
   out += "\n" + OpinionTable(sheet, screen) + PromiseLine(sheet);
-  if (sheet.knowledge) out += ActivityText(*sheet.knowledge, sheet.beside);
+  if (sheet.knowledge) out += ActivityText(*sheet.knowledge, sheet.grain, sheet.beside);
   return explain ? out + Details(sheet) : out;
 }
 
@@ -289,7 +289,8 @@ std::string EstimateJson(const EstimateSheet& sheet) {
         {"tasks", sheet.site.tasks},
         {"context_shift_mib", sheet.site.context_shift_mib},
         {"factor", sheet.site.Factor(question.coverage, 1)}}},
-      {"activity", sheet.knowledge ? ActivityJson(*sheet.knowledge, sheet.beside) : Json(nullptr)},
+      {"activity",
+       sheet.knowledge ? ActivityJson(*sheet.knowledge, sheet.grain, sheet.beside) : Json(nullptr)},
       {"estimates", std::move(opinions)}};
   return base::DumpJson(json) + "\n";
 }

@@ -32,7 +32,8 @@ struct EstimateSheet {
   std::optional<api::KnowledgeView> knowledge;  // of the daemon; empty: none answered
   estimate::Site site;
   std::vector<Opinion> opinions;
-  std::vector<double> beside;  // SM activity of neighbours that are asked about
+  std::optional<double> grain;  // of its kernels (core/profile.h)
+  std::vector<double> beside;   // SM activity of neighbours that are asked about
 };
 
 // A table of all opinions; with explain also the model, the parts of each number, the warnings and

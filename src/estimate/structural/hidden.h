@@ -8,13 +8,9 @@
 
 namespace carma::estimate {
 
-// torchinfo prints three levels unless told otherwise. Where what is below holds most of the model,
-// the rows say too little for the rules, and for a bound on what they say.
-bool HidesMost(const model::LayerList& list);
-
-// What such a model keeps, by the size of all outputs that stands below the table; what the visible
-// rows tell besides (convolutions, tables, scores) is as they say. Empty: the size, or the batch it
-// is of, is not told.
+// What a model keeps most of whose layers are hidden (model::HidesMost), by the size of all outputs
+// that stands below the table; what the visible rows tell besides (convolutions, tables, scores) is
+// as they say. Empty: the size, or the batch it is of, is not told.
 std::optional<Kept> KeptByTotals(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -17,7 +17,7 @@
 #include "estimate/structural/hidden.h"
 #include "estimate/structural/kept.h"
 #include "estimate/structural/safety.h"
-#include "model/op.h"
+#include "model/features.h"
 
 namespace carma::estimate {
 namespace {
@@ -215,7 +215,7 @@ Evidence EvidenceOf(const Question& question, bool no_shapes) {
   if (layers.saved && CountedIn(layers) != asked) return Evidence::kText;
   if (layers.saved)
     return asked == Precision::kFp32 ? Evidence::kExactBytes : Evidence::kUncompared;
-  if (HidesMost(layers)) return Evidence::kTotals;
+  if (model::HidesMost(layers)) return Evidence::kTotals;
   if (no_shapes || layers.collapsed) return Evidence::kPartial;
   if (!layers.has_input_shapes) return Evidence::kText;
   if (asked != Precision::kFp32 || HasOwnCode(layers)) return Evidence::kUncompared;
@@ -242,7 +242,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
     warnings.push_back(
         fmt::format("the summary gives no shapes: texts of {} tokens are assumed", kAssumedTokens));
   }
-  if (HidesMost(*question.layers)) {
+  if (model::HidesMost(*question.layers)) {
     warnings.push_back(fmt::format(
         "blocks printed as one row hold most of the parameters: reckoned from the totals below the "
         "table, and the bound is twice as far; {} tells more",
@@ -320,7 +320,7 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
   }
   const model::LayerList& layers = *question.layers;
   if (!question.batch) return Fail(ErrorCode::kNotFound, "the batch size is not known");
-  const bool hides_most = HidesMost(layers);
+  const bool hides_most = model::HidesMost(layers);
   const std::optional<Kept> by_totals = hides_most ? KeptByTotals(layers) : std::nullopt;
   if (hides_most && !by_totals) {
     return Fail(ErrorCode::kNotFound,
