@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "model/op.h"
@@ -16,11 +17,20 @@ using model::Op;
 using model::RowKind;
 using model::Shape;
 
-Shape Tokens(std::int64_t width) {
+// RoBERTa's kind counts positions from two on.
+constexpr std::int64_t kUnusedPositions = 2;
+
+Shape TextOf(std::int64_t tokens, std::int64_t width) {
   Shape shape;
   // Three dimensions of sensible size always fit; a width beyond the limit leaves it unknown.
-  if (!shape.Push(-1) || !shape.Push(kAssumedTokens) || !shape.Push(width)) return {};
+  if (!shape.Push(-1) || !shape.Push(tokens) || !shape.Push(width)) return {};
   return shape;
+}
+
+// "embeddings.position_embeddings", GPT-2's "wpe", but not "relative_position_bias".
+bool NamesPositions(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('.') + 1);
+  return name == "wpe" || (name.starts_with("pos") && name.find("emb") != std::string_view::npos);
 }
 
 // Where the activation at `at` runs: behind the first of two linear layers that fit together.
@@ -41,6 +51,25 @@ std::size_t PlaceOf(const std::vector<Layer>& layers, std::size_t at) {
 
 }  // namespace
 
+std::optional<std::int64_t> LongestText(const LayerList& list) {
+  std::optional<std::int64_t> longest;
+  for (const Layer& layer : list.layers) {
+    if (model::OpOf(layer.type) != Op::kEmbedding || !NamesPositions(layer.name)) continue;
+    if (layer.in_features > kUnusedPositions)
+      longest = std::max(longest.value_or(0), *layer.in_features);
+  }
+  return longest;
+}
+
+std::int64_t AssumedTokens(const LayerList& list) {
+  return std::min<std::int64_t>(kAssumedTokens, LongestText(list).value_or(kAssumedTokens));
+}
+
+bool AssumesTheLongest(const LayerList& list) {
+  const std::optional<std::int64_t> longest = LongestText(list);
+  return longest && *longest <= kAssumedTokens + kUnusedPositions;
+}
+
 bool LacksShapes(const LayerList& list) {
   return std::all_of(list.layers.begin(), list.layers.end(),
                      [](const Layer& layer) { return layer.out.empty(); });
@@ -56,6 +85,7 @@ LayerList WithAssumedTokens(const LayerList& list) {
     const auto activation = layers.begin() + static_cast<std::ptrdiff_t>(i);
     std::rotate(place, activation, activation + 1);
   }
+  const std::int64_t tokens = AssumedTokens(list);
   std::int64_t width = 0;
   for (Layer& layer : layers) {
     const Op op = model::OpOf(layer.type);
@@ -63,12 +93,12 @@ LayerList WithAssumedTokens(const LayerList& list) {
     if (layer.kind == RowKind::kContainer) continue;
     if (layer.kind == RowKind::kLeaf && layer.out_features) {
       const bool table = op == Op::kEmbedding;
-      layer.in = Tokens(table ? 1 : layer.in_features.value_or(*layer.out_features));
+      layer.in = TextOf(tokens, table ? 1 : layer.in_features.value_or(*layer.out_features));
       width = *layer.out_features;
     } else if (width > 0) {
-      layer.in = Tokens(width);
+      layer.in = TextOf(tokens, width);
     }
-    if (width > 0) layer.out = Tokens(width);
+    if (width > 0) layer.out = TextOf(tokens, width);
   }
   return shaped;
 }

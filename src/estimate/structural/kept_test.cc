@@ -233,6 +233,30 @@ TEST(Kept, AssumesTokensWhereATreeTellsWidthsOnly) {
   EXPECT_EQ(CountKept(list).per_sample, 0) << "an image's size cannot be assumed";
 }
 
+TEST(Kept, ATableOfPositionsTellsTheLongestText) {
+  const auto table = [](const char* name, std::int64_t entries) {
+    Layer layer = Module("Embedding", Shape(), Shape(), entries * 8);
+    layer.name = name;
+    layer.in_features = entries;
+    layer.out_features = 8;
+    return layer;
+  };
+  const auto with = [&](const char* name, std::int64_t entries) {
+    LayerList list = List({table("bert.embeddings.word_embeddings", 1000), table(name, entries)});
+    list.has_input_shapes = false;
+    return list;
+  };
+  const char* positions = "bert.embeddings.position_embeddings";
+  EXPECT_EQ(AssumedTokens(with(positions, 128)), 128);
+  EXPECT_EQ(WithAssumedTokens(with(positions, 128)).layers[0].out, Of({-1, 128, 8}));
+  EXPECT_TRUE(AssumesTheLongest(with(positions, 512)));
+  EXPECT_TRUE(AssumesTheLongest(with(positions, 514))) << "RoBERTa's kind leaves two unused";
+  EXPECT_EQ(AssumedTokens(with(positions, 514)), kAssumedTokens);
+  EXPECT_FALSE(AssumesTheLongest(with("transformer.wpe", 1024))) << "texts may be twice as long";
+  EXPECT_FALSE(AssumesTheLongest(with("layer.relative_attention_bias", 32)));
+  EXPECT_FALSE(AssumesTheLongest(with("bert.embeddings.token_type_embeddings", 2)));
+}
+
 TEST(Kept, SurvivesOddRows) {
   EXPECT_EQ(CountKept(LayerList()).per_sample, 0);
   LayerList list =

@@ -216,7 +216,8 @@ Evidence EvidenceOf(const Question& question, bool no_shapes) {
   if (layers.saved)
     return asked == Precision::kFp32 ? Evidence::kExactBytes : Evidence::kUncompared;
   if (model::HidesMost(layers)) return Evidence::kTotals;
-  if (no_shapes || layers.collapsed) return Evidence::kPartial;
+  // A text may be longer than was assumed.
+  if (layers.collapsed || (no_shapes && !AssumesTheLongest(layers))) return Evidence::kPartial;
   if (!layers.has_input_shapes) return Evidence::kText;
   if (asked != Precision::kFp32 || HasOwnCode(layers)) return Evidence::kUncompared;
   return HasContainers(layers) ? Evidence::kCompared : Evidence::kShapes;
@@ -240,7 +241,9 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   if (!question.precision) warnings.emplace_back("no precision is stated: fp32 is assumed");
   if (no_shapes) {
     warnings.push_back(
-        fmt::format("the summary gives no shapes: texts of {} tokens are assumed", kAssumedTokens));
+        fmt::format("the summary gives no shapes: texts of {} tokens are assumed{}",
+                    AssumedTokens(*question.layers),
+                    AssumesTheLongest(*question.layers) ? ", the longest that it takes" : ""));
   }
   if (model::HidesMost(*question.layers)) {
     warnings.push_back(fmt::format(
