@@ -282,6 +282,11 @@ TEST_F(IdleHolders, AreToldUntilTheyWork) {
                     HasSubstr("\"task\":" + std::to_string(id)), HasSubstr("\"action\":\"tell\"")));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_idle_holders 1"));
 
+  // What is being sent while a daemon is killed is sent again.
+  ASSERT_TRUE(Eventually([&] {
+    const std::string history = site.Carma({"history"}).out;
+    return history.find(" told") != std::string::npos;
+  }));
   site.Restart(SIGKILL);
   EXPECT_EQ(site.Task(id).idle_since_ms, task.idle_since_ms) << "the books keep it";
   gated.Open();
