@@ -122,6 +122,18 @@ TEST_F(Host, ATaskThatTakesMoreMemoryThanItsLimitIsKilledForIt) {
   EXPECT_THAT(ended.reason_text, HasSubstr("it was promised 64M"));
 }
 
+TEST_F(Host, TheKernelWeighsAndCapsCores) {
+  site.Set("host.cpu_limit", "\"cap\"");
+  site.Start();
+  const api::HostView host = site.Status().host;
+  if (host.enforced.find("cores as a cap") == std::string::npos) GTEST_SKIP() << host.not_enforced;
+  const std::uint64_t id =
+      site.Submit({"-G", "0", "-c", "3", "--wrap",
+                   "cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup); cat cpu.weight cpu.max"});
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  EXPECT_EQ(site.Output(id), "300\n300000 100000\n");
+}
+
 // A script's head says what it asks for, as on a cluster.
 TEST_F(Host, ABatchScriptIsPromisedWhatItSays) {
   site.Start();

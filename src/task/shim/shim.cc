@@ -297,8 +297,9 @@ void Shim::MakeGroup() {
 // What the group cannot is told by the daemon, which knows what the tree can.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
-  if (host.cpus > 0)
-    (void)(order_.cpu_cap ? group_->CapCpus(host.cpus) : group_->WeighCpus(host.cpus));
+  // A cap is no share: where others keep all cores busy, who is capped is owed his part as well.
+  if (host.cpus > 0) (void)group_->WeighCpus(host.cpus);
+  if (host.cpus > 0 && order_.cpu_cap) (void)group_->CapCpus(host.cpus);
   if (host.memory_mib > 0) (void)group_->LimitMemory(host.memory_mib);
   if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
