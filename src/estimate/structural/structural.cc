@@ -26,8 +26,8 @@ using base::ErrorCode;
 using base::Fail;
 
 constexpr std::string_view kFullDepth =
-    "depth=20 and col_names=(\"input_size\", \"output_size\", \"num_params\"), or "
-    "carma_summary.py,";
+    "depth=20 and col_names=(\"input_size\", \"output_size\", \"num_params\"), or use "
+    "carma_summary.py";
 
 constexpr double kMib = 1024.0 * 1024.0;
 
@@ -248,7 +248,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   if (model::HidesMost(*question.layers)) {
     warnings.push_back(fmt::format(
         "blocks printed as one row hold most of the parameters: reckoned from the totals below the "
-        "table, and the bound is twice as far; {} tells more",
+        "table, with a bound twice as far; print all with {}",
         kFullDepth));
   } else if (question.layers->collapsed) {
     warnings.emplace_back(
