@@ -92,8 +92,8 @@ inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpoi
 struct SlotRules {
   // A task that has run for so long leaves its place to one that waits for it; empty: never.
   std::optional<Duration> length;
-  Duration notice{600'000};         // it is asked to save so long before
-  Duration preempt_notice{60'000};  // likewise one that leaves for a class that preempts
+  Duration notice{600'000};          // it is asked to save so long before
+  Duration preempt_notice{60'000};   // likewise one that leaves for a class that preempts
   Duration shutdown_notice{90'000};  // likewise all that run when the machine goes down
   WithoutCheckpoint without_checkpoint = WithoutCheckpoint::kNever;
   // Asks tasks to save that name no signal of their own.

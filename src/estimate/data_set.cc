@@ -68,14 +68,15 @@ std::string_view AncestorOf(const std::string& name, int level) {
   return std::string_view(name).substr(0, end);
 }
 
-// What it adds up below its rows, for a batch of one.
+// What it adds up below its rows, for a batch of one: outputs in fp32, once more for gradients.
 double PassBytes(const model::LayerList& list) {
+  constexpr double kBytes = 2 * sizeof(float);
   double elements = 0;
   for (const model::Layer& layer : list.layers) {
     if (layer.kind == model::RowKind::kLeaf && layer.params > 0)
       elements += static_cast<double>(layer.out.Elements());
   }
-  return 2 * 4 * elements;
+  return kBytes * elements;
 }
 
 // What torchinfo prints by default: rows down to its depth, with what is below added to the last.

@@ -121,6 +121,14 @@ std::int64_t BestDivisor(const std::vector<std::int64_t>& values) {
   return best.second;
 }
 
+// Of a size that serves as a hint only: what is no sensible number counts as not told.
+std::optional<double> ParseMegabytes(std::string_view text) {
+  constexpr double kMostMegabytes = 1e12;
+  const std::optional<double> megabytes = base::ParseDouble(base::Trim(text));
+  if (!megabytes || *megabytes <= 0 || *megabytes > kMostMegabytes) return std::nullopt;
+  return megabytes;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> ParseCount(std::string_view text) {
@@ -227,18 +235,6 @@ std::vector<std::size_t> FinishingOrder(std::span<const int> depths) {
   close_to(-1);
   return order;
 }
-
-namespace {
-
-// Of a size that serves as a hint only: what is no sensible number counts as not told.
-std::optional<double> ParseMegabytes(std::string_view text) {
-  constexpr double kMostMegabytes = 1e12;
-  const std::optional<double> megabytes = base::ParseDouble(base::Trim(text));
-  if (!megabytes || *megabytes <= 0 || *megabytes > kMostMegabytes) return std::nullopt;
-  return megabytes;
-}
-
-}  // namespace
 
 base::Result<base::Unit> Totals::Read(Lines& lines) {
   // What torchsummary, torchinfo and Keras print there besides.

@@ -64,9 +64,9 @@ std::string KnownText(const api::KnowledgeView& known, const core::Profile& prof
   std::string text = fmt::format("SM activity: {:.0f} % alone (by {})", 100 * *known.sm_active,
                                  base::Printable(known.profile_by, 40));
   const Load own = core::LoadOf(profile);
-  if (const std::string_view by = MindedBy(profile); !by.empty()) {
+  if (!MindedBy(profile).empty()) {
     text += fmt::format(", s {:.3g}, p {:.3g}", own.sensitivity, own.pressure);
-    if (!profile.mps) text += fmt::format(" (by batch and {})", by);
+    if (!profile.mps) text += " (by batch and layers)";
   }
   if (known.iteration_ms) text += fmt::format(", {:.4g} ms an iteration", *known.iteration_ms);
   return text + "\n";

@@ -27,10 +27,11 @@ Shape TextOf(std::int64_t tokens, std::int64_t width) {
   return shape;
 }
 
-// "embeddings.position_embeddings", GPT-2's "wpe", but not "relative_position_bias".
+// "embeddings.position_embeddings", "pos_embed", GPT-2's "wpe"; not "relative_position_bias", nor
+// "pos_tag_embedding", which is about parts of speech.
 bool NamesPositions(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
-  return name == "wpe" || (name.starts_with("pos") && name.find("emb") != std::string_view::npos);
+  return name == "wpe" || name.starts_with("position_emb") || name.starts_with("pos_emb");
 }
 
 // Where the activation at `at` runs: behind the first of two linear layers that fit together.

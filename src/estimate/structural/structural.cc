@@ -25,6 +25,7 @@ namespace {
 using base::ErrorCode;
 using base::Fail;
 
+// How torchinfo is asked for all layers and what they read.
 constexpr std::string_view kFullDepth =
     "depth=20 and col_names=(\"input_size\", \"output_size\", \"num_params\"), or use "
     "carma_summary.py";
@@ -215,7 +216,6 @@ Evidence EvidenceOf(const Question& question, bool no_shapes) {
   if (layers.saved && CountedIn(layers) != asked) return Evidence::kText;
   if (layers.saved)
     return asked == Precision::kFp32 ? Evidence::kExactBytes : Evidence::kUncompared;
-  if (model::HidesMost(layers)) return Evidence::kTotals;
   // A text may be longer than was assumed.
   if (layers.collapsed || (no_shapes && !AssumesTheLongest(layers))) return Evidence::kPartial;
   if (!layers.has_input_shapes) return Evidence::kText;
@@ -235,7 +235,8 @@ std::int64_t BoundMib(const Question& question, double context_mib, double point
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));
 }
 
-std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, bool no_shapes) {
+std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, bool no_shapes,
+                                    Evidence evidence) {
   std::vector<std::string> warnings;
   if (!question.optimizer) warnings.emplace_back("no optimizer is stated: Adam is assumed");
   if (!question.precision) warnings.emplace_back("no precision is stated: fp32 is assumed");
@@ -245,7 +246,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
                     AssumedTokens(*question.layers),
                     AssumesTheLongest(*question.layers) ? ", the longest that it takes" : ""));
   }
-  if (model::HidesMost(*question.layers)) {
+  if (evidence == Evidence::kTotals) {
     warnings.push_back(fmt::format(
         "blocks printed as one row hold most of the parameters: reckoned from the totals below the "
         "table, with a bound twice as far; print all with {}",
@@ -350,9 +351,10 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
 
   const double point_mib = context_mib + of_batch_mib + more_mib;
   answer.point_mib = RoundMib(point_mib);
-  answer.bound_mib = BoundMib(question, context_mib, point_mib, EvidenceOf(question, no_shapes));
+  const Evidence evidence = by_totals ? Evidence::kTotals : EvidenceOf(question, no_shapes);
+  answer.bound_mib = BoundMib(question, context_mib, point_mib, evidence);
   answer.coverage = question.coverage;
-  answer.warnings = WarningsOf(question, kept, no_shapes);
+  answer.warnings = WarningsOf(question, kept, no_shapes, evidence);
   return answer;
 }
 
