@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <set>
 
 #include "api/lease_view.h"
 #include "base/fields_json.h"
@@ -263,6 +264,18 @@ Result<Unit> Submit(const LeaseServices& services, const Asked& asked, const Cal
   return Unit{};
 }
 
+// Those of the launcher, and those that it has forgotten while their end is still being judged.
+std::vector<core::TaskId> Unfinished(const LeaseServices& services) {
+  std::vector<core::TaskId> ids = services.leases.Leases();
+  const std::set<core::TaskId> known(ids.begin(), ids.end());
+  for (const auto& [id, record] : services.engine.scheduler().Tasks()) {
+    if (!core::HoldsGpus(record.state) || known.contains(id)) continue;
+    const Result<store::StoredTask> stored = services.store.Get(id);
+    if (stored && task::LeaseSpecIn(stored->spec_json)) ids.push_back(id);
+  }
+  return ids;
+}
+
 }  // namespace
 
 Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
@@ -300,7 +313,7 @@ Answer ListLeases(const LeaseServices& services, const Call& call) {
   const std::int64_t job = in.Number("job", 0, 1, INT64_MAX);
   if (in.error()) return std::unexpected(*in.error());
   std::vector<core::TaskId> ids;
-  if (job == 0) ids = services.leases.Leases();
+  if (job == 0) ids = Unfinished(services);
   for (const auto& [id, key] : services.leases.LeasesOfJob(static_cast<std::uint64_t>(job)))
     ids.push_back(id);
   Json list = Json::array();

@@ -84,6 +84,9 @@ TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
   engine_->Turn();
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kRunning);
   EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", R"({"exit_code":3})")).status, 200);
+  ASSERT_TRUE(leases_->Leases().empty());
+  EXPECT_EQ(Ask(Services(), &ListLeases, Asking({})).body.at("leases").size(), 1U)
+      << "not before the books tell its end";
   engine_->PollLauncher();
   engine_->Turn();
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kFailed);
