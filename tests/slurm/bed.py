@@ -160,7 +160,7 @@ class Bed:
         with open(self.path(f"log/{log}.out"), "ab") as output:
             self._processes.append(subprocess.Popen(  # pylint: disable=consider-using-with
                 words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment or self.environment,
-                start_new_session=True))
+                cwd=self.folder, start_new_session=True))
         return self._processes[-1]
 
     def children(self):
