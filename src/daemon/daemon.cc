@@ -285,9 +285,9 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
         [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); }};
     if (slurm_desk_) {
       engine.ask_claim = [this](std::uint64_t job, auto call) {
-        slurm_desk_->AskClaim(job, std::move(call));
+        slurm_desk_->claims.Ask(job, std::move(call));
       };
-      engine.holds_job = [this](core::TaskId id) { return slurm_desk_->Holds(id); };
+      engine.holds_job = [this](core::TaskId id) { return slurm_desk_->returning.Holds(id); };
     }
     table = Endpoints(server, &engine);
   }
@@ -468,13 +468,12 @@ void RealDaemon::OpenSlurmDesk() {
   if (!settings_.slurm_enabled) return;
   slurm_desk_ = std::make_unique<SlurmDesk>(
       shared_loop_,
-      SlurmDeskOptions{.scontrol = settings_.slurm_scontrol, .squeue = settings_.slurm_squeue},
+      SlurmPrograms{.scontrol = settings_.slurm_scontrol, .squeue = settings_.slurm_squeue},
+      base::ShortHostName(),
       [this](store::JobReturnRow row, const std::string& told, Engine::Done done) {
         engine_->KeepJobReturn(std::move(row), told, std::move(done));
-      });
-  slurm_desk_->TellWaiting(base::ShortHostName(), [this] {
-    return JobsThatWait(*leases_, engine_->scheduler(), clock_->Now());
-  });
+      },
+      [this] { return JobsThatWait(*leases_, engine_->scheduler(), clock_->Now()); });
   const Result<std::vector<store::JobReturnRow>> left = store_->JobReturns();
   if (!left) return base::LogWarn("job_returns_not_read", {{"why", left.error().message}});
   JobReturnsChanged(*left);
@@ -482,7 +481,7 @@ void RealDaemon::OpenSlurmDesk() {
 
 void RealDaemon::JobReturnsChanged(const std::vector<store::JobReturnRow>& rows) {
   if (!slurm_desk_) return;
-  for (const store::JobReturnRow& row : rows) slurm_desk_->Take(row);
+  for (const store::JobReturnRow& row : rows) slurm_desk_->returning.Take(row);
 }
 
 void RealDaemon::NoticesChanged() {

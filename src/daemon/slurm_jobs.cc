@@ -7,7 +7,7 @@
 #include "base/host.h"
 #include "core/reason_line.h"
 #include "daemon/job_returns.h"
-#include "daemon/slurm_desk.h"
+#include "daemon/returning_jobs.h"
 #include "task/describe/spec_json.h"
 
 namespace carma::daemon {
