@@ -19,16 +19,23 @@ struct Question {
   const PolicyConfig& config;
   const Need& need;
   const GpuView& gpu;
-  bool relaxed;     // nobody there: no margin, no floor, no activity to respect
-  bool in_words;    // somebody will read the reason
-  Verdict& answer;  // of the guard that says no
+  bool relaxed;  // nobody there: no margin, no floor, no activity to respect
+  // Of the guard that says no; the reason is null where nobody will read it.
+  Fit& fit;
+  Reason* reason;
 };
 
 // Most verdicts only choose a GPU, and their words would cost more than all the rest: `text` is
-// called when somebody asks why. Returns false, as a guard that says no does.
+// called when somebody asks why, and apart, so that a guard that says yes is a few comparisons.
+template <class Text>
+[[gnu::noinline, gnu::cold]] void Explain(Reason& reason, ReasonCode code, const Text& text) {
+  reason = {code, std::string(text())};
+}
+// Returns false, as a guard that says no does.
 template <class Text>
 bool Refuse(const Question& q, Fit fit, ReasonCode code, const Text& text) {
-  q.answer = {fit, {code, q.in_words ? std::string(text()) : std::string()}};
+  q.fit = fit;
+  if (q.reason != nullptr) Explain(*q.reason, code, text);
   return false;
 }
 template <class Text>
@@ -301,21 +308,23 @@ bool PassAll(const Question& q) {
          CheckOutlook(q) && CheckOwnRule(q);
 }
 
-Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {
+Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Reason* reason) {
   const bool relaxed = gpu.Idle() && (need.idle_gpu || need.exclusive || config.waive_on_idle);
-  Verdict answer;
-  PassAll({config, need, gpu, relaxed, in_words, answer});
-  return answer;
+  Fit fit = Fit::kFits;
+  PassAll({config, need, gpu, relaxed, fit, reason});
+  return fit;
 }
 
 }  // namespace
 
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
-  return Ask(config, need, gpu, true);
+  Verdict answer;
+  answer.fit = Ask(config, need, gpu, &answer.reason);
+  return answer;
 }
 
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
-  return Ask(config, need, gpu, false).fit;
+  return Ask(config, need, gpu, nullptr);
 }
 
 }  // namespace carma::core

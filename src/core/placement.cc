@@ -137,18 +137,19 @@ std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
   int chosen = 0;
   std::vector<GpuLinks::Candidate> could;
   std::int64_t largest_mib = 0;
+  GpuView idle;
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
     if (need.choice && !need.choice->Allows(GpuIndex{i})) continue;
     ++chosen;
     const std::int64_t usable_mib = gpus[i].info.UsableMib();
     largest_mib = std::max(largest_mib, usable_mib);
-    const GpuView idle{.index = GpuIndex{i},
-                       .total_mib = usable_mib,
-                       .free_mib = usable_mib,
-                       .mig = gpus[i].info.mig};
+    idle.index = GpuIndex{i};
+    idle.total_mib = usable_mib;
+    idle.free_mib = usable_mib;
+    idle.mig = gpus[i].info.mig;
     if (FitOf(config, need, idle) == Fit::kNever) continue;
     ++fitting;
-    could.push_back({GpuIndex{i}, 0});
+    if (need.linked) could.push_back({GpuIndex{i}, 0});
   }
   if (fitting >= request.gpus) {
     if (!need.linked || !links.ChooseFor(need, std::move(could)).empty()) return std::nullopt;

@@ -159,8 +159,7 @@ Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                                    request.max_slowdown.value_or(kAnySlowdown))};
 }
 
-Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
-  if (compute >= 1) return whole;
+Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute) {
   Neighbour part = whole;
   part.cramped = std::max(1.0, whole.load.sm_active / compute);
   part.load.sm_active = std::min(1.0, whole.load.sm_active / compute);

@@ -161,7 +161,10 @@ Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
 
 // The same on a part of a GPU with that share of its SMs (GpuView::compute): it fills the part the
 // sooner, and takes as much longer as it finds too few.
-Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute);
+Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute);
+inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
+  return compute >= 1 ? whole : OnSmaller(config, whole, compute);
+}
 // Has the server rules of its own (require, score)?
 bool HasOwnRules(const PolicyConfig& config);
 
