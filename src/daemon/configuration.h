@@ -26,14 +26,14 @@ base::Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProf
 // Lives on the loop. Files and groups are asked for on a thread, which may hang.
 class Configuration {
  public:
-  // What is in force from now on.
-  struct Taken {
+  // What everybody goes by.
+  struct InForce {
     config::Settings settings;  // keys that need a restart have their values of before
     std::vector<std::uint32_t> allow_groups;
     std::shared_ptr<const estimate::MeasuredProfiles> profiles;
   };
 
-  using Take = std::function<void(Taken)>;
+  using Take = std::function<void(InForce)>;
 
   // sources: says where to read it; called on the thread. take: called for each sound reading, also
   // if nothing has changed. clock: outlives it.

@@ -28,7 +28,7 @@ class ConfigurationTest : public ::testing::Test {
     Write("");
     configuration_ = std::make_unique<Configuration>(
         loop_, *config::Load(Sources()), [this] { return Sources(); }, clock_,
-        [this](Configuration::Taken taken) {
+        [this](Configuration::InForce taken) {
           taken_.push_back(std::move(taken));
           if (on_take_) on_take_();
         });
@@ -56,7 +56,7 @@ class ConfigurationTest : public ::testing::Test {
   base::SystemClock clock_;
   std::shared_ptr<asio::io_context> loop_ = std::make_shared<asio::io_context>(1);
   asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(*loop_);
-  std::vector<Configuration::Taken> taken_;
+  std::vector<Configuration::InForce> taken_;
   std::function<void()> on_take_;
   std::unique_ptr<Configuration> configuration_;
 };

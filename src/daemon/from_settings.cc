@@ -1,5 +1,6 @@
 #include "daemon/from_settings.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/words.h"
@@ -9,12 +10,44 @@
 #include "gpu/near_cpus.h"
 
 namespace carma::daemon {
+namespace {
+
+constexpr base::Duration kMpsLinger{60'000};
+constexpr std::chrono::nanoseconds kLeastMpsLinger = std::chrono::milliseconds(500);
+constexpr base::Duration kMpsBackoff{30'000};
+
+}  // namespace
+
+gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::Clock& clock,
+                                 const std::string& reader) {
+  gpu::ProbeOptions probe{
+      .reader = reader,
+      .nvml_library = settings.nvml_library,
+      .source = settings.activity_source,
+      .period = std::chrono::duration_cast<base::Duration>(clock.RealSpan(settings.sample_period)),
+      .patience = settings.probe_timeout};
+  // A wait of our own must not look like a driver that hangs.
+  probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
+  return probe;
+}
 
 task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& shim_path) {
   task::MpsSetup setup{shim_path, settings.mps_control, settings.mps_dir, {}};
   if (!settings.simgpu_state.empty())
     setup.environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
   return setup;
+}
+
+MpsServersOptions MpsServersOptionsOf(const config::Settings& settings, const base::Clock& clock,
+                                      const std::string& shim_path) {
+  MpsServersOptions options;
+  options.setup = MpsSetupOf(settings, shim_path);
+  options.clients = static_cast<std::size_t>(settings.mps_clients);
+  options.timeout = settings.mps_timeout;
+  // Where a simulated minute is a moment, a control daemon is not started again and again.
+  options.linger = std::max(clock.RealSpan(kMpsLinger), kLeastMpsLinger);
+  options.backoff = clock.RealSpan(kMpsBackoff);
+  return options;
 }
 
 MonitorOptions MonitorOptionsOf(const config::Settings& settings) {
@@ -27,6 +60,15 @@ MonitorOptions MonitorOptionsOf(const config::Settings& settings) {
 
 NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std::string& program) {
   return {program, settings.notify_sendmail, settings.notify_time_limit};
+}
+
+estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force,
+                                          estimate::AppraisalRules rules) {
+  rules.method = in_force.settings.estimate_method;
+  rules.coverage = in_force.settings.estimate_coverage;
+  rules.prefer_given = in_force.settings.estimate_prefer_given;
+  rules.measured = in_force.profiles;
+  return rules;
 }
 
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,

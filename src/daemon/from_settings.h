@@ -4,11 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "config/settings.h"
 #include "core/gpu.h"
+#include "daemon/configuration.h"
 #include "daemon/engine_options.h"
 #include "daemon/monitor.h"
+#include "daemon/mps_servers.h"
 #include "daemon/notice_sender.h"
+#include "estimate/appraiser.h"
 #include "gpu/probe.h"
 #include "task/mps/mps_control.h"
 #include "task/process/cgroup.h"
@@ -16,10 +20,19 @@
 
 namespace carma::daemon {
 
+// `reader`: carma-reader.
+gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::Clock& clock,
+                                 const std::string& reader);
 task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& shim_path);
+MpsServersOptions MpsServersOptionsOf(const config::Settings& settings, const base::Clock& clock,
+                                      const std::string& shim_path);
 MonitorOptions MonitorOptionsOf(const config::Settings& settings);
 // `program`: carma-notify.
 NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std::string& program);
+
+// `rules` with what the configuration says of them.
+estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force,
+                                          estimate::AppraisalRules rules);
 
 // With collocation.method decided. What is no matter of the configuration (loop, servers, history,
 // the way back to Slurm) is left empty.

@@ -1,0 +1,30 @@
+// What starts tasks on this machine, and what of the machine is theirs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "config/settings.h"
+#include "store/store.h"
+#include "task/lease/lease_launcher.h"
+#include "task/process/cgroup.h"
+#include "task/process/host_facts.h"
+
+namespace carma::daemon {
+
+struct Launching {
+  std::unique_ptr<task::LeaseLauncher> launcher;
+  task::HostFacts machine;
+  task::CgroupControls controls;
+  // The service's own group cannot count the processes of a task.
+  bool processes_counted_by_user = false;
+};
+// Asks the machine. Errors: as task::MakeShimLauncher() and task::LeaseLauncher::Make().
+base::Result<Launching> OpenLaunching(const config::Settings& settings,
+                                      const std::string& shim_path);
+
+// Tells the launcher which processes wait for leases; of the others it knows by their folders.
+void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
+
+}  // namespace carma::daemon
