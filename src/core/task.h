@@ -248,7 +248,7 @@ inline constexpr base::FieldRule kShareName{
     .max_bytes = 64, .fits = IsShareName, .expected = "1 to 64 letters, digits, or _-+."};
 
 // What the submitter asks of the server. The fields are those of a task's description in JSON
-// (task/describe/spec.h) and of the columns in which the store keeps them (store/rows.h).
+// (task/describe/spec.h) and of the columns in which the store keeps them (store/tables.h).
 struct TaskRequest {
   int gpus = 1;
   std::optional<std::int64_t> memory_mib;

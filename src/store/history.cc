@@ -8,6 +8,8 @@
 #include "store/open.h"
 #include "store/query.h"
 #include "store/rows.h"
+#include "store/sql.h"
+#include "store/tables.h"
 
 namespace carma::store {
 
@@ -20,14 +22,9 @@ namespace {
 
 constexpr int kBusyTimeoutMs = 5'000;
 
-// As they stand in table task, in the order in which VisitTask reads them.
+// In the order in which VisitTask() reads them.
 std::string SelectTasks() {
-  ColumnNames columns;
-  StoredTask task;
-  VisitTask(columns, task);
-  std::string sql = "SELECT id";
-  for (const std::string& name : columns.names) sql += "," + name;
-  return sql + " FROM task ";
+  return "SELECT id," + JoinColumns(TaskColumns()) + " FROM task ";
 }
 
 // "+" keeps SQLite from walking the index of the times, whose order is not that of the ids.
@@ -128,15 +125,15 @@ Result<Unit> History::Events(core::TaskId first, core::TaskId last,
   // The index of the tasks ends with the rows' numbers: they come in order without sorting.
   return impl_->Each(
       "reading events",
-      "SELECT sequence,when_ms,kind,task,gpu_uuid,what,text FROM event INDEXED BY event_task "
-      "WHERE task >= ? AND task <= ? ORDER BY task,sequence",
+      SelectSql<StoredEvent>() +
+          "INDEXED BY event_task WHERE task >= ? AND task <= ? ORDER BY task,sequence",
       [&](Binder& bind) {
         bind.Bind(first);
         bind.Bind(last);
       },
       [&](Reader& reader) {
         StoredEvent event;
-        VisitEvent(reader, event);
+        Table<StoredEvent>::Visit(reader, event);
         return !reader.problem() && take(event);
       });
 }
@@ -144,8 +141,8 @@ Result<Unit> History::Events(core::TaskId first, core::TaskId last,
 Result<Unit> History::Attempts(core::Time from, core::Time to, const TakeRow<EndedAttempt>& take) {
   return impl_->Each(
       "reading attempts",
-      "SELECT " + AttemptColumns() +
-          " FROM attempt INDEXED BY attempt_ended WHERE ended_ms >= ? AND launched_ms < ? "
+      SelectSql<EndedAttempt>() +
+          "INDEXED BY attempt_ended WHERE ended_ms >= ? AND launched_ms < ? "
           "ORDER BY ended_ms,task",
       [&](Binder& bind) {
         bind.Bind(from);
@@ -153,7 +150,7 @@ Result<Unit> History::Attempts(core::Time from, core::Time to, const TakeRow<End
       },
       [&](Reader& reader) {
         EndedAttempt attempt;
-        VisitAttempt(reader, attempt);
+        Table<EndedAttempt>::Visit(reader, attempt);
         return !reader.problem() && take(attempt);
       });
 }
@@ -161,8 +158,8 @@ Result<Unit> History::Attempts(core::Time from, core::Time to, const TakeRow<End
 Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take) {
   return impl_->Each(
       "reading GPU use",
-      "SELECT " + UsageColumns() +
-          " FROM gpu_usage INDEXED BY gpu_usage_to WHERE to_ms > ? AND from_ms < ? "
+      SelectSql<GpuUsage>() +
+          "INDEXED BY gpu_usage_to WHERE to_ms > ? AND from_ms < ? "
           "ORDER BY to_ms,gpu_uuid",
       [&](Binder& bind) {
         bind.Bind(from);
@@ -170,7 +167,7 @@ Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsa
       },
       [&](Reader& reader) {
         GpuUsage usage;
-        VisitUsage(reader, usage);
+        Table<GpuUsage>::Visit(reader, usage);
         return !reader.problem() && take(usage);
       });
 }
@@ -178,8 +175,8 @@ Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsa
 Result<Unit> History::LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take) {
   return impl_->Each(
       "reading what the line waited for",
-      "SELECT " + LineWaitColumns() +
-          " FROM line_wait INDEXED BY line_wait_to WHERE to_ms > ? AND from_ms < ? "
+      SelectSql<LineWait>() +
+          "INDEXED BY line_wait_to WHERE to_ms > ? AND from_ms < ? "
           "ORDER BY to_ms,reason",
       [&](Binder& bind) {
         bind.Bind(from);
@@ -187,7 +184,7 @@ Result<Unit> History::LineWaits(core::Time from, core::Time to, const TakeRow<Li
       },
       [&](Reader& reader) {
         LineWait wait;
-        VisitLineWait(reader, wait);
+        Table<LineWait>::Visit(reader, wait);
         return !reader.problem() && take(wait);
       });
 }

@@ -48,9 +48,12 @@ Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
   return tasks;
 }
 
-// The rows of a statement, each filled by `read`. what: names them in an error.
-template <class Row, class Read>
-Result<std::vector<Row>> ReadAll(SQLite::Statement& statement, const char* what, Read read) {
+// The rows of a statement, each filled by `read`; by default as SelectSql<Row>() has them. what:
+// names them in an error.
+template <class Row, class Read = void (*)(Reader&, Row&)>
+Result<std::vector<Row>> ReadAll(
+    SQLite::Statement& statement, const char* what,
+    Read read = [](Reader& reader, Row& row) { Table<Row>::Visit(reader, row); }) {
   std::vector<Row> rows;
   while (statement.executeStep()) {
     Reader reader(statement);
@@ -60,11 +63,6 @@ Result<std::vector<Row>> ReadAll(SQLite::Statement& statement, const char* what,
     }
   }
   return rows;
-}
-
-Result<std::vector<Notice>> ReadNotices(SQLite::Statement& rows) {
-  return ReadAll<Notice>(rows, "notices",
-                         [](Reader& reader, Notice& notice) { VisitNotice(reader, notice); });
 }
 
 }  // namespace
@@ -151,16 +149,14 @@ Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
                                                std::size_t limit) {
   return impl_->Read("reading events", [&]() -> Result<std::vector<StoredEvent>> {
     const Use rows(impl_->Prepared(
-        std::string("SELECT sequence,when_ms,kind,task,gpu_uuid,what,text FROM event ") +
-        (task ? "INDEXED BY event_task WHERE task=? AND " : "WHERE ") +
+        SelectSql<StoredEvent>() + (task ? "INDEXED BY event_task WHERE task=? AND " : "WHERE ") +
         "sequence>? ORDER BY sequence " + (after_sequence ? "" : "DESC ") + "LIMIT ?"));
     Binder bind(*rows);
     if (task) bind.Bind(*task);
     bind.Bind(after_sequence.value_or(0));
     bind.Bind(static_cast<std::int64_t>(
         std::min<std::uint64_t>(limit, std::numeric_limits<std::int64_t>::max())));
-    Result<std::vector<StoredEvent>> events = ReadAll<StoredEvent>(
-        *rows, "events", [](Reader& reader, StoredEvent& event) { VisitEvent(reader, event); });
+    Result<std::vector<StoredEvent>> events = ReadAll<StoredEvent>(*rows, "events");
     if (events && !after_sequence) std::reverse(events->begin(), events->end());
     return events;
   });
@@ -168,35 +164,28 @@ Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
 
 Result<std::vector<GpuUsage>> Store::Usage(core::Time from, core::Time to) {
   return impl_->Read("reading GPU use", [&]() -> Result<std::vector<GpuUsage>> {
-    const Use rows(
-        impl_->Prepared("SELECT " + UsageColumns() +
-                        " FROM gpu_usage INDEXED BY gpu_usage_to WHERE to_ms>? AND from_ms<? "
-                        "ORDER BY from_ms,gpu_uuid"));
+    const Use rows(impl_->Prepared(SelectSql<GpuUsage>() +
+                                   "INDEXED BY gpu_usage_to WHERE to_ms>? AND from_ms<? "
+                                   "ORDER BY from_ms,gpu_uuid"));
     Binder bind(*rows);
     bind.Bind(from);
     bind.Bind(to);
-    return ReadAll<GpuUsage>(*rows, "GPU use",
-                             [](Reader& reader, GpuUsage& usage) { VisitUsage(reader, usage); });
+    return ReadAll<GpuUsage>(*rows, "GPU use");
   });
 }
 
 Result<std::vector<Drain>> Store::Drains() {
   return impl_->Read("reading drains", [&]() -> Result<std::vector<Drain>> {
-    const Use rows(
-        impl_->Prepared("SELECT gpu_uuid,by_rule,why,empty_by_ms FROM drain "
-                        "ORDER BY gpu_uuid,by_rule"));
-    return ReadAll<Drain>(*rows, "drains",
-                          [](Reader& reader, Drain& drain) { VisitDrain(reader, drain); });
+    const Use rows(impl_->Prepared(SelectSql<Drain>() + "ORDER BY gpu_uuid,by_rule"));
+    return ReadAll<Drain>(*rows, "drains");
   });
 }
 
 Result<std::optional<Closing>> Store::ServerClosing() {
   return impl_->Read(
       "reading whether the server is closed", [&]() -> Result<std::optional<Closing>> {
-        const Use rows(impl_->Prepared("SELECT why,empty_by_ms,machine_start FROM closing"));
-        Result<std::vector<Closing>> all = ReadAll<Closing>(
-            *rows, "whether the server is closed",
-            [](Reader& reader, Closing& closing) { VisitClosing(reader, closing); });
+        const Use rows(impl_->Prepared(SelectSql<Closing>()));
+        Result<std::vector<Closing>> all = ReadAll<Closing>(*rows, "whether the server is closed");
         if (!all) return std::unexpected(all.error());
         if (all->empty()) return std::nullopt;
         return std::move(all->front());
@@ -205,20 +194,15 @@ Result<std::optional<Closing>> Store::ServerClosing() {
 
 Result<std::vector<BookingRow>> Store::Bookings() {
   return impl_->Read("reading reservations", [&]() -> Result<std::vector<BookingRow>> {
-    const Use rows(impl_->Prepared("SELECT id,made_by,description FROM booking ORDER BY id"));
-    return ReadAll<BookingRow>(*rows, "reservations", [](Reader& reader, BookingRow& booking) {
-      VisitBooking(reader, booking);
-    });
+    const Use rows(impl_->Prepared(SelectSql<BookingRow>() + "ORDER BY id"));
+    return ReadAll<BookingRow>(*rows, "reservations");
   });
 }
 
 Result<std::vector<JobReturnRow>> Store::JobReturns() {
   return impl_->Read("reading jobs' returns", [&]() -> Result<std::vector<JobReturnRow>> {
-    const Use rows(impl_->Prepared("SELECT task,description FROM job_return ORDER BY task"));
-    return ReadAll<JobReturnRow>(*rows, "jobs' returns", [](Reader& reader, JobReturnRow& row) {
-      reader("task", row.task);
-      reader("description", row.description);
-    });
+    const Use rows(impl_->Prepared(SelectSql<JobReturnRow>() + "ORDER BY task"));
+    return ReadAll<JobReturnRow>(*rows, "jobs' returns");
   });
 }
 
@@ -232,48 +216,39 @@ Result<bool> Store::JobReturns(core::TaskId id) {
 
 Result<std::optional<Forecast>> Store::ForecastOf(core::TaskId id) {
   return impl_->Read("reading a forecast", [&]() -> Result<std::optional<Forecast>> {
-    const Use rows(
-        impl_->Prepared("SELECT model,context_mib,rest_mib,remarks FROM forecast WHERE id=?"));
+    const Use rows(impl_->Prepared(SelectSql<Forecast>() + "WHERE id=?"));
     rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
-    if (!rows->executeStep()) return std::nullopt;
-    Forecast forecast;
-    forecast.task = id;
-    Reader reader(*rows);
-    reader("model", forecast.model);
-    reader("context_mib", "rest_mib", forecast.formula);
-    reader("remarks", forecast.remarks);
-    if (reader.problem()) return Fail(ErrorCode::kCorrupt, "forecast: " + *reader.problem());
-    return forecast;
+    Result<std::vector<Forecast>> found = ReadAll<Forecast>(*rows, "forecast");
+    if (!found) return std::unexpected(found.error());
+    if (found->empty()) return std::nullopt;
+    return std::move(found->front());
   });
 }
 
 Result<std::vector<EndedAttempt>> Store::Attempts(core::Time ended_after) {
   return impl_->Read("reading attempts", [&]() -> Result<std::vector<EndedAttempt>> {
-    const Use rows(impl_->Prepared("SELECT " + AttemptColumns() +
-                                   " FROM attempt WHERE ended_ms >= ? ORDER BY ended_ms,task"));
+    const Use rows(
+        impl_->Prepared(SelectSql<EndedAttempt>() + "WHERE ended_ms >= ? ORDER BY ended_ms,task"));
     rows->bind(1, base::ToMs(ended_after));
-    return ReadAll<EndedAttempt>(*rows, "attempts", [](Reader& reader, EndedAttempt& attempt) {
-      VisitAttempt(reader, attempt);
-    });
+    return ReadAll<EndedAttempt>(*rows, "attempts");
   });
 }
 
 Result<std::vector<Notice>> Store::WaitingNotices(std::size_t limit) {
   return impl_->Read("reading notices", [&]() -> Result<std::vector<Notice>> {
-    const Use rows(impl_->Prepared("SELECT " + JoinColumns(NoticeColumns(), "", "", ",") +
-                                   " FROM notice INDEXED BY notice_waiting WHERE state='waiting' "
+    const Use rows(impl_->Prepared(SelectSql<Notice>() +
+                                   "INDEXED BY notice_waiting WHERE state='waiting' "
                                    "ORDER BY next_ms,id LIMIT ?"));
     rows->bind(1, static_cast<std::int64_t>(limit));
-    return ReadNotices(*rows);
+    return ReadAll<Notice>(*rows, "notices");
   });
 }
 
 Result<std::vector<Notice>> Store::NoticesOf(core::TaskId id) {
   return impl_->Read("reading notices", [&]() -> Result<std::vector<Notice>> {
-    const Use rows(impl_->Prepared("SELECT " + JoinColumns(NoticeColumns(), "", "", ",") +
-                                   " FROM notice WHERE task=? ORDER BY id"));
+    const Use rows(impl_->Prepared(SelectSql<Notice>() + "WHERE task=? ORDER BY id"));
     rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
-    return ReadNotices(*rows);
+    return ReadAll<Notice>(*rows, "notices");
   });
 }
 
@@ -291,11 +266,8 @@ Result<std::int64_t> Store::CountNotices(std::uint32_t uid, core::Time made_afte
 
 Result<std::vector<task::Observation>> Store::Observations() {
   return impl_->Read("reading measured peaks", [&]() -> Result<std::vector<task::Observation>> {
-    const Use rows(impl_->Prepared("SELECT " + JoinColumns(ObservationColumns(), "", "", ",") +
-                                   " FROM observation ORDER BY id"));
-    return ReadAll<task::Observation>(
-        *rows, "measured peaks",
-        [](Reader& reader, task::Observation& peak) { VisitObservation(reader, peak); });
+    const Use rows(impl_->Prepared(SelectSql<task::Observation>() + "ORDER BY id"));
+    return ReadAll<task::Observation>(*rows, "measured peaks");
   });
 }
 

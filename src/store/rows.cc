@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/text.h"
 
 namespace carma::store {
 
@@ -52,27 +51,6 @@ std::optional<core::Dependency> DependencyFrom(const Json& row) {
 }
 
 }  // namespace
-
-std::string AttemptColumns() {
-  ColumnNames columns;
-  const EndedAttempt attempt;
-  VisitAttempt(columns, attempt);
-  return base::Join(columns.names, ",");
-}
-
-std::string UsageColumns() {
-  ColumnNames columns;
-  GpuUsage usage;
-  VisitUsage(columns, usage);
-  return base::Join(columns.names, ",");
-}
-
-std::string LineWaitColumns() {
-  ColumnNames columns;
-  LineWait wait;
-  VisitLineWait(columns, wait);
-  return base::Join(columns.names, ",");
-}
 
 // ---- Binder ----
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/task.h"
-#include "store/rows.h"
 
 namespace carma::store {
 
@@ -15,6 +14,10 @@ std::string JoinColumns(const std::vector<std::string>& names, std::string_view 
     text += std::string(before) + name + std::string(after);
   }
   return text;
+}
+
+std::string Marks(std::size_t count) {
+  return JoinColumns(std::vector<std::string>(count, "?"));
 }
 
 std::vector<std::string> TaskColumns() {
@@ -32,52 +35,22 @@ std::vector<std::string> RecordColumns() {
   return std::move(names.names);
 }
 
-std::vector<std::string> ObservationColumns() {
-  ColumnNames names;
-  task::Observation observation;
-  VisitObservation(names, observation);
-  return std::move(names.names);
-}
-
-std::vector<std::string> NoticeColumns() {
-  ColumnNames names;
-  const Notice notice;
-  VisitNotice(names, notice);
-  return std::move(names.names);
-}
-
-std::string InsertAttemptSql() {
-  ColumnNames columns;
-  const EndedAttempt attempt;
-  VisitAttempt(columns, attempt);
-  return "INSERT OR REPLACE INTO attempt(" + AttemptColumns() + ") VALUES(" +
-         JoinColumns(std::vector<std::string>(columns.names.size(), "?"), "", "", ",") + ")";
-}
-
 std::string InsertTaskSql() {
   const std::vector<std::string> names = TaskColumns();
-  std::string marks;
-  for (std::size_t i = 0; i < names.size(); ++i) marks += ",?";
   std::string updates;
   for (const std::string& name : names) {
     updates += (updates.empty() ? "" : ",") + name + "=excluded." + name;
   }
-  return "INSERT INTO task(id," + JoinColumns(names, "", "", ",") + ") VALUES(?" + marks +
+  return "INSERT INTO task(id," + JoinColumns(names) + ") VALUES(?," + Marks(names.size()) +
          ") ON CONFLICT(id) DO UPDATE SET " + updates;
 }
 
-std::string InsertObservationSql() {
-  const std::vector<std::string> names = ObservationColumns();
-  return "INSERT INTO observation(" + JoinColumns(names, "", "", ",") + ") VALUES(" +
-         JoinColumns(std::vector<std::string>(names.size(), "?"), "", "", ",") + ")";
-}
-
 std::string UpdateRecordSql() {
-  return "UPDATE task SET " + JoinColumns(RecordColumns(), "", "=?", ",") + " WHERE id=?";
+  return "UPDATE task SET " + JoinColumns(RecordColumns(), "", "=?") + " WHERE id=?";
 }
 
 std::string SelectTasksSql() {
-  return "SELECT task.id," + JoinColumns(TaskColumns(), "task.", "", ",") +
+  return "SELECT task.id," + JoinColumns(TaskColumns(), "task.") +
          ",gid,stdout_path,stderr_path,spec,template.text FROM task "
          "JOIN description ON description.id=task.id "
          "LEFT JOIN template ON template.id=description.template ";

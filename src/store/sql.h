@@ -1,24 +1,82 @@
-// Texts of the statements that are made of the tables' columns (store/rows.h).
+// Texts of the statements that are made of the tables' columns (store/tables.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "store/tables.h"
 
 namespace carma::store {
 
+// A visitor of a table.
+class ColumnNames {
+ public:
+  template <class Value>
+  void operator()(const char* name, const Value&) {
+    names.emplace_back(name);
+  }
+  void operator()(const char* mib, const char* method, const char* predicted,
+                  const std::optional<core::Estimate>&) {
+    names.insert(names.end(), {mib, method, predicted});
+  }
+  void operator()(const char* context, const char* rest, const std::optional<task::FormulaSplit>&) {
+    names.insert(names.end(), {context, rest});
+  }
+  void operator()(const char* sensitivity, const char* pressure,
+                  const std::optional<core::MpsParameters>&) {
+    names.insert(names.end(), {sensitivity, pressure});
+  }
+  std::vector<std::string> names;
+};
+
 // "before NAME after", joined.
-std::string JoinColumns(const std::vector<std::string>& names, std::string_view before,
-                        std::string_view after, std::string_view separator);
-// Columns of table task, of them those that a record fills, of observation, of notice.
+std::string JoinColumns(const std::vector<std::string>& names, std::string_view before = "",
+                        std::string_view after = "", std::string_view separator = ",");
+// "?,?,?" for so many values.
+std::string Marks(std::size_t count);
+
+// "a,b,c", as Table<Row> has them.
+template <class Row>
+std::vector<std::string> ColumnsOf() {
+  ColumnNames columns;
+  const Row row;
+  Table<Row>::Visit(columns, row);
+  return std::move(columns.names);
+}
+// "SELECT a,b,c FROM table ", each text made once.
+template <class Row>
+const std::string& SelectSql() {
+  static const std::string text =
+      "SELECT " + JoinColumns(ColumnsOf<Row>()) + " FROM " + Table<Row>::kName + " ";
+  return text;
+}
+// "table(a,b,c) VALUES(?,?,?)".
+template <class Row>
+std::string IntoSql() {
+  const std::vector<std::string> columns = ColumnsOf<Row>();
+  return std::string(Table<Row>::kName) + "(" + JoinColumns(columns) + ") VALUES(" +
+         Marks(columns.size()) + ")";
+}
+// "INSERT INTO table(a,b,c) VALUES(?,?,?)".
+template <class Row>
+const std::string& InsertSql() {
+  static const std::string text = "INSERT INTO " + IntoSql<Row>();
+  return text;
+}
+// "INSERT OR REPLACE INTO table(a,b,c) VALUES(?,?,?)": adds, or replaces the row of the same key.
+template <class Row>
+const std::string& ReplaceSql() {
+  static const std::string text = "INSERT OR REPLACE INTO " + IntoSql<Row>();
+  return text;
+}
+
+// Columns of table task, and of them those that a record fills.
 std::vector<std::string> TaskColumns();
 std::vector<std::string> RecordColumns();
-std::vector<std::string> ObservationColumns();
-std::vector<std::string> NoticeColumns();
-
 std::string InsertTaskSql();
-std::string InsertAttemptSql();
-std::string InsertObservationSql();
 std::string UpdateRecordSql();
 // Rows of `task` with their description, in the order in which ReadTask() of reads.cc
 // takes them.

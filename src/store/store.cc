@@ -11,13 +11,14 @@
 namespace carma::store {
 namespace {
 
-// All columns but the number, which the store gives.
+// The store gives it its number.
 class NewNotice {
  public:
   explicit NewNotice(SQLite::Statement& statement) : binder_(statement) {}
   template <class Value>
   void operator()(const char* name, const Value& value) {
-    if (name != std::string_view("id")) binder_(name, value);
+    if (name == std::string_view("id")) return binder_(name, std::optional<std::int64_t>());
+    binder_(name, value);
   }
 
  private:
@@ -160,10 +161,9 @@ Result<Unit> Store::AddEvent(const StoredEvent& event) {
   return impl_->Change("storing an event", [&]() -> Result<Unit> {
     StoredEvent numbered = event;
     numbered.sequence = impl_->last_event + 1;
-    const Use put(impl_->Prepared(
-        "INSERT INTO event(sequence,when_ms,kind,task,gpu_uuid,what,text) VALUES(?,?,?,?,?,?,?)"));
+    const Use put(impl_->Prepared(InsertSql<StoredEvent>()));
     Binder bind(*put);
-    VisitEvent(bind, numbered);
+    Table<StoredEvent>::Visit(bind, numbered);
     put->exec();
     ++impl_->last_event;
     return Unit{};
@@ -172,10 +172,9 @@ Result<Unit> Store::AddEvent(const StoredEvent& event) {
 
 Result<Unit> Store::AddUsage(const GpuUsage& usage) {
   return impl_->Change("storing GPU use", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared("INSERT INTO gpu_usage(" + UsageColumns() +
-                                  ") VALUES(?,?,?,?,?,?,?,?,?,?)"));
+    const Use put(impl_->Prepared(InsertSql<GpuUsage>()));
     Binder bind(*put);
-    VisitUsage(bind, usage);
+    Table<GpuUsage>::Visit(bind, usage);
     put->exec();
     return Unit{};
   });
@@ -183,10 +182,9 @@ Result<Unit> Store::AddUsage(const GpuUsage& usage) {
 
 Result<Unit> Store::AddLineWait(const LineWait& wait) {
   return impl_->Change("storing what the line waited for", [&]() -> Result<Unit> {
-    const Use put(
-        impl_->Prepared("INSERT INTO line_wait(" + LineWaitColumns() + ") VALUES(?,?,?,?)"));
+    const Use put(impl_->Prepared(InsertSql<LineWait>()));
     Binder bind(*put);
-    VisitLineWait(bind, wait);
+    Table<LineWait>::Visit(bind, wait);
     put->exec();
     return Unit{};
   });
@@ -194,11 +192,9 @@ Result<Unit> Store::AddLineWait(const LineWait& wait) {
 
 Result<Unit> Store::PutDrain(const Drain& drain) {
   return impl_->Change("storing a drain", [&]() -> Result<Unit> {
-    const Use put(
-        impl_->Prepared("INSERT OR REPLACE INTO drain(gpu_uuid,by_rule,why,empty_by_ms) "
-                        "VALUES(?,?,?,?)"));
+    const Use put(impl_->Prepared(ReplaceSql<Drain>()));
     Binder bind(*put);
-    VisitDrain(bind, drain);
+    Table<Drain>::Visit(bind, drain);
     put->exec();
     return Unit{};
   });
@@ -206,12 +202,12 @@ Result<Unit> Store::PutDrain(const Drain& drain) {
 
 Result<Unit> Store::PutClosing(const std::optional<Closing>& closing) {
   return impl_->Change("storing that the server is closed", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(
-        closing ? "INSERT OR REPLACE INTO closing(one,why,empty_by_ms,machine_start) "
-                  "VALUES(1,?,?,?)"
-                : "DELETE FROM closing"));
+    const Use drop(impl_->Prepared("DELETE FROM closing"));
+    drop->exec();
+    if (!closing) return Unit{};
+    const Use put(impl_->Prepared(InsertSql<Closing>()));
     Binder bind(*put);
-    if (closing) VisitClosing(bind, *closing);
+    Table<Closing>::Visit(bind, *closing);
     put->exec();
     return Unit{};
   });
@@ -219,10 +215,9 @@ Result<Unit> Store::PutClosing(const std::optional<Closing>& closing) {
 
 Result<Unit> Store::PutBooking(const BookingRow& booking) {
   return impl_->Change("storing a reservation", [&]() -> Result<Unit> {
-    const Use put(
-        impl_->Prepared("INSERT OR REPLACE INTO booking(id,made_by,description) VALUES(?,?,?)"));
+    const Use put(impl_->Prepared(ReplaceSql<BookingRow>()));
     Binder bind(*put);
-    VisitBooking(bind, booking);
+    Table<BookingRow>::Visit(bind, booking);
     put->exec();
     return Unit{};
   });
@@ -230,12 +225,14 @@ Result<Unit> Store::PutBooking(const BookingRow& booking) {
 
 Result<Unit> Store::PutJobReturn(const JobReturnRow& row) {
   return impl_->Change("storing a job's return", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(
-        row.description ? "INSERT OR REPLACE INTO job_return(task,description) VALUES(?,?)"
-                        : "DELETE FROM job_return WHERE task=?"));
+    const Use put(impl_->Prepared(row.description ? ReplaceSql<JobReturnRow>()
+                                                  : "DELETE FROM job_return WHERE task=?"));
     Binder bind(*put);
-    bind.Bind(row.task);
-    if (row.description) bind.Bind(*row.description);
+    if (row.description) {
+      Table<JobReturnRow>::Visit(bind, row);
+    } else {
+      bind.Bind(row.task);
+    }
     put->exec();
     return Unit{};
   });
@@ -254,14 +251,9 @@ Result<Unit> Store::DropDrain(const std::string& gpu_uuid, bool by_rule) {
 
 Result<Unit> Store::PutForecast(const Forecast& forecast) {
   return impl_->Change("storing a forecast", [&]() -> Result<Unit> {
-    const Use put(
-        impl_->Prepared("INSERT OR REPLACE INTO forecast(id,model,context_mib,rest_mib,remarks) "
-                        "VALUES(?,?,?,?,?)"));
+    const Use put(impl_->Prepared(ReplaceSql<Forecast>()));
     Binder bind(*put);
-    bind.Bind(forecast.task);
-    bind.Bind(forecast.model);
-    bind("context_mib", "rest_mib", forecast.formula);
-    bind.Bind(forecast.remarks);
+    Table<Forecast>::Visit(bind, forecast);
     put->exec();
     return Unit{};
   });
@@ -269,9 +261,9 @@ Result<Unit> Store::PutForecast(const Forecast& forecast) {
 
 Result<Unit> Store::AddObservation(const task::Observation& observation) {
   return impl_->Change("storing a measured peak", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(impl_->put_observation));
+    const Use put(impl_->Prepared(InsertSql<task::Observation>()));
     Binder bind(*put);
-    VisitObservation(bind, observation);
+    Table<task::Observation>::Visit(bind, observation);
     put->exec();
     const Use repeated(
         impl_->Prepared("DELETE FROM observation WHERE signature=? AND id NOT IN (SELECT id FROM "
@@ -291,9 +283,9 @@ Result<Unit> Store::AddObservation(const task::Observation& observation) {
 
 Result<Unit> Store::PutAttempt(const EndedAttempt& attempt) {
   return impl_->Change("storing what an attempt took", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(impl_->put_attempt));
+    const Use put(impl_->Prepared(ReplaceSql<EndedAttempt>()));
     Binder bind(*put);
-    VisitAttempt(bind, attempt);
+    Table<EndedAttempt>::Visit(bind, attempt);
     put->exec();
     return Unit{};
   });
@@ -321,11 +313,9 @@ Result<Unit> Store::PutDescription(const EditedDescription& edited) {
 
 Result<Unit> Store::AddNotice(const Notice& notice) {
   return impl_->Change("storing a notice", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared("INSERT INTO notice(" +
-                                  JoinColumns(NoticeColumns(), "", "", ",") +
-                                  ") VALUES(NULL,?,?,?,?,?,?,?,?,?,?)"));
+    const Use put(impl_->Prepared(InsertSql<Notice>()));
     NewNotice bind(*put);
-    VisitNotice(bind, notice);
+    Table<Notice>::Visit(bind, notice);
     put->exec();
     return Unit{};
   });

@@ -22,6 +22,7 @@
 #include "store/rows.h"
 #include "store/sql.h"
 #include "store/store.h"
+#include "store/tables.h"
 
 namespace carma::store {
 
@@ -177,8 +178,6 @@ struct Store::Impl {
 
   const std::string put_task = InsertTaskSql();
   const std::string put_record = UpdateRecordSql();
-  const std::string put_attempt = InsertAttemptSql();
-  const std::string put_observation = InsertObservationSql();
   const std::string select_tasks = SelectTasksSql();
   const std::string by_id = "WHERE task.id=? AND " + std::string(kArrived);
 };
