@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 WINDOWS = [("0d", "10d"), ("10d", "36d"), ("36d", "52d"), ("52d", "80d"), ("80d", "125d")]
-BY_WORK = "by-work,backfill=1000,min_gain=0.06,margin=512M,pass_limit=2h"
+BY_WORK = "by-work,backfill=1000,min_gain=0.06,margin=1G,pass_limit=2h"
 POLICIES = {
     "in order of submission (default)": ("magm", False),
     "the same, `backfill=1000`": ("magm,backfill=1000", False),
