@@ -7,23 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "report/clock.h"
 #include "report/report.h"
 
 namespace carma::report {
 
-// Figures over time are drawn for at most so many runs: the first with a record of each case.
-inline constexpr std::size_t kMaxDrawnRuns = 6;
-
 // A page with the style of reports: the title as its heading, then the body, which is HTML.
 std::string HtmlPage(std::string_view title, std::string_view body);
-
-// Which clock axes of time show.
-struct Clock {
-  core::Duration ahead_of_utc{};
-};
-
-// "2026-11-23 14:02:05".
-std::string ClockText(core::Time when, Clock clock);
 
 // What the GPUs of a record did from its beginning to its end; of its tasks what was promised to
 // them is shown.

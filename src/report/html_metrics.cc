@@ -1,0 +1,177 @@
+#include "report/html_metrics.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "report/html_parts.h"
+#include "report/lines.h"
+#include "report/svg.h"
+
+namespace carma::report {
+namespace {
+
+void PutRow(std::string& out, std::string_view css, std::string_view name,
+            const std::vector<std::pair<std::string, std::string>>& cells) {
+  Put(out, "<tr class=\"{}\"><td>{}</td>", css, Escape(name));
+  for (const auto& [value, below] : cells) {
+    Put(out, "<td>{}", Escape(value));
+    if (!below.empty()) Put(out, "<small>{}</small>", Escape(below));
+    out += "</td>";
+  }
+  out += "</tr>\n";
+}
+
+void PutLine(std::string& out, const std::vector<Case>& cases, const Line& line) {
+  const std::optional<Estimated> base = Over(cases.front(), line);
+  std::vector<std::pair<std::string, std::string>> cells;
+  bool reported = line.always;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::optional<Estimated> value = Over(cases[i], line);
+    reported = reported || value;
+    cells.emplace_back(value ? Text(line, *value) : "not reported",
+                       i > 0 && base && value ? Difference(line, *base, *value) : "");
+  }
+  if (reported) PutRow(out, "", line.name, cells);
+}
+
+void PutBounds(std::string& out, const std::vector<Case>& cases) {
+  const Line& makespan = LineOf("trace_total_s");
+  for (const std::string& name : BoundNames(cases)) {
+    std::vector<std::pair<std::string, std::string>> cells;
+    for (const Case& each : cases) {
+      const std::optional<double> bound_s = BoundOf(each, name);
+      const std::optional<Estimated> value = Over(each, makespan);
+      cells.emplace_back(bound_s ? SpanText(*bound_s) : "",
+                         bound_s && value && value->mean >= *bound_s
+                             ? Difference({.mean = *bound_s}, *value)
+                             : "");
+    }
+    PutRow(out, "sub", "bound: " + name, cells);
+  }
+}
+
+void PutMetricsTable(std::string& out, const std::vector<Case>& cases) {
+  out += "<div class=\"scroll\"><table><thead><tr><th></th>";
+  for (const Case& each : cases) {
+    Put(out, "<th>{}", Escape(NameOf(each.label)));
+    if (each.replays.size() > 1) Put(out, "<br><small>{} replays</small>", each.replays.size());
+    out += "</th>";
+  }
+  out += "</tr></thead><tbody>\n";
+  for (const Line& line : Lines()) {
+    PutLine(out, cases, line);
+    if (line.key == "trace_total_s") PutBounds(out, cases);
+  }
+  out += "</tbody></table></div>\n";
+}
+
+}  // namespace
+
+void PutMetrics(std::string& out, const std::vector<Case>& cases) {
+  // More columns would run off the paper: further tables, each beginning with the first case.
+  constexpr std::size_t kColumns = 6;
+  out += "<section><h2>Metrics</h2>\n";
+  std::size_t next = 1;
+  do {
+    std::vector<Case> shown{cases.front()};
+    while (next < cases.size() && shown.size() < kColumns) shown.push_back(cases[next++]);
+    PutMetricsTable(out, shown);
+  } while (next < cases.size());
+  const bool replays = std::any_of(cases.begin(), cases.end(),
+                                   [](const Case& each) { return each.replays.size() > 1; });
+  if (!BoundNames(cases).empty()) {
+    out +=
+        "<p>Bounds: no policy can be faster; below, how far the trace total time is above. "
+        "The exclusive area holds only without collocation: who shares GPUs may be faster.</p>";
+  }
+  if (cases.size() > 1) {
+    out += "<p>Differences are relative to the first column.";
+    if (replays) {
+      out += " Replays: mean ± standard deviation; a difference in brackets is within their noise.";
+    }
+    out += "</p>";
+  }
+  for (const Case& each : cases) {
+    const Metrics& first = *each.replays.front();
+    if (first.gpus == 0 || first.gpu_coverage >= 0.95) continue;
+    Put(out, "<p>{}: GPU records cover {:.0f} % of the run.</p>", Escape(NameOf(each.label)),
+        first.gpu_coverage * 100);
+  }
+  out += "</section>\n";
+}
+
+void PutGroups(std::string& out, const std::vector<Case>& cases) {
+  std::map<std::string, std::vector<std::pair<const Case*, const GroupMetrics*>>> by_name;
+  for (const Case& each : cases) {
+    for (const GroupMetrics& group : each.replays.front()->groups) {
+      by_name[group.name].emplace_back(&each, &group);
+    }
+  }
+  if (by_name.empty()) return;
+  constexpr std::size_t kMostRows = 200;
+  out +=
+      "<section><h2>By group of tasks</h2><div class=\"scroll\"><table><thead><tr><th>group</th>"
+      "<th>run</th><th>tasks</th><th>waiting, mean</th><th>execution, mean</th>"
+      "<th>completion, mean</th><th>completion, 95 %</th><th>slowdown, mean</th>"
+      "<th>OOM crashes</th></tr></thead><tbody>\n";
+  std::size_t rows = 0;
+  for (const auto& [name, groups] : by_name) {
+    for (const auto& [of, group] : groups) {
+      if (++rows > kMostRows) break;
+      Put(out,
+          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+          "<td>{}</td><td>{}</td></tr>\n",
+          Escape(name, 60), Escape(NameOf(of->label), 60), group->tasks,
+          SpanText(group->waiting.mean), SpanText(group->execution.mean), SpanText(group->jct.mean),
+          SpanText(group->jct.p95),
+          group->slowdown ? fmt::format("{:.2f}", group->slowdown->mean) : "–", group->oom_crashes);
+    }
+  }
+  out += "</tbody></table></div>";
+  if (rows > kMostRows) Put(out, "<p>{} of {} rows.</p>", kMostRows, rows);
+  const bool replays = std::any_of(cases.begin(), cases.end(),
+                                   [](const Case& each) { return each.replays.size() > 1; });
+  if (replays) out += "<p>Of the first replay of each run.</p>";
+  out += "</section>\n";
+}
+
+void PutUsers(std::string& out, const std::vector<Case>& cases) {
+  std::string rows;
+  for (const Case& each : cases) {
+    for (const UserMetrics& user : each.replays.front()->users) {
+      Put(rows,
+          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.1f}</td><td>{}</td><td>{:.2f}</td></tr>\n",
+          Escape(user.name, 60), Escape(NameOf(each.label), 60), user.tasks, user.gpu_s / 3600,
+          SpanText(user.waiting_mean_s), user.stretch_mean);
+    }
+  }
+  if (rows.empty()) return;
+  Put(out,
+      "<section><h2>By user</h2><div class=\"scroll\"><table><thead><tr><th>user</th><th>run</th>"
+      "<th>tasks</th><th>GPU hours</th><th>waiting, mean</th><th>completion / time alone, mean</th>"
+      "</tr></thead><tbody>\n{}</tbody></table></div></section>\n",
+      rows);
+}
+
+void PutForecasts(std::string& out, const std::vector<Case>& cases) {
+  std::string rows;
+  for (const Case& each : cases) {
+    for (const ForecastMetrics& of : each.replays.front()->forecasts) {
+      Put(rows,
+          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.2f}</td><td>{:.2f}</td>"
+          "<td>{:.2f}</td><td>{} of {}</td></tr>\n",
+          Escape(of.what, 60), Escape(of.by, 60), Escape(NameOf(each.label), 60), of.tasks,
+          of.ratio.median, of.ratio.mean, of.ratio.p95, of.kept, of.promised);
+    }
+  }
+  if (rows.empty()) return;
+  Put(out,
+      "<section><h2>Predicted against seen</h2><div class=\"scroll\"><table><thead><tr>"
+      "<th>predicted</th><th>by</th><th>run</th><th>tasks</th><th>seen / predicted, median</th>"
+      "<th>mean</th><th>95 %</th><th>within the promise</th></tr></thead><tbody>\n{}"
+      "</tbody></table></div></section>\n",
+      rows);
+}
+
+}  // namespace carma::report

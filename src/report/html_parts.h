@@ -1,0 +1,28 @@
+// What the sections of a report's page are made of.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace carma::report {
+
+// Widths of drawings: of the whole page, two and three beside each other.
+inline constexpr double kWhole = 1190, kHalf = 590, kThird = 385;
+
+// Appends HTML.
+template <class... Args>
+void Put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+}
+
+// Of a run or a case.
+std::string NameOf(const std::string& label);
+void PutFigure(std::string& out, std::string_view caption, const std::string& drawing);
+// A piece of a drawing, 22 x 11, as it stands in a key.
+std::string Swatch(std::string_view shape);
+
+}  // namespace carma::report
