@@ -233,6 +233,7 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   site.Stop(SIGKILL);
   Start();
   EXPECT_THAT(site.Status().closed, HasSubstr("until the machine boots: new kernel"));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_daemon_closed 1"));
   site.Stop(SIGTERM);
   Start();
   site.ExpectWaits(waits, "Draining");

@@ -392,6 +392,9 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.Begin("carma_daemon_store_failing", "gauge",
             "1 while the store refuses writes (a full disk).");
   out.Sample(engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
+  out.Begin("carma_daemon_closed", "gauge",
+            "1 while the server is closed until its machine boots: nothing starts.");
+  out.Sample(engine != nullptr && engine->closing() ? 1 : 0);
   out.Begin("carma_daemon_config_failing", "gauge",
             "1 while the configuration has a mistake, found when it was read again.");
   out.Sample(configuration.trouble().empty() ? 0 : 1);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
+
+#include "daemon/endpoints/endpoint_fixture.h"
+
 namespace carma::daemon {
 namespace {
 
@@ -41,6 +45,31 @@ TEST(Counters, ForecastsAreCountedOnceATaskHasEnded) {
   EXPECT_EQ(memory.kept, 0U);
   EXPECT_EQ(memory.broken, 1U);
   EXPECT_DOUBLE_EQ(memory.ratio.sum(), 1.3);
+}
+
+class MetricsTextTest : public EndpointTest {
+ protected:
+  // The value of a family without labels, as it stands in the text.
+  std::string ValueOf(const std::string& family) {
+    const std::string text = MetricsText(engine_.get(), monitor_.get(), *store_, {}, configuration_,
+                                         clock_.Now(), "1.2.3");
+    const std::string line = "\n" + family + " ";
+    const std::size_t at = text.find(line);
+    if (at == std::string::npos) return "none";
+    return text.substr(at + line.size(), text.find('\n', at + 1) - at - line.size());
+  }
+  Configuration configuration_{std::make_shared<boost::asio::io_context>(1), config::Loaded{},
+                               [] { return config::Sources{}; }, clock_, nullptr};
+};
+
+TEST_F(MetricsTextTest, TellsThatTheServerIsClosed) {
+  EXPECT_EQ(ValueOf("carma_daemon_closed"), "0");
+  engine_->Close({"closed by root until the machine boots", clock_.Now()});
+  engine_->Turn();
+  EXPECT_EQ(ValueOf("carma_daemon_closed"), "1");
+  engine_->Open();
+  engine_->Turn();
+  EXPECT_EQ(ValueOf("carma_daemon_closed"), "0");
 }
 
 }  // namespace
