@@ -126,8 +126,10 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 }
 
 TEST_F(ShimAttachTest, WhoLeavesHangsUp) {
-  LaunchOrder order =
-      Attached("trap 'echo bye > $TELL; exit 4' HUP; sleep 1000 & echo up; wait", true);
+  // The child says that it is there. Before it has begun its own program it has the shell's
+  // handler, which forgets the signal, and would be left until the grace is over.
+  LaunchOrder order = Attached(
+      "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
   order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(std::move(order));
   Accept();
