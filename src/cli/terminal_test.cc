@@ -1,0 +1,29 @@
+#include "cli/terminal.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::cli {
+namespace {
+
+TEST(Screen, LongLinesGoOnBelow) {
+  const Screen screen{.width = 20};
+  EXPECT_EQ(WrapTo("one two three four five six\nshort\n", screen),
+            "one two three four\n  five six\nshort\n");
+  EXPECT_EQ(WrapTo("  Label  one two three four five", screen, 9),
+            "  Label  one two\n         three four\n         five");
+  EXPECT_EQ(WrapTo(std::string(25, 'x'), screen), std::string(20, 'x') + "\n  xxxxx");
+  EXPECT_EQ(WrapTo("äöü äöü äöü äöü äöü äöü", screen), "äöü äöü äöü äöü äöü\n  äöü");
+  EXPECT_EQ(WrapTo("one two three four five six", {}), "one two three four five six");
+  EXPECT_EQ(WrapTo("abc", {.width = 1}), "a\nb\nc");
+  EXPECT_EQ(WrapTo("", screen), "");
+}
+
+TEST(Screen, TextIsCutByCharacters) {
+  EXPECT_EQ(CutTo("héllo", 5), "héllo");
+  EXPECT_EQ(CutTo("héllo", 3), "hé…");
+  EXPECT_EQ(CutTo("héllo", 1), "…");
+  EXPECT_EQ(ShownWidth("h…é"), 3u);
+}
+
+}  // namespace
+}  // namespace carma::cli
