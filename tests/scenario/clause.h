@@ -17,6 +17,10 @@ std::optional<base::Duration> ParseScenarioSpan(std::string_view text);
 // "t12" -> 12.
 std::optional<core::TaskId> ParseTaskName(std::string_view text);
 
+// Limits of what a scenario may say.
+inline constexpr std::int64_t kMaxMib = std::int64_t{1} << 24;
+inline constexpr std::int64_t kMaxCount = 1'000'000'000;
+
 class ClauseReader {
  public:
   explicit ClauseReader(const Clause& clause) : clause_(&clause) {}

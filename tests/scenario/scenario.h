@@ -2,14 +2,13 @@
 // through every shell: the simulator's (tests/scenario/sim_shell.h) and the daemon's with fakes.
 // The tables of verbs in scenario.cc list the whole language:
 //
-//   gpus 2 x 40000 mib                      # further lines add GPUs of other types, or instances
-//   of
-//                                           # divided ones: gpus 3 x 9856 mib mig
-//   host 8 cpus 64000 mib                   # the machine's own; without that line nothing is
-//   counted policy magm margin_mib=1000             # mapper, then options by the names of
-//   PolicyConfig limit user=* running=2                  # likewise `weight ada=3`, `class urgent
-//   priority=50` at 0s    submit t1 need_mib=12000       expect start t1 gpu=0 claim_mib=12000 at
-//   95s   exit t1 oom                    expect queue t1 recovery reason=OutOfMemory
+//   gpus 2 x 40000 mib              # further lines add GPUs of other types
+//   gpus 3 x 9856 mib mig           # or instances of divided ones
+//   host 8 cpus 64000 mib           # the machine's own; without it nothing is counted
+//   policy magm margin_mib=1000     # mapper, then options by the names of PolicyConfig
+//   limit user=* running=2          # likewise `weight ada=3`, `class urgent priority=50`
+//   at 0s    submit t1 need_mib=12000   expect start t1 gpu=0 claim_mib=12000
+//   at 95s   exit t1 oom                expect queue t1 recovery reason=OutOfMemory
 //
 // Samples of every GPU arrive by themselves once per period (`samples every=1s window=60s`) and say
 // what `use` and `started` told last. Several events between `;` come together; a line that begins

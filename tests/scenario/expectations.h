@@ -1,0 +1,44 @@
+// What a scenario's lines expect, compared with what the core asked for and answers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/scenario/clause.h"
+#include "tests/scenario/news.h"
+#include "tests/scenario/scenario.h"
+
+namespace carma::sim {
+
+// What an expectation did not find as it should be; empty: all as expected.
+using Mismatch = std::optional<std::string>;
+
+class Expectations {
+ public:
+  Expectations(const ScenarioShell& shell, std::size_t gpus) : shell_(shell), gpus_(gpus) {}
+
+  // What it finds among the news is marked as expected. wake: when the core wants to be woken.
+  // Mistakes of the clause are complained of.
+  Mismatch Compare(const Clause& clause, ClauseReader& in, std::vector<News>& news,
+                   const std::optional<core::Time>& wake) const;
+
+ private:
+  Mismatch CompareNews(const News& news, ClauseReader& in) const;
+  Mismatch CompareAsk(core::TaskId id, ClauseReader& in) const;
+  Mismatch CompareStart(const core::StartTask& start, ClauseReader& in) const;
+  Mismatch CompareReason(ClauseReader& in) const;
+  Mismatch CompareState(ClauseReader& in) const;
+  Mismatch CompareLatest(ClauseReader& in) const;
+  Mismatch CompareSharing(ClauseReader& in) const;
+  Mismatch ComparePromised(ClauseReader& in) const;
+  Mismatch CompareUnpromised(ClauseReader& in) const;
+  Mismatch CompareIdle(std::string_view verb, ClauseReader& in) const;
+  Mismatch CompareGpu(std::string_view verb, ClauseReader& in) const;
+
+  const ScenarioShell& shell_;
+  std::size_t gpus_;
+};
+
+}  // namespace carma::sim

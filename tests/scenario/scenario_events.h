@@ -1,0 +1,65 @@
+// The events of a scenario's lines, as the core takes them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/scenario/clause.h"
+#include "tests/scenario/scenario.h"
+#include "tests/scenario/scenario_world.h"
+
+namespace carma::sim {
+
+// What the core has told of tasks so far.
+struct SeenTasks {
+  std::map<core::TaskId, int> attempt;
+  std::map<core::TaskId, std::vector<core::Placement>> placed;
+  std::map<core::TaskId, std::pair<core::TaskState, core::QueueKind>> state;
+};
+
+// How an attempt shares its GPUs, as `sharing` says it.
+core::Sharing SharingOf(ClauseReader& in);
+// since=TIME.
+core::Time Since(ClauseReader& in);
+
+class ScenarioEvents {
+ public:
+  // All outlive it; the world shows from then on what a line says of it.
+  ScenarioEvents(const ScenarioShell& shell, ScenarioWorld& world, SeenTasks& seen)
+      : shell_(shell), world_(world), seen_(seen) {}
+
+  // Mistakes are complained of.
+  std::vector<core::Event> Of(const Clause& clause, ClauseReader& in);
+  // What is estimated of a task.
+  core::EstimateReady Answer(core::TaskId id) const;
+  // A line brings its estimate.
+  bool AnswersLater(core::TaskId id) const { return later_.contains(id); }
+
+ private:
+  std::vector<core::Event> Submit(ClauseReader& in);
+  std::vector<core::Event> Reserve(const std::string& verb, ClauseReader& in);
+  std::vector<core::Event> Edit(core::TaskId id, ClauseReader& in);
+  std::vector<core::Event> Use(const Clause& clause, ClauseReader& in);
+  std::vector<core::Event> Started(core::TaskId id, ClauseReader& in);
+  std::vector<core::Event> Exit(core::TaskId id, ClauseReader& in);
+  core::Dependency Depends(core::TaskId id, core::DependencyKind kind) const;
+  std::optional<core::Estimate> Given(core::TaskId id) const;
+
+  const ScenarioShell& shell_;
+  ScenarioWorld& world_;
+  SeenTasks& seen_;
+  std::set<core::TaskId> later_;
+  std::map<core::TaskId, std::optional<std::int64_t>> need_mib_;
+  std::set<core::TaskId> predicted_;  // by an estimator; the others' need is stated
+  std::map<core::TaskId, core::KindId> kind_;
+  std::map<core::TaskId, core::Profile> profile_;
+  std::map<std::string, std::uint32_t> uids_;  // of users that were named
+  std::vector<core::BookedPeriod> booked_;
+};
+
+}  // namespace carma::sim
