@@ -10,6 +10,7 @@
 namespace carma::estimate {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -280,6 +281,31 @@ TEST(Appraiser, WhatWasMeasuredOfTheSameThingIsItsProfile) {
   EXPECT_EQ(Appraiser(rules).Appraise(Spec("m.txt"), kAda, summary).profile.sm_active, 0.4)
       << "also where nothing is learned";
   EXPECT_EQ(Appraiser(rules).Appraise(Spec(), kAda, {}).profile, core::Profile{});
+}
+
+TEST(Appraiser, AModelInDataParallelGetsAPartOfTheBatch) {
+  const auto appraise = [](const std::string& wrapper, int gpus, std::int64_t batch) {
+    const std::string text = wrapper +
+                             "(\n"
+                             "  (module): Net(\n"
+                             "    (0): Embedding(1000, 64), 64,000 params\n"
+                             "    (1): Linear(in_features=64, out_features=4096), 266,240 params\n"
+                             "    (2): Linear(in_features=4096, out_features=64), 262,208 params\n"
+                             "  ), 592,448 params\n"
+                             "), 592,448 params\n";
+    task::TaskSpec spec = Spec("m.txt");
+    spec.gpus = gpus;
+    spec.batch_size = batch;
+    return Appraiser(Rules()).Appraise(spec, kAda, ReadSummary(text, "m.txt"));
+  };
+  const Appraisal split = appraise("DataParallel", 2, 400);
+  ASSERT_TRUE(split.estimate);
+  EXPECT_EQ(split.estimate->peak_mib,
+            appraise("DistributedDataParallel", 2, 200).estimate->peak_mib);
+  EXPECT_LT(split.estimate->peak_mib,
+            appraise("DistributedDataParallel", 2, 400).estimate->peak_mib);
+  EXPECT_THAT(split.remarks,
+              Contains(HasSubstr("each of 2 GPUs a part of the batch of 400: 200 samples")));
 }
 
 // How large the kernels of a convolutional network are, by its summary and batch.

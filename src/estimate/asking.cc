@@ -1,5 +1,7 @@
 #include "estimate/asking.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -57,6 +59,16 @@ bool IsHfConfig(std::string_view text) {
          text.find("\"model_type\"") != std::string_view::npos;
 }
 
+void SplitBatch(Question& question, std::vector<std::string>& remarks) {
+  if (question.layers == nullptr || !question.batch) return;
+  const std::int64_t all = *question.batch;
+  question.batch = model::BatchOfOneGpu(*question.layers, all, question.gpus);
+  if (question.batch == all) return;
+  remarks.push_back(
+      fmt::format("DataParallel hands each of {} GPUs a part of the batch of {}: {} samples",
+                  question.gpus, all, *question.batch));
+}
+
 }  // namespace
 
 Summary ReadSummary(const base::Result<std::string>& text, const std::string& path) {
@@ -99,6 +111,7 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
         Known(spec.precision, layers.precision, "precision", &ParsePrecision, remarks);
   }
   question.gpus = spec.gpus;
+  SplitBatch(question, remarks);
   question.given_mib = spec.memory_mib;
   question.given_source = spec.memory_source;
   question.signature = Signature(spec, uid, summary.fingerprint);

@@ -13,6 +13,7 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "estimate/evaluate.h"
+#include "model/features.h"
 #include "model/op.h"
 #include "model/summary.h"
 
@@ -127,10 +128,6 @@ void Reduce(model::LayerList& list, const ReadOptions& options) {
   if (!options.exact) list.saved.reset();
   if (options.torchinfo) ReduceToTorchInfo(list);
   if (options.summary_only) ReduceToSummary(list);
-}
-
-bool IsDataParallel(const model::LayerList& list) {
-  return !list.layers.empty() && list.layers.front().name.starts_with("module.");
 }
 
 Result<Run> RunOf(const base::CsvRow& row, const ReadOptions& options) {
@@ -248,10 +245,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
       set.models.push_back(*std::move(list));
     }
     run.model = found->second;
-    // DataParallel hands every GPU its part of the batch; other ways state the batch of one GPU.
-    if (IsDataParallel(set.models[run.model])) {
-      run.batch = std::max<std::int64_t>(1, run.batch / run.gpus);
-    }
+    run.batch = model::BatchOfOneGpu(set.models[run.model], run.batch, run.gpus);
     set.runs.push_back(std::move(run));
   }
   if (set.runs.empty()) {

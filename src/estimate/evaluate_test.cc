@@ -147,7 +147,7 @@ TEST_F(DataSetTest, NamesTheMistake) {
 TEST_F(DataSetTest, ReadsACatalogueOfTasks) {
   std::filesystem::create_directory(Path("summaries"));
   Write("summaries/net.model",
-        "{\"model\":\"a\",\"input\":[3,8,8],\"params\":112,\"layers\":"
+        "{\"model\":\"DataParallel\",\"input\":[3,8,8],\"params\":112,\"layers\":"
         "[[\"Conv2d\",[-1,3,8,8],[-1,4,8,8],112,0,112,0,\"module.stem\"]]}\n");
   Write("catalogue.csv",
         "workload_id,model,dataset,batch_size,gpus,weight_class,memory_mib_thesis,memory_mib_rad2,"

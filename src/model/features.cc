@@ -100,4 +100,9 @@ bool HidesMost(const LayerList& list) {
          (2 * list.hidden_params > list.params || (body > 0 && 4 * list.hidden_params > body));
 }
 
+std::int64_t BatchOfOneGpu(const LayerList& list, std::int64_t batch, int gpus) {
+  if (list.model != "DataParallel" || gpus < 2) return batch;
+  return (batch + gpus - 1) / gpus;
+}
+
 }  // namespace carma::model

@@ -37,4 +37,8 @@ Family Classify(const LayerList& list);
 // the rows say too little about it.
 bool HidesMost(const LayerList& list);
 
+// Of the batch that the script loads what one of its GPUs gets, the fullest one. A model in
+// torch.nn.DataParallel is handed to each of them with a part; all others load for each GPU.
+std::int64_t BatchOfOneGpu(const LayerList& list, std::int64_t batch, int gpus);
+
 }  // namespace carma::model

@@ -110,6 +110,15 @@ TEST(Features, CountLayersByWhatTheyDo) {
   EXPECT_EQ(Summarize(list), expected);
 }
 
+TEST(Features, DataParallelHandsEachGpuAPartOfTheBatch) {
+  LayerList list;
+  list.model = "DataParallel";
+  EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 5) << "the fullest one";
+  EXPECT_EQ(BatchOfOneGpu(list, 9, 1), 9);
+  list.model = "DistributedDataParallel";
+  EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 9) << "each process loads its own";
+}
+
 TEST(Features, TellFamiliesApart) {
   const struct {
     const char* name;
