@@ -15,9 +15,14 @@ find_library(CARMA_ZLIB libz.a REQUIRED)
 
 find_program(CARMA_CCACHE ccache)
 if(CARMA_CCACHE)
-  # What a precompiled header asks of ccache.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CARMA_CCACHE})
+  # What a precompiled header asks of ccache; and all checkouts share what they have in common. Where objects name their folder
+  # for a debugger that is another one's.
+  set(CARMA_CCACHE_SETTINGS CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_BASEDIR=${CMAKE_SOURCE_DIR})
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    list(APPEND CARMA_CCACHE_SETTINGS CCACHE_NOHASHDIR=1)
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${CARMA_CCACHE_SETTINGS} ${CARMA_CCACHE})
 endif()
 find_program(CARMA_MOLD mold)
 if(CARMA_MOLD AND NOT CARMA_FUZZ)

@@ -4,7 +4,8 @@
 usage: follow_extending.py BUILD_FOLDER
 
 Every ```diff block of the page is applied, in order; then each line "<!-- run: PROGRAM ARGUMENTS -->" builds the program (a
-target of CMake) and runs it, and each "<!-- compile: FILE … -->" compiles the files. The copy and its build are kept in BUILD_FOLDER: what has not changed is not built again.
+target of CMake) and runs it, and each "<!-- compile: FILE … -->" compiles the files. The copy and its build are kept in BUILD_FOLDER: what has not changed is not built again, and
+with ccache what is as in the checkout itself is not compiled at all: the copy is built as that is, in the same place of its own.
 """
 import pathlib
 import re
@@ -14,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "extending.md"
-COPIED = ["CMakeLists.txt", "bench", "cmake", "data", "docs", "fuzz", "packaging", "python", "src", "tests", "tools"]
+COPIED = ["CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "data", "docs", "fuzz", "packaging", "python", "src", "tests", "tools"]
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMPILE = re.compile(r"^<!-- compile: (.*?) -->$", re.MULTILINE)
 RUN = re.compile(r"^<!-- run: (.*?) -->$", re.MULTILINE)
@@ -56,9 +57,10 @@ def follow(page, folder):
 def bring_over(fresh, kept):
     """Makes `kept` equal to `fresh`; files that are the same keep their times, so that nothing is built twice."""
     wanted = {path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file()}
-    for path in list(kept.rglob("*")) if kept.exists() else []:
-        if path.is_file() and path.relative_to(kept) not in wanted:
-            path.unlink()
+    for name in COPIED:
+        for path in list((kept / name).rglob("*")):
+            if path.is_file() and path.relative_to(kept) not in wanted:
+                path.unlink()
     for name in wanted:
         target = kept / name
         if target.exists() and target.read_bytes() == (fresh / name).read_bytes():
@@ -67,9 +69,9 @@ def bring_over(fresh, kept):
         shutil.copy(fresh / name, target)
 
 
-def build_and_run(tree, build, page):
-    subprocess.run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1"],
-                   check=True, stdout=subprocess.DEVNULL)
+def build_and_run(tree, page):
+    subprocess.run(["cmake", "--preset", "release"], cwd=tree, check=True, stdout=subprocess.DEVNULL)
+    build = tree / "build" / "release"
     lines = RUN.findall(page)
     programs = sorted({line.split()[0] for line in lines})
     objects = [f"{tree / name}^" for line in COMPILE.findall(page) for name in line.split()]
@@ -88,7 +90,7 @@ def main():
     follow(page, folder / "fresh")
     bring_over(folder / "fresh", folder / "tree")
     shutil.rmtree(folder / "fresh")
-    build_and_run(folder / "tree", folder / "build", page)
+    build_and_run(folder / "tree", page)
 
 
 if __name__ == "__main__":
