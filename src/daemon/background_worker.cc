@@ -42,6 +42,7 @@ void BackgroundWorker::SeeToThread() {
 
 BackgroundWorker::~BackgroundWorker() {
   *wanted_ = false;
+  wanted_->notify_all();
   if (at_end_ == AtEnd::kLeave && waiting_ > 0) worker_->DeclareStuck();
 }
 

@@ -57,7 +57,7 @@ class BackgroundWorker {
   void Abandon();
   // Jobs that were asked and are not answered.
   int waiting() const { return waiting_; }
-  // False once this object is gone. For jobs that can stop half-way.
+  // False once this object is gone; who waits for that is woken. For jobs that can stop half-way.
   std::shared_ptr<const std::atomic<bool>> wanted() const { return wanted_; }
 
  private:

@@ -67,7 +67,7 @@ TEST_F(SlowAnswersTest, AReportThatNobodyWantsAnyMoreHearsOfIt) {
   ASSERT_TRUE(answers_->Report(
       [&](const std::atomic<bool>& wanted) {
         begun.set_value();
-        while (wanted) std::this_thread::yield();
+        wanted.wait(true);
         ended = true;
         return Text("");
       },
