@@ -276,7 +276,8 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
     verb->add_option(name, target, help)->type_name(type);
   };
-  add("-b,--batch,--batch-size", flags->batch, "samples per GPU and step", "N");
+  add("-b,--batch,--batch-size", flags->batch,
+      "samples per GPU and step; of all GPUs for a model in DataParallel", "N");
   add("--optimizer", flags->optimizer, "sgd, sgd-momentum, adam, adamw …", "NAME");
   add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
   add("-G,--gpus", flags->gpus, "GPUs of the task", "N");
