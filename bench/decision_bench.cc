@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "bench/percentile.h"
-#include "core/scheduler.h"
+#include "core/scheduler/scheduler.h"
 
 namespace carma::core {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "sim/simulate.h"
+#include "lab/sim/simulate.h"
 
 namespace carma::sim {
 namespace {

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "trace/job_generator.h"
-#include "trace/job_mapping.h"
-#include "trace/job_reader.h"
-#include "trace/job_sample.h"
-#include "trace/job_statistics.h"
-#include "trace/job_writer.h"
+#include "lab/trace/job_generator.h"
+#include "lab/trace/job_mapping.h"
+#include "lab/trace/job_reader.h"
+#include "lab/trace/job_sample.h"
+#include "lab/trace/job_statistics.h"
+#include "lab/trace/job_writer.h"
 
 namespace carma::trace {
 namespace {

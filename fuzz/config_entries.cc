@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "config/settings.h"
-#include "core/policy.h"
+#include "core/policy/policy.h"
 #include "entries.h"
 #include "report/html.h"
 #include "report/report.h"

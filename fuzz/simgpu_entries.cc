@@ -1,7 +1,7 @@
 #include "base/result.h"
 #include "entries.h"
-#include "sim/gpu_types.h"
-#include "simgpu/mps_wire.h"
+#include "lab/sim/gpu_types.h"
+#include "lab/simgpu/mps_wire.h"
 
 namespace carma::fuzz {
 namespace {

@@ -3,15 +3,15 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
+#include "lab/trace/job_generator.h"
+#include "lab/trace/job_mapping.h"
+#include "lab/trace/job_reader.h"
+#include "lab/trace/job_sample.h"
+#include "lab/trace/job_statistics.h"
+#include "lab/trace/job_writer.h"
+#include "lab/trace/task_trace.h"
+#include "lab/trace/workloads.h"
 #include "profile/profiles.h"
-#include "trace/job_generator.h"
-#include "trace/job_mapping.h"
-#include "trace/job_reader.h"
-#include "trace/job_sample.h"
-#include "trace/job_statistics.h"
-#include "trace/job_writer.h"
-#include "trace/task_trace.h"
-#include "trace/workloads.h"
 
 namespace carma::fuzz {
 namespace {

@@ -4,9 +4,9 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
-#include "sim/booking_words.h"
-#include "sim/pairs.h"
-#include "sim/residency.h"
+#include "lab/sim/booking_words.h"
+#include "lab/sim/pairs.h"
+#include "lab/sim/residency.h"
 #include "task/shim/shim_protocol.h"
 #include "tests/scenario/scenario.h"
 

@@ -12,9 +12,9 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/calls.h"
+#include "lab/trace/workloads.h"
 #include "profile/profiles.h"
 #include "tests/kit.h"
-#include "trace/workloads.h"
 
 namespace carma::system_test {
 namespace {

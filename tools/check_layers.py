@@ -16,40 +16,50 @@ IMPURE = re.compile(
 
 
 def declared(layers):
-    """Folder, or "room+tests" for what its tests include besides -> folders and rooms that it may include from."""
-    allowed = collections.defaultdict(set)
+    """Rooms; folder, or "room+tests" for what its tests include besides -> folders and rooms that it may include from."""
+    rooms, allowed = {"apps"}, collections.defaultdict(set)
     for line in pathlib.Path(layers).read_text().splitlines():
         folder, _, others = line.partition(": ")
-        allowed[folder] |= {other.removesuffix("_fakes") for other in others.split()}
-    return allowed
+        if folder == "@room":
+            rooms.add(others)
+        else:
+            allowed[folder] |= set(others.split())
+    return rooms, allowed
 
 
-def permitted(path, allowed):
+def room_of(folder, rooms):
+    """The room that a folder is or lies in; None: no CMakeLists.txt declares it."""
+    while folder and folder not in rooms:
+        folder = folder.rpartition("/")[0]
+    return folder or None
+
+
+def permitted(path, rooms, allowed):
     """What a file may include from; None: no CMakeLists.txt declares its room."""
     own = path.parent.relative_to(SOURCE).as_posix()
-    room = own.partition("/")[0]
-    if room not in allowed:
+    room = room_of(own, rooms)
+    if room is None:
         return None
     may = {own} | (allowed[own] if own in allowed else allowed[room] | {room})  # or built by itself, beside its room
     if re.search(r"_test$|^fake_|^test_|^sample_|_fixture$", path.stem):
-        may |= allowed[room + "+tests"] | {f.relative_to(SOURCE).as_posix() for f in (SOURCE / room).iterdir() if f.is_dir()}
+        may |= allowed[room + "+tests"] | {f.relative_to(SOURCE).as_posix() for f in (SOURCE / room).rglob("*") if f.is_dir()}
     return may
 
 
-def complaints(allowed):
+def complaints(rooms, allowed):
     for path in sorted(SOURCE.rglob("*")):
         if path.suffix not in (".cc", ".h"):
             continue
         name = f"src/{path.relative_to(SOURCE)}"
-        may = permitted(path, allowed)
+        may = permitted(path, rooms, allowed)
         if may is None:
             yield f"{name}: a room that no CMakeLists.txt declares"
             continue
-        room = path.relative_to(SOURCE).parts[0]
+        room = room_of(path.parent.relative_to(SOURCE).as_posix(), rooms)
         text = path.read_text()
         for found in INCLUDE.finditer(text):
             other = found[1].rpartition("/")[0].removeprefix("tests/")
-            another_room = other.partition("/")[0]  # entered by any of its houses
+            another_room = room_of(other, rooms)  # entered by any of its houses
             if other in may or (another_room != room and another_room in may):
                 continue
             line = text.count("\n", 0, found.start()) + 1
@@ -60,7 +70,7 @@ def complaints(allowed):
 
 
 def main():
-    found = list(complaints(declared(sys.argv[1])))
+    found = list(complaints(*declared(sys.argv[1])))
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

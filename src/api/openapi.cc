@@ -10,7 +10,7 @@
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/text.h"
-#include "core/booking.h"
+#include "core/values/booking.h"
 #include "task/describe/spec.h"
 
 namespace carma::api {

@@ -24,8 +24,8 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "config/settings.h"
-#include "daemon/daemon.h"
-#include "daemon/detach.h"
+#include "daemon/loop/detach.h"
+#include "daemon/server/daemon.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/process_id.h"
-#include "simgpu/show.h"
+#include "lab/simgpu/show.h"
 
 namespace {
 

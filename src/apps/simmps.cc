@@ -1,7 +1,7 @@
 // carma-simmps: a stand-in for nvidia-cuda-mps-control on a simulated GPU server (docs/simgpu.md).
 #include <CLI/CLI.hpp>
 
-#include "simgpu/mps_control.h"
+#include "lab/simgpu/mps_control.h"
 
 int main(int argc, char** argv) {
   CLI::App app{

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/file.h"
-#include "simgpu/training.h"
+#include "lab/simgpu/training.h"
 
 namespace {
 

@@ -1,6 +1,7 @@
 // Words that an option or an argument takes, for completion.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,16 +13,15 @@ struct Choices {
   bool list = false;               // several may stand between commas
 };
 
-// Whose numbers the arguments of a verb are.
-enum class TaskNames {
-  kNone,
-  kOpen,  // the caller's tasks that have not ended
-  kAll,   // his last ones, ended ones too
+// A row of a program's table of them.
+struct ChoiceRow {
+  std::string_view verb;  // empty: any
+  std::string_view option;
+  bool list;
+  std::vector<std::string> (*words)();
 };
-
-// verb: "list", "trace info"; option: "--state", or empty for the verb's arguments.
-Choices ChoicesOf(std::string_view verb, std::string_view option);
-// Of a verb that takes tasks: which of them are worth an offer.
-TaskNames TasksWorthNaming(std::string_view verb);
+// The row of that verb and option; no words where there is none.
+Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
+                    std::string_view option);
 
 }  // namespace carma::cli

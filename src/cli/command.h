@@ -9,12 +9,15 @@
 
 #include "api/http.h"
 #include "base/result.h"
+#include "cli/choices.h"
 
 namespace CLI {
 class App;
 }
 
 namespace carma::cli {
+
+struct Program;
 
 // Exit codes of the command: 0 done, 1 it failed, 2 it was asked wrongly. `wait` and
 // `submit --wait` give the task's own code instead.
@@ -23,10 +26,11 @@ inline constexpr int kExitUsage = 2;
 
 // One run of the program. Verbs print to `out` and `err` only, so that tests can read them.
 struct Context {
-  std::string socket_path;  // --socket; empty: DefaultSocketPath()
-  std::string version;      // of this program
-  bool json = false;        // --json: one JSON value on `out` instead of text
-  int exit_code = 0;        // what main() returns
+  std::string socket_path;           // --socket; empty: DefaultSocketPath()
+  std::string version;               // of this program
+  const Program* program = nullptr;  // the one that runs; set by RunCarma
+  bool json = false;                 // --json: one JSON value on `out` instead of text
+  int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
   // `submit`, `run`, `shell`, `lease`, `pilot`: the words from the first that is no option, as they
@@ -58,10 +62,19 @@ std::string DefaultSocketPath();
 // and --socket are global and may stand after the verb too.
 struct Verb {
   std::string_view name;
-  void (*add)(CLI::App& app, Context& context);
+  void (*add)(CLI::App& app, Context& context);  // null: carma-lab runs it (lab.h)
+  std::string_view help = {};                    // where `add` is null
+  std::string_view parent = {};                  // the verb below which it is: "estimate"
 };
-// In the order of `carma --help`. To set up all takes several times as long as to submit a task.
-std::vector<Verb> AllVerbs();
+
+// A program's verbs, in the order of its help, and the completion of their words.
+struct Program {
+  std::vector<Verb> verbs;
+  // verb: "list", "trace info"; option: "--state", or empty for the verb's arguments.
+  Choices (*choices)(std::string_view verb, std::string_view option);
+};
+// `carma`. The verbs of the laboratory have no `add`.
+Program ServerProgram();
 
 // Those that stand in files of their own; the others are in verbs.cc.
 void AddRunCommand(CLI::App& app, Context& context);
@@ -72,17 +85,14 @@ void AddTopCommand(CLI::App& app, Context& context);
 void AddReserveCommand(CLI::App& app, Context& context);
 void AddTokenCommand(CLI::App& app, Context& context);  // create, list, revoke
 void AddUsageCommand(CLI::App& app, Context& context);
-void AddTraceCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);
 void AddInitCommand(CLI::App& app, Context& context);
 void AddEstimateCommand(CLI::App& app, Context& context);
 void AddDoctorCommand(CLI::App& app, Context& context);
-void AddEvaluateCommand(CLI::App& estimate, Context& context);  // a verb below it
-void AddSimulateCommand(CLI::App& app, Context& context);
-void AddProfileCommand(CLI::App& app, Context& context);
 
-// The whole program: parses, runs one verb, returns the exit code. Throws nothing.
-int RunCarma(int argc, const char* const* argv, Context& context);
+// The whole program: parses, runs one verb, returns the exit code. Throws nothing. Setting up all
+// verbs takes several times as long as submitting a task, so only the one asked for is set up.
+int RunCarma(int argc, const char* const* argv, Context& context, const Program& program);
 
 }  // namespace carma::cli

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/policy.h"
+#include "core/policy/policy.h"
 
 namespace carma::config {
 

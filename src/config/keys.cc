@@ -6,7 +6,7 @@
 #include "base/signal_name.h"
 #include "base/text.h"
 #include "config/key_kinds.h"
-#include "core/policy.h"
+#include "core/policy/policy.h"
 #include "estimate/estimator.h"
 #include "task/describe/notify.h"
 

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "config/keys.h"
 #include "config/toml_text.h"
-#include "core/published_rules.h"
+#include "core/scheduler/published_rules.h"
 
 extern char** environ;
 

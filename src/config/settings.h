@@ -11,8 +11,8 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "core/pace.h"
-#include "core/policy.h"
+#include "core/policy/policy.h"
+#include "core/values/pace.h"
 #include "gpu/health.h"
 #include "gpu/reader/load_probe.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "core/pace.h"
+#include "core/values/pace.h"
 #include "estimate/grain.h"
 #include "estimate/signature.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/gpu.h"
-#include "core/task.h"
+#include "core/values/gpu.h"
+#include "core/values/task.h"
 #include "estimate/asking.h"
 #include "estimate/estimator.h"
 #include "estimate/history.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/mps_guess.h"
+#include "core/values/mps_guess.h"
 #include "model/features.h"
 
 namespace carma::estimate {

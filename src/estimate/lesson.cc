@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/pace.h"
+#include "core/values/pace.h"
 #include "estimate/signature.h"
 
 namespace carma::estimate {

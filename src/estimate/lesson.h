@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/time.h"
-#include "core/gpu.h"
-#include "core/task.h"
+#include "core/values/gpu.h"
+#include "core/values/task.h"
 #include "task/describe/spec.h"
 #include "task/verdict/observation.h"
 

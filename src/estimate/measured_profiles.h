@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/profile.h"
+#include "core/values/profile.h"
 #include "profile/profiles.h"
 
 namespace carma::estimate {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/task.h"
+#include "core/values/task.h"
 
 namespace carma::report {
 

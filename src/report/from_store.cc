@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/time.h"
-#include "core/reason_line.h"
+#include "core/values/reason_line.h"
 #include "report/forecast.h"
 
 namespace carma::report {

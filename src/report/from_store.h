@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/task.h"
+#include "core/values/task.h"
 #include "report/run.h"
 #include "store/store.h"
 

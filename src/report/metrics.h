@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/task.h"
+#include "core/values/task.h"
 #include "report/run.h"
 
 namespace carma::report {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/task.h"
+#include "core/values/task.h"
 
 namespace carma::report {
 

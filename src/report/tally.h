@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/task.h"
+#include "core/values/task.h"
 #include "report/metrics.h"
 #include "report/run.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/task.h"
+#include "core/values/task.h"
 
 namespace carma::store {
 

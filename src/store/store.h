@@ -12,9 +12,9 @@
 
 #include "base/result.h"
 #include "base/words.h"
-#include "core/booking.h"
-#include "core/fair_share.h"
-#include "core/task.h"
+#include "core/books/fair_share.h"
+#include "core/values/booking.h"
+#include "core/values/task.h"
 #include "task/verdict/observation.h"
 
 namespace carma::store {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/events.h"
+#include "core/scheduler/events.h"
 
 namespace carma::sim {
 

@@ -10,7 +10,7 @@
 #include "base/cpu_list.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "core/published_rules.h"
+#include "core/scheduler/published_rules.h"
 #include "tests/scenario/clause.h"
 
 namespace carma::sim {

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/events.h"
-#include "core/policy.h"
-#include "core/scheduler.h"
+#include "core/policy/policy.h"
+#include "core/scheduler/events.h"
+#include "core/scheduler/scheduler.h"
 
 namespace carma::sim {
 

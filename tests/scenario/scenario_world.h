@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/events.h"
+#include "core/scheduler/events.h"
 
 namespace carma::sim {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/waking_core.h"
+#include "lab/sim/waking_core.h"
 #include "tests/scenario/scenario.h"
 
 namespace carma::sim {

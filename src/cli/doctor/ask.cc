@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/verbs.h"
+#include "cli/client/verbs.h"
 #include "estimate/calibration.h"
 #include "estimate/loaded_code.h"
 #include "gpu/cuda_context.h"

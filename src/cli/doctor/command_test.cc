@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/fake_daemon_test.h"
+#include "cli/fake_daemon.h"
 #include "gpu/fake_nvml/fake_nvml.h"
 #include "gpu/recording.h"
 #include "test_paths.h"

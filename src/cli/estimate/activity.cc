@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "core/interference.h"
+#include "core/values/interference.h"
 
 namespace carma::cli {
 namespace {

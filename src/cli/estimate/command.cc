@@ -8,11 +8,11 @@
 
 #include "base/text.h"
 #include "cli/calls.h"
+#include "cli/client/describe.h"
+#include "cli/client/verbs.h"
 #include "cli/command.h"
-#include "cli/describe.h"
 #include "cli/estimate/text.h"
 #include "cli/estimate/transformer.h"
-#include "cli/verbs.h"
 #include "estimate/asking.h"
 #include "estimate/gpumemnet.h"
 #include "estimate/grain.h"
@@ -302,7 +302,6 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   verb->add_flag("--reset-calibration", flags->reset,
                  "forget what finished tasks taught about the formula; administrators only");
   AddTransformerOptions(*verb, flags->transformer);
-  AddEvaluateCommand(*verb, context);
   verb->callback([&context, flags, verb] {
     if (!verb->get_subcommands().empty()) return;
     if (flags->reset) return RunReset(context);

@@ -9,9 +9,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "cli/describe.h"
+#include "cli/client/describe.h"
+#include "cli/client/verbs.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
 #include "estimate/training_words.h"
 
 namespace carma::cli {

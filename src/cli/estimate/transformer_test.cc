@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/fake_daemon_test.h"
+#include "cli/fake_daemon.h"
 
 namespace carma::cli {
 namespace {

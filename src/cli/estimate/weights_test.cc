@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "cli/fake_daemon_test.h"
+#include "cli/fake_daemon.h"
 #include "test_paths.h"
 
 namespace carma::cli {

@@ -24,13 +24,13 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/calls.h"
+#include "cli/client/verbs.h"
 #include "cli/pilot/allocation.h"
 #include "cli/pilot/books.h"
 #include "cli/pilot/carmad.h"
 #include "cli/pilot/job_end.h"
-#include "cli/verbs.h"
-#include "core/booking.h"
-#include "core/task.h"
+#include "core/values/booking.h"
+#include "core/values/task.h"
 #include "task/describe/option_values.h"
 
 extern char** environ;

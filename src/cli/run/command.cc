@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "base/file.h"
+#include "cli/client/verbs.h"
 #include "cli/command.h"
 #include "cli/run/run.h"
-#include "cli/verbs.h"
 
 namespace carma::cli {
 namespace {

@@ -13,11 +13,11 @@
 
 #include "base/text.h"
 #include "cli/calls.h"
-#include "cli/describe.h"
+#include "cli/client/describe.h"
+#include "cli/client/task_text.h"
+#include "cli/client/task_words.h"
 #include "cli/ids.h"
 #include "cli/run/relay.h"
-#include "cli/task_text.h"
-#include "cli/task_words.h"
 #include "task/attach/attach_socket.h"
 
 namespace carma::cli {

@@ -1,8 +1,8 @@
 // run and shell: a task in the caller's terminal.
 #pragma once
 
+#include "cli/client/verbs.h"
 #include "cli/command.h"
-#include "cli/verbs.h"
 
 namespace carma::cli {
 

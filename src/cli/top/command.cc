@@ -9,12 +9,12 @@
 
 #include "base/text.h"
 #include "cli/calls.h"
-#include "cli/output_reader.h"
-#include "cli/task_table.h"
-#include "cli/task_text.h"
+#include "cli/client/output_reader.h"
+#include "cli/client/task_table.h"
+#include "cli/client/task_text.h"
+#include "cli/client/verbs.h"
 #include "cli/top/curses.h"
 #include "cli/top/frame.h"
-#include "cli/verbs.h"
 
 namespace carma::cli {
 namespace {

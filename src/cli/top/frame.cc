@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/gpu_text.h"
+#include "cli/client/gpu_text.h"
+#include "cli/client/task_words.h"
 #include "cli/memory_bar.h"
 #include "cli/small_bars.h"
-#include "cli/task_words.h"
 #include "cli/terminal.h"
 
 namespace carma::cli {

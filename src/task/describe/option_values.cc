@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "core/gpu_choice.h"
+#include "core/values/gpu_choice.h"
 #include "task/describe/spec.h"
 
 namespace carma::task {

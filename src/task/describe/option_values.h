@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "core/task.h"
+#include "core/values/task.h"
 
 namespace carma::task {
 

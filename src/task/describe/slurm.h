@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/task.h"
+#include "core/values/task.h"
 
 namespace carma::task {
 

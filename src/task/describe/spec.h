@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "base/signal_name.h"
 #include "base/time.h"
-#include "core/task.h"
+#include "core/values/task.h"
 #include "task/describe/lease.h"
 #include "task/describe/notify.h"
 #include "task/describe/training.h"

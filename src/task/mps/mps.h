@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/task.h"
+#include "core/values/task.h"
 
 namespace carma::task {
 

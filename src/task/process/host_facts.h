@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/host.h"
+#include "core/books/host.h"
 
 namespace carma::task {
 

@@ -11,7 +11,7 @@
 
 #include "base/process_id.h"
 #include "base/result.h"
-#include "core/task.h"
+#include "core/values/task.h"
 #include "task/describe/spec.h"
 
 namespace carma::task {

@@ -21,7 +21,7 @@
 #include "base/fields.h"
 #include "base/process_id.h"
 #include "base/result.h"
-#include "core/task.h"
+#include "core/values/task.h"
 #include "task/describe/spec.h"
 #include "task/shim/launcher.h"
 

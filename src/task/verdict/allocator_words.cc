@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "core/task.h"
+#include "core/values/task.h"
 
 namespace carma::task {
 namespace {

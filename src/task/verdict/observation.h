@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/time.h"
-#include "core/task.h"
+#include "core/values/task.h"
 
 namespace carma::task {
 

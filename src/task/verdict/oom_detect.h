@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/task.h"
+#include "core/values/task.h"
 
 namespace carma::task {
 

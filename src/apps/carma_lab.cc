@@ -1,0 +1,21 @@
+// carma-lab: `carma simulate`, `trace`, `profile` and `estimate evaluate`, which carma has it run.
+#include <string_view>
+#include <vector>
+
+#include "gpu/cuda_context.h"
+#include "lab/verbs/lab.h"
+#include "lab/verbs/profile/keeper.h"
+
+int main(int argc, char** argv) {
+  // A child of `carma profile` that measures what a CUDA context takes, as in carma.
+  if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord) {
+    return carma::gpu::HoldContext();
+  }
+  // A child of `carma profile`.
+  if (argc >= 2 && std::string_view(argv[1]) == carma::cli::kKeepWord) {
+    return carma::cli::RunKeeper({argv + 2, argv + argc});
+  }
+  carma::cli::Context context;
+  context.version = CARMA_VERSION;
+  return carma::cli::RunCarma(argc, argv, context, carma::cli::LabProgram());
+}

@@ -1,0 +1,203 @@
+// The whole program: which verb, which words are its own, what comes of a mistake.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/client/verbs.h"
+#include "cli/command.h"
+#include "config/keys.h"
+
+namespace carma::cli {
+namespace {
+
+bool TakesValue(const CLI::App& app, const CLI::App& verb, const std::string& name) {
+  const CLI::Option* option = verb.get_option_no_throw(name);
+  if (!option) option = app.get_option_no_throw(name);
+  return option && option->get_items_expected_min() > 0;
+}
+
+// How many words an option takes, itself included: "--gpus 2", "--gpus=2", "-G2", "-HG 2".
+std::size_t OptionLength(const CLI::App& app, const CLI::App& verb, const std::string& word) {
+  if (word.starts_with("--")) {
+    const bool has_value = word.find('=') != std::string::npos;
+    return !has_value && TakesValue(app, verb, word) ? 2 : 1;
+  }
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    if (TakesValue(app, verb, std::string("-") + word[i])) return i + 1 == word.size() ? 2 : 1;
+  }
+  return 1;
+}
+
+bool IsOption(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && word != "--";
+}
+
+// Where the words that are no options begin, counted from `at`.
+std::size_t SkipOptions(const CLI::App& app, const CLI::App& verb,
+                        const std::vector<std::string>& words, std::size_t at) {
+  while (at < words.size() && IsOption(words[at])) at += OptionLength(app, verb, words[at]);
+  return std::min(at, words.size());
+}
+
+CLI::App* FindVerb(CLI::App& app, const std::string& name) {
+  for (CLI::App* verb : app.get_subcommands({})) {
+    if (verb->check_name(name)) return verb;
+  }
+  return nullptr;
+}
+
+base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* verb : app.get_subcommands({})) known.push_back(verb->get_name());
+  const std::optional<std::string> meant = config::DidYouMean(word, known, 2);
+  return base::Fail(base::ErrorCode::kInvalid,
+                    "no verb '" + base::Printable(word, 40) +
+                        (meant ? "', did you mean " + *meant + "?" : "' (see carma --help)"));
+}
+
+// Takes what `submit`, `run`, `lease` and `pilot` shall run, and what stands behind "--" of
+// `estimate`, out of the words that CLI11 reads. Errors: kInvalid: no such verb.
+base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
+                                      Context& context) {
+  const std::size_t verb_at = SkipOptions(app, app, words, 0);
+  if (verb_at == words.size()) return base::Unit{};
+  // "carma help submit" is meant as it is everywhere.
+  if (words[verb_at] == "help") {
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(verb_at));
+    words.emplace_back("--help");
+    return base::Unit{};
+  }
+  const CLI::App* found = FindVerb(app, words[verb_at]);
+  if (!found) return NoVerb(app, words[verb_at]);
+  if (found->get_name() == "estimate") {
+    const auto dashes =
+        std::find(words.begin() + static_cast<std::ptrdiff_t>(verb_at), words.end(), "--");
+    context.literal = dashes != words.end();
+    if (context.literal) context.words.assign(dashes + 1, words.end());
+    words.erase(dashes, words.end());
+    return base::Unit{};
+  }
+  const std::string name = found->get_name();
+  const bool takes_command =
+      name == "submit" || name == "run" || name == "shell" || name == "pilot" || name == "lease";
+  if (!takes_command) return base::Unit{};
+  const CLI::App& verb = *found;
+  const std::size_t at = SkipOptions(app, verb, words, verb_at + 1);
+  context.literal = at < words.size() && words[at] == "--";
+  const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
+  context.words.assign(first + (context.literal ? 1 : 0), words.end());
+  words.erase(first, words.end());
+  return base::Unit{};
+}
+
+std::string LaboratoryPath() {
+  return base::ExecutableDir() + "/carma-lab";
+}
+
+void AddOne(CLI::App& app, const Verb& verb, Context& context) {
+  if (verb.add) return verb.add(app, context);
+  app.add_subcommand(std::string(verb.name), std::string(verb.help))->prefix_command();
+}
+
+// The verb that is asked for with those below it; all of them where none is asked for.
+void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& context) {
+  const std::size_t at = SkipOptions(app, app, words, 0);
+  const std::string asked = at < words.size() ? words[at] : "";
+  const std::vector<Verb>& verbs = context.program->verbs;
+  const bool one =
+      asked != "completion" && std::any_of(verbs.begin(), verbs.end(), [&](const Verb& verb) {
+        return verb.parent.empty() && verb.name == asked;
+      });
+  for (const Verb& verb : verbs) {
+    if (verb.parent.empty() && (!one || verb.name == asked)) AddOne(app, verb, context);
+  }
+  for (const Verb& verb : verbs) {
+    if (verb.parent.empty() || (one && verb.parent != asked)) continue;
+    AddOne(*FindVerb(app, std::string(verb.parent)), verb, context);
+  }
+}
+
+// The verb of these words that carma-lab runs, "" for none. Only it knows the options of all verbs,
+// so it completes for both where it is installed.
+std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>& words,
+                             const Program& program) {
+  std::size_t at = SkipOptions(app, app, words, 0);
+  if (at < words.size() && words[at] == "help") ++at;
+  const std::string asked = at < words.size() ? words[at] : "";
+  const std::string below = at + 1 < words.size() ? words[at + 1] : "";
+  for (const Verb& verb : program.verbs) {
+    if (verb.add) continue;
+    if (verb.parent.empty() && verb.name == asked) return asked;
+    if (verb.parent == asked && verb.name == below) return asked + " " + below;
+    if (asked == "completion" && base::Exists(LaboratoryPath())) return asked;
+  }
+  return "";
+}
+
+// CLI11 tells mistakes and calls for help in the same way.
+int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
+  if (error.get_exit_code() == 0) {
+    std::ostringstream out;
+    std::ostringstream err;
+    app.exit(error, out, err);
+    Print(context, out.str());
+    return 0;
+  }
+  std::string verb = "carma";
+  for (const CLI::App* parsed : app.get_subcommands()) verb += " " + parsed->get_name();
+  std::fprintf(context.err, "carma: %s (see %s --help)\n",
+               base::Printable(error.what(), 1000).c_str(), verb.c_str());
+  return kExitUsage;
+}
+
+// Everything was printed, or the failure is ours too: a full disk must not look like success.
+int Finish(Context& context) {
+  if (std::fflush(context.out) == 0 && !std::ferror(context.out)) return context.exit_code;
+  if (context.exit_code == 0) context.Fail(base::FailErrno(errno, "write output").error());
+  return context.exit_code;
+}
+
+}  // namespace
+
+int RunCarma(int argc, const char* const* argv, Context& context, const Program& program) {
+  context.program = &program;
+  CLI::App app("Share the GPUs of a server: submit training tasks and watch them.", "carma");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--socket", context.socket_path, "the daemon's socket ($CARMA_SOCKET)")
+      ->type_name("PATH");
+  app.add_flag("--json", context.json, "JSON instead of text");
+  app.set_version_flag("--version", "carma " + context.version);
+  app.footer(
+      "  carma submit --gpus 1 --memory 12G python train.py\n"
+      "  carma list\n"
+      "  carma logs -f\n"
+      "Exit code: 0 done, 1 failed, 2 asked wrongly. 'carma VERB --help' says more.");
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  AddVerbs(app, words, context);
+  if (const std::string verb = VerbOfLaboratory(app, words, program); !verb.empty()) {
+    ::execv(LaboratoryPath().c_str(), const_cast<char* const*>(argv));  // returns where it fails
+    context.Fail({base::ErrorCode::kNotFound,
+                  "carma " + verb + " needs carma-lab, which is not installed beside carma"});
+    return context.exit_code;
+  }
+  if (const auto split = SplitCommand(app, words, context); !split) {
+    context.Fail(split.error());
+    return context.exit_code;
+  }
+  std::reverse(words.begin(), words.end());  // as CLI11 wants it
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return Tell(app, error, context);
+  } catch (const std::exception& error) {
+    context.Fail({base::ErrorCode::kIo, error.what()});
+  }
+  return Finish(context);
+}
+
+}  // namespace carma::cli

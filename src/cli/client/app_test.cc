@@ -1,0 +1,653 @@
+// Whole runs of the command against a fake daemon.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "api/unix_address.h"
+#include "api/views.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/unique_fd.h"
+#include "cli/client/verbs.h"
+#include "cli/fake_daemon.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Json;
+
+api::Response Answer(const Json& json, int status = 200) {
+  return {.status = status, .body = base::DumpJson(json)};
+}
+
+Json TaskJson(std::uint64_t id, const std::string& state) {
+  return ToJson(api::TaskView{.id = id, .name = "t", .user = "u", .state = state});
+}
+
+class App : public ::testing::Test {
+ protected:
+  Ran Run(std::vector<std::string> words) {
+    return RunWords(daemon_.socket_path(), std::move(words));
+  }
+  // The daemon takes every submission.
+  void AcceptTasks() {
+    daemon_.On("POST /v1/tasks", [this](const api::Request& request) {
+      body_ = base::ParseJson(request.body).value();
+      const std::size_t count =
+          body_.contains("tasks") ? body_["tasks"].size() : body_["array"].size();
+      return Answer({{"first", 42}, {"count", count}, {"warnings", {"mind the gap"}}}, 201);
+    });
+  }
+
+  FakeDaemon daemon_;
+  Json body_;  // of the last submission
+};
+
+TEST_F(App, SubmitSendsTheCommandAsItStands) {
+  AcceptTasks();
+  const Ran ran = Run({"submit", "--no-check", "-G2", "--memory=12G", "-HJ", "my name", "python",
+                       "t.py", "--json", "-G", "7", "--", "x"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Submitted task 42\n");
+  EXPECT_EQ(ran.err, "carma: warning: mind the gap\n");
+  const Json& spec = body_["tasks"][0];
+  EXPECT_EQ(spec["command"], Json({"python", "t.py", "--json", "-G", "7", "--", "x"}));
+  EXPECT_EQ(spec["gpus"], 2);
+  EXPECT_EQ(spec["memory_mib"], 12'288);
+  EXPECT_EQ(spec["held"], true);
+  EXPECT_EQ(spec["name"], "my name");
+  EXPECT_FALSE(spec.contains("uid")) << "identity is the kernel's to tell";
+}
+
+TEST_F(App, SubmitTakesWordsThatLookLikeVerbsOrOptions) {
+  AcceptTasks();
+  EXPECT_EQ(Run({"submit", "--no-check", "list", "--all"}).out, "Submitted task 42\n");
+  EXPECT_EQ(body_["tasks"][0]["command"], Json({"list", "--all"}));
+  EXPECT_EQ(Run({"--socket", daemon_.socket_path(), "submit", "--no-check", "--", "--odd"}).out,
+            "Submitted task 42\n");
+  EXPECT_EQ(body_["tasks"][0]["command"], Json({"--odd"}));
+}
+
+TEST_F(App, SubmitArraysInOneRequest) {
+  AcceptTasks();
+  const Ran ran = Run({"submit", "--array", "0-9", "--parsable", "true"});
+  EXPECT_EQ(ran.out, "42-51\n");
+  EXPECT_EQ(body_["array"].size(), 10u);
+  EXPECT_EQ(body_["spec"]["command"], Json({"true"}));
+}
+
+TEST_F(App, SubmitAndWaitGivesTheTasksExitCode) {
+  AcceptTasks();
+  daemon_.On("GET /v1/tasks/42", [](const api::Request&) {
+    Json task = TaskJson(42, "failed");
+    task["exit_code"] = 7;
+    return Answer(task);
+  });
+  const Ran ran = Run({"submit", "--wait", "false"});
+  EXPECT_EQ(ran.exit_code, 7);
+  EXPECT_EQ(ran.out, "Submitted task 42\n");
+}
+
+TEST_F(App, ChecksWithAndWithoutTheDaemon) {
+  daemon_.On("POST /v1/tasks", [](const api::Request& request) {
+    EXPECT_EQ(request.Query("check"), "1");
+    return Answer({{"count", 1},
+                   {"tasks",
+                    {{{"name", "true"},
+                      {"gpus", 1},
+                      {"predicted_mib", 1024},
+                      {"estimate_method", "given"},
+                      {"fits", "later"},
+                      {"reason", "GpuMemory"},
+                      {"reason_text", "all is claimed"}}}}});
+  });
+  const Ran ran = Run({"submit", "--check", "--memory", "1G", "true"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "Nothing was submitted; the task is valid:\n"
+            "  true: 1 GPU, 1.0G predicted (given): would wait (GpuMemory): all is claimed\n");
+  daemon_.On("POST /v1/tasks", [](const api::Request&) {
+    return api::ErrorResponse({base::ErrorCode::kConflict, "never fits"});
+  });
+  EXPECT_EQ(Run({"submit", "--check", "true"}).exit_code, 1);
+  const Ran alone = RunWords(daemon_.dir() + "/none", {"submit", "--check", "true"});
+  EXPECT_EQ(alone.exit_code, 0);
+  EXPECT_EQ(alone.out, "Nothing was submitted; the description is valid.\n");
+  EXPECT_NE(alone.err.find("checked without it"), std::string::npos);
+  EXPECT_EQ(RunWords(daemon_.dir() + "/none", {"submit", "--check", "-G", "-1", "true"}).exit_code,
+            2);
+}
+
+TEST_F(App, BatchesAreOneRequestAndNameTheLineOfAMistake) {
+  AcceptTasks();
+  const std::string path = daemon_.dir() + "/batch.jsonl";
+  std::ofstream(path)
+      << "{\"command\":[\"a\"],\"gpus\":2}\n\n{\"command\":[\"b\"],\"workdir\":\"/\","
+         "\"environment\":{}}\n";
+  const Ran ran = Run({"submit", "--batch", path});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Submitted tasks 42-43 (2)\n");
+  ASSERT_EQ(body_["tasks"].size(), 2u);
+  EXPECT_EQ(body_["common"]["workdir"], std::filesystem::current_path().string());
+  EXPECT_FALSE(body_["common"]["environment"].empty());
+  EXPECT_FALSE(body_["tasks"][0].contains("environment"));
+  EXPECT_EQ(body_["tasks"][1]["workdir"], "/");
+  EXPECT_TRUE(body_["tasks"][1]["environment"].empty());
+
+  std::ofstream(path) << "{\"command\":[\"a\"]}\n\n{\"command\":[\"b\"],\"gpus\":-1}\n";
+  const Ran local = Run({"submit", "--batch", path});
+  EXPECT_EQ(local.exit_code, 2);
+  EXPECT_TRUE(local.err.starts_with("carma: " + path + ":3: ")) << local.err;
+
+  daemon_.On("POST /v1/tasks", [](const api::Request&) {
+    return api::ErrorResponse({base::ErrorCode::kConflict, "/tasks/1: never fits"});
+  });
+  std::ofstream(path) << "{\"command\":[\"a\"]}\n\n\n{\"command\":[\"b\"]}\n";
+  const Ran remote = Run({"submit", "--batch", path});
+  EXPECT_EQ(remote.exit_code, 1);
+  EXPECT_EQ(remote.err, "carma: " + path + ":4: /tasks/1: never fits\n");
+}
+
+TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
+  AcceptTasks();
+  const std::string path = daemon_.dir() + "/commands";
+  std::ofstream(path) << "# two trainings\npython a.py > a.log\npython b.py\n";
+  const Ran ran = Run({"submit", "--batch", path, "--lines", "-G", "2", "--parsable"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "42-43\n");
+  EXPECT_EQ(body_["tasks"][1]["gpus"], 2);
+  EXPECT_FALSE(body_["tasks"][1].contains("environment"));
+  Run({"submit", "--batch", path, "--lines", "--export", "ONLY=this"});
+  EXPECT_EQ(body_["tasks"][0]["environment"]["ONLY"], "this");
+  EXPECT_EQ(Run({"submit", "--batch", path, "-G", "2"}).exit_code, 2);
+  EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
+}
+
+// A daemon that ends after it has read the first submission, and the next one.
+TEST(AppWithoutAnswer, ASubmissionWhoseAnswerIsCutIsRepeatedUnderItsName) {
+  std::string dir = ::testing::TempDir() + "/carma-cut-XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  const std::string path = dir + "/s";
+  const base::UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto address = api::UnixAddress(path);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address),
+            0);
+  ASSERT_EQ(::listen(listener.get(), 5), 0);
+  std::vector<std::string> bodies;
+  std::thread daemon([&] {
+    for (const bool answers : {false, true}) {
+      const base::UniqueFd fd(::accept(listener.get(), nullptr, nullptr));
+      std::string text;
+      char buffer[65'536];
+      while (text.find("}]}") == std::string::npos) {
+        const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+        if (n <= 0) return;
+        text.append(buffer, static_cast<std::size_t>(n));
+      }
+      bodies.push_back(text.substr(text.find("\r\n\r\n") + 4));
+      const std::string body = "{\"first\":42,\"count\":1}";
+      if (answers) {
+        (void)base::WriteAll(fd.get(), fmt::format("HTTP/1.1 201 Created\r\nContent-Length: {}"
+                                                   "\r\nConnection: close\r\n\r\n{}",
+                                                   body.size(), body));
+      }
+    }
+  });
+  const Ran ran = RunWords(path, {"submit", "--parsable", "--export", "NONE", "true"});
+  daemon.join();
+  EXPECT_EQ(ran.out, "42\n") << ran.err;
+  ASSERT_EQ(bodies.size(), 2U);
+  EXPECT_EQ(bodies[0], bodies[1]);
+  EXPECT_EQ(base::ParseJson(bodies[0])->at("request").get<std::string>().size(), 32U);
+  std::filesystem::remove_all(dir);
+}
+
+TEST_F(App, RedoIsLeftToTheDaemonWhoKnowsTheOwner) {
+  daemon_.On("POST /v1/tasks/7/redo", [](const api::Request& request) {
+    EXPECT_EQ(request.body, "");
+    return Answer({{"first", 42}, {"count", 1}}, 201);
+  });
+  EXPECT_EQ(Run({"redo", "7"}).out, "Submitted task 42\n");
+  EXPECT_EQ(daemon_.requests(), std::vector<std::string>{"POST /v1/tasks/7/redo"});
+}
+
+TEST_F(App, RedoAndEditSendWhatIsToBeOtherwise) {
+  std::vector<std::string> bodies;
+  const auto keep = [&bodies](const api::Request& request) {
+    bodies.push_back(request.body);
+    return Answer({{"first", 42}, {"count", 1}}, 201);
+  };
+  daemon_.On("POST /v1/tasks/7/redo", keep);
+  EXPECT_EQ(Run({"redo", "7", "--gpu-mem", "20G", "-G", "2"}).out, "Submitted task 42\n");
+  daemon_.On("PATCH /v1/tasks/7", [&bodies](const api::Request& request) {
+    bodies.push_back(request.body);
+    return Answer({{"id", 7}, {"state", "queued"}});
+  });
+  const Ran edited = Run({"edit", "7", "--time", "2h", "-J", "again", "--notify", "me:fail"});
+  EXPECT_EQ(edited.out, "Task 7 is queued\n") << edited.err;
+  EXPECT_EQ(Run({"edit", "7", "--time", "unlimited"}).exit_code, 0);
+  ASSERT_EQ(bodies.size(), 3U);
+  EXPECT_EQ(bodies[0], R"({"gpus":2,"memory_mib":20480})");
+  EXPECT_EQ(bodies[1], R"({"name":"again","notify":[{"events":["fail"],"target":"me"}],)"
+                       R"("time_limit_s":7200.0})");
+  EXPECT_EQ(bodies[2], R"({"time_limit_s":null})");
+  EXPECT_EQ(Run({"edit", "7"}).exit_code, 2);
+  EXPECT_EQ(Run({"edit", "7", "--time", "soon"}).exit_code, 2);
+}
+
+TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {
+  daemon_.On("GET /v1/status", [](const api::Request&) { return Answer({{"now_ms", 5000}}); });
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    const bool waiting = request.Query("state") == "submitted,estimating,queued";
+    return Answer(
+        {{"tasks", {waiting ? TaskJson(1, "queued") : TaskJson(9, "running")}}, {"next", nullptr}});
+  });
+  const Ran ran = Run({"list", "-u", "ann b", "-o", "id,st", "--no-header"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "9  R\n1  PD\n");
+  EXPECT_EQ(daemon_.requests()[0],
+            "GET /v1/tasks?limit=500&order=asc&state=launching,running,stopping&user=ann b");
+  const Ran json = Run({"ls", "--json"});
+  EXPECT_EQ(base::ParseJson(json.out).value()["tasks"].size(), 2u);
+}
+
+TEST_F(App, ListPagesUpToItsLimit) {
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    Json tasks = Json::array();
+    const bool first = !request.Query("before");
+    for (int i = 0; i < (first ? 1000 : 5); ++i) tasks.push_back(TaskJson(1, "failed"));
+    return Answer({{"tasks", tasks}, {"next", first ? Json(77) : Json(nullptr)}});
+  });
+  const Ran ran = Run({"list", "--all", "--limit", "20000", "--json"});
+  EXPECT_EQ(base::ParseJson(ran.out).value()["tasks"].size(), 1005u);
+  EXPECT_EQ(daemon_.requests()[1], "GET /v1/tasks?limit=1000&order=desc&state=all&before=77");
+}
+
+TEST_F(App, SeveralAreChangedInOneRequestAndWhatIsRefusedIsSaid) {
+  daemon_.On("POST /v1/changes", [](const api::Request&) {
+    return Answer(
+        {{"tasks", {TaskJson(3, "stopping")}},
+         {"refused", {{{"task", 2}, {"code", "denied"}, {"message", "task 2 is bob's"}}}}});
+  });
+  const Ran ran = Run({"cancel", "2,3"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(ran.out, "Task 3 is stopping\n");
+  EXPECT_EQ(ran.err, "carma: task 2 is bob's\n");
+  EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[2,3],"verb":"cancel"})");
+  EXPECT_EQ(Run({"cancel"}).exit_code, 2);
+  EXPECT_EQ(Run({"cancel", "--all", "3"}).exit_code, 2);
+}
+
+TEST_F(App, AThousandAreChangedInARequest) {
+  std::vector<std::size_t> asked;
+  daemon_.On("POST /v1/changes", [&](const api::Request& request) {
+    asked.push_back(base::ParseJson(request.body)->at("tasks").size());
+    return Answer({{"tasks", Json::array()}, {"refused", Json::array()}});
+  });
+  EXPECT_EQ(Run({"hold", "1-2001"}).exit_code, 0);
+  EXPECT_EQ(asked, (std::vector<std::size_t>{1000, 1000, 1}));
+}
+
+TEST_F(App, OneThatIsNamedMustBeThere) {
+  daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
+    return api::ErrorResponse(
+        {base::ErrorCode::kConflict, "task 2 is failed: it has ended already"});
+  });
+  const Ran ran = Run({"cancel", "2"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(ran.err, "carma: task 2 is failed: it has ended already\n");
+}
+
+TEST_F(App, CancelAllTakesMyOwnTasks) {
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    EXPECT_EQ(request.Query("user"), OwnUserName());
+    return Answer({{"tasks", {TaskJson(3, "queued"), TaskJson(2, "running")}}, {"next", nullptr}});
+  });
+  daemon_.On("POST /v1/changes", [](const api::Request&) {
+    return Answer({{"tasks", {TaskJson(3, "cancelled")}},
+                   {"refused", {{{"task", 2}, {"code", "conflict"}, {"message", "has ended"}}}}});
+  });
+  const Ran ran = Run({"cancel", "--all"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Task 3 is cancelled\n");
+}
+
+TEST_F(App, PriorityMayBeNegative) {
+  daemon_.On("POST /v1/tasks/3/priority",
+             [](const api::Request&) { return Answer(TaskJson(3, "queued")); });
+  EXPECT_EQ(Run({"priority", "-10", "3"}).exit_code, 0);
+  EXPECT_EQ(daemon_.requests().at(0), "POST /v1/tasks/3/priority {\"priority\":-10}");
+}
+
+TEST_F(App, WaitGivesTheHighestExitCodeAndOutlastsPolls) {
+  std::atomic<int> polls = 0;
+  daemon_.On("GET /v1/tasks/1", [&](const api::Request&) {
+    return Answer(TaskJson(1, ++polls < 3 ? "running" : "succeeded"));
+  });
+  daemon_.On("GET /v1/tasks/2", [](const api::Request&) {
+    Json task = TaskJson(2, "failed");
+    task["signal"] = 9;
+    return Answer(task);
+  });
+  const Ran ran = Run({"wait", "1,2"});
+  EXPECT_EQ(ran.exit_code, 137);
+  EXPECT_EQ(ran.out, "Task 1 succeeded\nTask 2 failed, ended by signal 9 (Killed)\n");
+  EXPECT_EQ(polls, 3);
+}
+
+TEST_F(App, WaitEndsAtItsTimeout) {
+  daemon_.On("GET /v1/tasks/1", [](const api::Request&) { return Answer(TaskJson(1, "running")); });
+  const Ran ran = Run({"wait", "--timeout", "0s", "1"});
+  EXPECT_EQ(ran.exit_code, kExitTimeout);
+  EXPECT_EQ(ran.out, "");
+}
+
+TEST_F(App, LastTaskIsFoundByTheCallersName) {
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    EXPECT_EQ(request.Query("user"), OwnUserName());
+    return Answer({{"tasks", {TaskJson(9, "failed"), TaskJson(5, "failed")}}, {"next", nullptr}});
+  });
+  daemon_.On("GET /v1/tasks/5", [](const api::Request&) { return Answer(TaskJson(5, "failed")); });
+  const Ran ran = Run({"show", "--json", "@~1"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(base::ParseJson(ran.out).value()["id"], 5);
+  EXPECT_EQ(daemon_.requests().at(0),
+            "GET /v1/tasks?limit=2&order=desc&state=all&user=" + OwnUserName());
+}
+
+TEST_F(App, LogsFollowThroughRotationUntilTheEnd) {
+  const std::string path = daemon_.dir() + "/task.out";
+  const auto append = [path](const std::string& text) {
+    std::ofstream(path, std::ios::app) << text;
+  };
+  append("0\na\n");
+  std::atomic<int> polls = 0;
+  daemon_.On("GET /v1/tasks/1", [&](const api::Request& request) {
+    Json task = TaskJson(1, "running");
+    task["stdout_path"] = path;
+    task["attempt"] = 1;
+    if (request.Query("wait_s") && ++polls == 1) {
+      append("b\n");
+      std::filesystem::rename(path, path + ".1");
+      append("c\n");
+    } else if (polls == 2) {
+      append("d\n");
+      task["state"] = "succeeded";
+    }
+    return Answer(task);
+  });
+  const Ran ran = Run({"logs", "-f", "-n", "1", "1"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "a\nb\nc\nd\n");
+}
+
+TEST_F(App, LogsSayWhereTheFileIs) {
+  daemon_.On("GET /v1/tasks/1", [this](const api::Request&) {
+    Json task = TaskJson(1, "succeeded");
+    task["stdout_path"] = daemon_.dir();  // not a file
+    task["attempt"] = 1;
+    return Answer(task);
+  });
+  const Ran ran = Run({"logs", "1"});
+  EXPECT_NE(ran.exit_code, 0);
+  EXPECT_NE(ran.err.find(daemon_.dir()), std::string::npos) << ran.err;
+}
+
+// A server of two GPUs whose clock says one day.
+void AddGpus(FakeDaemon& daemon) {
+  daemon.On("GET /v1/status", [](const api::Request&) {
+    return Answer(ToJson(api::StatusView{.now_ms = 86'400'000}));
+  });
+  daemon.On("GET /v1/gpus", [](const api::Request&) {
+    return Answer({{"gpus",
+                    {ToJson(api::GpuView{.index = 0, .uuid = "GPU-a", .state = "idle"}),
+                     ToJson(api::GpuView{.index = 1, .uuid = "GPU-b", .state = "mix"})}}});
+  });
+  for (const std::string uuid : {"GPU-a", "GPU-b"}) {
+    daemon.On("GET /v1/gpus/" + uuid + "/history", [uuid](const api::Request&) {
+      return Answer(ToJson(api::GpuHistoryView{
+          .index = uuid == "GPU-b",
+          .uuid = uuid,
+          .points = {{.from_ms = 1, .to_ms = 2, .sm_active = 0.5, .used_mib = 100}}}));
+    });
+  }
+}
+
+TEST_F(App, ShowsTheGpusThatAreNamed) {
+  AddGpus(daemon_);
+  EXPECT_NE(Run({"gpus", "1"}).out.find("mix"), std::string::npos);
+  EXPECT_EQ(Run({"gpus", "GPU-b"}).out.find("idle"), std::string::npos);
+  const Ran details = Run({"gpus", "-v", "0"});
+  EXPECT_NE(details.out.find("  UUID          GPU-a\n"), std::string::npos) << details.out;
+  EXPECT_EQ(details.out.find("GPU-b"), std::string::npos);
+  const auto json = base::ParseJson(Run({"gpus", "1", "--json"}).out);
+  ASSERT_TRUE(json);
+  EXPECT_EQ((*json)["gpus"].size(), 1u);
+  EXPECT_EQ((*json)["gpus"][0]["uuid"], "GPU-b");
+  const Ran none = Run({"gpus", "2"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_EQ(none.err, "carma: GPU '2': expected a UUID or an index below 2\n");
+}
+
+TEST_F(App, AsksForTheHistoryOnTheDaemonsClock) {
+  AddGpus(daemon_);
+  struct Case {
+    std::vector<std::string> words;
+    const char* request;  // the last one
+  };
+  const Case cases[] = {
+      {{"gpus", "--history"},
+       "GET /v1/gpus/GPU-b/history?from_ms=82800000&to_ms=86400000&points=60"},
+      {{"gpus", "--history", "6h", "0", "--points", "10"},
+       "GET /v1/gpus/GPU-a/history?from_ms=64800000&to_ms=86400000&points=10"},
+      {{"gpus", "--history", "0"},
+       "GET /v1/gpus/GPU-a/history?from_ms=82800000&to_ms=86400000&points=60"},
+      {{"gpus", "0", "--history"},
+       "GET /v1/gpus/GPU-a/history?from_ms=82800000&to_ms=86400000&points=60"},
+      {{"gpus", "--history=2d"}, "GET /v1/gpus/GPU-b/history?from_ms=0&to_ms=86400000&points=60"},
+  };
+  for (const Case& c : cases) {
+    const Ran ran = Run(c.words);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_EQ(daemon_.requests().back(), c.request);
+    EXPECT_TRUE(ran.out.starts_with("From ")) << ran.out;
+  }
+  EXPECT_EQ(Run({"gpus", "--history", "--csv", "1"}).out,
+            "gpu,uuid,from_ms,to_ms,sm_active,sm_peak,dram_active,used_mib,used_peak_mib,power_w,"
+            "tasks\n1,GPU-b,1,2,0.5,,,100,,,0\n");
+  const auto json = base::ParseJson(Run({"gpus", "--history", "--json"}).out);
+  ASSERT_TRUE(json);
+  EXPECT_EQ(json->size(), 2u);
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"gpus", "--csv"},
+                                                {"gpus", "--points", "3"},
+                                                {"gpus", "--history", "--points", "0"},
+                                                {"gpus", "--history", "0s"}}) {
+    EXPECT_EQ(Run(words).exit_code, 2);
+  }
+}
+
+TEST_F(App, DrainsSeveralGpusWithAReason) {
+  for (const char* gpu : {"0", "2"}) {
+    daemon_.On("POST /v1/gpus/" + std::string(gpu) + "/drain", [gpu](const api::Request&) {
+      return Answer(ToJson(api::GpuView{.index = *gpu - '0', .state = "drng"}));
+    });
+  }
+  const Ran ran = Run({"drain", "0,2", "--reason", "new \"fan\""});
+  EXPECT_EQ(ran.out,
+            "GPU 0 takes no new task; what runs there goes on\n"
+            "GPU 2 takes no new task; what runs there goes on\n");
+  EXPECT_EQ(daemon_.requests().at(1), R"(POST /v1/gpus/2/drain {"reason":"new \"fan\""})");
+  Run({"drain", "0", "--by", "2026-03-01T14:05Z"});
+  EXPECT_EQ(daemon_.requests().back(),
+            R"(POST /v1/gpus/0/drain {"by_ms":1772373900000,"reason":""})");
+  EXPECT_EQ(Run({"drain", "0", "--by", "soon"}).exit_code, 2);
+}
+
+TEST_F(App, AMistypedVerbIsGuessedAndHelpIsAVerb) {
+  EXPECT_THAT(Run({"lst"}).err, ::testing::HasSubstr("no verb 'lst', did you mean list?"));
+  EXPECT_THAT(Run({"frobnicate"}).err, ::testing::HasSubstr("(see carma --help)"));
+  EXPECT_THAT(Run({"help"}).out, ::testing::HasSubstr("submit"));
+  EXPECT_EQ(Run({"help", "gpus"}).out, Run({"gpus", "--help"}).out);
+}
+
+TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
+  const std::vector<std::vector<std::string>> cases = {
+      {},
+      {"frobnicate"},
+      {"list", "surplus"},
+      {"list", "--limit", "0"},
+      {"list", "-o", "colour"},
+      {"show", "x"},
+      {"submit"},
+      {"submit", "--gpus"},
+      {"submit", "--no-such-option", "true"},
+      {"submit", "-G", "x", "true"},
+      {"logs", "-f", "1-2"},
+      {"wait", "--timeout", "soon", "1"},
+      {"completion", "csh"},
+      {"priority", "high", "3"},
+      {"--no-such-flag", "list"},
+  };
+  for (const auto& words : cases) {
+    const Ran ran = Run(words);
+    const std::string what = words.empty() ? "nothing" : words[0];
+    EXPECT_EQ(ran.exit_code, 2) << what << ": " << ran.err;
+    EXPECT_EQ(ran.out, "") << what;
+    EXPECT_TRUE(ran.err.starts_with("carma: ") && ran.err.find('\n') == ran.err.size() - 1)
+        << what << ": " << ran.err;
+  }
+}
+
+TEST_F(App, AFileThatIsNotThereWasNamedWrongly) {
+  const std::string none = daemon_.dir() + "/none";
+  const std::vector<std::vector<std::string>> cases = {
+      {"submit", none + ".rad"},
+      {"submit", "--batch", none},
+      {"estimate", none},
+      {"estimate", "evaluate", "--layers", none, "--measured", none},
+      {"report", none},
+      {"simulate", none},
+      {"simulate", "--trace", none},
+      {"simulate", "--workloads", none},
+      {"simulate", "--config", none},
+      {"simulate", "validate", "--tasks", none},
+      {"trace", "info", none},
+      {"trace", "replay", none},
+      {"config", "check", "--config", none},
+  };
+  for (const auto& words : cases) {
+    const Ran ran = Run(words);
+    EXPECT_EQ(ran.exit_code, 2) << words[0] << " " << words[1] << ": " << ran.err;
+    EXPECT_NE(ran.err.find("No such file"), std::string::npos) << ran.err;
+  }
+}
+
+TEST_F(App, WithoutADaemonEveryVerbSaysSo) {
+  for (const char* verb :
+       {"list", "show", "gpus", "status", "history", "wait", "explain", "logs"}) {
+    const Ran ran = RunWords(daemon_.dir() + "/none", {verb});
+    EXPECT_EQ(ran.exit_code, 1) << verb;
+    EXPECT_NE(ran.err.find("carmad is not running at " + daemon_.dir() + "/none"),
+              std::string::npos)
+        << verb << ": " << ran.err;
+  }
+}
+
+TEST_F(App, EveryVerbHasHelpWithAnExample) {
+  const Ran all = Run({"--help"});
+  EXPECT_EQ(all.exit_code, 0);
+  for (const char* verb :
+       {"submit", "list",   "show", "cancel",  "hold",       "release", "requeue",
+        "wait",   "logs",   "gpus", "explain", "drain",      "resume",  "history",
+        "status", "backup", "redo", "token",   "completion", "version", "edit"}) {
+    EXPECT_NE(all.out.find(std::string("\n  ") + verb), std::string::npos) << verb;
+    const Ran help = Run({verb, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << verb;
+    EXPECT_NE(help.out.find("  carma " + std::string(verb)), std::string::npos) << verb;
+  }
+  EXPECT_EQ(Run({"version"}).out, "carma 1.2.3\n");
+  EXPECT_EQ(Run({"--version"}).out, "carma 1.2.3\n");
+}
+
+TEST_F(App, ATokenIsPrintedAloneAndListedWithoutItsSecret) {
+  std::string asked;
+  daemon_.On("POST /v1/tokens", [&](const api::Request& request) {
+    asked = request.body;
+    return api::Response{.status = 201, .body = R"({"id":3,"uid":7,"name":"x","created_ms":1000,
+                                     "expires_ms":2000,"token":"carma_abc"})"};
+  });
+  const Ran made = Run({"token", "create", "laptop", "--expires", "7d"});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(made.out, "carma_abc\n");
+  EXPECT_EQ(asked, R"({"expires_s":604800,"name":"laptop"})");
+  EXPECT_NE(made.err.find("it is not shown again"), std::string::npos);
+  EXPECT_EQ(Run({"token", "create", "--expires", "soon"}).exit_code, 2);
+
+  daemon_.On("GET /v1/tokens", [](const api::Request&) {
+    return api::Response{.body = R"({"tokens":[{"id":3,"uid":7,"name":"laptop"}]})"};
+  });
+  const Ran list = Run({"token", "list"});
+  EXPECT_NE(list.out.find("laptop"), std::string::npos) << list.out << list.err;
+
+  daemon_.On("POST /v1/tokens/3/revoke",
+             [](const api::Request&) { return api::Response{.body = "{}"}; });
+  EXPECT_EQ(Run({"token", "revoke", "3"}).out, "Token 3 is revoked\n");
+  EXPECT_EQ(Run({"token", "revoke", "4"}).exit_code, 1);
+}
+
+TEST_F(App, CompletionKnowsEveryOptionOfSubmit) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Ran ran = Run({"completion", shell});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    for (const char* word : {"submit", "memory", "dependency", "watch", "drain"}) {
+      EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
+    }
+  }
+}
+
+TEST_F(App, CompletionOffersTheWordsThatOptionsTake) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Ran ran = Run({"completion", shell});
+    for (const char* word : {"out_of_memory", "magm", "sm_cap=", "structural", "streams", "philly",
+                             "collocation.method", "predicted"}) {
+      EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
+    }
+  }
+}
+
+TEST_F(App, ConfigShowsTheKeysThatAreNamed) {
+  const std::string path = daemon_.dir() + "/c.toml";
+  std::ofstream(path) << "[policy]\nmapper = \"lug\"\n";
+  EXPECT_EQ(Run({"config", "show", "--config", path, "policy.mapper"}).out,
+            "[policy]\nmapper = \"lug\"\n");
+  const Ran section = Run({"config", "show", "--config", path, "idle"});
+  EXPECT_TRUE(section.out.starts_with("[idle]\n")) << section.out;
+  EXPECT_EQ(section.out.find("mapper"), std::string::npos);
+  const Ran none = Run({"config", "show", "--config", path, "policy.map"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(none.err.starts_with("carma: 'policy.map': expected a key")) << none.err;
+}
+
+TEST_F(App, EstimateReadsASummaryFromAPipe) {
+  const std::string path = daemon_.dir() + "/net.json";
+  std::ofstream(path) << R"({"model":"net","input":[64],"output":[-1,64],"params":4160,)"
+                         R"("layers":[["Linear",[-1,64],[-1,64],4160,0,4160,0,"fc"]]})";
+  const std::vector<std::string> words{"estimate", "-", "--batch", "8"};
+  const Ran ran = RunWords(daemon_.socket_path(), words, path);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_TRUE(ran.out.starts_with("standard input: net: CARMA layer list, 1 rows, 4160 "))
+      << ran.out;
+  const Ran nothing = RunWords(daemon_.socket_path(), words, "/dev/null");
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_TRUE(nothing.err.starts_with("carma: standard input:1: no model summary")) << nothing.err;
+}
+
+}  // namespace
+}  // namespace carma::cli

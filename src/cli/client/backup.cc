@@ -1,0 +1,64 @@
+// backup: a copy of the books.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ctime>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/verbs.h"
+#include "config/settings.h"
+#include "store/backup.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Result;
+
+// That of the daemon that answers; without one, what its configuration says.
+Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
+  if (!flags.state_dir.empty()) return flags.state_dir;
+  const Called<api::StatusView> status = GetStatus(context.client());
+  if (status && !status->value.state_dir.empty()) return status->value.state_dir;
+  const Result<config::Loaded> loaded =
+      config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
+  if (!loaded) return std::unexpected(loaded.error());
+  return loaded->settings.state_dir;
+}
+
+// In a folder the copy is named after the time: "carma-20260301-064500.db".
+std::string TargetFile(const std::string& given) {
+  struct stat info {};
+  if (::stat(given.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return given;
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char name[32];
+  std::strftime(name, sizeof name, "carma-%Y%m%d-%H%M%S.db", &local);
+  return given + (given.ends_with('/') ? "" : "/") + name;
+}
+
+}  // namespace
+
+void RunBackup(Context& context, const BackupFlags& flags) {
+  const Result<std::string> folder = StateFolder(context, flags);
+  if (!folder) return context.Fail(folder.error());
+  const std::string file = TargetFile(flags.target);
+  Result<std::int64_t> bytes = store::BackUp(*folder, file, flags.force);
+  if (!bytes) {
+    if (bytes.error().code == base::ErrorCode::kConflict && !flags.force)
+      return context.Fail(
+          {bytes.error().code, bytes.error().message + "; --force replaces a file"});
+    return context.Fail(bytes.error());
+  }
+  if (context.json) {
+    return Print(
+        context,
+        base::DumpJson({{"file", file}, {"state_dir", *folder}, {"bytes", *bytes}}) + "\n");
+  }
+  Print(context, "Backed up " + base::Printable(*folder, 400) + " to " +
+                     base::Printable(file, 400) + " (" + std::to_string(*bytes) + " bytes)\n");
+}
+
+}  // namespace carma::cli

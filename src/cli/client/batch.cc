@@ -1,0 +1,237 @@
+// submit --batch: many tasks from one file, in as few durable requests as the daemon takes.
+#include <fmt/format.h>
+
+#include "api/task_pointer.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/describe.h"
+#include "cli/client/verbs.h"
+#include "cli/ids.h"
+#include "task/describe/spec.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
+// Descriptions with their environments, all held until the first is sent.
+constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
+constexpr std::size_t kMaxBatchTasks = 1'000'000;
+// One request: below the daemon's own limits (task.max_batch, api::kMaxBodyBytes).
+constexpr std::size_t kMaxChunkTasks = 100'000;
+constexpr std::size_t kMaxChunkBytes = 48 << 20;
+constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task with what all share
+
+struct Batch {
+  std::string common;              // JSON object: what the specs leave out
+  std::vector<std::string> specs;  // JSON texts
+  std::vector<std::size_t> lines;  // where each came from, from 1
+};
+
+class BatchReader {
+ public:
+  BatchReader(const SubmitFlags& flags, const task::SubmitterContext& caller, std::string name)
+      : flags_(flags), caller_(caller), name_(std::move(name)) {
+    common_.workdir = caller.cwd;
+  }
+
+  // Everything is checked before anything is sent.
+  base::Result<Batch> Read(std::string_view text) {
+    const std::vector<Line> lines = TaskLines(text);
+    if (lines.empty()) return base::Fail(ErrorCode::kInvalid, name_ + ": holds no task");
+    // Told at once: describing so many takes long.
+    if (lines.size() > kMaxBatchTasks) {
+      return base::Fail(ErrorCode::kInvalid,
+                        fmt::format("{}: {} tasks, expected at most {} in one batch", name_,
+                                    lines.size(), kMaxBatchTasks));
+    }
+    Batch batch{.common = CommonJson(caller_), .specs = {}, .lines = {}};
+    std::size_t bytes = 0;
+    for (const Line& line : lines) {
+      const std::string place = fmt::format("{}:{}", name_, line.number);
+      auto spec = flags_.lines ? FromCommand(std::string(line.text)) : FromJson(line.text);
+      if (!spec) return base::Wrap(spec.error(), place);
+      bytes += spec->size();
+      if (bytes > kMaxDescribedBytes) {
+        return base::Fail(ErrorCode::kInvalid,
+                          place + ": expected at most 2 GiB of descriptions in one batch");
+      }
+      batch.specs.push_back(std::move(*spec));
+      batch.lines.push_back(line.number);
+    }
+    return batch;
+  }
+
+ private:
+  struct Line {
+    std::size_t number;  // from 1
+    std::string_view text;
+  };
+
+  // Those that are neither blank nor a comment.
+  std::vector<Line> TaskLines(std::string_view text) const {
+    std::vector<Line> lines;
+    for (std::size_t number = 1; !text.empty(); ++number) {
+      const std::size_t end = text.find('\n');
+      const std::string_view line = base::Trim(text.substr(0, end));
+      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+      if (!line.empty() && !(flags_.lines && line[0] == '#')) lines.push_back({number, line});
+    }
+    return lines;
+  }
+
+  base::Result<std::string> FromJson(std::string_view line) const {
+    if (auto spec = task::SpecFromJsonText(line, common_); !spec)
+      return std::unexpected(spec.error());
+    return std::string(line);
+  }
+
+  base::Result<std::string> FromCommand(const std::string& line) {
+    task::Description description;
+    if (auto set = ApplyOptions(flags_, description); !set) return std::unexpected(set.error());
+    if (auto set = description.Set("wrap", line); !set) return std::unexpected(set.error());
+    if (description.array()) {
+      return base::Fail(ErrorCode::kInvalid, "--array: not together with --batch");
+    }
+    auto specs = description.Finish(caller_);
+    if (!specs) return std::unexpected(specs.error());
+    std::vector<std::string> notes;  // of so many nobody reads them
+    if (auto added = finder_.Add(description, specs->front(), notes); !added)
+      return std::unexpected(added.error());
+    return WithoutCommon(std::move((*specs)[0]));
+  }
+
+  // The environment is most of a description; thousands of copies of it would have to be read.
+  std::string WithoutCommon(task::TaskSpec spec) const {
+    if (spec.environment.empty()) return "{\"environment\":{}," + task::ToJsonText(spec).substr(1);
+    if (spec.environment == caller_.environment) spec.environment.clear();
+    return task::ToJsonText(spec);
+  }
+
+  const SubmitFlags& flags_;
+  const task::SubmitterContext& caller_;
+  std::string name_;
+  TrainingFinder finder_;
+  task::TaskSpec common_;  // to check lines; without the environment, which the daemon checks
+};
+
+// The daemon names a task of a request by its number: the line says more.
+base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
+                     const std::string& name) {
+  const std::optional<std::size_t> index = api::TaskNamedBy(error.message);
+  if (!index || first + *index >= batch.lines.size()) return error;
+  error.message = fmt::format("{}:{}: {}", name, batch.lines[first + *index], error.message);
+  return error;
+}
+
+// First task behind the chunk that starts at `first`.
+std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
+  constexpr std::size_t kTaskBytes = 1024;  // of a task itself, about
+  const std::vector<std::string>& specs = batch.specs;
+  std::size_t bytes = 0;
+  std::size_t memory = 0;
+  std::size_t end = first;
+  while (end < specs.size() && end - first < kMaxChunkTasks) {
+    bytes += specs[end].size() + 1;
+    memory += specs[end].size() + batch.common.size() + kTaskBytes;
+    if ((bytes > kMaxChunkBytes || memory > kMaxChunkMemory) && end > first) break;
+    ++end;
+  }
+  return end;
+}
+
+// What was sent before a failure stays submitted, and is said.
+class Receipt {
+ public:
+  void Add(Answer<Submission> answer) {
+    ranges_.push_back(RangeText(answer.value.first, answer.value.count));
+    count_ += answer.value.count;
+    texts_.push_back(std::move(answer.text));
+  }
+  bool empty() const { return texts_.empty(); }
+  void PrintTo(const Context& context, bool parsable) const {
+    const std::string ranges = base::Join(ranges_, ",");
+    if (context.json) {
+      Print(context, "{\"submissions\":" + JsonList(texts_) + "}\n");
+    } else if (parsable) {
+      Print(context, ranges + "\n");
+    } else {
+      Print(context,
+            fmt::format("Submitted task{} {} ({})\n", count_ == 1 ? "" : "s", ranges, count_));
+    }
+  }
+
+ private:
+  std::vector<std::string> ranges_;
+  std::vector<std::string> texts_;
+  std::uint64_t count_ = 0;
+};
+
+void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const std::string& name) {
+  Receipt receipt;
+  for (std::size_t first = 0; first < batch.specs.size();) {
+    const std::size_t end = ChunkEnd(batch, first);
+    const std::vector<std::string> chunk(batch.specs.begin() + static_cast<std::ptrdiff_t>(first),
+                                         batch.specs.begin() + static_cast<std::ptrdiff_t>(end));
+    auto answer = SubmitTasks(context.client(), chunk, batch.common);
+    if (!answer) {
+      if (!receipt.empty()) {
+        receipt.PrintTo(context, flags.parsable);
+        Warn(context, fmt::format("nothing from line {} on was submitted", batch.lines[first]));
+      }
+      return context.Fail(WithLine(answer.error(), batch, first, name));
+    }
+    for (const std::string& warning : answer->value.warnings) Warn(context, warning);
+    receipt.Add(std::move(*answer));
+    first = end;
+  }
+  receipt.PrintTo(context, flags.parsable);
+}
+
+void Check(Context& context, const Batch& batch, const std::string& name) {
+  std::size_t checked = 0;
+  while (checked < batch.specs.size()) {
+    const std::size_t end = ChunkEnd(batch, checked);
+    const auto first = batch.specs.begin() + static_cast<std::ptrdiff_t>(checked);
+    const auto last = batch.specs.begin() + static_cast<std::ptrdiff_t>(end);
+    const auto answer = CheckTasks(context.client(), {first, last}, {}, batch.common);
+    if (!answer && answer.error().code == base::ErrorCode::kUnavailable) {
+      Warn(context, answer.error().message + "; checked without it");
+      break;
+    }
+    if (!answer) return context.Fail(WithLine(answer.error(), batch, checked, name));
+    checked = end;
+  }
+  const std::size_t count = batch.specs.size();
+  Print(context, context.json ? fmt::format("{{\"count\":{}}}\n", count)
+                              : fmt::format("Nothing was submitted; {} tasks are valid.\n", count));
+}
+
+}  // namespace
+
+void RunBatch(Context& context, const SubmitFlags& flags) {
+  if (flags.batch.empty()) {
+    return context.Fail({ErrorCode::kInvalid, "--lines: expected --batch too"});
+  }
+  if (!context.words.empty() || flags.wait) {
+    return context.Fail(
+        {ErrorCode::kInvalid, "--batch: expected no command, script or --wait beside it"});
+  }
+  if (!flags.lines && !flags.settings.empty()) {
+    return context.Fail({ErrorCode::kInvalid, "--" + flags.settings[0].first +
+                                                  ": not with --batch, whose lines say everything; "
+                                                  "expected --lines too"});
+  }
+  const std::string name = flags.batch == "-" ? "stdin" : flags.batch;
+  const auto caller = CallerContext();
+  if (!caller) return context.Fail(caller.error());
+  const auto text = ReadInput(flags.batch, kMaxFileBytes);
+  if (!text) return context.Fail(text.error());
+  const auto batch = BatchReader(flags, *caller, name).Read(*text);
+  if (!batch) return context.Fail(batch.error());
+  if (flags.check) return Check(context, *batch, name);
+  Send(context, flags, *batch, name);
+}
+
+}  // namespace carma::cli

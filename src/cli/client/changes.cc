@@ -1,0 +1,147 @@
+#include "cli/client/changes.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/describe.h"
+#include "cli/client/verbs.h"
+#include "task/describe/spec.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Json;
+
+struct EditableOption {
+  std::string_view option;
+  std::array<std::string_view, 3> fields;  // of the description; the last may be empty
+};
+constexpr std::array kEditable{
+    EditableOption{"job-name", {"name"}},
+    EditableOption{"gpus", {"gpus"}},
+    EditableOption{"gres", {"gpus"}},
+    EditableOption{"gpus-per-node", {"gpus"}},
+    EditableOption{"gpu-type", {"gpu_type"}},
+    EditableOption{"gpu-memory-min", {"gpu_memory_min_mib"}},
+    EditableOption{"gpu", {"on_gpus"}},
+    EditableOption{"not-on", {"not_on_gpus"}},
+    EditableOption{"linked", {"linked_gpus"}},
+    EditableOption{"memory", {"memory_mib"}},
+    EditableOption{"gpu-mem", {"memory_mib"}},
+    EditableOption{"cpus", {"cpus"}},
+    EditableOption{"cpus-per-task", {"cpus"}},
+    EditableOption{"mem", {"host_memory_mib"}},
+    EditableOption{"own-cpus", {"own_cpus"}},
+    EditableOption{"exclusive", {"exclusive"}},
+    EditableOption{"collocated", {"exclusive"}},
+    EditableOption{"sm-share", {"sm_share"}},
+    EditableOption{"time", {"time_limit_s"}},
+    EditableOption{"dependency", {"dependencies"}},
+    EditableOption{"begin", {"begin_ms"}},
+    EditableOption{"priority", {"priority"}},
+    EditableOption{"qos", {"qos"}},
+    EditableOption{"account", {"account"}},
+    EditableOption{"requeue", {"requeue"}},
+    EditableOption{"no-requeue", {"requeue"}},
+    EditableOption{"retries", {"max_recoveries"}},
+    EditableOption{"notify", {"notify"}},
+    EditableOption{"mail-type", {"notify"}},
+    EditableOption{"mail-user", {"notify"}},
+    EditableOption{"signal", {"signal", "signal_before_s", "signal_main"}},
+    EditableOption{"checkpoint-signal", {"checkpoint_signal"}},
+    EditableOption{"comment", {"comment"}},
+};
+
+const EditableOption* Find(std::string_view option) {
+  const auto found = std::ranges::find(kEditable, option, &EditableOption::option);
+  return found == kEditable.end() ? nullptr : &*found;
+}
+
+std::uint64_t TaskOf(std::string_view dependency) {
+  const auto number = base::ParseInt(dependency.substr(dependency.find(':') + 1));
+  return number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
+}
+
+}  // namespace
+
+bool IsEditable(std::string_view option) {
+  return Find(option) != nullptr;
+}
+
+base::Result<std::string> ChangesOf(
+    Context& context, const std::vector<std::pair<std::string, std::string>>& settings) {
+  if (settings.empty()) return "";
+  auto caller = CallerContext();
+  if (!caller) return std::unexpected(caller.error());
+  const auto resolved = WithTasksResolved(context, settings);
+  if (!resolved) return std::unexpected(resolved.error());
+  task::Description description;
+  description.SetCommand({"true"});  // there must be one; it is not looked at
+  for (const auto& [option, value] : *resolved) {
+    if (option == "begin") {
+      if (const auto status = GetStatus(context.client()))
+        caller->now = base::FromMs(status->value.now_ms);
+    }
+    if (auto set = description.Set(option, value); !set) return std::unexpected(set.error());
+  }
+  const auto specs = description.Finish(*caller);
+  if (!specs) return std::unexpected(specs.error());
+  for (const std::string& warning : description.warnings()) {
+    if (!warning.starts_with("--signal: without")) Warn(context, warning);  // it may have a limit
+  }
+  const base::Result<Json> spec = base::ParseJson(task::ToJsonText(specs->front()));
+  if (!spec) return std::unexpected(spec.error());
+  Json changes = Json::object();
+  for (const auto& [option, value] : settings) {
+    const EditableOption* known = Find(option);
+    if (known == nullptr) continue;
+    for (const std::string_view field : known->fields) {
+      if (!field.empty()) changes[field] = spec->contains(field) ? spec->at(field) : Json(nullptr);
+    }
+  }
+  return base::DumpJson(changes);
+}
+
+std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
+                                          const std::vector<api::TaskView>& tasks) {
+  std::set<std::uint64_t> again(ids.begin(), ids.end());
+  std::map<std::uint64_t, const api::TaskView*> by_id;
+  for (const api::TaskView& task : tasks) by_id[task.id] = &task;
+  // A task only ever waits for older ones, so that one walk in order finds all.
+  std::vector<DependentTask> found;
+  for (const auto& [id, task] : by_id) {
+    DependentTask each{id, {}};
+    for (const std::string& dependency : task->dependencies) {
+      if (again.contains(TaskOf(dependency))) each.waits_for.push_back(dependency);
+    }
+    if (!each.waits_for.empty()) again.insert(id);
+    if (again.contains(id)) found.push_back(std::move(each));
+  }
+  for (const std::uint64_t id : ids) {
+    if (!by_id.contains(id)) found.push_back({id, {}});
+  }
+  std::ranges::sort(found, {}, &DependentTask::id);
+  return found;
+}
+
+std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
+                             const std::map<std::uint64_t, std::uint64_t>& anew) {
+  if (waits_for.empty()) return changes;
+  Json fields = Json::object();
+  if (!changes.empty()) fields = base::ParseJson(changes).value_or(Json::object());
+  Json list = Json::array();
+  for (const std::string& dependency : waits_for) {
+    const auto now = anew.find(TaskOf(dependency));
+    if (now == anew.end()) continue;
+    list.push_back({{"task", now->second}, {"kind", dependency.substr(0, dependency.find(':'))}});
+  }
+  fields["dependencies"] = std::move(list);
+  return base::DumpJson(fields);
+}
+
+}  // namespace carma::cli

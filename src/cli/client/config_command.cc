@@ -1,0 +1,133 @@
+// config check, config show.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/verbs.h"
+#include "cli/command.h"
+#include "config/settings.h"
+
+namespace carma::cli {
+namespace {
+
+struct ConfigFlags {
+  std::string file;  // empty: the ordinary files
+  bool origin = false;
+  std::vector<std::string> keys;  // of `show`; none: all
+};
+
+// The keys asked for, a section standing for all of its keys. Errors: kInvalid: no such key.
+base::Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
+  const std::vector<config::KeyInfo> all = config::Keys();
+  if (words.empty()) return all;
+  std::vector<config::KeyInfo> wanted;
+  for (const std::string& word : words) {
+    const std::size_t before = wanted.size();
+    std::copy_if(all.begin(), all.end(), std::back_inserter(wanted),
+                 [&](const config::KeyInfo& key) {
+                   return key.name == word || key.name.starts_with(word + ".");
+                 });
+    if (wanted.size() == before) {
+      return base::Fail(base::ErrorCode::kInvalid, "'" + base::Printable(word, 60) +
+                                                       "': expected a key of the configuration, "
+                                                       "such as policy.mapper, or a section");
+    }
+  }
+  return wanted;
+}
+
+base::Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
+  const std::optional<std::string> file =
+      flags.file.empty() ? std::nullopt : std::optional(flags.file);
+  return config::Load(config::StandardSources(file, ::geteuid() == 0));
+}
+
+void RunCheck(Context& context, const ConfigFlags& flags) {
+  const base::Result<config::Loaded> loaded = LoadFor(flags);
+  if (!loaded) return context.Fail(loaded.error());
+  std::size_t set = 0;
+  for (const auto& [name, origin] : loaded->origins) set += origin.where != "default";
+  if (context.json) {
+    Print(context, "{\"sound\":true,\"set\":" + std::to_string(set) + "}\n");
+  } else {
+    Print(context, "The configuration is sound: " + std::to_string(set) + " of " +
+                       std::to_string(loaded->origins.size()) + " keys are set.\n");
+  }
+}
+
+// As a configuration file, so that it may be kept as one.
+std::string ShowText(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys,
+                     bool origin) {
+  std::size_t width = 0;
+  for (const config::KeyInfo& key : keys) {
+    const std::string name = key.name.substr(key.name.find('.') + 1);
+    width = std::max(width, name.size() + loaded.origins.at(key.name).value.size() + 3);
+  }
+  std::string text, section;
+  for (const config::KeyInfo& key : keys) {
+    const std::size_t dot = key.name.find('.');
+    if (key.name.substr(0, dot) != section) {
+      text += (section.empty() ? "[" : "\n[") + key.name.substr(0, dot) + "]\n";
+      section = key.name.substr(0, dot);
+    }
+    const config::Origin& value = loaded.origins.at(key.name);
+    std::string line = key.name.substr(dot + 1) + " = " + value.value;
+    if (origin) {
+      line.resize(std::max(line.size(), width), ' ');
+      line += "  # " + value.where;
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+// Values are written alike in TOML and JSON.
+std::string ShowJson(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys) {
+  std::string text;
+  for (const config::KeyInfo& key : keys) {
+    const config::Origin& value = loaded.origins.at(key.name);
+    text += (text.empty() ? "{" : ",") + JsonString(key.name) + ":{\"value\":" + value.value +
+            ",\"origin\":" + JsonString(value.where) +
+            ",\"live\":" + (key.live ? "true" : "false") + "}";
+  }
+  return text + "}\n";
+}
+
+void RunShowConfig(Context& context, const ConfigFlags& flags) {
+  const base::Result<config::Loaded> loaded = LoadFor(flags);
+  if (!loaded) return context.Fail(loaded.error());
+  const auto keys = Wanted(flags.keys);
+  if (!keys) return context.Fail(keys.error());
+  Print(context, context.json ? ShowJson(*loaded, *keys) : ShowText(*loaded, *keys, flags.origin));
+}
+
+}  // namespace
+
+void AddConfigCommand(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("config", "The daemon's configuration: check it, show it");
+  verb->require_subcommand(1);
+  verb->footer(
+      "  carma config check --config new.toml\n"
+      "  carma config show --origin\n"
+      "  carma config show policy idle.after\n"
+      "Reads the files and variables that a daemon of the same user would; keys are explained in\n"
+      "docs/configuration.md. Every verb also takes --json.");
+  auto flags = std::make_shared<ConfigFlags>();
+  CLI::App* check = verb->add_subcommand("check", "Say whether the configuration is sound");
+  CLI::App* show = verb->add_subcommand("show", "Print every value in force");
+  for (CLI::App* each : {check, show}) {
+    each->add_option("--config", flags->file, "this file instead of the ordinary ones")
+        ->type_name("FILE");
+  }
+  show->add_option("keys", flags->keys, "only these keys or sections");
+  show->add_flag("--origin", flags->origin, "also where each value comes from");
+  check->callback([&context, flags] { RunCheck(context, *flags); });
+  show->callback([&context, flags] { RunShowConfig(context, *flags); });
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,86 @@
+#include "cli/client/config_edit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+bool IsTitle(std::string_view line, std::string_view section) {
+  return base::Trim(line).starts_with(fmt::format("[{}]", section));
+}
+
+// The lines of a section, without its title.
+struct Span {
+  std::size_t first = 0;
+  std::size_t last = 0;  // behind the last one
+};
+
+// Adds the section where it is missing.
+Span SectionOf(Lines& lines, std::string_view section) {
+  auto title = std::find_if(lines.begin(), lines.end(),
+                            [&](const std::string& line) { return IsTitle(line, section); });
+  if (title == lines.end()) {
+    if (!lines.empty() && !base::Trim(lines.back()).empty()) lines.emplace_back();
+    lines.push_back(fmt::format("[{}]", section));
+    return {lines.size(), lines.size()};
+  }
+  const auto next = std::find_if(title + 1, lines.end(), [](const std::string& line) {
+    return base::Trim(line).starts_with('[');
+  });
+  return {static_cast<std::size_t>(title + 1 - lines.begin()),
+          static_cast<std::size_t>(next - lines.begin())};
+}
+
+// Where the key stands in the span; its end if nowhere. comment: behind a '#'.
+std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comment) {
+  std::size_t at = span.first;
+  for (; at < span.last; ++at) {
+    std::string_view line = base::Trim(lines[at]);
+    if (comment != line.starts_with('#')) continue;
+    if (comment) line = base::Trim(line.substr(1));
+    if (line.starts_with(key) && base::Trim(line.substr(key.size())).starts_with('=')) break;
+  }
+  return at;
+}
+
+// Of a list; texts of several lines are no value of ours.
+bool EndsElsewhere(std::string_view line) {
+  const std::string_view value = base::Trim(line.substr(line.find('=') + 1));
+  return value.starts_with('[') && value.find(']') == std::string_view::npos;
+}
+
+}  // namespace
+
+base::Result<std::string> WithValues(std::string_view text,
+                                     const std::vector<ConfigValue>& values) {
+  Lines lines;
+  for (const std::string_view line : base::Split(text, '\n')) lines.emplace_back(line);
+  if (lines.back().empty()) lines.pop_back();
+  for (const auto& [name, value] : values) {
+    const std::size_t dot = name.find('.');
+    const std::string key = name.substr(dot + 1);
+    const std::string line = fmt::format("{} = {}", key, value);
+    const Span span = SectionOf(lines, name.substr(0, dot));
+    std::size_t at = Find(lines, span, key, false);
+    if (at == span.last) at = Find(lines, span, key, true);
+    if (at == span.last) {
+      lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(span.first), line);
+      continue;
+    }
+    if (EndsElsewhere(lines[at])) {
+      return base::Fail(
+          base::ErrorCode::kInvalid,
+          fmt::format("line {}: {} goes over several lines: change it by hand", at + 1, name));
+    }
+    lines[at] = line;
+  }
+  return base::Join(lines, "\n") + "\n";
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,138 @@
+// cancel, hold, release, requeue, priority, edit: changes of tasks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <span>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/changes.h"
+#include "cli/client/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+// Says what became of tasks, in order; with --json all of it at the end.
+class Told {
+ public:
+  explicit Told(Context& context) : context_(context) {}
+  void Changed(const api::TaskView& task) {
+    if (context_.json) {
+      texts_.push_back(base::DumpJson(api::ToJson(task)));
+      return;
+    }
+    const std::string reason =
+        task.reason.empty() ? "" : fmt::format(" ({})", base::Printable(task.reason, 40));
+    Print(context_,
+          fmt::format("Task {} is {}{}\n", task.id, base::Printable(task.state, 40), reason));
+  }
+  // forgiving: tasks that ended meanwhile are no failure.
+  void Refused(const base::Error& why, bool forgiving) {
+    if (!forgiving || why.code != base::ErrorCode::kConflict) context_.Fail(why);
+  }
+  void End() {
+    if (context_.json) Print(context_, JsonList(texts_) + "\n");
+  }
+
+ private:
+  Context& context_;
+  std::vector<std::string> texts_;
+};
+
+// Goes on after a failure: the others are still wanted.
+void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids,
+                const std::function<Called<api::TaskView>(std::uint64_t id)>& change) {
+  Told told(context);
+  for (const std::uint64_t id : ids) {
+    const auto task = change(id);
+    if (task) {
+      told.Changed(task->value);
+      continue;
+    }
+    told.Refused(task.error(), false);
+    // Without the daemon each further call would only say the same.
+    if (task.error().code == base::ErrorCode::kUnavailable) break;
+  }
+  told.End();
+}
+
+// The same in as few requests as may be.
+void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::string& verb,
+               bool forgiving) {
+  Told told(context);
+  while (!ids.empty()) {
+    const auto some = ids.first(std::min(ids.size(), api::kMostChanges));
+    ids = ids.subspan(some.size());
+    const auto changes = ChangeTasks(context.client(), some, verb);
+    if (!changes) {
+      told.Refused(changes.error(), false);
+      break;
+    }
+    for (const api::TaskView& task : changes->value.tasks) told.Changed(task);
+    for (const api::RefusedChange& each : changes->value.refused)
+      told.Refused({base::ParseErrorCode(each.code), each.message}, forgiving);
+  }
+  told.End();
+}
+
+// What the flags choose among the tasks of one user.
+base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags) {
+  base::Result<std::vector<std::uint64_t>> arrays;
+  if (!flags.arrays.empty()) arrays = ResolveTasks(context, flags.arrays);
+  if (!arrays) return std::unexpected(arrays.error());
+  TaskQuery query;
+  query.user = flags.user.empty() ? OwnUserName() : flags.user;
+  query.name = flags.name;
+  query.states = flags.states;
+  query.limit = SIZE_MAX;
+  query.newest_first = true;  // waiting ones first, so that no cancelled task makes room for them
+  const auto page = ListTasks(context.client(), query);
+  if (!page) return std::unexpected(page.error());
+  std::vector<std::uint64_t> ids;
+  for (const api::TaskView& task : page->tasks) {
+    const bool of_array =
+        task.array_id && std::ranges::find(*arrays, *task.array_id) != arrays->end();
+    if (arrays->empty() || of_array) ids.push_back(task.id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+void RunChange(Context& context, const std::string& verb, const ChangeFlags& flags) {
+  const bool chosen = flags.all || !flags.name.empty() || !flags.states.empty() ||
+                      !flags.arrays.empty() || !flags.user.empty();
+  if (chosen == !flags.tasks.empty()) {
+    return context.Fail({base::ErrorCode::kInvalid,
+                         verb + ": expected tasks, or --all, --name, --state, --array or --user"});
+  }
+  const auto ids = chosen ? ChosenOf(context, flags) : ResolveTasks(context, flags.tasks);
+  if (!ids) return context.Fail(ids.error());
+  if (ids->empty() && !context.json) Warn(context, verb + ": no such task");
+  if (ids->size() > 1) return ChangeAll(context, *ids, verb, chosen);
+  ChangeEach(context, *ids,
+             [&](std::uint64_t id) { return ChangeTask(context.client(), id, verb); });
+}
+
+void RunEdit(Context& context, const EditFlags& flags) {
+  if (flags.settings.empty()) {
+    return context.Fail({base::ErrorCode::kInvalid, "edit: expected what to change: --time, …"});
+  }
+  const auto ids = ResolveTasks(context, flags.tasks);
+  if (!ids) return context.Fail(ids.error());
+  const auto changes = ChangesOf(context, flags.settings);
+  if (!changes) return context.Fail(changes.error());
+  ChangeEach(context, *ids,
+             [&](std::uint64_t id) { return EditTask(context.client(), id, *changes); });
+}
+
+void RunPriority(Context& context, const std::vector<std::string>& tasks, std::int64_t priority) {
+  const auto ids = ResolveTasks(context, tasks);
+  if (!ids) return context.Fail(ids.error());
+  ChangeEach(context, *ids,
+             [&](std::uint64_t id) { return SetPriority(context.client(), id, priority); });
+}
+
+}  // namespace carma::cli

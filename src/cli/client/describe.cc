@@ -1,0 +1,307 @@
+#include "cli/client/describe.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "estimate/estimator.h"
+#include "estimate/recipe/find.h"
+#include "estimate/recipe/plan_files.h"
+#include "estimate/training_words.h"
+#include "task/describe/script.h"
+#include "task/describe/sweep.h"
+#include "task/shim/environment.h"
+
+extern char** environ;
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+
+constexpr std::size_t kMaxRadBytes = 1 << 20;
+
+// Also a file that is missing, or lacks its "#!" line, if it is named like a script: the reader
+// explains what is wrong with it. Any other word is a command.
+bool IsScript(const std::string& path) {
+  for (const char* ending : {".sh", ".bash", ".sbatch", ".slurm"}) {
+    if (path.ends_with(ending)) return true;
+  }
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char start[2] = {};
+  return fd && ::read(fd.get(), start, sizeof start) == sizeof start && start[0] == '#' &&
+         start[1] == '!';
+}
+
+// Words of the training that every estimator would pass over.
+base::Result<base::Unit> CheckKnown(const task::TaskSpec& spec) {
+  const auto refuse = [](const char* option, const std::string& word, const char* expected) {
+    return base::Fail(ErrorCode::kInvalid, std::string(option) + ": '" + base::Printable(word, 40) +
+                                               "': expected " + expected);
+  };
+  if (spec.optimizer && !estimate::ParseOptimizer(*spec.optimizer) &&
+      !estimate::CheckWords(std::vector<task::TrainingWord>{{"optimizer", *spec.optimizer, ""}}))
+    return refuse("--optimizer", *spec.optimizer, "sgd, sgd-momentum, adam, adamw, adamw-8bit …");
+  if (spec.precision && !estimate::ParsePrecision(*spec.precision))
+    return refuse("--precision", *spec.precision, "fp32, tf32, amp, fp16 or bf16");
+  return base::Unit{};
+}
+
+// Processes for more GPUs than the task will get.
+void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& spec,
+                   std::vector<std::string>& notes) {
+  for (const task::TrainingWord& word : words) {
+    if (word.name != "gpus" || word.value == std::to_string(spec.gpus)) continue;
+    notes.push_back(fmt::format("{}: the training is for {} GPU{}, the task asks for {} (--gpus)",
+                                word.from, word.value, word.value == "1" ? "" : "s", spec.gpus));
+  }
+}
+
+// Defaults of a task in a terminal; what its script and the options say counts before them.
+base::Result<base::Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
+  description.SetAttach(here.name, here.terminal);
+  if (auto set = description.Set("output", "/dev/null"); !set) return set;
+  return here.once ? description.Set("retries", "0") : base::Unit{};
+}
+
+}  // namespace
+
+base::Result<task::SubmitterContext> CallerContext() {
+  task::SubmitterContext caller;
+  char folder[4096];
+  if (!::getcwd(folder, sizeof folder)) return base::FailErrno(errno, "current folder");
+  caller.cwd = folder;
+  caller.home = base::GetEnv("HOME", "/");
+  caller.user = base::GetEnv("USER");
+  caller.now = base::SystemClock().Now();
+  const mode_t umask = ::umask(0);  // the only way to ask is to set it
+  ::umask(umask);
+  caller.umask = task::UmaskText(umask);
+  for (char** entry = environ; *entry; ++entry) {
+    const char* equals = std::strchr(*entry, '=');
+    if (equals && equals != *entry) {
+      caller.environment.emplace(std::string(*entry, static_cast<std::size_t>(equals - *entry)),
+                                 equals + 1);
+    }
+  }
+  return caller;
+}
+
+base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description) {
+  for (const auto& [option, value] : flags.settings) {
+    if (auto set = description.Set(option, value); !set) return set;
+  }
+  return base::Unit{};
+}
+
+bool DescribesTask(const std::string& path) {
+  return path.ends_with(".rad") || IsScript(path);
+}
+
+base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
+                                    task::Description& description) {
+  if (words.empty()) return base::Unit{};
+  const std::string& first = words[0];
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (!literal && first == "-") {
+    const auto text = base::ReadAll(STDIN_FILENO, task::kMaxScriptBytes);
+    if (!text) return base::Wrap(text.error(), "script on standard input");
+    return task::ApplyScript(*text, "stdin", rest, description);
+  }
+  if (!literal && first.ends_with(".rad")) {
+    if (!rest.empty()) {
+      return base::Fail(ErrorCode::kInvalid, first + ": a .rad file takes no arguments");
+    }
+    const auto text = ReadNamed(first, kMaxRadBytes);
+    if (!text) return std::unexpected(text.error());
+    return task::ApplyRad(*text, first, description);
+  }
+  if (!literal && IsScript(first)) {
+    const auto text = ReadNamed(first, task::kMaxScriptBytes);
+    if (!text) return std::unexpected(text.error());
+    return task::ApplyScript(*text, first, rest, description);
+  }
+  description.SetCommand(words);
+  return base::Unit{};
+}
+
+base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
+    const std::vector<task::PlanFile>& files) {
+  std::vector<task::TrainingWord> words;
+  for (const task::PlanFile& file : files) {
+    const base::Result<std::string> text = ReadNamed(file.path, estimate::kMaxConfigBytes);
+    if (!text) return std::unexpected(text.error());
+    const bool adapter = file.kind == task::PlanFile::Kind::kAdapter;
+    base::Result<estimate::TrainingWords> read = adapter
+                                                     ? estimate::ReadAdapterConfig(*text, file.path)
+                                                     : estimate::ReadDeepSpeed(*text, file.path);
+    if (!read) return std::unexpected(read.error());
+    for (task::TrainingWord& word : *read) words.push_back(std::move(word));
+  }
+  return words;
+}
+
+base::Result<base::Unit> TrainingFinder::Add(const task::Description& description,
+                                             task::TaskSpec& spec,
+                                             std::vector<std::string>& notes) {
+  if (auto known = CheckKnown(spec); !known) return known;
+  if (auto known = estimate::CheckWords(spec.training); !known) return known;
+  base::Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(description.plan_files());
+  if (!words) return std::unexpected(words.error());
+  if (description.reads_training() && !spec.memory_mib && spec.gpus > 0) {
+    estimate::TrainingFound found = estimate::FindTraining(
+        spec,
+        [this](const std::string& path, std::size_t max_bytes) { return Read(path, max_bytes); });
+    if (!spec.model_summary && !found.config.empty()) spec.model_summary = found.config;
+    words->insert(words->begin(), found.words.begin(), found.words.end());
+    notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+    NoteProcesses(found.words, spec, notes);
+  }
+  spec.training.insert(spec.training.begin(), words->begin(), words->end());
+  if (spec.training.size() > task::kMaxTrainingWords)
+    spec.training.erase(spec.training.begin(), spec.training.end() - task::kMaxTrainingWords);
+  return base::Unit{};
+}
+
+base::Result<std::string> TrainingFinder::Read(const std::string& path, std::size_t max_bytes) {
+  constexpr std::size_t kMostFiles = 256;
+  const auto known = files_.find(path);
+  if (known != files_.end()) return known->second;
+  base::Result<std::string> text = base::ReadFile(path, max_bytes);
+  if (files_.size() < kMostFiles) files_.emplace(path, text);
+  return text;
+}
+
+namespace {
+
+// Bytes of a table of parameters.
+constexpr std::size_t kMaxSweepBytes = 4 << 20;
+
+base::Result<base::Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,
+                               Described& described) {
+  if (description.parameters().empty() && description.sweep_file().empty()) return base::Unit{};
+  std::vector<task::Parameters> table;
+  if (const std::string& file = description.sweep_file(); !file.empty()) {
+    const auto text = ReadNamed(file, kMaxSweepBytes);
+    if (!text) return std::unexpected(text.error());
+    auto rows = task::ParseSweepTable(*text, file);
+    if (!rows) return std::unexpected(rows.error());
+    table = *std::move(rows);
+  }
+  const auto all = task::Combinations(description.parameters(), table);
+  if (!all) return base::Wrap(all.error(), "--param");
+  described.common = base::DumpJson({{"environment", spec.environment}});
+  task::TaskSpec bare = spec;
+  bare.environment.clear();
+  for (std::size_t i = 0; i < all->size(); ++i) {
+    task::TaskSpec each = bare;
+    each.array_index = static_cast<std::int64_t>(i);
+    task::ApplyParameters((*all)[i], each);
+    described.specs.push_back(task::ToJsonText(each));
+    if (i > 0) continue;
+    described.first = std::move(each);
+    described.first.environment = spec.environment;
+  }
+  return base::Unit{};
+}
+
+bool IsFolder(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool IsProgram(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+// Where the task will find the program: in its own PATH, from its own folder.
+std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
+  const auto below = [&](const std::string& folder) {
+    return folder.starts_with('/') ? folder : spec.workdir + "/" + folder;
+  };
+  if (program.find('/') != std::string::npos) {
+    const std::string path = below(program);
+    return IsProgram(path) ? std::optional(path) : std::nullopt;
+  }
+  const auto path = spec.environment.find("PATH");
+  const std::string folders =
+      path == spec.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
+  for (const std::string_view folder : base::Split(folders, ':')) {
+    const std::string found = below(folder.empty() ? "." : std::string(folder)) + "/" + program;
+    if (IsProgram(found)) return found;
+  }
+  return std::nullopt;
+}
+
+// "did you mean 'python3 cpu.py'?" where that would be a command.
+std::string Suggestion(const task::TaskSpec& spec, const std::string& program) {
+  const std::string path = program.starts_with('/') ? program : spec.workdir + "/" + program;
+  if (::access(path.c_str(), F_OK) != 0) return "";
+  if (program.ends_with(".py")) return fmt::format("; did you mean: python3 {}?", program);
+  if (IsFolder(path)) return "; that is a folder";
+  if (program.find('/') == std::string::npos && IsProgram(path))
+    return fmt::format("; did you mean: ./{}?", program);
+  return "; that file may not be executed (chmod +x)";
+}
+
+}  // namespace
+
+base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
+  const auto refuse = [](std::string text) {
+    return base::Fail(ErrorCode::kInvalid, base::Printable(text, 1000));
+  };
+  if (!IsFolder(spec.workdir))
+    return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
+  if (spec.conda_env) {
+    const auto home = spec.environment.find("HOME");
+    const auto found =
+        task::FindCondaEnv(*spec.conda_env, spec.environment,
+                           home == spec.environment.end() ? "/" : home->second, &IsFolder);
+    if (!found) return std::unexpected(NamedWrongly(found.error()));
+    return base::Unit{};  // its programs come first, and what they are is its own affair
+  }
+  if (spec.command.empty() || FindProgram(spec, spec.command.front())) return base::Unit{};
+  return refuse(fmt::format("no such program: {}{}", spec.command.front(),
+                            Suggestion(spec, spec.command.front())));
+}
+
+base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
+                                 bool literal, const task::SubmitterContext& caller) {
+  task::Description description;
+  if (flags.here) {
+    if (auto applied = ApplyHere(*flags.here, description); !applied)
+      return std::unexpected(applied.error());
+  }
+  if (auto applied = ApplyWords(words, literal, description); !applied) {
+    return std::unexpected(applied.error());
+  }
+  if (auto applied = ApplyOptions(flags, description); !applied) {
+    return std::unexpected(applied.error());
+  }
+  if (flags.here && description.array())
+    return base::Fail(ErrorCode::kInvalid, "--array: expected one task for one terminal");
+  auto specs = description.Finish(caller);
+  if (!specs) return std::unexpected(specs.error());
+  Described described;
+  if (auto added = TrainingFinder().Add(description, specs->front(), described.notes); !added)
+    return std::unexpected(added.error());
+  described.spec = task::ToJsonText(specs->front());
+  described.warnings = description.warnings();
+  if (auto swept = Sweep(description, specs->front(), described); !swept)
+    return std::unexpected(swept.error());
+  if (described.specs.empty()) described.first = specs->front();
+  if (!description.array()) return described;
+  for (const task::TaskSpec& spec : *specs) described.indices.push_back(*spec.array_index);
+  return described;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,198 @@
+#include "cli/client/describe.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace carma::cli {
+namespace {
+
+class DescribeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "/carma-describe-XXXXXX";
+    ASSERT_NE(::mkdtemp(dir_.data()), nullptr);
+    caller_.cwd = dir_;
+    caller_.home = dir_;
+    caller_.environment = {{"PATH", "/bin"}};
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  std::string File(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ + "/" + name) << text;
+    return dir_ + "/" + name;
+  }
+
+  base::Result<task::TaskSpec> Spec(const SubmitFlags& flags, const std::vector<std::string>& words,
+                                    bool literal) {
+    const auto described = Describe(flags, words, literal, caller_);
+    if (!described) return std::unexpected(described.error());
+    return task::SpecFromJsonText(described->spec);
+  }
+
+  std::string dir_;
+  task::SubmitterContext caller_;
+};
+
+TEST_F(DescribeTest, WordsAreACommand) {
+  const auto spec = Spec({}, {"python", "train.py", "--gpus", "9"}, false);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->command, (std::vector<std::string>{"python", "train.py", "--gpus", "9"}));
+  EXPECT_FALSE(spec->script);
+  EXPECT_EQ(spec->workdir, dir_);
+  EXPECT_EQ(spec->environment.at("PATH"), "/bin");
+}
+
+TEST_F(DescribeTest, AFileWithAnInterpreterIsAScriptUnlessTakenLiterally) {
+  const std::string path = File("job", "#!/bin/sh\n#CARMA --gpus 3\necho hi\n");
+  const auto script = Spec({}, {path, "arg"}, false);
+  ASSERT_TRUE(script) << script.error().message;
+  EXPECT_TRUE(script->script && script->script->starts_with("#!/bin/sh"));
+  EXPECT_EQ(script->script_args, std::vector<std::string>{"arg"});
+  EXPECT_EQ(script->gpus, 3);
+  const auto command = Spec({}, {path, "arg"}, true);
+  ASSERT_TRUE(command);
+  EXPECT_EQ(command->command, (std::vector<std::string>{path, "arg"}));
+  EXPECT_FALSE(command->script);
+}
+
+TEST_F(DescribeTest, ABinaryIsACommandAndAScriptWithoutInterpreterIsExplained) {
+  const std::string binary = File("tool", std::string("\x7f"
+                                                      "ELF\0",
+                                                      5));
+  EXPECT_TRUE(Spec({}, {binary}, false));
+  const std::string script = File("train.sh", "echo hi\n");
+  const auto refused = Spec({}, {script}, false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kInvalid);
+  EXPECT_NE(refused.error().message.find("#!"), std::string::npos) << refused.error().message;
+  const auto missing = Spec({}, {dir_ + "/none.sh"}, false);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, base::ErrorCode::kInvalid);
+  EXPECT_TRUE(Spec({}, {dir_ + "/none.sh"}, true)) << "behind -- it is a command like any other";
+}
+
+TEST_F(DescribeTest, OptionsWinOverTheScriptAndTheLastOneWins) {
+  const std::string path = File("job.sh", "#!/bin/sh\n#CARMA --gpus 3\n");
+  const SubmitFlags flags{.settings = {{"gpus", "1"}, {"gpus", "2"}, {"exclusive", ""}}};
+  const auto spec = Spec(flags, {path}, false);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->gpus, 2);
+  EXPECT_TRUE(spec->exclusive);
+}
+
+TEST_F(DescribeTest, RadFilesAreReadAndMissingOnesNamed) {
+  const std::string path = File("a.rad",
+                                "# a\nconda activate tf\npython train.py\nmodel: m.txt\n"
+                                "batch_size: 32\npolicy: collocation\n");
+  const auto spec = Spec({}, {path}, false);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->conda_env, "tf");
+  EXPECT_EQ(spec->batch_size, 32);
+  const auto missing = Spec({}, {dir_ + "/none.rad"}, false);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, base::ErrorCode::kInvalid);
+  EXPECT_FALSE(Spec({}, {path, "surplus"}, false));
+}
+
+TEST_F(DescribeTest, ArraysKeepOneSpecAndItsIndices) {
+  const SubmitFlags flags{.settings = {{"array", "0-4:2"}}};
+  const auto described = Describe(flags, {"true"}, false, caller_);
+  ASSERT_TRUE(described) << described.error().message;
+  EXPECT_EQ(described->indices, (std::vector<std::int64_t>{0, 2, 4}));
+}
+
+TEST_F(DescribeTest, MistakesNameTheirOption) {
+  const SubmitFlags flags{.settings = {{"gpus", "many"}}};
+  const auto spec = Spec(flags, {"true"}, false);
+  ASSERT_FALSE(spec);
+  EXPECT_TRUE(spec.error().message.starts_with("--gpus: ")) << spec.error().message;
+  EXPECT_FALSE(Spec({}, {}, false)) << "nothing to run";
+}
+
+TEST_F(DescribeTest, WordsOfATrainingGoWithTheTask) {
+  File("config.json", "{}");
+  File("ds.json", R"({"zero_optimization":{"stage":2}})");
+  const std::string path = File(
+      "job.sh", "#!/bin/sh\n#CARMA --hf-config config.json --seq-len 512 --method lora\ntrue\n");
+  const SubmitFlags flags{.settings = {{"seq-len", "1024"}, {"amp", ""}, {"deepspeed", "ds.json"}}};
+  const std::string here = std::filesystem::current_path();
+  std::filesystem::current_path(dir_);
+  const auto spec = Spec(flags, {path}, false);
+  std::filesystem::current_path(here);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->model_summary, dir_ + "/config.json");
+  const std::vector<task::TrainingWord> expected = {
+      {"deepspeed-engine", "on", dir_ + "/ds.json: DeepSpeed"},
+      {"dp", "zero2", dir_ + "/ds.json: zero_optimization.stage"},
+      {"method", "lora", path + ":2"},
+      {"seq-len", "1024", ""},
+      {"amp", "on", ""}};
+  EXPECT_EQ(spec->training, expected) << "files before options, and a later one in its place";
+}
+
+TEST_F(DescribeTest, AWordThatMeansNothingIsRefusedWithItsPlace) {
+  const std::string path = File("job.sh", "#!/bin/sh\n#CARMA --method dora\ntrue\n");
+  const auto script = Spec({}, {path}, false);
+  ASSERT_FALSE(script);
+  EXPECT_EQ(script.error().message, path + ":2: method: 'dora': expected full, lora or qlora");
+  const SubmitFlags flags{.settings = {{"seq-len", "many"}}};
+  const auto option = Spec(flags, {"true"}, true);
+  ASSERT_FALSE(option);
+  EXPECT_TRUE(option.error().message.starts_with("--seq-len: 'many': expected a number"))
+      << option.error().message;
+}
+
+TEST_F(DescribeTest, AnOptimizerOrAPrecisionThatNobodyKnowsIsRefused) {
+  for (const auto& setting : {std::pair("optimizer", "foo"), std::pair("precision", "int3")}) {
+    const auto spec = Spec({.settings = {setting}}, {"true"}, true);
+    ASSERT_FALSE(spec) << setting.first;
+    EXPECT_NE(spec.error().message.find(std::string("'") + setting.second + "': expected"),
+              std::string::npos);
+  }
+  for (const auto& setting : {std::pair("optimizer", "AdamW_torch_fused"),
+                              std::pair("optimizer", "SGD"), std::pair("precision", "BF16")})
+    EXPECT_TRUE(Spec({.settings = {setting}}, {"true"}, true)) << setting.second;
+}
+
+TEST_F(DescribeTest, WhatTheScriptSaysOfATrainingIsRead) {
+  std::filesystem::create_directory(dir_ + "/small");
+  File("small/config.json",
+       R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":2,)"
+       R"("intermediate_size":128,"vocab_size":100})");
+  const std::string path =
+      File("job.sh", "#!/bin/sh\npython t.py --model small --lr 1 --max_length 512\n");
+  const auto of = [&](std::string_view name, const task::TaskSpec& spec) {
+    task::TrainingWord last;
+    for (const task::TrainingWord& word : spec.training) {
+      if (word.name == name) last = word;
+    }
+    return last;
+  };
+  const auto spec = Spec({}, {path}, false);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->model_summary, dir_ + "/small/config.json");
+  EXPECT_EQ(of("seq-len", *spec), (task::TrainingWord{"seq-len", "512", "job.sh:2: --max_length"}));
+  const SubmitFlags said{.settings = {{"seq-len", "64"}, {"model-summary", "/m.txt"}}};
+  const auto overridden = Spec(said, {path}, false);
+  ASSERT_TRUE(overridden);
+  EXPECT_EQ(of("seq-len", *overridden), (task::TrainingWord{"seq-len", "64", ""}));
+  EXPECT_EQ(overridden->model_summary, "/m.txt");
+  const std::string several =
+      File("several.sh", "#!/bin/sh\ntorchrun --nproc_per_node 4 t.py --model small --lr 1\n");
+  const auto described = Describe({}, {several}, false, caller_);
+  ASSERT_TRUE(described);
+  EXPECT_EQ(described->notes,
+            std::vector<std::string>{"several.sh:2: --nproc_per_node: the training is for 4 GPUs, "
+                                     "the task asks for 1 (--gpus)"});
+  for (const auto& setting : {std::pair("no-reading", ""), std::pair("memory", "8G")}) {
+    const auto bare = Spec({.settings = {setting}}, {path}, false);
+    ASSERT_TRUE(bare);
+    EXPECT_TRUE(bare->training.empty() && !bare->model_summary) << setting.first;
+  }
+}
+
+}  // namespace
+}  // namespace carma::cli

@@ -1,0 +1,211 @@
+// drain, resume: which GPUs take tasks, and the whole server before its machine goes down.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/verbs.h"
+#include "cli/terminal.h"
+#include "task/describe/option_values.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::chrono::milliseconds kLookAgain{200};
+// A daemon that does not answer may be starting again, not longer.
+constexpr std::chrono::seconds kAwayAtMost{15};
+const std::vector<std::string> kAll{"all"};
+
+Result<std::vector<std::string>> NamedGpus(Context& context,
+                                           const std::vector<std::string>& words) {
+  auto names = SplitGpuNames(words);
+  if (!names || *names != kAll) return names;
+  const auto gpus = ListGpus(context.client());
+  if (!gpus) return std::unexpected(gpus.error());
+  names->clear();
+  for (const api::GpuView& gpu : gpus->value) names->push_back(gpu.uuid);
+  return names;
+}
+
+// What has come of drain or resume.
+std::string StandingText(const std::string& state, std::optional<base::Time> empty_by) {
+  if (state == "drng" && empty_by)
+    return " takes no new task; what runs there leaves by " + base::FormatTime(*empty_by);
+  if (state == "drng") return " takes no new task; what runs there goes on";
+  if (state == "drain") return " takes no new task, and is empty";
+  return " takes tasks again (" + base::Printable(state, 20) + ")";
+}
+
+// Returns the GPUs as they stand then; those that could not be changed were told of.
+std::vector<Answer<api::GpuView>> ChangeEach(Context& context, const std::string& verb,
+                                             const std::vector<std::string>& names,
+                                             const std::string& reason,
+                                             std::optional<base::Time> empty_by) {
+  std::vector<Answer<api::GpuView>> changed;
+  for (const std::string& name : names) {
+    auto gpu = ChangeGpu(context.client(), name, verb, reason, empty_by);
+    if (!gpu) {
+      context.Fail(gpu.error());
+      continue;
+    }
+    if (!context.json) {
+      Print(context,
+            fmt::format("GPU {}{}\n", gpu->value.index, StandingText(gpu->value.state, empty_by)));
+    }
+    changed.push_back(*std::move(gpu));
+  }
+  return changed;
+}
+
+void PrintJson(Context& context, const std::vector<Answer<api::GpuView>>& gpus) {
+  std::vector<std::string> texts;
+  for (const Answer<api::GpuView>& gpu : gpus) texts.push_back(gpu.text);
+  Print(context, JsonList(texts) + "\n");
+}
+
+// ---- the whole server ----
+
+std::int64_t TasksThatHold(const api::StatusView& status) {
+  std::int64_t tasks = 0;
+  for (const auto& [state, count] : status.task_counts) {
+    if (state == "launching" || state == "running" || state == "stopping") tasks += count;
+  }
+  return tasks;
+}
+
+std::string TasksThatRun(std::int64_t count) {
+  return fmt::format("{} task{} still run{}", count, count == 1 ? "" : "s", count == 1 ? "s" : "");
+}
+
+// At most until the last of them should be gone. A simulated server's hours pass faster.
+Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView& closed) {
+  using Clock = std::chrono::steady_clock;
+  const double left_ms =
+      static_cast<double>(closed.gone_by_ms.value_or(0) - closed.now_ms) / closed.time_scale;
+  const auto until =
+      Clock::now() + std::chrono::milliseconds(std::max<std::int64_t>(0, std::llround(left_ms)));
+  auto answered = Clock::now();
+  while (true) {
+    Called<api::StatusView> status = GetStatus(context.client());
+    const auto now = Clock::now();
+    if (status) {
+      answered = now;
+      const std::int64_t tasks = TasksThatHold(status->value);
+      if (status->value.closed.empty() && !status->value.starting)
+        return Fail(ErrorCode::kConflict, "the server was opened again");
+      if (tasks == 0 && !status->value.starting) return status;
+      if (now >= until) return Fail(ErrorCode::kUnavailable, TasksThatRun(tasks));
+    } else if (status.error().code != ErrorCode::kUnavailable || now >= answered + kAwayAtMost) {
+      return status;
+    }
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
+                    std::optional<base::Time> empty_by) {
+  auto status = CloseServer(context.client(), flags.reason, empty_by);
+  if (!status) return context.Fail(status.error());
+  const std::int64_t tasks = TasksThatHold(status->value);
+  const bool print = !context.json;
+  if (print && tasks == 0) Print(context, "The server takes no new task, and is empty\n");
+  if (print && tasks > 0) {
+    Print(context,
+          fmt::format("The server takes no new task; what runs there leaves by {}\n",
+                      base::FormatTime(base::FromMs(status->value.leave_by_ms.value_or(0)))));
+  }
+  if (flags.wait && tasks > 0) {
+    status = AwaitEmptyServer(context, status->value);
+    if (!status) return context.Fail(status.error());
+    if (print) Print(context, "No task runs any more\n");
+  }
+  if (context.json) Print(context, status->text + "\n");
+}
+
+// ---- single GPUs ----
+
+// As they stand once no task is there any more.
+Result<std::vector<Answer<api::GpuView>>> AwaitEmptyGpus(
+    Context& context, const std::vector<Answer<api::GpuView>>& drained) {
+  while (true) {
+    const auto gpus = ListGpus(context.client());
+    if (!gpus) return std::unexpected(gpus.error());
+    bool empty = true;
+    std::vector<Answer<api::GpuView>> now;
+    for (const Answer<api::GpuView>& each : drained) {
+      const auto at = std::ranges::find(gpus->value, each.value.uuid, &api::GpuView::uuid);
+      if (at == gpus->value.end()) continue;
+      empty = empty && at->state != "drng";
+      now.push_back({*at, base::DumpJson(api::ToJson(*at))});
+    }
+    if (empty) return now;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const std::string& word : words) {
+    for (std::string_view name : base::Split(word, ',')) {
+      if (name.empty()) {
+        return Fail(ErrorCode::kInvalid,
+                    "GPU '" + base::Printable(word, 60) + "': expected an index or a UUID");
+      }
+      names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
+void RunDrain(Context& context, const GpuChangeFlags& flags) {
+  std::optional<base::Time> empty_by;
+  if (!flags.by.empty()) {
+    const auto time = task::ParseBegin(flags.by, base::SystemClock().Now());
+    if (!time) return context.Fail({time.error().code, "--by: " + time.error().message});
+    empty_by = *time;
+  }
+  if (flags.until_boot && flags.gpus != kAll)
+    return context.Fail({ErrorCode::kInvalid, "--until-boot: expected all, not single GPUs"});
+  if (flags.until_boot) return CloseUntilBoot(context, flags, empty_by);
+  const auto names = NamedGpus(context, flags.gpus);
+  if (!names) return context.Fail(names.error());
+  std::vector<Answer<api::GpuView>> drained =
+      ChangeEach(context, "drain", *names, flags.reason, empty_by);
+  if (flags.wait) {
+    auto empty = AwaitEmptyGpus(context, drained);
+    if (!empty) return context.Fail(empty.error());
+    drained = *std::move(empty);
+    if (!context.json) Print(context, "No task is there any more\n");
+  }
+  if (context.json) PrintJson(context, drained);
+}
+
+void RunResume(Context& context, const GpuChangeFlags& flags) {
+  if (flags.gpus == kAll) {
+    const auto status = GetStatus(context.client());
+    if (!status) return context.Fail(status.error());
+    if (!status->value.closed.empty()) {
+      const auto opened = OpenServer(context.client());
+      if (!opened) return context.Fail(opened.error());
+      if (!context.json) Print(context, "The server takes tasks again\n");
+    }
+  }
+  const auto names = NamedGpus(context, flags.gpus);
+  if (!names) return context.Fail(names.error());
+  const auto opened = ChangeEach(context, "resume", *names, "", std::nullopt);
+  if (context.json) PrintJson(context, opened);
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,51 @@
+#include "cli/client/fold.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include "cli/ids.h"
+
+namespace carma::cli {
+namespace {
+
+using ::testing::ElementsAre;
+
+api::TaskView Task(std::uint64_t id, const std::string& state, std::uint64_t array = 0) {
+  api::TaskView task;
+  task.id = id;
+  task.state = state;
+  task.name = "train.py";
+  if (array != 0) task.array_id = array;
+  return task;
+}
+
+std::vector<std::string> Names(const std::vector<api::TaskView>& tasks) {
+  std::vector<std::string> names;
+  for (const api::TaskView& task : tasks)
+    names.push_back(std::to_string(task.id) + " " + task.name);
+  return names;
+}
+
+TEST(Fold, WhatWaitsOfAnArrayIsOneRow) {
+  const FoldedTasks folded = FoldArrays(
+      {Task(4, "running", 4), Task(5, "running", 4), Task(6, "queued", 4), Task(9, "queued"),
+       Task(7, "queued", 4), Task(10, "queued", 10), Task(11, "queued", 4)});
+  EXPECT_THAT(Names(folded.tasks), ElementsAre("4 train.py", "5 train.py", "6 train.py x3",
+                                               "9 train.py", "10 train.py"));
+  EXPECT_EQ(folded.ids.at(6), "6-7,11");
+}
+
+TEST(Fold, TasksStandBelowWhatTheyWaitFor) {
+  api::TaskView second = Task(2, "queued"), third = Task(3, "queued"), fourth = Task(4, "queued");
+  second.dependencies = {"afterok:1"};
+  third.dependencies = {"afterok:1", "afterany:2"};
+  fourth.dependencies = {"afterok:99"};
+  EXPECT_THAT(Names(AsTree({Task(1, "running"), fourth, second, third})),
+              ElementsAre("1 train.py", "2 └─ train.py", "3    └─ train.py", "4 train.py"));
+}
+
+TEST(Fold, NumbersAreWrittenAsVerbsTakeThem) {
+  EXPECT_EQ(RangesText({1, 2, 3, 7, 9, 10}), "1-3,7,9-10");
+}
+
+}  // namespace
+}  // namespace carma::cli

@@ -1,0 +1,210 @@
+#include "cli/client/gpu_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/gpu_standing.h"
+#include "base/text.h"
+#include "cli/client/start_text.h"
+#include "cli/memory_bar.h"
+#include "cli/table.h"
+
+namespace carma::cli {
+namespace {
+
+using api::GpuView;
+
+std::string Percent(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.0f}%", *fraction * 100) : "-";
+}
+
+Colour StateColour(const GpuView& gpu) {
+  if (IsDown(gpu)) return Colour::kBad;
+  if (IsClosed(gpu)) return Colour::kWaiting;
+  return api::StandingOf(gpu) == api::GpuStanding::kIdle ? Colour::kFaint : Colour::kGood;
+}
+
+// "42 ann, 43 bob, 1 foreign"
+std::string TasksText(const GpuView& gpu) {
+  std::vector<std::string> pieces;
+  for (const api::GpuTaskView& task : gpu.tasks) {
+    pieces.push_back(std::to_string(task.id) + " " + base::Printable(task.user, 32) +
+                     (task.idle_since_ms ? " (idle)" : ""));
+  }
+  if (gpu.foreign_processes > 0) {
+    pieces.push_back(
+        fmt::format("{} foreign ({})", gpu.foreign_processes, base::FormatMib(gpu.foreign_mib)));
+  }
+  std::string text = base::Join(pieces, ", ");
+  const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "  ") + more; };
+  if (const std::string trouble = TroubleText(gpu); !trouble.empty()) add("(" + trouble + ")");
+  if (const std::string reserved = ReservedText(gpu.reserved); !reserved.empty())
+    add("(" + reserved + ")");
+  for (const std::string& alert : gpu.alerts) add("! " + base::Printable(alert));
+  return text.empty() ? "-" : text;
+}
+
+// All are NVIDIA's.
+std::string ShortName(const GpuView& gpu) {
+  constexpr std::string_view kMaker = "NVIDIA ";
+  const std::string name = GpuName(gpu);
+  return name.starts_with(kMaker) ? name.substr(kMaker.size()) : name;
+}
+
+std::string CheckedDemand(const CheckedTask& task) {
+  if (task.gpus == 0) return "no GPU";
+  const std::string gpus = std::to_string(task.gpus) + (task.gpus == 1 ? " GPU" : " GPUs");
+  if (!task.predicted_mib) return gpus + ", no memory estimate";
+  return gpus + ", " + base::FormatMib(*task.predicted_mib) + " predicted (" +
+         base::Printable(task.estimate_method, 40) + ")";
+}
+
+std::string CheckLine(const CheckedTask& task) {
+  std::string line = "  " + base::Printable(task.name, 60) + ": " + CheckedDemand(task);
+  line += task.now ? ": could start now" : ": would wait";
+  if (!task.now && !task.reason.empty()) line += " (" + base::Printable(task.reason, 40) + ")";
+  if (!task.now && !task.reason_text.empty()) line += ": " + base::Printable(task.reason_text, 400);
+  line += "\n";
+  const std::string start = StartSentences(task.latest_start_ms, task.likely_start_ms, task.now_ms);
+  for (const std::string_view sentence : base::Split(start, '\n')) {
+    if (!sentence.empty()) line += "    " + std::string(sentence) + "\n";
+  }
+  for (const std::string& remark : task.estimate_remarks)
+    line += "    " + base::Printable(remark, 400) + "\n";
+  return line;
+}
+
+}  // namespace
+
+std::string GpuName(const GpuView& gpu) {
+  const std::string name = base::Printable(gpu.name, 60);
+  // Most drivers name the profile themselves.
+  const bool told = name.find(gpu.mig_profile) != std::string::npos;
+  return told ? name : name + " MIG " + base::Printable(gpu.mig_profile, 40);
+}
+
+std::string TroubleText(const GpuView& gpu) {
+  const std::string why = base::Printable(gpu.trouble);
+  if (!gpu.drained_by_rule) return why;
+  return why.empty() ? "by rule" : "by rule: " + why;
+}
+
+bool IsDown(const GpuView& gpu) {
+  return api::StandingOf(gpu) == api::GpuStanding::kDown;
+}
+
+bool IsClosed(const GpuView& gpu) {
+  const std::optional<api::GpuStanding> standing = api::StandingOf(gpu);
+  return standing == api::GpuStanding::kDown || standing == api::GpuStanding::kDrained ||
+         standing == api::GpuStanding::kDraining;
+}
+
+std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib) {
+  std::string text = base::FormatMib(promised_mib) + " promised";
+  if (claimed_mib > promised_mib) text += " of " + base::FormatMib(claimed_mib) + " claimed";
+  return text;
+}
+
+namespace {
+
+constexpr int kWideScreen = 100;
+
+// "[||||::    ]": used, and promised beyond it.
+std::string BarText(const GpuView& gpu) {
+  const MemoryBarParts parts = PartsOfMemory(gpu.used_mib, gpu.promised_mib, gpu.total_mib, 10);
+  return "[" + std::string(parts.used, '|') + std::string(parts.promised, ':') +
+         std::string(parts.free, ' ') + "]";
+}
+
+}  // namespace
+
+std::string ReservedText(const std::vector<GpuView::Reserved>& reserved) {
+  if (reserved.empty()) return "";
+  const GpuView::Reserved& first = reserved.front();
+  const std::string whom = "reserved for " + base::Printable(first.whom, 60);
+  return first.holds ? whom + " until " + Minute(first.to_ms)
+                     : whom + " from " + Minute(first.from_ms);
+}
+
+std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
+  // A screen has no room to say the same of each; what programs read keeps its columns.
+  const bool alike =
+      screen.width > 0 && gpus.size() > 1 &&
+      std::all_of(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+        return ShortName(gpu) == ShortName(gpus[0]) && gpu.total_mib == gpus[0].total_mib;
+      });
+  std::vector<Column> columns{{"GPU", true},      {"STATE"},      {"USED/TOTAL", true},
+                              {"PROMISED", true}, {"FREE", true}, {"SM", true},
+                              {"POWER", true},    {"TEMP", true}, {"TASKS", false, 12}};
+  const bool bars = screen.width >= kWideScreen;
+  if (bars) columns.insert(columns.begin() + 5, {"MEMORY"});
+  if (!alike) columns.insert(columns.begin() + 1, {"NAME", false, 8});
+  Table table(std::move(columns));
+  for (const GpuView& gpu : gpus) {
+    std::vector<Cell> row{{std::to_string(gpu.index)},
+                          {base::Printable(gpu.state, 20), StateColour(gpu)},
+                          {base::FormatMib(gpu.used_mib) + "/" + base::FormatMib(gpu.total_mib)},
+                          {base::FormatMib(gpu.promised_mib)},
+                          {IsClosed(gpu) ? "-" : base::FormatMib(gpu.free_mib)},
+                          {Percent(gpu.sm_active)},
+                          {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},
+                          {gpu.temperature_c ? fmt::format("{:.0f}C", *gpu.temperature_c) : "-"},
+                          {TasksText(gpu)}};
+    if (bars) row.insert(row.begin() + 5, Cell{BarText(gpu)});
+    if (!alike) row.insert(row.begin() + 1, Cell{ShortName(gpu)});
+    table.Add(std::move(row));
+  }
+  const std::string title = alike ? fmt::format("{} x {}\n", gpus.size(), ShortName(gpus[0])) : "";
+  return title + table.Text(screen);
+}
+
+std::string StatusText(const api::StatusView& status) {
+  std::vector<std::string> counts;
+  for (const auto& [state, count] : status.task_counts) {
+    if (count > 0) counts.push_back(std::to_string(count) + " " + base::Printable(state, 40));
+  }
+  std::string out =
+      fmt::format("carmad {}, process {}, serves {}\n", base::Printable(status.version, 40),
+                  status.pid, status.uid == 0 ? "everybody" : fmt::format("user {}", status.uid));
+  out += "  Driver   " + base::Printable(status.driver, 400) + "\n";
+  out += "  Rules    " + base::Printable(status.policy, 400) + "\n";
+  out += "  Sharing  " + base::Printable(status.collocation, 400) + "\n";
+  if (status.host.cpus > 0 || status.host.memory_mib > 0) {
+    const api::HostView& host = status.host;
+    out += fmt::format("  Server   {} of {} CPUs and {} of {} of memory free; enforced: {}\n",
+                       host.free_cpus, host.cpus, base::FormatMib(host.free_memory_mib),
+                       base::FormatMib(host.memory_mib),
+                       host.enforced.empty() ? "nothing" : base::Printable(host.enforced, 100));
+  }
+  out += "  Tasks    " + (counts.empty() ? "none" : base::Join(counts, ", ")) + "\n";
+  out += "  Clock    " + base::FormatTime(base::FromMs(status.now_ms));
+  if (status.time_scale != 1)
+    out += fmt::format(", simulated, {:.6g} times as fast", status.time_scale);
+  out += "\n";
+  if (status.config_read_ms > 0) {
+    out += "  Config   read " + base::FormatTime(base::FromMs(status.config_read_ms));
+    if (!status.config_needs_restart.empty()) {
+      out += "; needs a restart: " +
+             base::Printable(base::Join(status.config_needs_restart, ", "), 2'000);
+    }
+    out += "\n";
+  }
+  for (const std::string& trouble : status.troubles) {
+    out += "  Trouble  " + base::Printable(trouble, 400) + "\n";
+  }
+  return out;
+}
+
+std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count) {
+  std::string out =
+      "Nothing was submitted; " +
+      (count == 1 ? std::string("the task is") : std::to_string(count) + " tasks are") +
+      " valid:\n";
+  for (const CheckedTask& task : tasks) out += CheckLine(task);
+  if (count > tasks.size()) out += fmt::format("  and {} more\n", count - tasks.size());
+  return out;
+}
+
+}  // namespace carma::cli

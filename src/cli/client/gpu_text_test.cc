@@ -1,0 +1,73 @@
+#include "cli/client/gpu_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/client/sample_views_test.h"
+
+namespace carma::cli {
+namespace {
+
+class GpuTextTest : public InUtc {};
+
+TEST_F(GpuTextTest, GpuTableShowsMeasuredAndPromised) {
+  const std::vector<api::GpuView> gpus = {
+      {.index = 0,
+       .name = "A100-SXM4-40GB",
+       .state = "mix",
+       .total_mib = 40'960,
+       .used_mib = 20'480,
+       .claimed_mib = 30'720,
+       .promised_mib = 24'576,
+       .free_mib = 15'000,
+       .sm_active = 0.634,
+       .power_w = 251.7,
+       .temperature_c = 61,
+       .foreign_processes = 1,
+       .tasks = {{.id = 42, .user = "bob"}, {.id = 43, .user = "ann"}}},
+      {.index = 1, .name = "A100-SXM4-40GB", .state = "down", .trouble = "no sample for 12 s"},
+  };
+  EXPECT_EQ(
+      GpuTable(gpus, {}),
+      "GPU  NAME            STATE   USED/TOTAL  PROMISED   FREE   SM  POWER  TEMP  TASKS\n"
+      "  0  A100-SXM4-40GB  mix    20.0G/40.0G     24.0G  14.6G  63%   252W   61C  42 bob, 43 "
+      "ann, 1 foreign (0M)\n"
+      "  1  A100-SXM4-40GB  down         0M/0M        0M      -    -      -     -  (no sample "
+      "for 12 s)\n");
+}
+
+TEST_F(GpuTextTest, AScreenOfGpusSaysTheirNameOnce) {
+  std::vector<api::GpuView> gpus = {
+      {.index = 0, .name = "NVIDIA A100-SXM4-40GB", .state = "idle", .total_mib = 40'960},
+      {.index = 1, .name = "NVIDIA A100-SXM4-40GB", .state = "idle", .total_mib = 40'960}};
+  EXPECT_EQ(GpuTable(gpus, {.width = 80}),
+            "2 x A100-SXM4-40GB\n"
+            "GPU  STATE  USED/TOTAL  PROMISED  FREE  SM  POWER  TEMP  TASKS\n"
+            "  0  idle     0M/40.0G        0M    0M   -      -     -  -\n"
+            "  1  idle     0M/40.0G        0M    0M   -      -     -  -\n");
+  gpus[1].name = "NVIDIA L4";
+  EXPECT_THAT(GpuTable(gpus, {.width = 80}), ::testing::HasSubstr("  1  L4 "));
+  EXPECT_THAT(GpuTable(gpus, {.width = 120}), ::testing::HasSubstr("MEMORY"));
+}
+
+TEST_F(GpuTextTest, GpuTableMarksInstancesClosedGpusAndIdleHolders) {
+  const std::vector<api::GpuView> gpus = {
+      {.index = 0,
+       .name = "A100",
+       .state = "drng",
+       .trouble = "Xid 79",
+       .tasks = {{.id = 42, .user = "bob", .idle_since_ms = kNow}},
+       .alerts = {"3.0G are in use by nobody"},
+       .drained_by_rule = true},
+      {.index = 1, .name = "A100", .state = "drain", .trouble = "drained by ann: new fan"},
+      {.index = 2, .name = "A100", .state = "idle", .mig_profile = "3g.20gb"},
+      {.index = 3, .name = "A100 MIG 1g.5gb", .state = "idle", .mig_profile = "1g.5gb"}};
+  const std::string table = GpuTable(gpus, {});
+  EXPECT_THAT(table, ::testing::HasSubstr("42 bob (idle)  (by rule: Xid 79)  ! 3.0G are"));
+  EXPECT_THAT(table, ::testing::HasSubstr("  (drained by ann: new fan)\n"));
+  EXPECT_THAT(table, ::testing::HasSubstr("A100 MIG 3g.20gb  idle"));
+  EXPECT_THAT(table, ::testing::HasSubstr("A100 MIG 1g.5gb   idle"));
+}
+
+}  // namespace
+}  // namespace carma::cli

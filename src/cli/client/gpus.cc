@@ -1,0 +1,118 @@
+// gpus, status: the server.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/gpu_details.h"
+#include "cli/client/gpu_history_text.h"
+#include "cli/client/gpu_text.h"
+#include "cli/client/verbs.h"
+#include "cli/terminal.h"
+
+namespace carma::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kStatusRetry{50};
+
+constexpr int kUsualPoints = 60;
+constexpr int kFewestPoints = 10;
+
+// Those of the server's GPUs that are named, in the order of their names; all without names.
+base::Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
+                                               const std::vector<std::string>& words) {
+  const auto names = SplitGpuNames(words);
+  if (!names) return std::unexpected(names.error());
+  if (names->empty() || *names == std::vector<std::string>{"all"}) return gpus;
+  std::vector<api::GpuView> chosen;
+  for (const std::string& name : *names) {
+    const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const api::GpuView& gpu) {
+      return gpu.uuid == name || std::to_string(gpu.index) == name;
+    });
+    if (found == gpus.end()) {
+      return base::Fail(base::ErrorCode::kNotFound, "GPU '" + base::Printable(name, 60) +
+                                                        "': expected a UUID or an index below " +
+                                                        std::to_string(gpus.size()));
+    }
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+// As many points as were asked for, or as the screen has room for.
+int PointsFor(const Context& context, const GpusFlags& flags) {
+  const int points = flags.points.value_or(kUsualPoints);
+  const int width = ScreenOf(context.out).width;
+  if (context.json || flags.csv || width == 0) return points;
+  return std::min(points, std::max(kFewestPoints, width - kHistoryMargin));
+}
+
+base::Result<std::string> RenderHistory(Context& context, const GpusFlags& flags) {
+  const auto gpus = ListGpus(context.client());
+  if (!gpus) return std::unexpected(gpus.error());
+  const auto chosen = Chosen(gpus->value, flags.gpus);
+  if (!chosen) return std::unexpected(chosen.error());
+  const auto status = GetStatus(context.client());  // its clock: simulated servers run faster
+  if (!status) return std::unexpected(status.error());
+  const HistorySpan span{
+      .from_ms = std::max<std::int64_t>(0, status->value.now_ms - flags.history->count()),
+      .to_ms = status->value.now_ms,
+      .points = PointsFor(context, flags)};
+  std::vector<std::string> texts;
+  std::vector<api::GpuHistoryView> histories;
+  std::string bars = HistoryTitle(span);
+  for (const api::GpuView& gpu : *chosen) {
+    auto history = GetGpuHistory(context.client(), gpu.uuid, span.from_ms, span.to_ms, span.points);
+    if (!history) return std::unexpected(history.error());
+    bars += HistoryBars(history->value, gpu.total_mib, span);
+    texts.push_back(std::move(history->text));
+    histories.push_back(std::move(history->value));
+  }
+  if (context.json) return JsonList(texts) + "\n";
+  return flags.csv ? HistoryCsv(histories) : bars;
+}
+
+base::Result<std::string> RenderDetails(Context& context, const std::vector<api::GpuView>& gpus) {
+  const auto status = GetStatus(context.client());
+  if (!status) return std::unexpected(status.error());
+  std::string text;
+  for (const api::GpuView& gpu : gpus)
+    text += GpuDetails(gpu, status->value.now_ms, ScreenOf(context.out));
+  return text;
+}
+
+base::Result<std::string> RenderGpus(Context& context, const GpusFlags& flags) {
+  auto gpus = ListGpus(context.client());
+  if (!gpus) return std::unexpected(gpus.error());
+  if (context.json && flags.gpus.empty()) return gpus->text + "\n";
+  const auto chosen = Chosen(gpus->value, flags.gpus);
+  if (!chosen) return std::unexpected(chosen.error());
+  if (context.json) return GpusJson(*chosen) + "\n";
+  return flags.verbose ? RenderDetails(context, *chosen) : GpuTable(*chosen, ScreenOf(context.out));
+}
+
+}  // namespace
+
+void RunGpus(Context& context, const GpusFlags& flags) {
+  Show(context, flags.watch, flags.interval_s,
+       [&] { return flags.history ? RenderHistory(context, flags) : RenderGpus(context, flags); });
+}
+
+void RunStatus(Context& context, double wait_s) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_s);
+  auto status = GetStatus(context.client());
+  const auto to_be_awaited = [&status] {
+    return status ? status->value.starting : status.error().code == base::ErrorCode::kUnavailable;
+  };
+  while (to_be_awaited() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kStatusRetry);
+    status = GetStatus(context.client());
+  }
+  if (!status) return context.Fail(status.error());
+  Print(context, context.json
+                     ? status->text + "\n"
+                     : WrapTo(StatusText(status->value), ScreenOf(context.out), kStatusIndent));
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,256 @@
+// init: a few questions, and a configuration.
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/user.h"
+#include "cli/calls.h"
+#include "cli/client/config_edit.h"
+#include "cli/client/verbs.h"
+#include "cli/command.h"
+#include "config/settings.h"
+
+namespace carma::cli {
+
+extern const std::string_view kConfigurationExample;  // packaging/carma.toml
+
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using base::Unit;
+
+constexpr std::size_t kMaxFileBytes = 1 << 20;
+constexpr std::size_t kMaxAnswerBytes = 4096;
+
+enum class Form { kWord, kPort, kGroups, kUsers };
+
+struct Question {
+  std::string_view option;  // without its dashes
+  std::string_view key;
+  Form form;
+  std::string_view nothing;  // the word for an empty list or "false"
+  std::string_view text;
+  bool of_root;  // means nothing to a daemon that serves one user
+};
+constexpr std::array kQuestions{
+    Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
+             "Who may submit tasks? everybody, or the members of these groups", true},
+    Question{"admins", "daemon.admins", Form::kUsers, "nobody",
+             "Who may act on everybody's tasks and close GPUs, beside root? nobody, or these users",
+             true},
+    Question{"order", "policy.order", Form::kWord, "",
+             "Who goes first? fifo: who was first; fair: who has taken least", true},
+    Question{"sharing", "collocation.method", Form::kWord, "",
+             "How do tasks share a GPU? auto: as well as this server can; mps, streams; "
+             "exclusive: not at all",
+             false},
+    Question{"http-port", "daemon.http_port", Form::kPort, "none",
+             "Loopback port of the web page and of /metrics? none, or a number", false},
+};
+
+struct Flags {
+  std::string file;
+  bool yes = false;
+  std::array<std::optional<std::string>, kQuestions.size()> given;
+};
+
+std::string Quoted(std::string_view word) {
+  return fmt::format("\"{}\"", word);
+}
+
+// What somebody would type for a value of the configuration: ["ann", "bob"] → ann, bob.
+std::string AsTyped(const Question& question, const std::string& value) {
+  std::string typed;
+  for (const char c : value) {
+    if (c != '"' && c != '[' && c != ']') typed += c;
+  }
+  return typed.empty() || typed == "false" ? std::string(question.nothing) : typed;
+}
+
+Result<Unit> CheckName(const Question& question, const std::string& name) {
+  if (question.form == Form::kGroups) {
+    if (const Result<std::uint32_t> found = base::FindGroup(name); !found)
+      return std::unexpected(found.error());
+  } else if (!::getpwnam(name.c_str())) {
+    return base::Fail(ErrorCode::kInvalid, fmt::format("no user '{}'", base::Printable(name, 60)));
+  }
+  return Unit{};
+}
+
+// The value as the configuration writes it. Errors: kInvalid, kNotFound: no such name.
+Result<std::string> ValueOf(const Question& question, const std::string& answer) {
+  const bool nothing = answer == question.nothing || answer.empty();
+  if (question.form == Form::kWord) return Quoted(answer);
+  if (question.form == Form::kPort) {
+    if (nothing) return "false";
+    return base::ParseInt(answer) ? answer : Quoted(answer);
+  }
+  if (nothing) return "[]";
+  std::vector<std::string> names;
+  std::string words = answer;
+  std::replace(words.begin(), words.end(), ',', ' ');
+  for (const std::string_view word : base::SplitWords(words)) {
+    if (const Result<Unit> known = CheckName(question, std::string(word)); !known)
+      return std::unexpected(known.error());
+    names.push_back(Quoted(word));
+  }
+  return fmt::format("[{}]", base::Join(names, ", "));
+}
+
+// The same, and the configuration would take it. Errors: its own words, too.
+Result<std::string> CheckedValue(const Question& question, const std::string& answer) {
+  Result<std::string> value = ValueOf(question, answer);
+  if (!value) return value;
+  const Result<std::string> text = WithValues("", {{std::string(question.key), *value}});
+  const Result<config::Loaded> loaded = config::LoadText("", *text, true);
+  if (loaded) return value;
+  // ":2: daemon.http_port: expected …"
+  const std::string& message = loaded.error().message;
+  const std::size_t expected = message.find("expected");
+  return base::Fail(ErrorCode::kInvalid,
+                    expected == std::string::npos ? message : message.substr(expected));
+}
+
+// Empty at the end of the input. Byte by byte: what stands behind is not ours.
+std::optional<std::string> ReadLine() {
+  std::string line;
+  char c = 0;
+  while (line.size() < kMaxAnswerBytes && ::read(STDIN_FILENO, &c, 1) == 1) {
+    if (c == '\n') return line;
+    line += c;
+  }
+  return line.empty() ? std::nullopt : std::optional(line);
+}
+
+// What is to be, as the configuration writes it; now: what is. An answer that is none is asked
+// again; who says nothing keeps what is.
+std::string Ask(Context& context, const Question& question, const std::string& now) {
+  for (;;) {
+    Print(context, fmt::format("{}\n  [{}] ", question.text, AsTyped(question, now)));
+    std::fflush(context.out);
+    const std::optional<std::string> line = ReadLine();
+    if (!line) Print(context, "\n");
+    const std::string answer(base::Trim(line.value_or("")));
+    if (answer.empty()) return now;
+    const Result<std::string> value = CheckedValue(question, answer);
+    if (value) return *value;
+    Print(context, fmt::format("  {}\n", base::Printable(value.error().message, 400)));
+  }
+}
+
+std::string DefaultFile(bool of_root) {
+  if (of_root) return "/etc/carma/carma.toml";
+  const std::string home = base::GetEnv("HOME", "/nonexistent");
+  return base::GetEnv("XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml";
+}
+
+// What differs from the file as it is. Errors: kInvalid: a given option is none.
+Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
+                                         const config::Loaded& now, bool of_root) {
+  std::vector<ConfigValue> changed;
+  for (std::size_t i = 0; i < kQuestions.size(); ++i) {
+    const Question& question = kQuestions[i];
+    const std::string& value_now = now.origins.at(std::string(question.key)).value;
+    std::string value = value_now;
+    if (flags.given[i]) {
+      Result<std::string> given = CheckedValue(question, *flags.given[i]);
+      if (!given) {
+        return base::Fail(ErrorCode::kInvalid,
+                          fmt::format("--{}: {}", question.option, given.error().message));
+      }
+      value = *std::move(given);
+    } else if (!flags.yes && (of_root || !question.of_root)) {
+      value = Ask(context, question, value_now);
+    }
+    if (value != value_now) changed.emplace_back(question.key, value);
+  }
+  return changed;
+}
+
+void Tell(Context& context, const std::string& path, const std::vector<ConfigValue>& changed,
+          bool of_root) {
+  if (context.json) {
+    std::string set;
+    for (const auto& [name, value] : changed)
+      set += fmt::format("{}{}:{}", set.empty() ? "" : ",", JsonString(name), value);
+    return Print(context, fmt::format("{{\"file\":{},\"set\":{{{}}}}}\n", JsonString(path), set));
+  }
+  std::string text = fmt::format("Wrote {}", path);
+  for (const auto& [name, value] : changed) text += fmt::format("\n  {} = {}", name, value);
+  text += changed.empty() ? ": the defaults\n" : "\n";
+  const char* start =
+      base::Exists("/run/systemd/system")
+          ? (of_root ? "systemctl restart carmad" : "systemctl --user restart carmad")
+          : "carmad --background";
+  text += fmt::format(
+      "Next: {}, then carma doctor. Every other key is in the file, as a comment.\n", start);
+  Print(context, text);
+}
+
+void RunInit(Context& context, const Flags& flags) {
+  const bool of_root = ::geteuid() == 0;
+  const std::string path = flags.file.empty() ? DefaultFile(of_root) : flags.file;
+  std::string before(kConfigurationExample);
+  if (base::Exists(path)) {
+    Result<std::string> text = base::ReadFile(path, kMaxFileBytes);
+    if (!text) return context.Fail(text.error());
+    before = *std::move(text);
+  }
+  const Result<config::Loaded> now = config::LoadText(path, before, of_root);
+  if (!now) return context.Fail(now.error());
+  const auto changed = Answers(context, flags, *now, of_root);
+  if (!changed) return context.Fail(changed.error());
+  const Result<std::string> after = WithValues(before, *changed);
+  if (!after) return context.Fail(base::Wrap(after.error(), path).error());
+  if (const auto loaded = config::LoadText(path, *after, of_root); !loaded)
+    return context.Fail(loaded.error());
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (!folder.empty()) {
+    if (const auto made = base::MakeDirs(folder); !made) return context.Fail(made.error());
+  }
+  if (const auto wrote = base::WriteFileAtomic(path, *after); !wrote)
+    return context.Fail(wrote.error());
+  Tell(context, path, *changed, of_root);
+}
+
+}  // namespace
+
+void AddInitCommand(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("init", "Ask a few questions and write the daemon's configuration");
+  verb->footer(
+      "  carma init                                    # five questions; of an ordinary user two\n"
+      "  carma init --yes --order fair --http-port 8080\n"
+      "An answer of nothing keeps what is in brackets. A file that exists is changed in the keys "
+      "that\n"
+      "were answered otherwise, and nowhere else. Every verb also takes --json.");
+  auto flags = std::make_shared<Flags>();
+  verb->add_option("--file", flags->file,
+                   "write this file (default: /etc/carma/carma.toml, or one's own)")
+      ->type_name("FILE");
+  verb->add_flag("-y,--yes", flags->yes, "ask nothing: what is not given stays as it is");
+  const auto add = [&](std::size_t i, const char* help, const char* type) {
+    verb->add_option("--" + std::string(kQuestions[i].option), flags->given[i], help)
+        ->type_name(type);
+  };
+  add(0, "who may submit: everybody, or groups", "LIST");
+  add(1, "who may act on everybody's tasks: nobody, or users", "LIST");
+  add(2, "who goes first: fifo or fair", "WORD");
+  add(3, "how tasks share a GPU: auto, mps, streams or exclusive", "WORD");
+  add(4, "port of the web page and of /metrics, or none", "PORT");
+  verb->callback([&context, flags] { RunInit(context, *flags); });
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,128 @@
+// lease: waits for GPUs, then becomes the command.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "api/lease_view.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/client/describe.h"
+#include "cli/client/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Json;
+using base::Result;
+
+constexpr int kFirstPollS = 1;  // then it is told why it waits
+constexpr int kPollS = 30;
+constexpr int kTimeoutS = 60;
+constexpr std::chrono::seconds kRetry{1};
+// A daemon that is not there again after so long has lost our place, as far as we know.
+constexpr std::chrono::minutes kPatience{10};
+
+std::string RandomName() {
+  std::random_device chance;
+  return fmt::format("lease-{:08x}{:08x}{:08x}", chance(), chance(), chance());
+}
+
+class Asker {
+ public:
+  explicit Asker(Context& context) : context_(context) {}
+
+  // Across restarts of the daemon. Errors: its own, and that it is not there.
+  Result<Json> Call(const std::string& method, const std::string& target,
+                    const std::string& body = "") {
+    const auto limit = std::chrono::steady_clock::now() + kPatience;
+    for (;;) {
+      const Result<std::string> answer =
+          context_.client().Call(method, target, body, kPollS + kTimeoutS);
+      if (answer) return base::ParseJson(*answer);
+      const bool away = answer.error().code == ErrorCode::kUnavailable && connected_;
+      if (!away || std::chrono::steady_clock::now() >= limit)
+        return std::unexpected(answer.error());
+      Tell(answer.error().message + "; waiting for it");
+      std::this_thread::sleep_for(kRetry);
+    }
+  }
+
+  Result<api::LeaseView> Lease(const std::string& method, const std::string& target,
+                               const std::string& body = "") {
+    const Result<Json> json = Call(method, target, body);
+    if (!json) return std::unexpected(json.error());
+    connected_ = true;
+    return api::FromJson<api::LeaseView>(*json);
+  }
+
+  void Tell(const std::string& line) {
+    if (std::exchange(told_, line) != line) std::fprintf(context_.err, "carma: %s\n", line.c_str());
+  }
+
+ private:
+  Context& context_;
+  bool connected_ = false;  // it has answered once
+  std::string told_;
+};
+
+Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
+  for (int poll_s = kFirstPollS; lease.state == "waiting"; poll_s = kPollS) {
+    if (lease.task_state == "queued" && !lease.reason.empty())
+      asker.Tell(fmt::format("lease {} waits ({}): {}", lease.id, lease.reason,
+                             base::Printable(lease.reason_text, 500)));
+    Result<api::LeaseView> next =
+        asker.Lease("GET", fmt::format("/v1/leases/{}?wait_s={}", lease.id, poll_s));
+    if (!next) return next;
+    lease = *std::move(next);
+  }
+  if (lease.state != "ended") return lease;
+  return base::Fail(ErrorCode::kUnavailable,
+                    fmt::format("lease {} has ended ({}): {}", lease.id, lease.reason,
+                                base::Printable(lease.reason_text, 500)));
+}
+
+Result<base::Unit> Adopt(Asker& asker, std::uint64_t id) {
+  const Result<Json> answer = asker.Call("POST", fmt::format("/v1/leases/{}/adopt", id));
+  if (!answer) return std::unexpected(answer.error());
+  base::JsonReader in(*answer, "");
+  const Json* environment = in.Raw("environment");
+  if (environment == nullptr || !environment->is_object())
+    return base::Fail(ErrorCode::kIo, "answer of carmad: expected an environment");
+  for (const auto& [name, value] : environment->items()) {
+    if (value.is_string()) ::setenv(name.c_str(), value.get<std::string>().c_str(), 1);
+  }
+  return base::Unit{};
+}
+
+}  // namespace
+
+void RunLease(Context& context, const SubmitFlags& flags) {
+  if (context.words.empty())
+    return context.Fail({ErrorCode::kInvalid, "expected a command (see carma lease --help)"});
+  context.literal = true;  // it is run as it stands, also where it is a script
+  const Result<Described> described = DescribeWords(context, flags);
+  if (!described) return context.Fail(described.error());
+  if (!described->specs.empty() || !described->indices.empty())
+    return context.Fail({ErrorCode::kInvalid, "a lease is one task: expected no array or sweep"});
+  Asker asker(context);
+  Result<api::LeaseView> lease =
+      asker.Lease("POST", "/v1/leases",
+                  fmt::format("{{\"spec\":{},\"request\":\"{}\"}}", described->spec, RandomName()));
+  if (lease) lease = AwaitGrant(asker, *std::move(lease));
+  if (!lease) return context.Fail(lease.error());
+  if (const auto adopted = Adopt(asker, lease->id); !adopted) return context.Fail(adopted.error());
+  std::vector<char*> words;
+  for (std::string& word : context.words) words.push_back(word.data());
+  words.push_back(nullptr);
+  ::execvp(words[0], words.data());
+  context.Fail(base::FailErrno(errno, context.words[0]).error());
+  context.exit_code = errno == ENOENT ? 127 : 126;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,174 @@
+// list, show, explain, history: what there is, and why.
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/facts.h"
+#include "cli/client/fold.h"
+#include "cli/client/task_table.h"
+#include "cli/client/task_text.h"
+#include "cli/client/task_words.h"
+#include "cli/client/verbs.h"
+#include "cli/terminal.h"
+#include "core/values/task.h"
+
+namespace carma::cli {
+namespace {
+
+constexpr const char* kHoldingStates = "launching,running,stopping";
+constexpr const char* kWaitingStates = "submitted,estimating,queued";
+
+// Running tasks first: with a long queue the limit must not hide them.
+base::Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
+  const std::size_t limit = query.limit;
+  query.states = kHoldingStates;
+  auto page = ListTasks(client, query);
+  if (!page) return page;
+  SortAsQueue(page->tasks);
+  if (page->tasks.size() >= limit) return page;
+  query.states = kWaitingStates;
+  query.by_turn = true;
+  query.limit = limit - page->tasks.size();
+  auto waiting = ListTasks(client, query);
+  if (!waiting) return waiting;
+  std::move(waiting->tasks.begin(), waiting->tasks.end(), std::back_inserter(page->tasks));
+  page->more = waiting->more;
+  return page;
+}
+
+base::Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
+  TaskQuery query{.states = flags.states,
+                  .user = flags.user,
+                  .name = flags.name,
+                  .limit = flags.limit,
+                  .newest_first = false};
+  if (flags.all && query.states.empty()) query.states = "all";
+  const bool queue = query.states.empty();
+  // Of those that may have ended the newest matter.
+  query.newest_first = !queue;
+  return queue ? FetchQueue(client, query) : ListTasks(client, query);
+}
+
+// What a look from afar wants to know: how many, how full.
+std::string Totals(Context& context, const api::StatusView& status) {
+  std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
+  for (const auto& [name, count] : status.task_counts) {
+    const auto state = core::ParseTaskState(name);
+    if (!state || core::IsFinal(*state)) continue;
+    (core::HoldsGpus(*state) ? running : waiting) += count;
+  }
+  std::string text = fmt::format("{} running, {} waiting", running, waiting);
+  if (const auto gpus = ListGpus(context.client())) {
+    for (const api::GpuView& gpu : gpus->value) {
+      used_mib += gpu.used_mib;
+      total_mib += gpu.total_mib;
+    }
+    text += fmt::format("   {} of {} GPU memory used", base::FormatMib(used_mib),
+                        base::FormatMib(total_mib));
+  }
+  return text;
+}
+
+base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
+                                     const std::vector<std::string>& columns) {
+  const auto page = Fetch(context.client(), flags);
+  if (!page) return std::unexpected(page.error());
+  if (context.json) return TasksJson(*page) + "\n";
+  const auto status = GetStatus(context.client());  // its clock: simulated servers run faster
+  if (!status) return std::unexpected(status.error());
+  ListStyle style{.columns = columns, .titles = !flags.no_titles, .now_ms = status->value.now_ms};
+  std::vector<api::TaskView> tasks = page->tasks;
+  if (flags.tree) {
+    tasks = AsTree(tasks);
+  } else if (!flags.unfold) {
+    FoldedTasks folded = FoldArrays(tasks);
+    tasks = std::move(folded.tasks);
+    style.ids = std::move(folded.ids);
+  }
+  std::string text = TaskTable(tasks, style, ScreenOf(context.out));
+  // People read it, programs a table.
+  const bool whole = flags.states.empty() && flags.user.empty() && flags.name.empty();
+  const bool at_terminal = ScreenOf(context.out).width > 0;
+  if (flags.watch) {
+    text = fmt::format("{}   {}\n\n{}", base::FormatTime(base::FromMs(status->value.now_ms)),
+                       Totals(context, status->value), text);
+  } else if (whole && at_terminal && !flags.no_titles) {
+    text += Totals(context, status->value) + "\n";
+  }
+  if (page->more) Warn(context, "there are more tasks; see --limit");
+  return text;
+}
+
+}  // namespace
+
+void RunList(Context& context, const ListFlags& flags) {
+  const auto columns = ParseColumns(flags.columns);
+  if (!columns) return context.Fail(columns.error());
+  Show(context, flags.watch, flags.interval_s,
+       [&] { return RenderList(context, flags, *columns); });
+}
+
+void RunShow(Context& context, const std::vector<std::string>& tasks) {
+  const auto ids = ResolveTasks(context, tasks, "@");
+  if (!ids) return context.Fail(ids.error());
+  std::int64_t now_ms = 0;
+  if (!context.json) {
+    const auto status = GetStatus(context.client());
+    if (!status) return context.Fail(status.error());
+    now_ms = status->value.now_ms;
+  }
+  std::vector<std::string> texts;
+  for (std::uint64_t id : *ids) {
+    auto task = GetTask(context.client(), id);
+    if (!task) {
+      context.Fail(task.error());
+      continue;
+    }
+    if (context.json) {
+      texts.push_back(std::move(task->text));
+    } else {
+      Print(context, WrapTo(TaskFacts(task->value, now_ms), ScreenOf(context.out), kFactsIndent));
+    }
+  }
+  if (context.json)
+    Print(context, (ids->size() == 1 && texts.size() == 1 ? texts[0] : JsonList(texts)) + "\n");
+}
+
+void RunExplain(Context& context, const std::vector<std::string>& tasks) {
+  const auto ids = ResolveTasks(context, tasks, "@");
+  if (!ids) return context.Fail(ids.error());
+  for (std::uint64_t id : *ids) {
+    const auto explain = ExplainTask(context.client(), id);
+    if (!explain) {
+      context.Fail(explain.error());
+    } else {
+      Print(context, context.json ? explain->text + "\n"
+                                  : WrapTo(Explanation(explain->value), ScreenOf(context.out)));
+    }
+  }
+}
+
+void RunHistory(Context& context, const HistoryFlags& flags) {
+  std::vector<std::optional<std::uint64_t>> wanted = {std::nullopt};
+  if (!flags.tasks.empty()) {
+    const auto ids = ResolveTasks(context, flags.tasks);
+    if (!ids) return context.Fail(ids.error());
+    wanted.assign(ids->begin(), ids->end());
+  }
+  std::vector<api::GpuView> gpus;
+  if (!context.json) {
+    auto listed = ListGpus(context.client());
+    if (listed) gpus = std::move(listed->value);  // else their UUIDs serve
+  }
+  for (const auto& task : wanted) {
+    const auto events = ListEvents(context.client(), {.task = task, .limit = flags.limit});
+    if (!events) {
+      context.Fail(events.error());
+    } else {
+      Print(context, context.json ? events->text + "\n"
+                                  : EventLines(events->value, gpus, ScreenOf(context.out)));
+    }
+  }
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,127 @@
+// logs: a task's output file, read with the caller's own rights.
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "cli/calls.h"
+#include "cli/client/output_reader.h"
+#include "cli/client/task_words.h"
+#include "cli/client/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+constexpr int kPollS = 5;
+constexpr std::chrono::seconds kRetry{1};
+
+bool IsSet(int event_fd) {
+  pollfd poll{.fd = event_fd, .events = POLLIN};
+  return ::poll(&poll, 1, 0) > 0;
+}
+
+// Copies what is written until `ended` is set, then the rest.
+base::Result<base::Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended,
+                                   std::FILE* out) {
+  for (;;) {
+    const bool last = IsSet(ended);  // read before the copy: nothing can come after it
+    const auto copied = reader.CopyNew(out);
+    if (!copied) return std::unexpected(copied.error());
+    if (last || !*copied) return base::Unit{};
+    watch.Wait(ended);
+  }
+}
+
+// Returns when the task has ended or nobody copies any more.
+base::Result<base::Unit> AwaitEnd(api::Client& client, std::uint64_t id,
+                                  const std::atomic<bool>& copying) {
+  while (copying) {
+    const auto task = AwaitTask(client, id, kPollS);
+    if (task && HasEnded(task->value)) break;
+    if (task) continue;
+    // A daemon that restarts is waited for: the task and its output go on meanwhile.
+    if (task.error().code != base::ErrorCode::kUnavailable) return std::unexpected(task.error());
+    std::this_thread::sleep_for(kRetry);
+  }
+  return base::Unit{};
+}
+
+void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std::string& path) {
+  const base::UniqueFd ended(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!ended) return context.Fail(base::FailErrno(errno, "eventfd").error());
+  FileWatch watch(path);
+  std::atomic<bool> copying = true;
+  base::Result<base::Unit> copied;
+  std::thread copier([&] {
+    copied = CopyUntil(reader, watch, ended.get(), context.out);
+    copying = false;
+  });
+  const auto awaited = AwaitEnd(context.client(), id, copying);
+  const std::uint64_t one = 1;
+  (void)!::write(ended.get(), &one, sizeof one);  // cannot fail: the counter is at 0
+  copier.join();
+  if (!copied) return context.Fail(copied.error());
+  if (!awaited) context.Fail(awaited.error());
+}
+
+base::Error Unreadable(const base::Error& error, const api::TaskView& task,
+                       const std::string& path) {
+  const std::string who = "task " + std::to_string(task.id);
+  if (error.code != base::ErrorCode::kNotFound) {
+    return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
+  }
+  const bool started = task.attempt > 0;
+  return {error.code,
+          who + (started ? " has no output file " : " has not started; its output will be in ") +
+              path + (started ? " (any more)" : "")};
+}
+
+void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags) {
+  const std::string& path =
+      flags.errors && !task.stderr_path.empty() ? task.stderr_path : task.stdout_path;
+  OutputReader reader(path);
+  const bool follow = flags.follow && !HasEnded(task);
+  const auto opened = reader.Open();
+  const bool will_come = follow && !opened && opened.error().code == base::ErrorCode::kNotFound;
+  if (!opened && !will_come) return context.Fail(Unreadable(opened.error(), task, path));
+  if (opened && flags.lines) {
+    if (auto skipped = reader.SkipToLast(*flags.lines); !skipped) {
+      return context.Fail(skipped.error());
+    }
+  }
+  if (will_come) {
+    std::fprintf(context.err, "carma: task %s is %s; waiting for its output\n",
+                 std::to_string(task.id).c_str(), base::Printable(task.state, 40).c_str());
+  }
+  if (follow) return Follow(context, task.id, reader, path);
+  if (const auto copied = reader.CopyNew(context.out); !copied) context.Fail(copied.error());
+}
+
+}  // namespace
+
+void RunLogs(Context& context, const LogsFlags& flags) {
+  const auto ids = ResolveTasks(context, flags.tasks, "@");
+  if (!ids) return context.Fail(ids.error());
+  if (flags.follow && ids->size() != 1) {
+    return context.Fail({base::ErrorCode::kInvalid, "logs -f: expected one task"});
+  }
+  for (std::uint64_t id : *ids) {
+    const auto task = GetTask(context.client(), id);
+    if (!task) {
+      context.Fail(task.error());
+    } else if (context.json) {
+      Print(context, "{\"id\":" + std::to_string(id) +
+                         ",\"stdout_path\":" + JsonString(task->value.stdout_path) +
+                         ",\"stderr_path\":" + JsonString(task->value.stderr_path) + "}\n");
+    } else {
+      ShowLog(context, task->value, flags);
+    }
+  }
+}
+
+}  // namespace carma::cli

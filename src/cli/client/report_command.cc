@@ -1,0 +1,212 @@
+// report, report compare.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/calendar.h"
+#include "base/file.h"
+#include "base/host.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/moment.h"
+#include "cli/client/verbs.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "report/html.h"
+#include "report/report.h"
+#include "report/result.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+using report::Report;
+
+constexpr std::size_t kMaxReportBytes = std::size_t{512} << 20;
+constexpr std::size_t kMaxFiles = 100;
+constexpr int kTimeoutS = 600;  // the books of a year
+
+struct ReportFlags {
+  std::string since;
+  std::string until;
+  std::string name;
+  std::int64_t last = 0;  // 0: all of the span
+  std::vector<std::string> files;
+  bool csv = false;
+  bool tasks = false;
+  std::string html;
+};
+
+void SetLabel(Report& report, const std::string& label) {
+  report.metrics.label = label;
+  if (report.run) report.run->label = label;
+}
+
+Result<std::string> Query(Context& context, const ReportFlags& flags) {
+  std::string query;
+  const auto add = [&](const char* key, std::int64_t value) {
+    query += (query.empty() ? "?" : "&") + std::string(key) + "=" + std::to_string(value);
+  };
+  const auto add_moment = [&](const char* option, const char* key,
+                              const std::string& text) -> Result<Unit> {
+    if (text.empty()) return Unit{};
+    const Result<base::Time> moment = ParseMoment(context, option, text);
+    if (!moment) return std::unexpected(moment.error());
+    add(key, std::max<std::int64_t>(0, base::ToMs(*moment)));
+    return Unit{};
+  };
+  if (Result<Unit> added = add_moment("--since", "after_ms", flags.since); !added)
+    return std::unexpected(added.error());
+  if (Result<Unit> added = add_moment("--until", "until_ms", flags.until); !added)
+    return std::unexpected(added.error());
+  if (flags.last > 0) add("last", flags.last);
+  // A table needs only the sums.
+  if (context.json || flags.tasks || !flags.html.empty()) add("run", 1);
+  return "/v1/report" + query;
+}
+
+Result<std::vector<Report>> AskDaemon(Context& context, const ReportFlags& flags) {
+  const Result<std::string> target = Query(context, flags);
+  if (!target) return std::unexpected(target.error());
+  const Result<std::string> answer = context.client().Get(*target, kTimeoutS);
+  if (!answer) return std::unexpected(answer.error());
+  Result<std::vector<Report>> reports = report::ReportsFromJsonText(*answer);
+  if (!reports) {
+    return Fail(ErrorCode::kIo, "the daemon's report: " + reports.error().message);
+  }
+  return reports;
+}
+
+std::string NameFrom(const std::string& path) {
+  const std::string file = path.substr(path.rfind('/') + 1);
+  return file.ends_with(".json") ? file.substr(0, file.size() - 5) : file;
+}
+
+Result<std::vector<Report>> LoadReports(const std::vector<std::string>& paths) {
+  if (paths.size() > kMaxFiles) {
+    return Fail(ErrorCode::kInvalid, "report: expected at most " + std::to_string(kMaxFiles) +
+                                         " files, not " + std::to_string(paths.size()));
+  }
+  std::vector<Report> all;
+  for (const std::string& path : paths) {
+    const Result<std::string> text = ReadInput(path, kMaxReportBytes);
+    if (!text) return std::unexpected(text.error());
+    Result<std::vector<Report>> reports = report::ReportsFromJsonText(*text);
+    if (!reports) return base::Wrap(reports.error(), InputName(path));
+    for (Report& each : *reports) {
+      if (each.metrics.label.empty()) SetLabel(each, NameFrom(InputName(path)));
+      all.push_back(std::move(each));
+    }
+  }
+  return all;
+}
+
+Result<Unit> WriteHtml(Context& context, const std::vector<Report>& reports,
+                       const std::string& path, bool of_daemon) {
+  const std::string& label = reports.front().metrics.label;
+  std::string title = of_daemon ? "CARMA report of " + base::HostName() : "CARMA report";
+  if (reports.size() == 1 && !label.empty()) title += ": " + label;
+  // What a simulation made up has no clock.
+  std::optional<report::Clock> clock;
+  if (of_daemon && reports.front().run)
+    clock = report::Clock{base::Calendar::OfServer().AheadOfUtc(reports.front().run->to)};
+  const std::string html = report::Html(reports, title, clock);
+  if (path == "-") {
+    Print(context, html);
+    return Unit{};
+  }
+  return base::WriteFileAtomic(path, html);
+}
+
+void Output(Context& context, const ReportFlags& flags, const std::vector<Report>& reports) {
+  std::vector<report::Metrics> metrics;
+  metrics.reserve(reports.size());
+  for (const Report& each : reports) metrics.push_back(each.metrics);
+  if (!flags.html.empty()) {
+    if (Result<Unit> written = WriteHtml(context, reports, flags.html, flags.files.empty());
+        !written) {
+      return context.Fail(written.error());
+    }
+    if (!context.json && !flags.csv) return;
+  }
+  if (context.json) {
+    std::vector<std::string> texts;
+    texts.reserve(reports.size());
+    for (const Report& each : reports) texts.push_back(report::ToJsonText(each));
+    return Print(context, (texts.size() == 1 ? texts.front() : JsonList(texts)) + "\n");
+  }
+  if (flags.csv) {
+    return Print(context, flags.tasks ? report::TasksCsv(reports) : report::RunsCsv(metrics));
+  }
+  Print(context,
+        WrapTo(base::Printable(report::ResultSentence(metrics), 1000), ScreenOf(context.out)) +
+            "\n\n" + report::Compare(metrics));
+  for (const std::string& table : {report::GroupTable(metrics), report::ForecastTable(metrics)}) {
+    if (!table.empty()) Print(context, "\n" + table);
+  }
+}
+
+void RunReport(Context& context, const ReportFlags& flags) {
+  if (flags.tasks && !flags.csv) {
+    return context.Fail({ErrorCode::kInvalid, "--tasks: expected together with --csv"});
+  }
+  const bool spans = !flags.since.empty() || !flags.until.empty() || flags.last > 0;
+  if (!flags.files.empty() && (spans || !flags.name.empty())) {
+    return context.Fail(
+        {ErrorCode::kInvalid, "--since, --until, --last and --name: expected without files"});
+  }
+  Result<std::vector<Report>> reports =
+      flags.files.empty() ? AskDaemon(context, flags) : LoadReports(flags.files);
+  if (!reports) return context.Fail(reports.error());
+  if (!flags.name.empty()) SetLabel(reports->front(), flags.name);
+  Output(context, flags, *reports);
+}
+
+}  // namespace
+
+void AddReportCommand(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("report", "What a run took: times, GPU use, energy, crashes");
+  verb->footer(
+      "  carma report --since 12h\n"
+      "  carma report --since \"2026-03-01 14:00\" --name magm --json > magm.json\n"
+      "  carma report exclusive.json magm.json --html both.html\n"
+      "  carma simulate --runs 20 --noise 0.03 --json | carma report - --html runs.html\n"
+      "  carma report --last 100 --csv --tasks > tasks.csv\n"
+      "Tasks submitted in the span count; the definitions are in docs/metrics.md. The first of "
+      "several\nreports is what the others are compared with; equal names are replays of one "
+      "run.\n"
+      "Every verb also takes --json and --socket PATH.");
+  auto flags = std::make_shared<ReportFlags>();
+  verb->add_option("files", flags->files,
+                   "kept reports (--json) instead of the daemon's history; -: standard input")
+      ->type_name("FILE");
+  verb->add_option("--since", flags->since,
+                   "only tasks submitted since: a date, or 2h for so long ago")
+      ->type_name("TIME");
+  verb->add_option("--until", flags->until,
+                   "only tasks submitted until: a date, or 2h for so long ago")
+      ->type_name("TIME");
+  verb->add_option("--last", flags->last, "only the N tasks of the span submitted last")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
+      ->type_name("N");
+  verb->add_option("--name", flags->name, "what the run is called in tables")->type_name("LABEL");
+  verb->add_flag("--csv", flags->csv, "one row per run, comma-separated");
+  verb->add_flag("--tasks", flags->tasks, "with --csv: one row per task");
+  verb->add_option("--html", flags->html, "write tables and figures as one HTML file; -: here")
+      ->type_name("FILE");
+
+  // The form of the first version.
+  CLI::App* compare = verb->add_subcommand("compare", "Same as report FILE...");
+  auto compared = std::make_shared<ReportFlags>();
+  compare->add_option("reports", compared->files, "files of carma report --json")
+      ->required()
+      ->type_name("FILE");
+  compare->callback([&context, compared] { RunReport(context, *compared); });
+  verb->callback([&context, flags, compare] {
+    if (!compare->parsed()) RunReport(context, *flags);
+  });
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,264 @@
+// reserve: GPUs that are kept for somebody in a period.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "api/url.h"
+#include "api/views.h"
+#include "base/fields_json.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/start_text.h"
+#include "cli/client/verbs.h"
+#include "cli/table.h"
+#include "core/values/booking.h"
+#include "task/describe/option_values.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+constexpr int kTimeoutS = 60;
+
+struct ReserveFlags {
+  std::vector<std::string> whom;  // users, "nobody"
+  std::vector<std::string> accounts;
+  std::vector<std::string> classes;
+  std::vector<std::string> gpus;
+  std::string type;
+  int count = 0;
+  std::string from = "now";
+  std::string to;
+  std::string length;
+  std::string repeat;
+  std::string until;
+  std::string why;
+};
+
+void AddWords(const std::vector<std::string>& lists, std::vector<std::string>& words) {
+  for (const std::string& list : lists) {
+    for (const std::string_view each : base::Split(list, ','))
+      if (!each.empty()) words.emplace_back(each);
+  }
+}
+
+Result<Unit> ReadWhom(const ReserveFlags& flags, core::Booking& booking) {
+  AddWords(flags.whom, booking.users);
+  AddWords(flags.accounts, booking.accounts);
+  AddWords(flags.classes, booking.classes);
+  const bool nobody = std::erase(booking.users, "nobody") > 0;
+  const bool named =
+      !booking.users.empty() || !booking.accounts.empty() || !booking.classes.empty();
+  if (nobody == named) {
+    return Fail(ErrorCode::kInvalid,
+                "expected for whom: --for USER, --account, --class, or --for nobody");
+  }
+  return Unit{};
+}
+
+Result<Unit> ReadWhich(const ReserveFlags& flags, core::Booking& booking) {
+  std::vector<std::string> names;
+  AddWords(flags.gpus, names);
+  if (names != std::vector<std::string>{"all"}) {
+    const auto gpus = task::ParseGpuNames(base::Join(names, ","));
+    if (!names.empty() && !gpus) return base::Wrap(gpus.error(), "--gpus");
+    if (!names.empty()) booking.on_gpus = *gpus;
+  }
+  if (!flags.type.empty()) {
+    const auto type = task::ParseGpuType(flags.type);
+    if (!type) return base::Wrap(type.error(), "--type");
+    booking.gpu_type = *type;
+  }
+  if (flags.count > 0) booking.count = flags.count;
+  if (names.empty() && !booking.gpu_type && !booking.count) {
+    return Fail(ErrorCode::kInvalid,
+                "expected which GPUs: --gpus 0,1, --gpus all, --count N, or --type NAME");
+  }
+  return Unit{};
+}
+
+Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Booking& booking) {
+  const Result<base::Time> from = task::ParseBegin(flags.from, now);
+  if (!from) return base::Wrap(from.error(), "--from");
+  booking.from = *from;
+  if (flags.to.empty() == flags.length.empty())
+    return Fail(ErrorCode::kInvalid, "expected either --to TIME or --for-time SPAN");
+  if (!flags.to.empty()) {
+    const Result<base::Time> to = task::ParseBegin(flags.to, *from);
+    if (!to) return base::Wrap(to.error(), "--to");
+    if (*to <= *from) return Fail(ErrorCode::kInvalid, "--to: expected a time after --from");
+    booking.length = *to - *from;
+  } else {
+    const Result<base::Duration> length = base::ParseSpan(flags.length);
+    if (!length) return base::Wrap(length.error(), "--for-time");
+    booking.length = *length;
+  }
+  if (!flags.repeat.empty()) {
+    const auto repeat = base::FromWord<core::Repeat>(flags.repeat);
+    if (!repeat) {
+      return Fail(ErrorCode::kInvalid, "--repeat: expected once, daily, weekdays or weekly, not '" +
+                                           base::Printable(flags.repeat, 40) + "'");
+    }
+    booking.repeat = *repeat;
+  }
+  if (!flags.until.empty()) {
+    const Result<base::Time> until = task::ParseBegin(flags.until, now);
+    if (!until) return base::Wrap(until.error(), "--until");
+    booking.until = *until;
+  }
+  return Unit{};
+}
+
+Result<api::ReservationView> ReadOne(const Json& json) {
+  return api::FromJson<api::ReservationView>(json);
+}
+
+std::string WhomText(const api::ReservationView& view) {
+  std::vector<std::string> whom = view.users;
+  for (const std::string& each : view.accounts) whom.push_back("account " + each);
+  for (const std::string& each : view.classes) whom.push_back("class " + each);
+  return whom.empty() ? "nobody" : base::Printable(base::Join(whom, ", "), 200);
+}
+
+std::string GpusText(const api::ReservationView& view) {
+  std::string text = fmt::format("{}", fmt::join(view.gpu_indices, ","));
+  if (!view.count && view.gpus.empty() && view.gpu_type.empty()) text = "all";
+  if (view.count) text += fmt::format(" ({} of any)", *view.count);
+  return text.empty() ? "-" : text;
+}
+
+std::string StateText(const api::ReservationView& view) {
+  if (!view.holds) return "to come";
+  if (view.others.empty()) return "holds";
+  return fmt::format("holds; task {} of others runs on", fmt::join(view.others, ", "));
+}
+
+void RunMake(Context& context, const ReserveFlags& flags) {
+  const auto status = GetStatus(context.client());
+  if (!status) return context.Fail(status.error());
+  core::Booking booking;
+  booking.why = flags.why;
+  for (const Result<Unit>& read : {ReadWhom(flags, booking), ReadWhich(flags, booking),
+                                   ReadWhen(flags, base::FromMs(status->value.now_ms), booking)}) {
+    if (!read) return context.Fail(base::Wrap(read.error(), "reserve").error());
+  }
+  const Result<std::string> answer = context.client().Call(
+      "POST", "/v1/reservations",
+      base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kTimeoutS);
+  if (!answer) return context.Fail(answer.error());
+  if (context.json) return Print(context, *answer + "\n");
+  const Result<Json> json = base::ParseJson(*answer);
+  const Result<api::ReservationView> made = json ? ReadOne(*json) : std::unexpected(json.error());
+  if (!made) return context.Fail(made.error());
+  Print(context,
+        fmt::format("Reservation {}: GPU {} for {}, {} to {}{}\n", made->id, GpusText(*made),
+                    WhomText(*made), Minute(made->next_from_ms.value_or(made->from_ms)),
+                    Minute(made->next_to_ms.value_or(made->from_ms)),
+                    made->repeat == "once" ? "" : ", " + base::Printable(made->repeat, 20)));
+  if (!made->others.empty())
+    Warn(context, fmt::format("task {} of others runs there and is left to end",
+                              fmt::join(made->others, ", ")));
+}
+
+void RunList(Context& context) {
+  const Result<std::string> answer = context.client().Get("/v1/reservations", kTimeoutS);
+  if (!answer) return context.Fail(answer.error());
+  if (context.json) return Print(context, *answer + "\n");
+  const Result<Json> json = base::ParseJson(*answer);
+  if (!json) return context.Fail(json.error());
+  base::JsonReader in(*json, "");
+  const Json* items = in.Raw("reservations");
+  if (items == nullptr || !items->is_array()) in.Complain("reservations", "a list");
+  if (in.error()) return context.Fail(*in.error());
+  Table table({{"ID", true},
+               {"GPUS"},
+               {"FOR", false, 6},
+               {"FROM"},
+               {"TO"},
+               {"REPEAT"},
+               {"STATE"},
+               {"WHY", false, 8}});
+  for (const Json& item : *items) {
+    const Result<api::ReservationView> view = ReadOne(item);
+    if (!view) return context.Fail(view.error());
+    table.Add({{std::to_string(view->id)},
+               {GpusText(*view)},
+               {WhomText(*view)},
+               {Minute(view->next_from_ms.value_or(view->from_ms))},
+               {Minute(view->next_to_ms.value_or(view->from_ms))},
+               {base::Printable(view->repeat, 20)},
+               {StateText(*view)},
+               {base::Printable(view->why, 200)}});
+  }
+  Print(context, table.Text(ScreenOf(context.out)));
+}
+
+void RunRemove(Context& context, const std::vector<std::string>& ids) {
+  std::vector<std::string> removed;
+  for (const std::string& id : ids) {
+    const Result<std::string> answer = context.client().Call(
+        "POST", "/v1/reservations/" + api::Escape(id) + "/remove", "", kTimeoutS);
+    if (!answer) {
+      context.Fail(answer.error());
+      continue;
+    }
+    removed.push_back(JsonString(id));
+    if (!context.json) Print(context, "Reservation " + base::Printable(id, 40) + " is removed\n");
+  }
+  if (context.json) Print(context, JsonList(removed) + "\n");
+}
+
+}  // namespace
+
+void AddReserveCommand(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<ReserveFlags>();
+  CLI::App* verb =
+      app.add_subcommand("reserve", "Keep GPUs for somebody in a period (administrators)");
+  verb->footer(
+      "  carma reserve --for ada --gpus 0,1 --from 14:00 --to 18:00 --why demo\n"
+      "  carma reserve --account vision --count 2 --type a100 --from tomorrow --for-time 2d\n"
+      "  carma reserve --for nobody --gpus 0 --from 09:00 --to 18:00 --repeat weekdays\n"
+      "  carma reserve list\n"
+      "  carma reserve remove 3\n"
+      "What runs there when it begins is left to end; nobody else's task is put there who would\n"
+      "run into it by his time limit, or without one within reserve.lead before.\n"
+      "Every verb also takes --json and --socket PATH.");
+  verb->add_option("--for", flags->whom, "users whose tasks may run there; nobody: keep it free")
+      ->type_name("USER");
+  verb->add_option("--account", flags->accounts, "accounts, likewise")->type_name("NAME");
+  verb->add_option("--class", flags->classes, "classes (--qos), likewise")->type_name("NAME");
+  verb->add_option("--gpus", flags->gpus, "which: indices or UUIDs, or all")->type_name("LIST");
+  verb->add_option("--type", flags->type, "of this model: a100 …")->type_name("NAME");
+  verb->add_option("--count", flags->count, "so many of them, those that are free first")
+      ->type_name("N")
+      ->check(CLI::Range(1, core::kMaxGpus));
+  verb->add_option("--from", flags->from, "14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)")
+      ->type_name("TIME");
+  verb->add_option("--to", flags->to, "until then, in the same forms")->type_name("TIME");
+  verb->add_option("--for-time", flags->length, "or for so long: 4h, 2d")->type_name("SPAN");
+  verb->add_option("--repeat", flags->repeat, "once (default), daily, weekdays, weekly")
+      ->type_name("HOW");
+  verb->add_option("--until", flags->until, "no repetition begins after that")->type_name("TIME");
+  verb->add_option("--why", flags->why, "shown to everybody who waits")->type_name("TEXT");
+  verb->require_subcommand(0, 1);
+  verb->callback([&context, flags, verb] {
+    if (verb->get_subcommands().empty()) RunMake(context, *flags);
+  });
+  CLI::App* list = verb->add_subcommand("list", "Show those that hold or will hold");
+  list->callback([&context] { RunList(context); });
+  auto ids = std::make_shared<std::vector<std::string>>();
+  CLI::App* remove = verb->add_subcommand("remove", "End them at once");
+  remove->add_option("ids", *ids, "numbers, as list shows them")->required();
+  remove->callback([&context, ids] { RunRemove(context, *ids); });
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,23 @@
+// Completion of the words of `carma`'s own verbs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/choices.h"
+
+namespace carma::cli {
+
+// Program::choices of `carma`.
+Choices ServerChoices(std::string_view verb, std::string_view option);
+
+// Tasks that a verb's arguments complete to.
+enum class TaskNames {
+  kNone,
+  kOpen,  // the caller's tasks that have not ended
+  kAll,   // the caller's latest tasks, ended ones too
+};
+TaskNames TasksWorthNaming(std::string_view verb);
+
+}  // namespace carma::cli

@@ -1,0 +1,135 @@
+// submit and redo: one description becomes tasks.
+#include <map>
+
+#include "cli/calls.h"
+#include "cli/client/changes.h"
+#include "cli/client/describe.h"
+#include "cli/client/gpu_text.h"
+#include "cli/client/verbs.h"
+#include "cli/ids.h"
+
+namespace carma::cli {
+namespace {
+
+constexpr std::size_t kMostCascaded = 100'000;  // tasks that are looked through for dependents
+
+void RunCheck(Context& context, const Described& described) {
+  const bool sweeps = !described.specs.empty();
+  const auto checked =
+      CheckTasks(context.client(), sweeps ? described.specs : std::vector{described.spec},
+                 described.indices, described.common);
+  const std::size_t count =
+      sweeps ? described.specs.size() : std::max<std::size_t>(1, described.indices.size());
+  if (checked) {
+    return Print(context, context.json ? checked->text + "\n" : CheckText(checked->value, count));
+  }
+  if (checked.error().code != base::ErrorCode::kUnavailable) return context.Fail(checked.error());
+  Warn(context, checked.error().message + "; checked without it");
+  if (context.json) {
+    Print(context, "{\"count\":" + std::to_string(count) + ",\"tasks\":[]}\n");
+  } else {
+    Print(context, "Nothing was submitted; the description is valid.\n");
+  }
+}
+
+// Tells the numbers, and what the daemon wants to be read.
+void Announce(Context& context, const Answer<Submission>& answer, bool parsable) {
+  const Submission& submission = answer.value;
+  for (const std::string& warning : submission.warnings) Warn(context, warning);
+  const std::string range = RangeText(submission.first, submission.count);
+  if (context.json) {
+    Print(context, answer.text + "\n");
+  } else if (parsable) {
+    Print(context, range + "\n");
+  } else {
+    Print(context, (submission.count == 1 ? "Submitted task " : "Submitted tasks ") + range + "\n");
+  }
+  std::fflush(context.out);
+}
+
+void AwaitSubmitted(Context& context, const Submission& submission) {
+  std::vector<std::uint64_t> ids;
+  for (std::uint64_t i = 0; i < submission.count; ++i) ids.push_back(submission.first + i);
+  // The submission was answered already; a second JSON value would spoil it.
+  context.json = false;
+  AwaitTasks(context, ids, {.tasks = {}, .timeout = std::nullopt, .quiet = true});
+}
+
+// The daemon's clock where it can differ from ours, because --begin is relative to it.
+void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
+  for (const auto& [option, value] : flags.settings) {
+    if (option != "begin" && option != "b") continue;
+    if (const auto status = GetStatus(context.client())) {
+      caller.now = base::FromMs(status->value.now_ms);
+    }
+    return;
+  }
+}
+
+}  // namespace
+
+base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
+  auto caller = CallerContext();
+  if (!caller) return std::unexpected(caller.error());
+  TakeDaemonTime(context, flags, *caller);
+  auto resolved = WithTasksResolved(context, flags.settings);
+  if (!resolved) return std::unexpected(resolved.error());
+  SubmitFlags meant = flags;
+  meant.settings = *std::move(resolved);
+  auto described = Describe(meant, context.words, context.literal, *caller);
+  if (!described) return described;
+  for (const std::string& warning : described->warnings) Warn(context, warning);
+  // What it waits for may make what is missing now.
+  if (!flags.no_check && described->first.dependencies.empty()) {
+    if (const auto can = CheckItCanStart(described->first); !can)
+      return base::Wrap(can.error(), "not submitted (--no-check does)");
+  }
+  return described;
+}
+
+void RunSubmit(Context& context, const SubmitFlags& flags) {
+  if (!flags.batch.empty() || flags.lines) return RunBatch(context, flags);
+  const auto described = DescribeWords(context, flags);
+  if (!described) return context.Fail(described.error());
+  if (flags.check) {
+    for (const std::string& note : described->notes) Warn(context, note);
+    return RunCheck(context, *described);
+  }
+  const auto answer = !described->specs.empty()
+                          ? SubmitTasks(context.client(), described->specs, described->common)
+                      : described->indices.empty()
+                          ? SubmitTasks(context.client(), {described->spec})
+                          : SubmitArray(context.client(), described->spec, described->indices);
+  if (!answer) return context.Fail(answer.error());
+  Announce(context, *answer, flags.parsable);
+  if (flags.wait) AwaitSubmitted(context, answer->value);
+}
+
+void RunRedo(Context& context, const RedoFlags& flags) {
+  const auto ids = ResolveTasks(context, flags.tasks, "@");
+  if (!ids) return context.Fail(ids.error());
+  const auto changes = ChangesOf(context, flags.settings);
+  if (!changes) return context.Fail(changes.error());
+  std::vector<DependentTask> again;
+  for (const std::uint64_t id : *ids) again.push_back({id, {}});
+  if (flags.cascade) {
+    const auto page = ListTasks(context.client(), {.states = "all", .limit = kMostCascaded});
+    if (!page) return context.Fail(page.error());
+    again = WithDependents(*ids, page->tasks);
+  }
+  std::map<std::uint64_t, std::uint64_t> anew;
+  for (const DependentTask& task : again) {
+    const auto answer =
+        RedoTask(context.client(), task.id, WithDependencies(*changes, task.waits_for, anew));
+    if (!answer) {
+      // What depends on it would depend on the old one.
+      if (flags.cascade) return context.Fail(answer.error());
+      context.Fail(answer.error());
+      continue;
+    }
+    anew[task.id] = answer->value.first;
+    Announce(context, *answer, flags.parsable);
+  }
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,239 @@
+#include "cli/client/task_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+#include "base/text.h"
+#include "base/words.h"
+#include "cli/client/start_text.h"
+#include "cli/client/task_words.h"
+#include "cli/table.h"
+#include "core/policy/policy.h"
+#include "core/values/task.h"
+
+namespace carma::cli {
+namespace {
+
+using api::TaskView;
+
+std::string OptionalMib(const std::optional<std::int64_t>& mib) {
+  return mib ? base::FormatMib(*mib) : "-";
+}
+
+// Measured/promised while it runs, ~predicted while it waits, the measured peak at the end.
+std::string MemoryText(const TaskView& task) {
+  if (task.gpus == 0) return "-";
+  if (HoldsGpus(task)) {
+    return OptionalMib(task.observed_mib) + "/" +
+           (task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-");
+  }
+  if (HasEnded(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
+  return task.predicted_mib ? "~" + base::FormatMib(*task.predicted_mib) : "-";
+}
+
+std::string CpusText(const TaskView& task) {
+  return task.cpus ? std::to_string(*task.cpus) : "-";
+}
+
+// What should not be so of a task that runs; empty: nothing.
+std::string Mark(const TaskView& task) {
+  if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
+  if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";
+  return HoldsGpus(task) && task.over_promise_mib ? "OverPromise" : "";
+}
+
+std::string WhereText(const TaskView& task) {
+  const std::string reason = "(" + base::Printable(task.reason, 40) + ")";
+  const bool succeeded = StateOf(task) == core::TaskState::kSucceeded;
+  if (HoldsGpus(task) || succeeded || task.reason.empty()) {
+    const std::string gpus = GpuIndices(task);
+    if (gpus.empty()) return "-";
+    const std::string mark = Mark(task);
+    return mark.empty() ? gpus : fmt::format("{} ({})", gpus, mark);
+  }
+  return reason;
+}
+
+std::string WaitsText(const TaskView& task, std::int64_t now_ms) {
+  return task.waiting_since_ms ? SpanText(*task.waiting_since_ms, now_ms) : "-";
+}
+
+std::string StartText(const TaskView& task, std::int64_t now_ms) {
+  const std::string text = StartBrief(task.latest_start_ms, task.likely_start_ms, now_ms);
+  return text.empty() ? "-" : text;
+}
+
+std::string ExitText(const TaskView& task) {
+  if (task.signal && *task.signal != 0) return "signal " + std::to_string(*task.signal);
+  return task.exit_code ? std::to_string(*task.exit_code) : "-";
+}
+
+// Where it runs as it should needs no colour; what does not, waits or failed has one.
+Colour WhereColour(const TaskView& task) {
+  if (!HoldsGpus(task)) return StateColour(task);
+  return Mark(task).empty() ? Colour::kNone : Colour::kBad;
+}
+
+struct ListColumn {
+  const char* key;
+  Column column;
+  const char* meaning;
+  std::string (*text)(const TaskView&, std::int64_t now_ms);
+  Colour (*colour)(const TaskView&) = nullptr;  // null: none
+};
+
+// Texts of columns that show one member as it is.
+template <auto kMember>
+std::string Number(const TaskView& task, std::int64_t) {
+  return fmt::format("{}", task.*kMember);
+}
+template <auto kMember>
+std::string Word(const TaskView& task, std::int64_t) {
+  return Line(task.*kMember);
+}
+template <auto kMember>
+std::string Mib(const TaskView& task, std::int64_t) {
+  return OptionalMib(task.*kMember);
+}
+template <auto kMember>
+std::string When(const TaskView& task, std::int64_t) {
+  return TimePoint(task.*kMember);
+}
+template <std::string (*kText)(const TaskView&)>
+std::string Timeless(const TaskView& task, std::int64_t) {
+  return kText(task);
+}
+
+const std::vector<ListColumn>& ListColumns() {
+  using T = TaskView;
+  constexpr bool kRight = true;
+  static const std::vector<ListColumn> columns = {
+      {"id", {"ID", kRight}, "number", &Number<&T::id>},
+      {"name", {"NAME", false, 8}, "name", &Word<&T::name>},
+      {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
+      {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
+      {"time", {"TIME", kRight}, "time in use by the current or last attempt", &TimeText},
+      {"gpus", {"GPUS", kRight}, "GPUs wanted", &Number<&T::gpus>},
+      {"cpus", {"CPUS", kRight}, "cores of the server kept for it", &Timeless<&CpusText>},
+      {"hostmem",
+       {"HOSTMEM", kRight},
+       "memory of the server kept for it",
+       &Mib<&T::host_memory_mib>},
+      {"mem",
+       {"MEM", kRight},
+       "per GPU: running used/promised, waiting ~predicted, ended peak",
+       &Timeless<&MemoryText>},
+      {"where",
+       {"GPU(REASON)", false, 11},
+       "its GPUs, or why it waits or how it ended",
+       &Timeless<&WhereText>,
+       &WhereColour},
+      {"state", {"STATE"}, "state", &Word<&T::state>, &StateColour},
+      {"queue", {"QUEUE"}, "main or recovery", &Word<&T::queue>},
+      {"priority", {"PRIO", kRight}, "priority", &Number<&T::priority>},
+      {"attempt", {"TRY", kRight}, "number of starts", &Number<&T::attempt>},
+      {"ooms", {"OOMS", kRight}, "how often it ran out of GPU memory", &Number<&T::ooms>},
+      {"predicted", {"PREDICTED", kRight}, "predicted peak per GPU", &Mib<&T::predicted_mib>},
+      {"promised", {"PROMISED", kRight}, "memory booked per GPU", &Mib<&T::claim_mib>},
+      {"used", {"USED", kRight}, "measured now, fullest GPU", &Mib<&T::observed_mib>},
+      {"peak", {"PEAK", kRight}, "measured peak", &Mib<&T::peak_mib>},
+      {"waits", {"WAITS", kRight}, "how long it has waited", &WaitsText},
+      {"start", {"START"}, "by when a waiting task starts, where that is known", &StartText},
+      {"submitted", {"SUBMITTED"}, "when it was submitted", &When<&T::submitted_ms>},
+      {"started", {"STARTED"}, "when it first started", &When<&T::first_start_ms>},
+      {"ended", {"ENDED"}, "when it ended", &When<&T::ended_ms>},
+      {"exit", {"EXIT", kRight}, "exit code or signal of the last attempt", &Timeless<&ExitText>},
+      {"reason",
+       {"REASON", false, 10},
+       "why it waits or how it ended, in a sentence",
+       &Word<&T::reason_text>,
+       &WhereColour},
+      {"command", {"COMMAND", false, 10}, "what it runs", &Timeless<&CommandText>},
+      {"workdir", {"WORKDIR", false, 10}, "where it runs", &Word<&T::workdir>},
+      {"comment", {"COMMENT", false, 8}, "its submitter's note", &Word<&T::comment>},
+  };
+  return columns;
+}
+
+constexpr const char* kUsualColumns = "id,name,user,st,time,gpus,mem,where";
+
+const ListColumn* FindColumn(std::string_view key) {
+  for (const ListColumn& column : ListColumns()) {
+    if (column.key == key) return &column;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+base::Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
+  std::vector<std::string> columns;
+  const std::string wanted_keys = keys.empty() ? kUsualColumns : keys;
+  for (std::string_view key : base::Split(wanted_keys, ',')) {
+    const std::string wanted = base::ToLower(base::Trim(key));
+    if (!FindColumn(wanted)) {
+      return base::Fail(base::ErrorCode::kInvalid, "column '" + base::Printable(key, 40) +
+                                                       "': expected some of " +
+                                                       base::Join(ColumnKeys(), ","));
+    }
+    columns.push_back(wanted);
+  }
+  return columns;
+}
+
+std::vector<std::string> ColumnKeys() {
+  std::vector<std::string> keys;
+  for (const ListColumn& column : ListColumns()) keys.emplace_back(column.key);
+  return keys;
+}
+
+std::string ColumnHelp() {
+  std::string help;
+  for (const ListColumn& column : ListColumns()) {
+    help += "  " + std::string(column.key);
+    help.append(12 - std::strlen(column.key), ' ');
+    help += std::string(column.meaning) + "\n";
+  }
+  return help;
+}
+
+std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style,
+                      const Screen& screen) {
+  std::vector<const ListColumn*> chosen;
+  std::vector<Column> columns;
+  for (const std::string& key : style.columns) {
+    chosen.push_back(FindColumn(key));
+    columns.push_back(chosen.back()->column);
+  }
+  Table table(std::move(columns));
+  for (const TaskView& task : tasks) {
+    std::vector<Cell> row;
+    for (const ListColumn* column : chosen) {
+      const auto folded = style.ids.find(task.id);
+      const bool is_id = folded != style.ids.end() && std::string_view(column->key) == "id";
+      row.push_back({is_id ? folded->second : column->text(task, style.now_ms),
+                     column->colour != nullptr ? column->colour(task) : Colour::kNone});
+    }
+    table.Add(std::move(row));
+  }
+  return table.Text(screen, style.titles);
+}
+
+void SortAsQueue(std::vector<TaskView>& tasks) {
+  const auto rank = [](const TaskView& task) {
+    const bool runs = HoldsGpus(task);
+    const bool recovers = base::FromWord<core::QueueKind>(task.queue) == core::QueueKind::kRecovery;
+    return std::make_tuple(HasEnded(task) ? 2
+                           : runs         ? 0
+                                          : 1,
+                           runs ? task.launched_ms.value_or(0) : 0, !runs && !recovers,
+                           runs ? 0 : -task.priority, task.id);
+  };
+  std::stable_sort(tasks.begin(), tasks.end(),
+                   [&](const TaskView& a, const TaskView& b) { return rank(a) < rank(b); });
+}
+
+}  // namespace carma::cli

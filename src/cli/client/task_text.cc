@@ -1,0 +1,449 @@
+#include "cli/client/task_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "base/text.h"
+#include "cli/client/facts.h"
+#include "cli/client/gpu_text.h"
+#include "cli/client/start_text.h"
+#include "cli/client/task_words.h"
+#include "cli/ids.h"
+#include "cli/table.h"
+#include "core/policy/policy.h"
+#include "core/values/task.h"
+
+namespace carma::cli {
+namespace {
+
+using api::TaskView;
+
+std::string ParametersText(const TaskView& task) {
+  std::string text;
+  for (const auto& [name, value] : task.parameters)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, value);
+  return base::Printable(text, 4096);
+}
+
+// "end to me: sent", "fail to https://h/…: waiting, 2 tries: …".
+std::string NoticeText(const api::NoticeView& notice) {
+  std::string text = fmt::format("{} to {}: {}", notice.event, notice.target, notice.state);
+  if (notice.tries > 1) text += fmt::format(", {} tries", notice.tries);
+  if (!notice.text.empty()) text += ": " + notice.text;
+  return base::Printable(text, 600);
+}
+
+// Which GPUs it asks for: " of a100, with at least 40.0G, only 2 or 3, not 0, linked".
+std::string ChoiceText(const TaskView& task) {
+  std::string text;
+  if (!task.gpu_type.empty()) text += " of " + base::Printable(task.gpu_type, 64);
+  if (task.gpu_memory_min_mib)
+    text += ", with at least " + base::FormatMib(*task.gpu_memory_min_mib);
+  if (!task.on_gpus.empty())
+    text += ", only " + base::Printable(base::Join(task.on_gpus, " or "), 400);
+  if (!task.not_on_gpus.empty())
+    text += ", not " + base::Printable(base::Join(task.not_on_gpus, ", "), 400);
+  return text + (task.linked_gpus ? ", linked" : "");
+}
+
+std::string PerGpu(const TaskView& task) {
+  return task.gpus > 1 ? " on each of its GPUs" : "";
+}
+
+// Why there is no estimate, as far as the server told.
+std::string NoEstimate(const TaskView& task) {
+  if (!task.estimate_remarks.empty()) return "nothing";
+  const auto state = StateOf(task);
+  if (state == core::TaskState::kSubmitted || state == core::TaskState::kEstimating) {
+    return "nothing yet";
+  }
+  return "nothing: no estimate";
+}
+
+void AddMemory(const TaskView& task, Facts& facts) {
+  if (task.gpus == 0) return;  // of GPUs nothing is promised to it
+  facts.Add("Predicted", task.predicted_mib ? base::FormatMib(*task.predicted_mib) + PerGpu(task) +
+                                                  " (" + Line(task.estimate_method) + ")"
+                                            : NoEstimate(task));
+  for (const std::string& remark : task.estimate_remarks) {
+    facts.Add("", base::Printable(remark, 400));
+  }
+  if (task.attempt > 0) {
+    facts.Add("Promised", task.claim_mib > 0 ? base::FormatMib(task.claim_mib) + PerGpu(task)
+                                             : "nothing: only what is seen counts");
+  } else if (task.bound_mib && task.bound_mib != task.predicted_mib) {
+    facts.Add("To promise", base::FormatMib(*task.bound_mib) + PerGpu(task));
+  }
+  std::string measured;
+  if (task.observed_mib) measured = base::FormatMib(*task.observed_mib) + " now";
+  if (task.peak_mib > 0) {
+    measured += (measured.empty() ? "" : ", ") + base::FormatMib(task.peak_mib) + " at most";
+  }
+  if (measured.empty() && task.attempt > 0) measured = HasEnded(task) ? "nothing" : "nothing yet";
+  facts.Add("Measured", measured);
+}
+
+void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
+  facts.Add("Submitted", TimePoint(task.submitted_ms));
+  if (task.first_start_ms) {
+    facts.Add("Waited", SpanText(task.submitted_ms, *task.first_start_ms));
+    facts.Add("First start", TimePoint(task.first_start_ms));
+  } else if (!HasEnded(task)) {
+    facts.Add("Waits since", SpanText(task.submitted_ms, now_ms));
+  }
+  facts.Add("Starts", StartBrief(task.latest_start_ms, task.likely_start_ms, now_ms));
+  if (task.launched_ms && task.launched_ms != task.first_start_ms) {
+    facts.Add("Last start", TimePoint(task.launched_ms));
+  }
+  if (task.ended_ms) facts.Add("Ended", TimePoint(task.ended_ms));
+  if (task.launched_ms) facts.Add("Ran", TimeText(task, now_ms));
+  if (task.time_limit_s) {
+    facts.Add(
+        "Time limit",
+        base::FormatSpan(base::Duration(static_cast<std::int64_t>(*task.time_limit_s * 1000))));
+  }
+}
+
+// How its processes share their GPUs, and what holds them back: "MPS, each process may take …".
+std::string SharingText(const TaskView& task) {
+  const auto method = base::FromWord<core::SharingMethod>(task.sharing);
+  if (method == core::SharingMethod::kAlone) return "alone on its GPUs";
+  if (method == core::SharingMethod::kStreams) return "time slices (streams), nothing is enforced";
+  if (method == core::SharingMethod::kMig) {
+    return "a MIG instance, whose memory and SMs the hardware enforces";
+  }
+  if (method != core::SharingMethod::kMps) return base::Printable(task.sharing, 40);
+  std::vector<std::string> limits;
+  if (task.memory_limit_mib > 0)
+    limits.push_back(base::FormatMib(task.memory_limit_mib) + " of memory");
+  if (task.thread_percent > 0)
+    limits.push_back(std::to_string(task.thread_percent) + "% of the SMs");
+  return limits.empty() ? "MPS, nothing is enforced"
+                        : "MPS, each process may take " + base::Join(limits, " and ");
+}
+
+// Of the server, beside its GPUs.
+void AddHost(const TaskView& task, Facts& facts) {
+  if (task.cpus) {
+    std::string text = std::to_string(*task.cpus);
+    if (task.own_cpus) text += " of its own";
+    if (!task.own_cores.empty()) text += " (" + base::Printable(task.own_cores, 400) + ")";
+    facts.Add("CPUs", text);
+  }
+  if (task.host_memory_mib) facts.Add("Host memory", base::FormatMib(*task.host_memory_mib));
+  facts.Add("Not enforced", base::Printable(task.host_note, 400));
+}
+
+std::string HostSentence(const api::HostVerdictView& host) {
+  if (host.fit.empty() || (host.wants_cpus == 0 && host.wants_memory_mib == 0)) return "";
+  std::vector<std::string> asked;
+  if (host.wants_cpus > 0) {
+    asked.push_back(host.cpus > 0 ? fmt::format("{} CPUs ({} of {} free)", host.wants_cpus,
+                                                host.free_cpus, host.cpus)
+                                  : fmt::format("{} CPUs, not counted", host.wants_cpus));
+  }
+  if (host.wants_memory_mib > 0) {
+    const std::string wanted = base::FormatMib(host.wants_memory_mib);
+    asked.push_back(host.memory_mib > 0 ? fmt::format("{} of memory ({} of {} free)", wanted,
+                                                      base::FormatMib(host.free_memory_mib),
+                                                      base::FormatMib(host.memory_mib))
+                                        : fmt::format("{} of memory, not counted", wanted));
+  }
+  return "Of the server it wants " + base::Join(asked, " and ") + ".\n";
+}
+
+void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
+  facts.Add("Sharing", SharingText(task));
+  facts.Add(task.sharing.empty() ? "Sharing" : "", base::Printable(task.sharing_note, 400));
+  if (task.sm_share) {
+    const long percent = std::lround(*task.sm_share * 100);
+    facts.Add("SMs asked", "at most " + std::to_string(percent) + "% of each GPU's");
+  }
+  if (task.max_slowdown) {
+    facts.Add("Bears", fmt::format("{:g} times its run time alone", *task.max_slowdown));
+  }
+  if (HoldsGpus(task) && task.over_promise_mib) {
+    facts.Add("Over promise", fmt::format("uses {} more than its promise and the margin",
+                                          base::FormatMib(*task.over_promise_mib)));
+  }
+  if (HoldsGpus(task) && !task.wrong_gpus.empty()) {
+    facts.Add("Wrong device", fmt::format("has processes on GPU {}, which it was not given: leave "
+                                          "CUDA_VISIBLE_DEVICES as it is set",
+                                          fmt::join(task.wrong_gpus, ", ")));
+  }
+  if (IsIdle(task)) {
+    facts.Add("Idle", "has not used its GPUs since " + TimePoint(task.idle_since_ms) + " (" +
+                          SpanText(*task.idle_since_ms, now_ms) + ")");
+  }
+}
+
+void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
+  if (!task.checkpoint_signal.empty())
+    facts.Add("Saves by", base::Printable(task.checkpoint_signal, 20));
+  if (task.no_slots) facts.Add("Slots", "excepted");
+  if (task.checkpoints > 0)
+    facts.Add("Checkpoints", fmt::format("went on from one {} time{}", task.checkpoints,
+                                         task.checkpoints == 1 ? "" : "s"));
+  const auto in = [now_ms](std::int64_t ms) { return SpanText(now_ms, std::max(now_ms, ms)); };
+  if (HoldsGpus(task) && task.leaves_by_ms) {
+    facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " + in(*task.leaves_by_ms) + ")");
+  } else if (task.turn_ends_ms && *task.turn_ends_ms > now_ms) {
+    facts.Add("Turn ends", fmt::format("{} (in {}), if somebody waits for its place",
+                                       TimePoint(task.turn_ends_ms), in(*task.turn_ends_ms)));
+  } else if (task.turn_ends_ms) {
+    facts.Add("Turn ends", "when somebody waits for its place");
+  }
+}
+
+// "Memory: 5.4G predicted (structural), 6.5G to be promised." and what is doubtful about it.
+std::string EstimateSentence(const TaskView& task) {
+  std::string out;
+  if (task.predicted_mib) {
+    out = "Memory: " + base::FormatMib(*task.predicted_mib) + " predicted (" +
+          Line(task.estimate_method) + ")";
+    if (task.bound_mib && task.bound_mib != task.predicted_mib)
+      out += ", " + base::FormatMib(*task.bound_mib) + " to be promised";
+    out += ".\n";
+  }
+  for (const std::string& remark : task.estimate_remarks)
+    out += (task.predicted_mib ? "  " : "Memory: ") + base::Printable(remark, 400) + "\n";
+  return out;
+}
+
+// Of GPUs that stand alike.
+std::string Verdict(const api::VerdictView& verdict, const std::vector<std::uint64_t>& gpus) {
+  const std::string gpu =
+      fmt::format("GPU{} {} ({}, {} in use{}) ", gpus.size() == 1 ? "" : "s", RangesText(gpus),
+                  PromisedText(verdict.promised_mib, verdict.claimed_mib),
+                  base::FormatMib(verdict.used_mib), gpus.size() == 1 ? "" : " each");
+  const std::string why = verdict.reason_text.empty() ? verdict.reason : verdict.reason_text;
+  const std::string because = why.empty() ? "." : ": " + base::Printable(why, 400);
+  const auto fit = base::FromWord<core::Fit>(verdict.fit);
+  if (fit == core::Fit::kFits) return gpu + "could take it" + because;
+  if (fit == core::Fit::kNever) return gpu + "can never take it" + because;
+  return gpu + "cannot take it now" + because;
+}
+
+// One sentence for those of which the same is to be said.
+std::string Verdicts(const std::vector<api::VerdictView>& verdicts) {
+  const auto said = [](const api::VerdictView& verdict) {
+    return std::tie(verdict.fit, verdict.reason, verdict.reason_text, verdict.claimed_mib,
+                    verdict.promised_mib, verdict.used_mib);
+  };
+  std::string out;
+  for (auto verdict = verdicts.begin(); verdict != verdicts.end(); ++verdict) {
+    const auto alike = [&](const auto& other) { return said(other) == said(*verdict); };
+    if (std::any_of(verdicts.begin(), verdict, alike)) continue;
+    std::vector<std::uint64_t> gpus;
+    for (const api::VerdictView& other : verdicts) {
+      if (alike(other)) gpus.push_back(static_cast<std::uint64_t>(other.gpu));
+    }
+    out += "  " + Verdict(*verdict, gpus) + "\n";
+  }
+  return out;
+}
+
+// Without their ends: a point before a blank and a capital letter.
+std::vector<std::string_view> SentencesOf(std::string_view text) {
+  std::vector<std::string_view> sentences;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i + 2 < text.size(); ++i) {
+    if (text.substr(i, 2) != ". " || text[i + 2] < 'A' || text[i + 2] > 'Z') continue;
+    sentences.push_back(text.substr(from, i - from));
+    from = i + 2;
+  }
+  if (text.ends_with('.')) text.remove_suffix(1);
+  if (from < text.size()) sentences.push_back(text.substr(from));
+  return sentences;
+}
+
+// A sentence about one GPU, in three parts.
+struct AboutGpu {
+  std::string_view before, number, after;
+};
+std::optional<AboutGpu> ParseAboutGpu(std::string_view sentence) {
+  constexpr std::string_view kGpu = "GPU ";
+  const std::size_t at = sentence.find(kGpu);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::size_t from = at + kGpu.size();
+  const std::size_t end = std::min(sentence.find_first_not_of("0123456789", from), sentence.size());
+  if (end == from) return std::nullopt;
+  return AboutGpu{sentence.substr(0, from), sentence.substr(from, end - from),
+                  sentence.substr(end)};
+}
+
+std::string Sentence(const std::string& reason, const std::string& text) {
+  std::string out;
+  if (!reason.empty()) out += " (" + base::Printable(reason, 40) + ")";
+  if (!text.empty()) out += ": " + base::Printable(SaidOnce(text), 400);
+  return out;
+}
+
+// How the attempt before this one ended is no news of the task as it is now.
+const char* DetailTitle(const TaskView& task) {
+  return HasEnded(task) ? "Detail" : "Last end";
+}
+
+std::string GpuOf(const api::EventView& event, const std::vector<api::GpuView>& gpus) {
+  for (const api::GpuView& gpu : gpus) {
+    if (gpu.uuid == event.gpu_uuid) return "GPU " + std::to_string(gpu.index);
+  }
+  return Line(event.gpu_uuid);  // one that is no more
+}
+
+std::string EventText(const api::EventView& event, const std::vector<api::GpuView>& gpus) {
+  if (event.gpu_uuid.empty() && event.text.empty()) return "-";
+  if (event.text.empty()) return GpuOf(event, gpus);
+  const std::string text = base::Printable(event.text, 600);  // what is to follow stands at its end
+  return event.task || event.gpu_uuid.empty() ? text : GpuOf(event, gpus) + ": " + text;
+}
+
+}  // namespace
+
+std::string SaidOnce(std::string_view text) {
+  const std::vector<std::string_view> sentences = SentencesOf(text);
+  std::vector<bool> said(sentences.size(), false);
+  std::string out;
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    if (said[i]) continue;
+    const std::optional<AboutGpu> first = ParseAboutGpu(sentences[i]);
+    std::vector<std::uint64_t> others;
+    for (std::size_t k = i + 1; first && k < sentences.size(); ++k) {
+      const std::optional<AboutGpu> other = ParseAboutGpu(sentences[k]);
+      if (!other || other->before != first->before || other->after != first->after) continue;
+      others.push_back(static_cast<std::uint64_t>(base::ParseInt(other->number).value_or(0)));
+      said[k] = true;
+    }
+    out += (out.empty() ? "" : " ") + std::string(sentences[i]);
+    if (!others.empty())
+      out += fmt::format(" (GPU{} {} alike)", others.size() == 1 ? "" : "s", RangesText(others));
+    // What was no whole sentence stays none.
+    if (i + 1 < sentences.size() || text.ends_with('.') || !others.empty()) out += ".";
+  }
+  return out;
+}
+
+std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
+  Facts facts;
+  facts.Add("State", Line(task.state) + Sentence(task.reason, task.reason_text));
+  if (HasEnded(task)) facts.Add("End", EndText(task));
+  facts.Add(DetailTitle(task),
+            task.exit_detail.empty() ? "" : base::Printable(task.exit_detail, 400));
+  facts.Add("User", Line(task.user) + " (" + std::to_string(task.uid) + ")");
+  facts.Add("Command", CommandText(task));
+  facts.Add("Folder", Line(task.workdir));
+  const std::string indices = GpuIndices(task);
+  const std::string wanted = task.gpus == 0 ? "none" : std::to_string(task.gpus);
+  facts.Add("GPUs", wanted + ChoiceText(task) + (task.exclusive ? ", exclusive" : "") +
+                        (indices.empty() ? "" : ": " + indices));
+  facts.Add("Why there",
+            task.placement_reason.empty() ? "" : base::Printable(task.placement_reason, 400));
+  AddSharing(task, now_ms, facts);
+  AddSlots(task, now_ms, facts);
+  AddMemory(task, facts);
+  AddHost(task, facts);
+  facts.Add("Queue", Line(task.queue) + ", priority " + std::to_string(task.priority));
+  if (task.attempt > 0) {
+    facts.Add("Attempts", std::to_string(task.attempt) +
+                              (task.ooms > 0 ? ", out of GPU memory " + std::to_string(task.ooms) +
+                                                   (task.ooms == 1 ? " time" : " times")
+                                             : ""));
+  }
+  AddTimes(task, now_ms, facts);
+  if (task.array_id) {
+    facts.Add("Array",
+              std::to_string(*task.array_id) +
+                  (task.array_index ? ", index " + std::to_string(*task.array_index) : ""));
+  }
+  if (task.pid) facts.Add("Process", std::to_string(*task.pid));
+  facts.Add("Output", task.stdout_path.empty() ? "" : base::Printable(task.stdout_path, 4096));
+  const bool apart = !task.stderr_path.empty() && task.stderr_path != task.stdout_path;
+  facts.Add("Errors", apart ? base::Printable(task.stderr_path, 4096) : "");
+  facts.Add("Account", base::Printable(task.account, 64));
+  facts.Add("Class", base::Printable(task.qos, 64));
+  if (task.origin == "lease") facts.Add("Origin", "lease: its process is not started by carmad");
+  if (task.origin == "slurm") facts.Add("Origin", "lease: its process is started by Slurm");
+  facts.Add("Comment", task.comment.empty() ? "" : base::Printable(task.comment, 4096));
+  facts.Add("Waits for", base::Printable(base::Join(task.dependencies, ", "), 4096));
+  facts.Add("Not before", task.begin_ms ? base::FormatTime(base::FromMs(*task.begin_ms)) : "");
+  facts.Add("Parameters", ParametersText(task));
+  for (const std::string& rule : task.notify) facts.Add("Tells", base::Printable(rule, 400));
+  for (const api::NoticeView& notice : task.notices) facts.Add("Told", NoticeText(notice));
+  return "Task " + std::to_string(task.id) + " " + Line(task.name) + "\n" + facts.text();
+}
+
+namespace {
+
+// By its owner's wish, or for other tasks: its place in the queue says nothing.
+bool WaitsForNoGpu(const TaskView& task) {
+  return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
+         task.reason == "DependencyNeverMet";
+}
+
+}  // namespace
+
+std::string Explanation(const api::ExplainView& explain) {
+  const TaskView& task = explain.task;
+  std::string out = "Task " + std::to_string(task.id) + " " + Line(task.name) + " ";
+  if (HasEnded(task)) {
+    out += EndText(task) + Sentence(task.reason, task.reason_text) + "\n";
+  } else if (HoldsGpus(task)) {
+    const std::string indices = GpuIndices(task);
+    out += "is " + Line(task.state);
+    if (!indices.empty()) out += (task.gpu_indices.size() > 1 ? " on GPUs " : " on GPU ") + indices;
+    out += ".\n";
+  } else {
+    out += "waits" + Sentence(task.reason, task.reason_text) + "\n";
+    if (WaitsForNoGpu(task)) {
+      out += explain.gpus.empty() ? "" : "Apart from that:\n";
+    } else if (explain.ahead) {
+      out += *explain.ahead == 0 ? "It is the first of its queue.\n"
+                                 : std::to_string(*explain.ahead) +
+                                       (*explain.ahead == 1 ? " task is" : " tasks are") +
+                                       " before it in the " + Line(task.queue) + " queue.\n";
+    }
+    out += HostSentence(explain.host);
+    out += StartSentences(task.latest_start_ms, task.likely_start_ms, explain.now_ms);
+    out += Verdicts(explain.gpus);
+  }
+  if (!task.placement_reason.empty()) {
+    out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
+  }
+  if (!task.exit_detail.empty()) {
+    out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
+  }
+  out += EstimateSentence(task);
+  if (explain.taught_mib) {
+    out += "Tasks of its kind have shown to need " + base::FormatMib(*explain.taught_mib) +
+           ", which it asks for.\n";
+  }
+  if (!explain.policy.empty()) out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
+  if (!explain.collocation.empty()) {
+    out += "Sharing: " + base::Printable(explain.collocation, 400) + "\n";
+  }
+  if (!task.sharing.empty()) out += "This task: " + SharingText(task) + ".\n";
+  if (!task.sharing_note.empty()) out += "  " + base::Printable(task.sharing_note, 400) + "\n";
+  if (IsIdle(task))
+    out += "It has not used its GPUs since " + TimePoint(task.idle_since_ms) + ".\n";
+  return out;
+}
+
+std::string EventLines(const std::vector<api::EventView>& events,
+                       const std::vector<api::GpuView>& gpus, const Screen& screen) {
+  Table table({{"TIME"}, {"TASK", true}, {"EVENT"}, {"WHAT"}});
+  for (const api::EventView& event : events) {
+    table.Add({{base::FormatTime(base::FromMs(event.when_ms))},
+               {event.task ? std::to_string(*event.task) : "-"},
+               {Line(event.what)},
+               {EventText(event, gpus)}});
+  }
+  // The last column goes on below itself.
+  const std::string text = table.Text({});
+  return WrapTo(text, screen, text.find("WHAT"));
+}
+
+}  // namespace carma::cli

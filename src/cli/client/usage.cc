@@ -1,0 +1,191 @@
+// usage: who had what.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "api/url.h"
+#include "api/usage_view.h"
+#include "base/csv.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/moment.h"
+#include "cli/client/verbs.h"
+#include "cli/table.h"
+
+namespace carma::cli {
+namespace {
+
+using api::UsageView;
+using base::Json;
+using base::Result;
+
+constexpr int kTimeoutS = 600;  // the books of a year
+
+struct UsageFlags {
+  std::string by = "user";
+  std::string since;
+  std::string until;
+  bool csv = false;
+};
+
+Result<std::string> Target(Context& context, const UsageFlags& flags) {
+  std::string target = "/v1/usage?by=" + api::Escape(flags.by);
+  for (const auto& [option, key, text] : {std::tuple("--since", "after_ms", &flags.since),
+                                          std::tuple("--until", "until_ms", &flags.until)}) {
+    if (text->empty()) continue;
+    const Result<base::Time> moment = ParseMoment(context, option, *text);
+    if (!moment) return std::unexpected(moment.error());
+    target += fmt::format("&{}={}", key, std::max<std::int64_t>(0, base::ToMs(*moment)));
+  }
+  return target;
+}
+
+Result<std::vector<UsageView>> ReadRows(const std::string& text) {
+  const Result<Json> json = base::ParseJson(text);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  const Json* items = in.Raw("usage");
+  if (items == nullptr || !items->is_array()) in.Complain("usage", "a list");
+  if (in.error()) return std::unexpected(*in.error());
+  std::vector<UsageView> rows;
+  for (const Json& item : *items) {
+    Result<UsageView> row = api::FromJson<UsageView>(item);
+    if (!row) return std::unexpected(row.error());
+    rows.push_back(*std::move(row));
+  }
+  return rows;
+}
+
+std::string Hours(double seconds) {
+  return fmt::format("{:.1f}", seconds / 3600);
+}
+
+std::string EnergyText(const std::optional<double>& energy_j) {
+  if (!energy_j) return "-";
+  return fmt::format("{:.2f}", *energy_j / 3.6e6);
+}
+
+// Of what was promised to it, times its time.
+std::string UnusedText(const UsageView& row) {
+  if (row.promised_mib_s <= 0) return "-";
+  return fmt::format("{:.0f} %", 100 * row.unused_mib_s / row.promised_mib_s);
+}
+
+UsageView SumOf(const std::vector<UsageView>& rows) {
+  UsageView all;
+  for (const UsageView& row : rows) {
+    all.attempts += row.attempts;
+    all.gpu_s += row.gpu_s;
+    all.share_s += row.share_s;
+    all.waiting_s += row.waiting_s;
+    if (row.energy_j) all.energy_j = all.energy_j.value_or(0) + *row.energy_j;
+    all.ooms += row.ooms;
+    all.promised_mib_s += row.promised_mib_s;
+    all.unused_mib_s += row.unused_mib_s;
+  }
+  return all;
+}
+
+std::vector<Cell> CellsOf(const UsageView& row, const std::vector<std::string>& names) {
+  std::vector<Cell> cells;
+  for (const std::string& name : names) cells.push_back({base::Printable(name, 64)});
+  for (const std::string& text :
+       {std::to_string(row.attempts), Hours(row.gpu_s), Hours(row.share_s),
+        EnergyText(row.energy_j), Hours(row.waiting_s), std::to_string(row.ooms), UnusedText(row)})
+    cells.push_back({text});
+  return cells;
+}
+
+std::string TableOf(Context& context, const std::vector<UsageView>& rows, const std::string& by) {
+  struct Name {
+    const char* word;
+    const char* title;
+    std::string UsageView::*value;
+  };
+  std::vector<Name> names;
+  for (const Name& each :
+       {Name{"user", "USER", &UsageView::user}, Name{"account", "ACCOUNT", &UsageView::account},
+        Name{"qos", "CLASS", &UsageView::qos}, Name{"month", "MONTH", &UsageView::period},
+        Name{"day", "DAY", &UsageView::period}}) {
+    const auto words = base::Split(by, ',');
+    if (std::ranges::any_of(words, [&](auto word) { return base::Trim(word) == each.word; }))
+      names.push_back(each);
+  }
+  std::vector<Column> columns;
+  for (const Name& each : names) columns.push_back({each.title, false, 6});
+  for (const char* title :
+       {"STARTS", "GPU-HOURS", "SHARE-HOURS", "KWH", "WAITED-HOURS", "OOM", "PROMISED, UNUSED"})
+    columns.push_back({title, true});
+  Table table(std::move(columns));
+  for (const UsageView& row : rows) {
+    std::vector<std::string> texts;
+    for (const Name& each : names) {
+      const std::string& text = row.*each.value;
+      texts.push_back(text.empty() ? "-" : text);
+    }
+    table.Add(CellsOf(row, texts));
+  }
+  if (rows.size() > 1) {
+    std::vector<std::string> texts(names.size());
+    texts.front() = "all";
+    table.Add(CellsOf(SumOf(rows), texts));
+  }
+  return table.Text(ScreenOf(context.out));
+}
+
+std::string CsvOf(const std::vector<UsageView>& rows) {
+  std::string text =
+      "user,account,qos,period,tasks,attempts,gpu_s,share_s,waiting_s,energy_j,ooms,"
+      "promised_mib_s,unused_mib_s\n";
+  for (const UsageView& row : rows) {
+    for (const std::string* name : {&row.user, &row.account, &row.qos, &row.period})
+      text += base::CsvCell(*name) + ",";
+    text += fmt::format("{},{},{:.3f},{:.3f},{:.3f},{},{},{:.0f},{:.0f}\n", row.tasks, row.attempts,
+                        row.gpu_s, row.share_s, row.waiting_s,
+                        row.energy_j ? fmt::format("{:.1f}", *row.energy_j) : "", row.ooms,
+                        row.promised_mib_s, row.unused_mib_s);
+  }
+  return text;
+}
+
+void RunUsage(Context& context, const UsageFlags& flags) {
+  const Result<std::string> target = Target(context, flags);
+  if (!target) return context.Fail(target.error());
+  const Result<std::string> answer = context.client().Get(*target, kTimeoutS);
+  if (!answer) return context.Fail(answer.error());
+  if (context.json) return Print(context, *answer + "\n");
+  const Result<std::vector<UsageView>> rows = ReadRows(*answer);
+  if (!rows) return context.Fail(rows.error());
+  if (flags.csv) return Print(context, CsvOf(*rows));
+  if (rows->empty()) return Warn(context, "nobody held a GPU in that time");
+  Print(context, TableOf(context, *rows, flags.by));
+}
+
+}  // namespace
+
+void AddUsageCommand(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "usage", "Who had what: GPU hours, energy, waiting, crashes, memory promised in vain");
+  verb->footer(
+      "  carma usage --since 7d\n"
+      "  carma usage --by account,month --csv > months.csv\n"
+      "  carma usage --by user,qos --since 2026-03-01 --until 2026-04-01\n"
+      "Sums of starts, from the decision to the end of each; what runs counts up to now. Months "
+      "and\n"
+      "days are those of UTC. The books keep starts for a year (docs/sharing.md).\n"
+      "Every verb also takes --json and --socket PATH.");
+  auto flags = std::make_shared<UsageFlags>();
+  verb->add_option("--by", flags->by, "rows for each user, account, qos, and month or day")
+      ->type_name("LIST")
+      ->capture_default_str();
+  verb->add_option("--since", flags->since, "only time since: a date, or 2h for so long ago")
+      ->type_name("TIME");
+  verb->add_option("--until", flags->until, "only time until: a date, or 2h for so long ago")
+      ->type_name("TIME");
+  verb->add_flag("--csv", flags->csv, "one line per row, comma-separated, in seconds and MiB");
+  verb->callback([&context, flags] { RunUsage(context, *flags); });
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,122 @@
+// wait: until tasks have ended, across restarts of the daemon.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/task_words.h"
+#include "cli/client/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPoll{300};
+constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kLookAgain{2};
+
+class Waiter {
+ public:
+  Waiter(Context& context, std::optional<base::Duration> timeout) : context_(context) {
+    if (timeout) deadline_ = SteadyClock::now() + *timeout;
+  }
+
+  // The first of them that has ended; the others are asked again every few seconds, or as soon as
+  // the first has ended.
+  base::Result<std::optional<Answer<api::TaskView>>> AwaitAny(
+      const std::vector<std::uint64_t>& ids) {
+    for (std::size_t next = 0;; next = (next + 1) % ids.size()) {
+      for (const std::uint64_t id : ids) {
+        auto task = GetTask(context_.client(), id);
+        if (!task && !(task.error().code == base::ErrorCode::kUnavailable && connected_))
+          return std::unexpected(task.error());
+        if (!task) break;
+        connected_ = true;
+        if (HasEnded(task->value)) return std::optional(std::move(*task));
+      }
+      if (deadline_ && SteadyClock::now() >= *deadline_) return std::nullopt;
+      const auto patience = std::min(Left(), kLookAgain);
+      const auto task = AwaitTask(context_.client(), ids[next], static_cast<int>(patience.count()));
+      if (!task) Reconnect(task.error());
+    }
+  }
+
+  // Empty value: the time is over. Errors: the daemon's, and that it was never there.
+  base::Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
+    for (;;) {
+      auto task = AwaitTask(context_.client(), id, static_cast<int>(Left().count()));
+      const bool gone = !task && task.error().code == base::ErrorCode::kUnavailable;
+      if (!task && !(gone && connected_)) return std::unexpected(task.error());
+      if (gone) {
+        Reconnect(task.error());
+      } else {
+        connected_ = true;
+        told_ = false;
+        if (HasEnded(task->value)) return std::optional(std::move(*task));
+      }
+      if (deadline_ && SteadyClock::now() >= *deadline_) return std::nullopt;
+    }
+  }
+
+ private:
+  // Whole seconds for the next poll.
+  std::chrono::seconds Left() const {
+    if (!deadline_) return kPoll;
+    const auto left = std::chrono::ceil<std::chrono::seconds>(*deadline_ - SteadyClock::now());
+    return std::clamp(left, std::chrono::seconds(0), kPoll);
+  }
+
+  // Tasks outlive the daemon, so a restart is no reason to give up.
+  void Reconnect(const base::Error& error) {
+    if (!told_) Warn(context_, error.message + "; waiting for it");
+    told_ = true;
+    std::this_thread::sleep_for(kRetry);
+  }
+
+  Context& context_;
+  std::optional<SteadyClock::time_point> deadline_;
+  bool connected_ = false;
+  bool told_ = false;
+};
+
+}  // namespace
+
+void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const WaitFlags& flags) {
+  Waiter waiter(context, flags.timeout);
+  int highest = 0;
+  std::vector<std::string> texts;
+  const bool any = flags.any && !tasks.empty();
+  for (std::size_t i = 0; i < (any ? 1 : tasks.size()); ++i) {
+    auto task = any ? waiter.AwaitAny(tasks) : waiter.Await(tasks[i]);
+    if (!task) return context.Fail(task.error());
+    if (!*task) {
+      context.Fail({base::ErrorCode::kUnavailable,
+                    (any ? "no task" : "task " + std::to_string(tasks[i])) +
+                        (any ? " has ended within " : " has not ended within ") +
+                        base::FormatSpan(*flags.timeout)});
+      context.exit_code = kExitTimeout;
+      return;
+    }
+    const api::TaskView& view = (*task)->value;
+    const std::uint64_t id = view.id;
+    highest = std::max(highest, ExitCodeOf(view));
+    if (context.json) {
+      texts.push_back(std::move((*task)->text));
+    } else if (!flags.quiet) {
+      Print(context, "Task " + std::to_string(id) + " " + EndText(view) + "\n");
+      std::fflush(context.out);
+    }
+  }
+  if (context.json) Print(context, JsonList(texts) + "\n");
+  context.exit_code = highest;
+}
+
+void RunWait(Context& context, const WaitFlags& flags) {
+  const auto ids = ResolveTasks(context, flags.tasks, "@");
+  if (!ids) return context.Fail(ids.error());
+  AwaitTasks(context, *ids, flags);
+}
+
+}  // namespace carma::cli

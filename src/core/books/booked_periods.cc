@@ -1,0 +1,71 @@
+#include "core/books/booked_periods.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "core/books/bookings.h"
+
+namespace carma::core {
+namespace {
+
+constexpr Duration kDay = std::chrono::hours(24);
+// Of one reservation.
+constexpr std::size_t kMostPeriods = 100;
+// A week with nothing but days that do not count cannot be.
+constexpr int kMostSkipped = 14;
+
+bool IsWeekend(int day_of_week) {
+  return day_of_week == 0 || day_of_week == 6;
+}
+
+// Days after the first time from which on there may be periods that are not over.
+int FirstDay(const Booking& booking, Time now, int step) {
+  const auto days = (now - booking.from - booking.length) / kDay - 2;
+  if (days <= 0) return 0;
+  return static_cast<int>(days / step) * step;
+}
+
+}  // namespace
+
+std::vector<BookedPeriod> PeriodsOf(const Booking& booking, Time now, Time horizon,
+                                    const base::Calendar& calendar) {
+  std::vector<BookedPeriod> periods;
+  if (booking.repeat == Repeat::kOnce) {
+    const Time to = booking.from + booking.length;
+    if (to > now) periods.push_back({booking, booking.from, to});
+    return periods;
+  }
+  const int step = booking.repeat == Repeat::kWeekly ? 7 : 1;
+  int skipped = 0;
+  for (int day = FirstDay(booking, now, step);
+       periods.size() < kMostPeriods && skipped < kMostSkipped; day += step) {
+    const Time from = calendar.DaysLater(booking.from, day);
+    if (booking.until && from > *booking.until) break;
+    if (from >= horizon && !periods.empty()) break;
+    const bool counts = booking.repeat != Repeat::kWeekdays || !IsWeekend(calendar.DayOfWeek(from));
+    if (!counts || from + booking.length <= now) {
+      ++skipped;
+      continue;
+    }
+    periods.push_back({booking, from, from + booking.length});
+  }
+  return periods;
+}
+
+std::optional<std::string> WhyNotAll(std::vector<BookedPeriod> periods, Time now,
+                                     std::span<const GpuInfo> gpus) {
+  Bookings bookings;
+  bookings.Follow(std::move(periods));
+  bookings.Settle(now, Duration{0}, gpus,
+                  [](const Booking&, GpuIndex) { return Bookings::Standing{}; });
+  const BookedPeriod* few = bookings.TooFew();
+  if (few == nullptr) return std::nullopt;
+  return fmt::format(
+      "reservation {} of {} for {} from {} on would not have its GPUs: there are not so many, or "
+      "others are reserved then",
+      few->booking.id, WhichOf(few->booking), WhomFor(few->booking), base::FormatTime(few->from));
+}
+
+}  // namespace carma::core

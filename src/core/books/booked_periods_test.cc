@@ -1,0 +1,88 @@
+#include "core/books/booked_periods.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+
+#include "base/text.h"
+
+namespace carma::core {
+namespace {
+
+constexpr Duration kHour{3'600'000};
+constexpr Duration kDay = 24 * kHour;
+// 2026-03-25 is a Wednesday; in Berlin summer time begins on Sunday, the 29th.
+constexpr Time kWednesdayNine = base::FromMs(1'774'425'600'000);  // 08:00 UTC, 09:00 there
+
+class BookedPeriodsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    ::tzset();
+  }
+  void TearDown() override {
+    ::unsetenv("TZ");
+    ::tzset();
+  }
+};
+
+std::string Begins(const std::vector<BookedPeriod>& periods) {
+  std::string text;
+  for (const BookedPeriod& each : periods)
+    text += (text.empty() ? "" : " ") + base::FormatTimeIso(each.from).substr(5, 11);
+  return text;
+}
+
+TEST_F(BookedPeriodsTest, OnceIsOver) {
+  const Booking booking{.from = kWednesdayNine, .length = 9 * kHour};
+  const auto calendar = base::Calendar::OfServer();
+  EXPECT_EQ(PeriodsOf(booking, kWednesdayNine - kDay, kWednesdayNine, calendar).size(), 1u);
+  EXPECT_EQ(PeriodsOf(booking, kWednesdayNine + 8 * kHour, kWednesdayNine, calendar).size(), 1u);
+  EXPECT_TRUE(PeriodsOf(booking, kWednesdayNine + 9 * kHour, kWednesdayNine, calendar).empty());
+}
+
+TEST_F(BookedPeriodsTest, DaysKeepTheTimeOfDayWhereSummerTimeBegins) {
+  const Booking booking{.from = kWednesdayNine, .length = 9 * kHour, .repeat = Repeat::kWeekdays};
+  const auto periods =
+      PeriodsOf(booking, kWednesdayNine, kWednesdayNine + 7 * kDay, base::Calendar::OfServer());
+  EXPECT_EQ(Begins(periods),
+            "03-25T08:00 03-26T08:00 03-27T08:00 03-30T07:00 03-31T07:00 04-01T07:00");
+  EXPECT_EQ(periods.back().to - periods.back().from, 9 * kHour);
+  EXPECT_EQ(Begins(PeriodsOf(booking, kWednesdayNine + 3 * kDay, kWednesdayNine + 3 * kDay,
+                             base::Calendar::Utc())),
+            "03-30T08:00")
+      << "the next one at least";
+}
+
+TEST_F(BookedPeriodsTest, WeeksGoOnUntilTheyEnd) {
+  Booking booking{.from = kWednesdayNine, .length = 2 * kHour, .repeat = Repeat::kWeekly};
+  const Time later = kWednesdayNine + 1000 * kDay;  // a Tuesday
+  EXPECT_EQ(Begins(PeriodsOf(booking, later, later + 10 * kDay, base::Calendar::Utc())),
+            "12-20T08:00 12-27T08:00");
+  booking.until = kWednesdayNine + 7 * kDay;
+  EXPECT_EQ(PeriodsOf(booking, kWednesdayNine, later, base::Calendar::Utc()).size(), 2u);
+  EXPECT_TRUE(PeriodsOf(booking, later, later + kDay, base::Calendar::Utc()).empty());
+}
+
+TEST_F(BookedPeriodsTest, WhatCannotHoldTogetherIsFound) {
+  const std::vector<GpuInfo> gpus{{.uuid = "GPU-0", .type = "A100", .total_mib = 40'000},
+                                  {.uuid = "GPU-1", .type = "A100", .total_mib = 40'000},
+                                  {.uuid = "GPU-2", .type = "T4", .total_mib = 15'000}};
+  const auto of = [](std::uint64_t id, int from_h, int to_h, Booking booking) {
+    booking.id = BookingId{id};
+    booking.from = Time{} + from_h * kHour;
+    booking.length = (to_h - from_h) * kHour;
+    return BookedPeriod{booking, booking.from, booking.from + booking.length};
+  };
+  const BookedPeriod both = of(1, 1, 3, {.gpu_type = "a100", .count = 2});
+  EXPECT_FALSE(WhyNotAll({both}, Time{}, gpus));
+  EXPECT_FALSE(WhyNotAll({both, of(2, 2, 4, {.count = 1})}, Time{}, gpus)) << "the other type";
+  EXPECT_FALSE(WhyNotAll({both, of(2, 3, 4, {})}, Time{}, gpus)) << "afterwards";
+  EXPECT_TRUE(WhyNotAll({both, of(2, 2, 4, {.on_gpus = {"GPU-1"}})}, Time{}, gpus));
+  EXPECT_TRUE(WhyNotAll({of(1, 1, 2, {.count = 4})}, Time{}, gpus)) << "so many there are not";
+  EXPECT_TRUE(WhyNotAll({of(1, 1, 3, {.on_gpus = {"GPU-0"}}), of(2, 2, 4, {})}, Time{}, gpus));
+}
+
+}  // namespace
+}  // namespace carma::core

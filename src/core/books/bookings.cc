@@ -1,0 +1,174 @@
+#include "core/books/bookings.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "core/values/gpu_choice.h"
+
+namespace carma::core {
+namespace {
+
+bool Meet(const BookedPeriod& a, const BookedPeriod& b) {
+  return a.from < b.to && b.from < a.to;
+}
+
+// The GPUs that it is about.
+std::vector<GpuIndex> GpusOf(const Booking& booking, std::span<const GpuInfo> gpus) {
+  const GpuChoice choice({.gpu_type = booking.gpu_type, .on_gpus = booking.on_gpus}, gpus);
+  std::vector<GpuIndex> found;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    if (choice.Allows(GpuIndex{i})) found.push_back(GpuIndex{i});
+  }
+  return found;
+}
+
+}  // namespace
+
+void Bookings::Follow(std::vector<BookedPeriod> periods) {
+  std::vector<Slot> slots;
+  for (BookedPeriod& each : periods) {
+    const auto before = std::ranges::find(slots_, each, &Slot::period);
+    slots.push_back(before == slots_.end() ? Slot{.period = std::move(each)} : std::move(*before));
+  }
+  std::ranges::stable_sort(slots, {}, [](const Slot& slot) {
+    return std::tuple(slot.period.booking.count.has_value(), slot.period.from,
+                      slot.period.booking.id);
+  });
+  slots_ = std::move(slots);
+  by_gpu_.clear();
+  ++changes_;
+}
+
+bool Bookings::IsTaken(GpuIndex gpu, const Slot& by) const {
+  return std::ranges::any_of(slots_, [&](const Slot& each) {
+    return &each != &by && each.chosen && Meet(each.period, by.period) &&
+           std::ranges::find(each.gpus, gpu) != each.gpus.end();
+  });
+}
+
+void Bookings::Choose(Slot& slot, std::span<const GpuInfo> gpus, const Look& look) {
+  const Booking& booking = slot.period.booking;
+  std::vector<GpuIndex> found = GpusOf(booking, gpus);
+  if (booking.count) {
+    std::erase_if(found, [&](GpuIndex gpu) { return IsTaken(gpu, slot); });
+    std::ranges::sort(found, {}, [&](GpuIndex gpu) {
+      const Standing standing = look(booking, gpu);
+      return std::tuple(!standing.open, slot.near ? standing.others : 0,
+                        -static_cast<std::int64_t>(Number(gpu)));
+    });
+    const auto most = static_cast<std::size_t>(*booking.count);
+    if (found.size() > most) found.resize(most);
+    std::ranges::sort(found);
+  }
+  if (slot.chosen && found == slot.gpus) return;
+  slot.gpus = std::move(found);
+  slot.chosen = true;
+  by_gpu_.clear();
+  ++changes_;
+}
+
+void Bookings::Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look) {
+  if (slots_.empty()) return;
+  if (std::erase_if(slots_, [now](const Slot& each) { return each.period.to <= now; }) > 0) {
+    by_gpu_.clear();
+    ++changes_;
+  }
+  for (Slot& slot : slots_) {
+    const bool near = slot.period.from - lead <= now;
+    const bool closed =
+        slot.period.booking.count && std::ranges::any_of(slot.gpus, [&](GpuIndex gpu) {
+          return !look(slot.period.booking, gpu).open;
+        });
+    if (slot.chosen && near == slot.near && !closed) continue;
+    slot.near = near;
+    Choose(slot, gpus, look);
+  }
+  if (by_gpu_.size() != gpus.size()) List(gpus.size());
+  // Those that it is for may start where nobody else may from now on.
+  if (std::exchange(holds_, HoldAt(now)) != holds_) ++changes_;
+}
+
+void Bookings::List(std::size_t gpus) {
+  by_gpu_.assign(gpus, {});
+  for (const Slot& slot : slots_) {
+    for (const GpuIndex gpu : slot.gpus) by_gpu_[Number(gpu)].push_back(&slot.period);
+  }
+  for (std::vector<const BookedPeriod*>& each : by_gpu_)
+    std::ranges::stable_sort(each, {}, &BookedPeriod::from);
+}
+
+std::span<const BookedPeriod* const> Bookings::On(GpuIndex gpu) const {
+  if (Number(gpu) >= by_gpu_.size()) return {};
+  return by_gpu_[Number(gpu)];
+}
+
+std::vector<BookingId> Bookings::Of(const TaskRequest& request) const {
+  std::vector<BookingId> own;
+  for (const Slot& each : slots_) {
+    const Booking& booking = each.period.booking;
+    if (std::ranges::find(own, booking.id) == own.end() && IsFor(booking, request))
+      own.push_back(booking.id);
+  }
+  return own;
+}
+
+std::vector<GpuIndex> Bookings::GpusFor(std::span<const BookingId> own, Time now) const {
+  std::vector<GpuIndex> gpus;
+  for (const Slot& each : slots_) {
+    if (each.period.from > now || now >= each.period.to) continue;
+    if (std::ranges::find(own, each.period.booking.id) != own.end())
+      gpus.insert(gpus.end(), each.gpus.begin(), each.gpus.end());
+  }
+  std::ranges::sort(gpus);
+  const auto twice = std::ranges::unique(gpus);
+  gpus.erase(twice.begin(), twice.end());
+  return gpus;
+}
+
+std::vector<BookingStanding> Bookings::Standings() const {
+  std::vector<BookingStanding> standings;
+  for (const Slot& each : slots_) {
+    standings.push_back({.id = each.period.booking.id,
+                         .from = each.period.from,
+                         .to = each.period.to,
+                         .gpus = each.gpus});
+  }
+  std::ranges::stable_sort(standings, {}, &BookingStanding::from);
+  return standings;
+}
+
+const Booking* Bookings::Find(BookingId id) const {
+  const auto at =
+      std::ranges::find_if(slots_, [id](const Slot& each) { return each.period.booking.id == id; });
+  return at == slots_.end() ? nullptr : &at->period.booking;
+}
+
+bool Bookings::HoldAt(Time now) const {
+  return std::ranges::any_of(
+      slots_, [now](const Slot& each) { return each.period.from <= now && now < each.period.to; });
+}
+
+std::optional<Time> Bookings::NextChange(Time now, Duration lead) const {
+  std::optional<Time> next;
+  for (const Slot& each : slots_) {
+    for (const Time when : {each.period.from - lead, each.period.from, each.period.to}) {
+      if (when > now) next = std::min(next.value_or(when), when);
+    }
+  }
+  return next;
+}
+
+const BookedPeriod* Bookings::TooFew() const {
+  for (const Slot& slot : slots_) {
+    const Booking& booking = slot.period.booking;
+    const bool few = booking.count && slot.gpus.size() < static_cast<std::size_t>(*booking.count);
+    const bool shared = !booking.count && std::ranges::any_of(slot.gpus, [&](GpuIndex gpu) {
+      return IsTaken(gpu, slot);
+    });
+    if (few || shared || slot.gpus.empty()) return &slot.period;
+  }
+  return nullptr;
+}
+
+}  // namespace carma::core

@@ -1,0 +1,46 @@
+#include "core/books/lessons.h"
+
+#include <algorithm>
+
+namespace carma::core {
+
+void Lessons::Join(const TaskRecord& task) {
+  if (task.kind == KindId{}) return;
+  ++kinds_[KeyOf(task)].tasks;
+  ++tasks_;
+}
+
+void Lessons::Leave(const TaskRecord& task) {
+  const auto kind = kinds_.find(KeyOf(task));
+  if (kind == kinds_.end()) return;
+  --tasks_;
+  if (--kind->second.tasks == 0) kinds_.erase(kind);
+}
+
+Lesson* Lessons::LessonFor(const TaskRecord& task) {
+  const auto kind = kinds_.find(KeyOf(task));
+  if (kind == kinds_.end()) return nullptr;
+  ++changes_;
+  return &kind->second.lesson;
+}
+
+void Lessons::Enough(const TaskRecord& task, std::int64_t need_mib) {
+  if (Lesson* lesson = LessonFor(task)) lesson->enough_mib = std::max(lesson->enough_mib, need_mib);
+}
+
+void Lessons::Activity(const TaskRecord& task, double sm_active) {
+  if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
+}
+
+void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {
+  if (Lesson* lesson = LessonFor(task))
+    lesson->at_least_mib = std::max(lesson->at_least_mib, demand_mib);
+}
+
+const Lesson* Lessons::Of(const TaskRecord& task) const {
+  const auto kind = kinds_.find(KeyOf(task));
+  if (kind == kinds_.end() || kind->second.lesson == Lesson{}) return nullptr;
+  return &kind->second.lesson;
+}
+
+}  // namespace carma::core

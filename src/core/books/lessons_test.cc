@@ -1,0 +1,85 @@
+#include "core/books/lessons.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::core {
+namespace {
+
+TaskRecord Task(std::uint64_t id, std::uint64_t kind, std::uint32_t uid = 1000) {
+  TaskRecord task;
+  task.id = TaskId{id};
+  task.kind = KindId{kind};
+  task.request.Edit().uid = uid;
+  return task;
+}
+
+TEST(LessonsTest, OneTaskTeachesTheOthersOfItsKind) {
+  Lessons lessons;
+  const TaskRecord first = Task(1, 7), second = Task(2, 7), other = Task(3, 8);
+  for (const TaskRecord& task : {first, second, other}) lessons.Join(task);
+  EXPECT_EQ(lessons.Of(second), nullptr);
+  lessons.Enough(first, 10'600);
+  ASSERT_NE(lessons.Of(second), nullptr);
+  EXPECT_EQ(*lessons.Of(second), (Lesson{10'600, 0}));
+  EXPECT_EQ(lessons.Of(other), nullptr);
+}
+
+TEST(LessonsTest, TheMostOfAllRunsCounts) {
+  Lessons lessons;
+  const TaskRecord task = Task(1, 7);
+  lessons.Join(task);
+  lessons.Enough(task, 10'600);
+  lessons.Enough(task, 9'000);
+  lessons.AtLeast(task, 15'000);
+  lessons.AtLeast(task, 12'000);
+  EXPECT_EQ(*lessons.Of(task), (Lesson{10'600, 15'000}));
+}
+
+TEST(LessonsTest, AnotherUsersTasksAreAnotherKind) {
+  Lessons lessons;
+  const TaskRecord mine = Task(1, 7), theirs = Task(2, 7, 1001);
+  lessons.Join(mine);
+  lessons.Join(theirs);
+  lessons.AtLeast(mine, 15'000);
+  EXPECT_EQ(lessons.Of(theirs), nullptr);
+}
+
+TEST(LessonsTest, WhatIsKnownGoesWithTheLastTask) {
+  Lessons lessons;
+  const TaskRecord first = Task(1, 7), second = Task(2, 7);
+  lessons.Join(first);
+  lessons.Join(second);
+  lessons.Enough(first, 10'600);
+  lessons.Leave(first);
+  EXPECT_NE(lessons.Of(second), nullptr);
+  lessons.Leave(second);
+  lessons.Join(second);
+  EXPECT_EQ(lessons.Of(second), nullptr);
+  EXPECT_EQ(lessons.tasks(), 1u);
+}
+
+TEST(LessonsTest, TheLastActivityCounts) {
+  Lessons lessons;
+  const TaskRecord first = Task(1, 7), second = Task(2, 7);
+  lessons.Join(first);
+  lessons.Join(second);
+  lessons.Activity(first, 0.4);
+  lessons.Activity(first, 0.5);
+  ASSERT_NE(lessons.Of(second), nullptr);
+  EXPECT_EQ(lessons.Of(second)->sm_active, 0.5);
+  EXPECT_EQ(lessons.Of(second)->enough_mib, 0);
+}
+
+TEST(LessonsTest, TasksOfNoKnownKindTeachNobody) {
+  Lessons lessons;
+  const TaskRecord first = Task(1, 0), second = Task(2, 0);
+  lessons.Join(first);
+  lessons.Join(second);
+  lessons.Enough(first, 10'600);
+  EXPECT_EQ(lessons.Of(second), nullptr);
+  lessons.Leave(first);
+  EXPECT_EQ(lessons.tasks(), 0u);
+}
+
+}  // namespace
+}  // namespace carma::core

@@ -1,0 +1,344 @@
+#include "core/books/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+
+namespace carma::core {
+namespace {
+
+std::string Many(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string_view IsOrAre(double count) {
+  return count == 1 ? "is" : "are";
+}
+
+constexpr double kHourS = 3600;
+constexpr double kLongestAheadS = 1e9;  // nobody waits for what comes later
+
+bool Names(const std::string& rule, const std::string& name) {
+  return rule.empty() || rule == "*" ? rule.empty() || !name.empty() : rule == name;
+}
+
+double SecondsOf(Time time) {
+  return static_cast<double>(base::ToMs(time)) / 1000;
+}
+
+bool KeepsFromStarting(const LimitRule& rule) {
+  return rule.running || rule.gpus || rule.memory_mib || rule.cpus || rule.host_memory_mib ||
+         rule.gpu_hours;
+}
+
+}  // namespace
+
+Limits::Names Limits::NamesOf(const TaskRequest& request) {
+  return {UserOf(request), request.account.value_or(""), QosOf(request)};
+}
+
+bool Limits::IsAbout(const LimitRule& rule, const Names& names) const {
+  return core::Names(rule.user, names.user) && core::Names(rule.account, names.account) &&
+         core::Names(rule.qos, names.qos);
+}
+
+Limits::Key Limits::KeyOf(std::size_t rule, const Names& names) const {
+  const LimitRule& of = rules_[rule];
+  return {rule, of.user.empty() ? "" : names.user, of.account.empty() ? "" : names.account,
+          of.qos.empty() ? "" : names.qos};
+}
+
+const Limits::Count& Limits::CountOf(std::size_t rule, const Names& names) const {
+  static const Count kNone;
+  const auto at = counts_.find(KeyOf(rule, names));
+  return at == counts_.end() ? kNone : at->second;
+}
+
+std::size_t Limits::HashOfNames::operator()(const Names& names) const {
+  const std::hash<std::string> hash;
+  return hash(names.user) ^ (hash(names.account) * 3) ^ (hash(names.qos) * 5);
+}
+
+std::vector<Limits::BoundBy> Limits::RulesAbout(const Names& names) const {
+  std::vector<BoundBy> bound;
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    if (KeepsFromStarting(rules_[i]) && IsAbout(rules_[i], names))
+      bound.push_back({&rules_[i], &CountOf(i, names)});
+  }
+  return bound;
+}
+
+template <class Change>
+void Limits::ForEach(const Names& names, Change change) {
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    if (IsAbout(rules_[i], names)) change(rules_[i], counts_[KeyOf(i, names)]);
+  }
+}
+
+void Limits::Follow(std::vector<LimitRule> rules, Time now) {
+  rules_ = std::move(rules);
+  counts_.clear();
+  bound_.clear();
+  count_memory_ =
+      std::ranges::any_of(rules_, [](const LimitRule& rule) { return !!rule.memory_mib; });
+  running_.clear();
+  concerned_ = 0;
+  ++changes_;
+  longest_ = Duration{0};
+  for (const LimitRule& each : rules_) {
+    if (each.gpu_hours) longest_ = std::max(longest_, each.period);
+  }
+  for (const Taken& taken : std::exchange(ended_, {})) Past(taken, now);
+}
+
+void Limits::Join(const TaskRecord& task) {
+  const Names names = NamesOf(task.request);
+  ForEach(names, [](const LimitRule&, Count& count) { ++count.tasks; });
+  const auto [bound, added] = bound_.try_emplace(names);
+  if (added) bound->second = RulesAbout(names);
+  if (!bound->second.empty()) ++concerned_;
+}
+
+void Limits::Leave(const TaskRecord& task) {
+  bool concerned = false;
+  ForEach(NamesOf(task.request), [&](const LimitRule& rule, Count& count) {
+    --count.tasks;
+    concerned |= KeepsFromStarting(rule);
+  });
+  if (concerned) --concerned_;
+}
+
+bool Limits::MayKeep(const TaskRequest& request) const {
+  const Names names = NamesOf(request);
+  return std::ranges::any_of(rules_, [&](const LimitRule& rule) {
+    return KeepsFromStarting(rule) && IsAbout(rule, names);
+  });
+}
+
+void Limits::Add(const Running& running, int sign) {
+  ForEach(running.names, [&](const LimitRule&, Count& count) {
+    count.running += sign;
+    count.gpus += sign * running.gpus;
+    count.memory_mib += sign * running.memory_mib;
+    count.cpus += sign * running.host.cpus;
+    count.host_memory_mib += sign * running.host.memory_mib;
+    count.launched_s += sign * static_cast<double>(running.gpus) * SecondsOf(running.launched);
+  });
+}
+
+void Limits::Start(const TaskRecord& task) {
+  Running running{.names = NamesOf(task.request),
+                  .gpus = task.request->gpus,
+                  .host = task.attempt->host,
+                  .launched = task.attempt->launched.value_or(Time{})};
+  for (const Placement& each : task.attempt->placement) running.memory_mib += each.claim_mib;
+  const auto [at, added] = running_.try_emplace(Number(task.id), std::move(running));
+  if (added) Add(at->second, 1);
+}
+
+void Limits::End(const TaskRecord& task) {
+  const auto at = running_.find(Number(task.id));
+  if (at == running_.end()) return;
+  Add(at->second, -1);
+  running_.erase(at);
+  ++changes_;
+}
+
+void Limits::CountPast(const Taken& taken, Time now) {
+  const double gpu_s = taken.gpus * base::Seconds(taken.to - taken.from);
+  const TaskRequest of{
+      .uid = taken.uid,
+      .user = taken.user,
+      .account = taken.account.empty() ? std::nullopt : std::optional(taken.account),
+      .qos = taken.qos};
+  ForEach(NamesOf(of), [&](const LimitRule& rule, Count& count) {
+    if (!rule.gpu_hours || taken.to + rule.period <= now) return;
+    count.past.emplace_back(taken.to, gpu_s);
+    count.past_s += gpu_s;
+  });
+}
+
+void Limits::Past(const Taken& taken, Time now) {
+  if (taken.to + longest_ <= now) return;
+  CountPast(taken, now);
+  ended_.push_back(taken);
+}
+
+double Limits::HoursOf(const Count& count, Time now) {
+  const double running_s = static_cast<double>(count.gpus) * SecondsOf(now) - count.launched_s;
+  return (count.past_s + running_s) / kHourS;
+}
+
+void Limits::Advance(Time now) {
+  if (longest_ == Duration{0}) return;
+  while (!ended_.empty() && ended_.front().to + longest_ <= now) ended_.pop_front();
+  for (auto& [key, count] : counts_) {
+    const LimitRule& rule = rules_[std::get<0>(key)];
+    if (!rule.gpu_hours) continue;
+    while (!count.past.empty() && count.past.front().first + rule.period <= now) {
+      count.past_s -= count.past.front().second;
+      count.past.pop_front();
+      ++changes_;
+    }
+    if (count.past.empty()) count.past_s = 0;
+    const bool used_up = HoursOf(count, now) >= *rule.gpu_hours;
+    if (std::exchange(count.used_up, used_up) != used_up) ++changes_;
+  }
+}
+
+std::span<const Limits::BoundBy> Limits::Bound(const TaskRequest& request) const {
+  const auto at = bound_.find(NamesOf(request));
+  return at == bound_.end() ? std::span<const BoundBy>() : at->second;
+}
+
+bool Limits::CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other) {
+  return std::ranges::any_of(one, [&](const BoundBy& each) {
+    return std::ranges::find(other, each.count, &BoundBy::count) != other.end();
+  });
+}
+
+std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, const Wants& wants,
+                                             Time now) const {
+  const Names names = NamesOf(task.request);
+  const auto at = bound_.find(names);
+  // Who only asks what would be is not known yet.
+  return Against(at == bound_.end() ? RulesAbout(names) : at->second, wants, now);
+}
+
+std::optional<LimitHit> Limits::Against(std::span<const BoundBy> rules, const Wants& would_have,
+                                        Time now) {
+  const int gpus = would_have.gpus;
+  const HostNeed& host = would_have.host;
+  const std::int64_t promised_mib = would_have.promised_mib;
+  for (const BoundBy& each : rules) {
+    const LimitRule& rule = *each.rule;
+    const Count& count = *each.count;
+    const auto beyond = [](std::optional<std::int64_t> most, std::int64_t have,
+                           std::int64_t wants) { return most && have + wants > *most; };
+    const auto hit = [&](LimitHit::What what, double have, double wants) {
+      return LimitHit{&rule, what, have, wants};
+    };
+    if (beyond(rule.running, count.running, 1))
+      return hit(LimitHit::What::kRunning, static_cast<double>(count.running), 1);
+    if (beyond(rule.gpus, count.gpus, gpus))
+      return hit(LimitHit::What::kGpus, static_cast<double>(count.gpus), gpus);
+    if (beyond(rule.memory_mib, count.memory_mib, gpus * promised_mib)) {
+      return hit(LimitHit::What::kMemory, static_cast<double>(count.memory_mib),
+                 static_cast<double>(gpus * promised_mib));
+    }
+    if (beyond(rule.cpus, count.cpus, host.cpus))
+      return hit(LimitHit::What::kCpus, static_cast<double>(count.cpus), host.cpus);
+    if (beyond(rule.host_memory_mib, count.host_memory_mib, host.memory_mib)) {
+      return hit(LimitHit::What::kHostMemory, static_cast<double>(count.host_memory_mib),
+                 static_cast<double>(host.memory_mib));
+    }
+    // Whom nothing but GPU hours is left of needs none without a GPU.
+    if (!rule.gpu_hours || gpus == 0) continue;
+    const double hours = HoursOf(count, now);
+    if (hours >= *rule.gpu_hours) return hit(LimitHit::What::kGpuHours, hours, 0);
+  }
+  return std::nullopt;
+}
+
+std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, const HostNeed& host,
+                                                std::size_t more) const {
+  const Names names = NamesOf(request);
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    const LimitRule& rule = rules_[i];
+    if (!IsAbout(rule, names)) continue;
+    const auto wanted = static_cast<std::int64_t>(more);
+    const std::int64_t tasks = CountOf(i, names).tasks;
+    if (rule.queued && tasks + wanted > *rule.queued) {
+      return LimitHit{&rule, LimitHit::What::kQueued, static_cast<double>(tasks),
+                      static_cast<double>(wanted)};
+    }
+    // What no waiting can change.
+    if (rule.running == 0) return LimitHit{&rule, LimitHit::What::kRunning, 0, 1};
+    if (rule.gpus && request.gpus > *rule.gpus)
+      return LimitHit{&rule, LimitHit::What::kGpus, 0, static_cast<double>(request.gpus)};
+    if (rule.memory_mib && request.memory_mib &&
+        request.gpus * *request.memory_mib > *rule.memory_mib) {
+      return LimitHit{&rule, LimitHit::What::kMemory, 0,
+                      static_cast<double>(request.gpus * *request.memory_mib)};
+    }
+    if (rule.cpus && host.cpus > *rule.cpus)
+      return LimitHit{&rule, LimitHit::What::kCpus, 0, static_cast<double>(host.cpus)};
+    if (rule.host_memory_mib && host.memory_mib > *rule.host_memory_mib) {
+      return LimitHit{&rule, LimitHit::What::kHostMemory, 0, static_cast<double>(host.memory_mib)};
+    }
+    if (rule.length && request.time_limit && *request.time_limit > *rule.length) {
+      return LimitHit{&rule, LimitHit::What::kLength, 0, base::Seconds(*request.time_limit)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Time> Limits::NextChange(Time now) const {
+  std::optional<Time> next;
+  for (const auto& [key, count] : counts_) {
+    const LimitRule& rule = rules_[std::get<0>(key)];
+    if (!rule.gpu_hours) continue;
+    const auto at = [&](Time when) { next = std::min(next.value_or(when), when); };
+    if (!count.past.empty()) at(count.past.front().first + rule.period);
+    const double left_s = (*rule.gpu_hours - HoursOf(count, now)) * kHourS;
+    if (count.gpus == 0 || left_s <= 0 || left_s > kLongestAheadS) continue;
+    const double ms = std::ceil(left_s / static_cast<double>(count.gpus) * 1000);
+    at(now + Duration(std::max<std::int64_t>(1, static_cast<std::int64_t>(ms))));
+  }
+  return next;
+}
+
+std::optional<Duration> Limits::LongestFor(const TaskRequest& request) const {
+  const Names names = NamesOf(request);
+  std::optional<Duration> longest;
+  for (const LimitRule& rule : rules_) {
+    if (!rule.length || !IsAbout(rule, names)) continue;
+    longest = std::min(longest.value_or(*rule.length), *rule.length);
+  }
+  return longest;
+}
+
+std::string TextOf(const LimitHit& hit) {
+  const LimitRule& rule = *hit.rule;
+  const std::string whose = fmt::format("(limit of {}: {})", WhomOf(rule), TextOf(rule));
+  switch (hit.what) {
+    case LimitHit::What::kRunning:
+      return fmt::format("At most {} may run, {:.0f} {} {}.", Many(*rule.running, "task"), hit.have,
+                         hit.have == 1 ? "does" : "do", whose);
+    case LimitHit::What::kGpus:
+      return fmt::format("At most {} may be held, {:.0f} {}, and it wants {:.0f} {}.",
+                         Many(*rule.gpus, "GPU"), hit.have, IsOrAre(hit.have), hit.wants, whose);
+    case LimitHit::What::kMemory:
+      return fmt::format("At most {} of GPU memory may be promised, {} are, and it wants {} {}.",
+                         base::FormatMib(*rule.memory_mib),
+                         base::FormatMib(static_cast<std::int64_t>(hit.have)),
+                         base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
+    case LimitHit::What::kCpus:
+      return fmt::format("At most {} may be held, {:.0f} {}, and it wants {:.0f} {}.",
+                         Many(*rule.cpus, "CPU"), hit.have, IsOrAre(hit.have), hit.wants, whose);
+    case LimitHit::What::kHostMemory:
+      return fmt::format(
+          "At most {} of the server's own memory may be promised, {} are, and it wants {} {}.",
+          base::FormatMib(*rule.host_memory_mib),
+          base::FormatMib(static_cast<std::int64_t>(hit.have)),
+          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
+    case LimitHit::What::kQueued:
+      return fmt::format("At most {} may wait and run, {:.0f} {}, and {:.0f} would come {}.",
+                         Many(*rule.queued, "task"), hit.have, hit.have == 1 ? "does" : "do",
+                         hit.wants, whose);
+    case LimitHit::What::kGpuHours:
+      return fmt::format("At most {} GPU hours may be used within {}, {:.1f} are {}.",
+                         *rule.gpu_hours, base::FormatSpan(rule.period), hit.have, whose);
+    case LimitHit::What::kLength:
+      return fmt::format(
+          "A task may take at most {}, it asks for {} {}.", base::FormatSpan(*rule.length),
+          base::FormatSpan(Duration(static_cast<std::int64_t>(hit.wants * 1000))), whose);
+  }
+  return "";
+}
+
+}  // namespace carma::core

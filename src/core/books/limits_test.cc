@@ -1,0 +1,167 @@
+#include "core/books/limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carma::core {
+namespace {
+
+using testing::HasSubstr;
+
+Time At(double hours) {
+  return base::FromMs(static_cast<std::int64_t>(hours * 3'600'000));
+}
+
+std::vector<LimitRule> Rules(std::initializer_list<const char*> texts) {
+  std::vector<LimitRule> rules;
+  for (const char* text : texts) rules.push_back(*ParseLimitRule(text));
+  return rules;
+}
+
+TaskRecord Task(std::uint64_t id, const std::string& user, int gpus = 1) {
+  TaskRecord task{.id = TaskId{id}};
+  task.request.Edit().user = user;
+  task.request.Edit().gpus = gpus;
+  return task;
+}
+
+TaskRecord Placed(TaskRecord task, std::int64_t claim_mib, Time launched) {
+  for (int i = 0; i < task.request->gpus; ++i) {
+    task.attempt.Edit().placement.push_back({GpuIndex{static_cast<std::uint32_t>(i)}, claim_mib});
+  }
+  task.attempt.Edit().launched = launched;
+  return task;
+}
+
+std::string Why(const Limits& limits, const TaskRecord& task, std::int64_t promised_mib = 0,
+                Time now = At(0)) {
+  const std::optional<LimitHit> hit = limits.AgainstStart(task,
+                                                          {.gpus = task.request->gpus,
+                                                           .promised_mib = promised_mib,
+                                                           .host = HostNeedOf({}, task.request)},
+                                                          now);
+  return hit ? TextOf(*hit) : "";
+}
+
+TEST(Limits, EachUserByItselfOrAllTogether) {
+  Limits limits;
+  limits.Follow(Rules({"user=* running=1", "running=2"}), At(0));
+  limits.Start(Placed(Task(1, "ada"), 0, At(0)));
+  EXPECT_EQ(Why(limits, Task(2, "ada")),
+            "At most 1 task may run, 1 does (limit of each user: user=* running=1).");
+  EXPECT_EQ(Why(limits, Task(3, "bob")), "");
+  limits.Start(Placed(Task(3, "bob"), 0, At(0)));
+  EXPECT_THAT(Why(limits, Task(4, "eve")), HasSubstr("everybody together"));
+  limits.End(Task(1, "ada"));
+  EXPECT_EQ(Why(limits, Task(2, "ada")), "");
+}
+
+TEST(Limits, CountGpusAndPromisedMemory) {
+  Limits limits;
+  limits.Follow(Rules({"user=ada gpus=3", "account=vision memory=40G"}), At(0));
+  limits.Start(Placed(Task(1, "ada", 2), 0, At(0)));
+  EXPECT_EQ(Why(limits, Task(2, "ada", 1)), "");
+  EXPECT_THAT(Why(limits, Task(2, "ada", 2)), HasSubstr("3 GPUs may be held, 2 are"));
+  TaskRecord vision = Task(3, "bob");
+  vision.request.Edit().account = "vision";
+  limits.Start(Placed(vision, 30'000, At(0)));
+  TaskRecord more = Task(4, "eve");
+  more.request.Edit().account = "vision";
+  EXPECT_EQ(Why(limits, more, 10'000), "");
+  EXPECT_THAT(Why(limits, more, 20'000), HasSubstr("account vision"));
+}
+
+TEST(Limits, GpuHoursComeBackAfterTheirPeriod) {
+  Limits limits;
+  limits.Follow(Rules({"user=* gpu_hours=10/24h"}), At(0));
+  const TaskRecord running = Placed(Task(1, "ada", 2), 0, At(0));
+  limits.Join(running);
+  limits.Start(running);
+  EXPECT_EQ(Why(limits, Task(2, "ada"), 0, At(4.9)), "");
+  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(5)), HasSubstr("10 GPU hours may be used"));
+  EXPECT_EQ(limits.NextChange(At(4)), At(5)) << "used up by then";
+  limits.End(running);
+  limits.Past({.user = "ada", .gpus = 2, .from = At(0), .to = At(6)}, At(6));
+  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(6)), HasSubstr("12.0 are"));
+  EXPECT_EQ(Why(limits, Task(3, "bob"), 0, At(6)), "");
+  EXPECT_EQ(limits.NextChange(At(6)), At(30));
+  limits.Advance(At(6));
+  const std::uint64_t changes = limits.changes();
+  limits.Advance(At(29.9));
+  EXPECT_EQ(limits.changes(), changes);
+  limits.Advance(At(30));
+  EXPECT_GT(limits.changes(), changes);
+  EXPECT_EQ(Why(limits, Task(2, "ada"), 0, At(30)), "");
+  EXPECT_EQ(limits.NextChange(At(30)), std::nullopt);
+}
+
+TEST(Limits, CountCoresAndMemoryOfTheServer) {
+  Limits limits;
+  limits.Follow(Rules({"user=* cpus=8 host_memory=16G"}), At(0));
+  TaskRecord first = Task(1, "ada");
+  first.attempt.Edit().host = {.cpus = 6, .memory_mib = 10'000};
+  limits.Start(first);
+  TaskRecord second = Task(2, "ada");
+  second.request.Edit().cpus = 2;
+  EXPECT_EQ(Why(limits, second), "");
+  second.request.Edit().host_memory_mib = 7'000;
+  EXPECT_NE(Why(limits, second).find("host_memory=16G"), std::string::npos);
+  second.request.Edit().cpus = 3;
+  EXPECT_NE(Why(limits, second).find("At most 8 CPUs may be held, 6 are, and it wants 3"),
+            std::string::npos);
+  limits.End(first);
+  EXPECT_EQ(Why(limits, second), "");
+  const auto refused = limits.AgainstQueueing({.cpus = 9}, HostNeed{.cpus = 9}, 1);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->what, LimitHit::What::kCpus);
+}
+
+TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
+  Limits limits;
+  limits.Follow(Rules({"user=* queued=2 gpus=4 length=2h", "qos=closed running=0"}), At(0));
+  limits.Join(Task(1, "ada"));
+  const auto refused = [&](TaskRequest request, std::size_t more) {
+    const std::optional<LimitHit> hit =
+        limits.AgainstQueueing(request, HostNeedOf({}, request), more);
+    return hit ? TextOf(*hit) : "";
+  };
+  EXPECT_EQ(refused({.user = "ada"}, 1), "");
+  EXPECT_THAT(refused({.user = "ada"}, 2), HasSubstr("2 tasks may wait and run, 1 does, and 2"));
+  EXPECT_THAT(refused({.gpus = 5, .user = "bob"}, 1), HasSubstr("it wants 5"));
+  EXPECT_THAT(refused({.user = "bob", .time_limit = Duration{7'201'000}}, 1),
+              HasSubstr("at most 2:00:00, it asks for 2:00:01"));
+  EXPECT_THAT(refused({.user = "bob", .qos = "closed"}, 1), HasSubstr("class closed"));
+  EXPECT_EQ(limits.LongestFor({.user = "bob"}), Duration{7'200'000});
+}
+
+TEST(Limits, ConcernOnlyThoseWhoAreThere) {
+  Limits limits;
+  limits.Follow(Rules({"user=* qos=interactive running=1", "user=* queued=9"}), At(0));
+  const TaskRecord usual = Task(1, "ada");
+  limits.Join(usual);
+  EXPECT_FALSE(limits.Concerns());
+  TaskRecord interactive = Task(2, "ada");
+  interactive.request.Edit().qos = "interactive";
+  limits.Join(interactive);
+  EXPECT_TRUE(limits.Concerns());
+  limits.Leave(interactive);
+  EXPECT_FALSE(limits.Concerns());
+}
+
+TEST(Limits, StartingOrEndingTwiceChangesNothing) {
+  Limits limits;
+  limits.Follow(Rules({"user=* running=2"}), At(0));
+  const TaskRecord task = Placed(Task(1, "ada"), 0, At(0));
+  limits.Start(task);
+  limits.Start(task);
+  EXPECT_EQ(Why(limits, Task(2, "ada")), "");
+  limits.End(task);
+  limits.End(task);
+  EXPECT_EQ(limits.running(), 0u);
+  limits.Start(task);
+  limits.Start(Placed(Task(2, "ada"), 0, At(0)));
+  EXPECT_NE(Why(limits, Task(3, "ada")), "");
+}
+
+}  // namespace
+}  // namespace carma::core

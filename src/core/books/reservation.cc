@@ -1,0 +1,29 @@
+#include "core/books/reservation.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace carma::core {
+
+void Reservation::Keep(const PolicyConfig& config, const Need& need,
+                       std::span<const GpuView> views) {
+  std::vector<const GpuView*> open;
+  for (const GpuView& view : views) {
+    if (!view.healthy || view.drained) continue;
+    if (view.mig && need.gpus > 1) continue;
+    if (need.choice && !need.choice->Allows(view.index)) continue;
+    if (BookedAgainst(config, need, view) != nullptr) continue;
+    if (std::max(need.memory_mib.value_or(0), need.retry_free_mib) > view.total_mib) continue;
+    open.push_back(&view);
+  }
+  const auto wanted = static_cast<std::size_t>(need.gpus);
+  if (open.size() < wanted) return;
+  std::ranges::sort(open, {}, [](const GpuView* view) {
+    return std::tuple(view->exclusive_task, -view->free_mib, view->tasks, view->index);
+  });
+  task_ = need.task;
+  gpus_.clear();
+  for (std::size_t i = 0; i < wanted; ++i) gpus_.push_back(open[i]->index);
+}
+
+}  // namespace carma::core

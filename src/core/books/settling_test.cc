@@ -1,0 +1,42 @@
+#include "core/books/settling.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::core {
+namespace {
+
+Time At(std::int64_t ms) {
+  return base::FromMs(ms);
+}
+
+TEST(Settling, TheWindowMustBeginAfterTheTaskWasSeen) {
+  struct Case {
+    const char* name;
+    std::int64_t window_from_ms;
+    std::optional<Time> first_seen;
+    bool settled;
+  };
+  const Case cases[] = {
+      {"the window begins with the first sight", 500, At(500), true},
+      {"part of the window is without the task", 499, At(500), false},
+      {"not seen yet", 900, std::nullopt, false},
+  };
+  for (const Case& c : cases) {
+    const Resident resident{.launched = At(400), .first_seen = c.first_seen};
+    EXPECT_EQ(HasSettled({.taken = At(1'000), .window_from = At(c.window_from_ms)}, {&resident, 1},
+                         At(1'000), Duration{1'000}),
+              c.settled)
+        << c.name;
+  }
+}
+
+TEST(Settling, ATaskThatNeverShowsIsGivenUp) {
+  const Resident resident{.launched = At(400)};
+  const GpuSample sample{.taken = At(1'000), .window_from = At(0)};
+  EXPECT_FALSE(HasSettled(sample, {&resident, 1}, At(1'399), Duration{1'000}));
+  EXPECT_TRUE(HasSettled(sample, {&resident, 1}, At(1'400), Duration{1'000}));
+  EXPECT_TRUE(HasSettled(sample, {}, At(400), Duration{1'000})) << "nobody is there";
+}
+
+}  // namespace
+}  // namespace carma::core

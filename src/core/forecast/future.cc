@@ -1,0 +1,239 @@
+#include "core/forecast/future.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+
+namespace carma::core {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNotThere = -kNever;
+constexpr double kOfMeanEnd = 0.5;
+// What is left of a task when its time comes; less is rounding.
+constexpr double kDoneS = 1e-6;
+
+struct Run {
+  double left_s = 0;
+  double speed = 1;  // of its slowest GPU
+  std::vector<std::size_t> gpus;
+  std::vector<std::int64_t> promised_mib;
+  std::vector<double> speeds;
+};
+
+struct Gpu {
+  GpuView view;
+  std::vector<Neighbour> residents;
+  std::vector<std::size_t> runs;  // of the residents
+};
+
+// One course of things.
+class Course {
+ public:
+  Course(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
+         std::span<const FutureRun> running, std::span<const FutureTask> line)
+      : config_(config),
+        mapper_(mapper),
+        line_(line),
+        saturation_(SaturationOf({}, config.sharing)),
+        waits_(line.size(), true),
+        scores_(line.size(), std::vector<double>(views.size(), kNotThere)),
+        stale_(views.size(), true) {
+    for (const GpuView& view : views) gpus_.push_back({.view = view});
+    for (const FutureRun& each : running)
+      Join(each.load, each.left_s, each.gpus, each.promised_mib);
+    for (std::size_t i = 0; i < gpus_.size(); ++i) {
+      // Strangers stay.
+      for (std::size_t at = gpus_[i].residents.size(); at < views[i].residents.size(); ++at)
+        gpus_[i].residents.push_back(views[i].residents[at]);
+      Refresh(i);
+    }
+  }
+
+  void Start(std::size_t task, const std::vector<std::size_t>& gpus) {
+    const FutureTask& starting = line_[task];
+    waits_[task] = false;
+    const std::vector<std::int64_t> promised_mib(gpus.size(), starting.need.memory_mib.value_or(0));
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      GpuView& view = gpus_[gpus[i]].view;
+      view.free_mib = std::max<std::int64_t>(0, view.free_mib - promised_mib[i]);
+      view.exclusive_task |= starting.need.exclusive;
+      view.sm_shares += starting.need.sm_share.value_or(0);
+      ++view.tasks;
+    }
+    Join(starting.need.load, starting.alone_s, gpus, promised_mib);
+    for (const std::size_t gpu : gpus) Refresh(gpu);
+  }
+
+  void StartWhatFits() {
+    while (StartBest()) {
+    }
+  }
+
+  double PlayToTheEnd() {
+    std::size_t left = active_ + static_cast<std::size_t>(std::ranges::count(waits_, true));
+    const auto all = static_cast<double>(left);
+    double ends_s = 0;
+    while (left > 0) {
+      if (active_ == 0) return kNever;
+      left -= EndNext(ends_s);
+      StartWhatFits();
+    }
+    return now_s_ + kOfMeanEnd * ends_s / std::max(1.0, all);
+  }
+
+ private:
+  void Join(const Neighbour& load, double left_s, const std::vector<std::size_t>& gpus,
+            const std::vector<std::int64_t>& promised_mib) {
+    for (const std::size_t gpu : gpus) {
+      // In front of strangers, who are no runs.
+      std::vector<Neighbour>& residents = gpus_[gpu].residents;
+      residents.insert(residents.begin() + static_cast<std::ptrdiff_t>(gpus_[gpu].runs.size()),
+                       OnPart(config_, load, gpus_[gpu].view.compute));
+      gpus_[gpu].runs.push_back(runs_.size());
+    }
+    runs_.push_back({.left_s = left_s,
+                     .gpus = gpus,
+                     .promised_mib = promised_mib,
+                     .speeds = std::vector<double>(gpus.size(), 1.0)});
+    ++active_;
+  }
+
+  // Who is on it has changed.
+  void Refresh(std::size_t index) {
+    Gpu& gpu = gpus_[index];
+    gpu.view.residents = gpu.residents;
+    gpu.view.outlook.Forget();
+    const Outlook outlook = OutlookOf(gpu.residents, nullptr, saturation_);
+    gpu.view.delivered = outlook.delivered;
+    gpu.view.slowest = outlook.slowest;
+    stale_[index] = true;
+    SlowdownsOf(gpu.residents, saturation_, slowdowns_);
+    for (std::size_t i = 0; i < gpu.runs.size(); ++i) {
+      Run& run = runs_[gpu.runs[i]];
+      const auto part = std::ranges::find(run.gpus, index) - run.gpus.begin();
+      run.speeds[static_cast<std::size_t>(part)] = gpu.view.pace / slowdowns_[i];
+      run.speed = std::ranges::min(run.speeds);
+    }
+  }
+
+  // Goes on to the next end; how many tasks end then.
+  std::size_t EndNext(double& ends_s) {
+    double step_s = kNever;
+    for (const Run& run : runs_) {
+      if (!run.gpus.empty()) step_s = std::min(step_s, run.left_s / run.speed);
+    }
+    now_s_ += step_s;
+    std::size_t ended = 0;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      Run& run = runs_[i];
+      if (run.gpus.empty()) continue;
+      run.left_s -= step_s * run.speed;
+      if (run.left_s > kDoneS) continue;
+      Leave(i);
+      ends_s += now_s_;
+      ++ended;
+    }
+    active_ -= ended;
+    return ended;
+  }
+
+  void Leave(std::size_t index) {
+    Run& run = runs_[index];
+    const std::vector<std::size_t> left = std::exchange(run.gpus, {});
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      Gpu& gpu = gpus_[left[i]];
+      const auto at = std::ranges::find(gpu.runs, index);
+      gpu.residents.erase(gpu.residents.begin() + (at - gpu.runs.begin()));
+      gpu.runs.erase(at);
+      gpu.view.free_mib = std::min(gpu.view.total_mib, gpu.view.free_mib + run.promised_mib[i]);
+      --gpu.view.tasks;
+      if (gpu.view.tasks == 0) {
+        gpu.view.exclusive_task = false;
+        gpu.view.sm_shares = 0;
+      }
+      Refresh(left[i]);
+    }
+  }
+
+  bool StartBest() {
+    for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
+      if (!stale_[gpu]) continue;
+      stale_[gpu] = false;
+      for (std::size_t task = 0; task < line_.size(); ++task) {
+        if (waits_[task]) ScoreOn(task, gpu);
+      }
+    }
+    std::optional<std::size_t> best;
+    double best_score = kNotThere;
+    for (std::size_t task = 0; task < line_.size(); ++task) {
+      if (!waits_[task]) continue;
+      const double score = ScoreOf(task);
+      if (score > best_score) {
+        best = task;
+        best_score = score;
+      }
+    }
+    if (!best) return false;
+    Start(*best, BestGpus(*best));
+    return true;
+  }
+
+  void ScoreOn(std::size_t task, std::size_t gpu) {
+    const Need& need = line_[task].need;
+    const bool fits = FitOf(config_, need, gpus_[gpu].view) == Fit::kFits;
+    scores_[task][gpu] = fits ? mapper_.Score(need, gpus_[gpu].view) : kNotThere;
+  }
+
+  double ScoreOf(std::size_t task) const {
+    const std::vector<double>& scores = scores_[task];
+    if (line_[task].need.gpus == 1) return std::ranges::max(scores);
+    std::vector<double> sorted = scores;
+    std::ranges::sort(sorted, std::greater<>());
+    const auto wanted = static_cast<std::size_t>(line_[task].need.gpus);
+    if (sorted.size() < wanted || sorted[wanted - 1] == kNotThere) return kNotThere;
+    double sum = 0;
+    for (std::size_t i = 0; i < wanted; ++i) sum += sorted[i];
+    return sum / static_cast<double>(wanted);
+  }
+
+  std::vector<std::size_t> BestGpus(std::size_t task) const {
+    std::vector<std::size_t> order(gpus_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order, std::greater<>(),
+                             [&](std::size_t gpu) { return scores_[task][gpu]; });
+    order.resize(static_cast<std::size_t>(line_[task].need.gpus));
+    return order;
+  }
+
+  const PolicyConfig& config_;
+  const Mapper& mapper_;
+  std::span<const FutureTask> line_;
+  double saturation_;
+  double now_s_ = 0;
+  std::vector<Gpu> gpus_;
+  std::vector<Run> runs_;
+  std::size_t active_ = 0;
+  std::vector<bool> waits_;
+  std::vector<std::vector<double>> scores_;  // of each task on each GPU, as it was when looked at
+  std::vector<double> slowdowns_;            // of one GPU, for a moment
+  std::vector<bool> stale_;                  // GPUs that have changed since
+};
+
+}  // namespace
+
+Future::Future(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
+               std::span<const FutureRun> running, std::span<const FutureTask> line)
+    : config_(config), mapper_(mapper), views_(views), running_(running), line_(line) {}
+
+double Future::CostOf(const std::optional<FutureStart>& first) const {
+  Course course(config_, mapper_, views_, running_, line_);
+  if (first) {
+    course.Start(first->task, first->gpus);
+    course.StartWhatFits();
+  }
+  return course.PlayToTheEnd();
+}
+
+}  // namespace carma::core

@@ -1,0 +1,193 @@
+#include "core/forecast/room.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "core/books/reservation.h"
+
+namespace carma::core {
+
+Room::Room(const Room& other) : config_(other.config_), gpus_(other.gpus_) {
+  for (Gpu& gpu : gpus_) Refresh(gpu);  // its spans are its own
+}
+
+void Room::Add(const GpuView& view, std::vector<RoomTask> tasks) {
+  Gpu gpu{.view = view, .tasks = std::move(tasks)};
+  const std::size_t ours = std::min(gpu.tasks.size(), view.residents.size());
+  gpu.strangers.assign(view.residents.begin() + static_cast<std::ptrdiff_t>(ours),
+                       view.residents.end());
+  gpu.view.settled = true;
+  gpus_.push_back(std::move(gpu));
+  Refresh(gpus_.back());
+}
+
+// Its spans point at what it holds itself: the picture outlives what it was told by.
+void Room::Refresh(Gpu& gpu) const {
+  GpuView& view = gpu.view;
+  gpu.residents.clear();
+  gpu.users.clear();
+  view.exclusive_task = false;
+  view.sm_shares = 0;
+  view.limited = false;
+  for (const RoomTask& each : gpu.tasks) {
+    gpu.residents.push_back(each.load);
+    gpu.users.push_back(each.uid);
+    view.exclusive_task |= each.exclusive;
+    view.sm_shares += each.sm_share;
+    view.limited |= each.load.max_slowdown < kAnySlowdown;
+  }
+  gpu.residents.insert(gpu.residents.end(), gpu.strangers.begin(), gpu.strangers.end());
+  view.residents = gpu.residents;
+  view.outlook.Forget();
+  view.users = gpu.users;
+  view.tasks = static_cast<int>(gpu.tasks.size());
+  const Outlook outlook = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config_.sharing));
+  view.delivered = outlook.delivered;
+  view.slowest = outlook.slowest;
+}
+
+void Room::Leave(TaskId task) {
+  for (Gpu& gpu : gpus_) {
+    const auto at = std::ranges::find(gpu.tasks, task, &RoomTask::task);
+    if (at == gpu.tasks.end()) continue;
+    GpuView& view = gpu.view;
+    view.free_mib = std::min(view.total_mib, view.free_mib + at->promised_mib);
+    view.claimed_mib = std::max<std::int64_t>(0, view.claimed_mib - at->promised_mib);
+    if (view.sm_active) view.sm_active = std::max(0.0, *view.sm_active - at->load.load.sm_active);
+    if (view.utilization)
+      view.utilization = std::min(*view.utilization, view.sm_active.value_or(1));
+    gpu.tasks.erase(at);
+    gpu.opened = true;
+    Refresh(gpu);
+  }
+}
+
+std::vector<Room::Gpu*> Room::Fitting(const Need& need) {
+  std::vector<Gpu*> fitting;
+  for (Gpu& gpu : gpus_) {
+    if (FitOf(config_, need, gpu.view) == Fit::kFits) fitting.push_back(&gpu);
+  }
+  return fitting;
+}
+
+bool Room::TakeIfOpened(const Need& need) {
+  const bool may = std::ranges::any_of(gpus_, [&](const Gpu& gpu) {
+    return gpu.opened && FitOf(config_, need, gpu.view) == Fit::kFits;
+  });
+  return may && Take(need);
+}
+
+void Room::NoteLooked() {
+  for (Gpu& gpu : gpus_) gpu.opened = false;
+}
+
+bool Room::Take(const Need& need) {
+  std::vector<Gpu*> fitting = Fitting(need);
+  const auto wanted = static_cast<std::size_t>(need.gpus);
+  if (fitting.size() < wanted) return false;
+  std::ranges::stable_sort(fitting, std::greater<>(), [](const Gpu* gpu) {
+    return std::pair(-gpu->view.tasks, gpu->view.free_mib);
+  });
+  for (std::size_t i = 0; i < wanted; ++i) {
+    Gpu& gpu = *fitting[i];
+    const std::int64_t wanted_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
+    gpu.tasks.push_back({.task = need.task,
+                         .promised_mib = std::min(wanted_mib, gpu.view.free_mib),
+                         .exclusive = need.exclusive || need.idle_gpu,
+                         .sm_share = need.sm_share.value_or(0),
+                         .load = need.load,
+                         .uid = need.uid});
+    gpu.view.free_mib -= gpu.tasks.back().promised_mib;
+    gpu.view.claimed_mib += gpu.tasks.back().promised_mib;
+    if (gpu.view.sm_active)
+      gpu.view.sm_active = std::min(1.0, *gpu.view.sm_active + need.load.load.sm_active);
+    Refresh(gpu);
+  }
+  return true;
+}
+
+// Those on as many GPUs as it wants, where the fewest would leave.
+std::vector<TaskId> Room::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
+                                    const std::vector<TaskId>& leaving) const {
+  const auto is_there = [](const Gpu& gpu, TaskId task) {
+    return std::ranges::find(gpu.tasks, task, &RoomTask::task) != gpu.tasks.end();
+  };
+  std::vector<std::pair<std::ptrdiff_t, const Gpu*>> by_leavers;
+  for (const Gpu* each : fitting) {
+    const Gpu& now = gpus_[core::Number(each->view.index)];
+    by_leavers.emplace_back(
+        std::ranges::count_if(leaving, [&](TaskId task) { return is_there(now, task); }), &now);
+  }
+  std::ranges::stable_sort(by_leavers, {}, &std::pair<std::ptrdiff_t, const Gpu*>::first);
+  by_leavers.resize(static_cast<std::size_t>(need.gpus));
+  std::vector<TaskId> there;
+  for (const TaskId task : leaving) {
+    if (std::ranges::any_of(by_leavers,
+                            [&](const auto& each) { return is_there(*each.second, task); }))
+      there.push_back(task);
+  }
+  return there;
+}
+
+void Room::KeepFor(const Need& need) {
+  std::vector<GpuView> views;
+  for (const Gpu& gpu : gpus_) views.push_back(gpu.view);
+  Reservation reservation;
+  reservation.Keep(config_, need, views);
+  for (Gpu& gpu : gpus_)
+    gpu.view.reserved_for =
+        reservation.Keeps(gpu.view.index) ? reservation.task() : std::optional<TaskId>();
+}
+
+void Room::LetGo(TaskId kept_for) {
+  for (Gpu& gpu : gpus_) {
+    if (gpu.view.reserved_for != kept_for) continue;
+    gpu.view.reserved_for.reset();
+    gpu.opened = true;
+  }
+}
+
+std::map<TaskId, double> Room::Slowdowns() const {
+  std::map<TaskId, double> slowest;
+  std::vector<double> slowdowns;
+  for (const Gpu& gpu : gpus_) {
+    SlowdownsOf(gpu.residents, SaturationOf({}, config_.sharing), slowdowns);
+    for (std::size_t i = 0; i < gpu.tasks.size(); ++i) {
+      double& of_task = slowest.try_emplace(gpu.tasks[i].task, 0).first->second;
+      of_task = std::max(of_task, slowdowns[i] / gpu.view.pace);
+    }
+  }
+  return slowest;
+}
+
+bool Room::FitsWithout(const Need& need, std::span<const TaskId> gone) const {
+  Room without(*this);
+  for (const TaskId each : gone) without.Leave(each);
+  return without.Fits(need);
+}
+
+std::optional<std::vector<TaskId>> Room::WhoMustLeave(const Need& need,
+                                                      std::span<const TaskId> candidates) const {
+  Room without(*this);
+  std::vector<TaskId> leaving;
+  for (const TaskId each : candidates) {
+    if (without.Fits(need)) break;
+    without.Leave(each);
+    leaving.push_back(each);
+  }
+  if (!without.Fits(need)) return std::nullopt;
+  leaving = LeaversOf(need, without.Fitting(need), leaving);
+  for (std::size_t i = 0; i < leaving.size();) {
+    std::vector<TaskId> others = leaving;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    if (FitsWithout(need, others)) {
+      leaving = std::move(others);
+    } else {
+      ++i;
+    }
+  }
+  return leaving;
+}
+
+}  // namespace carma::core

@@ -1,0 +1,85 @@
+#include "core/forecast/room.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::core {
+namespace {
+
+constexpr std::int64_t kMib = 40'000;
+
+// Two GPUs; each task holds that much memory of its own.
+class RoomTest : public ::testing::Test {
+ protected:
+  RoomTest() {
+    config_.margin_mib = 0;
+    config_.sm_cap.reset();
+  }
+  void Add(std::uint32_t gpu, std::vector<RoomTask> tasks) {
+    std::int64_t promised_mib = 0;
+    residents_[gpu].clear();
+    for (const RoomTask& each : tasks) {
+      promised_mib += each.promised_mib;
+      residents_[gpu].push_back(each.load);
+    }
+    room_.Add({.index = GpuIndex{gpu},
+               .total_mib = kMib,
+               .free_mib = kMib - promised_mib,
+               .residents = residents_[gpu],
+               .tasks = static_cast<int>(tasks.size()),
+               .settled = false,
+               .healthy = true},
+              std::move(tasks));
+  }
+  static Need Needs(std::int64_t mib, int gpus = 1) {
+    return {.memory_mib = mib, .gpus = gpus, .task = TaskId{99}};
+  }
+  std::optional<std::vector<TaskId>> Who(const Need& need, std::vector<TaskId> candidates) const {
+    return room_.WhoMustLeave(need, candidates);
+  }
+
+  PolicyConfig config_;
+  std::vector<Neighbour> residents_[2];
+  Room room_{config_};
+};
+using Tasks = std::vector<TaskId>;
+
+TEST_F(RoomTest, NobodyLeavesWhereItFits) {
+  Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
+  EXPECT_EQ(Who(Needs(10'000), {TaskId{1}}), Tasks{});
+}
+
+TEST_F(RoomTest, OnlyThoseLeaveWhoMust) {
+  Add(0,
+      {{.task = TaskId{1}, .promised_mib = 10'000}, {.task = TaskId{2}, .promised_mib = 30'000}});
+  Add(1, {{.task = TaskId{3}, .promised_mib = 35'000}});
+  EXPECT_EQ(Who(Needs(30'000), {TaskId{1}, TaskId{2}, TaskId{3}}), Tasks{TaskId{2}});
+  EXPECT_EQ(Who(Needs(30'000), {TaskId{1}, TaskId{3}, TaskId{2}}), Tasks{TaskId{3}});
+  EXPECT_EQ(Who(Needs(10'000), {TaskId{3}, TaskId{1}}), Tasks{TaskId{3}});
+  EXPECT_EQ(Who(Needs(40'000), {TaskId{1}, TaskId{2}}), (Tasks{TaskId{1}, TaskId{2}}));
+  EXPECT_EQ(Who(Needs(40'000), {TaskId{1}}), std::nullopt);
+}
+
+TEST_F(RoomTest, SeveralGpusAreMadeFree) {
+  Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
+  Add(1, {{.task = TaskId{2}, .promised_mib = 30'000}, {.task = TaskId{3}, .promised_mib = 1'000}});
+  EXPECT_EQ(Who(Needs(20'000, 2), {TaskId{3}, TaskId{2}, TaskId{1}}),
+            (Tasks{TaskId{2}, TaskId{1}}));
+}
+
+TEST_F(RoomTest, WhoIsPutInTakesTheRoom) {
+  Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
+  EXPECT_FALSE(room_.Take(Needs(20'000)));
+  room_.Leave(TaskId{1});
+  EXPECT_TRUE(room_.Take(Needs(20'000)));
+  EXPECT_FALSE(room_.Take(Needs(30'000)));
+  EXPECT_TRUE(room_.Take(Needs(20'000)));
+}
+
+TEST_F(RoomTest, AnExclusiveTaskKeepsItsGpuUntilItLeaves) {
+  Add(0, {{.task = TaskId{1}, .promised_mib = 100, .exclusive = true}});
+  EXPECT_FALSE(room_.Take(Needs(100)));
+  EXPECT_EQ(Who(Needs(100), {TaskId{1}}), Tasks{TaskId{1}});
+}
+
+}  // namespace
+}  // namespace carma::core

@@ -1,0 +1,105 @@
+#include "core/policy/gpu_links.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace carma::core {
+namespace {
+
+// Sets that are looked at for one that is all connected: servers have few kinds of GPUs, and those
+// that are connected mostly all are.
+constexpr int kMostSteps = 100'000;
+
+void SortByScore(std::vector<GpuLinks::Candidate>& candidates) {
+  std::ranges::stable_sort(candidates, std::greater<>(), &GpuLinks::Candidate::score);
+}
+
+}  // namespace
+
+GpuLinks::GpuLinks(std::span<const GpuInfo> gpus)
+    : between_(gpus.size(), std::vector<bool>(gpus.size())) {
+  for (std::size_t a = 0; a < gpus.size(); ++a) {
+    for (std::size_t b = 0; b < gpus.size(); ++b) {
+      const std::vector<std::string>& linked = gpus[a].linked_to;
+      if (a == b || std::ranges::find(linked, gpus[b].uuid) == linked.end()) continue;
+      // Whichever of both tells.
+      between_[a][b] = between_[b][a] = true;
+      any_ = true;
+    }
+  }
+}
+
+bool GpuLinks::Between(GpuIndex a, GpuIndex b) const {
+  return Number(a) < between_.size() && Number(b) < between_.size() &&
+         between_[Number(a)][Number(b)];
+}
+
+std::vector<GpuIndex> GpuLinks::Best(std::vector<Candidate> candidates, std::size_t wanted) const {
+  if (candidates.size() < wanted || wanted == 0) return {};
+  SortByScore(candidates);
+  if (!any_ || wanted == 1) {
+    std::vector<GpuIndex> first;
+    for (std::size_t i = 0; i < wanted; ++i) first.push_back(candidates[i].gpu);
+    return first;
+  }
+  const double last = candidates[wanted - 1].score;
+  const auto links_to = [this](GpuIndex gpu, std::span<const GpuIndex> chosen) {
+    return std::ranges::count_if(chosen, [&](GpuIndex each) { return Between(gpu, each); });
+  };
+  std::vector<GpuIndex> sure;
+  std::vector<GpuIndex> equal;
+  for (const Candidate& each : candidates) {
+    if (each.score > last) sure.push_back(each.gpu);
+    if (each.score == last) equal.push_back(each.gpu);
+  }
+  const auto fill = [&](std::vector<GpuIndex> chosen) {
+    while (chosen.size() < wanted) {
+      const GpuIndex* best = nullptr;
+      for (const GpuIndex& gpu : equal) {
+        if (std::ranges::find(chosen, gpu) != chosen.end()) continue;
+        if (best == nullptr || links_to(gpu, chosen) > links_to(*best, chosen)) best = &gpu;
+      }
+      chosen.push_back(*best);
+    }
+    return chosen;
+  };
+  if (!sure.empty()) return fill(std::move(sure));
+  // None is sure: whoever is first decides which others are connected with it.
+  std::vector<GpuIndex> best;
+  std::ptrdiff_t most = -1;
+  for (const GpuIndex first : equal) {
+    const std::vector<GpuIndex> chosen = fill({first});
+    std::ptrdiff_t links = 0;
+    for (const GpuIndex each : chosen) links += links_to(each, chosen);
+    if (links <= most) continue;
+    most = links;
+    best = chosen;
+  }
+  std::ranges::sort(best);
+  return best;
+}
+
+std::vector<GpuIndex> GpuLinks::BestLinked(std::vector<Candidate> candidates,
+                                           std::size_t wanted) const {
+  if (candidates.size() < wanted || wanted == 0) return {};
+  SortByScore(candidates);
+  std::vector<GpuIndex> chosen;
+  int steps = 0;
+  const std::function<bool(std::size_t)> add = [&](std::size_t from) {
+    if (chosen.size() == wanted) return true;
+    for (std::size_t i = from; i < candidates.size() && ++steps < kMostSteps; ++i) {
+      const GpuIndex gpu = candidates[i].gpu;
+      const bool linked =
+          std::ranges::all_of(chosen, [&](GpuIndex each) { return Between(gpu, each); });
+      if (!linked) continue;
+      chosen.push_back(gpu);
+      if (add(i + 1)) return true;
+      chosen.pop_back();
+    }
+    return false;
+  };
+  if (!add(0)) return {};
+  return chosen;
+}
+
+}  // namespace carma::core

@@ -1,0 +1,47 @@
+// Which GPUs of a server are connected with each other (NVLink), and the best ones for a task of
+// several. Pure.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/policy/policy.h"
+#include "core/values/gpu.h"
+
+namespace carma::core {
+
+class GpuLinks {
+ public:
+  GpuLinks() = default;
+  explicit GpuLinks(std::span<const GpuInfo> gpus);
+
+  // Some are connected.
+  bool any() const { return any_; }
+  bool Between(GpuIndex a, GpuIndex b) const;
+
+  struct Candidate {
+    GpuIndex gpu{};
+    double score = 0;  // the higher the better
+  };
+  // So many of them, the best first: the highest scores, and of those with the last score those
+  // that are connected most with the others. In order of their numbers where scores are equal.
+  // Empty: there are not so many.
+  std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
+  // The same of those that are all connected with each other, the best scores first. Empty: there
+  // are none.
+  std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
+  // What a task of that need takes of those that may take it.
+  std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {
+    const auto wanted = static_cast<std::size_t>(need.gpus);
+    return need.linked ? BestLinked(std::move(candidates), wanted)
+                       : Best(std::move(candidates), wanted);
+  }
+
+ private:
+  std::vector<std::vector<bool>> between_;
+  bool any_ = false;
+};
+
+}  // namespace carma::core

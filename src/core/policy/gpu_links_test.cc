@@ -1,0 +1,65 @@
+#include "core/policy/gpu_links.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace carma::core {
+namespace {
+
+using ::testing::IsEmpty;
+
+std::vector<GpuIndex> Gpus(std::initializer_list<std::uint32_t> numbers) {
+  std::vector<GpuIndex> gpus;
+  for (const std::uint32_t each : numbers) gpus.push_back(GpuIndex{each});
+  return gpus;
+}
+
+// 0-2, 1-3, and 4 and 5 with nobody.
+GpuLinks Pairs() {
+  std::vector<GpuInfo> gpus(6);
+  for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].uuid = "GPU-" + std::to_string(i);
+  gpus[0].linked_to = {"GPU-2"};
+  gpus[1].linked_to = {"GPU-3", "GPU-elsewhere"};
+  gpus[3].linked_to = {"GPU-1"};
+  return GpuLinks(gpus);
+}
+
+std::vector<GpuLinks::Candidate> Of(std::initializer_list<double> scores) {
+  std::vector<GpuLinks::Candidate> candidates;
+  for (const double score : scores)
+    candidates.push_back({GpuIndex{static_cast<std::uint32_t>(candidates.size())}, score});
+  return candidates;
+}
+
+TEST(GpuLinks, OneOfBothTellingIsEnough) {
+  const GpuLinks links = Pairs();
+  EXPECT_TRUE(links.any());
+  EXPECT_TRUE(links.Between(GpuIndex{0}, GpuIndex{2}));
+  EXPECT_TRUE(links.Between(GpuIndex{2}, GpuIndex{0}));
+  EXPECT_FALSE(links.Between(GpuIndex{0}, GpuIndex{1}));
+  EXPECT_FALSE(links.Between(GpuIndex{0}, GpuIndex{0}));
+  EXPECT_FALSE(links.Between(GpuIndex{9}, GpuIndex{0}));
+  EXPECT_FALSE(GpuLinks().any());
+}
+
+TEST(GpuLinks, AmongEqualsThoseThatAreConnectedAreTaken) {
+  const GpuLinks links = Pairs();
+  EXPECT_EQ(links.Best(Of({1, 1, 1, 1}), 2), Gpus({0, 2}));
+  EXPECT_EQ(links.Best(Of({1, 3, 2, 2}), 2), Gpus({1, 3})) << "of those that come second";
+  EXPECT_EQ(links.Best(Of({4, 3, 2, 2}), 2), Gpus({0, 1})) << "the score comes first";
+  EXPECT_EQ(GpuLinks().Best(Of({1, 1, 2, 1}), 3), Gpus({2, 0, 1}));
+  EXPECT_THAT(links.Best(Of({1}), 2), IsEmpty());
+}
+
+TEST(GpuLinks, WhereAllMustBeConnectedTheBestSuchOnesAreTaken) {
+  const GpuLinks links = Pairs();
+  EXPECT_EQ(links.BestLinked(Of({4, 3, 1, 2}), 2), Gpus({0, 2}));
+  EXPECT_EQ(links.BestLinked(Of({4, 5, 1, 2}), 2), Gpus({1, 3}));
+  EXPECT_THAT(links.BestLinked(Of({1, 1, 1, 1, 1, 1}), 3), IsEmpty());
+  EXPECT_EQ(links.BestLinked(Of({1, 2}), 1), Gpus({1}));
+}
+
+}  // namespace
+}  // namespace carma::core

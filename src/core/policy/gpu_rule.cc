@@ -1,0 +1,384 @@
+#include "core/policy/gpu_rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+#include "core/policy/policy.h"
+
+namespace carma::core {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using base::Unit;
+
+Outlook With(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+  const Neighbour newcomer = OnPart(config, need.load, gpu.compute);
+  return OutlookOf(gpu.residents, &newcomer, SaturationOf({}, config.sharing));
+}
+
+double OwnTasks(const Need& need, const GpuView& gpu) {
+  return static_cast<double>(std::ranges::count(gpu.users, need.uid));
+}
+
+// Nobody there: not busy, whatever its window still remembers. Not told: by its upper bound, at
+// worst as full.
+double ActivityOn(const GpuView& gpu) {
+  if (gpu.Idle()) return 0;
+  return gpu.sm_active.value_or(gpu.utilization.value_or(1));
+}
+
+constexpr double ToDouble(std::int64_t number) {
+  return static_cast<double>(number);
+}
+
+constexpr std::array kQuantities{
+    RuleQuantity{"free_mib", "memory of the GPU that nothing is promised of, MiB",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
+                   return ToDouble(gpu.free_mib);
+                 }},
+    RuleQuantity{"total_mib", "memory of the GPU, MiB",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
+                   return ToDouble(gpu.total_mib);
+                 }},
+    RuleQuantity{"promised_mib", "memory promised to the tasks there, MiB",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
+                   return ToDouble(gpu.promised_mib);
+                 }},
+    RuleQuantity{"foreign_mib", "memory used there by what CARMA did not start, MiB",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
+                   return ToDouble(gpu.foreign_mib);
+                 }},
+    RuleQuantity{
+        "activity",
+        "mean SM activity over the window, 0 to 1; 0 on an idle GPU, where it is not told "
+        "the share of time in which kernels ran, else 1",
+        [](const PolicyConfig&, const Need&, const GpuView& gpu) { return ActivityOn(gpu); }},
+    RuleQuantity{"tasks", "tasks there, those that are being started too",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
+                   return static_cast<double>(gpu.tasks);
+                 }},
+    RuleQuantity{"own_tasks", "those of them that are the same user's as this task",
+                 [](const PolicyConfig&, const Need& need, const GpuView& gpu) {
+                   return OwnTasks(need, gpu);
+                 }},
+    RuleQuantity{"foreign_processes", "processes there that CARMA did not start",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
+                   return static_cast<double>(gpu.foreign_processes);
+                 }},
+    RuleQuantity{"gpu", "number of the GPU",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
+                   return static_cast<double>(Number(gpu.index));
+                 }},
+    RuleQuantity{
+        "mig", "1: it is an instance of a divided GPU",
+        [](const PolicyConfig&, const Need&, const GpuView& gpu) { return gpu.mig ? 1.0 : 0.0; }},
+    RuleQuantity{"pace", "how fast it is against the fastest GPU of the server, 1 at most",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) { return gpu.pace; }},
+    RuleQuantity{"work", "what the tasks there get done together, as predicted: 1 is a full GPU",
+                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
+                   return gpu.compute * gpu.delivered;
+                 }},
+    RuleQuantity{"memory_mib", "memory the task asks for on each GPU, MiB; 0: not known",
+                 [](const PolicyConfig&, const Need& need, const GpuView&) {
+                   return ToDouble(std::max(need.memory_mib.value_or(0), need.retry_free_mib));
+                 }},
+    RuleQuantity{"gpus", "GPUs that the task wants",
+                 [](const PolicyConfig&, const Need& need, const GpuView&) {
+                   return static_cast<double>(need.gpus);
+                 }},
+    RuleQuantity{"sm_share", "share of the SMs that it asks for (--sm-share); 0: none",
+                 [](const PolicyConfig&, const Need& need, const GpuView&) {
+                   return need.sm_share.value_or(0);
+                 }},
+    RuleQuantity{"own_activity", "its SM activity alone, 0 to 1, as predicted",
+                 [](const PolicyConfig&, const Need& need, const GpuView&) {
+                   return need.load.load.sm_active;
+                 }},
+    RuleQuantity{"run_time_s", "its run time alone, seconds, as predicted; 0: not known",
+                 [](const PolicyConfig&, const Need& need, const GpuView&) {
+                   return base::Seconds(need.alone.value_or(Duration{0}));
+                 }},
+    RuleQuantity{"waited_s", "seconds since it was submitted",
+                 [](const PolicyConfig&, const Need& need, const GpuView&) {
+                   return base::Seconds(need.waited);
+                 }},
+    RuleQuantity{"gain", "by how much `work` grows with the task",
+                 [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+                   return gpu.compute * (With(config, need, gpu).delivered - gpu.delivered);
+                 }},
+    RuleQuantity{"slowdown", "how many times as long as alone it would take there",
+                 [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+                   return With(config, need, gpu).newcomer;
+                 }},
+    RuleQuantity{"slowest", "the same of whoever would be slowed down most",
+                 [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+                   return With(config, need, gpu).slowest;
+                 }},
+};
+
+bool StartsName(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0;
+}
+bool IsOfName(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+bool IsOfNumber(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.';
+}
+
+}  // namespace
+
+std::span<const RuleQuantity> RuleQuantities() {
+  return kQuantities;
+}
+
+// Recursive descent: one function for each strength of binding.
+class GpuRuleParser {
+ public:
+  explicit GpuRuleParser(std::string_view text) : text_(text) {}
+
+  Result<GpuRule> Parse() {
+    if (text_.size() > GpuRule::kMaxBytes)
+      return base::Fail(ErrorCode::kInvalid,
+                        fmt::format("longer than {} bytes", GpuRule::kMaxBytes));
+    if (Result<Unit> read = Either(); !read) return std::unexpected(read.error());
+    if (!Rest().empty()) return Expected("an operator or the end");
+    rule_.text_ = std::string(text_);
+    return std::move(rule_);
+  }
+
+ private:
+  using Op = GpuRule::Op;
+  using Reader = Result<Unit> (GpuRuleParser::*)();
+  struct Sign {
+    std::string_view text;
+    Op op;
+  };
+
+  std::string_view Rest() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    return text_.substr(at_);
+  }
+  std::unexpected<base::Error> Expected(std::string_view what) {
+    const std::string_view rest = Rest();
+    const std::string found =
+        rest.empty() ? "the end" : fmt::format("'{}'", base::Printable(rest, 20));
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("at letter {}: expected {}, not {}", at_ + 1, what, found));
+  }
+  // The name that comes next; empty: none does.
+  std::string_view Name() {
+    const std::string_view rest = Rest();
+    if (rest.empty() || !StartsName(rest.front())) return {};
+    const auto end = std::ranges::find_if_not(rest, IsOfName);
+    return rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
+  }
+  bool Take(std::string_view sign) {
+    const bool word = StartsName(sign.front());
+    if (word ? Name() != sign : !Rest().starts_with(sign)) return false;
+    at_ += sign.size();
+    return true;
+  }
+  Result<Unit> TakeOr(std::string_view sign) {
+    if (Take(sign)) return Unit{};
+    return Expected(fmt::format("'{}'", sign));
+  }
+
+  Result<Unit> Push(GpuRule::Step step) {
+    rule_.steps_.push_back(step);
+    if (++waiting_ <= GpuRule::kMaxDepth) return Unit{};
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("at letter {}: more than {} values that wait for others", at_ + 1,
+                                  GpuRule::kMaxDepth));
+  }
+  void Apply(Op op, int operands) {
+    rule_.steps_.push_back({.op = op});
+    waiting_ -= operands - 1;
+  }
+
+  // Operands of one strength with their operators, from left to right.
+  template <std::size_t kCount>
+  Result<Unit> Chain(Reader operand, const std::array<Sign, kCount>& signs) {
+    if (Result<Unit> read = (this->*operand)(); !read) return read;
+    while (true) {
+      const auto sign =
+          std::ranges::find_if(signs, [this](const Sign& each) { return Take(each.text); });
+      if (sign == signs.end()) return Unit{};
+      if (Result<Unit> read = (this->*operand)(); !read) return read;
+      Apply(sign->op, 2);
+    }
+  }
+
+  Result<Unit> Either() {
+    if (++depth_ > GpuRule::kMaxDepth) return Expected("fewer parentheses");
+    Result<Unit> read = Chain(&GpuRuleParser::Both, std::array{Sign{"or", Op::kOr}});
+    --depth_;
+    return read;
+  }
+  Result<Unit> Both() { return Chain(&GpuRuleParser::Negation, std::array{Sign{"and", Op::kAnd}}); }
+  Result<Unit> Negation() {
+    bool any = false, odd = false;
+    for (; Take("not"); odd = !odd) any = true;
+    if (Result<Unit> read = Comparison(); !read) return read;
+    if (any) Apply(Op::kNot, 1);
+    if (any && !odd) Apply(Op::kNot, 1);
+    return Unit{};
+  }
+  Result<Unit> Comparison() {
+    // The longer signs first.
+    return Chain(&GpuRuleParser::Sum, std::array{Sign{"<=", Op::kAtMost}, Sign{">=", Op::kAtLeast},
+                                                 Sign{"==", Op::kEqual}, Sign{"!=", Op::kUnequal},
+                                                 Sign{"<", Op::kLess}, Sign{">", Op::kMore}});
+  }
+  Result<Unit> Sum() {
+    return Chain(&GpuRuleParser::Product,
+                 std::array{Sign{"+", Op::kAdd}, Sign{"-", Op::kSubtract}});
+  }
+  Result<Unit> Product() {
+    return Chain(&GpuRuleParser::Signed,
+                 std::array{Sign{"*", Op::kMultiply}, Sign{"/", Op::kDivide}});
+  }
+  Result<Unit> Signed() {
+    bool negative = false;
+    while (Take("-")) negative = !negative;
+    if (Result<Unit> read = Primary(); !read) return read;
+    if (negative) Apply(Op::kNegate, 1);
+    return Unit{};
+  }
+  Result<Unit> Primary() {
+    if (Take("(")) {
+      if (Result<Unit> read = Either(); !read) return read;
+      return TakeOr(")");
+    }
+    const std::string_view rest = Rest();
+    if (!rest.empty() && IsOfNumber(rest.front())) return TakeNumber();
+    const std::string_view name = Name();
+    if (name.empty()) return Expected("a number, a name or '('");
+    if (name == "min") return Call(name, Op::kMin, 2);
+    if (name == "max") return Call(name, Op::kMax, 2);
+    if (name == "if") return Call(name, Op::kIf, 3);
+    const auto* known = std::ranges::find(kQuantities, name, &RuleQuantity::name);
+    if (known == kQuantities.end()) return Expected("a quantity (docs/policies.md lists them)");
+    at_ += name.size();
+    return Push(
+        {.op = Op::kQuantity, .quantity = static_cast<std::size_t>(known - kQuantities.begin())});
+  }
+  Result<Unit> TakeNumber() {
+    const std::string_view rest = Rest();
+    const auto end = std::ranges::find_if_not(rest, IsOfNumber);
+    const std::string_view digits = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
+    const std::optional<double> number = base::ParseDouble(digits);
+    if (!number) return Expected("a number");
+    at_ += digits.size();
+    return Push({.op = Op::kNumber, .number = *number});
+  }
+  Result<Unit> Call(std::string_view name, Op op, int operands) {
+    at_ += name.size();
+    for (int i = 0; i < operands; ++i) {
+      if (Result<Unit> read = TakeOr(i == 0 ? "(" : ","); !read) return read;
+      if (Result<Unit> read = Either(); !read) return read;
+    }
+    Apply(op, operands);
+    return TakeOr(")");
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  int waiting_ = 0;
+  GpuRule rule_;
+};
+
+Result<GpuRule> GpuRule::Parse(std::string_view text) {
+  return GpuRuleParser(text).Parse();
+}
+
+double GpuRule::Value(const PolicyConfig& config, const Need& need, const GpuView& gpu) const {
+  std::array<double, kMaxDepth + 1> values;
+  std::size_t n = 0;
+  for (const Step& step : steps_) {
+    if (step.op == Op::kNumber) {
+      values[n++] = step.number;
+      continue;
+    }
+    if (step.op == Op::kQuantity) {
+      values[n++] = kQuantities[step.quantity].of(config, need, gpu);
+      continue;
+    }
+    const std::size_t operands = step.op == Op::kIf                              ? 3
+                                 : step.op == Op::kNot || step.op == Op::kNegate ? 1
+                                                                                 : 2;
+    n -= operands;
+    const double a = values[n];
+    const double b = operands > 1 ? values[n + 1] : 0;
+    double value = 0;
+    switch (step.op) {
+      case Op::kNumber:
+      case Op::kQuantity:
+        break;
+      case Op::kNegate:
+        value = -a;
+        break;
+      case Op::kNot:
+        value = a == 0;
+        break;
+      case Op::kAdd:
+        value = a + b;
+        break;
+      case Op::kSubtract:
+        value = a - b;
+        break;
+      case Op::kMultiply:
+        value = a * b;
+        break;
+      case Op::kDivide:
+        value = a / b;
+        break;
+      case Op::kLess:
+        value = a < b;
+        break;
+      case Op::kAtMost:
+        value = a <= b;
+        break;
+      case Op::kMore:
+        value = a > b;
+        break;
+      case Op::kAtLeast:
+        value = a >= b;
+        break;
+      case Op::kEqual:
+        value = a == b;
+        break;
+      case Op::kUnequal:
+        value = a != b;
+        break;
+      case Op::kAnd:
+        value = a != 0 && b != 0;
+        break;
+      case Op::kOr:
+        value = a != 0 || b != 0;
+        break;
+      case Op::kMin:
+        value = std::min(a, b);
+        break;
+      case Op::kMax:
+        value = std::max(a, b);
+        break;
+      case Op::kIf:
+        value = a != 0 ? b : values[n + 2];
+        break;
+    }
+    values[n++] = std::isfinite(value) ? value : 0;
+  }
+  return n == 0 ? 0 : values[0];
+}
+
+}  // namespace carma::core

@@ -1,0 +1,330 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "core/policy/policy.h"
+
+namespace carma::core {
+namespace {
+
+// What the driver and the MPS server keep on a GPU without any task: it must not keep a task that
+// needs the whole GPU waiting for ever. v2 of the original subtracts the same amount.
+constexpr std::int64_t kIdleLeftoverMib = 512;
+// Ten shares of 0.1 are the whole, whatever their sum in binary.
+constexpr double kShareRounding = 1e-9;
+
+struct Question {
+  const PolicyConfig& config;
+  const Need& need;
+  const GpuView& gpu;
+  bool relaxed;  // nobody there: no margin, no floor, no activity to respect
+  // Of the guard that says no; the reason is null where nobody will read it.
+  Fit& fit;
+  Reason* reason;
+};
+
+// Most verdicts only choose a GPU, and their words would cost more than all the rest: `text` is
+// called when somebody asks why, and apart, so that a guard that says yes is a few comparisons.
+template <class Text>
+[[gnu::noinline, gnu::cold]] void Explain(Reason& reason, ReasonCode code, const Text& text) {
+  reason = {code, std::string(text())};
+}
+// Returns false, as a guard that says no does.
+template <class Text>
+bool Refuse(const Question& q, Fit fit, ReasonCode code, const Text& text) {
+  q.fit = fit;
+  if (q.reason != nullptr) Explain(*q.reason, code, text);
+  return false;
+}
+template <class Text>
+bool NotNow(const Question& q, ReasonCode code, const Text& text) {
+  return Refuse(q, Fit::kNotNow, code, text);
+}
+
+std::string Count(int n, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", n, n == 1 ? one : many);
+}
+
+std::string WhoIsThere(const GpuView& gpu) {
+  std::string text;
+  if (gpu.tasks > 0) text = Count(gpu.tasks, "task", "tasks");
+  if (gpu.foreign_processes == 0) return text;
+  if (!text.empty()) text += " and ";
+  return text + Count(gpu.foreign_processes, "foreign process", "foreign processes");
+}
+
+double Percent(double fraction) {
+  return std::round(fraction * 1000) / 10;
+}
+
+// ---- the guards: true where the GPU may take the task ----
+
+bool CheckChoice(const Question& q) {
+  if (!q.need.choice || q.need.choice->Allows(q.gpu.index)) return true;
+  return Refuse(q, Fit::kNever, ReasonCode::kGpuChoice,
+                [&] { return q.need.choice->WhyNot(q.gpu.index); });
+}
+
+bool CheckHealth(const Question& q) {
+  if (q.gpu.healthy) return true;
+  return NotNow(q, ReasonCode::kGpuHealth,
+                [&] { return fmt::format("GPU {} is closed: {}.", q.gpu.index, q.gpu.trouble); });
+}
+
+bool CheckMig(const Question& q) {
+  if (!q.gpu.mig) return true;
+  if (q.need.gpus > 1) {
+    return Refuse(q, Fit::kNever, ReasonCode::kMigInstance, [&] {
+      return fmt::format(
+          "GPU {} is a MIG instance: it cannot work together with the other {} that the task asks "
+          "for.",
+          q.gpu.index, Count(q.need.gpus - 1, "GPU", "GPUs"));
+    });
+  }
+  if (q.config.share_mig || q.gpu.Idle()) return true;
+  return NotNow(q, ReasonCode::kExclusive, [&] {
+    return fmt::format("GPU {} is a MIG instance, which takes one task at a time, and has {}.",
+                       q.gpu.index, WhoIsThere(q.gpu));
+  });
+}
+
+bool CheckDrain(const Question& q) {
+  if (!q.gpu.drained) return true;
+  return NotNow(q, ReasonCode::kDraining, [&] {
+    return fmt::format("GPU {} is closed{}{}{}.", q.gpu.index,
+                       q.gpu.drained_by_rule ? "" : " by the administrator",
+                       q.gpu.trouble.empty() ? "" : ": ", q.gpu.trouble);
+  });
+}
+
+bool CheckBooked(const Question& q) {
+  const BookedPeriod* period = BookedAgainst(q.config, q.need, q.gpu);
+  if (period == nullptr) return true;
+  return NotNow(q, ReasonCode::kReserved, [&] {
+    const Booking& booking = period->booking;
+    const std::string why = booking.why.empty() ? "" : ": " + booking.why;
+    const std::string whom =
+        fmt::format("GPU {} is reserved for {}", q.gpu.index, WhomFor(booking));
+    if (period->from <= q.gpu.at) {
+      return fmt::format("{} until {} (reservation {}{}).", whom, base::FormatTimeIso(period->to),
+                         booking.id, why);
+    }
+    const std::string when =
+        fmt::format("{} from {} to {} (reservation {}{})", whom, base::FormatTimeIso(period->from),
+                    base::FormatTimeIso(period->to), booking.id, why);
+    if (!q.need.runs_at_most) {
+      return fmt::format("{}; a task without a time limit starts there no later than {} before.",
+                         when, base::FormatSpan(q.config.booking_lead));
+    }
+    return fmt::format("{}; the task may run for {}.", when,
+                       base::FormatSpan(*q.need.runs_at_most));
+  });
+}
+
+bool CheckReserve(const Question& q) {
+  if (!q.gpu.reserved_for || *q.gpu.reserved_for == q.need.task) return true;
+  return NotNow(q, ReasonCode::kRecoveryReserve, [&] {
+    return fmt::format("GPU {} is kept free for task {}, which has waited for long enough.",
+                       q.gpu.index, *q.gpu.reserved_for);
+  });
+}
+
+bool CheckExclusivity(const Question& q) {
+  if (q.gpu.exclusive_task) {
+    return NotNow(q, ReasonCode::kExclusive,
+                  [&] { return fmt::format("An exclusive task holds GPU {}.", q.gpu.index); });
+  }
+  if (!q.need.exclusive || q.gpu.Idle()) return true;
+  return NotNow(q, ReasonCode::kExclusive, [&] {
+    return fmt::format(
+        "The task wants GPU {} for itself, but {} there.", q.gpu.index,
+        WhoIsThere(q.gpu) + (q.gpu.tasks + q.gpu.foreign_processes == 1 ? " is" : " are"));
+  });
+}
+
+bool CheckIdle(const Question& q) {
+  if (!q.need.idle_gpu || q.gpu.Idle()) return true;
+  return NotNow(q, ReasonCode::kExclusive, [&] {
+    return fmt::format("The task may start only on an idle GPU, and GPU {} has {}.", q.gpu.index,
+                       WhoIsThere(q.gpu));
+  });
+}
+
+bool CheckTaskCount(const Question& q) {
+  if (q.gpu.tasks < q.config.max_tasks_per_gpu) return true;
+  return NotNow(q, ReasonCode::kTasksPerGpu, [&] {
+    return fmt::format("GPU {} has {}, as many as allowed.", q.gpu.index,
+                       Count(q.gpu.tasks, "task", "tasks"));
+  });
+}
+
+// Its memory is promised and its activity predicted, so nothing has to show first. Where tasks take
+// turns those that are as usual gain nothing together: of one that nothing is known of, what the
+// GPU shows is the better witness.
+bool IsJudgedByGain(const Question& q) {
+  const bool predicted =
+      q.config.sharing == SharingMethod::kMps || q.need.load.load.sm_active != kUsualActivity;
+  return q.config.min_gain && q.need.memory_mib && predicted;
+}
+
+bool CheckSettled(const Question& q) {
+  if (q.gpu.settled || q.gpu.Idle() || IsJudgedByGain(q)) return true;
+  return NotNow(q, ReasonCode::kWarmUp, [&] {
+    return fmt::format("The samples of GPU {} do not yet show the task that started there last.",
+                       q.gpu.index);
+  });
+}
+
+bool CheckMemory(const Question& q) {
+  const GpuView& gpu = q.gpu;
+  const std::int64_t need_mib = std::max(q.need.memory_mib.value_or(0), q.need.retry_free_mib);
+  if (need_mib > gpu.total_mib) {
+    return Refuse(q, Fit::kNever, ReasonCode::kNeverFits, [&] {
+      return fmt::format("The task needs {} MiB, GPU {} has {} MiB for processes.", need_mib,
+                         gpu.index, gpu.total_mib);
+    });
+  }
+  if (q.relaxed) {
+    const std::int64_t free_mib = gpu.free_mib + std::min(gpu.foreign_mib, kIdleLeftoverMib);
+    if (need_mib <= free_mib) return true;
+    return NotNow(q, ReasonCode::kGpuMemory, [&] {
+      return fmt::format("The task needs {} MiB, idle GPU {} has {} MiB free.", need_mib, gpu.index,
+                         gpu.free_mib);
+    });
+  }
+  if (!q.need.memory_mib) {
+    const std::int64_t wanted_mib = std::max(q.config.floor_mib, q.need.retry_free_mib);
+    if (wanted_mib <= gpu.free_mib) return true;
+    return NotNow(q, ReasonCode::kGpuMemory, [&] {
+      return fmt::format("A task without estimate wants {} MiB free, GPU {} has {} MiB.",
+                         wanted_mib, gpu.index, gpu.free_mib);
+    });
+  }
+  const std::int64_t wanted_mib =
+      std::max(*q.need.memory_mib + q.config.margin_mib, q.need.retry_free_mib);
+  if (wanted_mib <= gpu.free_mib) return true;
+  return NotNow(q, ReasonCode::kGpuMemory, [&] {
+    return fmt::format("The task wants {} MiB free ({} MiB and the margin), GPU {} has {} MiB.",
+                       wanted_mib, *q.need.memory_mib, gpu.index, gpu.free_mib);
+  });
+}
+
+bool CheckWithoutActivity(const Question& q) {
+  const GpuView& gpu = q.gpu;
+  if (q.config.without_activity == WithoutActivity::kMemory) return true;
+  if (q.config.without_activity == WithoutActivity::kNever || !gpu.utilization) {
+    return NotNow(q, ReasonCode::kGpuHealth, [&] {
+      return fmt::format("GPU {} does not report SM activity, so no task may join the {} there.",
+                         gpu.index, Count(gpu.tasks, "task", "tasks"));
+    });
+  }
+  if (*gpu.utilization <= *q.config.sm_cap) return true;
+  return NotNow(q, ReasonCode::kSmBusy, [&] {
+    return fmt::format(
+        "GPU {} does not report SM activity and ran kernels {} % of the time, above the cap of {} "
+        "%.",
+        gpu.index, Percent(*gpu.utilization), Percent(*q.config.sm_cap));
+  });
+}
+
+bool CheckActivity(const Question& q) {
+  if (!q.config.sm_cap || q.relaxed || IsJudgedByGain(q)) return true;
+  const GpuView& gpu = q.gpu;
+  if (!gpu.sm_active) {
+    if (gpu.tasks == 0) return true;
+    return CheckWithoutActivity(q);
+  }
+  if (*gpu.sm_active <= *q.config.sm_cap) return true;
+  return NotNow(q, ReasonCode::kSmBusy, [&] {
+    return fmt::format("SM activity of GPU {} is {} %, above the cap of {} %.", gpu.index,
+                       Percent(*gpu.sm_active), Percent(*q.config.sm_cap));
+  });
+}
+
+// Each task that declares a share is promised it, so declared shares never add up to more than the
+// GPU; those who declare none take what is left over.
+bool CheckShares(const Question& q) {
+  if (!q.need.sm_share) return true;
+  const double wanted = *q.need.sm_share + q.gpu.sm_shares;
+  if (wanted <= 1 + kShareRounding) return true;
+  return NotNow(q, ReasonCode::kSmBusy, [&] {
+    return fmt::format("The task asks for {} % of the SMs, {} % of GPU {} are promised to others.",
+                       Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), q.gpu.index);
+  });
+}
+
+bool CheckOutlook(const Question& q) {
+  const GpuView& gpu = q.gpu;
+  const bool limited = gpu.limited || q.need.load.max_slowdown < kAnySlowdown;
+  const bool alone = gpu.residents.empty();
+  if ((alone && gpu.compute >= 1) || (!limited && !IsJudgedByGain(q))) return true;
+  const Neighbour newcomer = OnPart(q.config, q.need.load, gpu.compute);
+  const Outlook& with =
+      gpu.outlook.With(gpu.residents, newcomer, SaturationOf({}, q.config.sharing));
+  if (!with.bearable) {
+    return NotNow(q, ReasonCode::kSlowdown, [&] {
+      if (alone) {
+        return fmt::format(
+            "On GPU {}, a part of a GPU, it would take {:.1f} times as long as on a whole one; it "
+            "asks for less.",
+            gpu.index, with.newcomer);
+      }
+      return fmt::format(
+          "Beside the {} of GPU {} it would take {:.1f} times as long as alone, and the slowest "
+          "there {:.1f} times; somebody there asks for less.",
+          Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
+          with.slowest);
+    });
+  }
+  if (alone || !IsJudgedByGain(q)) return true;
+  const double own = newcomer.load.sm_active;
+  const double gain = with.delivered - gpu.delivered;
+  if (gain >= *q.config.min_gain * own) return true;
+  return NotNow(q, ReasonCode::kGain, [&] {
+    return fmt::format(
+        "Beside the {} of GPU {} it would add {} % of its own activity, {} % are "
+        "asked for.",
+        Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index,
+        Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
+  });
+}
+
+bool CheckOwnRule(const Question& q) {
+  if (!q.config.require || q.config.require->Holds(q.config, q.need, q.gpu)) return true;
+  return NotNow(q, ReasonCode::kRule, [&] {
+    return fmt::format("GPU {}: the server's own condition '{}' does not hold for the task there.",
+                       q.gpu.index, q.config.require->text());
+  });
+}
+
+// In the order of the contract; the first that says no has answered. Calls and not a table of them,
+// which cannot be inlined: each decision asks this of every GPU.
+bool PassAll(const Question& q) {
+  return CheckChoice(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckBooked(q) &&
+         CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) && CheckTaskCount(q) &&
+         CheckSettled(q) && CheckMemory(q) && CheckActivity(q) && CheckShares(q) &&
+         CheckOutlook(q) && CheckOwnRule(q);
+}
+
+Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Reason* reason) {
+  const bool relaxed = gpu.Idle() && (need.idle_gpu || need.exclusive || config.waive_on_idle);
+  Fit fit = Fit::kFits;
+  PassAll({config, need, gpu, relaxed, fit, reason});
+  return fit;
+}
+
+}  // namespace
+
+Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+  Verdict answer;
+  answer.fit = Ask(config, need, gpu, &answer.reason);
+  return answer;
+}
+
+Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+  return Ask(config, need, gpu, nullptr);
+}
+
+}  // namespace carma::core

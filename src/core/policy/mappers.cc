@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "core/policy/policy.h"
+
+namespace carma::core {
+namespace {
+
+// A GPU with nobody on it is not busy, whatever its window still remembers; one with tasks whose
+// activity is unknown counts by its upper bound, at worst as full.
+double Activity(const GpuView& gpu) {
+  if (gpu.Idle()) return 0.0;
+  return gpu.sm_active.value_or(gpu.utilization.value_or(1.0));
+}
+
+class FirstFit : public Mapper {
+ public:
+  double Score(const Need&, const GpuView&) const override { return 0; }
+};
+
+class MostFreeMemory : public Mapper {
+ public:
+  double Score(const Need&, const GpuView& gpu) const override {
+    return static_cast<double>(gpu.free_mib);
+  }
+};
+
+class LeastFreeMemory : public Mapper {
+ public:
+  double Score(const Need&, const GpuView& gpu) const override {
+    return -static_cast<double>(gpu.free_mib);
+  }
+};
+
+class LeastUtilised : public Mapper {
+ public:
+  double Score(const Need&, const GpuView& gpu) const override { return -Activity(gpu); }
+};
+
+class MostUtilised : public Mapper {
+ public:
+  double Score(const Need&, const GpuView& gpu) const override { return Activity(gpu); }
+};
+
+class RoundRobin : public Mapper {
+ public:
+  double Score(const Need&, const GpuView& gpu) const override { return gpu.index < next_ ? 0 : 1; }
+  void Placed(std::span<const Placement> placement) override {
+    if (!placement.empty()) next_ = GpuIndex{Number(placement.back().gpu) + 1};
+  }
+
+ private:
+  GpuIndex next_{};  // first GPU of the ring; past the last one is the same as 0
+};
+
+// What the GPU gets done more with the task, less what the task and its neighbours pay for that.
+// Large tasks and tight places come first, as in packing: what is left over at the end is easy to
+// place. How the weights were found: docs/policies.md.
+class ByWork : public Mapper {
+ public:
+  explicit ByWork(const PolicyConfig& config)
+      : config_(config), saturation_(SaturationOf({}, config.sharing)) {}
+  double Score(const Need& need, const GpuView& gpu) const override {
+    const Neighbour newcomer = OnPart(config_, need.load, gpu.compute);
+    const Outlook& with = gpu.outlook.With(gpu.residents, newcomer, saturation_);
+    const double length = need.alone ? std::min(1.0, base::Seconds(*need.alone) / kLongS) : 1.0;
+    const double taken = ShareOf(need.memory_mib.value_or(0), gpu);
+    const double left = need.nobody_behind ? 0 : ShareOf(gpu.free_mib, gpu) - taken;
+    const double more = gpu.pace * gpu.compute * (with.delivered - gpu.delivered);
+    return more - kOfOwnSlowdown * (with.newcomer / gpu.pace - 1) * length -
+           kOfNeighbours * (with.slowest - gpu.slowest) + kOfMemory * taken - kOfMemoryLeft * left +
+           kPerHour * base::Seconds(need.waited) / 3600;
+  }
+
+ private:
+  static constexpr double kOfOwnSlowdown = 0.065;
+  static constexpr double kOfNeighbours = 0.05;
+  static constexpr double kOfMemory = 0.3;
+  static constexpr double kOfMemoryLeft = 0.2;
+  static constexpr double kPerHour = 0.056;
+  static constexpr double kLongS = 2000;  // who is shorter minds less
+  static double ShareOf(std::int64_t mib, const GpuView& gpu) {
+    return static_cast<double>(mib) / static_cast<double>(std::max<std::int64_t>(1, gpu.total_mib));
+  }
+  PolicyConfig config_;
+  double saturation_;
+};
+
+// As the configuration says.
+class ByRule : public Mapper {
+ public:
+  explicit ByRule(const PolicyConfig& config) : config_(config) {}
+  double Score(const Need& need, const GpuView& gpu) const override {
+    return config_.score ? config_.score->Value(config_, need, gpu) : 0;
+  }
+
+ private:
+  PolicyConfig config_;
+};
+
+template <class T>
+std::unique_ptr<Mapper> Make([[maybe_unused]] const PolicyConfig& config) {
+  if constexpr (std::is_constructible_v<T, const PolicyConfig&>) {
+    return std::make_unique<T>(config);
+  } else {
+    return std::make_unique<T>();
+  }
+}
+
+constexpr std::array kMappers{
+    MapperEntry{kNeverSharing, "", "lowest-numbered idle GPU; no task ever shares one",
+                &Make<FirstFit>, /*shares=*/false},
+    MapperEntry{"round-robin", "rr", "next GPU of the ring", &Make<RoundRobin>},
+    MapperEntry{"magm", "most-free-memory", "most free memory", &Make<MostFreeMemory>},
+    MapperEntry{"lug", "least-utilised", "lowest SM activity", &Make<LeastUtilised>},
+    MapperEntry{"mug", "most-utilised", "highest SM activity", &Make<MostUtilised>},
+    MapperEntry{"first-fit", "off", "lowest-numbered GPU that fits", &Make<FirstFit>},
+    MapperEntry{"best-fit", "obf", "least free memory that fits", &Make<LeastFreeMemory>},
+    MapperEntry{"worst-fit", "owf", "most free memory that fits", &Make<MostFreeMemory>},
+    MapperEntry{"by-work", "bw", "task and GPU by which most more gets done", &Make<ByWork>,
+                /*shares=*/true, /*chooses_task=*/true},
+    MapperEntry{kScoreMapper, "", "task and GPU with the highest policy.score", &Make<ByRule>,
+                /*shares=*/true, /*chooses_task=*/true},
+};
+
+bool Names(const MapperEntry& entry, std::string_view word) {
+  return !word.empty() && (entry.name == word || entry.alias == word);
+}
+
+}  // namespace
+
+std::span<const MapperEntry> Mappers() {
+  return kMappers;
+}
+
+const MapperEntry* FindMapper(std::string_view name_or_alias) {
+  for (const MapperEntry& entry : kMappers) {
+    if (Names(entry, name_or_alias)) return &entry;
+  }
+  return nullptr;
+}
+
+bool Shares(const PolicyConfig& config) {
+  // Asked at every decision: of the names only those are compared that do not share.
+  return std::ranges::none_of(kMappers, [&config](const MapperEntry& entry) {
+    return !entry.shares && Names(entry, config.mapper);
+  });
+}
+
+}  // namespace carma::core

@@ -1,0 +1,21 @@
+#include "core/policy/openness.h"
+
+namespace carma::core {
+
+Openness OpennessOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd) {
+  const double activity = gpu.sm_active.value_or(gpu.utilization.value_or(1));
+  return {.takes = gpu.healthy && !gpu.drained && !gpu.exclusive_task,
+          .settled = gpu.settled,
+          .quiet = !config.sm_cap || activity <= *config.sm_cap,
+          .free_mib = gpu.free_mib,
+          .reserved_for = gpu.reserved_for,
+          .crowd = crowd};
+}
+
+bool OpensNothing(const Openness& before, const Openness& now) {
+  return now.crowd == before.crowd && now.takes <= before.takes && now.settled <= before.settled &&
+         now.quiet <= before.quiet && now.free_mib <= before.free_mib &&
+         now.reserved_for == before.reserved_for;
+}
+
+}  // namespace carma::core

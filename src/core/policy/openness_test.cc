@@ -1,0 +1,39 @@
+#include "core/policy/openness.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace carma::core {
+namespace {
+
+TEST(Openness, WhatMayLetSomebodyIn) {
+  const PolicyConfig config;
+  GpuView gpu{.total_mib = 40'000, .free_mib = 10'000, .sm_active = 0.9, .settled = false};
+  gpu.exclusive_task = true;
+  const Openness before = OpennessOf(config, gpu, 7);
+  const struct {
+    const char* what;
+    std::function<void(GpuView&)> change;
+    bool opens;
+  } cases[] = {
+      {"nothing", [](GpuView&) {}, false},
+      {"memory", [](GpuView& g) { ++g.free_mib; }, true},
+      {"less memory", [](GpuView& g) { --g.free_mib; }, false},
+      {"it has settled", [](GpuView& g) { g.settled = true; }, true},
+      {"quieter, not below the cap", [](GpuView& g) { g.sm_active = 0.85; }, false},
+      {"below the cap", [](GpuView& g) { g.sm_active = 0.8; }, true},
+      {"the one that wants it alone idles", [](GpuView& g) { g.exclusive_task = false; }, true},
+      {"closed", [](GpuView& g) { g.drained = true; }, false},
+      {"kept for somebody", [](GpuView& g) { g.reserved_for = TaskId{3}; }, true},
+  };
+  for (const auto& each : cases) {
+    GpuView now = gpu;
+    each.change(now);
+    EXPECT_EQ(!OpensNothing(before, OpennessOf(config, now, 7)), each.opens) << each.what;
+  }
+  EXPECT_FALSE(OpensNothing(before, OpennessOf(config, gpu, 8)));  // another crowd
+}
+
+}  // namespace
+}  // namespace carma::core

@@ -1,0 +1,219 @@
+#include "core/policy/policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/policy/slots.h"
+
+namespace carma::core {
+namespace {
+
+using base::ErrorCode;
+
+// A server has terabytes at most; larger numbers are mistakes of units.
+constexpr std::int64_t kMaxMib = std::int64_t{1} << 30;
+constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
+constexpr int kMaxTasksPerGpu = 1024;
+constexpr int kMaxFailures = 1000;
+constexpr int kMaxLookahead = 1000;
+constexpr int kMaxBackfill = 1'000'000;
+
+std::string MapperNames() {
+  std::string names;
+  for (const MapperEntry& entry : Mappers()) {
+    if (!names.empty()) names += ", ";
+    names += entry.name;
+  }
+  return names;
+}
+
+struct MibField {
+  std::string_view name;
+  std::int64_t value;
+};
+struct SpanField {
+  std::string_view name;
+  Duration value;
+  Duration least;
+};
+struct CountField {
+  std::string_view name;
+  int value;
+  int least;
+  int most;
+};
+
+}  // namespace
+
+base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& request) {
+  const std::string qos = QosOf(request);
+  if (qos != kUsualQos &&
+      std::ranges::find(config.classes, qos, &QosClass::name) == config.classes.end()) {
+    std::string known(kUsualQos);
+    for (const QosClass& each : config.classes) {
+      if (each.name != kUsualQos) known += ", " + each.name;
+    }
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("qos: expected one of {} (fair.classes), got {}", known, qos));
+  }
+  if (!request.account) return base::Unit{};
+  const std::string user = UserOf(request);
+  std::string own;
+  for (const AccountRule& each : config.accounts) {
+    const bool may = std::ranges::any_of(
+        each.users, [&](const std::string& name) { return name == "*" || name == user; });
+    if (!may) continue;
+    if (each.name == *request.account) return base::Unit{};
+    own += (own.empty() ? "" : ", ") + each.name;
+  }
+  return base::Fail(ErrorCode::kDenied,
+                    fmt::format("account {}: not one that {} may use (fair.accounts); those are {}",
+                                *request.account, user, own.empty() ? "none" : own));
+}
+
+std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request) {
+  const std::string qos = QosOf(request);
+  const auto at = std::ranges::find(config.classes, qos, &QosClass::name);
+  return request.priority + (at == config.classes.end() ? 0 : at->priority);
+}
+
+base::Result<base::Unit> Validate(const PolicyConfig& config) {
+  if (FindMapper(config.mapper) == nullptr) {
+    return base::Fail(ErrorCode::kInvalid, fmt::format("mapper: no policy '{}', expected one of {}",
+                                                       config.mapper, MapperNames()));
+  }
+  if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
+    return base::Fail(ErrorCode::kInvalid, "score: the mapper \"score\" needs one");
+  if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1)) {
+    return base::Fail(
+        ErrorCode::kInvalid,
+        fmt::format("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap));
+  }
+  for (const MibField& field :
+       {MibField{"margin_mib", config.margin_mib}, MibField{"floor_mib", config.floor_mib},
+        MibField{"recovery_step_mib", config.recovery_step_mib},
+        MibField{"host.memory_per_gpu", config.host_memory_per_gpu_mib}}) {
+    if (field.value >= 0 && field.value <= kMaxMib) continue;
+    return base::Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between 0 and {} MiB",
+                                                       field.name, field.value, kMaxMib));
+  }
+  for (const SpanField& field :
+       {SpanField{"settle_timeout", config.settle_timeout, Duration{0}},
+        SpanField{"stale_after", config.stale_after, Duration{1}},
+        SpanField{"fair.half_life", config.fair.half_life, Duration{1000}},
+        SpanField{"fair.patience", config.fair.patience, Duration{1000}},
+        SpanField{"slots.notice", config.slots.notice, Duration{0}},
+        SpanField{"slots.preempt_notice", config.slots.preempt_notice, Duration{0}},
+        SpanField{"booking_lead", config.booking_lead, Duration{0}},
+        SpanField{"recovery_backoff", config.recovery_backoff, Duration{0}},
+        SpanField{"recovery_patience", config.recovery_patience, Duration{0}}}) {
+    if (field.value >= field.least && field.value <= kMaxSpan) continue;
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("{}: {} s is not between {} s and a year", field.name,
+                                  base::Seconds(field.value), base::Seconds(field.least)));
+  }
+  if (config.pass_limit && !(*config.pass_limit >= Duration{0} && *config.pass_limit <= kMaxSpan)) {
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("pass_limit: {} s is not between 0 s and a year",
+                                  base::Seconds(*config.pass_limit)));
+  }
+  if (config.plateau_after &&
+      !(*config.plateau_after > Duration{0} && *config.plateau_after <= kMaxSpan)) {
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("plateau_after: {} s is not above 0 s and at most a year",
+                                  base::Seconds(*config.plateau_after)));
+  }
+  if (config.min_gain && !(*config.min_gain >= 0 && *config.min_gain <= 1)) {
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("min_gain: {} is not a fraction from 0 to 1", *config.min_gain));
+  }
+  if (config.max_slowdown &&
+      !(*config.max_slowdown >= 1 && *config.max_slowdown <= kMostSlowdown)) {
+    return base::Fail(ErrorCode::kInvalid, fmt::format("max_slowdown: {} is not between 1 and {}",
+                                                       *config.max_slowdown, kMostSlowdown));
+  }
+  if (base::Result<base::Unit> sound = Validate(config.slots); !sound) return sound;
+  for (const CountField& field :
+       {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
+        CountField{"lookahead", config.lookahead, 0, kMaxLookahead},
+        CountField{"backfill", config.backfill, 1, kMaxBackfill},
+        CountField{"host.cpus_per_gpu", config.cpus_per_gpu, 0, kMaxCpus},
+        CountField{"max_launch_failures", config.max_launch_failures, 0, kMaxFailures},
+        CountField{"max_node_failures", config.max_node_failures, 0, kMaxFailures},
+        CountField{"max_victim_restarts", config.max_victim_restarts, 0, kMaxFailures}}) {
+    if (field.value >= field.least && field.value <= field.most) continue;
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("{}: {} is not between {} and {}", field.name, field.value,
+                                  field.least, field.most));
+  }
+  return base::Unit{};
+}
+
+Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
+                      const Profile& profile) {
+  const Load load = LoadOf(profile);
+  return {.load = config.sharing == SharingMethod::kMps ? load : AsTurns({}, load),
+          .max_slowdown = std::min(config.max_slowdown.value_or(kAnySlowdown),
+                                   request.max_slowdown.value_or(kAnySlowdown))};
+}
+
+Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute) {
+  Neighbour part = whole;
+  part.cramped = std::max(1.0, whole.load.sm_active / compute);
+  part.load.sm_active = std::min(1.0, whole.load.sm_active / compute);
+  if (config.sharing != SharingMethod::kMps) part.load = AsTurns({}, part.load);
+  return part;
+}
+
+bool HasOwnRules(const PolicyConfig& config) {
+  return config.require || config.score;
+}
+
+HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request) {
+  const int unsaid = request.gpus == 0 ? 1 : request.gpus * config.cpus_per_gpu;
+  const int cpus = request.cpus.value_or(unsaid);
+  return {
+      .cpus = request.own_cpus ? std::max(1, cpus) : cpus,
+      .memory_mib = request.host_memory_mib.value_or(request.gpus * config.host_memory_per_gpu_mib),
+      .own_cpus = request.own_cpus};
+}
+
+const BookedPeriod* BookedAgainst(const PolicyConfig& config, const Need& need,
+                                  const GpuView& gpu) {
+  if (gpu.booked.empty()) return nullptr;
+  const Time ends = gpu.at + need.runs_at_most.value_or(config.booking_lead);
+  return RunsInto(gpu.booked, {.from = gpu.at, .to = ends, .own = need.own_bookings});
+}
+
+std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
+                                          std::span<const GpuInfo> gpus) {
+  return Chooses(request) ? std::make_shared<const GpuChoice>(request, gpus) : nullptr;
+}
+
+Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
+            const std::optional<Estimate>& estimate) {
+  Need need{.idle_gpu = !Shares(config),
+            .exclusive = request.exclusive,
+            .gpus = request.gpus,
+            .sm_share = request.sm_share,
+            .load = NeighbourOf(config, request, {}),
+            .host = HostNeedOf(config, request)};
+  need.linked = request.linked_gpus && request.gpus > 1;
+  if (HasOwnRules(config)) need.uid = request.uid;
+  if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
+  return need;
+}
+
+Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
+  Need need = NeedOf(config, task.request, task.estimate);
+  need.retry_free_mib = task.retry_free_mib.value_or(0);
+  need.idle_gpu |= task.retry_on_idle_gpu;
+  need.load = NeighbourOf(config, task.request, task.profile);
+  need.alone = task.profile->alone;
+  need.task = task.id;
+  return need;
+}
+
+}  // namespace carma::core

@@ -1,0 +1,104 @@
+#include "core/queue/dependencies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace carma::core {
+namespace {
+
+enum class Met { kYes, kNotYet, kNever };
+
+Met IsMet(const TaskRecord& task, const Dependency& dependency, const TaskRecords& tasks) {
+  if (!dependency.known_final) {
+    const bool lives = dependency.task != task.id && tasks.contains(dependency.task);
+    return lives ? Met::kNotYet : Met::kNever;
+  }
+  const bool succeeded = *dependency.known_final == TaskState::kSucceeded;
+  switch (dependency.kind) {
+    case DependencyKind::kAfterAny:
+      return Met::kYes;
+    case DependencyKind::kAfterOk:
+      return succeeded ? Met::kYes : Met::kNever;
+    case DependencyKind::kAfterNotOk:
+      return succeeded ? Met::kNever : Met::kYes;
+  }
+  return Met::kNever;
+}
+
+std::string_view WhatItWaitsFor(DependencyKind kind) {
+  switch (kind) {
+    case DependencyKind::kAfterOk:
+      return "succeed";
+    case DependencyKind::kAfterNotOk:
+      return "fail";
+    case DependencyKind::kAfterAny:
+      break;
+  }
+  return "end";
+}
+
+}  // namespace
+
+bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks) {
+  return std::ranges::all_of(task.request->dependencies, [&](const Dependency& each) {
+    return IsMet(task, each, tasks) == Met::kYes;
+  });
+}
+
+std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks) {
+  for (const Dependency& dependency : task.request->dependencies) {
+    if (IsMet(task, dependency, tasks) == Met::kYes) continue;
+    return Reason{ReasonCode::kDependency, fmt::format("Waits for task {} to {}.", dependency.task,
+                                                       WhatItWaitsFor(dependency.kind))};
+  }
+  return std::nullopt;
+}
+
+std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks) {
+  for (const Dependency& dependency : task.request->dependencies) {
+    if (IsMet(task, dependency, tasks) != Met::kNever) continue;
+    return Reason{
+        ReasonCode::kDependencyNeverMet,
+        dependency.known_final
+            ? fmt::format("Was to wait for task {} to {}, but that is {}.", dependency.task,
+                          WhatItWaitsFor(dependency.kind), TaskStateName(*dependency.known_final))
+            : fmt::format("Was to wait for task {}, which does not exist.", dependency.task)};
+  }
+  return std::nullopt;
+}
+
+void Dependencies::Register(TaskRecords& tasks) {
+  for (const TaskId id : arrivals_) {
+    const auto task = tasks.find(id);
+    if (task == tasks.end()) continue;
+    if (task->second.request->dependencies.empty()) continue;
+    for (Dependency& dependency : task->second.request.Edit().dependencies) {
+      if (dependency.known_final || dependency.task == id) continue;
+      if (tasks.contains(dependency.task)) {
+        dependents_[dependency.task].push_back(id);
+      } else if (const auto ended = ended_.find(dependency.task); ended != ended_.end()) {
+        dependency.known_final = ended->second;
+      }
+    }
+  }
+  arrivals_.clear();
+}
+
+std::vector<TaskId> Dependencies::End(TaskId id, TaskState state, TaskRecords& tasks) {
+  ended_.emplace(id, state);
+  const auto found = dependents_.extract(id);
+  if (found.empty()) return {};
+  std::vector<TaskId> told;
+  for (const TaskId each : found.mapped()) {
+    const auto task = tasks.find(each);
+    if (task == tasks.end()) continue;
+    for (Dependency& dependency : task->second.request.Edit().dependencies) {
+      if (dependency.task == id && !dependency.known_final) dependency.known_final = state;
+    }
+    told.push_back(each);
+  }
+  return told;
+}
+
+}  // namespace carma::core

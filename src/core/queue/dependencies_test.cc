@@ -1,0 +1,81 @@
+#include "core/queue/dependencies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carma::core {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr TaskId kFirst{1}, kSecond{2};
+
+// Task 2 waits for task 1.
+TaskRecords Pair(DependencyKind kind) {
+  TaskRecords tasks;
+  tasks[kFirst].id = kFirst;
+  tasks[kSecond].id = kSecond;
+  tasks[kSecond].request.Edit().dependencies = {{kFirst, kind, std::nullopt}};
+  return tasks;
+}
+
+TEST(Dependencies, EachKindIsMetByItsOwnEnds) {
+  struct Case {
+    DependencyKind kind;
+    TaskState end;
+    bool met;
+    std::string_view never;
+  };
+  const Case cases[] = {
+      {DependencyKind::kAfterOk, TaskState::kSucceeded, true, ""},
+      {DependencyKind::kAfterOk, TaskState::kFailed, false,
+       "Was to wait for task 1 to succeed, but that is failed."},
+      {DependencyKind::kAfterNotOk, TaskState::kSucceeded, false,
+       "Was to wait for task 1 to fail, but that is succeeded."},
+      {DependencyKind::kAfterNotOk, TaskState::kTimedOut, true, ""},
+      {DependencyKind::kAfterAny, TaskState::kCancelled, true, ""},
+  };
+  for (const Case& c : cases) {
+    TaskRecords tasks = Pair(c.kind);
+    Dependencies dependencies;
+    dependencies.Arrive(kSecond);
+    dependencies.Register(tasks);
+    EXPECT_FALSE(DependenciesMet(tasks[kSecond], tasks));
+    EXPECT_EQ(UnmetDependency(tasks[kSecond], tasks)->code, ReasonCode::kDependency);
+    EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks), std::nullopt);
+    tasks.erase(kFirst);
+    EXPECT_THAT(dependencies.End(kFirst, c.end, tasks), ElementsAre(kSecond));
+    EXPECT_EQ(DependenciesMet(tasks[kSecond], tasks), c.met);
+    EXPECT_EQ(*NeverMetDependency(tasks[kSecond], tasks).value_or(Reason{}).text, c.never);
+  }
+}
+
+TEST(Dependencies, AnEndIsToldToWhoComesInTheSameMomentOnly) {
+  Dependencies dependencies;
+  TaskRecords tasks = Pair(DependencyKind::kAfterOk);
+  tasks.erase(kFirst);
+  EXPECT_THAT(dependencies.End(kFirst, TaskState::kSucceeded, tasks), IsEmpty());
+  dependencies.Arrive(kSecond);
+  EXPECT_FALSE(dependencies.AllRegistered());
+  dependencies.Register(tasks);
+  EXPECT_TRUE(dependencies.AllRegistered());
+  EXPECT_TRUE(DependenciesMet(tasks[kSecond], tasks));
+
+  dependencies.Close();
+  tasks = Pair(DependencyKind::kAfterOk);
+  tasks.erase(kFirst);
+  dependencies.Arrive(kSecond);
+  dependencies.Register(tasks);
+  EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks)->text,
+            "Was to wait for task 1, which does not exist.");
+}
+
+TEST(Dependencies, NobodyWaitsForItself) {
+  TaskRecords tasks = Pair(DependencyKind::kAfterAny);
+  tasks[kSecond].request.Edit().dependencies[0].task = kSecond;
+  EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks)->code, ReasonCode::kDependencyNeverMet);
+}
+
+}  // namespace
+}  // namespace carma::core

@@ -1,0 +1,293 @@
+// By when waiting tasks start.
+#include <algorithm>
+
+#include "core/forecast/likely.h"
+#include "core/policy/slots.h"
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+// From its limit on, or from the end of its time slot, until its processes are gone and the GPU has
+// been looked at.
+constexpr Duration kEnding{60'000};
+// A task that should have ended already goes on for that share of its run time.
+constexpr double kLeastLeft = 0.1;
+
+Duration OfSeconds(double seconds) {
+  return Duration(static_cast<std::int64_t>(seconds * 1000));
+}
+
+std::optional<Duration> Shorter(const std::optional<Duration>& a,
+                                const std::optional<Duration>& b) {
+  if (a && b) return std::min(*a, *b);
+  return a ? a : b;
+}
+
+}  // namespace
+
+LineUp::Newcomer Scheduler::State::NewcomerOf(const TaskRecord& task) const {
+  return {LineOf(task), UserOf(task.request), queue.KeyOf(task)};
+}
+
+GpuView Scheduler::State::EmptyView(GpuIndex index) const {
+  const GpuState& gpu = gpus[Number(index)];
+  return {.index = index,
+          .total_mib = gpu.info.UsableMib(),
+          .free_mib = gpu.info.UsableMib(),
+          .mig = gpu.info.mig,
+          .compute = gpu.info.compute,
+          .pace = gpu.pace};
+}
+
+// Whoever comes back has all his time limit before him once more. Where the line is gone through in
+// order he stands behind all of it, but for those of less priority.
+bool Scheduler::State::MayComeBack(const TaskRecord& task, const WholeLine& line) const {
+  const bool in_order = line.pass == Pass::kInOrder;
+  const bool before_some = PriorityOf(config, task.request) > line.lowest;
+  return MayBePreempted(task, line) ||
+         (TakesTurns(config.slots, task) && (!in_order || before_some));
+}
+
+// Then it stands where it stood before it started.
+bool Scheduler::State::MayBePreempted(const TaskRecord& task, const WholeLine& line) const {
+  const std::int64_t priority = PriorityOf(config, task.request);
+  const QosClass* const own = ClassOf(config.classes, task.request);
+  return own != nullptr && own->preemptible && task.request->requeue &&
+         line.preempting.value_or(priority) > priority;
+}
+
+// One that leaves when its turn is over and whoever is in line is there for its place.
+bool Scheduler::State::LeavesByTurn(const TaskRecord& task, const WholeLine& line) const {
+  return TakesTurns(config.slots, task) && PriorityOf(config, task.request) <= line.lowest &&
+         !MayBePreempted(task, line);
+}
+
+std::vector<ExpectedReturn> Scheduler::State::Returning(const WholeLine& line) const {
+  std::vector<ExpectedReturn> returning;
+  for (const auto& [id, held] : ledger.Tasks()) {
+    const TaskRecord& task = tasks.at(id);
+    if (!MayComeBack(task, line)) continue;
+    if (line.by_turns && LeavesByTurn(task, line)) continue;
+    const ExpectedTask again = ExpectedOf(task, line);
+    ExpectedReturn each{
+        .gpus = again.gpus, .may = again.may, .holds = std::vector<bool>(gpus.size(), false)};
+    for (const GpuIndex gpu : ledger.GpusOf(id)) each.holds[Number(gpu)] = true;
+    returning.push_back(std::move(each));
+  }
+  return returning;
+}
+
+std::optional<Time> Scheduler::State::EndOn(GpuIndex index, Time at, const WholeLine& line) const {
+  const GpuState& gpu = gpus[Number(index)];
+  const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
+  if (!gpu.healthy || gpu.Drained() || strangers) return std::nullopt;
+  Time end = at;
+  for (const Resident& resident : ledger.ResidentsOf(index)) {
+    const TaskRecord& task = tasks.at(resident.task);
+    std::optional<Time> latest;
+    if (task.state == TaskState::kStopping) {
+      latest = at + kEnding;
+    } else if (task.request->time_limit) {
+      const Time from = task.attempt->started.value_or(at);
+      latest = std::max(at, from + *task.request->time_limit) + kEnding;
+    }
+    if (task.state != TaskState::kStopping && MayComeBack(task, line)) latest.reset();
+    // Who is to leave is asked when that makes room, so at the latest when the others have ended.
+    if (line.by_turns && latest) *latest += config.slots.notice;
+    if (line.by_turns && LeavesByTurn(task, line)) {
+      const Time over = task.attempt->started.value_or(at) + TurnOf(config.slots, task);
+      const Time left = std::max(at + config.slots.notice, over) + kEnding;
+      latest = std::min(latest.value_or(left), left);
+    }
+    if (!latest) return std::nullopt;
+    end = std::max(end, *latest);
+  }
+  return end;
+}
+
+ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task, const WholeLine& line) const {
+  Need need = NeedOfOne(task);
+  ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request->gpus))};
+  for (std::uint32_t i = 0; i < gpus.size(); ++i)
+    expected.may.push_back(FitOf(config, need, EmptyView(GpuIndex{i})) == Fit::kFits);
+  // It may have to wait until all of them are empty.
+  if (need.linked) {
+    expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
+  }
+  expected.runs_into = task.request->time_limit.value_or(config.booking_lead);
+  expected.own_bookings = std::move(need.own_bookings);
+  if (task.request->time_limit && !MayComeBack(task, line))
+    expected.takes = *task.request->time_limit + kEnding;
+  if (line.by_turns && expected.takes) *expected.takes += config.slots.notice;
+  if (line.by_turns && LeavesByTurn(task, line))
+    expected.takes = Shorter(expected.takes, TurnOf(config.slots, task) + kEnding);
+  return expected;
+}
+
+WholeLine Scheduler::State::WholeLineOf(const std::vector<const TaskRecord*>& in_line) const {
+  WholeLine line{.pass = PassThrough(in_line)};
+  const auto note_preempting = [&](const TaskRecord& task) {
+    const std::int64_t priority = PriorityOf(config, task.request);
+    const QosClass* const own = ClassOf(config.classes, task.request);
+    if (own != nullptr && own->preempts)
+      line.preempting = std::max(line.preempting.value_or(priority), priority);
+  };
+  for (const TaskRecord* task : in_line) {
+    line.lowest = std::min(line.lowest, PriorityOf(config, task->request));
+    note_preempting(*task);
+  }
+  // Once they have come back.
+  for (const auto& [id, held] : ledger.Tasks()) {
+    if (TakesTurns(config.slots, tasks.at(id))) note_preempting(tasks.at(id));
+  }
+  return line;
+}
+
+// Only where nobody shares a GPU: whoever shares one leaves with its others or for another place,
+// and it is not said which. Nor is it where GPUs are reserved or linked, or crashed tasks wait.
+std::vector<std::optional<Time>> Scheduler::State::StartsByTurns(
+    Time at, const std::vector<const TaskRecord*>& in_line, WholeLine line) const {
+  if (!config.slots.length || mapper_entry->shares || line.pass != Pass::kInOrder ||
+      !bookings.empty() || !queue.Recovery().empty()) {
+    return {};
+  }
+  line.by_turns = true;
+  std::vector<ExpectedGpu> ends;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i)
+    ends.push_back({EndOn(GpuIndex{i}, at, line), {}});
+  std::vector<ExpectedTask> expected;
+  for (const TaskRecord* task : in_line) {
+    if (task->request->linked_gpus) break;
+    expected.push_back(ExpectedOf(*task, line));
+  }
+  return LatestStarts(at, ends, expected, line.pass, Returning(line),
+                      config.slots.notice + kEnding);
+}
+
+std::vector<std::optional<Time>> Scheduler::State::LikelyOf(
+    Time at, const std::vector<const TaskRecord*>& in_line, std::size_t most) const {
+  const auto turn_s = [&](const TaskRecord& task, std::optional<Duration> most_time) {
+    if (TakesTurns(config.slots, task)) most_time = Shorter(most_time, TurnOf(config.slots, task));
+    return most_time;
+  };
+  std::vector<LikelyRun> running;
+  for (const auto& [id, held] : ledger.Tasks()) {
+    const TaskRecord& task = tasks.at(id);
+    LikelyRun run{.task = id};
+    if (task.profile->alone) {
+      const double alone_s = base::Seconds(*task.profile->alone);
+      run.left_s = std::max(alone_s - DoneS(id), kLeastLeft * alone_s);
+    }
+    if (const auto longest = turn_s(task, task.request->time_limit)) {
+      const Time ends = task.attempt->started.value_or(at) + *longest;
+      run.most_s = std::max(0.0, base::Seconds(ends - at));
+    }
+    running.push_back(run);
+  }
+  LikelyLine line;
+  for (const TaskRecord* task : in_line) {
+    const bool stops = task->queue == QueueKind::kMain;
+    LikelyStart start{.need = NeedOfOne(*task), .run = {.task = task->id}, .stops = stops};
+    if (passed.task == task->id)
+      line.first_for_s = base::Seconds(at - passed.since), line.passed = passed.times > 0;
+    if (task->profile->alone) start.run.left_s = base::Seconds(*task->profile->alone);
+    if (const auto longest = turn_s(*task, task->request->time_limit))
+      start.run.most_s = base::Seconds(*longest);
+    line.tasks.push_back(std::move(start));
+  }
+  std::vector<std::optional<Time>> starts;
+  for (const std::optional<double>& each : LikelyStarts(config, RoomNow(), running, line, most))
+    starts.push_back(each ? std::optional(at + OfSeconds(*each)) : std::nullopt);
+  return starts;
+}
+
+// Where it stands in line already, or as a newcomer.
+Need Scheduler::State::NeedOfOne(const TaskRecord& task) const {
+  if (task.id != kNewcomer) return NeedNow(task);
+  Need need = NeedOf(config, task);
+  AddWhere(task.request, ChoiceOf(task.request, gpu_infos), need);
+  return need;
+}
+
+bool Scheduler::State::FirstOnly() const {
+  return config.backfill == 1 && !mapper_entry->chooses_task;
+}
+
+Pass Scheduler::State::PassThrough(const std::vector<const TaskRecord*>& line) const {
+  const bool first_only = FirstOnly();
+  if (first_only && config.order == QueueOrder::kFifo) return Pass::kInOrder;
+  const bool several =
+      std::ranges::any_of(line, [](const TaskRecord* task) { return task->request->gpus > 1; });
+  if (several && config.pass_limit && !first_only) return Pass::kOneAtATime;
+  return line.size() > static_cast<std::size_t>(config.backfill) ? Pass::kAnyOrder : Pass::kFreely;
+}
+
+std::vector<TaskId> Scheduler::State::InLine(LineKind kind, std::size_t most,
+                                             const TaskRecord* newcomer) const {
+  std::vector<TaskId> first;
+  if (kind == LineKind::kWithGpus) {
+    for (const QueueKey& key : queue.Recovery()) {
+      if (first.size() < most) first.push_back(key.task);
+    }
+  }
+  LineUp line =
+      Line(kind, newcomer == nullptr ? std::nullopt : std::optional(NewcomerOf(*newcomer)));
+  while (first.size() < most) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) break;
+    first.push_back(next->task);
+  }
+  return first;
+}
+
+std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
+                                                                 const TaskRecord* newcomer,
+                                                                 std::size_t most) const {
+  // The server's own conditions may keep a task from an empty GPU; a published system's do.
+  if (config.require || config.pacing != Pacing::kImmediate || closing || launch_trouble.on())
+    return {};
+  std::vector<const TaskRecord*> line;
+  for (const TaskId id : InLine(LineKind::kWithGpus, kLongestTold + 1, newcomer))
+    line.push_back(id == kNewcomer ? newcomer : &tasks.at(id));
+  // When the machine itself has room for somebody is not looked into.
+  const auto by_host = std::ranges::find_if(line, [this](const TaskRecord* task) {
+    return HostNeedOf(config, task->request) != HostNeed{};
+  });
+  const WholeLine all = WholeLineOf(line);
+  const Pass pass = all.pass;
+  if (by_host != line.end() && pass != Pass::kInOrder) return {};
+  line.erase(by_host, line.end());
+  // In order nobody waits for those behind him; in any other all count, and there are more.
+  const bool all_known = line.size() <= kLongestTold;
+  if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
+  if (line.empty()) return {};
+
+  std::vector<ExpectedGpu> by_limit;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i)
+    by_limit.push_back({EndOn(GpuIndex{i}, at, all), bookings.On(GpuIndex{i})});
+  std::vector<ExpectedTask> limited;
+  for (const TaskRecord* task : line) limited.push_back(ExpectedOf(*task, all));
+  const bool may_say = pass == Pass::kInOrder || all_known;
+  auto latest = may_say ? LatestStarts(at, by_limit, limited, pass, Returning(all))
+                        : std::vector<std::optional<Time>>(line.size());
+  const auto by_turns = StartsByTurns(at, line, all);
+  for (std::size_t i = 0; i < by_turns.size(); ++i) {
+    if (by_turns[i]) latest[i] = std::min(latest[i].value_or(*by_turns[i]), *by_turns[i]);
+  }
+  const auto about = LikelyOf(at, line, most);
+
+  // Such a mapper may let GPUs stand empty because all end earlier then.
+  const bool may_wait =
+      mapper_entry->chooses_task && config.lookahead > 0 && config.order == QueueOrder::kFifo;
+  std::map<TaskId, ExpectedStart> starts;
+  for (std::size_t i = 0; i < std::min(most, line.size()); ++i) {
+    ExpectedStart start{.latest = latest[i], .likely = about[i]};
+    if (may_wait || limits.MayKeep(line[i]->request)) start.latest.reset();
+    if (start.latest && start.likely) start.likely = std::min(*start.likely, *start.latest);
+    if (start.latest || start.likely) starts.emplace(line[i]->id, start);
+  }
+  return starts;
+}
+
+}  // namespace carma::core

@@ -1,0 +1,231 @@
+// Why a task waits, in words.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+// More sentences than these do not help a reader.
+constexpr std::size_t kMaxSentences = 4;
+
+Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
+  // GPUs that are too small for ever say nothing about what the task waits for, unless all are.
+  std::vector<const Verdict*> telling;
+  for (const Verdict& verdict : closed) {
+    if (verdict.fit == Fit::kNotNow) telling.push_back(&verdict);
+  }
+  if (telling.empty()) {
+    for (const Verdict& verdict : closed) telling.push_back(&verdict);
+  }
+  if (telling.empty()) return {ReasonCode::kResources, "No GPU is known."};
+  Reason reason{telling.front()->reason.code, ""};
+  if (wanted > 1) reason.text = fmt::format("Needs {} GPUs, {} can take it. ", wanted, fitting);
+  for (std::size_t i = 0; i < telling.size(); ++i) {
+    if (telling[i]->reason.code != reason.code) reason.code = ReasonCode::kResources;
+    if (i >= kMaxSentences) continue;
+    if (i > 0) reason.text.Edit() += " ";
+    reason.text.Edit() += *telling[i]->reason.text;
+  }
+  if (telling.size() > kMaxSentences) {
+    reason.text.Edit() += fmt::format(" And {} more.", telling.size() - kMaxSentences);
+  }
+  return reason;
+}
+
+}  // namespace
+
+Verdict Scheduler::State::VerdictOn(const TaskRecord& task, const GpuView& view) const {
+  const bool as_idle = config.idle_first && view.Idle();
+  const Need need = NeedNow(task);
+  return CheckGuards(config, as_idle ? rules->OnIdleGpu(need) : need, view);
+}
+
+HostVerdict Scheduler::State::HostVerdictOn(const TaskRecord& task, Time at) const {
+  const HostNeed need = HostNeedOf(config, task.request);
+  const HostView view = HostFor(task.id, at);
+  return {need, view, CheckHost(need, view)};
+}
+
+Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
+  if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating) {
+    return {ReasonCode::kEstimating, "Its memory need is being estimated."};
+  }
+  const std::optional<Place> place = queue.PlaceOf(task.id);
+  if (task.state == TaskState::kRunning && task.attempt->leaves_by) return ReasonOfLeaving(task);
+  if (task.state != TaskState::kQueued || !place) return task.reason;
+  switch (*place) {
+    case Place::kHeld:
+      return {ReasonCode::kHeld, "Held until it is released."};
+    case Place::kDependency:
+      return UnmetDependency(task, tasks).value_or(Reason{});
+    case Place::kTimed: {
+      const std::string until = base::FormatTimeIso(EarliestStart(task));
+      if (task.not_before && *task.not_before == EarliestStart(task)) {
+        return {ReasonCode::kBackoff, fmt::format("Waits until {} before its next attempt. {}",
+                                                  until, *task.reason.text)};
+      }
+      return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
+    }
+    case Place::kOverlooked:
+      return rules->WhyNotYet(task, at);
+    case Place::kArray:
+      return {ReasonCode::kArrayLimit,
+              fmt::format("{} tasks of its array may run at once, and as many do or are next.",
+                          task.request->array_limit)};
+    case Place::kUnfit:
+      return NeverFits(task.request, task.estimate).value_or(Reason{});
+    case Place::kEligible:
+      return WithTurns(task, ReasonInLine(task, at));
+  }
+  return task.reason;
+}
+
+std::size_t Scheduler::State::AheadOf(const TaskRecord& task) const {
+  std::size_t ahead = 0;
+  if (task.queue == QueueKind::kRecovery) {
+    const std::set<QueueKey>& line = queue.Recovery();
+    return static_cast<std::size_t>(
+        std::distance(line.begin(), line.lower_bound(queue.KeyOf(task))));
+  }
+  LineUp line = Line(LineKindOf(task.request));
+  for (auto next = line.Pop(); next && next->task != task.id; next = line.Pop()) ++ahead;
+  return ahead;
+}
+
+// A user's tasks of one class keep their order: none passes another that a limit keeps waiting.
+std::optional<Reason> Scheduler::State::ReasonBehindLimited(const TaskRecord& task, Time at) const {
+  if (task.queue == QueueKind::kRecovery || !limits.Concerns()) return std::nullopt;
+  const std::map<LineKey, HolderLine>& lines = queue.Main(LineKindOf(task.request)).holders;
+  const auto line = lines.find(LineOf(task));
+  if (line == lines.end()) return std::nullopt;
+  const TaskId first = line->second.tasks.begin()->task;
+  const std::optional<LimitHit> hit = LimitOn(tasks.at(first), at);
+  if (!hit) return std::nullopt;
+  return Reason{
+      ReasonCode::kLimit,
+      fmt::format("It stands behind task {} of the same user and class. {}", first, TextOf(*hit))};
+}
+
+bool Scheduler::State::IsLookedAt(const TaskRecord& task) const {
+  LineUp line = Line(LineKindOf(task.request));
+  for (int looks = 0; looks < config.backfill; ++looks) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) return false;
+    if (next->task == task.id) return true;
+  }
+  return false;
+}
+
+// Of a task that another one goes before.
+Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) const {
+  const TaskRequest& other = tasks.at(first).request;
+  const bool same_holder = HolderOf(other) == HolderOf(task.request);
+  if (config.order == QueueOrder::kFifo || same_holder ||
+      PriorityOf(config, other) > PriorityOf(config, task.request)) {
+    return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", first)};
+  }
+  const LineUp line = Line(LineKindOf(task.request));
+  const auto hours = [&](const TaskRequest& request) {
+    const auto at = line.Find({HolderOf(request), request.qos.value_or("")});
+    return at ? line.ShareOf(*at) / 3600 : 0;
+  };
+  const auto whose = [](const TaskRequest& request) {
+    return request.account ? fmt::format("account {}", *request.account) : UserOf(request);
+  };
+  return {ReasonCode::kFairShare,
+          fmt::format("Task {} of {} goes first: its share stands at {:.1f} GPU hours by weight, "
+                      "that of {} at {:.1f} (what was taken {} ago counts half, what runs counts "
+                      "{} more).",
+                      first, whose(other), hours(other), whose(task.request), hours(task.request),
+                      base::FormatSpan(config.fair.half_life), base::FormatSpan(kRunsOn))};
+}
+
+// Where nobody may pass the first, none are kept for it either, as long as it was not passed.
+std::string Scheduler::State::WhatIsKeptFor(const TaskRecord& task, Time at) const {
+  if (reservation.task() == task.id) {
+    std::vector<std::string> numbers;
+    for (const GpuIndex gpu : reservation.gpus()) numbers.push_back(fmt::format("{}", gpu));
+    const bool one = numbers.size() == 1;
+    return fmt::format(" GPU{} {} {} kept for it.", one ? "" : "s", base::Join(numbers, ", "),
+                       one ? "is" : "are");
+  }
+  if (passed.task != task.id || !config.pass_limit) return "";
+  const Time from = passed.since + *config.pass_limit;
+  if (at >= from || (passed.times == 0 && FirstOnly())) return "";
+  return fmt::format(" GPUs are kept for it from {} on.", base::FormatTimeIso(from));
+}
+
+Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
+  if (closing) return {ReasonCode::kDraining, fmt::format("The server is {}.", closing->why)};
+  const std::set<QueueKey>& recovery = queue.Recovery();
+  const LineKind kind = LineKindOf(task.request);
+  const bool with_gpus = kind == LineKind::kWithGpus;
+  if (task.queue == QueueKind::kMain && with_gpus && config.recovery_blocks && !recovery.empty()) {
+    return {ReasonCode::kPriority,
+            fmt::format("Task {} waits for recovery and stops the queue, as published.",
+                        recovery.begin()->task)};
+  }
+  if (const std::optional<LimitHit> hit = LimitOn(task, at)) {
+    return {ReasonCode::kLimit, TextOf(*hit)};
+  }
+  if (std::optional<Reason> limited = ReasonBehindLimited(task, at)) return *std::move(limited);
+  const std::optional<LineUp::Next> first =
+      task.queue == QueueKind::kMain ? Line(kind).Pop() : std::nullopt;
+  if (task.queue == QueueKind::kMain && config.backfill > 1) {
+    if (!IsLookedAt(task)) {
+      return {ReasonCode::kPriority,
+              fmt::format("More than {} tasks are before it in the queue.", config.backfill)};
+    }
+  } else if (!with_gpus || rules->HeadOnly(task.queue)) {
+    const bool crashed = task.queue == QueueKind::kRecovery;
+    const std::optional<TaskId> head = crashed ? recovery.begin()->task
+                                       : first ? first->task
+                                               : queue.Main(kind).First();
+    if (head && *head != task.id) return ReasonBehind(task, *head);
+  }
+  Reason reason = ReasonAtHead(task, at);
+  if (passed.task == task.id && passed.times > 0) {
+    reason.text.Edit() +=
+        fmt::format(" {} task{} started before it since it is first in line ({}).", passed.times,
+                    passed.times == 1 ? "" : "s", base::FormatTimeIso(passed.since));
+  }
+  if (with_gpus) reason.text.Edit() += WhatIsKeptFor(task, at);
+  return reason;
+}
+
+Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
+  Verdict by_host = HostVerdictOn(task, at).verdict;
+  if (task.request->gpus == 0 && by_host.fit != Fit::kFits) return std::move(by_host.reason);
+  std::vector<Verdict> closed;
+  std::vector<GpuLinks::Candidate> open;
+  int fitting = 0;
+  for (const GpuView& view : Views(at)) {
+    Verdict verdict = VerdictOn(task, view);
+    if (verdict.fit == Fit::kFits) {
+      ++fitting;
+      open.push_back({view.index, 0});
+    } else {
+      closed.push_back(std::move(verdict));
+    }
+  }
+  if (fitting < task.request->gpus) return Summary(closed, task.request->gpus, fitting);
+  if (task.request->gpus > 1 && links.ChooseFor(NeedNow(task), std::move(open)).empty()) {
+    return {ReasonCode::kNotLinked,
+            fmt::format("Needs {} GPUs that are connected with each other (NVLink); {} could take "
+                        "it, of which no {} are.",
+                        task.request->gpus, fitting, task.request->gpus)};
+  }
+  if (by_host.fit != Fit::kFits) return std::move(by_host.reason);
+  if (launch_trouble.on()) return {ReasonCode::kMachineTrouble, launch_trouble.Text()};
+  if (waiting_pays && task.queue == QueueKind::kMain) {
+    return {ReasonCode::kPriority,
+            "It could start, but all end earlier if it waits for the next task to end."};
+  }
+  return rules->WhyNotYet(task, at);
+}
+
+}  // namespace carma::core

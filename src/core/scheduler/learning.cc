@@ -1,0 +1,174 @@
+// What is learned from running tasks: by their own promises, and by those of their kind that wait.
+#include <algorithm>
+#include <cmath>
+
+#include "core/books/activity.h"
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+// An activity above this is that of a task that could use more.
+constexpr double kFull = 0.95;
+
+}  // namespace
+
+Time Scheduler::State::PlateauFrom(Time at) const {
+  return config.plateau_after ? at - *config.plateau_after : Time::min();
+}
+
+// Most samples bring nothing new: residents are gone through only when the next one is due.
+void Scheduler::State::LearnPlateaus() {
+  if (!next_plateau || now < *next_plateau) return;
+  next_plateau.reset();
+  if (!config.plateau_after) return;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    for (const Resident& resident : ledger.ResidentsOf(GpuIndex{i})) {
+      if (!resident.memory.since()) continue;
+      const Time due = *resident.memory.since() + *config.plateau_after;
+      if (due > now) {
+        next_plateau = std::min(next_plateau.value_or(due), due);
+      } else if (const auto peak_mib = ledger.PlateauOf(resident.task, PlateauFrom(now))) {
+        lessons.Enough(tasks.at(resident.task), NeedAfterPlateau(*peak_mib));
+      }
+    }
+  }
+}
+
+std::optional<std::int64_t> Scheduler::State::TaughtMib(const TaskRecord& task) const {
+  if (!config.plateau_after || !config.use_given_memory) return std::nullopt;
+  const Lesson* lesson = lessons.Of(task);
+  if (lesson == nullptr || (lesson->enough_mib == 0 && lesson->at_least_mib == 0))
+    return std::nullopt;
+  std::int64_t taught_mib = std::max(lesson->enough_mib, lesson->at_least_mib);
+  // What a person states may be meant for what is still to come; a prediction gives way.
+  const bool predicted = !task.estimate || task.estimate->predicted_mib;
+  if (task.estimate && (lesson->enough_mib == 0 || !predicted))
+    taught_mib = std::max(taught_mib, task.estimate->peak_mib);
+  const std::int64_t most_mib = MostFor(task.request);
+  return most_mib > 0 ? std::min(taught_mib, most_mib) : taught_mib;
+}
+
+void Scheduler::State::LookAtResidents(GpuIndex index) {
+  GpuState& gpu = gpus[Number(index)];
+  ++gpu.crowd;
+  gpu.residents.clear();
+  gpu.users.clear();
+  for (const Resident& resident : ledger.ResidentsOf(index)) {
+    const TaskRecord& task = tasks.at(resident.task);
+    Profile profile = ProfileNow(task);
+    if (resident.sm_active) profile.sm_active = resident.sm_active;
+    gpu.residents.push_back(
+        OnPart(config, NeighbourOf(config, task.request, profile), gpu.info.compute));
+    gpu.users.push_back(task.request->uid);
+  }
+  // Strangers compute too, nobody knows how much.
+  if (gpu.sample && gpu.sample->foreign_processes > 0)
+    gpu.residents.push_back(
+        OnPart(config, {.load = NeighbourOf(config, {}, {}).load}, gpu.info.compute));
+  const Outlook outlook = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config.sharing));
+  gpu.delivered = outlook.delivered;
+  gpu.slowest = outlook.slowest;
+  for (const Resident& resident : ledger.ResidentsOf(index)) NoteProgress(resident.task);
+}
+
+// From now on it goes as fast as its slowest GPU.
+void Scheduler::State::NoteProgress(TaskId id) {
+  Life& life = EditLife(id);
+  life.done_s = DoneS(id);
+  life.done_at = now;
+  life.speed = 1;
+  std::vector<double> slowdowns;
+  for (const GpuIndex gpu : ledger.GpusOf(id)) {
+    life.speed = std::min(life.speed, gpus[Number(gpu)].pace);
+    const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
+    const std::vector<Neighbour>& loads = gpus[Number(gpu)].residents;
+    const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
+    if (loads.size() <= static_cast<std::size_t>(at)) continue;  // being filled in
+    SlowdownsOf(loads, SaturationOf({}, config.sharing), slowdowns);
+    life.speed =
+        std::min(life.speed, gpus[Number(gpu)].pace / slowdowns[static_cast<std::size_t>(at)]);
+  }
+}
+
+void Scheduler::State::LearnActivity(GpuIndex index) {
+  const GpuState& gpu = gpus[Number(index)];
+  const std::span<const Resident> residents = ledger.ResidentsOf(index);
+  const std::optional<SeenActivity> seen =
+      ActivityOf(*gpu.sample, residents, gpu.crowd_changed, config.sharing);
+  if (!seen) return;
+  const double share = gpu.info.compute;
+  // Who fills a part of a GPU might fill more of it; how parts of it add up is not known.
+  if (share < 1 && (residents.size() > 1 || seen->sm_active > kFull)) return;
+  const double sm_active = share * seen->sm_active;
+  const Resident& resident = residents[seen->resident];
+  if (resident.sm_active == sm_active) return;
+  NoteActivity(resident.task);
+  ledger.NoteActivity(index, resident.task, sm_active);
+  lessons.Activity(tasks.at(resident.task), sm_active);
+  // Others of its kind are running too.
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});
+}
+
+double Scheduler::State::DoneS(TaskId id) const {
+  const Life& life = LifeOf(id);
+  return life.done_s + base::Seconds(now - life.done_at) * life.speed;
+}
+
+std::optional<double> Scheduler::State::ActivityNow(TaskId id) const {
+  std::optional<double> most;
+  for (const GpuIndex gpu : ledger.GpusOf(id)) {
+    const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
+    const auto resident = std::ranges::find(residents, id, &Resident::task);
+    if (resident->sm_active) most = std::max(most.value_or(0), *resident->sm_active);
+  }
+  return most;
+}
+
+void Scheduler::State::NoteActivity(TaskId id) {
+  Life& life = EditLife(id);
+  if (!life.active_from) life.active_from = now;
+  life.activity_s += ActivityNow(id).value_or(0) * base::Seconds(now - life.active_at);
+  life.active_at = now;
+}
+
+// The mean over the attempt: its end, when a program saves what it has made, is no better a witness
+// than the hours before.
+Profile Scheduler::State::SeenOf(const TaskRecord& task) const {
+  Profile seen;
+  const Life& life = LifeOf(task.id);
+  seen.sm_active = ActivityNow(task.id);
+  if (seen.sm_active && life.active_from && *life.active_from < now) {
+    const double sum_s = life.activity_s + *seen.sm_active * base::Seconds(now - life.active_at);
+    const double mean = sum_s / base::Seconds(now - *life.active_from);
+    seen.sm_active = std::round(mean * 100) / 100;
+  }
+  if (!life.restored) seen.alone = Duration(std::llround(DoneS(task.id) * 1000));
+  return seen;
+}
+
+Profile Scheduler::State::ProfileNow(const TaskRecord& task) const {
+  Profile profile = task.profile;
+  const Lesson* lesson = lessons.Of(task);
+  if (lesson != nullptr && lesson->sm_active) profile.sm_active = lesson->sm_active;
+  return profile;
+}
+
+void Scheduler::State::AddWhere(const TaskRequest& request, std::shared_ptr<const GpuChoice> choice,
+                                Need& need) const {
+  need.choice = std::move(choice);
+  if (bookings.empty()) return;  // tasks of different limits ask for the same
+  need.runs_at_most = request.time_limit;
+  need.own_bookings = bookings.Of(request);
+}
+
+Need Scheduler::State::NeedNow(const TaskRecord& task) const {
+  Need need = NeedOf(config, task);
+  need.load = NeighbourOf(config, task.request, ProfileNow(task));
+  need.waited = now - task.submitted;
+  AddWhere(task.request, LifeOf(task.id).choice, need);
+  if (const std::optional<std::int64_t> taught_mib = TaughtMib(task)) need.memory_mib = taught_mib;
+  return need;
+}
+
+}  // namespace carma::core

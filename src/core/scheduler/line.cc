@@ -1,0 +1,138 @@
+// Who of the main line goes next.
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/policy/same_need.h"
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+
+LineUp Scheduler::State::Line(LineKind kind,
+                              const std::optional<LineUp::Newcomer>& newcomer) const {
+  const LineUp::Rules by{
+      .order = config.order, .patience = config.fair.patience, .limited = limits.Concerns()};
+  return LineUp(queue.Main(kind), shares, by, now, *this, newcomer);
+}
+
+const TaskRecord* Scheduler::State::Find(TaskId id) const {
+  const auto at = tasks.find(id);
+  return at == tasks.end() ? nullptr : &at->second;
+}
+
+double Scheduler::State::WouldTake(const TaskRecord& task) const {
+  if (task.request->gpus == 0) {
+    const HostNeed need = HostNeedOf(config, task.request);
+    return host.PartOf(need.cpus, need.memory_mib);
+  }
+  const std::int64_t known_mib = task.estimate ? task.estimate->peak_mib : 0;
+  const std::int64_t wanted_mib = std::max(known_mib, task.retry_free_mib.value_or(0));
+  const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
+  return RateOf(task, wanted_mib, largest_mib, KeepsGpusAlone(task));
+}
+
+std::optional<LimitHit> Scheduler::State::LimitOn(const TaskRecord& task, Time at) const {
+  if (!limits.Concerns()) return std::nullopt;
+  return limits.AgainstStart(task, WantsOf(task), at);
+}
+
+Limits::Wants Scheduler::State::WantsOf(const TaskRecord& task) const {
+  if (limits.CountMemory()) return WantsOf(NeedNow(task));
+  return {.gpus = task.request->gpus, .host = HostNeedOf(config, task.request)};
+}
+
+Limits::Wants Scheduler::State::WantsOf(const Need& need) const {
+  const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
+  const std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
+  return {.gpus = need.gpus, .promised_mib = std::min(claim_mib, largest_mib), .host = need.host};
+}
+
+bool Scheduler::State::IsLimited(const TaskRecord& task) const {
+  return LimitOn(task, now).has_value();
+}
+
+std::span<const Limits::BoundBy> Scheduler::State::BoundsOn(const TaskRecord& task) const {
+  return limits.Bound(task.request);
+}
+
+bool Scheduler::State::IsLimited(const TaskRecord& task,
+                                 std::span<const Limits::BoundBy> bounds) const {
+  if (bounds.empty()) return false;
+  return Limits::Against(bounds, WantsOf(task), now).has_value();
+}
+
+void Scheduler::State::NoteHead() {
+  const std::optional<LineUp::Next> first = MainLine().Pop();
+  if (!first) {
+    passed = {};
+  } else if (passed.task != first->task) {
+    passed = {.task = first->task, .since = now};
+  }
+}
+
+FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const {
+  FruitlessLook look{.line = queue.changes(),
+                     .host = host.changes(),
+                     .lessons = lessons.changes(),
+                     .limits = limits.changes(),
+                     .booked = bookings.changes(),
+                     .shares = shares.changes()};
+  look.gpus.reserve(views.size());
+  for (const GpuView& view : views)
+    look.gpus.push_back(OpennessOf(config, view, gpus[Number(view.index)].crowd));
+  return look;
+}
+
+bool Scheduler::State::OpensNothingSince(const FruitlessLook& look) const {
+  return look.host == fruitless->host && look.lessons == fruitless->lessons &&
+         look.limits == fruitless->limits && look.booked == fruitless->booked &&
+         std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing);
+}
+
+std::vector<bool> Scheduler::State::OpenedSince(const FruitlessLook& look) const {
+  std::vector<bool> opened(look.gpus.size(), true);
+  if (!fruitless || fruitless->gpus.size() != look.gpus.size() || config.require ||
+      look.lessons != fruitless->lessons || look.booked != fruitless->booked) {
+    return opened;
+  }
+  for (std::size_t i = 0; i < opened.size(); ++i)
+    opened[i] = !OpensNothing(fruitless->gpus[i], look.gpus[i]) ||
+                taken_since.contains(GpuIndex{static_cast<std::uint32_t>(i)});
+  return opened;
+}
+
+bool Scheduler::State::SameLineSince(const FruitlessLook& look) const {
+  if (look.line != fruitless->line) return false;
+  const bool all = queue.Main().size <= static_cast<std::size_t>(config.backfill);
+  if (config.order == QueueOrder::kFifo || all) return true;
+  return look.shares == fruitless->shares &&
+         (!fruitless->order_until || now < *fruitless->order_until);
+}
+
+void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {
+  LineUp line = MainLine();
+  std::unordered_multimap<std::size_t, Need> wanted;  // in vain: what follows takes GPUs
+  TaskSet looked_at;
+  int waiting = 0;
+  while (waiting < config.backfill) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) break;
+    const TaskId id = next->task;
+    if (!refused.Contains(id)) {
+      const Need need = NeedNow(*next->record);
+      const std::size_t hash = HashOf(need);
+      const auto [from, to] = wanted.equal_range(hash);
+      const bool asked =
+          std::any_of(from, to, [&](const auto& each) { return AskTheSame(each.second, need); });
+      if (!asked && TryStart(id, views)) {
+        if (waiting > 0) ++passed.times;
+        continue;
+      }
+      if (!asked) wanted.emplace(hash, need);
+    }
+    looked_at.Insert(id);
+    ++waiting;
+  }
+  refused = std::move(looked_at);
+}
+
+}  // namespace carma::core

@@ -1,0 +1,274 @@
+#include "core/scheduler/published_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/scheduler/rules.h"
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+// August 2025: a recovery scan, then a pause before idle GPUs are looked for, another before the
+// policy decides; the monitor publishes the values of a window when the next one begins.
+constexpr Duration kThesisScan{5'000};
+constexpr Duration kThesisPause{30'000};
+constexpr Duration kThesisPublish{92'000};
+// November 2025: one round takes a second of sleep and the time of its commands.
+constexpr Duration kV2Round{3'000};
+// November 2025 subtracts this from the free memory of every GPU.
+constexpr std::int64_t kV2LessFreeMib = 512;
+// The limit of MPS: the original has none of its own.
+constexpr int kMpsClients = 48;
+// The resolver of pids gives up after 1 000 s.
+constexpr Duration kV2SettleTimeout{1'000'000};
+// The original reserves nothing.
+constexpr Duration kNoPatience{std::chrono::hours(24 * 366)};
+
+// The first time at or after `now` on the grid of `from` and `step`.
+Time NextOnGrid(Time from, Duration step, Time now) {
+  if (from >= now) return from;
+  const auto rounds = (now - from + step - Duration{1}) / step;
+  return from + rounds * step;
+}
+
+// What both have in common: a loop between whose looks nothing is decided. Crashed tasks stand in
+// line once a scan of the loop has found them; only the head of a line is looked at.
+class Loop : public Rules {
+ public:
+  Loop(Scheduler::State& core, Duration round) : Rules(core), round_(round) {}
+
+  void Begin() override {
+    if (!due_) {
+      due_ = core_.now + round_;
+    } else if (Scans() && !AnyoneWaits()) {
+      // Scans that found nobody need no wake-up; they are made up for here.
+      due_ = NextOnGrid(*due_, round_, core_.now);
+    }
+  }
+  std::optional<Time> NextDecision() const override {
+    return !Scans() || AnyoneWaits() ? due_ : std::nullopt;
+  }
+  void Show(GpuView& view) const override { view.free_mib = core_.ledger.SeenFreeMib(view.index); }
+  // An idle GPU is taken without a look at its memory: what the monitor last published may still
+  // speak of the task that has left.
+  Need OnIdleGpu(Need need) const override {
+    need.memory_mib.reset();
+    return Rules::OnIdleGpu(std::move(need));
+  }
+  void Crashed(const TaskRecord& task) override { unscanned_.insert(task.id); }
+  bool Overlooks(const TaskRecord& task) const override {
+    return task.queue == QueueKind::kRecovery && unscanned_.contains(task.id);
+  }
+  bool HeadOnly(QueueKind) const override { return true; }
+  Reason WhyNotYet(const TaskRecord& task, Time at) const override {
+    if (Overlooks(task)) {
+      return {ReasonCode::kPacing, "Crashed; the published recovery scan has not found it yet."};
+    }
+    return {ReasonCode::kPacing,
+            fmt::format("The published rules pause; they go on in {} s.",
+                        base::Seconds(std::max(due_.value_or(Time{}) - at, Duration{0})))};
+  }
+
+ protected:
+  // Whether the next look is a recovery scan.
+  virtual bool Scans() const { return true; }
+  bool Due() const { return *due_ <= core_.now; }
+  void Pause(Duration span) { due_ = core_.now + span; }
+
+  bool AnyoneWaits() const {
+    return !core_.queue.Main().empty() || !core_.queue.Recovery().empty() ||
+           std::ranges::any_of(unscanned_, [this](TaskId id) { return IsOverlooked(id); });
+  }
+
+  void Scan() {
+    std::erase_if(unscanned_, [this](TaskId id) {
+      const bool found = IsOverlooked(id);
+      if (found) core_.PutInQueue(core_.tasks.at(id), Place::kEligible, {}, core_.now);
+      return found || !core_.queue.PlaceOf(id);
+    });
+  }
+
+  bool StartHeadOnIdle() {
+    const std::set<QueueKey>& recovery = core_.queue.Recovery();
+    const std::optional<TaskId> first =
+        recovery.empty() ? core_.queue.Main().First() : recovery.begin()->task;
+    if (!first) return false;
+    TaskRecord& head = core_.tasks.at(*first);
+    // Most rounds find none: that is told from the ledger alone.
+    int empty_gpus = 0;
+    for (std::uint32_t i = 0; i < core_.gpus.size(); ++i) {
+      if (core_.ledger.ResidentsOf(GpuIndex{i}).empty()) ++empty_gpus;
+    }
+    if (empty_gpus < head.request->gpus) return false;
+    return Start(head, core_.ChooseIdle(head, core_.Views(core_.now)));
+  }
+
+  bool StartHeadByPolicy() {
+    const std::optional<TaskId> first = core_.queue.Main().First();
+    if (!first) return false;
+    TaskRecord& head = core_.tasks.at(*first);
+    return Start(head, core_.ChooseByPolicy(head, core_.Views(core_.now)));
+  }
+
+  bool MayCollocate() const {
+    return core_.mapper_entry->shares &&
+           !(core_.config.recovery_blocks && !core_.queue.Recovery().empty());
+  }
+
+ private:
+  bool IsOverlooked(TaskId id) const { return core_.queue.PlaceOf(id) == Place::kOverlooked; }
+  bool Start(TaskRecord& task, std::optional<Choice> choice) {
+    const HostNeed need = HostNeedOf(core_.config, task.request);
+    if (!choice || core_.IsLimited(task) || !core_.HostTakes(task.id, need)) return false;
+    core_.Start(task, *std::move(choice));
+    return true;
+  }
+
+  Duration round_;
+  std::optional<Time> due_;  // of the next look; empty before the first events
+  // Crashed tasks that no scan has found. One that has left the queue meanwhile is dropped by the
+  // next scan.
+  std::set<TaskId> unscanned_;
+};
+
+class Thesis : public Loop {
+ public:
+  explicit Thesis(Scheduler::State& core) : Loop(core, kThesisScan) {}
+
+  void Begin() override {
+    if (!next_publication_) {
+      next_publication_ = core_.now + kThesisPublish;
+    } else if (*next_publication_ <= core_.now) {
+      for (std::uint32_t i = 0; i < core_.gpus.size(); ++i) Publish(i);
+      next_publication_ = NextOnGrid(*next_publication_, kThesisPublish, core_.now + Duration{1});
+    }
+    Loop::Begin();
+  }
+
+  void Decide() override {
+    PublishFirstSamples();
+    if (!Due()) return;
+    switch (step_) {
+      case Step::kScan:
+        Scan();
+        return AnyoneWaits() ? GoOn(Step::kIdleGpus, kThesisPause) : StartOver();
+      case Step::kIdleGpus:
+        return !StartHeadOnIdle() && MayCollocate() ? GoOn(Step::kPolicy, kThesisPause)
+                                                    : StartOver();
+      case Step::kPolicy:
+        StartHeadByPolicy();
+        return StartOver();
+    }
+  }
+
+  void Show(GpuView& view) const override {
+    const std::size_t i = Number(view.index);
+    const bool told = i < published_.size() && published_[i];
+    view.free_mib = told ? published_[i]->free_mib : 0;
+    view.sm_active = told ? published_[i]->sm_active : std::nullopt;
+  }
+
+ private:
+  enum class Step { kScan, kIdleGpus, kPolicy };
+  struct Values {
+    std::int64_t free_mib = 0;
+    std::optional<double> sm_active;
+  };
+
+  bool Scans() const override { return step_ == Step::kScan; }
+  void GoOn(Step step, Duration pause) {
+    step_ = step;
+    Pause(pause);
+  }
+  void StartOver() { GoOn(Step::kScan, kThesisScan); }
+
+  void Publish(std::uint32_t gpu) {
+    const std::optional<GpuSample>& sample = core_.gpus[gpu].sample;
+    if (!sample) return;
+    published_.resize(core_.gpus.size());
+    published_[gpu] = {core_.ledger.SeenFreeMib(GpuIndex{gpu}), sample->sm_active};
+  }
+  // The first values of a GPU are told at once.
+  void PublishFirstSamples() {
+    published_.resize(core_.gpus.size());
+    for (std::uint32_t i = 0; i < core_.gpus.size(); ++i) {
+      if (!published_[i] && core_.gpus[i].sample_trouble.empty()) Publish(i);
+    }
+  }
+
+  Step step_ = Step::kScan;
+  std::optional<Time> next_publication_;
+  std::vector<std::optional<Values>> published_;  // what the monitor last told the mapper
+};
+
+class V2 : public Loop {
+ public:
+  explicit V2(Scheduler::State& core) : Loop(core, kV2Round) {}
+
+  void Decide() override {
+    if (!Due()) return;
+    Scan();
+    if (!StartHeadOnIdle() && MayCollocate()) StartHeadByPolicy();
+    Pause(kV2Round);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Rules> MakeRules(Scheduler::State& core) {
+  switch (core.config.pacing) {
+    case Pacing::kThesis:
+      return std::make_unique<Thesis>(core);
+    case Pacing::kV2:
+      return std::make_unique<V2>(core);
+    case Pacing::kImmediate:
+      break;
+  }
+  return std::make_unique<Rules>(core);
+}
+
+base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
+  const MapperEntry* mapper = FindMapper(base.mapper);
+  PolicyConfig config = std::move(base);
+  config.idle_first = true;
+  config.waive_on_idle = false;
+  config.recovery = RecoveryMode::kExclusive;
+  config.plateau_after.reset();
+  config.min_gain.reset();
+  config.max_slowdown.reset();
+  config.backfill = 1;
+  config.order = QueueOrder::kFifo;
+  config.recovery_backoff = Duration{0};
+  config.recovery_patience = kNoPatience;
+  config.recovery_blocks = true;
+  config.every_failure_is_oom = true;
+  config.max_tasks_per_gpu = kMpsClients;
+  if (mapper != nullptr && mapper->name == "round-robin") {
+    config.sm_cap.reset();
+    config.floor_mib = 0;
+    config.use_given_memory = false;
+  }
+  if (era == "thesis") {
+    config.pacing = Pacing::kThesis;
+    config.settle = false;
+    return config;
+  }
+  if (era == "v2") {
+    config.pacing = Pacing::kV2;
+    config.settle = true;
+    config.settle_timeout = kV2SettleTimeout;
+    // Less free memory is the same as more asked for; without a condition there is none.
+    if (config.floor_mib > 0) config.floor_mib += kV2LessFreeMib;
+    config.margin_mib += kV2LessFreeMib;
+    return config;
+  }
+  return base::Fail(base::ErrorCode::kInvalid,
+                    fmt::format("published: no rules '{}', expected thesis or v2", era));
+}
+
+}  // namespace carma::core

@@ -1,0 +1,190 @@
+// Tasks that ran out of memory: what they ask for next time, and GPUs kept free for them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+constexpr Duration kMaxBackoff{600'000};
+
+Duration Backoff(Duration first, int ooms) {
+  Duration backoff = first;
+  for (int i = 1; i < ooms && backoff < kMaxBackoff; ++i) backoff *= 2;
+  return std::min(backoff, kMaxBackoff);
+}
+
+}  // namespace
+
+void Scheduler::State::EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib) {
+  lessons.AtLeast(task, std::min(RetryDemandMib(task, tried_mib), MostFor(task.request)));
+  const std::string told = task.exit->detail.empty() ? "" : " (" + task.exit->detail + ")";
+  if (!config.every_failure_is_oom && FailedAloneOnLargest(task)) {
+    ++task.ooms;
+    return Finish(task, TaskState::kOutOfMemory,
+                  {ReasonCode::kOutOfMemory,
+                   "Ran out of GPU memory although it was alone on the largest GPU" + told + "."});
+  }
+  if (task.ooms >= task.request->max_recoveries) {
+    ++task.ooms;
+    return Finish(task, TaskState::kOutOfMemory,
+                  {ReasonCode::kOutOfMemory,
+                   fmt::format("Ran out of GPU memory {} time{}, no retry is left{}.", task.ooms,
+                               task.ooms == 1 ? "" : "s", told)});
+  }
+  const std::string kept = KeptBelowGpu(task) ? fmt::format(": its promise kept it to {} MiB",
+                                                            task.attempt->sharing.memory_limit_mib)
+                                              : "";
+  Recover(task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + kept + told + "."}, tried_mib);
+}
+
+void Scheduler::State::EndFailed(TaskRecord& task, Reason reason) {
+  if (config.every_failure_is_oom && task.request->gpus > 0 &&
+      task.ooms < task.request->max_recoveries) {
+    return Recover(task, std::move(reason));
+  }
+  Finish(task, TaskState::kFailed, std::move(reason));
+}
+
+void Scheduler::State::Recover(TaskRecord& task, Reason reason, std::int64_t tried_mib) {
+  ++task.ooms;
+  RaiseDemand(task, tried_mib);
+  const Duration backoff = Backoff(config.recovery_backoff, task.ooms);
+  if (backoff > Duration{0}) task.not_before = now + backoff;
+  rules->Crashed(task);
+  reason.text.Edit() +=
+      task.retry_on_idle_gpu
+          ? fmt::format(" Retry {} of {} on an idle GPU.", task.ooms, task.request->max_recoveries)
+          : fmt::format(" Retry {} of {} where {} MiB are free.", task.ooms,
+                        task.request->max_recoveries, task.retry_free_mib.value_or(0));
+  Enqueue(task, QueueKind::kRecovery, std::move(reason));
+}
+
+bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
+  if (LifeOf(task.id).shared || task.attempt->placement.empty() || KeptBelowGpu(task)) return false;
+  const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request);
+  const std::int64_t largest_mib = sizes_mib.empty() ? 0 : sizes_mib.front();
+  return std::all_of(task.attempt->placement.begin(), task.attempt->placement.end(),
+                     [&](const Placement& each) {
+                       return Number(each.gpu) < gpus.size() &&
+                              gpus[Number(each.gpu)].info.UsableMib() >= largest_mib;
+                     });
+}
+
+// The limit of an MPS server, not the GPU, was what it ran into.
+bool Scheduler::State::KeptBelowGpu(const TaskRecord& task) const {
+  const std::int64_t limit_mib = task.attempt->sharing.memory_limit_mib;
+  return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
+           return Number(each.gpu) < gpus.size() &&
+                  gpus[Number(each.gpu)].info.UsableMib() > limit_mib;
+         });
+}
+
+std::vector<std::int64_t> Scheduler::State::UsableSizes(const TaskRequest& request) const {
+  const GpuChoice choice(request, gpu_infos);
+  std::vector<std::int64_t> usable_mib;
+  usable_mib.reserve(gpus.size());
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    const GpuInfo& gpu = gpus[i].info;
+    if ((request.gpus == 1 || !gpu.mig) && choice.Allows(GpuIndex{i}))
+      usable_mib.push_back(gpu.UsableMib());
+  }
+  std::sort(usable_mib.begin(), usable_mib.end(), std::greater<>());
+  return usable_mib;
+}
+
+std::int64_t Scheduler::State::MostFor(const TaskRequest& request) const {
+  const std::vector<std::int64_t> sizes_mib = UsableSizes(request);
+  const auto wanted = static_cast<std::size_t>(std::max(1, request.gpus));
+  return sizes_mib.size() < wanted ? 0 : sizes_mib[wanted - 1];
+}
+
+// What nobody else was promised on the tightest of its GPUs, which it has left: of a task of which
+// nothing was known that alone says how much is too little.
+std::int64_t Scheduler::State::RoomItHadMib(const TaskRecord& task) const {
+  std::optional<std::int64_t> least_mib;
+  for (const Placement& placement : task.attempt->placement) {
+    if (Number(placement.gpu) >= gpus.size()) continue;
+    const std::int64_t free_mib = ledger.AccountOf(placement.gpu, PlateauFrom(now)).free_mib;
+    least_mib = std::min(least_mib.value_or(free_mib), free_mib);
+  }
+  return least_mib.value_or(0);
+}
+
+// What was promised may have been less than the bound: others of its kind had taught so.
+std::int64_t Scheduler::State::RetryDemandMib(const TaskRecord& task,
+                                              std::int64_t tried_mib) const {
+  const std::optional<std::int64_t> predicted_mib = NeedOf(config, task).memory_mib;
+  std::int64_t had_mib = std::max(task.peak_mib, predicted_mib.value_or(0));
+  if (!predicted_mib && !KeptBelowGpu(task)) had_mib = std::max(had_mib, RoomItHadMib(task));
+  for (const Placement& placement : task.attempt->placement) {
+    had_mib = std::max(had_mib, placement.claim_mib);
+  }
+  return had_mib + std::max(config.recovery_step_mib, tried_mib);
+}
+
+void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
+  // As many GPUs as it wants must have what is asked for.
+  const std::int64_t limit_mib = MostFor(task.request);
+  std::int64_t smallest_mib = limit_mib;
+  for (const Placement& placement : task.attempt->placement) {
+    if (Number(placement.gpu) >= gpus.size()) continue;
+    smallest_mib = std::min(smallest_mib, gpus[Number(placement.gpu)].info.UsableMib());
+  }
+  task.retry_free_mib.reset();
+  task.retry_on_idle_gpu = true;
+  const bool kept = KeptBelowGpu(task);
+  if (config.recovery == RecoveryMode::kEscalate) {
+    const std::int64_t wanted_mib = RetryDemandMib(task, tried_mib);
+    const bool last = task.ooms == task.request->max_recoveries;
+    task.retry_on_idle_gpu = last || wanted_mib > limit_mib;
+    task.retry_free_mib = last ? limit_mib : std::min(wanted_mib, limit_mib);
+  } else if (kept) {
+    task.retry_free_mib = limit_mib;
+  }
+  // What was too small when it was empty will be too small again.
+  if (!kept && !LifeOf(task.id).shared && smallest_mib < limit_mib) {
+    task.retry_free_mib = std::max(task.retry_free_mib.value_or(0), smallest_mib + 1);
+  }
+}
+
+// For one that was passed other GPUs may become the better choice, until it has been first for so
+// long again that it is to wait for what is there.
+bool Scheduler::State::MayKeepOthers(const TaskRecord& task) const {
+  return task.queue == QueueKind::kMain && config.pass_limit &&
+         now - passed.since < 2 * *config.pass_limit;
+}
+
+void Scheduler::State::UpdateReservation() {
+  const std::set<QueueKey>& line = queue.Recovery();
+  if (const std::optional<TaskId> id = reservation.task()) {
+    const TaskRecord* task = Held(*id);
+    const bool waits = task != nullptr && task->state == TaskState::kQueued &&
+                       (task->queue == QueueKind::kRecovery || passed.task == *id) &&
+                       queue.PlaceOf(task->id) == Place::kEligible;
+    const bool open = std::ranges::all_of(reservation.gpus(), [this](GpuIndex gpu) {
+      const GpuView view = ViewOf(gpu, now);
+      return view.healthy && !view.drained;
+    });
+    if (waits && open && !MayKeepOthers(*task)) return;
+    reservation.Drop();
+  }
+  std::size_t looks = 0;
+  for (const QueueKey& key : line) {
+    if (++looks > kRecoveryLooks) return;
+    const TaskRecord& task = tasks.at(key.task);
+    if (now - task.queued_since < config.recovery_patience) continue;
+    return reservation.Keep(config, NeedNow(task), Views(now));
+  }
+  if (!config.pass_limit || !passed.task || now - passed.since < *config.pass_limit) return;
+  // Whom nobody may pass needs none.
+  if (passed.times == 0 && FirstOnly()) return;
+  // Since it was last seen there it may have been cancelled or held.
+  if (queue.PlaceOf(*passed.task) != Place::kEligible) return;
+  reservation.Keep(config, NeedNow(tasks.at(*passed.task)), Views(now));
+}
+
+}  // namespace carma::core

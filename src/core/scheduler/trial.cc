@@ -1,0 +1,45 @@
+#include "core/scheduler/trial.h"
+
+#include <fmt/format.h>
+
+#include "core/policy/gpu_links.h"
+
+namespace carma::core {
+
+Trial Try(const Scheduler& scheduler, const TaskRequest& request,
+          const std::optional<Estimate>& estimate, Time now) {
+  if (std::optional<Reason> never = scheduler.NeverFits(request, estimate))
+    return {Fit::kNever, std::move(*never)};
+  if (const auto named = MayName(scheduler.config(), request); !named)
+    return {Fit::kNever, {ReasonCode::kLimit, named.error().message}};
+  if (const std::optional<LimitHit> hit = scheduler.LimitOnSubmission(request, 1))
+    return {Fit::kNever, {ReasonCode::kLimit, TextOf(*hit)}};
+  if (request.held) return {Fit::kNotNow, {ReasonCode::kHeld, "submitted on hold"}};
+  if (request.begin && *request.begin > now)
+    return {Fit::kNotNow, {ReasonCode::kBeginTime, "not before its begin time"}};
+  if (const std::size_t ahead = scheduler.AheadOf(request); ahead > 0) {
+    return {Fit::kNotNow, {ReasonCode::kPriority, fmt::format("{} tasks wait before it", ahead)}};
+  }
+  if (Verdict by_host = scheduler.HostFor(request, now).verdict; by_host.fit != Fit::kFits)
+    return {by_host.fit, std::move(by_host.reason)};
+  if (request.gpus == 0) return {};
+  const Need need = scheduler.NeedOfNew(request, estimate);
+  int fitting = 0;
+  std::vector<GpuLinks::Candidate> open;
+  Trial trial{Fit::kNotNow, {ReasonCode::kResources, "too few GPUs are open to it now"}};
+  for (const GpuView& gpu : scheduler.Gpus(now)) {
+    const Verdict verdict = CheckGuards(scheduler.config(), need, gpu);
+    if (verdict.fit == Fit::kFits) {
+      ++fitting;
+      open.push_back({gpu.index, 0});
+    } else {
+      trial.reason = verdict.reason;
+    }
+  }
+  if (fitting < request.gpus) return trial;
+  if (need.linked && GpuLinks(scheduler.GpuInfos()).ChooseFor(need, std::move(open)).empty())
+    return {Fit::kNotNow, {ReasonCode::kNotLinked, "those that are open to it are not connected"}};
+  return {};
+}
+
+}  // namespace carma::core

@@ -1,0 +1,76 @@
+#include "core/values/entitlement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/policy/policy.h"
+
+namespace carma::core {
+namespace {
+
+using testing::HasSubstr;
+
+template <class T>
+std::string Again(base::Result<T> (*parse)(std::string_view), std::string_view text) {
+  const base::Result<T> read = parse(text);
+  return read ? TextOf(*read) : "no: " + read.error().message;
+}
+
+TEST(Entitlement, IsWrittenAsItIsRead) {
+  for (const char* text :
+       {"normal", "interactive priority=1000", "later priority=-5", "urgent priority=1 preempts",
+        "spare preemptible", "both priority=2 preempts preemptible"})
+    EXPECT_EQ(Again(&ParseQosClass, text), text);
+  for (const char* text : {"vision: ada bob", "course: *"})
+    EXPECT_EQ(Again(&ParseAccountRule, text), text);
+  for (const char* text : {"ada=2", "@vision=0.5"}) EXPECT_EQ(Again(&ParseShareWeight, text), text);
+  for (const char* text :
+       {"user=* running=4",
+        "account=vision qos=background gpus=2 memory=80G cpus=32 host_memory=256G queued=100",
+        "gpu_hours=200/7d length=12h", "user=ada length=90s", "running=0"})
+    EXPECT_EQ(Again(&ParseLimitRule, text), text);
+}
+
+TEST(Entitlement, SaysWhatWasExpected) {
+  for (const char* text : {"", "two words", "a priority=x", "a priority=1 more", "bad,name",
+                           "a preempts preempts", "a priority=1 priority=2"})
+    EXPECT_THAT(Again(&ParseQosClass, text), HasSubstr("no: expected a class")) << text;
+  for (const char* text : {"", "vision", "vision:", "two words: ada", "vision: a=b"})
+    EXPECT_THAT(Again(&ParseAccountRule, text), HasSubstr("no: expected an account")) << text;
+  for (const char* text : {"", "ada", "ada=0", "ada=-1", "=2", "@=2", "*=2", "ada=many"})
+    EXPECT_THAT(Again(&ParseShareWeight, text), HasSubstr("no: expected a weight")) << text;
+  for (const char* text :
+       {"", "user=ada", "running=-1", "running", "gpu_hours=5", "gpu_hours=5/7", "length=5",
+        "user=a user=b running=1", "colour=red running=1", "memory=lots"})
+    EXPECT_THAT(Again(&ParseLimitRule, text), HasSubstr("no: expected words")) << text;
+}
+
+TEST(Entitlement, TellsWhomARuleIsAbout) {
+  EXPECT_EQ(WhomOf(*ParseLimitRule("user=* qos=interactive running=1")),
+            "each user, class interactive");
+  EXPECT_EQ(WhomOf(*ParseLimitRule("running=1")), "everybody together");
+}
+
+TEST(Entitlement, TasksNameWhatThereIs) {
+  PolicyConfig config;
+  config.accounts = {{"vision", {"ada"}}, {"course", {"*"}}};
+  TaskRequest request{.uid = 7, .user = "bob"};
+  EXPECT_TRUE(MayName(config, request));
+  request.account = "course";
+  EXPECT_TRUE(MayName(config, request));
+  request.account = "vision";
+  const auto refused = MayName(config, request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kDenied);
+  EXPECT_THAT(refused.error().message, HasSubstr("those are course"));
+  request.user = "ada";
+  EXPECT_TRUE(MayName(config, request));
+  request.qos = "urgent";
+  EXPECT_THAT(MayName(config, request).error().message, HasSubstr("normal, interactive"));
+  request.qos = "background";
+  request.priority = 3;
+  EXPECT_EQ(PriorityOf(config, request), -997);
+}
+
+}  // namespace
+}  // namespace carma::core

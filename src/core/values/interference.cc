@@ -1,0 +1,86 @@
+#include "core/values/interference.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace carma::core {
+namespace {
+
+// Without MPS the kernels of several processes take turns; some switching always shows.
+constexpr double kMaxStreamsActivity = 0.99;
+
+// No GPU delivers more than `most`, whatever the tasks do to each other.
+void HoldDelivery(std::span<const Load> loads, double most, std::span<double> speeds) {
+  double delivered = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) delivered += loads[i].sm_active * speeds[i];
+  if (delivered <= most) return;
+  for (double& speed : speeds) speed *= most / delivered;
+}
+
+void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span<double> speeds) {
+  double pressure = 0;
+  double wanted = 0;
+  for (const Load& load : loads) {
+    pressure += load.pressure;
+    wanted += load.sm_active;
+  }
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    speeds[i] = 1.0 / (1.0 + loads[i].sensitivity * (pressure - loads[i].pressure));
+  }
+  const double excess = std::max(0.0, wanted - model.mps_saturation);
+  HoldDelivery(loads, model.mps_saturation / (1.0 + model.mps_oversubscription * excess), speeds);
+}
+
+void StreamsSpeeds(const Interference& model, std::span<const Load> loads,
+                   std::span<double> speeds) {
+  double total = 0;
+  for (const Load& load : loads) total += AsTurns(model, load).pressure;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    const Load turns = AsTurns(model, loads[i]);
+    speeds[i] = 1.0 / (1.0 + turns.sensitivity * (total - turns.pressure));
+  }
+  HoldDelivery(loads, kStreamsSaturation, speeds);
+}
+
+}  // namespace
+
+Load LoadOf(const Profile& profile) {
+  const double sm_active = profile.sm_active.value_or(kUsualActivity);
+  MpsParameters mps{.sensitivity = kUsualSensitivity, .pressure = sm_active};
+  if (profile.mps) {
+    mps = *profile.mps;
+  } else if (profile.sm_active && profile.grain) {
+    mps = GuessByGrain(*profile.sm_active, *profile.grain);
+  }
+  return {.sm_active = sm_active, .sensitivity = mps.sensitivity, .pressure = mps.pressure};
+}
+
+Load AsTurns(const Interference& model, Load load) {
+  // Share of time in which a task keeps the GPU busy; its SM activity underestimates it.
+  load.pressure = 1.0 - std::pow(1.0 - load.sm_active, model.streams_q);
+  load.sensitivity = model.streams_a * load.pressure;
+  return load;
+}
+
+void Speeds(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
+            std::span<double> speeds) {
+  if (sharing == SharingMethod::kMps) {
+    MpsSpeeds(model, loads, speeds);
+  } else {
+    StreamsSpeeds(model, loads, speeds);
+  }
+}
+
+double SmActivity(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
+                  std::span<const double> speeds) {
+  if (sharing == SharingMethod::kMps) {
+    double quiet = 1.0;
+    for (const Load& load : loads) quiet *= 1.0 - load.sm_active;
+    return 1.0 - std::pow(quiet, model.smact_exponent);
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) sum += loads[i].sm_active * speeds[i];
+  return std::min(kMaxStreamsActivity, sum);
+}
+
+}  // namespace carma::core

@@ -1,0 +1,65 @@
+#include "core/values/outlook.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/rng.h"
+
+namespace carma::core {
+namespace {
+
+TEST(Outlook, AloneATaskDoesItsOwnWork) {
+  const Neighbour task{.load = {0.7, 1.0, 0.5}};
+  const Outlook outlook = OutlookOf({}, &task, 1.05);
+  EXPECT_DOUBLE_EQ(outlook.delivered, 0.7);
+  EXPECT_DOUBLE_EQ(outlook.newcomer, 1);
+  EXPECT_TRUE(outlook.bearable);
+  EXPECT_DOUBLE_EQ(OutlookOf({}, nullptr, 1.05).delivered, 0);
+}
+
+TEST(Outlook, ByHand) {
+  const std::vector<Neighbour> there{{.load = {0.4, 0.5, 0.3}, .max_slowdown = 1.1}};
+  const Neighbour newcomer{.load = {0.3, 1.0, 0.2}};
+  Outlook outlook = OutlookOf(there, &newcomer, 1.05);
+  EXPECT_NEAR(outlook.delivered, 0.4 / 1.10 + 0.3 / 1.30, 1e-12);
+  EXPECT_NEAR(outlook.newcomer, 1.30, 1e-12);
+  EXPECT_NEAR(outlook.slowest, 1.30, 1e-12);
+  EXPECT_TRUE(outlook.bearable);
+  // A GPU that delivers no more makes everybody slower: by a fifth, and 1.1 times becomes too much.
+  outlook = OutlookOf(there, &newcomer, outlook.delivered / 1.2);
+  EXPECT_NEAR(outlook.newcomer, 1.30 * 1.2, 1e-12);
+  EXPECT_FALSE(outlook.bearable);
+}
+
+// What is predicted is what the simulated world does where the belief is right, whatever the way of
+// sharing.
+TEST(Outlook, AgreesWithTheSpeeds) {
+  base::Rng rng(1);
+  for (int round = 0; round < 200; ++round) {
+    for (const SharingMethod sharing : {SharingMethod::kMps, SharingMethod::kStreams}) {
+      std::vector<Load> loads(1 + rng.Next() % 6);
+      std::vector<Neighbour> tasks;
+      for (Load& load : loads) {
+        load = {rng.Uniform(), rng.Uniform(), rng.Uniform()};
+        tasks.push_back({.load = sharing == SharingMethod::kMps ? load : AsTurns({}, load)});
+      }
+      std::vector<double> speeds(loads.size());
+      Speeds({}, sharing, loads, speeds);
+      double delivered = 0;
+      for (std::size_t i = 0; i < loads.size(); ++i) delivered += loads[i].sm_active * speeds[i];
+      std::vector<double> slowdowns;
+      SlowdownsOf(tasks, SaturationOf({}, sharing), slowdowns);
+      for (std::size_t i = 0; i < speeds.size(); ++i)
+        EXPECT_NEAR(slowdowns[i], 1 / speeds[i], 1e-9);
+      const Neighbour last = tasks.back();
+      tasks.pop_back();
+      const Outlook outlook = OutlookOf(tasks, &last, SaturationOf({}, sharing));
+      EXPECT_NEAR(outlook.delivered, delivered, 1e-9);
+      EXPECT_NEAR(outlook.newcomer, 1 / speeds.back(), 1e-9);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carma::core

@@ -1,0 +1,76 @@
+// A set of task ids that is filled and asked thousands of times in one decision: one block of
+// memory, and nobody sees its order. Private to core.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/values/task.h"
+
+namespace carma::core {
+
+class TaskSet {
+ public:
+  // For so many; what was in it stays.
+  void Reserve(std::size_t most) {
+    if (2 * most > slots_.size()) Grow(std::bit_ceil(2 * most));
+  }
+  void Clear() {
+    slots_.clear();
+    size_ = 0;
+  }
+  void Insert(TaskId task) {
+    Reserve(size_ + 1);
+    const std::size_t at = PlaceOf(KeptAs(task));
+    if (slots_[at] != kNobody) return;
+    slots_[at] = KeptAs(task);
+    ++size_;
+  }
+  bool Contains(TaskId task) const { return size_ > 0 && slots_[PlaceOf(KeptAs(task))] != kNobody; }
+  void Erase(TaskId task) {
+    if (!Contains(task)) return;
+    std::size_t gap = PlaceOf(KeptAs(task));
+    // Whoever would not be found behind a gap moves into it.
+    for (std::size_t at = Next(gap); slots_[at] != kNobody; at = Next(at)) {
+      const std::size_t first = FirstFor(slots_[at]);
+      if (((at - first) & Mask()) < ((at - gap) & Mask())) continue;
+      slots_[gap] = slots_[at];
+      gap = at;
+    }
+    slots_[gap] = kNobody;
+    --size_;
+  }
+  std::size_t size() const { return size_; }
+
+ private:
+  static constexpr std::uint64_t kNobody = 0;
+
+  static std::uint64_t KeptAs(TaskId task) { return Number(task) + 1; }
+  std::size_t Mask() const { return slots_.size() - 1; }
+  std::size_t Next(std::size_t at) const { return (at + 1) & Mask(); }
+  // Spread, because ids come in runs whose distances nobody chose.
+  std::size_t FirstFor(std::uint64_t kept) const {
+    return (kept * 0x9e3779b97f4a7c15) >> 32 & Mask();
+  }
+  // Where it is, or would be.
+  std::size_t PlaceOf(std::uint64_t kept) const {
+    std::size_t at = FirstFor(kept);
+    while (slots_[at] != kNobody && slots_[at] != kept) at = Next(at);
+    return at;
+  }
+  void Grow(std::size_t slots) {
+    const std::vector<std::uint64_t> before =
+        std::exchange(slots_, std::vector<std::uint64_t>(slots, kNobody));
+    for (const std::uint64_t kept : before) {
+      if (kept != kNobody) slots_[PlaceOf(kept)] = kept;
+    }
+  }
+
+  std::vector<std::uint64_t> slots_;  // a power of two of them, half of them free at least
+  std::size_t size_ = 0;
+};
+
+}  // namespace carma::core

@@ -1,0 +1,193 @@
+#include "daemon/engine/ends.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "gpu/health.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+
+base::Time LaunchOf(const core::TaskRecord& record) {
+  return record.attempt->launched.value_or(base::Time{});
+}
+
+}  // namespace
+
+Ends::Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
+           base::Clock& clock, GpuEvidence& gpus, PostEvent post)
+    : options_(options),
+      store_(store),
+      core_(core),
+      clock_(clock),
+      gpus_(gpus),
+      post_(std::move(post)),
+      opened_(clock.Now()) {}
+
+void Ends::Forget(core::TaskId id) {
+  ended_.erase(core::Number(id));
+  unclear_.erase(core::Number(id));
+}
+
+// ---- why they ended ----
+
+// An end that somebody else may still explain: of its own accord, with an error, without a word
+// about memory.
+bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
+  return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
+         (event.exit_code != 0 || event.signal != 0) &&
+         record.attempt->stopping == core::StopCause::kNone &&
+         !task::FindOomText(event.stderr_tail);
+}
+
+bool Ends::NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record) {
+  if (!task::SpeaksOfCudaError(event.stderr_tail) && !task::FindGpuFaultText(event.stderr_tail))
+    return false;
+  return std::ranges::all_of(record.attempt->placement, [&](const auto& at) {
+    return gpus_.RecentXids(at.gpu, LaunchOf(record)).empty() && gpus_.LostGpu(at.gpu).empty();
+  });
+}
+
+bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const {
+  return options_.mps != nullptr && record.attempt->sharing.method == core::SharingMethod::kMps &&
+         !task::FindMpsFaultText(event.stderr_tail);
+}
+
+// The driver's word on a fault comes with its next reading, that on an MPS server from its control
+// daemon.
+void Ends::Take(const task::ShimEvent& event) {
+  const core::TaskRecord* record = core_.Find(event.id);
+  if (record != nullptr && record->attempt->number == event.attempt)
+    NoteEnd(*record, task::FindAllocatorWords(event.stderr_tail));
+  unjudged_[core::Number(event.id)] = event;
+  const auto judge = [this, id = event.id, attempt = event.attempt](const MpsEvidence& mps) {
+    Judge(id, attempt, mps);
+  };
+  if (record == nullptr || !IsOpen(event, *record)) return judge({});
+  std::function<void()> ask = [judge] { judge({}); };
+  if (NeedsMpsEvidence(event, *record)) {
+    // After the reading: who is judged first may be blamed for what then hit the others.
+    ask = [this, judge, id = event.id, attempt = event.attempt] {
+      options_.mps->AskEvidence(id, attempt, judge);
+    };
+  }
+  if (NeedsReading(event, *record)) return gpus_.AfterNextReading(std::move(ask));
+  ask();
+}
+
+void Ends::Judge(core::TaskId id, int attempt, const MpsEvidence& mps) {
+  const auto found = unjudged_.extract(core::Number(id));
+  if (!found || found.mapped().attempt != attempt) return;
+  const task::ShimEvent& event = found.mapped();
+  core::ExitInfo exit = Classify(event, mps);
+  base::LogInfo("task_exited", {{"task", id},
+                                {"attempt", attempt},
+                                {"code", exit.code},
+                                {"signal", exit.signal},
+                                {"kind", base::WordOf(exit.kind)},
+                                {"detail", exit.detail}});
+  if (options_.mps != nullptr) {
+    const bool own = exit.kind == core::ExitKind::kGpuFault || exit.kind == core::ExitKind::kFailed;
+    if (own && task::FindGpuFaultText(event.stderr_tail)) options_.mps->Blame(id, attempt);
+    options_.mps->Detach(id, attempt);
+  }
+  const std::int64_t tried_mib = task::TriedToAllocateMib(exit.detail);
+  post_(core::TaskExited{id, attempt, std::move(exit), tried_mib});
+}
+
+core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& mps) {
+  task::ExitEvidence evidence;
+  evidence.exit_code = event.exit_code;
+  evidence.signal = event.signal;
+  evidence.lost = event.lost;
+  evidence.host_oom = event.host_oom;
+  evidence.stderr_tail = event.stderr_tail;
+  evidence.server_broke = mps.broke || mps.blamed;
+  evidence.neighbour_blamed = mps.blamed.has_value();
+  if (const core::TaskRecord* record = core_.Find(event.id)) {
+    evidence.stopped_by_us = record->attempt->stopping != core::StopCause::kNone;
+    for (const core::Placement& at : record->attempt->placement) {
+      const std::optional<double> full = gpus_.RecentFullness(at.gpu);
+      if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
+    }
+    evidence.mps_client = record->attempt->sharing.method == core::SharingMethod::kMps;
+    NoteFaults(*record, evidence);
+  }
+  core::ExitInfo exit = task::ClassifyExit(evidence);
+  if (event.untold && exit.detail.empty())
+    exit.detail = "its exit code is known to its parent alone";
+  return exit;
+}
+
+void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence) {
+  for (const core::Placement& at : record.attempt->placement) {
+    for (const int xid : gpus_.RecentXids(at.gpu, LaunchOf(record))) {
+      const gpu::XidFact fact = gpu::DescribeXid(xid);
+      std::string text = fmt::format("Xid {}: {}", xid, fact.text);
+      if (fact.meaning == gpu::XidClass::kTask)
+        evidence.program_fault = std::move(text);
+      else if (fact.meaning != gpu::XidClass::kNews)
+        evidence.device_fault = std::move(text);
+    }
+    const std::optional<core::TaskId> origin = gpus_.FaultyTask(at.gpu, LaunchOf(record));
+    if (origin == record.id) evidence.made_fault = true;
+    if (origin && origin != record.id) evidence.fault_of = fmt::format("task {}", *origin);
+    // A GPU that has gone tells no Xid.
+    if (evidence.device_fault.empty()) evidence.device_fault = gpus_.LostGpu(at.gpu);
+  }
+  if (!evidence.program_fault.empty()) evidence.neighbours = HasNeighbours(record);
+}
+
+bool Ends::HasNeighbours(const core::TaskRecord& record) const {
+  const auto holds = [&](core::GpuIndex gpu, const core::TaskRecord& other) {
+    return std::ranges::any_of(other.attempt->placement,
+                               [&](const auto& at) { return at.gpu == gpu; });
+  };
+  return std::ranges::any_of(core_.Tasks(), [&](const auto& each) {
+    const core::TaskRecord& other = each.second;
+    return other.id != record.id && core::HoldsGpus(other.state) &&
+           std::ranges::any_of(record.attempt->placement,
+                               [&](const auto& mine) { return holds(mine.gpu, other); });
+  });
+}
+
+// ---- what is learned from it ----
+
+void Ends::Watch(const core::GpuSampled& sampled) {
+  if (sampled.sample.attributed) return;
+  for (const auto& [task, mib] : sampled.sample.tasks_mib) unclear_.insert(core::Number(task));
+}
+
+void Ends::NoteEnd(const core::TaskRecord& record,
+                   const std::optional<task::AllocatorWords>& told) {
+  if (!options_.history || !record.attempt->started || record.attempt->placement.empty()) return;
+  std::vector<core::GpuIndex> its;
+  for (const core::Placement& at : record.attempt->placement) its.push_back(at.gpu);
+  ended_[core::Number(record.id)] = {estimate::RanOnOf(its, core_.GpuInfos()),
+                                     clock_.Now() - std::max(*record.attempt->started, opened_),
+                                     told};
+}
+
+std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
+  const auto attempt = ended_.extract(core::Number(record.id));
+  // Nothing may speak against the measurement.
+  if (!attempt || unclear_.contains(core::Number(record.id))) return std::nullopt;
+  if (!estimate::Teaches(record, attempt.mapped().watched)) return std::nullopt;
+  Result<store::StoredTask> stored = store_.Get(record.id);
+  Result<task::TaskSpec> spec =
+      stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
+  Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
+  if (!spec || !forecast) return std::nullopt;  // told when the task was started from them
+  const store::Forecast known = forecast->value_or(store::Forecast{});
+  task::Observation lesson = estimate::LessonOf(record, *spec, attempt.mapped().where, known.model,
+                                                known.formula, clock_.Now());
+  if (const auto& told = attempt.mapped().told) lesson.allocated_mib = told->allocated_mib;
+  return lesson;
+}
+
+}  // namespace carma::daemon

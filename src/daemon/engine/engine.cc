@@ -1,0 +1,615 @@
+#include "daemon/engine/engine.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "daemon/engine/history_events.h"
+#include "daemon/engine/job_returns.h"
+#include "task/describe/spec_json.h"
+
+namespace carma::daemon {
+
+using base::ErrorCode;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+// Whom the event is about; empty: no single task.
+std::optional<core::TaskId> TaskOf(const core::Event& event) {
+  return std::visit(
+      [](const auto& each) -> std::optional<core::TaskId> {
+        if constexpr (requires { each.id; }) return each.id;
+        return std::nullopt;
+      },
+      event);
+}
+
+// Without reading all of it: most descriptions name nobody. A text in it that looks like this costs
+// a look at each change, no more.
+bool SaysWhomToTell(const std::string& spec_json) {
+  return spec_json.find("\"notify\":") != std::string::npos;
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launcher,
+               base::Clock& clock, Host& host)
+    : options_(std::move(options)),
+      store_(store),
+      launcher_(launcher),
+      clock_(clock),
+      host_(host),
+      scheduler_(options_.policy),
+      attribution_(options_.loop),
+      intake_(options_, store, scheduler_, clock),
+      starts_(options_, store, launcher, scheduler_, attribution_,
+              [this](core::Event event) { Post(std::move(event)); }),
+      ends_(options_, store, scheduler_, clock, host,
+            [this](core::Event event) { Post(std::move(event)); }),
+      notices_(options_.notices, store) {
+  intake_.OnNotify(
+      [this](core::TaskId id, std::optional<core::TaskId> array) { notices_.Join(id, array); });
+}
+
+std::optional<core::GpuIndex> Engine::GpuByUuid(const std::string& uuid) const {
+  const std::vector<core::GpuInfo>& gpus = scheduler_.GpuInfos();
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (gpus[i].uuid == uuid) return static_cast<core::GpuIndex>(i);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
+  std::vector<std::string> uuids;
+  uuids.reserve(record.attempt->placement.size());
+  for (const core::Placement& placement : record.attempt->placement) {
+    uuids.push_back(scheduler_.GpuInfos().at(core::Number(placement.gpu)).uuid);
+  }
+  return uuids;
+}
+
+// ---- start ----
+
+// The indices of an earlier life may name other GPUs now; the UUIDs tell.
+Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
+  core::TaskRecord record = std::move(stored.record);
+  core::TaskRequest request = record.request;
+  request.user = std::move(stored.user);
+  record.request = intake_.Shared(std::move(request));
+  std::vector<core::Placement> placement;
+  for (std::size_t i = 0; i < record.attempt->placement.size() && i < stored.gpu_uuids.size();
+       ++i) {
+    const std::optional<core::GpuIndex> gpu = GpuByUuid(stored.gpu_uuids[i]);
+    if (gpu) placement.push_back({*gpu, record.attempt->placement[i].claim_mib});
+  }
+  if (placement != record.attempt->placement)
+    record.attempt.Edit().placement = std::move(placement);
+  if (Result<Unit> filled = intake_.FillDependencies(record.request); !filled)
+    return std::unexpected(filled.error());
+  return record;
+}
+
+Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
+  if (Result<Unit> open = intake_.Open(); !open) return open;
+  Collect(scheduler_.HandleAll(
+      clock_.Now(), {core::GpusDiscovered{std::move(gpus)}, core::HostDiscovered{options_.host}}));
+  Result<std::vector<store::Drain>> drains = store_.Drains();
+  if (!drains) return std::unexpected(drains.error());
+  for (const store::Drain& drain : *drains) {
+    if (const std::optional<core::GpuIndex> gpu = GpuByUuid(drain.gpu_uuid))
+      events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule, drain.empty_by});
+  }
+  if (Result<Unit> closing = RestoreClosing(); !closing) return closing;
+  if (Result<Unit> booked = RestoreBookings(); !booked) return booked;
+  if (Result<Unit> counted = RestoreAttempts(); !counted) return counted;
+  if (options_.history) {
+    Result<std::vector<task::Observation>> observations = store_.Observations();
+    if (!observations) return std::unexpected(observations.error());
+    for (task::Observation& each : *observations) options_.history->Add(std::move(each));
+  }
+  return TakeOver();
+}
+
+Result<Unit> Engine::RestoreClosing() {
+  const Result<std::optional<store::Closing>> kept = store_.ServerClosing();
+  if (!kept) return std::unexpected(kept.error());
+  if (!*kept) return Unit{};
+  const std::string& start = options_.machine_start;
+  if (start.empty() || (*kept)->machine_start != start) {
+    Open();
+  } else {
+    closing_ = core::ServerClosed{(*kept)->why, (*kept)->empty_by};
+    events_.emplace_back(*closing_);
+  }
+  return Unit{};
+}
+
+Result<Unit> Engine::RestoreBookings() {
+  Result<std::vector<store::BookingRow>> rows = store_.Bookings();
+  if (!rows) return std::unexpected(rows.error());
+  if (Result<Unit> restored = reservations_.Restore(*rows); !restored) return restored;
+  if (!reservations_.all().empty())
+    events_.push_back(core::BookingsTold{reservations_.Tell(clock_.Now())});
+  return Unit{};
+}
+
+// What was taken longer ago than this many half-lives counts for nothing that could be seen.
+constexpr int kHalfLivesRead = 16;
+
+Result<Unit> Engine::RestoreAttempts() {
+  core::Duration span = kHalfLivesRead * options_.policy.fair.half_life;
+  for (const core::LimitRule& rule : options_.policy.limits) span = std::max(span, rule.period);
+  Result<std::vector<store::EndedAttempt>> attempts = store_.Attempts(clock_.Now() - span);
+  if (!attempts) return std::unexpected(attempts.error());
+  for (store::EndedAttempt& each : *attempts)
+    events_.push_back(core::AttemptRestored{std::move(each.taken)});
+  return Unit{};
+}
+
+Result<Unit> Engine::TakeOver() {
+  Result<std::vector<store::StoredTask>> unfinished = store_.Unfinished();
+  if (!unfinished) return std::unexpected(unfinished.error());
+  std::set<std::pair<core::TaskId, int>> with_process;
+  for (store::StoredTask& stored : *unfinished) {
+    const std::uint32_t gid = stored.gid;
+    if (SaysWhomToTell(stored.spec_json))
+      notices_.Join(stored.record.id, stored.record.request->array);
+    if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
+    Result<core::TaskRecord> record = Translated(std::move(stored));
+    if (!record) return std::unexpected(record.error());
+    if (core::HoldsGpus(record->state)) {
+      starts_.Adopt(*record, gid);
+      with_process.emplace(record->id, record->attempt->number);
+    }
+    events_.push_back(core::TaskRestored{std::move(*record)});
+  }
+  // A daemon that was killed between an end and the removal of its folder left it behind.
+  starts_.Sweep([&](core::TaskId id, int attempt) { return with_process.contains({id, attempt}); });
+  Turn();
+  base::LogInfo("engine_started",
+                {{"unfinished", unfinished->size()}, {"with_process", with_process.size()}});
+  return Unit{};
+}
+
+// ---- what comes in ----
+
+void Engine::Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer) {
+  if (submitter.durability == store::Durability::kLater) {
+    answer = [this, answer = std::move(answer)](Result<Submitted> done) {
+      for (std::size_t i = 0; done && !done->repeated && i < done->count; ++i)
+        passing_.insert(core::TaskId{core::Number(done->first) + i});
+      answer(std::move(done));
+    };
+  }
+  intake_.Submit(std::move(tasks), submitter, std::move(answer));
+  host_.RequestTurn();
+}
+
+void Engine::Post(core::Event event, Done done) {
+  if (intake_.IsUntold(TaskOf(event).value_or(core::TaskId{}))) {
+    early_.emplace_back(std::move(event), std::move(done));
+    return;
+  }
+  if (const auto* sampled = std::get_if<core::GpuSampled>(&event)) ends_.Watch(*sampled);
+  events_.push_back(std::move(event));
+  if (done) next_.done.push_back(std::move(done));
+  host_.RequestTurn();
+}
+
+void Engine::TakeEstimate(EstimateResult result) {
+  estimated_.push_back(std::move(result));
+  host_.RequestTurn();
+}
+
+void Engine::HandEstimates() {
+  for (std::size_t i = 0; i < options_.turn_share && !estimated_.empty(); ++i) {
+    EstimateResult result = std::move(estimated_.front());
+    estimated_.pop_front();
+    const store::Forecast& forecast = result.forecast;
+    const core::TaskRecord* record = scheduler_.Find(result.id);
+    const bool awaited = record != nullptr && record->state == core::TaskState::kEstimating;
+    if (awaited && (!forecast.model.empty() || !forecast.remarks.empty() || forecast.formula))
+      next_.rows.forecasts.push_back(std::move(result.forecast));
+    events_.emplace_back(
+        core::EstimateReady{result.id, std::move(result.estimate), result.kind, result.profile});
+  }
+}
+
+void Engine::HandEarlyEvents() {
+  std::erase_if(early_, [this](auto& each) {
+    auto& [event, done] = each;
+    if (intake_.IsUntold(*TaskOf(event))) return false;
+    events_.push_back(std::move(event));
+    if (done) next_.done.push_back(std::move(done));
+    return true;
+  });
+}
+
+void Engine::ForgetCalibration(Done done) {
+  next_.rows.forget_calibration = true;
+  next_.done.push_back(std::move(done));
+  host_.RequestTurn();
+}
+
+void Engine::Drain(const core::DrainRequested& drain, Done done) {
+  const std::string& uuid = scheduler_.GpuInfos().at(core::Number(drain.gpu)).uuid;
+  next_.rows.drains[{uuid, drain.by_rule}] = store::DrainReason{drain.why, drain.empty_by};
+  if (options_.mps != nullptr) options_.mps->Drain(uuid);
+  Post(drain, std::move(done));
+}
+
+void Engine::Resume(const core::ResumeRequested& resume, Done done) {
+  const std::string& uuid = scheduler_.GpuInfos().at(core::Number(resume.gpu)).uuid;
+  next_.rows.drains[{uuid, true}] = std::nullopt;
+  if (!resume.by_rule) next_.rows.drains[{uuid, false}] = std::nullopt;
+  Post(resume, std::move(done));
+}
+
+void Engine::Close(const core::ServerClosed& closing, Done done) {
+  closing_ = closing;
+  next_.rows.closings = {store::Closing{closing.why, closing.empty_by, options_.machine_start}};
+  next_.rows.events.push_back(DrainEvent("", closing.why, clock_.Now()));
+  Post(closing, std::move(done));
+}
+
+void Engine::Open(Done done) {
+  closing_.reset();
+  next_.rows.closings = {std::nullopt};
+  next_.rows.events.push_back(DrainEvent("", std::nullopt, clock_.Now()));
+  Post(core::ServerOpened{}, std::move(done));
+}
+
+Result<core::BookingId> Engine::Book(core::Booking booking, Done done) {
+  Result<core::Booking> made =
+      reservations_.Add(std::move(booking), scheduler_.GpuInfos(), clock_.Now());
+  if (!made) return std::unexpected(made.error());
+  next_.rows.bookings.push_back(daemon::RowOf(*made));
+  next_.rows.events.push_back(ReserveEvent(*made, "", clock_.Now()));
+  Post(core::BookingsTold{reservations_.Tell(clock_.Now())}, std::move(done));
+  return made->id;
+}
+
+Result<Unit> Engine::Unbook(core::BookingId id, const std::string& who, Done done) {
+  const core::Booking* known = reservations_.Find(id);
+  if (known == nullptr)
+    return base::Fail(ErrorCode::kNotFound, fmt::format("there is no reservation {}", id));
+  next_.rows.bookings.push_back({id, known->made_by, std::nullopt});
+  next_.rows.events.push_back(ReserveEvent(*known, who, clock_.Now()));
+  reservations_.Remove(id);
+  Post(core::BookingsTold{reservations_.Tell(clock_.Now())}, std::move(done));
+  return Unit{};
+}
+
+void Engine::Follow(const EngineOptions& options) {
+  options_.policy = options.policy;
+  options_.kill_grace = options.kill_grace;
+  options_.max_output_bytes = options.max_output_bytes;
+  options_.output_rotations = options.output_rotations;
+  options_.max_processes = options.max_processes;
+  options_.max_queued_tasks = options.max_queued_tasks;
+  options_.max_queued_per_user = options.max_queued_per_user;
+  options_.default_time_limit = options.default_time_limit;
+  options_.notices = options.notices;
+  options_.mps_memory_limit = options.mps_memory_limit;
+  options_.cpu_cap = options.cpu_cap;
+  options_.host = options.host;
+  Post(core::HostDiscovered{options.host});
+  Post(core::PolicyChanged{options.policy});
+}
+
+void Engine::AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits) {
+  if (rows.empty() && line_waits.empty()) return;
+  std::ranges::move(rows, std::back_inserter(next_.rows.usage));
+  std::ranges::move(line_waits, std::back_inserter(next_.rows.line_waits));
+  host_.RequestTurn();
+}
+
+void Engine::AddNotice(store::Notice notice) {
+  next_.rows.notices.push_back(std::move(notice));
+  host_.RequestTurn();
+}
+
+void Engine::TakeNoticeResult(store::Notice notice) {
+  if (notice.state != store::NoticeState::kWaiting)
+    next_.rows.events.push_back(NoticeEvent(notice, clock_.Now()));
+  next_.rows.notice_results.push_back(std::move(notice));
+  host_.RequestTurn();
+}
+
+void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done) {
+  if (!told.empty()) next_.rows.events.push_back(SlurmEvent(row.task, told, clock_.Now()));
+  next_.rows.job_returns.push_back(std::move(row));
+  next_.done.push_back(std::move(done));
+  host_.RequestTurn();
+}
+
+void Engine::Requeue(core::TaskId id, Done done) {
+  if (scheduler_.Find(id) != nullptr || intake_.IsUntold(id)) {
+    Post(core::RequeueRequested{id}, std::move(done));
+    return;
+  }
+  Result<store::StoredTask> stored = store_.Get(id);
+  if (!stored) return done(std::unexpected(stored.error()));
+  if (SaysWhomToTell(stored->spec_json)) notices_.Join(id, stored->record.request->array);
+  Result<core::TaskRecord> record = Translated(std::move(*stored));
+  if (!record) return done(std::unexpected(record.error()));
+  core::TaskRecord fresh = core::AsSubmitted(*std::move(record));
+  fresh.reason = {core::ReasonCode::kRequeuedByUser, "requeued by its owner"};
+  fresh.queued_since = clock_.Now();
+  Collect({core::TaskChanged{fresh}});
+  Post(core::TaskRestored{std::move(fresh)}, std::move(done));
+}
+
+void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
+                  const std::string& what, Done done) {
+  const core::TaskId id = task.record.id;
+  const core::TaskRecord* record = scheduler_.Find(id);
+  if (record == nullptr) {
+    return done(base::Fail(ErrorCode::kUnavailable,
+                           fmt::format("task {} is still being taken in; try again", id)));
+  }
+  Result<base::CopyOnWrite<core::TaskRequest>> edited = intake_.CheckEdit(*record, wanted);
+  if (!edited) return done(std::unexpected(edited.error()));
+  const core::TaskRequest& request = **edited;
+  const bool estimating = record->state == core::TaskState::kEstimating;
+  if (estimating && (request.memory_mib != record->request->memory_mib ||
+                     request.gpus != record->request->gpus)) {
+    return done(base::Fail(ErrorCode::kUnavailable,
+                           fmt::format("the memory of task {} is being estimated; try again", id)));
+  }
+  if (wanted.notify.empty()) {
+    notices_.Leave(id);
+  } else {
+    notices_.Join(id, record->request->array);
+  }
+  next_.rows.descriptions.push_back({id, wanted.name, task::ToJsonText(wanted)});
+  next_.rows.events.push_back(EditEvent(id, what, clock_.Now()));
+  Post(core::TaskEdited{id, *std::move(edited)}, std::move(done));
+}
+
+// ---- a turn ----
+
+// A store that was taken away shows it also while there is nothing to write.
+void Engine::LookAfterStore() {
+  if (!store_trouble_.empty()) return;
+  const Result<Unit> in_place = store_.InPlace();
+  if (!in_place) NoteStoreTrouble(in_place.error());
+}
+
+void Engine::NoteStoreTrouble(const base::Error& why) {
+  if (store_trouble_.empty()) base::LogError("store_failed", {{"why", why.message}});
+  store_trouble_ = why.message;
+}
+
+void Engine::Turn() {
+  LookAfterStore();
+  if (!Flush()) return AnswerWithTrouble();
+  const bool accepted = AcceptSubmissions();
+  HandEarlyEvents();
+  HandEstimates();
+  if (reservations_.IsDue(clock_.Now()))
+    events_.push_back(core::BookingsTold{reservations_.Tell(clock_.Now())});
+  const std::vector<core::Event> events = std::exchange(events_, {});
+  if (!events.empty()) Collect(scheduler_.HandleAll(clock_.Now(), events));
+  NoteDrains();
+  decided_ = std::exchange(next_, {});
+  if (!Flush()) return;
+  if (!accepted) {
+    host_.RetryTurnLater();
+  } else if (intake_.HasMore() || !estimated_.empty()) {
+    host_.RequestTurn();
+  }
+}
+
+// Commits of their own, so that a full disk refuses them before the core has heard of them. False:
+// the store refused.
+bool Engine::AcceptSubmissions() {
+  const Result<Unit> accepted = intake_.AcceptShare(events_);
+  if (!accepted) store_trouble_ = accepted.error().message;
+  return accepted.has_value();
+}
+
+// Nobody waits for a disk that is full: submissions have not happened, changes of tasks happen as
+// soon as there is space.
+void Engine::AnswerWithTrouble() {
+  const base::Error why{ErrorCode::kIo, store_trouble_};
+  intake_.RefuseAll(why);
+  for (Done& done : std::exchange(next_.done, {})) done(std::unexpected(why));
+}
+
+void Engine::Collect(std::vector<core::Action> actions) {
+  for (core::Action& action : actions) {
+    if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(*changed);
+    if (const auto* ask = std::get_if<core::AskToSave>(&action)) NoteAsked(ask->id);
+    if (const auto* ended = std::get_if<core::AttemptEnded>(&action))
+      next_.rows.attempts.push_back(RowOf(*ended));
+    if (const auto* start = std::get_if<core::StartTask>(&action)) {
+      if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
+        // Durable with the decision itself; the core hears of it in the next turn.
+        const auto row = next_.rows.records.find(start->id);
+        if (row != next_.rows.records.end()) row->second.record.attempt.Edit().sharing = *sharing;
+        Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
+      }
+    }
+    next_.actions.push_back(std::move(action));
+  }
+}
+
+void Engine::NoteChange(const core::TaskChanged& change) {
+  const core::TaskRecord& record = change.record;
+  std::vector<std::string> uuids = Uuids(record);
+  if (change.moved) {
+    if (std::optional<store::StoredEvent> told = StateEvent(record, uuids, clock_.Now()))
+      next_.rows.events.push_back(*std::move(told));
+    for (store::Notice& notice : notices_.Of(record, clock_.Now())) {
+      if (notice.state == store::NoticeState::kDropped)
+        next_.rows.events.push_back(NoticeEvent(notice, clock_.Now()));
+      next_.rows.notices.push_back(std::move(notice));
+    }
+    std::optional<task::Observation> seen;
+    if (!core::HoldsGpus(record.state)) seen = ends_.Learn(record);
+    if (seen) next_.rows.observations.push_back(*std::move(seen));
+    NoteJobReturn(record);
+  }
+  // Until the estimate is known a restart asks for it again: nothing to keep.
+  if (record.state == core::TaskState::kEstimating) return;
+  next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
+}
+
+// With the end itself in one batch: a daemon that is killed then knows what it was about to do.
+void Engine::NoteJobReturn(const core::TaskRecord& record) {
+  if (!options_.job_return || !MayComeBack(record)) return;
+  JobReturnPlan plan = options_.job_return(record);
+  if (plan.row) next_.rows.job_returns.push_back(*std::move(plan.row));
+  if (!plan.told.empty())
+    next_.rows.events.push_back(SlurmEvent(record.id, plan.told, clock_.Now()));
+}
+
+void Engine::NoteAsked(core::TaskId id) {
+  const core::TaskRecord* record = scheduler_.Find(id);
+  if (record == nullptr) return;
+  const core::Reason why = scheduler_.ReasonFor(id, clock_.Now());
+  next_.rows.events.push_back(AskedEvent(id, why, clock_.Now()));
+}
+
+store::EndedAttempt Engine::RowOf(const core::AttemptEnded& ended) const {
+  store::EndedAttempt row{.task = ended.id,
+                          .number = ended.attempt,
+                          .taken = ended.taken,
+                          .waited = ended.waited,
+                          .started = ended.started,
+                          .promised_mib = ended.promised_mib,
+                          .peak_mib = ended.peak_mib,
+                          .exit = ended.exit};
+  for (const core::GpuIndex gpu : ended.gpus)
+    row.gpu_uuids.push_back(scheduler_.GpuInfos().at(core::Number(gpu)).uuid);
+  return row;
+}
+
+std::vector<store::EndedAttempt> Engine::RunningAttempts() const {
+  std::vector<store::EndedAttempt> rows;
+  for (const core::AttemptEnded& each : scheduler_.Attempts(clock_.Now()))
+    rows.push_back(RowOf(each));
+  return rows;
+}
+
+void Engine::NoteDrains() {
+  for (const auto& [key, why] : next_.rows.drains) {
+    const auto& [uuid, by_rule] = key;
+    if (!why && by_rule && next_.rows.drains.contains({uuid, false})) continue;  // told once
+    const auto text = why ? std::optional(why->why) : std::nullopt;
+    next_.rows.events.push_back(DrainEvent(uuid, text, clock_.Now()));
+  }
+}
+
+bool Engine::Flush() {
+  if (decided_.Empty()) return true;
+  // Who waits for an answer is told what survives.
+  const store::Durability durability =
+      decided_.done.empty() ? decided_.rows.Urgency(passing_) : store::Durability::kNow;
+  if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {
+    NoteStoreTrouble(kept.error());
+    // A person who asked for something hears of it now; decisions wait for the disk.
+    for (Done& done : std::exchange(decided_.done, {})) done(std::unexpected(kept.error()));
+    host_.RetryTurnLater();
+    return false;
+  }
+  if (!store_trouble_.empty()) base::LogInfo("store_works_again");
+  store_trouble_.clear();
+  PerformAll(std::exchange(decided_, {}));
+  return true;
+}
+
+// ---- what goes out ----
+
+void Engine::PerformAll(Decided decided) {
+  starts_.ShareCores();
+  std::vector<EstimateJob> estimates;
+  for (const core::Action& action : decided.actions) Perform(action, estimates);
+  if (!estimates.empty()) host_.RequestEstimates(std::move(estimates));
+  if (options_.history) {
+    for (task::Observation& each : decided.rows.observations)
+      options_.history->Add(std::move(each));
+    if (decided.rows.forget_calibration) options_.history->ForgetCalibration();
+  }
+  for (const auto& [id, row] : decided.rows.records) {
+    starts_.StartArranged(row.record);
+    Forget(row.record);
+  }
+  for (Done& done : decided.done) done(Unit{});
+  if (!decided.rows.notices.empty() || !decided.rows.notice_results.empty()) host_.NoticesChanged();
+  if (!decided.rows.job_returns.empty()) host_.JobReturnsChanged(decided.rows.job_returns);
+}
+
+void Engine::Forget(const core::TaskRecord& record) {
+  if (!core::HoldsGpus(record.state) && record.attempt->number > 0) {
+    attribution_.Remove(record.id);
+    starts_.Forget(record.id, record.attempt->number);
+  }
+  if (!core::IsFinal(record.state)) return;
+  ends_.Forget(record.id);
+  passing_.erase(record.id);
+}
+
+void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estimates) {
+  if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
+    host_.TaskChanged(changed->record);
+  } else if (const auto* start = std::get_if<core::StartTask>(&action)) {
+    starts_.Launch(*start);
+  } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
+    starts_.Stop(*stop);
+  } else if (const auto* warn = std::get_if<core::WarnTask>(&action)) {
+    base::LogInfo("time_limit_near", {{"task", warn->id}, {"attempt", warn->attempt}});
+    launcher_.Warn(warn->id, warn->attempt);
+  } else if (const auto* ask = std::get_if<core::AskToSave>(&action)) {
+    base::LogInfo("asked_to_save", {{"task", ask->id}, {"attempt", ask->attempt}});
+    launcher_.AskToSave(ask->id, ask->attempt);
+  } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
+    host_.WakeAt(wake->when);
+  } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {
+    Result<EstimateJob> job = intake_.JobForEstimate(request->id);
+    if (job) {
+      estimates.push_back(*std::move(job));
+    } else {
+      base::LogWarn("estimate_without_spec", {{"task", request->id}, {"why", job.error().message}});
+      Post(core::EstimateReady{request->id, std::nullopt});
+    }
+  }
+}
+
+void Engine::PollLauncher() {
+  launcher_.Poll([this](const task::ShimEvent& event) { TakeShimEvent(event); });
+}
+
+void Engine::TakeShimEvent(const task::ShimEvent& event) {
+  const core::TaskRecord* record = scheduler_.Find(event.id);
+  switch (event.kind) {
+    case task::ShimEventKind::kStarted:
+      attribution_.Add(event.id, event.process, event.cgroup);
+      base::LogInfo("task_started", {{"task", event.id},
+                                     {"attempt", event.attempt},
+                                     {"pid", event.process.pid},
+                                     {"gpus", record != nullptr ? GpuNumbers(*record) : ""}});
+      if (record != nullptr) starts_.Confine(*record);
+      Post(core::TaskStarted{event.id, event.attempt});
+      break;
+    case task::ShimEventKind::kLaunchFailed:
+      base::LogWarn("launch_failed",
+                    {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
+      starts_.Detach(event.id, event.attempt);
+      Post(core::LaunchFailed{event.id, event.attempt, event.text, event.retryable,
+                              event.interrupted, event.exhausted});
+      break;
+    case task::ShimEventKind::kExited:
+      ends_.Take(event);
+      break;
+  }
+}
+
+}  // namespace carma::daemon

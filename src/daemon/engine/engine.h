@@ -1,0 +1,171 @@
+// The daemon without its loop: the core, the store and the launcher, kept in step turn by turn.
+// One thread only. Every change is durable before it is performed or answered.
+// Its parts: Intake (submissions), Starts (launches and how tasks share), Ends (why tasks ended).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "core/scheduler/scheduler.h"
+#include "daemon/engine/ends.h"
+#include "daemon/engine/engine_options.h"
+#include "daemon/engine/estimates.h"
+#include "daemon/engine/intake.h"
+#include "daemon/engine/reservations.h"
+#include "daemon/engine/starts.h"
+#include "daemon/gpus/attribution.h"
+#include "store/batch.h"
+#include "store/store.h"
+#include "task/shim/launcher.h"
+
+namespace carma::daemon {
+
+class Engine {
+ public:
+  // What the engine asks of the loop around it.
+  class Host : public GpuEvidence {
+   public:
+    virtual void RequestTurn() = 0;  // call Turn() soon, once
+    // Answer with TakeEstimate() or Post(EstimateReady).
+    virtual void RequestEstimates(std::vector<EstimateJob> jobs) = 0;
+    virtual void WakeAt(base::Time when) = 0;  // then Post(WakeUp)
+    virtual void RetryTurnLater() = 0;         // the store failed: Turn() again in a second
+    virtual void TaskChanged(const core::TaskRecord& record) = 0;  // durable now
+    virtual void NoticesChanged() {}  // the store holds new ones, or what became of some
+    virtual void JobReturnsChanged(const std::vector<store::JobReturnRow>&) {}  // durable now
+  };
+  using Done = std::function<void(base::Result<base::Unit>)>;
+
+  Engine(EngineOptions options, store::Store& store, task::Launcher& launcher, base::Clock& clock,
+         Host& host);
+
+  // Takes over what an earlier life left behind: drains, queued tasks, running ones (by their
+  // shims).
+  base::Result<base::Unit> Start(std::vector<core::GpuInfo> gpus);
+
+  // Answers once the tasks are durable. Errors: those of Intake, kIo (nothing was accepted).
+  void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
+  // The event is handled in the next turn; `done` once its effects are durable.
+  void Post(core::Event event, Done done = nullptr);
+  // EstimateReady, with what else was found out about the task kept beside it. Of very many a turn
+  // takes a share.
+  void TakeEstimate(EstimateResult result);
+  // From now on predictions are as shipped again; `done` once that is durable.
+  void ForgetCalibration(Done done);
+  // Puts a finished task back into the queue, or asks for the stop of a live one.
+  void Requeue(core::TaskId id, Done done);
+  // What the task, which has not ended, asks for from now on; of one that holds GPUs only what
+  // core::TaskEdited takes. what: for the history, one line. Errors: those of Intake::CheckEdit;
+  // kUnavailable while its memory is being estimated.
+  void Edit(const store::StoredTask& task, const task::TaskSpec& wanted, const std::string& what,
+            Done done);
+  // Keeps a drain over restarts and tells the core; as core::DrainRequested and ResumeRequested.
+  void Drain(const core::DrainRequested& drain, Done done = nullptr);
+  void Resume(const core::ResumeRequested& resume, Done done = nullptr);
+  // The machine is to go down: kept over restarts until it has (EngineOptions::machine_start), or
+  // Open() is asked.
+  void Close(const core::ServerClosed& closing, Done done = nullptr);
+  void Open(Done done = nullptr);
+  // Empty: the server is open.
+  const std::optional<core::ServerClosed>& closing() const { return closing_; }
+  // Keeps a reservation over restarts and tells the core; its number is given here. Errors:
+  // kInvalid for GPUs that are not there, kConflict where others have them then.
+  base::Result<core::BookingId> Book(core::Booking booking, Done done = nullptr);
+  // Errors: kNotFound.
+  base::Result<base::Unit> Unbook(core::BookingId id, const std::string& who, Done done = nullptr);
+  const Reservations& reservations() const { return reservations_; }
+  // From now on these values of what may change while it runs: policy, host, kill_grace, limits of
+  // output, processes and submissions, default_time_limit, mps_memory_limit. Attempts keep what
+  // they were started with.
+  void Follow(const EngineOptions& options);
+  // Kept with the next turn: of the server, not of a task's state.
+  void AddNotice(store::Notice notice);
+  // What became of one; the history tells it once that is final.
+  void TakeNoticeResult(store::Notice notice);
+  // How far a job's return has come, and what the history tells of it (empty: nothing); `done` once
+  // that is durable.
+  void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
+  // Rows that need no event. Kept with the next turn.
+  void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);
+
+  void Turn();
+  // What the launcher has to say; ends with events.
+  void PollLauncher();
+
+  const core::Scheduler& scheduler() const { return scheduler_; }
+  const task::CgroupControls& controls() const { return options_.controls; }
+  // What holds GPUs, as attempts that end now.
+  std::vector<store::EndedAttempt> RunningAttempts() const;
+  Attribution& attribution() { return attribution_; }
+  store::Store& store() { return store_; }
+  // Empty while the store takes writes; else why not (a full disk, a database that was removed).
+  const std::string& store_trouble() const { return store_trouble_; }
+  std::vector<std::string> MpsServers() const { return starts_.MpsServers(); }
+  std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;
+
+ private:
+  // Decided but not yet durable.
+  struct Decided {
+    store::Batch rows;
+    std::vector<core::Action> actions;
+    std::vector<Done> done;
+    bool Empty() const { return rows.Empty() && actions.empty() && done.empty(); }
+  };
+
+  base::Result<base::Unit> RestoreAttempts();
+  base::Result<base::Unit> TakeOver();
+  base::Result<base::Unit> RestoreBookings();
+  base::Result<base::Unit> RestoreClosing();
+  base::Result<core::TaskRecord> Translated(store::StoredTask stored);
+  void LookAfterStore();
+  void NoteStoreTrouble(const base::Error& why);
+  bool AcceptSubmissions();
+  void HandEarlyEvents();
+  void HandEstimates();
+  void AnswerWithTrouble();
+  void Collect(std::vector<core::Action> actions);
+  void NoteChange(const core::TaskChanged& change);
+  void NoteAsked(core::TaskId id);
+  void NoteJobReturn(const core::TaskRecord& record);
+  store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
+  void NoteDrains();
+  // False: the store refused; what is decided is kept and nothing of it has happened yet.
+  bool Flush();
+  void PerformAll(Decided decided);
+  void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
+  void Forget(const core::TaskRecord& record);
+  void TakeShimEvent(const task::ShimEvent& event);
+  std::vector<std::string> Uuids(const core::TaskRecord& record) const;
+
+  EngineOptions options_;  // looked at by the parts, too
+  store::Store& store_;
+  task::Launcher& launcher_;
+  base::Clock& clock_;
+  Host& host_;
+  core::Scheduler scheduler_;
+  Attribution attribution_;
+  Intake intake_;
+  Starts starts_;
+  Ends ends_;
+  TaskNotices notices_;
+  Reservations reservations_;
+  std::optional<core::ServerClosed> closing_;
+  std::vector<core::Event> events_;
+  std::deque<EstimateResult> estimated_;  // waiting for a turn's share
+  // About tasks that the core has not heard of yet: it would pass over them.
+  std::vector<std::pair<core::Event, Done>> early_;
+  Decided next_;     // grows until the next turn
+  Decided decided_;  // of that turn, until it is durable
+  std::string store_trouble_;
+  std::set<core::TaskId> passing_;  // a power failure ends them (store/batch.h)
+};
+
+}  // namespace carma::daemon

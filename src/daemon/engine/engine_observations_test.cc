@@ -1,0 +1,250 @@
+// What the engine learns from the end of a task, and from which ends it learns nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "daemon/engine/engine.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using base::Unit;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr core::GpuIndex kGpu{0};
+
+// An engine with one GPU, a real store, and a launcher and loop that do as the test says.
+class ObservationTest : public ::testing::Test, public Engine::Host, public task::Launcher {
+ protected:
+  void SetUp() override {
+    std::string folder = ::testing::TempDir() + "/carma-lesson-XXXXXX";
+    state_dir_ = ::mkdtemp(folder.data());
+    Open();
+  }
+  void TearDown() override {
+    engine_.reset();
+    store_.reset();
+    std::filesystem::remove_all(state_dir_);
+  }
+  void Open() {
+    engine_.reset();
+    store_.reset();
+    store_ = store::Store::Open(state_dir_).value();
+    history_ = std::make_shared<estimate::History>();
+    EngineOptions options;
+    options.state_dir = state_dir_;
+    options.policy.recovery_backoff = base::Duration(0);
+    options.history = history_;
+    engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
+    ASSERT_TRUE(engine_->Start({{"GPU-0", "A100", 41'000, 1'000}}));
+    Sample({});
+  }
+
+  core::TaskId Submit(std::int64_t memory_mib = 5'000) {
+    task::TaskSpec spec;
+    spec.name = "train";
+    spec.command = {"python", "train.py"};
+    spec.workdir = "/";
+    spec.stdout_path = "/dev/null";
+    spec.model_summary = "/model.txt";
+    core::TaskId id{};
+    engine_->Submit({spec}, {1000, 1000, "ada"}, [&](Result<Submitted> answer) {
+      ASSERT_TRUE(answer) << answer.error().message;
+      id = answer->first;
+    });
+    engine_->Turn();
+    EXPECT_EQ(jobs_.size(), 1U);
+    EXPECT_EQ(jobs_.front().uid, 1000U);
+    EstimateResult result;
+    result.id = result.forecast.task = id;
+    result.estimate = core::Estimate{memory_mib + 500, "structural", memory_mib};
+    result.forecast.model = "fingerprint";
+    result.forecast.formula = task::FormulaSplit{1'700, memory_mib - 1'700};
+    result.forecast.remarks = {"assumed Adam"};
+    jobs_.clear();
+    engine_->TakeEstimate(std::move(result));
+    engine_->Turn();
+    return id;
+  }
+  // The attempt that was ordered last begins, is seen with so much memory, and runs for so long.
+  void Run(core::TaskId id, std::int64_t seen_mib, base::Duration span, bool attributed = true) {
+    ++attempt_;
+    ASSERT_EQ(started_, attempt_) << "the task was not started";
+    task::ShimEvent began{.kind = task::ShimEventKind::kStarted, .id = id, .attempt = attempt_};
+    began.process = base::ReadProcessStat(::getpid())->id;
+    Tell(began);
+    Sample({{id, seen_mib}}, attributed);
+    clock_.Advance(span);
+  }
+  void End(core::TaskId id, int code, const std::string& last_words = "") {
+    Sample({{id, 0}});
+    Tell({.kind = task::ShimEventKind::kExited,
+          .id = id,
+          .attempt = attempt_,
+          .exit_code = code,
+          .stderr_tail = last_words});
+  }
+  void Tell(task::ShimEvent event) {
+    news_.push_back(std::move(event));
+    engine_->PollLauncher();
+    engine_->Turn();
+  }
+  void Sample(std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib,
+              bool attributed = true) {
+    clock_.Advance(base::Duration(1'000));
+    core::GpuSample sample;
+    sample.taken = sample.window_from = clock_.Now();
+    for (const auto& [task, mib] : tasks_mib) sample.used_mib += mib;
+    sample.sm_active = 0.1;
+    sample.tasks_mib = std::move(tasks_mib);
+    sample.attributed = attributed;
+    sample.foreign_processes = strangers_;
+    engine_->Post(core::GpuSampled{kGpu, sample});
+    engine_->Turn();
+  }
+  std::vector<task::Observation> Kept() { return store_->Observations().value(); }
+
+  // Engine::Host
+  void RequestTurn() override {}
+  void RequestEstimates(std::vector<EstimateJob> jobs) override { jobs_ = std::move(jobs); }
+  void WakeAt(base::Time) override {}
+  void RetryTurnLater() override { FAIL() << engine_->store_trouble(); }
+  void TaskChanged(const core::TaskRecord&) override {}
+  std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
+  std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
+  void AfterNextReading(std::function<void()> call) override { call(); }
+  // task::Launcher
+  void Start(task::LaunchOrder order) override { started_ = order.attempt; }
+  void Stop(core::TaskId, int) override {}
+  void Warn(core::TaskId, int) override {}
+  void AskToSave(core::TaskId, int) override {}
+  void Adopt(const task::KnownAttempt&) override {}
+  void Forget(core::TaskId, int, const std::string&) override {}
+  int PollFd() const override { return -1; }
+  void Poll(const Sink& sink) override {
+    for (task::ShimEvent& event : std::exchange(news_, {})) sink(std::move(event));
+  }
+
+  std::string state_dir_;
+  base::FakeClock clock_{base::FromMs(1'000'000)};
+  std::unique_ptr<store::Store> store_;
+  std::shared_ptr<estimate::History> history_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<EstimateJob> jobs_;
+  std::vector<task::ShimEvent> news_;
+  int started_ = 0, attempt_ = 0;
+  int strangers_ = 0;  // processes on the GPU that are nobody's task
+};
+
+TEST_F(ObservationTest, AFullRunTeachesAllThatIsKnownOfIt) {
+  const core::TaskId id = Submit();
+  EXPECT_EQ(store_->ForecastOf(id).value()->remarks, (std::vector<std::string>{"assumed Adam"}));
+  Run(id, 4'800, base::Duration(60'000));
+  End(id, 0);
+  const std::vector<task::Observation> kept = Kept();
+  ASSERT_EQ(kept.size(), 1U);
+  const task::Observation& lesson = kept.front();
+  EXPECT_EQ(lesson.task, id);
+  EXPECT_EQ(lesson.uid, 1000U);
+  EXPECT_TRUE(lesson.signature.starts_with("1000-"));
+  EXPECT_EQ(lesson.gpu_type, "A100");
+  EXPECT_EQ(lesson.method, "structural");
+  EXPECT_EQ(lesson.predicted_mib, 5'000);
+  EXPECT_EQ(lesson.promised_mib, 5'500);
+  EXPECT_EQ(lesson.measured_mib, 4'800);
+  EXPECT_FALSE(lesson.ran_out);
+  EXPECT_EQ(lesson.formula, (task::FormulaSplit{1'700, 3'300}));
+  EXPECT_THAT(history_->OfSignature(lesson.signature), ElementsAre(lesson));
+  Open();
+  EXPECT_THAT(history_->OfSignature(lesson.signature), ElementsAre(lesson)) << "after a restart";
+}
+
+TEST_F(ObservationTest, WhatProvesNothingTeachesNothing) {
+  const core::TaskId short_one = Submit();
+  Run(short_one, 4'800, base::Duration(50'000));
+  End(short_one, 0);
+  EXPECT_THAT(Kept(), IsEmpty()) << "shorter than a minute";
+  started_ = attempt_ = 0;
+  const core::TaskId failed = Submit();
+  Run(failed, 4'800, base::Duration(600'000));
+  End(failed, 1, "ValueError: no such file");
+  EXPECT_THAT(Kept(), IsEmpty()) << "failed";
+  started_ = attempt_ = 0;
+  const core::TaskId unclear = Submit();
+  Run(unclear, 4'800, base::Duration(600'000), false);
+  End(unclear, 0);
+  EXPECT_THAT(Kept(), IsEmpty()) << "the driver did not tell all of its memory";
+  started_ = attempt_ = 0;
+  const core::TaskId unseen = Submit();
+  Run(unseen, 0, base::Duration(600'000));
+  End(unseen, 0);
+  EXPECT_THAT(Kept(), IsEmpty()) << "never seen on the GPU";
+}
+
+TEST_F(ObservationTest, WhatNoDaemonWatchedIsNotKnown) {
+  const core::TaskId id = Submit();
+  Run(id, 4'800, base::Duration(600'000));
+  Open();
+  End(id, 0);
+  EXPECT_EQ(store_->Get(id)->record.state, core::TaskState::kSucceeded);
+  EXPECT_THAT(Kept(), IsEmpty()) << "it may have grown while no daemon lived";
+}
+
+TEST_F(ObservationTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
+  const core::TaskId id = Submit();
+  strangers_ = 1;  // with whom it may have had too little; alone it would not be tried again
+  Run(id, 5'600, base::Duration(5'000));
+  End(id, 1,
+      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. Of the "
+      "allocated memory 3.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but "
+      "unallocated.");
+  ASSERT_EQ(Kept().size(), 1U);
+  EXPECT_EQ(Kept().front().allocated_mib, 3'072);
+  EXPECT_TRUE(Kept().front().ran_out);
+  EXPECT_EQ(Kept().front().measured_mib, 5'600);
+  EXPECT_EQ(Kept().front().gpu_type, "A100");
+  Sample({});
+  Run(id, 7'700, base::Duration(600'000));
+  End(id, 0);
+  ASSERT_EQ(Kept().size(), 2U);
+  EXPECT_FALSE(Kept().back().ran_out);
+  EXPECT_EQ(Kept().back().measured_mib, 7'700);
+}
+
+TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithWhatIsKnownToday) {
+  const core::TaskId id = Submit();
+  Run(id, 4'800, base::Duration(60'000));
+  End(id, 0);
+  engine_->Requeue(id, [](Result<base::Unit> done) { EXPECT_TRUE(done); });
+  engine_->Turn();
+  ASSERT_EQ(jobs_.size(), 1U);
+  EXPECT_EQ(jobs_.front().id, id);
+  EXPECT_FALSE(store_->Get(id)->record.estimate);
+  EstimateResult result;
+  result.id = result.forecast.task = id;
+  result.estimate = core::Estimate{4'900, "history", 4'800};
+  engine_->TakeEstimate(std::move(result));
+  engine_->Turn();
+  EXPECT_EQ(started_, 2) << "attempts are counted on";
+  EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
+}
+
+TEST_F(ObservationTest, TheCalibrationIsForgottenDurably) {
+  const core::TaskId id = Submit();
+  Run(id, 4'800, base::Duration(60'000));
+  End(id, 0);
+  bool done = false;
+  engine_->ForgetCalibration([&](Result<Unit> result) { done = result.has_value(); });
+  engine_->Turn();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(Kept().front().formula, std::nullopt);
+  EXPECT_EQ(history_->OfSignature(Kept().front().signature).front().formula, std::nullopt);
+}
+
+}  // namespace
+}  // namespace carma::daemon

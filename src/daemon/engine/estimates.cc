@@ -1,0 +1,196 @@
+#include "daemon/engine/estimates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/loop/read_as.h"
+#include "model/summary.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using Clock = std::chrono::steady_clock;
+
+// So that the first of thousands need not wait for the last.
+constexpr std::size_t kMostPerSlice = 2'000;
+
+EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
+  EstimateResult result;
+  result.id = result.forecast.task = id;
+  result.estimate = std::move(appraisal.estimate);
+  result.kind = appraisal.kind;
+  result.profile = appraisal.profile;
+  result.forecast.model = std::move(appraisal.model);
+  result.forecast.formula = std::move(appraisal.formula);
+  result.forecast.remarks = std::move(appraisal.remarks);
+  return result;
+}
+
+bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
+  return a.uid == b.uid && a.gid == b.gid && a.spec.model_summary == b.spec.model_summary;
+}
+
+// Asks once for neighbours in a list that are alike: tasks of an array differ in their index only.
+class Memory {
+ public:
+  explicit Memory(const estimate::Appraiser& appraiser, const estimate::Summary& summary)
+      : appraiser_(appraiser), summary_(summary) {}
+  EstimateResult Appraise(const EstimateJob& job) {
+    if (asked_ && asked_->uid == job.uid) {
+      asked_->spec.array_index = job.spec.array_index;
+      if (asked_->spec == job.spec) {
+        EstimateResult again = result_;
+        again.id = again.forecast.task = job.id;
+        return again;
+      }
+    }
+    asked_ = job;
+    return result_ = ResultOf(job.id, appraiser_.Appraise(job.spec, job.uid, summary_));
+  }
+
+ private:
+  const estimate::Appraiser& appraiser_;
+  const estimate::Summary& summary_;
+  std::optional<EstimateJob> asked_;
+  EstimateResult result_;
+};
+
+// A summary is a stranger's text, and a large one takes memory: whatever goes wrong with it must
+// not end the daemon.
+estimate::Summary ReadSafely(const EstimateService::Read& read, const EstimateJob& job) {
+  const std::string path = job.spec.model_summary.value_or("");
+  try {
+    return estimate::ReadSummary(read(job), path);
+  } catch (const std::exception& error) {
+    estimate::Summary summary;
+    summary.trouble = path + ": " + error.what();
+    return summary;
+  }
+}
+
+std::vector<EstimateResult> AppraiseAll(const estimate::Appraiser& appraiser,
+                                        const std::vector<EstimateJob>& jobs,
+                                        const estimate::Summary& summary, Clock::time_point began) {
+  std::vector<EstimateResult> results;
+  results.reserve(jobs.size());
+  Memory memory(appraiser, summary);
+  for (const EstimateJob& job : jobs) results.push_back(memory.Appraise(job));
+  const auto took =
+      (Clock::now() - began) / static_cast<int>(std::max<std::size_t>(1, jobs.size()));
+  for (EstimateResult& result : results) result.took = took;
+  return results;
+}
+
+}  // namespace
+
+// ---- many tasks ----
+
+struct EstimateService::Slice {
+  std::vector<EstimateJob> jobs;
+  Take take;
+};
+
+EstimateService::EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
+                                 estimate::AppraisalRules rules, base::Duration time_limit,
+                                 Take take, Read read)
+    : appraiser_(std::make_shared<const estimate::Appraiser>(std::move(rules))),
+      read_(std::make_shared<const Read>(std::move(read))),
+      time_limit_(time_limit),
+      take_(std::move(take)),
+      plain_(loop, BackgroundWorker::AtEnd::kWait),
+      reader_(loop, BackgroundWorker::AtEnd::kLeave) {}
+
+void EstimateService::Follow(estimate::AppraisalRules rules, base::Duration time_limit) {
+  appraiser_ = std::make_shared<const estimate::Appraiser>(std::move(rules));
+  time_limit_ = time_limit;
+}
+
+Result<std::string> EstimateService::ReadSummaryFile(const EstimateJob& job) {
+  const Result<task::UserInfo> user = task::LookUpUser(job.uid, job.gid);
+  if (!user) return std::unexpected(user.error());
+  return ReadAs(*user, job.spec.model_summary.value_or(""), model::kMaxSummaryBytes);
+}
+
+void EstimateService::Ask(std::vector<EstimateJob> jobs, Take take) {
+  if (!take) take = take_;
+  auto plain = std::make_shared<Slice>(Slice{{}, take});
+  std::shared_ptr<Slice> slice;
+  for (EstimateJob& job : jobs) {
+    if (!job.spec.model_summary) {
+      plain->jobs.push_back(std::move(job));
+      if (plain->jobs.size() < kMostPerSlice) continue;
+      Appraise(std::exchange(plain, std::make_shared<Slice>(Slice{{}, take})), {});
+      continue;
+    }
+    if (!slice || slice->jobs.size() >= kMostPerSlice || !SameSummary(slice->jobs.front(), job)) {
+      slice = std::make_shared<Slice>(Slice{{}, take});
+      waiting_.push_back(slice);
+    }
+    slice->jobs.push_back(std::move(job));
+  }
+  if (!plain->jobs.empty()) Appraise(std::move(plain), {});
+  if (!reading_) ReadNext();
+}
+
+// Without a file to read nothing can hang.
+void EstimateService::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
+  plain_.Ask(
+      [slice, summary = std::move(summary), appraiser = appraiser_] {
+        return AppraiseAll(*appraiser, slice->jobs, summary, Clock::now());
+      },
+      [slice](std::vector<EstimateResult> results) { slice->take(std::move(results)); });
+}
+
+void EstimateService::ReadNext() {
+  reading_.reset();
+  if (waiting_.empty()) return;
+  reading_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  if (stuck_ >= kMostStuck) return GiveUp();
+  const auto first = reader_.Within(time_limit_, [this] {
+    // The thread may hang in a file system for ever; it goes on with nothing if it does come back.
+    reader_.Abandon();
+    ++stuck_;
+    base::LogWarn(
+        "estimate_timed_out",
+        {{"task", reading_->jobs.front().id}, {"tasks", reading_->jobs.size()}, {"stuck", stuck_}});
+    GiveUp();
+  });
+  reader_.Ask(
+      [slice = reading_, appraiser = appraiser_, read = read_] {
+        const Clock::time_point began = Clock::now();
+        const estimate::Summary summary = ReadSafely(*read, slice->jobs.front());
+        return AppraiseAll(*appraiser, slice->jobs, summary, began);
+      },
+      [this, first, slice = reading_](std::vector<EstimateResult> results) {
+        if (!first()) {
+          --stuck_;
+          return;
+        }
+        slice->take(std::move(results));
+        ReadNext();
+      });
+}
+
+// Everything but the summary can still be asked.
+void EstimateService::GiveUp() {
+  estimate::Summary summary;
+  summary.trouble = fmt::format("{}: not read within {} s (estimate.time_limit)",
+                                reading_->jobs.front().spec.model_summary.value_or(""),
+                                base::Seconds(time_limit_));
+  if (stuck_ >= kMostStuck) {
+    summary.trouble += fmt::format(", {} such files are still being waited for", stuck_);
+  }
+  Appraise(std::exchange(reading_, nullptr), std::move(summary));
+  reader_.Later([this] {
+    if (!reading_) ReadNext();
+  });
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,123 @@
+#include "daemon/engine/history_events.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "core/values/reason_line.h"
+#include "task/describe/notify.h"
+
+namespace carma::daemon {
+namespace {
+
+bool WorthTelling(const core::TaskRecord& record) {
+  if (record.state == core::TaskState::kSubmitted || record.state == core::TaskState::kEstimating)
+    return false;
+  return record.state != core::TaskState::kQueued || record.attempt->number > 0;
+}
+
+}  // namespace
+
+store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
+                                  base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kSubmitted;
+  event.task = first;
+  event.what = "submitted";
+  event.text = fmt::format("by {}", submitter.user);
+  if (!submitter.remark.empty()) event.text += fmt::format(", {}", submitter.remark);
+  if (count > 1) event.text += fmt::format(", {} tasks from this one on", count);
+  return event;
+}
+
+std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
+                                             const std::vector<std::string>& gpu_uuids,
+                                             base::Time now) {
+  if (!WorthTelling(record)) return std::nullopt;
+  const bool launching = record.state == core::TaskState::kLaunching;
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kState;
+  event.task = record.id;
+  event.what = core::TaskStateName(record.state);
+  event.text = core::ReasonLine(launching ? record.attempt->placement_reason : record.reason);
+  if (!gpu_uuids.empty()) event.gpu_uuid = gpu_uuids.front();
+  // The row names one of them.
+  if (event.text.empty() && gpu_uuids.size() > 1)
+    event.text = fmt::format("GPUs {}", GpuNumbers(record));
+  return event;
+}
+
+store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kEdit;
+  event.task = id;
+  event.what = "edited";
+  event.text = what;
+  return event;
+}
+
+store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kAsked;
+  event.task = id;
+  event.what = "asked_to_save";
+  event.text = core::ReasonLine(why);
+  return event;
+}
+
+store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now) {
+  const bool sent = notice.state == store::NoticeState::kSent;
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kNotice;
+  event.task = notice.task;
+  event.what = sent ? "told" : "not_told";
+  event.text = fmt::format("{} to {}", notice.event, task::ShownTarget(notice.target));
+  if (!sent) event.text += ": " + notice.text;
+  return event;
+}
+
+store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kSlurm;
+  event.task = id;
+  event.what = "slurm";
+  event.text = told;
+  return event;
+}
+
+store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
+                              base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = why ? store::EventKind::kDrain : store::EventKind::kResume;
+  event.gpu_uuid = gpu_uuid;
+  event.what = why ? "drain" : "resume";
+  event.text = why.value_or("");
+  return event;
+}
+
+store::StoredEvent ReserveEvent(const core::Booking& booking, const std::string& removed_by,
+                                base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kReserve;
+  event.what = removed_by.empty() ? "reserve" : "unreserve";
+  event.text =
+      fmt::format("reservation {} of {} for {}, by {}", booking.id, core::WhichOf(booking),
+                  core::WhomFor(booking), removed_by.empty() ? booking.made_by : removed_by);
+  return event;
+}
+
+std::string GpuNumbers(const core::TaskRecord& record) {
+  std::vector<std::string> numbers;
+  for (const core::Placement& at : record.attempt->placement)
+    numbers.push_back(fmt::format("{}", at.gpu));
+  return base::Join(numbers, ",");
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,584 @@
+#include "daemon/engine/intake.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "base/host.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/engine/history_events.h"
+
+namespace carma::daemon {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+// A share is counted in tasks: what a task waits for is looked up one by one, and a long
+// description is written like several short ones.
+constexpr std::size_t kBytesPerTask = 8192;
+
+std::size_t Weight(const TaskList& tasks, std::size_t i) {
+  return 1 + tasks.Like(i).dependencies.size() + tasks.BytesOf(i) / kBytesPerTask;
+}
+
+core::TaskId Behind(core::TaskId first, std::size_t tasks) {
+  return static_cast<core::TaskId>(core::Number(first) + tasks);
+}
+
+}  // namespace
+
+Result<Unit> Intake::Open() {
+  Result<core::TaskId> next = store_.NextId();
+  if (!next) return std::unexpected(next.error());
+  next_id_ = *next;
+  // A daemon that was killed before the last piece has accepted nothing.
+  Result<std::vector<core::TaskId>> cut_short = store_.Arrivals();
+  if (!cut_short) return std::unexpected(cut_short.error());
+  given_up_ = *std::move(cut_short);
+  return Unit{};
+}
+
+void Intake::Submit(TaskList tasks, const Submitter& submitter, Answer answer) {
+  Submission submission{std::move(tasks), submitter, std::move(answer)};
+  if (IsLarge(submission)) {
+    large_.push_back({.submission = std::move(submission)});
+  } else {
+    waiting_.push_back(std::move(submission));
+  }
+}
+
+bool Intake::IsLarge(const Submission& submission) const {
+  return PieceEnd(submission.tasks, 0) < submission.tasks.size();
+}
+
+// At least one task, however heavy.
+std::size_t Intake::PieceEnd(const TaskList& tasks, std::size_t begin) const {
+  std::size_t end = begin;
+  std::size_t weight = 0;
+  while (end < tasks.size()) {
+    weight += Weight(tasks, end);
+    if (weight > options_.turn_share && end > begin) break;
+    ++end;
+  }
+  return end;
+}
+
+void Intake::Refuse(Submission& submission, const base::Error& why) {
+  submission.answer(base::Wrap(why, "cannot keep the task, nothing was accepted"));
+}
+
+void Intake::RefuseAll(const base::Error& why) {
+  for (Submission& each : std::exchange(waiting_, {})) Refuse(each, why);
+  while (!large_.empty()) (void)GiveUpArrival(why);
+}
+
+bool Intake::HasMore() const {
+  return !waiting_.empty() || !large_.empty() || !untold_.empty() ||
+         (!given_up_.empty() && !cannot_take_back_);
+}
+
+Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
+  queued_of_.clear();
+  Result<Unit> ok = AcceptSmall(events);
+  if (ok && !large_.empty()) ok = AcceptPiece();
+  if (ok && large_.empty()) TakeBack();
+  if (!ok) base::LogWarn("submission_refused", {{"why", ok.error().message}});
+  const Result<Unit> told = Tell(events);
+  return ok ? told : ok;
+}
+
+// ---- what fits a share ----
+
+// Those that are refused are refused before their first row is written, and take nothing else with
+// them; the others share a commit. When the store fails, none has happened.
+Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
+  std::vector<Submission> submissions;
+  std::size_t weight = 0;
+  while (!waiting_.empty() && weight < options_.turn_share) {
+    const TaskList& tasks = waiting_.front().tasks;
+    for (std::size_t i = 0; i < tasks.size(); ++i) weight += Weight(tasks, i);
+    submissions.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  if (submissions.empty()) return Unit{};
+  std::vector<Result<Submitted>> answers;
+  std::vector<Accepted> accepted(submissions.size());
+  const core::TaskId id_before = *next_id_;
+  const bool later = std::ranges::all_of(submissions, [](const Submission& each) {
+    return each.submitter.durability == store::Durability::kLater;
+  });
+  Result<Unit> durable = store_.Begin(later ? store::Durability::kLater : store::Durability::kNow);
+  for (std::size_t i = 0; durable && i < submissions.size(); ++i) {
+    answers.push_back(Accept(submissions[i], accepted[i].news));
+    const bool store_failed = !answers.back() && answers.back().error().code == ErrorCode::kIo;
+    if (store_failed) durable = std::unexpected(answers.back().error());
+  }
+  if (durable) {
+    durable = store_.Commit();
+  } else {
+    store_.Rollback();
+  }
+  accepted_now_ = 0;
+  accepted_of_.clear();
+  if (!durable) {
+    next_id_ = id_before;
+    for (Submission& each : submissions) Refuse(each, durable.error());
+    return durable;
+  }
+  for (std::size_t i = 0; i < submissions.size(); ++i) {
+    Submission& each = submissions[i];
+    each.answer(answers[i]);
+    for (std::size_t k = 0; k < accepted[i].news.size(); ++k)
+      KeepForEstimate(accepted[i].news[k].id, each, k);
+    if (WaitsForUntold(accepted[i].news)) {
+      untold_.push_back(std::move(accepted[i]));
+    } else {
+      std::ranges::move(accepted[i].news, std::back_inserter(events));
+    }
+  }
+  return Unit{};
+}
+
+// The core takes a task that it has not heard of for one that does not exist.
+bool Intake::WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const {
+  if (untold_.empty()) return false;
+  return std::ranges::any_of(news, [this](const core::TaskSubmitted& each) {
+    return std::ranges::any_of(each.request->dependencies,
+                               [this](const auto& other) { return IsUntold(other.task); });
+  });
+}
+
+Result<Submitted> Intake::Accept(const Submission& submission,
+                                 std::vector<core::TaskSubmitted>& news) {
+  if (Result<std::optional<Submitted>> known = Repeated(submission); !known) {
+    return std::unexpected(known.error());
+  } else if (*known) {
+    return **known;
+  }
+  const std::size_t count = submission.tasks.size();
+  if (count == 0) return Fail(ErrorCode::kInvalid, "no task in the submission");
+  if (Result<Unit> room = CheckRoom(submission); !room) return std::unexpected(room.error());
+  if (Result<Unit> checked = Check(submission, 0, count); !checked)
+    return std::unexpected(checked.error());
+  const core::TaskId first = *next_id_;
+  const base::Time now = clock_.Now();
+  task::SpecWriter writer;
+  for (std::size_t i = 0; i < count; ++i) {
+    Result<core::TaskSubmitted> put = Put(submission, i, first, now, writer);
+    if (!put) return std::unexpected(put.error());
+    if (Result<Unit> filled = FillDependencies(put->request); !filled)
+      return std::unexpected(filled.error());
+    news.push_back(*std::move(put));
+  }
+  if (Result<Unit> put = PutAsWhole(submission, first, now); !put)
+    return std::unexpected(put.error());
+  next_id_ = Behind(first, count);
+  accepted_now_ += count;
+  accepted_of_[submission.submitter.uid] += count;
+  if (const auto counted = queued_of_.find(submission.submitter.uid); counted != queued_of_.end())
+    counted->second += count;
+  return Submitted{first, count};
+}
+
+// ---- what does not ----
+
+Result<Unit> Intake::AcceptPiece() {
+  Arrival& arrival = large_.front();
+  const std::size_t count = arrival.submission.tasks.size();
+  if (arrival.checked < count) {
+    const Result<std::optional<Submitted>> known = CheckPiece(arrival);
+    if (!known) return GiveUpArrival(known.error());
+    if (*known) {
+      arrival.submission.answer(**known);
+      large_.pop_front();
+    }
+    return Unit{};
+  }
+  if (const Result<Unit> put = PutPiece(arrival); !put) return GiveUpArrival(put.error());
+  if (arrival.put < count) return Unit{};
+  untold_.push_back({std::move(arrival.news)});
+  arrival.submission.answer(Submitted{arrival.first, count});
+  large_.pop_front();
+  return Unit{};
+}
+
+Result<std::optional<Submitted>> Intake::CheckPiece(Arrival& arrival) {
+  const Submission& submission = arrival.submission;
+  if (arrival.checked == 0) {
+    Result<std::optional<Submitted>> known = Repeated(submission);
+    if (!known || *known) return known;
+    if (Result<Unit> room = CheckRoom(submission); !room) return std::unexpected(room.error());
+  }
+  const std::size_t end = PieceEnd(submission.tasks, arrival.checked);
+  if (Result<Unit> checked = Check(submission, arrival.checked, end); !checked)
+    return std::unexpected(checked.error());
+  arrival.checked = end;
+  return std::nullopt;
+}
+
+Result<Unit> Intake::PutPiece(Arrival& arrival) {
+  Submission& submission = arrival.submission;
+  const std::size_t count = submission.tasks.size();
+  const std::size_t end = PieceEnd(submission.tasks, arrival.put);
+  const bool first_piece = arrival.put == 0;
+  if (first_piece) {
+    arrival.first = *next_id_;
+    arrival.submitted = clock_.Now();
+  }
+  // Only the last one is to survive a power failure by itself: with it all of them do.
+  Result<Unit> ok =
+      store_.Begin(end == count ? store::Durability::kNow : store::Durability::kLater);
+  if (ok && first_piece) ok = store_.BeginArrival(arrival.first, count);
+  task::SpecWriter writer;
+  std::vector<core::TaskSubmitted> news;
+  for (std::size_t i = arrival.put; ok && i < end; ++i) {
+    Result<core::TaskSubmitted> put = Put(submission, i, arrival.first, arrival.submitted, writer);
+    if (put) {
+      news.push_back(*std::move(put));
+    } else {
+      ok = std::unexpected(put.error());
+    }
+  }
+  if (ok && end == count) {
+    ok = PutAsWhole(submission, arrival.first, arrival.submitted);
+    if (ok) ok = store_.FinishArrival(arrival.first);
+  }
+  if (ok) {
+    ok = store_.Commit();
+  } else {
+    store_.Rollback();
+  }
+  if (!ok) return ok;
+  if (first_piece) next_id_ = Behind(arrival.first, count);
+  for (std::size_t i = arrival.put; i < end; ++i)
+    KeepForEstimate(news[i - arrival.put].id, submission, i);
+  std::ranges::move(news, std::back_inserter(arrival.news));
+  arrival.put = end;
+  return Unit{};
+}
+
+Result<Unit> Intake::GiveUpArrival(const base::Error& why) {
+  Arrival arrival = std::move(large_.front());
+  large_.pop_front();
+  if (arrival.put > 0) given_up_.push_back(arrival.first);
+  for (const core::TaskSubmitted& each : arrival.news) new_jobs_.erase(core::Number(each.id));
+  if (why.code != ErrorCode::kIo) {
+    arrival.submission.answer(std::unexpected(why));
+    return Unit{};
+  }
+  Refuse(arrival.submission, why);
+  return std::unexpected(why);
+}
+
+void Intake::TakeBack() {
+  if (given_up_.empty()) return;
+  Result<Unit> ok = store_.Begin(store::Durability::kLater);
+  if (ok) {
+    const Result<bool> all = store_.DropArrival(given_up_.back(), options_.turn_share);
+    ok = store_.Commit();
+    if (ok && all && *all) given_up_.pop_back();
+  }
+  cannot_take_back_ = !ok;
+}
+
+// ---- what the core hears ----
+
+bool Intake::IsUntold(core::TaskId id) const {
+  return std::ranges::any_of(untold_, [id](const Accepted& each) {
+    return id >= each.news[each.told].id && id <= each.news.back().id;
+  });
+}
+
+// What they depend on may have ended since they were put.
+Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
+  std::size_t weight = 0;
+  while (!untold_.empty() && weight < options_.turn_share) {
+    Accepted& accepted = untold_.front();
+    core::TaskSubmitted& news = accepted.news[accepted.told];
+    if (Result<Unit> filled = FillDependencies(news.request); !filled) return filled;
+    weight += 1 + news.request->dependencies.size();
+    events.emplace_back(std::move(news));
+    if (++accepted.told == accepted.news.size()) untold_.pop_front();
+  }
+  return Unit{};
+}
+
+std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
+  std::size_t count = 0;
+  for (const Accepted& each : untold_) {
+    if (!uid || each.news.back().request->uid == *uid) count += each.news.size() - each.told;
+  }
+  // Others wait until the first is done, and are counted then.
+  if (!large_.empty() && large_.front().checked > 0) {
+    const Submission& submission = large_.front().submission;
+    if (!uid || submission.submitter.uid == *uid) count += submission.tasks.size();
+  }
+  return count;
+}
+
+// ---- rules ----
+
+Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) {
+  const Submitter& by = submission.submitter;
+  if (by.request.empty()) return std::nullopt;
+  const Result<std::optional<store::AcceptedRequest>> known =
+      store_.FindRequest(by.uid, by.request);
+  if (!known) return std::unexpected(known.error());
+  if (!*known) return std::nullopt;
+  if ((*known)->count != submission.tasks.size()) {
+    return Fail(ErrorCode::kConflict, fmt::format("request {} was a submission of {} tasks before, "
+                                                  "expected a new name for another",
+                                                  by.request, (*known)->count));
+  }
+  return Submitted{(*known)->first, (*known)->count, true};
+}
+
+Result<Unit> Intake::CheckRoom(const Submission& submission) {
+  const std::size_t wanted = submission.tasks.size();
+  const std::size_t all = core_.Tasks().size() + OnTheWay(std::nullopt) + accepted_now_ + wanted;
+  if (all > options_.max_queued_tasks) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("the queue would hold more than {} tasks (task.max_queued)",
+                            options_.max_queued_tasks));
+  }
+  // Counted only where it can matter: there may be very many.
+  if (all <= options_.max_queued_per_user) return Unit{};
+  const std::size_t own = QueuedOf(submission.submitter.uid);
+  if (own + wanted <= options_.max_queued_per_user) return Unit{};
+  return Fail(ErrorCode::kConflict,
+              fmt::format("the queue would hold more than {} tasks of {} "
+                          "(task.max_queued_per_user); {} are there",
+                          options_.max_queued_per_user, submission.submitter.user, own));
+}
+
+std::size_t Intake::QueuedOf(std::uint32_t uid) {
+  const auto [at, added] = queued_of_.try_emplace(uid);
+  if (added) {
+    at->second =
+        OnTheWay(uid) +
+        static_cast<std::size_t>(std::ranges::count_if(
+            core_.Tasks(), [uid](const auto& each) { return each.second.request->uid == uid; }));
+  }
+  return at->second;
+}
+
+Result<Unit> Intake::Check(const Submission& submission, std::size_t begin, std::size_t end) {
+  if (begin == 0) {
+    if (Result<Unit> room = CheckQueueLimits(submission); !room) return room;
+  }
+  if (Result<Unit> entitled = CheckEntitlements(submission, begin, end); !entitled) return entitled;
+  if (Result<Unit> fits = RefuseWhatNeverFits(submission, begin, end); !fits) return fits;
+  return CheckDependencies(submission.tasks, begin, end);
+}
+
+Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
+                                        std::size_t more) const {
+  const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more);
+  if (!hit) return Unit{};
+  return Fail(ErrorCode::kInvalid, fmt::format("task '{}' is refused: {}",
+                                               base::Printable(name, 60), core::TextOf(*hit)));
+}
+
+// Limits on what waits count the tasks of the whole submission.
+Result<Unit> Intake::CheckQueueLimits(const Submission& submission) const {
+  const Submitter& by = submission.submitter;
+  std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::size_t>> alike;
+  for (std::size_t i = 0; i < submission.tasks.size(); ++i) {
+    const task::TaskSpec& spec = submission.tasks.Like(i);
+    const auto key = std::pair(spec.account.value_or(""), spec.qos.value_or(""));
+    ++alike.try_emplace(key, i, 0).first->second.second;
+  }
+  const auto now = accepted_of_.find(by.uid);
+  const std::size_t coming = OnTheWay(by.uid) + (now == accepted_of_.end() ? 0 : now->second);
+  for (const auto& [key, tasks] : alike) {
+    const auto& [first, count] = tasks;
+    const task::TaskSpec& spec = submission.tasks.Like(first);
+    if (Result<Unit> good =
+            RefuseBeyondLimits(task::ToRequest(spec, by.uid, by.user), spec.name, coming + count);
+        !good)
+      return good;
+  }
+  return Unit{};
+}
+
+Result<Unit> Intake::CheckEntitlements(const Submission& submission, std::size_t begin,
+                                       std::size_t end) const {
+  const Submitter& by = submission.submitter;
+  std::optional<core::TaskRequest> checked;
+  for (std::size_t i = begin; i < end; ++i) {
+    const task::TaskSpec& spec = submission.tasks.Like(i);
+    core::TaskRequest request = task::ToRequest(spec, by.uid, by.user);
+    request.dependencies.clear();
+    if (checked == request) continue;  // the thousands of tasks of one array are alike
+    if (Result<Unit> named = core::MayName(core_.config(), request); !named) return named;
+    if (Result<Unit> good = RefuseBeyondLimits(request, spec.name, 0); !good) return good;
+    checked = std::move(request);
+  }
+  return Unit{};
+}
+
+Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
+                                         std::size_t end) const {
+  const task::TaskSpec* checked = nullptr;
+  for (std::size_t i = begin; i < end; ++i) {
+    const task::TaskSpec& spec = submission.tasks.Like(i);
+    // The thousands of tasks of one array ask for the same.
+    if (checked != nullptr && checked->gpus == spec.gpus &&
+        checked->memory_mib == spec.memory_mib && checked->cpus == spec.cpus &&
+        checked->host_memory_mib == spec.host_memory_mib && checked->own_cpus == spec.own_cpus &&
+        core::ChooseAlike(*checked, spec))
+      continue;
+    checked = &spec;
+    std::optional<core::Estimate> estimate;
+    if (spec.memory_mib) estimate = core::Estimate{*spec.memory_mib, spec.memory_source};
+    if (const std::optional<core::Reason> never =
+            core_.NeverFits(task::ToRequest(spec, submission.submitter.uid), estimate)) {
+      return Fail(ErrorCode::kConflict, fmt::format("task '{}' can never run here: {}",
+                                                    base::Printable(spec.name, 60), *never->text));
+    }
+  }
+  return Unit{};
+}
+
+Result<Unit> Intake::CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end) {
+  const std::vector<core::Dependency>* checked = nullptr;
+  for (std::size_t i = begin; i < end; ++i) {
+    const task::TaskSpec& spec = tasks.Like(i);
+    if (checked != nullptr && *checked == spec.dependencies) continue;
+    checked = &spec.dependencies;
+    for (const core::Dependency& dependency : spec.dependencies) {
+      Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
+      if (!state) return std::unexpected(state.error());
+      if (*state) continue;
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("dependency on task {}, which does not exist", dependency.task));
+    }
+  }
+  return Unit{};
+}
+
+base::CopyOnWrite<core::TaskRequest> Intake::Shared(core::TaskRequest request) {
+  base::CopyOnWrite<core::TaskRequest> shared = std::move(request);
+  if (!shared.ShareWith(last_request_)) last_request_ = shared;
+  return shared;
+}
+
+Result<Unit> Intake::FillDependencies(base::CopyOnWrite<core::TaskRequest>& request) {
+  if (request->dependencies.empty()) return Unit{};
+  for (core::Dependency& dependency : request.Edit().dependencies) {
+    Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
+    if (!state) return std::unexpected(state.error());
+    if (*state && core::IsFinal(**state)) dependency.known_final = *state;
+  }
+  return Unit{};
+}
+
+Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskRecord& record,
+                                                               const task::TaskSpec& wanted) {
+  const core::TaskRequest& before = record.request;
+  core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
+  request.array = before.array;
+  const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
+  if (Result<Unit> good = CheckEntitlements(as_new, 0, 1); !good)
+    return std::unexpected(good.error());
+  if (Result<Unit> fits = RefuseWhatNeverFits(as_new, 0, 1); !fits)
+    return std::unexpected(fits.error());
+  if (wanted.dependencies != before.dependencies) {
+    if (Result<Unit> known = CheckDependencies(as_new.tasks, 0, 1); !known)
+      return std::unexpected(known.error());
+    for (core::Dependency& each : request.dependencies) {
+      // So that no two can wait for each other.
+      if (each.task < record.id) continue;
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("dependency on task {}: expected one that is older than task {}",
+                              each.task, record.id));
+    }
+  }
+  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request)) {
+    request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
+  }
+  base::CopyOnWrite<core::TaskRequest> edited = std::move(request);
+  if (wanted.dependencies != before.dependencies) {
+    if (Result<Unit> filled = FillDependencies(edited); !filled)
+      return std::unexpected(filled.error());
+  }
+  return edited;
+}
+
+// ---- rows ----
+
+Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_t index,
+                                        core::TaskId first, base::Time submitted,
+                                        task::SpecWriter& writer) {
+  const task::TaskSpec spec = submission.tasks.At(index);
+  const Submitter& submitter = submission.submitter;
+  store::StoredTask stored;
+  core::TaskRecord& record = stored.record;
+  record.id = Behind(first, index);
+  core::TaskRequest request = task::ToRequest(spec, submitter.uid, submitter.user);
+  if (spec.array_index) request.array = first;
+  if (!request.time_limit) request.time_limit = options_.default_time_limit;
+  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request)) {
+    request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
+  }
+  record.request = Shared(std::move(request));
+  record.held = spec.held;
+  record.submitted = record.queued_since = submitted;
+  stored.gid = submitter.gid;
+  stored.user = submitter.user;
+  stored.name = spec.name;
+  stored.spec_json = writer.Text(spec);
+  const task::PathWords words{.id = record.id,
+                              .array = record.request->array.value_or(record.id),
+                              .user = submitter.user,
+                              .host = base::ShortHostName()};
+  stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, words);
+  stored.stderr_path = spec.stderr_path.empty() ? stored.stdout_path
+                                                : task::ExpandPath(spec.stderr_path, spec, words);
+  if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
+  if (!spec.notify.empty() && wants_notices_) wants_notices_(record.id, record.request->array);
+  return core::TaskSubmitted{record.id, std::move(record.request)};
+}
+
+Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first,
+                                base::Time submitted) {
+  const Submitter& by = submission.submitter;
+  const std::size_t count = submission.tasks.size();
+  if (Result<Unit> put = store_.AddEvent(SubmittedEvent(first, count, by, submitted)); !put)
+    return put;
+  if (by.request.empty()) return Unit{};
+  // One of the same name may have come while this one was put in pieces.
+  const Result<std::optional<Submitted>> known = Repeated(submission);
+  if (!known) return std::unexpected(known.error());
+  if (*known) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("request {} has become another submission by now", by.request));
+  }
+  return store_.PutRequest({by.uid, by.request, first, count}, submitted);
+}
+
+// So that a large batch is not read back and parsed again before its first answer is old.
+void Intake::KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index) {
+  new_jobs_.emplace(core::Number(id),
+                    EstimateJob{id, submission.tasks.TakeBare(index), submission.submitter.uid,
+                                submission.submitter.gid});
+}
+
+Result<EstimateJob> Intake::JobForEstimate(core::TaskId id) {
+  if (auto accepted = new_jobs_.extract(core::Number(id))) return std::move(accepted.mapped());
+  Result<store::StoredTask> stored = store_.Get(id);
+  if (!stored) return std::unexpected(stored.error());
+  Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
+  if (!spec) return std::unexpected(spec.error());
+  return EstimateJob{id, *std::move(spec), stored->record.request->uid, stored->gid};
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,350 @@
+#include "daemon/engine/intake.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string NewFolder() {
+  std::string folder = ::testing::TempDir() + "/carma-intake-XXXXXX";
+  return ::mkdtemp(folder.data());
+}
+
+class IntakeTest : public ::testing::Test {
+ protected:
+  IntakeTest() {
+    options_.max_queued_tasks = 3;
+    core_.Handle(clock_.Now(), core::GpusDiscovered{{{"GPU-0", "A100", 41'000, 1'000}}});
+    EXPECT_TRUE(intake_.Open());
+  }
+  ~IntakeTest() override {
+    store_.reset();
+    std::filesystem::remove_all(state_dir_);
+  }
+  static task::TaskSpec Spec(std::int64_t memory_mib = 5'000) {
+    task::TaskSpec spec;
+    spec.name = "train";
+    spec.command = {"python"};
+    spec.workdir = "/";
+    spec.stdout_path = "/out/%j";
+    spec.memory_mib = memory_mib;
+    spec.environment = {{"A", "1"}};
+    return spec;
+  }
+  // One share.
+  Result<std::vector<core::Event>> Accept(Intake& intake) {
+    std::vector<core::Event> events;
+    const Result<base::Unit> accepted = intake.AcceptShare(events);
+    if (!accepted) return std::unexpected(accepted.error());
+    return events;
+  }
+  Result<std::vector<core::Event>> Accept() { return Accept(intake_); }
+  void Submit(std::vector<task::TaskSpec> specs) {
+    intake_.Submit(std::move(specs), {1000, 100, "ada"},
+                   [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  }
+
+  std::string state_dir_ = NewFolder();
+  std::unique_ptr<store::Store> store_ = store::Store::Open(state_dir_).value();
+  EngineOptions options_;
+  core::Scheduler core_{core::PolicyConfig{}};
+  base::FakeClock clock_{base::FromMs(1'000)};
+  Intake intake_{options_, *store_, core_, clock_};
+  std::vector<Result<Submitted>> answers_;
+};
+
+TEST_F(IntakeTest, WhatIsAcceptedIsKeptNumberedAndAnswered) {
+  Submit({Spec(), Spec()});
+  EXPECT_TRUE(answers_.empty()) << "not before it is durable";
+  const Result<std::vector<core::Event>> accepted = Accept();
+  ASSERT_TRUE(accepted);
+  ASSERT_EQ(accepted->size(), 2U);
+  EXPECT_EQ(std::get<core::TaskSubmitted>((*accepted)[1]).id, core::TaskId{2});
+  ASSERT_TRUE(answers_.at(0));
+  EXPECT_EQ(answers_[0]->first, core::TaskId{1});
+  EXPECT_EQ(answers_[0]->count, 2U);
+  EXPECT_EQ(store_->Get(core::TaskId{2})->stdout_path, "/out/2");
+  EXPECT_TRUE(Accept()->empty());
+}
+
+TEST_F(IntakeTest, EachSubmissionStandsAlone) {
+  task::TaskSpec orphan = Spec();
+  orphan.dependencies = {{core::TaskId{77}, core::DependencyKind::kAfterOk, {}}};
+  Submit({});
+  Submit({Spec(50'000)});
+  Submit({orphan});
+  Submit({Spec()});
+  Submit({Spec(), Spec(), Spec()});
+  EXPECT_EQ(Accept()->size(), 1U);
+  ASSERT_EQ(answers_.size(), 5U);
+  EXPECT_EQ(answers_[0].error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(answers_[1].error().message, HasSubstr("can never run here"));
+  EXPECT_EQ(answers_[2].error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(answers_[3]->first, core::TaskId{1}) << "the refused ones took no number";
+  EXPECT_THAT(answers_[4].error().message, HasSubstr("more than 3 tasks"));
+}
+
+TEST_F(IntakeTest, NobodyFillsTheQueueForAll) {
+  options_.max_queued_tasks = 100;
+  options_.max_queued_per_user = 2;
+  core_.Handle(clock_.Now(), core::TaskSubmitted{core::TaskId{1}, task::ToRequest(Spec(), 1000)});
+  core_.Handle(clock_.Now(), core::TaskSubmitted{core::TaskId{2}, task::ToRequest(Spec(), 1000)});
+  Submit({Spec()});
+  intake_.Submit({Spec()}, {1001, 100, "eve"},
+                 [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  ASSERT_TRUE(Accept());
+  EXPECT_EQ(answers_.at(0).error().code, ErrorCode::kConflict);
+  EXPECT_THAT(answers_[0].error().message, HasSubstr("more than 2 tasks of ada"));
+  EXPECT_TRUE(answers_.at(1));
+}
+
+TEST_F(IntakeTest, ASubmissionThatWasNamedIsAcceptedOnce) {
+  const auto submit = [&](std::uint32_t uid, std::size_t count) {
+    intake_.Submit(std::vector<task::TaskSpec>(count, Spec()), {uid, 100, "ada", "", "r-1"},
+                   [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  };
+  submit(1000, 1);
+  submit(1000, 1);
+  EXPECT_EQ(Accept()->size(), 1U) << "also in one turn";
+  EXPECT_EQ(answers_.at(1)->first, core::TaskId{1});
+  EXPECT_EQ(answers_.at(1)->count, 1U);
+  Intake later{options_, *store_, core_, clock_};  // of the next daemon
+  ASSERT_TRUE(later.Open());
+  later.Submit({Spec()}, {1000, 100, "ada", "", "r-1"},
+               [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  EXPECT_TRUE(Accept(later)->empty());
+  EXPECT_EQ(answers_.at(2)->first, core::TaskId{1});
+  submit(1000, 2);
+  submit(1001, 1);
+  EXPECT_EQ(Accept()->size(), 1U);
+  EXPECT_EQ(answers_.at(3).error().code, ErrorCode::kConflict) << "another submission";
+  EXPECT_EQ(answers_.at(4)->first, core::TaskId{2}) << "names are each user's own";
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->ForgetRequests(clock_.Now() + base::Duration(1)));
+  ASSERT_TRUE(store_->Commit());
+  submit(1000, 1);
+  EXPECT_EQ(Accept()->size(), 1U);
+}
+
+TEST_F(IntakeTest, EstimatesAreAskedFromMemoryFirstAndThenFromTheBooks) {
+  Submit({Spec()});
+  ASSERT_TRUE(Accept());
+  EXPECT_TRUE(intake_.JobForEstimate(core::TaskId{1})->spec.environment.empty()) << "from memory";
+  const Result<EstimateJob> read = intake_.JobForEstimate(core::TaskId{1});
+  EXPECT_EQ(read->spec.environment.size(), 1U);
+  EXPECT_EQ(read->uid, 1000U);
+  EXPECT_EQ(read->gid, 100U);
+  EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{9}));
+}
+
+// The tasks that the core is told of.
+std::vector<std::uint64_t> Numbers(const Result<std::vector<core::Event>>& events) {
+  std::vector<std::uint64_t> numbers;
+  for (const core::Event& event : events.value())
+    numbers.push_back(core::Number(std::get<core::TaskSubmitted>(event).id));
+  return numbers;
+}
+
+TEST_F(IntakeTest, LimitsAndAccountsAreAskedAtOnce) {
+  options_.max_queued_tasks = 100;
+  core::PolicyConfig policy;
+  policy.accounts = {{"vision", {"ada"}}};
+  policy.limits = {*core::ParseLimitRule("user=* queued=2"),
+                   *core::ParseLimitRule("user=* length=1h gpus=1")};
+  core_.Handle(clock_.Now(), core::PolicyChanged{policy});
+  task::TaskSpec booked = Spec();
+  booked.account = "vision";
+  task::TaskSpec strange = Spec();
+  strange.account = "nlp";
+  task::TaskSpec unknown = Spec();
+  unknown.qos = "urgent";
+  task::TaskSpec wide = Spec();
+  wide.gpus = 2;
+  task::TaskSpec slow = Spec();
+  slow.time_limit = core::Duration(7'200'000);
+  for (const task::TaskSpec& spec : {strange, unknown, wide, slow, booked}) Submit({spec});
+  Submit({Spec(), Spec()});  // with the one before it, three
+  EXPECT_EQ(Accept()->size(), 1U);
+  ASSERT_EQ(answers_.size(), 6U);
+  EXPECT_EQ(answers_[0].error().code, ErrorCode::kDenied);
+  EXPECT_EQ(answers_[1].error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(answers_[2].error().message, HasSubstr("At most 1 GPU may be held"));
+  EXPECT_THAT(answers_[3].error().message, HasSubstr("at most 1:00:00, it asks for 2:00:00"));
+  ASSERT_TRUE(answers_[4]);
+  EXPECT_THAT(answers_[5].error().message, HasSubstr("each user: user=* queued=2"));
+  const core::TaskRequest kept = store_->Get(answers_[4]->first)->record.request;
+  EXPECT_EQ(kept.account, "vision");
+  EXPECT_EQ(kept.time_limit, core::Duration(3'600'000)) << "who names none gets the longest";
+}
+
+class LargeSubmissionTest : public IntakeTest {
+ protected:
+  LargeSubmissionTest() {
+    options_.max_queued_tasks = 100;
+    options_.turn_share = 2;
+  }
+  void SubmitFive(task::TaskSpec last = Spec()) { Submit({Spec(), Spec(), Spec(), Spec(), last}); }
+  // Shares until somebody is answered or told.
+  Result<std::vector<core::Event>> AcceptUntilNews() {
+    while (intake_.HasMore()) {
+      Result<std::vector<core::Event>> events = Accept();
+      if (!events || !events->empty() || !answers_.empty()) return events;
+    }
+    return std::vector<core::Event>{};
+  }
+};
+
+TEST_F(LargeSubmissionTest, ItIsTakenInPiecesAndSeenAsAWhole) {
+  SubmitFive();
+  int shares = 0;
+  while (answers_.empty()) {
+    EXPECT_TRUE(store_->List({})->empty());
+    EXPECT_TRUE(store_->Counts()->empty());
+    ASSERT_TRUE(intake_.HasMore());
+    const auto told = Accept();
+    ++shares;
+    if (answers_.empty()) {
+      EXPECT_TRUE(told->empty());
+    } else {
+      EXPECT_THAT(Numbers(told), ElementsAre(1, 2));
+    }
+  }
+  EXPECT_EQ(shares, 6) << "three to check it, three to put it";
+  EXPECT_EQ(answers_[0]->first, core::TaskId{1});
+  EXPECT_EQ(answers_[0]->count, 5U);
+  EXPECT_EQ(store_->List({})->size(), 5U);
+  EXPECT_FALSE(intake_.IsUntold(core::TaskId{2}));
+  EXPECT_TRUE(intake_.IsUntold(core::TaskId{3}));
+  EXPECT_TRUE(intake_.IsUntold(core::TaskId{5}));
+  EXPECT_FALSE(intake_.IsUntold(core::TaskId{6}));
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(3, 4));
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(5));
+  EXPECT_FALSE(intake_.HasMore());
+  EXPECT_EQ(intake_.JobForEstimate(core::TaskId{5})->spec.name, "train");
+}
+
+TEST_F(LargeSubmissionTest, OthersAreServedInBetween) {
+  SubmitFive();
+  Submit({Spec()});
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(1));
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(answers_[0]->count, 1U);
+  answers_.clear();
+  EXPECT_THAT(Numbers(AcceptUntilNews()), ElementsAre(2, 3));
+  EXPECT_EQ(answers_.at(0)->first, core::TaskId{2});
+  Submit({Spec()});
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(7, 4, 5)) << "while the core hears of it, too";
+}
+
+TEST_F(LargeSubmissionTest, WhatIsRefusedInTheMiddleLeavesNothing) {
+  SubmitFive(Spec(50'000));
+  EXPECT_TRUE(AcceptUntilNews()->empty());
+  EXPECT_THAT(answers_.at(0).error().message, HasSubstr("can never run here"));
+  EXPECT_FALSE(intake_.HasMore());
+  Submit({Spec()});
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(1)) << "it took no number";
+}
+
+TEST_F(LargeSubmissionTest, ADaemonThatEndsInTheMiddleHasAcceptedNothing) {
+  SubmitFive();
+  for (int share = 0; share < 5; ++share) ASSERT_TRUE(Accept());
+  ASSERT_TRUE(answers_.empty());
+  Intake later{options_, *store_, core_, clock_};  // of the next daemon
+  ASSERT_TRUE(later.Open());
+  while (later.HasMore()) EXPECT_TRUE(Accept(later)->empty());
+  EXPECT_TRUE(store_->List({})->empty());
+  EXPECT_TRUE(store_->Arrivals()->empty());
+  later.Submit({Spec()}, {1000, 100, "ada"},
+               [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  EXPECT_THAT(Numbers(Accept(later)), ElementsAre(6)) << "numbers are not given twice";
+}
+
+TEST_F(LargeSubmissionTest, AStoreThatFailsInTheMiddleTakesItBack) {
+  SubmitFive();
+  for (int share = 0; share < 4; ++share) ASSERT_TRUE(Accept());
+  intake_.RefuseAll({ErrorCode::kIo, "disk full"});
+  EXPECT_THAT(answers_.at(0).error().message, HasSubstr("nothing was accepted: disk full"));
+  while (intake_.HasMore()) EXPECT_TRUE(Accept()->empty());
+  EXPECT_TRUE(store_->Arrivals()->empty());
+}
+
+TEST_F(LargeSubmissionTest, ItsNameIsItsOwnFromTheLastPieceOn) {
+  const auto submit = [&](std::size_t count) {
+    intake_.Submit(std::vector<task::TaskSpec>(count, Spec()), {1000, 100, "ada", "", "r-1"},
+                   [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  };
+  submit(5);
+  submit(5);
+  while (intake_.HasMore()) ASSERT_TRUE(Accept());
+  EXPECT_EQ(answers_.at(0)->first, core::TaskId{1});
+  EXPECT_EQ(answers_.at(1)->first, core::TaskId{1}) << "a repetition";
+  answers_.clear();
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->ForgetRequests(clock_.Now() + base::Duration(1)));
+  ASSERT_TRUE(store_->Commit());
+  submit(5);
+  for (int share = 0; share < 4; ++share) ASSERT_TRUE(Accept());
+  submit(1);
+  while (intake_.HasMore()) ASSERT_TRUE(Accept());
+  EXPECT_EQ(answers_.at(0)->count, 1U);
+  EXPECT_EQ(answers_.at(1).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(store_->List({})->size(), 6U);
+}
+
+TEST_F(LargeSubmissionTest, WhoDependsOnAnUntoldTaskIsToldAfterIt) {
+  SubmitFive();
+  ASSERT_TRUE(AcceptUntilNews());
+  task::TaskSpec after = Spec();
+  after.dependencies = {{core::TaskId{5}, core::DependencyKind::kAfterOk, {}}};
+  Submit({after});
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(3, 4));
+  EXPECT_TRUE(answers_.at(1)) << "it is accepted at once";
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(5, 6));
+}
+
+TEST_F(LargeSubmissionTest, WhatIsOnTheWayCountsForTheQueue) {
+  options_.max_queued_per_user = 5;
+  SubmitFive();
+  ASSERT_TRUE(Accept());
+  Submit({Spec()});
+  ASSERT_TRUE(AcceptUntilNews());
+  EXPECT_THAT(answers_.at(0).error().message, HasSubstr("more than 5 tasks of ada"));
+}
+
+TEST_F(LargeSubmissionTest, LongDescriptionsAndDependenciesWeighMore) {
+  task::TaskSpec script = Spec();
+  script.script = std::string(20'000, 'x');
+  task::TaskSpec patient = Spec();
+  for (int i = 0; i < 3; ++i)
+    patient.dependencies.push_back({core::TaskId{1}, core::DependencyKind::kAfterAny, {}});
+  Submit({Spec()});
+  ASSERT_TRUE(Accept());
+  for (const task::TaskSpec& heavy : {script, patient}) {
+    answers_.clear();
+    Submit({heavy, heavy});
+    ASSERT_TRUE(Accept());
+    EXPECT_TRUE(answers_.empty());
+    while (intake_.HasMore()) ASSERT_TRUE(Accept());
+    EXPECT_TRUE(answers_.at(0));
+  }
+}
+
+TEST_F(IntakeTest, WhoWaitsWhileTheDiskIsFullIsRefused) {
+  Submit({Spec()});
+  intake_.RefuseAll({ErrorCode::kIo, "disk full"});
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(answers_[0].error().message, "cannot keep the task, nothing was accepted: disk full");
+  EXPECT_TRUE(Accept()->empty());
+}
+
+}  // namespace
+}  // namespace carma::daemon

@@ -1,0 +1,44 @@
+#include "daemon/engine/job_returns.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/values/gpu_choice.h"
+#include "task/verdict/oom_detect.h"
+
+namespace carma::daemon {
+
+bool MayComeBack(const core::TaskRecord& record) {
+  if (core::HoldsGpus(record.state) || record.request->gpus == 0 ||
+      record.attempt->stopping != core::StopCause::kNone)
+    return false;
+  const core::ExitKind kind = record.exit->kind;
+  return kind == core::ExitKind::kOutOfMemory || kind == core::ExitKind::kVictim ||
+         kind == core::ExitKind::kDeviceFault;
+}
+
+base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
+                                          std::span<const core::GpuInfo> gpus,
+                                          const ReturnRules& rules) {
+  const core::GpuChoice choice(record.request, gpus);
+  std::vector<std::int64_t> usable_mib;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    if (choice.Allows(core::GpuIndex{i})) usable_mib.push_back(gpus[i].UsableMib());
+  }
+  std::ranges::sort(usable_mib, std::ranges::greater());
+  const auto wanted = static_cast<std::size_t>(std::max(1, record.request->gpus));
+  std::int64_t had_mib = record.peak_mib;
+  for (const core::Placement& at : record.attempt->placement)
+    had_mib = std::max(had_mib, at.claim_mib);
+  const std::int64_t tried_mib = task::TriedToAllocateMib(record.exit->detail);
+  return slurm::ReturnOf({.out_of_memory = record.exit->kind == core::ExitKind::kOutOfMemory,
+                          .most_retries = of.retries,
+                          .gpus = record.request->gpus,
+                          .had_mib = had_mib,
+                          .wanted_mib = had_mib + std::max(rules.step_mib, tried_mib),
+                          .most_mib = usable_mib.size() < wanted ? 0 : usable_mib[wanted - 1],
+                          .node = rules.node,
+                          .job = of.job});
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,504 @@
+#include "daemon/engine/mps_servers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/loop/alarm.h"
+#include "daemon/loop/background_worker.h"
+
+namespace carma::daemon {
+namespace {
+
+namespace asio = boost::asio;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+using Clock = std::chrono::steady_clock;
+using task::MpsControl;
+using task::MpsServer;
+using task::MpsServerState;
+
+constexpr int kMostDoublings = 5;
+// Clients of one fault are told within moments of each other.
+constexpr auto kBlameSpan = std::chrono::seconds(30);
+constexpr auto kCloseLimit = std::chrono::seconds(3);
+constexpr auto kCloseSpare = std::chrono::seconds(2);  // to end what did not end by itself
+// What an answer that came at the last moment still takes to arrive.
+constexpr auto kSpare = std::chrono::milliseconds(500);
+constexpr const char* kNoAnswer = "the MPS control daemon does not answer";
+
+std::string Full(std::size_t clients) {
+  return fmt::format("the MPS server has {} clients already", clients);
+}
+
+using Key = std::pair<core::TaskId, int>;
+
+struct Client {
+  std::optional<base::ProcessId> server;  // empty: not known (yet)
+  Clock::time_point since;
+};
+
+struct Blamed {
+  Key who;
+  std::optional<base::ProcessId> server;
+  Clock::time_point when;
+};
+
+// A server that was seen dead or in a faulted state. Those who came later have nothing to do with
+// it.
+struct Broken {
+  base::ProcessId server;
+  Clock::time_point when;
+};
+
+struct Looked {
+  std::optional<MpsServer> server;
+  std::size_t clients = 0;
+};
+
+// One server with its tasks.
+struct Entry {
+  Entry(const std::shared_ptr<asio::io_context>& loop, MpsControl made)
+      : control(std::make_shared<const MpsControl>(std::move(made))),
+        linger(*loop),
+        probe(*loop),
+        worker(loop, BackgroundWorker::AtEnd::kLeave) {}
+  std::shared_ptr<const MpsControl> control;  // shared with jobs of the worker
+  std::map<Key, Client> clients;
+  std::optional<Blamed> blamed;
+  std::vector<Broken> broken;
+  std::string told;  // trouble that the log has already been told of
+  int failures = 0;
+  Clock::time_point not_before{};
+  bool probing = false;
+  Alarm linger, probe;
+  BackgroundWorker worker;
+};
+
+class RealMpsServers : public MpsServers {
+ public:
+  RealMpsServers(std::shared_ptr<asio::io_context> loop, MpsServersOptions options)
+      : loop_(std::move(loop)),
+        options_(std::move(options)),
+        finder_(loop_, BackgroundWorker::AtEnd::kLeave) {}
+
+  void Attach(const MpsClient& client, Attached answer) override;
+  void Adopt(const MpsClient& client) override;
+  void Detach(core::TaskId id, int attempt) override;
+  void TerminateClients(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
+                        std::function<void()> done) override;
+  void AskEvidence(core::TaskId id, int attempt, std::function<void(MpsEvidence)> answer) override;
+  void Blame(core::TaskId id, int attempt) override;
+  void Drain(const std::string& gpu_uuid) override;
+  void TakeOver(const std::vector<std::string>& gpus) override;
+  void Close() override;
+
+ private:
+  using ServerKey = std::pair<std::uint32_t, std::string>;
+
+  Entry& EntryOf(const task::MpsServerId& server);
+  Entry* Find(const Key& client);
+  // The job runs on the server's worker, `then` with its answer on the loop.
+  template <class T>
+  void Do(Entry& entry, std::function<T(const MpsControl&)> job,
+          std::function<void(Entry&, T)> then);
+  void TakeLooked(Entry& entry, const Key& who, Result<Looked> looked, const Attached& answer);
+  void Refused(Entry& entry, const Key& who, const base::Error& why, bool back_off,
+               const Attached& answer);
+  void Note(Entry& entry, const std::optional<MpsServer>& server);
+  void Broke(Entry& entry, const base::ProcessId& server, std::string_view how);
+  static MpsEvidence EvidenceOf(const Entry& entry, const Key& who);
+  void KeepLooking(Entry& entry);
+  void Probe(Entry& entry);
+  void EndSoon(Entry& entry);
+  void EndNow(Entry& entry);
+  static ServerKey KeyOf(const Entry& entry);
+
+  std::shared_ptr<asio::io_context> loop_;
+  MpsServersOptions options_;
+  std::map<ServerKey, std::unique_ptr<Entry>> servers_;
+  std::map<Key, ServerKey> clients_;
+  BackgroundWorker finder_;  // of what an earlier daemon left, and what concerns no server
+};
+
+RealMpsServers::ServerKey RealMpsServers::KeyOf(const Entry& entry) {
+  return {entry.control->id().uid, entry.control->id().gpus};
+}
+
+template <class T>
+void RealMpsServers::Do(Entry& entry, std::function<T(const MpsControl&)> job,
+                        std::function<void(Entry&, T)> then) {
+  // A server is not removed while it has jobs.
+  entry.worker.Ask([control = entry.control, job = std::move(job)] { return job(*control); },
+                   [&entry, then = std::move(then)](T answer) { then(entry, std::move(answer)); });
+}
+
+Entry& RealMpsServers::EntryOf(const task::MpsServerId& server) {
+  std::unique_ptr<Entry>& entry = servers_[{server.uid, server.gpus}];
+  if (!entry) entry = std::make_unique<Entry>(loop_, MpsControl(options_.setup, server));
+  return *entry;
+}
+
+Entry* RealMpsServers::Find(const Key& client) {
+  const auto server = clients_.find(client);
+  return server == clients_.end() ? nullptr : servers_.at(server->second).get();
+}
+
+// ---- in ----
+
+void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
+  const Key who{client.id, client.attempt};
+  Entry& entry = EntryOf(client.server);
+  entry.linger.Stop();
+  clients_[who] = {client.server.uid, client.server.gpus};
+  entry.clients[who] = {std::nullopt, Clock::now()};
+  const bool full = entry.clients.size() > options_.clients;
+  const bool waits = Clock::now() < entry.not_before;
+  if (full || waits) {
+    // Those that were attached a moment ago may not be on the server's own list yet.
+    const std::string why = full ? Full(options_.clients) : entry.told;
+    return finder_.Later([this, who, why, answer = std::move(answer)] {
+      const base::Error error{ErrorCode::kUnavailable, why};
+      Entry* its = Find(who);
+      if (its == nullptr) return answer(std::unexpected(error));
+      Refused(*its, who, error, false, answer);
+    });
+  }
+  const auto first = entry.worker.Within(options_.timeout + kSpare, [this, who, answer] {
+    Entry* its = Find(who);
+    if (its == nullptr) return answer(Fail(ErrorCode::kUnavailable, kNoAnswer));
+    Refused(*its, who, {ErrorCode::kUnavailable, kNoAnswer}, true, answer);
+  });
+  Do<Result<Looked>>(
+      entry,
+      [deadline = Clock::now() + options_.timeout](const MpsControl& control) -> Result<Looked> {
+        const Result<MpsServer> server = control.Ready(deadline);
+        if (!server) return std::unexpected(server.error());
+        const Result<std::vector<pid_t>> clients = control.Clients(*server, deadline);
+        if (!clients) return std::unexpected(clients.error());
+        return Looked{*server, clients->size()};
+      },
+      [this, who, first, answer = std::move(answer)](Entry& its, Result<Looked> looked) {
+        if (first()) TakeLooked(its, who, std::move(looked), answer);
+      });
+}
+
+void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<Looked> looked,
+                                const Attached& answer) {
+  if (!looked) return Refused(entry, who, looked.error(), true, answer);
+  if (looked->clients >= options_.clients) {
+    return Refused(entry, who, {ErrorCode::kUnavailable, Full(looked->clients)}, false, answer);
+  }
+  if (!entry.told.empty()) {
+    base::LogInfo("mps_works_again",
+                  {{"uid", entry.control->id().uid}, {"gpu", entry.control->id().gpus}});
+  }
+  entry.told.clear();
+  entry.failures = 0;
+  entry.not_before = {};
+  Note(entry, looked->server);
+  if (const auto client = entry.clients.find(who); client != entry.clients.end()) {
+    client->second = {looked->server->process, Clock::now()};
+    base::LogInfo("mps_seat", {{"task", who.first},
+                               {"attempt", who.second},
+                               {"uid", entry.control->id().uid},
+                               {"gpu", entry.control->id().gpus},
+                               {"server", looked->server->process.pid}});
+  } else if (entry.clients.empty()) {
+    EndSoon(entry);  // it left meanwhile
+  }
+  KeepLooking(entry);
+  answer(Unit{});
+}
+
+void RealMpsServers::Refused(Entry& entry, const Key& who, const base::Error& why, bool back_off,
+                             const Attached& answer) {
+  if (entry.told != why.message) {
+    base::LogWarn("mps_refused", {{"uid", entry.control->id().uid},
+                                  {"gpu", entry.control->id().gpus},
+                                  {"why", why.message}});
+    entry.told = why.message;
+  }
+  if (back_off) {
+    entry.not_before =
+        Clock::now() + options_.backoff * (1 << std::min(entry.failures, kMostDoublings));
+    ++entry.failures;
+  }
+  Detach(who.first, who.second);
+  answer(std::unexpected(why));
+}
+
+void RealMpsServers::Adopt(const MpsClient& client) {
+  const Key who{client.id, client.attempt};
+  Entry& entry = EntryOf(client.server);
+  entry.linger.Stop();
+  clients_[who] = {client.server.uid, client.server.gpus};
+  entry.clients[who] = {std::nullopt, Clock::now()};
+  using Look = Result<std::optional<MpsServer>>;
+  Do<Look>(
+      entry,
+      [limit = options_.timeout](const MpsControl& control) {
+        return control.Look(Clock::now() + limit);
+      },
+      [this, who](Entry& its, Look looked) {
+        const auto adopted = its.clients.find(who);
+        if (adopted == its.clients.end() || !looked) return;
+        // A server that nobody finds any more is one of its own that has broken.
+        adopted->second.server = *looked ? (*looked)->process : base::ProcessId{};
+        Note(its, *looked);
+        KeepLooking(its);
+      });
+}
+
+// ---- out ----
+
+void RealMpsServers::Detach(core::TaskId id, int attempt) {
+  const Key who{id, attempt};
+  Entry* entry = Find(who);
+  if (entry == nullptr) return;
+  entry->clients.erase(who);
+  clients_.erase(who);
+  if (entry->clients.empty()) EndSoon(*entry);
+}
+
+void RealMpsServers::EndSoon(Entry& entry) {
+  entry.probe.Stop();
+  entry.probing = false;
+  entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
+}
+
+// Tasks of before collocation.mps_servers was changed, or what a task has left behind.
+bool HasClients(const MpsControl& control, Clock::time_point deadline) {
+  const Result<std::optional<MpsServer>> server = control.Look(deadline);
+  if (!server || !*server) return false;
+  const Result<std::vector<pid_t>> clients = control.Clients(**server, deadline);
+  return clients && !clients->empty();
+}
+
+void RealMpsServers::EndNow(Entry& entry) {
+  if (!entry.clients.empty()) return;
+  entry.linger.Stop();
+  Do<bool>(
+      entry,
+      [limit = options_.timeout](const MpsControl& control) {
+        const bool used = HasClients(control, Clock::now() + limit);
+        if (!used) control.Quit(Clock::now() + limit);
+        return !used;
+      },
+      [this](Entry& its, bool ended) {
+        if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
+        // A task that came meanwhile has a job behind this one, which starts the server anew. A
+        // back-off is kept in mind.
+        if (!its.clients.empty() || its.worker.waiting() > 0) return;
+        if (Clock::now() < its.not_before) return EndSoon(its);
+        servers_.erase(KeyOf(its));
+      });
+}
+
+void RealMpsServers::Drain(const std::string& gpu_uuid) {
+  for (auto& [key, entry] : servers_) {
+    if (key.second == gpu_uuid) EndNow(*entry);
+  }
+}
+
+void RealMpsServers::TakeOver(const std::vector<std::string>& gpus) {
+  finder_.Ask([setup = options_.setup, gpus] { return task::FindMpsServers(setup, gpus); },
+              [this](const std::vector<task::MpsServerId>& found) {
+                for (const task::MpsServerId& server : found) {
+                  Entry& entry = EntryOf(server);
+                  if (entry.clients.empty()) EndSoon(entry);
+                }
+              });
+}
+
+// All at once, on their workers: no server may hold up the others, nor the end of the daemon.
+void RealMpsServers::Close() {
+  struct Left {
+    std::mutex mutex;
+    std::condition_variable less;
+    int entries = 0;
+  };
+  const auto left = std::make_shared<Left>();  // shared with workers that hang
+  const MpsControl::Deadline deadline = Clock::now() + kCloseLimit;
+  std::vector<Entry*> closing;
+  for (auto& [key, entry] : servers_) {
+    if (entry->clients.empty()) closing.push_back(entry.get());
+  }
+  left->entries = static_cast<int>(closing.size());
+  for (Entry* entry : closing) {
+    entry->worker.Tell([left, deadline, control = entry->control] {
+      control->Quit(deadline);
+      const std::lock_guard lock(left->mutex);
+      --left->entries;
+      left->less.notify_all();
+    });
+  }
+  std::unique_lock lock(left->mutex);
+  const auto all = [&] { return left->entries == 0; };
+  if (left->less.wait_until(lock, deadline + kCloseSpare, all)) return;
+  for (Entry* entry : closing) entry->worker.Abandon();
+}
+
+void RealMpsServers::TerminateClients(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
+                                      std::function<void()> done) {
+  Entry* entry = Find({id, attempt});
+  if (entry == nullptr) return finder_.Later(std::move(done));
+  const auto once = [first = entry->worker.Within(options_.terminate_limit, done), done] {
+    if (first()) done();
+  };
+  const MpsControl::Deadline deadline = Clock::now() + options_.terminate_limit;
+  struct Found {
+    MpsServer server;
+    std::vector<pid_t> clients;
+  };
+  using Answer = std::optional<Found>;
+  Do<Answer>(
+      *entry,
+      [deadline](const MpsControl& control) -> Answer {
+        const auto server = control.Look(deadline);
+        if (!server || !*server) return std::nullopt;
+        auto clients = control.Clients(**server, deadline);
+        if (!clients) return std::nullopt;
+        return Found{**server, std::move(*clients)};
+      },
+      [this, its = std::move(its), once, deadline](Entry& there, Answer found) {
+        if (found) std::erase_if(found->clients, [&](pid_t pid) { return !its(pid); });
+        if (!found || found->clients.empty()) return once();
+        Do<bool>(
+            there,
+            [found = *std::move(found), deadline](const MpsControl& control) {
+              for (const pid_t pid : found.clients) {
+                const Result<Unit> ended = control.TerminateClient(found.server, pid, deadline);
+                if (!ended) base::LogWarn("mps_terminate_failed", {{"why", ended.error().message}});
+              }
+              return true;
+            },
+            [once](Entry&, bool) { once(); });
+      });
+}
+
+// ---- what became of them ----
+
+void RealMpsServers::Broke(Entry& entry, const base::ProcessId& server, std::string_view how) {
+  const auto known = std::find_if(entry.broken.begin(), entry.broken.end(),
+                                  [&](const Broken& each) { return each.server == server; });
+  if (known != entry.broken.end()) {
+    known->when = Clock::now();
+    return;
+  }
+  entry.broken.push_back({server, Clock::now()});
+  base::LogWarn("mps_server_broke", {{"uid", entry.control->id().uid},
+                                     {"gpu", entry.control->id().gpus},
+                                     {"server", server.pid},
+                                     {"how", how}});
+}
+
+// Servers that clients of ours were attached to and that are no longer what they were.
+void RealMpsServers::Note(Entry& entry, const std::optional<MpsServer>& server) {
+  const auto known = [&entry](const base::ProcessId& id) {
+    return std::any_of(entry.broken.begin(), entry.broken.end(),
+                       [&](const Broken& each) { return each.server == id; });
+  };
+  const bool faulted = server && server->state == MpsServerState::kFault;
+  if (faulted) Broke(entry, server->process, "a client's fault");
+  for (const auto& [who, client] : entry.clients) {
+    // One that its control daemon has left behind still computes.
+    const bool ended = client.server && !base::Alive(*client.server);
+    if (ended && !known(*client.server)) Broke(entry, *client.server, "it has ended");
+  }
+  std::erase_if(entry.broken, [&](const Broken& each) {
+    const bool still = faulted && server->process == each.server;
+    return !still && std::none_of(entry.clients.begin(), entry.clients.end(), [&](const auto& its) {
+      return its.second.server == each.server && its.second.since < each.when;
+    });
+  });
+}
+
+void RealMpsServers::KeepLooking(Entry& entry) {
+  if (std::exchange(entry.probing, true)) return;
+  entry.probe.Set(options_.probe, [this, &entry] { Probe(entry); });
+}
+
+void RealMpsServers::Probe(Entry& entry) {
+  entry.probing = false;
+  if (entry.clients.empty()) return;
+  using Look = Result<std::optional<MpsServer>>;
+  Do<Look>(
+      entry,
+      [limit = options_.timeout](const MpsControl& control) {
+        return control.Look(Clock::now() + limit);
+      },
+      [this](Entry& its, Look looked) {
+        if (looked) {
+          Note(its, *looked);
+        } else if (its.told != looked.error().message) {
+          its.told = looked.error().message;
+          base::LogWarn(
+              "mps_silent",
+              {{"uid", its.control->id().uid}, {"gpu", its.control->id().gpus}, {"why", its.told}});
+        }
+        if (!its.clients.empty()) KeepLooking(its);
+      });
+}
+
+MpsEvidence RealMpsServers::EvidenceOf(const Entry& entry, const Key& who) {
+  MpsEvidence evidence;
+  const auto client = entry.clients.find(who);
+  if (client == entry.clients.end()) return evidence;
+  const std::optional<base::ProcessId>& server = client->second.server;
+  evidence.broke =
+      server && std::any_of(entry.broken.begin(), entry.broken.end(), [&](const Broken& each) {
+        return each.server == *server && client->second.since < each.when;
+      });
+  const std::optional<Blamed>& blamed = entry.blamed;
+  // Only who was there at the time of the fault can have been hit by it.
+  if (blamed && blamed->who != who && blamed->server == server &&
+      client->second.since < blamed->when && Clock::now() - blamed->when < kBlameSpan)
+    evidence.blamed = blamed->who.first;
+  return evidence;
+}
+
+void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
+                                 std::function<void(MpsEvidence)> answer) {
+  const Key who{id, attempt};
+  Entry* entry = Find(who);
+  if (entry == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
+  // Without a new look: what is known.
+  const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
+    const Entry* its = Find(who);
+    answer(its == nullptr ? MpsEvidence{} : EvidenceOf(*its, who));
+  });
+  using Look = Result<std::optional<MpsServer>>;
+  Do<Look>(
+      *entry,
+      [deadline = Clock::now() + options_.terminate_limit](const MpsControl& control) {
+        return control.Look(deadline);
+      },
+      [this, who, first, answer = std::move(answer)](Entry& its, Look looked) {
+        if (looked) Note(its, *looked);
+        if (first()) answer(EvidenceOf(its, who));
+      });
+}
+
+void RealMpsServers::Blame(core::TaskId id, int attempt) {
+  const Key who{id, attempt};
+  Entry* entry = Find(who);
+  if (entry == nullptr) return;
+  entry->blamed = Blamed{who, entry->clients.at(who).server, Clock::now()};
+}
+
+}  // namespace
+
+std::unique_ptr<MpsServers> OpenMpsServers(std::shared_ptr<asio::io_context> loop,
+                                           MpsServersOptions options) {
+  return std::make_unique<RealMpsServers>(std::move(loop), std::move(options));
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,278 @@
+#include "daemon/engine/mps_servers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include "base/log.h"
+#include "task/mps/fake_mps_test.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using base::Unit;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr auto kPatience = std::chrono::seconds(20);
+constexpr core::TaskId kFirst{1}, kSecond{2};
+
+class MpsServersTest : public ::testing::Test {
+ protected:
+  MpsServersTest() {
+    base::SetLogLevel(base::LogLevel::kError);
+    options_.setup = fake_.setup;
+    options_.timeout = kPatience;
+    options_.linger = std::chrono::hours(1);
+    options_.probe = std::chrono::hours(1);
+    options_.backoff = std::chrono::hours(1);
+    Open();
+  }
+  ~MpsServersTest() override { base::SetLogLevel(base::LogLevel::kInfo); }
+  void Open() { servers_ = OpenMpsServers(loop_, options_); }
+
+  bool Until(const std::function<bool()>& holds) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      loop_->restart();
+      loop_->run_one_for(milliseconds(20));
+    }
+    return true;
+  }
+  Result<Unit> Attach(core::TaskId id) {
+    std::optional<Result<Unit>> answer;
+    servers_->Attach({id, 1, fake_.id}, [&](Result<Unit> given) { answer = std::move(given); });
+    EXPECT_FALSE(answer) << "never from within the call";
+    EXPECT_TRUE(Until([&] { return answer.has_value(); }));
+    return answer.value_or(base::Fail(base::ErrorCode::kIo, "no answer"));
+  }
+  MpsEvidence Evidence(core::TaskId id) {
+    std::optional<MpsEvidence> evidence;
+    servers_->AskEvidence(id, 1, [&](MpsEvidence given) { evidence = given; });
+    EXPECT_TRUE(Until([&] { return evidence.has_value(); }));
+    return evidence.value_or(MpsEvidence{});
+  }
+  bool DaemonRuns() const { return task::MpsControl(fake_.setup, fake_.id).Daemon().has_value(); }
+  void KillServer() {
+    const auto pid = base::ParseInt(base::Trim(fake_.Read("/server")));
+    ASSERT_TRUE(pid);
+    ::kill(static_cast<pid_t>(*pid), SIGKILL);
+    const auto dead = [&] {
+      const auto stat = base::ReadProcessStat(static_cast<pid_t>(*pid));
+      return !stat || stat->state == 'Z';
+    };
+    ASSERT_TRUE(Until(dead));
+  }
+
+  task::FakeMps fake_;
+  MpsServersOptions options_;
+  std::shared_ptr<boost::asio::io_context> loop_ = std::make_shared<boost::asio::io_context>(1);
+  std::unique_ptr<MpsServers> servers_;
+};
+
+TEST_F(MpsServersTest, OneDaemonServesTheTasksOfAServerAndEndsAfterTheLast) {
+  options_.linger = milliseconds(1);
+  Open();
+  ASSERT_TRUE(Attach(kFirst));
+  ASSERT_TRUE(Attach(kSecond));
+  EXPECT_EQ(fake_.Read("/runs").find("-d"), fake_.Read("/runs").rfind("-d")) << "started once";
+  servers_->Detach(kFirst, 1);
+  EXPECT_TRUE(Evidence(kSecond).broke == false);
+  EXPECT_TRUE(DaemonRuns());
+  servers_->Detach(kSecond, 1);
+  EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
+  ASSERT_TRUE(Attach(kFirst)) << "and starts again for the next";
+}
+
+TEST_F(MpsServersTest, ARefusalIsRememberedForAWhile) {
+  fake_.Write("/refuse");
+  EXPECT_THAT(Attach(kFirst).error().message, HasSubstr("no MPS on this device"));
+  fake_.Remove("/refuse");
+  const std::string runs = fake_.Read("/runs");
+  EXPECT_THAT(Attach(kFirst).error().message, HasSubstr("no MPS on this device"));
+  EXPECT_EQ(fake_.Read("/runs"), runs) << "not asked again";
+  options_.backoff = milliseconds(0);
+  Open();
+  EXPECT_TRUE(Attach(kFirst));
+}
+
+TEST_F(MpsServersTest, AfterTheBackOffTheNextTaskTriesAgain) {
+  options_.backoff = std::chrono::nanoseconds(1);
+  Open();
+  fake_.Write("/refuse");
+  EXPECT_FALSE(Attach(kFirst));
+  fake_.Remove("/refuse");
+  EXPECT_TRUE(Attach(kFirst));
+}
+
+TEST_F(MpsServersTest, ASuccessEndsTheBackOff) {
+  fake_.Write("/refuse-once");
+  std::vector<bool> attached;
+  for (const core::TaskId id : {kFirst, kSecond})
+    servers_->Attach({id, 1, fake_.id},
+                     [&](const Result<Unit>& given) { attached.push_back(!!given); });
+  ASSERT_TRUE(Until([&] { return attached.size() == 2; }));
+  EXPECT_EQ(attached, (std::vector{false, true})) << "the second was asked for before the refusal";
+  EXPECT_TRUE(Attach(core::TaskId{3}));
+}
+
+TEST_F(MpsServersTest, AnEndDoesNotWaitForAServerThatHangsOverAnotherTask) {
+  options_.terminate_limit = milliseconds(1);
+  Open();
+  ASSERT_TRUE(Attach(kFirst));
+  fake_.Write("/hang");
+  bool answered = false;
+  servers_->Attach({kSecond, 1, fake_.id}, [&](const Result<Unit>&) { answered = true; });
+  EXPECT_FALSE(Evidence(kFirst).broke);
+  EXPECT_FALSE(answered) << "it still has most of its time";
+  fake_.Remove("/hang");
+}
+
+TEST_F(MpsServersTest, AHangingDaemonIsGivenUp) {
+  options_.timeout = milliseconds(200);
+  fake_.Write("/hang");
+  Open();
+  EXPECT_THAT(Attach(kFirst).error().message, HasSubstr("in time"));
+  fake_.Remove("/hang");
+}
+
+TEST_F(MpsServersTest, AServerThatIsFullTakesNoFurtherTask) {
+  options_.clients = 2;
+  Open();
+  fake_.Write("/clients", "11\n12\n");
+  EXPECT_THAT(Attach(kFirst).error().message, HasSubstr("2 clients already"));
+  fake_.Write("/clients", "");
+  ASSERT_TRUE(Attach(kFirst)) << "no back-off";
+  ASSERT_TRUE(Attach(kSecond));
+  base::SetLogLevel(base::LogLevel::kWarn);
+  ::testing::internal::CaptureStderr();
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("2 clients already"))
+        << "those that have not connected yet count";
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("mps_refused"), std::string::npos);
+  EXPECT_EQ(log.find("mps_refused"), log.rfind("mps_refused")) << "told once";
+}
+
+TEST_F(MpsServersTest, ClientsAreTakenOffByTheirProcesses) {
+  ASSERT_TRUE(Attach(kFirst));
+  fake_.Write("/clients", "11\n12\n13\n");
+  bool done = false;
+  servers_->TerminateClients(
+      kFirst, 1, [](pid_t pid) { return pid != 12; }, [&] { done = true; });
+  EXPECT_FALSE(done);
+  ASSERT_TRUE(Until([&] { return done; }));
+  const std::string server = std::string(base::Trim(fake_.Read("/server")));
+  EXPECT_EQ(fake_.Read("/terminated"), server + " 11\n" + server + " 13\n");
+}
+
+TEST_F(MpsServersTest, AStopWaitsForAHangingDaemonOnlySoLong) {
+  ASSERT_TRUE(Attach(kFirst));
+  options_.terminate_limit = milliseconds(100);
+  Open();
+  servers_->Adopt({kFirst, 1, fake_.id});
+  fake_.Write("/hang");
+  int calls = 0;
+  servers_->TerminateClients(
+      kFirst, 1, [](pid_t) { return true; }, [&] { ++calls; });
+  servers_->TerminateClients(
+      kSecond, 1, [](pid_t) { return true; }, [&] { ++calls; });  // not known
+  ASSERT_TRUE(Until([&] { return calls == 2; }));
+  fake_.Remove("/hang");
+}
+
+TEST_F(MpsServersTest, WhatIsKnownOfThoseAtADeadServer) {
+  ASSERT_TRUE(Attach(kFirst));
+  EXPECT_FALSE(Evidence(kFirst).broke);
+  KillServer();
+  EXPECT_TRUE(Evidence(kFirst).broke);
+  EXPECT_FALSE(Evidence(kSecond).broke) << "not known here";
+  ASSERT_TRUE(Attach(kSecond)) << "at a new server";
+  EXPECT_FALSE(Evidence(kSecond).broke);
+  EXPECT_TRUE(Evidence(kFirst).broke);
+}
+
+TEST_F(MpsServersTest, AServerOutlivesItsControlDaemon) {
+  ASSERT_TRUE(Attach(kFirst));
+  const auto control = task::MpsControl(fake_.setup, fake_.id).Daemon();
+  ASSERT_TRUE(control);
+  ::kill(control->pid, SIGKILL);
+  ASSERT_TRUE(Until([&] { return !base::Alive(*control); }));
+  EXPECT_FALSE(Evidence(kFirst).broke);
+  ASSERT_TRUE(Attach(kSecond));
+  EXPECT_TRUE(DaemonRuns()) << "a new one";
+}
+
+TEST_F(MpsServersTest, WhatIsKnownOfThoseAtAFaultedServer) {
+  ASSERT_TRUE(Attach(kFirst));
+  ASSERT_TRUE(Attach(kSecond));
+  fake_.Write("/status", "FAULT\n");
+  EXPECT_TRUE(Evidence(kFirst).broke);
+  EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("faulted state"));
+  fake_.Remove("/status");
+  EXPECT_TRUE(Evidence(kSecond).broke) << "it was there, although the server works again";
+  EXPECT_FALSE(Evidence(kFirst).blamed);
+  servers_->Blame(kFirst, 1);
+  EXPECT_FALSE(Evidence(kFirst).blamed) << "not by itself";
+  EXPECT_EQ(Evidence(kSecond).blamed, kFirst);
+  options_.backoff = milliseconds(0);
+  Open();
+  ASSERT_TRUE(Attach(core::TaskId{4}));
+  EXPECT_FALSE(Evidence(core::TaskId{4}).broke) << "came later";
+}
+
+TEST_F(MpsServersTest, AnotherDaemonTakesItsServersOver) {
+  ASSERT_TRUE(Attach(kFirst));
+  options_.linger = milliseconds(1);
+  Open();
+  servers_->Adopt({kFirst, 1, fake_.id});
+  servers_->TakeOver({fake_.id.gpus});
+  EXPECT_FALSE(Evidence(kFirst).broke);
+  KillServer();
+  EXPECT_TRUE(Evidence(kFirst).broke);
+  servers_->Detach(kFirst, 1);
+  EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
+}
+
+TEST_F(MpsServersTest, AServerThatEndedBetweenTwoDaemonsHasBroken) {
+  ASSERT_TRUE(Attach(kFirst));
+  KillServer();
+  Open();
+  servers_->Adopt({kFirst, 1, fake_.id});
+  EXPECT_TRUE(Evidence(kFirst).broke);
+}
+
+TEST_F(MpsServersTest, ServersWithoutTasksEndWhenTheirGpuIsDrained) {
+  ASSERT_TRUE(Attach(kFirst));
+  servers_->Drain(fake_.id.gpus);
+  EXPECT_FALSE(Evidence(kFirst).broke) << "it has a task";
+  servers_->Detach(kFirst, 1);
+  servers_->Drain("GPU-other");
+  EXPECT_TRUE(DaemonRuns());
+  servers_->Drain(fake_.id.gpus);
+  EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
+}
+
+TEST_F(MpsServersTest, TheEndOfTheDaemonLeavesServersWithTasksOnly) {
+  ASSERT_TRUE(Attach(kFirst));
+  servers_->Close();
+  EXPECT_TRUE(DaemonRuns());
+  servers_->Detach(kFirst, 1);
+  servers_->Close();
+  EXPECT_FALSE(DaemonRuns());
+}
+
+TEST_F(MpsServersTest, LeftoversOfAnEarlierDaemonEnd) {
+  ASSERT_TRUE(Attach(kFirst));
+  options_.linger = milliseconds(1);
+  Open();
+  servers_->TakeOver({fake_.id.gpus});
+  EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
+}
+
+}  // namespace
+}  // namespace carma::daemon

@@ -1,0 +1,57 @@
+// Sends the notices that the store holds: starts a carma-notify for each, never waits for one, and
+// tries again later what did not work.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "daemon/loop/alarm.h"
+#include "store/store.h"
+
+namespace carma::daemon {
+
+struct NoticeSenderOptions {
+  std::string program;  // carma-notify
+  std::string sendmail;
+  base::Duration limit{30'000};  // real time, of one try
+};
+
+class NoticeSender {
+ public:
+  // Keeps what became of a notice; `made` notices are looked for once that is durable.
+  using Take = std::function<void(store::Notice result)>;
+
+  // All outlive it.
+  NoticeSender(boost::asio::io_context& loop, store::Store& store, base::Clock& clock,
+               NoticeSenderOptions options, Take take);
+  ~NoticeSender();
+  NoticeSender(const NoticeSender&) = delete;
+  NoticeSender& operator=(const NoticeSender&) = delete;
+
+  // There may be new ones in the store, or results have become durable.
+  void Look();
+  void Follow(NoticeSenderOptions options) { options_ = std::move(options); }
+
+ private:
+  struct Sending;
+  bool MayStart(const store::Notice& notice) const;
+  void Start(store::Notice notice);
+  void Finish(std::int64_t id);
+  void Result(store::Notice notice, int code, const std::string& text);
+
+  boost::asio::io_context& loop_;
+  store::Store& store_;
+  base::Clock& clock_;
+  NoticeSenderOptions options_;
+  Take take_;
+  Alarm next_;
+  std::map<std::int64_t, std::unique_ptr<Sending>> sending_;  // by the notice's number
+  std::map<std::int64_t, int> tries_;  // that were handed on and may not be durable yet
+};
+
+}  // namespace carma::daemon

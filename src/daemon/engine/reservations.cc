@@ -1,0 +1,113 @@
+#include "daemon/engine/reservations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/fields_json.h"
+#include "base/json.h"
+#include "core/values/gpu_choice.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+// The core looks so far ahead: no time limit of a task should be longer. Told anew each day.
+constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
+constexpr core::Duration kTellAgain = std::chrono::hours(24);
+
+Result<Unit> NameByUuid(core::Booking& booking, std::span<const core::GpuInfo> gpus) {
+  const core::TaskRequest asks{.gpu_type = booking.gpu_type, .on_gpus = booking.on_gpus};
+  if (std::optional<std::string> misnamed = core::MisnamedGpus(asks, gpus))
+    return Fail(ErrorCode::kInvalid, *std::move(misnamed));
+  for (std::string& name : booking.on_gpus) {
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      if (!core::NamesGpu(name, static_cast<core::GpuIndex>(i), gpus[i])) continue;
+      name = gpus[i].uuid;
+      break;
+    }
+  }
+  std::ranges::sort(booking.on_gpus);
+  const auto twice = std::ranges::unique(booking.on_gpus);
+  booking.on_gpus.erase(twice.begin(), twice.end());
+  return Unit{};
+}
+
+}  // namespace
+
+store::BookingRow RowOf(const core::Booking& booking) {
+  return {booking.id, booking.made_by,
+          base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut))};
+}
+
+Result<Unit> Reservations::Restore(const std::vector<store::BookingRow>& rows) {
+  for (const store::BookingRow& row : rows) {
+    last_ = std::max(last_, row.id);
+    if (!row.description) continue;
+    const Result<base::Json> json = base::ParseJson(*row.description);
+    Result<core::Booking> booking =
+        json ? base::FieldsFromJson<core::Booking>(*json, "", base::Unknown::kPassedOver)
+             : std::unexpected(json.error());
+    if (!booking) {
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("reservation {}: {}", row.id, booking.error().message));
+    }
+    booking->id = row.id;
+    booking->made_by = row.made_by;
+    all_.emplace(row.id, *std::move(booking));
+  }
+  return Unit{};
+}
+
+Result<core::Booking> Reservations::Add(core::Booking booking, std::span<const core::GpuInfo> gpus,
+                                        core::Time now) {
+  if (Result<Unit> named = NameByUuid(booking, gpus); !named) return std::unexpected(named.error());
+  booking.id = core::BookingId{core::Number(last_) + 1};
+  if (!NextOf(booking, now)) return Fail(ErrorCode::kInvalid, "its time is over");
+  std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });
+  if (all_.size() >= core::kMaxBookings) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("there are {} reservations already", core::kMaxBookings));
+  }
+  all_.emplace(booking.id, booking);
+  const std::optional<std::string> why_not = core::WhyNotAll(PeriodsFrom(now), now, gpus);
+  if (why_not) {
+    all_.erase(booking.id);
+    return Fail(ErrorCode::kConflict, *why_not);
+  }
+  last_ = booking.id;
+  return booking;
+}
+
+const core::Booking* Reservations::Find(core::BookingId id) const {
+  const auto at = all_.find(id);
+  return at == all_.end() ? nullptr : &at->second;
+}
+
+std::optional<core::BookedPeriod> Reservations::NextOf(const core::Booking& booking,
+                                                       core::Time now) const {
+  std::vector<core::BookedPeriod> next = core::PeriodsOf(booking, now, now, calendar_);
+  if (next.empty()) return std::nullopt;
+  return std::move(next.front());
+}
+
+std::vector<core::BookedPeriod> Reservations::PeriodsFrom(core::Time now) const {
+  std::vector<core::BookedPeriod> periods;
+  for (const auto& [id, booking] : all_) {
+    for (core::BookedPeriod& each : core::PeriodsOf(booking, now, now + kHorizon, calendar_))
+      periods.push_back(std::move(each));
+  }
+  return periods;
+}
+
+std::vector<core::BookedPeriod> Reservations::Tell(core::Time now) {
+  tell_again_.reset();
+  if (!all_.empty()) tell_again_ = now + kTellAgain;
+  return PeriodsFrom(now);
+}
+
+}  // namespace carma::daemon

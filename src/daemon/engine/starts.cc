@@ -1,0 +1,279 @@
+#include "daemon/engine/starts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/cpu_list.h"
+#include "base/log.h"
+#include "core/policy/slots.h"
+#include "task/mps/mps.h"
+#include "task/shim/attempt_folder.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using base::Unit;
+
+// Instances are no place for MPS servers here; a GPU that was never described is not usable.
+std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
+  std::string all;
+  for (const core::GpuInfo& gpu : gpus) {
+    if (gpu.mig || gpu.UsableMib() <= 0) continue;
+    all += (all.empty() ? "" : ",") + gpu.uuid;
+  }
+  return all;
+}
+
+}  // namespace
+
+Starts::Starts(const EngineOptions& options, store::Store& store, task::Launcher& launcher,
+               const core::Scheduler& core, Attribution& attribution, PostEvent post)
+    : options_(options),
+      store_(store),
+      launcher_(launcher),
+      core_(core),
+      attribution_(attribution),
+      post_(std::move(post)) {}
+
+const core::GpuInfo& Starts::Gpu(const core::Placement& at) const {
+  return core_.GpuInfos().at(core::Number(at.gpu));
+}
+
+std::string Starts::AttemptDir(core::TaskId id, int attempt) const {
+  return fmt::format("{}/attempts/{}/{}", options_.state_dir, id, attempt);
+}
+
+void Starts::Adopt(const core::TaskRecord& record, std::uint32_t gid) {
+  launcher_.Adopt({record.id, record.attempt->number, AttemptDir(record.id, record.attempt->number),
+                   record.request->uid, record.attempt->started.has_value()});
+  if (options_.mps == nullptr || record.attempt->sharing.server.empty()) return;
+  options_.mps->Adopt({record.id,
+                       record.attempt->number,
+                       {record.request->uid, gid, record.attempt->sharing.server}});
+}
+
+void Starts::Sweep(const std::function<bool(core::TaskId, int)>& kept) const {
+  const std::size_t swept = task::SweepAttempts(options_.state_dir + "/attempts", kept);
+  if (swept > 0) base::LogInfo("attempts_swept", {{"folders", swept}});
+}
+
+// ---- how they share ----
+
+std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) const {
+  using core::SharingMethod;
+  if (start.placement.empty()) return core::Sharing{};  // it wants no GPU
+  const core::TaskRecord* record = core_.Find(start.id);
+  const bool mig =
+      std::ranges::any_of(start.placement, [&](const auto& at) { return Gpu(at).mig; });
+  core::Sharing sharing;
+  sharing.method = mig           ? SharingMethod::kMig
+                   : start.alone ? SharingMethod::kAlone
+                                 : SharingMethod::kStreams;
+  if (sharing.method == SharingMethod::kStreams && options_.share_by_mps &&
+      options_.mps != nullptr) {
+    if (start.placement.size() == 1 || !options_.mps_server_per_gpu) return std::nullopt;
+    sharing.note = "It uses several GPUs, and an MPS server serves one (collocation.mps_servers).";
+  }
+  if (record != nullptr && record->request->sm_share) {
+    if (!sharing.note.empty()) sharing.note += ' ';
+    sharing.note += "Nothing limits its share of the SMs: only MPS can.";
+  }
+  return sharing;
+}
+
+core::Sharing Starts::MpsSharing(const core::StartTask& start,
+                                 const task::MpsServerId& server) const {
+  core::Sharing sharing;
+  sharing.method = core::SharingMethod::kMps;
+  sharing.server = server.gpus;
+  const core::Placement& at = start.placement.front();
+  if (options_.mps_memory_limit && at.claim_mib > 0) {
+    sharing.memory_limit_mib =
+        std::min(at.claim_mib + options_.policy.margin_mib, Gpu(at).UsableMib());
+  }
+  const core::TaskRecord* record = core_.Find(start.id);
+  if (record != nullptr && record->request->sm_share) {
+    const double percent = std::ceil(*record->request->sm_share * 100 - 1e-9);
+    sharing.thread_percent = static_cast<int>(std::clamp(percent, 1.0, 100.0));
+  }
+  return sharing;
+}
+
+// Those of the other way of serving too: the configuration may have been changed.
+std::vector<std::string> Starts::MpsServers() const {
+  std::vector<std::string> servers{AllMpsGpus(core_.GpuInfos())};
+  for (const core::GpuInfo& gpu : core_.GpuInfos()) servers.push_back(gpu.uuid);
+  return servers;
+}
+
+task::MpsServerId Starts::MpsServerOf(const task::LaunchOrder& order) const {
+  return {order.uid, order.gid,
+          options_.mps_server_per_gpu ? order.gpu_uuids.front() : AllMpsGpus(core_.GpuInfos())};
+}
+
+void Starts::ApplySharing(const core::Sharing& sharing, bool alone,
+                          task::LaunchOrder& order) const {
+  const bool client = sharing.method == core::SharingMethod::kMps;
+  // Alone on its GPUs a task may well bring an MPS server of its own for its processes.
+  if (!client && alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
+  for (const auto& [name, value] :
+       client ? task::MpsClientEnvironment(options_.mps_dir, {order.uid, order.gid, sharing.server},
+                                           sharing)
+              : task::WithoutMpsEnvironment()) {
+    order.extra_environment[name] = value;
+  }
+}
+
+// ---- starts ----
+
+void Starts::Launch(const core::StartTask& start) {
+  // A task that starts again in the turn in which it ended is never seen without a process.
+  if (start.attempt > 1) Forget(start.id, start.attempt - 1);
+  Result<task::LaunchOrder> order = OrderFor(start);
+  if (!order) {
+    return post_(core::LaunchFailed{start.id, start.attempt, order.error().message, false});
+  }
+  if (const std::optional<core::Sharing> sharing = PlainSharing(start)) {
+    ApplySharing(*sharing, start.alone, *order);
+    return launcher_.Start(*std::move(order));
+  }
+  const MpsClient client{start.id, start.attempt, MpsServerOf(*order)};
+  arranged_[core::Number(start.id)] = {*std::move(order), start, std::nullopt};
+  options_.mps->Attach(
+      client, [this, id = start.id, attempt = start.attempt](const Result<Unit>& attached) {
+        TakeAttached(id, attempt, attached);
+      });
+}
+
+Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
+  Result<store::StoredTask> stored = store_.Get(start.id);
+  if (!stored) return std::unexpected(stored.error());
+  Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
+  if (!spec) return std::unexpected(spec.error());
+  task::LaunchOrder order;
+  order.id = start.id;
+  order.attempt = start.attempt;
+  order.attempt_dir = AttemptDir(start.id, start.attempt);
+  order.spec = std::move(*spec);
+  order.spec.stdout_path = stored->stdout_path;
+  order.spec.stderr_path = stored->stderr_path;
+  order.uid = stored->record.request->uid;
+  order.gid = stored->gid;
+  order.user = stored->user;
+  order.array = stored->record.request->array;
+  for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
+  order.extra_environment = options_.task_environment;
+  // Frameworks that take the whole GPU leave no room for neighbours; a user who set these otherwise
+  // meant it.
+  for (const auto& [name, value] : {std::pair("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
+                                    std::pair("XLA_PYTHON_CLIENT_PREALLOCATE", "false")}) {
+    if (!start.alone && !order.spec.environment.contains(name))
+      order.extra_environment.emplace(name, value);
+  }
+  order.max_output_bytes = options_.max_output_bytes;
+  order.output_rotations = options_.output_rotations;
+  order.kill_grace = options_.kill_grace;
+  order.max_processes = options_.max_processes;
+  order.host = stored->record.attempt->host;
+  order.cpu_cap = options_.cpu_cap;
+  order.cores = CoresOf(stored->record);
+  const core::SlotRules& slots = options_.policy.slots;
+  order.checkpoint_signal = core::CheckpointSignal(slots, stored->record.request);
+  order.checkpoint_notice = slots.notice;
+  order.saves = core::KnowsToSave(stored->record);
+  return order;
+}
+
+// Its own, or all that are nobody's own; empty while nobody has any.
+std::string Starts::CoresOf(const core::TaskRecord& record) const {
+  const core::HostShare& share = record.attempt->host;
+  return share.cores.empty() ? shared_cores_.value_or("") : share.cores;
+}
+
+std::string Starts::SharedCores() const {
+  const std::map<int, core::TaskId>& owners = core_.Host().owners();
+  if (owners.empty()) return "";
+  std::vector<int> shared = options_.all_cores;
+  std::erase_if(shared, [&](int core) { return owners.contains(core); });
+  return base::CpuListText(std::move(shared));
+}
+
+void Starts::ShareCores() {
+  if (!options_.controls.cores) return;
+  std::string shared = SharedCores();
+  if (shared == shared_cores_) return;
+  shared_cores_ = std::move(shared);
+  for (const auto& [id, record] : core_.Tasks()) {
+    if (core::HoldsGpus(record.state))
+      launcher_.Confine(id, record.attempt->number, CoresOf(record));
+  }
+}
+
+void Starts::Confine(const core::TaskRecord& record) {
+  const std::string cores = CoresOf(record);
+  if (options_.controls.cores && !cores.empty())
+    launcher_.Confine(record.id, record.attempt->number, cores);
+}
+
+void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& attached) {
+  const auto found = arranged_.find(core::Number(id));
+  if (found == arranged_.end() || found->second.order.attempt != attempt) return;
+  Arranged& arranged = found->second;
+  core::Sharing sharing;
+  if (attached) {
+    sharing = MpsSharing(arranged.start, MpsServerOf(arranged.order));
+  } else {
+    sharing.method = core::SharingMethod::kStreams;
+    sharing.note = "Without MPS: " + attached.error().message + ".";
+  }
+  ApplySharing(sharing, arranged.start.alone, arranged.order);
+  arranged.sharing = sharing;
+  post_(core::SharingChosen{id, attempt, std::move(sharing)});
+}
+
+void Starts::StartArranged(const core::TaskRecord& record) {
+  const auto found = arranged_.find(core::Number(record.id));
+  if (found == arranged_.end() || found->second.order.attempt != record.attempt->number ||
+      found->second.sharing != record.attempt->sharing ||
+      record.state != core::TaskState::kLaunching) {
+    return;
+  }
+  task::LaunchOrder order = std::move(found->second.order);
+  arranged_.erase(found);
+  launcher_.Start(std::move(order));
+}
+
+// ---- stops and ends ----
+
+void Starts::Stop(const core::StopTask& stop) {
+  const auto arranged = arranged_.find(core::Number(stop.id));
+  if (arranged != arranged_.end() && arranged->second.order.attempt == stop.attempt) {
+    arranged_.erase(arranged);
+    Detach(stop.id, stop.attempt);
+    return post_(core::LaunchFailed{stop.id, stop.attempt, "stopped before it was started", false});
+  }
+  const core::TaskRecord* record = core_.Find(stop.id);
+  if (options_.mps == nullptr || record == nullptr ||
+      record->attempt->sharing.method != core::SharingMethod::kMps) {
+    return launcher_.Stop(stop.id, stop.attempt);
+  }
+  // A client that is killed with work in flight can take its server along, and so its neighbours.
+  options_.mps->TerminateClients(
+      stop.id, stop.attempt,
+      [this, id = stop.id](pid_t pid) { return attribution_.Find(pid) == id; },
+      [this, stop] { launcher_.Stop(stop.id, stop.attempt); });
+}
+
+void Starts::Detach(core::TaskId id, int attempt) {
+  if (options_.mps != nullptr) options_.mps->Detach(id, attempt);
+}
+
+void Starts::Forget(core::TaskId id, int attempt) {
+  launcher_.Forget(id, attempt, AttemptDir(id, attempt));
+}
+
+}  // namespace carma::daemon

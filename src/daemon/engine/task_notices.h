@@ -1,0 +1,68 @@
+// Who is to be told of what becomes of tasks: the wishes of their users (task::NotifyRule), made
+// into notices that are kept with what they tell of.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "core/values/task.h"
+#include "store/store.h"
+#include "task/describe/notify.h"
+
+namespace carma::daemon {
+
+// What the administrator allows.
+struct NoticeRules {
+  bool enabled = true;
+  std::vector<task::NotifyKind> allowed = {task::NotifyKind::kMail, task::NotifyKind::kWebhook,
+                                           task::NotifyKind::kProgram};
+  std::int64_t per_user_and_hour = 100;
+};
+
+// What a change of state is, for who is told, the most telling first; empty: nothing.
+std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);
+// One sentence for people. of_array: it stands for all of its array.
+std::string TextOf(const core::TaskRecord& record, const std::string& name, task::NotifyEvent event,
+                   bool of_array, const std::string& host);
+
+class TaskNotices {
+ public:
+  // Both outlive it; the rules may change.
+  TaskNotices(const NoticeRules& rules, store::Store& store) : rules_(rules), store_(store) {}
+
+  // Somebody is to be told of the task. Others cost nothing.
+  void Join(core::TaskId id, std::optional<core::TaskId> array);
+  void Leave(core::TaskId id);
+  // The task came to another state: what is to be kept with that. One that ends has left. Of an
+  // array it is told once, of its end with its last task, unless a rule says otherwise. What goes
+  // beyond the rules is there as dropped.
+  std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
+
+ private:
+  struct Array {
+    std::size_t tasks = 0;
+    std::optional<std::set<std::string>> told;  // event and target; empty: not yet looked up
+  };
+  bool ToldBefore(core::TaskId array, const std::string& event, const std::string& target);
+  // Empty: none of it, for now or because it was told.
+  std::optional<task::NotifyEvent> Choose(const task::NotifyRule& rule,
+                                          const std::vector<task::NotifyEvent>& events,
+                                          std::optional<core::TaskId> array, bool last);
+  void Judge(store::Notice& notice, base::Time now);
+  bool TooMany(std::uint32_t uid, base::Time now);
+
+  const NoticeRules& rules_;
+  store::Store& store_;
+  std::unordered_map<std::uint64_t, std::optional<core::TaskId>> members_;  // their arrays
+  std::map<core::TaskId, Array> arrays_;
+  std::map<std::uint32_t, std::deque<base::Time>> made_;  // of each user, within the last hour
+};
+
+}  // namespace carma::daemon

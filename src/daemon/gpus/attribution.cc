@@ -1,0 +1,224 @@
+#include "daemon/gpus/attribution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/user.h"
+
+namespace carma::daemon {
+namespace {
+
+// Deeper trees than this do not occur; the bound ends a walk over a tree that changes while we read
+// it.
+constexpr int kMaxAncestors = 64;
+constexpr std::size_t kMaxArguments = 1 << 17;  // what a command line may have; more is cut
+constexpr std::size_t kMaxCommand = 120;        // of it is shown
+constexpr int kMostAsked = 64;                  // one that hangs keeps the others waiting
+
+std::string ProcPath(pid_t pid, const char* file) {
+  return fmt::format("/proc/{}{}", pid, file);
+}
+
+// Path of the process in the cgroup v2 hierarchy ("0::/path"); empty without one.
+std::string CgroupOf(pid_t pid) {
+  const base::Result<std::string> text = base::ReadFile(ProcPath(pid, "/cgroup"), 65536);
+  if (!text) return "";
+  for (std::string_view line : base::Split(*text, '\n')) {
+    if (line.starts_with("0::")) return std::string(line.substr(3));
+  }
+  return "";
+}
+
+// Where the administrator hides other users' processes, their arguments are not ours to tell.
+bool UsersSeeArguments() {
+  const base::Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
+  if (!mounts) return false;
+  for (const std::string_view line : base::Split(*mounts, '\n')) {
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    if (words.size() < 4 || words[1] != "/proc") continue;
+    for (const std::string_view option : base::Split(words[3], ',')) {
+      if (option.starts_with("hidepid=") && option != "hidepid=0" && option != "hidepid=off")
+        return false;
+    }
+  }
+  return true;
+}
+
+// The owner of its folder would be root for a process that may not be dumped.
+std::optional<uid_t> UserOf(pid_t pid) {
+  const base::Result<std::string> text = base::ReadFile(ProcPath(pid, "/status"), 65536);
+  if (!text) return std::nullopt;
+  for (const std::string_view line : base::Split(*text, '\n')) {
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    if (words.size() < 2 || words[0] != "Uid:") continue;
+    const std::optional<std::int64_t> uid = base::ParseInt(words[1]);
+    return uid ? std::optional(static_cast<uid_t>(*uid)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// What can be had without waiting for anybody.
+ProcessFace FaceAtOnce(const base::ProcessStat& stat) {
+  const std::optional<uid_t> uid = UserOf(stat.id.pid);
+  return {uid ? std::to_string(*uid) : "", base::Printable(stat.command, kMaxCommand)};
+}
+
+ProcessFace FaceOf(const base::ProcessStat& stat) {
+  static const bool with_arguments = UsersSeeArguments();
+  ProcessFace face;
+  if (const std::optional<uid_t> uid = UserOf(stat.id.pid))
+    face.user = base::Printable(base::UserName(*uid), 64);
+  std::string command;
+  if (with_arguments)
+    command = base::ReadFile(ProcPath(stat.id.pid, "/cmdline"), kMaxArguments).value_or("");
+  while (!command.empty() && command.back() == '\0') command.pop_back();
+  std::replace(command.begin(), command.end(), '\0', ' ');
+  face.command = base::Printable(command.empty() ? stat.command : command, kMaxCommand);
+  return face;
+}
+
+}  // namespace
+
+Attribution::Attribution(std::shared_ptr<boost::asio::io_context> loop) : loop_(std::move(loop)) {}
+
+void Attribution::Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup) {
+  Root root{main, {}, cgroup, {}};
+  if (const std::optional<base::ProcessStat> stat = base::ReadProcessStat(main.pid);
+      stat && stat->id == main) {
+    if (const std::optional<base::ProcessStat> shim = base::ReadProcessStat(stat->parent))
+      root.shim = shim->id;
+  }
+  Remove(task);
+  roots_[task] = root;
+  by_pid_[root.main.pid] = task;
+  if (root.shim.pid > 1) by_pid_[root.shim.pid] = task;
+  SearchAgain();
+}
+
+void Attribution::AddRoot(core::TaskId task, const base::ProcessId& process) {
+  const auto found = roots_.find(task);
+  if (found == roots_.end()) return;
+  found->second.others.push_back(process);
+  by_pid_[process.pid] = task;
+  SearchAgain();
+}
+
+// A pid that was foreign a moment ago may be a task's by now.
+void Attribution::SearchAgain() {
+  for (auto& [pid, known] : known_) known.searched = false;
+}
+
+void Attribution::Remove(core::TaskId task) {
+  const auto found = roots_.find(task);
+  if (found == roots_.end()) return;
+  std::vector<pid_t> pids{found->second.main.pid, found->second.shim.pid};
+  for (const base::ProcessId& other : found->second.others) pids.push_back(other.pid);
+  for (const pid_t pid : pids) {
+    const auto by_pid = by_pid_.find(pid);
+    if (by_pid != by_pid_.end() && by_pid->second == task) by_pid_.erase(by_pid);
+  }
+  roots_.erase(found);
+  std::erase_if(known_, [&](const auto& entry) { return entry.second.task == task; });
+}
+
+Attribution::Known& Attribution::Look(pid_t pid) {
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+  const auto [at, is_new] = known_.try_emplace(pid);
+  Known& known = at->second;
+  if (!is_new && !stat) return known;
+  const std::uint64_t start_ticks = stat ? stat->id.start_ticks : 0;
+  if (is_new || start_ticks != known.start_ticks) known = {.start_ticks = start_ticks};
+  if (!std::exchange(known.searched, true)) known.task = Search(pid, stat);
+  return known;
+}
+
+std::optional<core::TaskId> Attribution::Find(pid_t pid) {
+  return Look(pid).task;
+}
+
+std::optional<core::TaskId> Attribution::FindEnded(pid_t pid) {
+  if (const std::optional<core::TaskId> task = Find(pid)) return task;
+  const auto found = by_pid_.find(pid);
+  const bool gone = found != by_pid_.end() && !base::ReadProcessStat(pid);
+  return gone ? std::optional(found->second) : std::nullopt;
+}
+
+// False: too many are asked already; to be asked again.
+bool Attribution::AskWhole(const base::ProcessStat& stat) {
+  if (!loop_) return true;
+  if (!reader_) reader_.emplace(loop_, BackgroundWorker::AtEnd::kLeave);
+  if (reader_->waiting() >= kMostAsked) return false;
+  const auto read = [stat] {
+    const ProcessFace face = FaceOf(stat);
+    // The pid may have become another process's meanwhile.
+    return base::Alive(stat.id) ? face : ProcessFace{};
+  };
+  reader_->Ask(read, [this, id = stat.id](const ProcessFace& face) {
+    const auto known = known_.find(id.pid);
+    if (known == known_.end() || known->second.start_ticks != id.start_ticks) return;
+    if (!face.user.empty()) known->second.face = face;
+  });
+  return true;
+}
+
+const ProcessFace& Attribution::Describe(pid_t pid) {
+  Known& known = Look(pid);
+  if (known.face_asked) return known.face;
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+  const bool there = stat && stat->id.start_ticks == known.start_ticks;
+  if (there) known.face = FaceAtOnce(*stat);
+  known.face_asked = !there || AskWhole(*stat);
+  return known.face;
+}
+
+std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process) const {
+  const auto found = by_pid_.find(process.pid);
+  if (found == by_pid_.end()) return std::nullopt;
+  const Root& root = roots_.at(found->second);
+  // The same pid may be another process by now: the first one of a task ends before its children.
+  const bool same = process == root.main || process == root.shim ||
+                    std::ranges::find(root.others, process) != root.others.end();
+  return same ? std::optional(found->second) : std::nullopt;
+}
+
+std::optional<core::TaskId> Attribution::Search(
+    pid_t pid, const std::optional<base::ProcessStat>& stat) const {
+  if (roots_.empty()) return std::nullopt;
+  if (const std::string cgroup = CgroupOf(pid); cgroup.size() > 1) {
+    for (const auto& [task, root] : roots_) {
+      if (!root.cgroup.empty() && (cgroup == root.cgroup || cgroup.starts_with(root.cgroup + "/")))
+        return task;
+    }
+  }
+  std::optional<base::ProcessStat> at = stat;
+  for (int depth = 0; depth < kMaxAncestors && at; ++depth) {
+    if (const std::optional<core::TaskId> task = RootedIn(at->id)) return task;
+    if (at->parent <= 1) break;
+    at = base::ReadProcessStat(at->parent);
+  }
+  return std::nullopt;
+}
+
+void Attribution::Retain(const std::vector<pid_t>& pids) {
+  std::erase_if(known_, [&](const auto& entry) {
+    return std::find(pids.begin(), pids.end(), entry.first) == pids.end();
+  });
+}
+
+std::optional<pid_t> Attribution::MainPid(core::TaskId task) const {
+  const auto found = roots_.find(task);
+  return found == roots_.end() ? std::nullopt : std::optional(found->second.main.pid);
+}
+
+std::vector<core::TaskId> Attribution::Tasks() const {
+  std::vector<core::TaskId> tasks;
+  tasks.reserve(roots_.size());
+  for (const auto& [task, root] : roots_) tasks.push_back(task);
+  return tasks;
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,93 @@
+// A GPU over time as the API shows it: roll-ups of the books and single readings, brought into
+// equal spans.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/views.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "daemon/gpus/monitor.h"
+#include "report/html.h"
+#include "store/store.h"
+
+namespace carma::daemon {
+
+inline constexpr int kMostHistoryPoints = 2'000;
+
+// Means over time, maxima of what is known. Pure.
+class GpuTimeline {
+ public:
+  // [from, to), from < to, in at most `points` equal spans. readings: of that GPU, oldest first;
+  // each holds since the one before, but not for longer than `longest`, so that a silent driver
+  // leaves a hole.
+  GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
+              base::Duration longest);
+
+  // A roll-up of that GPU. What the readings cover as well is left to them: they know it better.
+  // Its peaks may have been anywhere in it and count for every span that it touches.
+  void Add(const store::GpuUsage& usage);
+
+  // Spans of which nothing is known are left out.
+  std::vector<api::GpuHistoryView::Point> Points() const;
+
+ private:
+  struct Mean {
+    double sum = 0;
+    double ms = 0;
+    void Add(const std::optional<double>& value, double for_ms);
+    std::optional<double> Value() const;
+  };
+  struct Span {
+    Mean sm_active, dram_active, used_mib, power_w;
+    std::optional<double> sm_peak, used_peak_mib;
+    int tasks = 0;
+  };
+  // What held from one moment to another.
+  struct Stretch {
+    base::Time from, to;
+    double used_mib = 0;
+    std::optional<double> sm_active, sm_peak, dram_active, used_peak_mib, power_w;
+    int tasks = 0;
+  };
+  void Add(const Stretch& stretch);
+
+  base::Time from_, to_;
+  base::Duration width_;
+  base::Time readings_from_;  // roll-ups count until then
+  std::vector<Span> spans_;
+};
+
+struct GpuHistoryRequest {
+  base::Time from{}, to{};
+  int points = 60;
+  api::GpuHistoryView gpu;             // without its points
+  std::vector<HistoryPoint> readings;  // in [from, to)
+  base::Duration longest{};            // as GpuTimeline takes it
+};
+
+// From roll-ups of any GPUs, at once.
+api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
+                               const std::vector<store::GpuUsage>& rows);
+// The same from the books in this folder, as JSON text. May read for seconds: worker only; gives up
+// soon after `wanted` has become false, with kUnavailable. Errors: those of store::History.
+base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
+                                         const std::string& state_dir,
+                                         const std::atomic<bool>& wanted);
+
+// All of them over one span as figures, a page of their own (report/html.h). Each needs also its
+// usable memory. Otherwise as GpuHistoryText.
+struct GpuFiguresRequest {
+  std::vector<GpuHistoryRequest> gpus;  // of the same span and number of points; at least one
+  std::vector<std::int64_t> usable_mib;
+  report::Clock clock;                       // of whoever looks at it
+  std::vector<store::EndedAttempt> running;  // by now
+};
+base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
+                                     const std::atomic<bool>& wanted);
+
+}  // namespace carma::daemon

@@ -1,0 +1,98 @@
+#include "daemon/gpus/gpu_use.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace carma::daemon {
+namespace {
+
+constexpr std::string_view kAlone = "alone";
+constexpr std::string_view kKernelTime = "kernel-time";
+constexpr std::string_view kEqual = "equal";
+
+void AddProcess(const gpu::ProcessUse& process, TaskUse& task) {
+  task.used_mib += process.used_mib.value_or(0);
+  if (!process.used_mib) task.memory_told = false;
+  if (task.kernel_time && process.kernel_time) {
+    task.kernel_time = std::min(1.0, *task.kernel_time + *process.kernel_time);
+  } else {
+    task.kernel_time.reset();
+  }
+}
+
+std::optional<std::int64_t> OfNobody(const gpu::Reading& reading) {
+  std::int64_t of_nobody_mib = reading.used_mib;
+  for (const gpu::ProcessUse& process : reading.processes) {
+    if (!process.used_mib) return std::nullopt;
+    of_nobody_mib -= *process.used_mib;
+  }
+  return std::max<std::int64_t>(0, of_nobody_mib);
+}
+
+// Of everybody who works on the GPU; empty if it is not told of one of them, or of nobody.
+std::optional<double> AllKernelTime(const GpuUse& use) {
+  double all = 0;
+  for (const auto& [id, task] : use.tasks) {
+    if (!task.kernel_time) return std::nullopt;
+    all += *task.kernel_time;
+  }
+  for (const Stranger& stranger : use.strangers) {
+    if (stranger.mps_server) continue;
+    if (!stranger.kernel_time) return std::nullopt;
+    all += *stranger.kernel_time;
+  }
+  return all > 0 ? std::optional(all) : std::nullopt;
+}
+
+}  // namespace
+
+int GpuUse::ForeignProcesses() const {
+  return static_cast<int>(std::count_if(strangers.begin(), strangers.end(),
+                                        [](const Stranger& each) { return !each.mps_server; }));
+}
+
+GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution) {
+  GpuUse use;
+  for (const gpu::ProcessUse& process : reading.processes) {
+    const std::optional<core::TaskId> task =
+        process.mps_server ? std::nullopt : attribution.Find(process.pid);
+    if (!process.mps_server && !process.used_mib) use.memory_told = false;
+    if (task) {
+      AddProcess(process, use.tasks[*task]);
+    } else {
+      use.strangers.push_back({process.pid, attribution.Describe(process.pid), process.used_mib,
+                               process.mps_server, process.kernel_time});
+    }
+  }
+  use.unattributed_mib = OfNobody(reading);
+  return use;
+}
+
+void SmShares::Take(const gpu::Reading& reading, const GpuUse& use, base::Duration tau) {
+  const std::map<core::TaskId, SmShare> before = std::exchange(shares_, {});
+  const double span = base::Seconds(reading.taken - std::exchange(last_, reading.taken));
+  if (!reading.sm_active) return;
+  const auto residents = use.tasks.size() + static_cast<std::size_t>(use.ForeignProcesses());
+  const std::optional<double> all = AllKernelTime(use);
+  const double weight = 1 - std::exp(-span / base::Seconds(tau));
+  for (const auto& [id, task] : use.tasks) {
+    SmShare now;
+    now.by = residents == 1 ? kAlone : all ? kKernelTime : kEqual;
+    const double part = residents == 1 ? 1
+                        : all          ? *task.kernel_time / *all
+                                       : 1.0 / static_cast<double>(residents);
+    now.sm_active = *reading.sm_active * part;
+    // What rests on something else is no earlier value of this.
+    if (const auto old = before.find(id); old != before.end() && old->second.by == now.by)
+      now.sm_active = old->second.sm_active + weight * (now.sm_active - old->second.sm_active);
+    shares_[id] = now;
+  }
+}
+
+std::optional<SmShare> SmShares::Of(core::TaskId task) const {
+  const auto found = shares_.find(task);
+  return found == shares_.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,127 @@
+#include "daemon/gpus/gpu_use.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+
+namespace carma::daemon {
+namespace {
+
+constexpr core::TaskId kMine{7}, kOther{8};
+constexpr pid_t kForeign = 1'000'000'007;  // above every pid that Linux gives
+constexpr base::Duration kTau{10'000};
+
+gpu::ProcessUse Process(pid_t pid, std::optional<std::int64_t> used_mib,
+                        std::optional<double> kernel_time = std::nullopt) {
+  gpu::ProcessUse process;
+  process.pid = pid;
+  process.used_mib = used_mib;
+  process.kernel_time = kernel_time;
+  return process;
+}
+
+gpu::Reading At(std::int64_t second, double sm_active) {
+  gpu::Reading reading;
+  reading.taken = base::FromMs(second * 1'000);
+  reading.sm_active = sm_active;
+  return reading;
+}
+
+class WhoUsesTest : public ::testing::Test {
+ protected:
+  WhoUsesTest() { attribution_.Add(kMine, base::SelfProcess(), ""); }
+  Attribution attribution_;
+};
+
+TEST_F(WhoUsesTest, MemoryThatNoProcessOwnsUpToIsNobodys) {
+  gpu::Reading reading;
+  reading.used_mib = 10'000;
+  reading.processes = {Process(::getpid(), 6'000), Process(kForeign, 1'000)};
+  const GpuUse use = WhoUses(reading, attribution_);
+  EXPECT_EQ(use.tasks.at(kMine).used_mib, 6'000);
+  ASSERT_EQ(use.strangers.size(), 1U);
+  EXPECT_EQ(use.strangers[0].pid, kForeign);
+  EXPECT_EQ(use.unattributed_mib, 3'000);
+  EXPECT_TRUE(use.memory_told);
+
+  reading.processes.push_back(Process(kForeign + 1, std::nullopt));
+  const GpuUse unclear = WhoUses(reading, attribution_);
+  EXPECT_EQ(unclear.unattributed_mib, std::nullopt) << "it may be all of it";
+  EXPECT_FALSE(unclear.memory_told);
+}
+
+TEST_F(WhoUsesTest, AnMpsServerIsNeitherATaskNorWork) {
+  gpu::Reading reading;
+  reading.used_mib = 6'030;
+  reading.processes = {Process(::getpid(), 6'000), Process(::getppid(), 30)};
+  reading.processes[1].mps_server = true;  // even one among the task's own processes
+  const GpuUse use = WhoUses(reading, attribution_);
+  EXPECT_EQ(use.tasks.at(kMine).used_mib, 6'000);
+  ASSERT_EQ(use.strangers.size(), 1U) << "but it is told";
+  EXPECT_EQ(use.ForeignProcesses(), 0);
+  EXPECT_EQ(use.unattributed_mib, 0);
+}
+
+TEST_F(WhoUsesTest, KernelTimeIsKnownIfItIsOfAllProcesses) {
+  gpu::Reading reading;
+  reading.processes = {Process(::getpid(), 10, 0.75), Process(::getppid(), 10, 0.5)};
+  EXPECT_EQ(WhoUses(reading, attribution_).tasks.at(kMine).kernel_time, 1.0) << "at most all";
+  reading.processes[1].kernel_time.reset();
+  EXPECT_EQ(WhoUses(reading, attribution_).tasks.at(kMine).kernel_time, std::nullopt);
+}
+
+GpuUse Two(std::optional<double> mine, std::optional<double> other) {
+  GpuUse use;
+  use.tasks[kMine].kernel_time = mine;
+  use.tasks[kOther].kernel_time = other;
+  return use;
+}
+
+TEST(SmShares, SayWhatTheyRestOn) {
+  struct Case {
+    const char* name;
+    GpuUse use;
+    double mine;
+    const char* by;
+  };
+  GpuUse alone;
+  alone.tasks[kMine];
+  GpuUse with_server = alone;
+  with_server.strangers.push_back({kForeign, {}, 30, true, {}});
+  GpuUse with_stranger = alone;
+  with_stranger.tasks[kMine].kernel_time = 0.2;
+  with_stranger.strangers.push_back({kForeign, {}, 30, false, 0.6});
+  const Case cases[] = {
+      {"nobody else is there", alone, 0.8, "alone"},
+      {"an MPS server is nobody", with_server, 0.8, "alone"},
+      {"split by the time of the kernels", Two(0.75, 0.25), 0.6, "kernel-time"},
+      {"strangers have their part", with_stranger, 0.2, "kernel-time"},
+      {"one time is not told", Two(0.75, std::nullopt), 0.4, "equal"},
+      {"no time at all", Two(0.0, 0.0), 0.4, "equal"},
+  };
+  for (const Case& each : cases) {
+    SmShares shares;
+    shares.Take(At(1, 0.8), each.use, kTau);
+    ASSERT_TRUE(shares.Of(kMine)) << each.name;
+    EXPECT_NEAR(shares.Of(kMine)->sm_active, each.mine, 1e-9) << each.name;
+    EXPECT_EQ(shares.Of(kMine)->by, each.by) << each.name;
+  }
+}
+
+TEST(SmShares, FollowSlowlyUnlessTheyRestOnSomethingElse) {
+  SmShares shares;
+  shares.Take(At(0, 0.8), Two(1.0, 0.0), kTau);
+  shares.Take(At(10, 0.8), Two(0.0, 1.0), kTau);
+  EXPECT_NEAR(shares.Of(kMine)->sm_active, 0.8 * std::exp(-1), 1e-9);
+  EXPECT_NEAR(shares.Of(kOther)->sm_active, 0.8 * (1 - std::exp(-1)), 1e-9);
+  shares.Take(At(11, 0.8), Two({}, {}), kTau);
+  EXPECT_NEAR(shares.Of(kMine)->sm_active, 0.4, 1e-9);
+  gpu::Reading blind = At(12, 0);
+  blind.sm_active.reset();
+  shares.Take(blind, Two({}, {}), kTau);
+  EXPECT_FALSE(shares.Of(kMine)) << "nothing is counted";
+}
+
+}  // namespace
+}  // namespace carma::daemon

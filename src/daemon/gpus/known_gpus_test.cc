@@ -1,0 +1,123 @@
+#include "daemon/gpus/known_gpus.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+
+namespace carma::daemon {
+namespace {
+
+using gpu::DeviceInfo;
+
+class KnownGpusTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "carma-known-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+  std::string dir_;
+};
+
+DeviceInfo Whole(const std::string& uuid, const std::string& pci) {
+  return {.uuid = uuid,
+          .name = "NVIDIA A100",
+          .pci = pci,
+          .total_mib = 40'960,
+          .reserved_mib = 424,
+          .reports_sm_activity = true};
+}
+
+DeviceInfo Instance(const std::string& uuid, const std::string& pci, int number) {
+  DeviceInfo info = Whole(uuid, pci);
+  info.total_mib = 19'968;
+  info.mig = gpu::MigPlace{"GPU-b", number, 0, 9, "3g.20gb"};
+  return info;
+}
+
+const std::vector<DeviceInfo> kServer = {
+    Whole("GPU-a", "00000000:07:00.0"), Instance("MIG-1", "00000000:0F:00.0", 1),
+    Instance("MIG-2", "00000000:0F:00.0", 2), Whole("GPU-c", "00000000:47:00.0")};
+
+TEST_F(KnownGpusTest, AreFoundAgain) {
+  EXPECT_TRUE(KnownGpus(dir_).empty());
+  KeepKnownGpus(dir_, kServer);
+  EXPECT_EQ(KnownGpus(dir_), kServer);
+}
+
+TEST_F(KnownGpusTest, AFileOfAnEarlierProgramIsRead) {
+  ASSERT_TRUE(base::WriteFileAtomic(dir_ + "/gpus.json",
+                                    R"([{"uuid":"GPU-a","name":"A","pci":"","total_mib":40960,)"
+                                    R"("reserved_mib":424,"reports_sm_activity":false}])",
+                                    0600));
+  const std::vector<DeviceInfo> known = KnownGpus(dir_);
+  ASSERT_EQ(known.size(), 1u);
+  EXPECT_FALSE(known[0].mig);
+  EXPECT_TRUE(known[0].trouble.empty());
+}
+
+TEST_F(KnownGpusTest, ADamagedFileIsNoFile) {
+  for (const char* text : {"", "{}", "[", "[1]", R"([{"uuid":"GPU-a"}])",
+                           R"([{"uuid":"GPU-a","total_mib":9,"mig":{"gpu_instance":-1}}])"}) {
+    ASSERT_TRUE(base::WriteFileAtomic(dir_ + "/gpus.json", text, 0600));
+    EXPECT_TRUE(KnownGpus(dir_).empty()) << text;
+  }
+}
+
+TEST(Recognised, GpusInTroubleAreThoseOfBefore) {
+  const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
+  const struct {
+    const char* name;
+    std::size_t at;
+    DeviceInfo now;
+    std::string uuid;
+  } cases[] = {
+      {"by its number", 0, lost, "GPU-a"},
+      {"by its address",
+       3,
+       {.uuid = "GPU-unknown-2", .pci = "00000000:47:00.0", .trouble = {"no UUID"}},
+       "GPU-c"},
+      {"by its UUID", 3, {.uuid = "GPU-c", .trouble = {"no memory"}}, "GPU-c"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    std::vector<DeviceInfo> now = kServer;
+    now[c.at] = c.now;
+    DeviceInfo expected = kServer[c.at];
+    expected.trouble = c.now.trouble;
+    const std::vector<DeviceInfo> recognised = Recognised(now, kServer);
+    EXPECT_EQ(recognised[c.at], expected);
+    EXPECT_EQ(recognised[1], kServer[1]);
+  }
+}
+
+TEST(Recognised, InDoubtNothingIsMadeUp) {
+  const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
+  const DeviceInfo divided = {
+      .uuid = "GPU-b", .pci = "00000000:0F:00.0", .trouble = {"it has no instance"}};
+  // Another number of GPUs, another GPU among them, a GPU in place of its instances.
+  const std::vector<DeviceInfo> lists[] = {
+      {lost, kServer[1]},
+      {lost, kServer[2], kServer[1], kServer[3]},
+      {kServer[0], divided, kServer[3]},
+  };
+  for (const std::vector<DeviceInfo>& list : lists) EXPECT_EQ(Recognised(list, kServer), list);
+}
+
+TEST_F(KnownGpusTest, AGpuInTroubleIsKeptAsItWas) {
+  KeepKnownGpus(dir_, kServer);
+  std::vector<DeviceInfo> now = kServer;
+  now[0] = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
+  KeepKnownGpus(dir_, now);
+  EXPECT_EQ(KnownGpus(dir_), kServer);
+  const std::vector<DeviceInfo> never_seen = {now[0]};
+  KeepKnownGpus(dir_, never_seen);
+  EXPECT_EQ(KnownGpus(dir_), never_seen);
+}
+
+}  // namespace
+}  // namespace carma::daemon

@@ -1,0 +1,163 @@
+#include "daemon/gpus/sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/gpus/known_gpus.h"
+#include "gpu/own_devices.h"
+
+namespace carma::daemon {
+namespace {
+
+constexpr std::chrono::nanoseconds kDiscoverRetry = std::chrono::seconds(10);
+constexpr auto kReadingLimit = std::chrono::seconds(2);  // beyond the period
+
+}  // namespace
+
+Sampler::Sampler(std::shared_ptr<boost::asio::io_context> loop,
+                 std::shared_ptr<NumberedProbe> probe, std::shared_ptr<base::Clock> clock,
+                 SamplerOptions options, Taker& taker)
+    : probe_(std::move(probe)),
+      clock_(std::move(clock)),
+      options_(std::move(options)),
+      taker_(taker),
+      next_(*loop),
+      reading_limit_(*loop),
+      worker_(loop, BackgroundWorker::AtEnd::kLeave) {}
+
+void Sampler::Start() {
+  Discover();
+}
+
+void Sampler::Discover() {
+  worker_.Ask([probe = probe_] { return probe->Devices(); },
+              [this, first = WatchProbe()](gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
+                first();
+                TakeDevices(std::move(devices));
+              });
+}
+
+gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(
+    std::vector<gpu::DeviceInfo> devices) const {
+  if (options_.only.empty()) return devices;
+  gpu::OwnDevices own = gpu::OnlyNamed(std::move(devices), options_.only);
+  if (own.unknown.empty()) return std::move(own.devices);
+  const std::string why = fmt::format("daemon.gpus names {}, which the driver does not list",
+                                      base::Join(own.unknown, ", "));
+  if (own.devices.empty()) return base::Fail(base::ErrorCode::kUnavailable, why);
+  base::LogWarn("gpus_not_there", {{"why", why}});
+  return std::move(own.devices);
+}
+
+// Not too often: a driver may take long to say that it is not there.
+void Sampler::DiscoverLater() {
+  next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
+            [this] { Discover(); });
+}
+
+void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
+  hung_ = false;
+  if (devices && devices->empty())
+    devices = base::Fail(base::ErrorCode::kUnavailable, "the driver knows no GPU");
+  if (devices && gpus_ == 0) devices = Own(*std::move(devices));
+  if (!devices) {
+    const std::string why = devices.error().Sentence();
+    if (driver_trouble_ != why) base::LogWarn("no_driver", {{"why", why}});
+    Silent(devices.error());
+    return DiscoverLater();
+  }
+  driver_trouble_.clear();
+  *devices = Recognised(std::move(*devices), KnownGpus(options_.state_dir));
+  KeepKnownGpus(options_.state_dir, *devices);
+  if (gpus_ == 0) Announce(std::move(*devices));
+  Sample();
+}
+
+void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
+  gpus_ = devices.size();
+  // By the thread that reads, for it may be in the driver just now.
+  worker_.Tell([probe = probe_, devices] { probe->Keep(devices); });
+  taker_.TakeGpus(std::move(devices));
+}
+
+// Tasks of an earlier life run on GPUs that we know by name: they are taken over, with every GPU
+// closed.
+void Sampler::Silent(const gpu::ReadError& why) {
+  driver_trouble_ = why.Sentence();
+  if (gpus_ == 0 && options_.only.empty()) {
+    std::vector<gpu::DeviceInfo> known = KnownGpus(options_.state_dir);
+    if (!known.empty()) Announce(std::move(known));
+  }
+  taker_.DriverSilent(why);
+}
+
+std::function<bool()> Sampler::WatchProbe() {
+  // One GPU that hangs is given up in time for the others to be heard.
+  const base::Duration limit = options_.probe_timeout * 3 / 2;
+  return worker_.Within(limit, [this, limit] {
+    hung_ = true;
+    const std::string why =
+        fmt::format("the driver has not answered for more than {}", base::FormatSpan(limit));
+    base::LogWarn("driver_hangs", {{"why", why}});
+    Silent({base::ErrorCode::kUnavailable, why});
+  });
+}
+
+void Sampler::Sample() {
+  BeginReading();
+  worker_.Ask(
+      [probe = probe_, clock = clock_, wanted = worker_.wanted(), count = gpus_,
+       alone = taker_.LeftAlone()] {
+        probe->LeaveAlone(alone);
+        gpu::Round round(count);
+        for (std::size_t i = 0; i < count && *wanted; ++i) {
+          if (!alone.contains(i)) round[i] = probe->Read(i, clock->Now());
+        }
+        return round;
+      },
+      [this, first = WatchProbe()](gpu::Round round) {
+        first();
+        TakeRound(std::move(round));
+      });
+}
+
+void Sampler::TakeRound(gpu::Round round) {
+  if (std::exchange(hung_, false)) base::LogInfo("driver_answers_again");
+  driver_trouble_.clear();
+  const auto failed = [](const auto& answer) { return answer && !answer->has_value(); };
+  const auto served = [](const auto& answer) { return answer && answer->has_value(); };
+  const bool all_failed = std::ranges::any_of(round, failed) && std::ranges::none_of(round, served);
+  taker_.TakeRound(std::move(round));
+  TellReading();
+  // The library may have lost its driver: start over with it.
+  if (all_failed) return DiscoverLater();
+  next_.Set(clock_->RealSpan(options_.period), [this] { Sample(); });
+}
+
+// ---- who waits for a reading ----
+
+void Sampler::AfterNextReading(std::function<void()> call) {
+  if (next_reading_.empty() && this_reading_.empty()) {
+    // A driver that hangs must not keep a task from ending.
+    reading_limit_.Set(kReadingLimit + clock_->RealSpan(options_.period), [this] {
+      BeginReading();
+      TellReading();
+    });
+  }
+  next_reading_.push_back(std::move(call));
+}
+
+void Sampler::BeginReading() {
+  std::ranges::move(std::exchange(next_reading_, {}), std::back_inserter(this_reading_));
+}
+
+void Sampler::TellReading() {
+  for (const std::function<void()>& call : std::exchange(this_reading_, {})) call();
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,64 @@
+// Looks at running tasks after each round of readings, and says once of an attempt what should not
+// be so: it holds GPUs that it does not use, uses more than it was promised, computes where it was
+// not placed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "config/settings.h"
+#include "core/scheduler/events.h"
+#include "core/values/task.h"
+#include "daemon/gpus/idle_holders.h"
+#include "daemon/gpus/misuse.h"
+#include "daemon/gpus/monitor.h"
+#include "store/store.h"
+
+namespace carma::daemon {
+
+// What administrators are told about an idle holder.
+struct IdleNotice {
+  std::uint64_t task = 0;
+  int attempt = 0;
+  std::string name;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::vector<std::string> gpu_uuids;
+  base::Time idle_since{};
+  base::Time now{};
+  std::string action;  // "tell", "share", "end": what CARMA does about it
+};
+// One JSON object on one line.
+std::string ToLine(const IdleNotice& notice);
+
+class TaskWatch {
+ public:
+  // All must outlive it; the settings may change, which Follow() is told of.
+  // tell: the administrators, a JSON object of an idle holder.
+  using Tell = std::function<void(const std::string& message)>;
+  TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings, Tell tell);
+
+  // running: of every running task the record. margin_mib: PolicyConfig's, in force. Returns what
+  // the core is to hear.
+  std::vector<core::TaskIdle> Look(const std::vector<const core::TaskRecord*>& running,
+                                   std::int64_t margin_mib, const Monitor& monitor);
+  void Follow(const config::Settings& before);
+
+ private:
+  void LookForMisuse(const std::vector<const core::TaskRecord*>& running, std::int64_t margin_mib,
+                     const Monitor& monitor);
+  void TellIdleHolder(const core::TaskIdle& idle);
+
+  store::Store& store_;
+  base::Clock& clock_;
+  const config::Settings& settings_;
+  std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
+  FirstSightings over_promise_, wrong_device_;
+  Tell tell_;
+};
+
+}  // namespace carma::daemon

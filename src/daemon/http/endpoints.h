@@ -1,0 +1,57 @@
+// All endpoints of the API in one table; the work of each is in endpoints/, by resource.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/views.h"
+#include "base/clock.h"
+#include "config/settings.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/estimates.h"
+#include "daemon/gpus/monitor.h"
+#include "daemon/http/routes.h"
+#include "daemon/http/tokens.h"
+#include "task/lease/lease_launcher.h"
+
+namespace carma::daemon {
+
+// What is there from the beginning. All that is named here outlives the endpoints.
+struct ServerServices {
+  std::function<api::StatusView()> status;
+  std::function<std::string()> metrics;  // as Prometheus reads them
+  Tokens* tokens = nullptr;
+};
+
+// What is there once the GPUs are known.
+struct EngineServices {
+  Engine& engine;
+  Monitor& monitor;
+  EstimateService& estimates;
+  store::Store& store;
+  const config::Settings& settings;
+  base::Clock& clock;
+  std::function<void()> close_usage;  // brings the records of GPU use up to now
+  AnswerLater answer_later;
+  // As SubmitServices::aside.
+  std::function<void(std::function<void()> read, std::function<void()> then)> aside;
+  // Calls back once the task is final, or after real seconds.
+  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
+  // As OutputServices::aside.
+  std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> read_file;
+  task::LeaseLauncher& leases;
+  // As LeaseServices::when_changed.
+  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes;
+  Routes::AskName ask_name;
+  // As LeaseServices::ask_claim.
+  std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
+      ask_claim = nullptr;
+  std::function<bool(core::TaskId)> holds_job = nullptr;  // LeaseServices
+};
+
+// engine: null as long as no GPU is known; then most of them cannot be handled yet.
+std::vector<Endpoint> Endpoints(const ServerServices& server,
+                                const EngineServices* engine = nullptr);
+
+}  // namespace carma::daemon

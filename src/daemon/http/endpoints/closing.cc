@@ -1,0 +1,80 @@
+#include "daemon/http/endpoints/closing.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/http/endpoints/parameters.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using base::Unit;
+
+struct Asked {
+  std::string why;
+  std::optional<std::int64_t> by_ms;
+};
+
+Result<Asked> AskedIn(const Call& call) {
+  Asked asked;
+  if (call.request.body.empty()) return asked;
+  const Result<base::Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  in.Get("reason", asked.why, 500);
+  in.Get("by_ms", asked.by_ms, 0, core::kMaxBeginMs);
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  return asked;
+}
+
+Engine::Done AnswerWithStatus(const ClosingServices& services, std::string_view event,
+                              std::vector<base::Field> fields, const Caller& caller,
+                              const api::Responder& reply) {
+  return [status = services.status, event, fields = std::move(fields), caller,
+          reply](const Result<Unit>& done) {
+    if (!done) return reply(std::unexpected(done.error()));
+    LogAsked(event, fields, caller);
+    reply(JsonAnswer(ToJson(status())));
+  };
+}
+
+Result<Unit> MayClose(const Call& call) {
+  return OnlyAdministrators(call.caller, "close and open the server");
+}
+
+}  // namespace
+
+Result<Unit> CloseServer(const ClosingServices& services, const Call& call,
+                         const api::Responder& reply) {
+  if (Result<Unit> may = MayClose(call); !may) return may;
+  const Result<Asked> asked = AskedIn(call);
+  if (!asked) return std::unexpected(asked.error());
+  core::ServerClosed closing;
+  closing.why = fmt::format("closed by {} until the machine boots", call.caller.user);
+  if (!asked->why.empty()) closing.why += ": " + base::Printable(asked->why, 500);
+  closing.empty_by = asked->by_ms
+                         ? base::FromMs(*asked->by_ms)
+                         : services.clock.Now() + services.settings.policy.slots.shutdown_notice;
+  std::vector<base::Field> fields = {{"empty_by", base::FormatTimeIso(closing.empty_by)}};
+  if (!asked->why.empty()) fields.emplace_back("why", asked->why);
+  services.engine.Close(
+      closing, AnswerWithStatus(services, "server_drain", std::move(fields), call.caller, reply));
+  return Unit{};
+}
+
+Result<Unit> OpenServer(const ClosingServices& services, const Call& call,
+                        const api::Responder& reply) {
+  if (Result<Unit> may = MayClose(call); !may) return may;
+  services.engine.Open(AnswerWithStatus(services, "server_resume", {}, call.caller, reply));
+  return Unit{};
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,29 @@
+// The server before its machine goes down: closed as a whole, and opened again.
+#pragma once
+
+#include <functional>
+
+#include "api/views.h"
+#include "base/clock.h"
+#include "config/settings.h"
+#include "daemon/engine/engine.h"
+#include "daemon/http/routes.h"
+
+namespace carma::daemon {
+
+struct ClosingServices {
+  Engine& engine;
+  base::Clock& clock;
+  const config::Settings& settings;
+  std::function<api::StatusView()> status;
+};
+
+// Both for administrators; answered with the daemon's state once that is durable.
+// Body, which may be absent: {"reason": text, "by_ms": time}. Without a time tasks have
+// slots.shutdown_notice from now.
+base::Result<base::Unit> CloseServer(const ClosingServices& services, const Call& call,
+                                     const api::Responder& reply);
+base::Result<base::Unit> OpenServer(const ClosingServices& services, const Call& call,
+                                    const api::Responder& reply);
+
+}  // namespace carma::daemon

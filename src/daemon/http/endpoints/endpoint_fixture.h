@@ -1,0 +1,190 @@
+// An engine with two GPUs, a launcher that starts nothing and a store in a folder of its own: what
+// the endpoints' tests ask.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "daemon/engine/engine.h"
+#include "daemon/gpus/monitor.h"
+#include "daemon/http/routes.h"
+#include "task/shim/fake_launcher.h"
+
+namespace carma::daemon {
+
+inline const Caller kAda{1000, 1000, "ada", false};
+inline const Caller kEve{1001, 1001, "eve", false};
+inline const Caller kRoot{0, 0, "root", true};
+
+// What came back; status 0: nothing yet.
+struct Heard {
+  int status = 0;
+  base::Json body;
+  std::string Message() const { return body.at("error").at("message"); }
+};
+
+class EndpointTest : public ::testing::Test, public Engine::Host {
+ protected:
+  using Query = std::vector<std::pair<std::string, std::string>>;
+
+  void SetUp() override {
+    std::string folder = ::testing::TempDir() + "/carma-endpoints-XXXXXX";
+    state_dir_ = ::mkdtemp(folder.data());
+    store_ = store::Store::Open(state_dir_).value();
+    EngineOptions options;
+    options.state_dir = state_dir_;
+    engine_ = std::make_unique<Engine>(options, *store_, launcher_, clock_, *this);
+    const std::vector<gpu::DeviceInfo> devices{{"GPU-a", "A100", "", 41'000, 1'000, true},
+                                               {"GPU-b", "A100", "", 41'000, 1'000, true}};
+    monitor_ = std::make_unique<Monitor>(devices, MonitorOptions{});
+    ASSERT_TRUE(
+        engine_->Start({{"GPU-a", "A100", 41'000, 1'000}, {"GPU-b", "A100", 41'000, 1'000}}));
+    Settle();
+  }
+  void TearDown() override {
+    engine_.reset();
+    store_.reset();
+    std::filesystem::remove_all(state_dir_);
+  }
+
+  // A reading of every GPU, and turns until nothing is left to estimate.
+  void Settle() {
+    clock_.Advance(base::Duration(1'000));
+    gpu::Reading reading;
+    reading.taken = clock_.Now();
+    reading.total_mib = 41'000;
+    reading.reserved_mib = 1'000;
+    reading.sm_active = 0.1;
+    const gpu::Round round{reading, reading};
+    for (core::Event& event : monitor_->Take(clock_.Now(), round, engine_->attribution()))
+      engine_->Post(std::move(event));
+    do {
+      for (const EstimateJob& job : std::exchange(jobs_, {})) {
+        EstimateResult result;
+        result.id = result.forecast.task = job.id;
+        result.estimate = core::Estimate{5'500, "structural", 5'000};
+        result.forecast.remarks = {"assumed Adam"};
+        engine_->TakeEstimate(std::move(result));
+      }
+      engine_->Turn();
+    } while (!jobs_.empty());
+  }
+  static task::TaskSpec Spec() {
+    task::TaskSpec spec;
+    spec.name = "train";
+    spec.command = {"python", "train.py"};
+    spec.workdir = "/";
+    spec.stdout_path = "/dev/null";
+    spec.environment = {{"SECRET", "of its user"}};
+    return spec;
+  }
+  // Ada's, estimated and not started: the GPUs are closed to it for as long as it is held.
+  core::TaskId SubmitHeld() {
+    task::TaskSpec spec = Spec();
+    spec.held = true;
+    return Submit(spec);
+  }
+  core::TaskId Submit(const task::TaskSpec& spec = Spec()) {
+    core::TaskId id{};
+    engine_->Submit({spec}, {kAda.uid, kAda.gid, kAda.user}, [&](base::Result<Submitted> answer) {
+      ASSERT_TRUE(answer) << answer.error().message;
+      id = answer->first;
+    });
+    engine_->Turn();
+    Settle();
+    return id;
+  }
+  void Start(core::TaskId id) {
+    launcher_.EmitStarted(id, 1);
+    engine_->PollLauncher();
+    engine_->Turn();
+  }
+  void End(core::TaskId id, int code = 0) {
+    launcher_.EmitExited(id, 1, code);
+    engine_->PollLauncher();
+    engine_->Turn();
+  }
+
+  static Call Asking(Query query, std::string id = "") {
+    Call call;
+    call.request.query = std::move(query);
+    call.id = std::move(id);
+    return call;
+  }
+  static Call By(const Caller& caller, std::string id, std::string verb = "",
+                 std::string body = "") {
+    Call call;
+    call.caller = caller;
+    call.id = std::move(id);
+    call.verb = std::move(verb);
+    call.request.body = std::move(body);
+    return call;
+  }
+  // The answer as a client gets it.
+  template <class Services>
+  Heard Ask(const Services& services, Answer (*endpoint)(const Services&, const Call&),
+            const Call& call) {
+    return Hear([&](const api::Responder& reply) { reply(endpoint(services, call)); });
+  }
+  template <class Services>
+  Heard Ask(const Services& services,
+            base::Result<base::Unit> (*endpoint)(const Services&, const Call&,
+                                                 const api::Responder&),
+            const Call& call) {
+    return Hear([&](const api::Responder& reply) {
+      if (const base::Result<base::Unit> begun = endpoint(services, call, reply); !begun)
+        reply(std::unexpected(begun.error()));
+    });
+  }
+  Heard Hear(const std::function<void(const api::Responder&)>& ask) {
+    const auto heard = std::make_shared<Heard>();
+    ask(api::Responder([heard](const api::Response& response) {
+      heard->status = response.status;
+      heard->body = base::ParseJson(response.body).value();
+    }));
+    Settle();
+    last_heard_ = heard;
+    return *heard;
+  }
+  // A worker that is asked when the test says.
+  AnswerLater Worker() {
+    return [this](auto make, auto send) {
+      if (worker_busy_)
+        return base::Result<base::Unit>(base::Fail(base::ErrorCode::kUnavailable, "busy"));
+      work_ = [make, send] { send(make(true)); };
+      return base::Result<base::Unit>();
+    };
+  }
+
+  // Engine::Host
+  void RequestTurn() override {}
+  void RequestEstimates(std::vector<EstimateJob> jobs) override { jobs_ = std::move(jobs); }
+  void WakeAt(base::Time) override {}
+  void RetryTurnLater() override { FAIL() << engine_->store_trouble(); }
+  void TaskChanged(const core::TaskRecord&) override {}
+  std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
+  std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
+  void AfterNextReading(std::function<void()> call) override { call(); }
+
+  std::string state_dir_;
+  base::FakeClock clock_{base::FromMs(10'000'000)};
+  task::FakeLauncher launcher_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Monitor> monitor_;
+  std::vector<EstimateJob> jobs_;
+  std::shared_ptr<Heard> last_heard_;  // of the last question, whose answer may still come
+  std::function<void()> work_;         // of the worker; empty: it was not asked
+  bool worker_busy_ = false;
+};
+
+}  // namespace carma::daemon

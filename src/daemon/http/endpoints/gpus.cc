@@ -1,0 +1,212 @@
+#include "daemon/http/endpoints/gpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/gpus/gpu_history.h"
+#include "daemon/http/endpoints/parameters.h"
+#include "daemon/present/metrics.h"
+#include "daemon/present/present.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
+constexpr std::int64_t kUsualHistoryPoints = 60;
+constexpr std::int64_t kFigurePoints = 400;  // as many as the eye tells apart
+// Of so far back the roll-ups are read on the loop: 23 ms for eight GPUs in a build without
+// optimisation.
+constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
+// A reading holds for so many sampling periods at most.
+constexpr int kPeriodsOfAReading = 10;
+constexpr std::int64_t kLastMs = core::kMaxBeginMs;
+
+Result<core::GpuIndex> GpuOf(const GpuServices& services, const Call& call) {
+  if (const std::optional<core::GpuIndex> gpu = services.engine.GpuByUuid(call.id)) return *gpu;
+  const std::optional<std::int64_t> number = base::ParseInt(call.id);
+  const std::size_t count = services.engine.scheduler().GpuInfos().size();
+  if (number && *number >= 0 && *number < static_cast<std::int64_t>(count))
+    return static_cast<core::GpuIndex>(*number);
+  return Fail(ErrorCode::kNotFound, fmt::format("GPU '{}': expected a UUID or an index below {}",
+                                                base::Printable(call.id, 60), count));
+}
+
+// The same, for what only administrators may do.
+Result<core::GpuIndex> ClosableGpu(const GpuServices& services, const Call& call) {
+  if (Result<Unit> may = OnlyAdministrators(call.caller, "close and open GPUs"); !may)
+    return std::unexpected(may.error());
+  return GpuOf(services, call);
+}
+
+std::vector<api::GpuView> Views(const GpuServices& services) {
+  return PresentGpus(services.engine, services.monitor, services.clock.Now());
+}
+
+// Also the log says who closed or opened the GPU, once that is durable: "gpu_drain".
+Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std::string_view event,
+                           const std::string& reason, const Caller& caller,
+                           const api::Responder& reply) {
+  return [services, gpu, event, reason, caller, reply](const Result<Unit>& done) {
+    if (!done) return reply(std::unexpected(done.error()));
+    std::vector<base::Field> fields = {
+        {"gpu", gpu}, {"uuid", services.monitor.devices().at(core::Number(gpu)).uuid}};
+    if (!reason.empty()) fields.emplace_back("why", reason);
+    LogAsked(event, std::move(fields), caller);
+    reply(JsonAnswer(ToJson(Views(services).at(core::Number(gpu)))));
+  };
+}
+
+struct AskedDrain {
+  std::string why;
+  std::optional<base::Time> empty_by;
+};
+
+Result<AskedDrain> DrainIn(const Call& call) {
+  AskedDrain asked;
+  if (call.request.body.empty()) return asked;
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  in.Get("reason", asked.why, 500);
+  std::optional<std::int64_t> by_ms;
+  in.Get("by_ms", by_ms, 0, core::kMaxBeginMs);
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  if (by_ms) asked.empty_by = base::FromMs(*by_ms);
+  return asked;
+}
+
+struct AskedSpan {
+  base::Time from, to;
+  int points = 0;
+};
+
+Result<AskedSpan> SpanOf(const Call& call, base::Time now, std::int64_t usual_points) {
+  QueryReader in(call);
+  const std::int64_t to_ms = in.Number("to_ms", base::ToMs(now), 0, kLastMs);
+  const std::int64_t hour_before = std::max<std::int64_t>(0, to_ms - kUsualHistory.count());
+  const std::int64_t from_ms = in.Number("from_ms", hour_before, 0, kLastMs);
+  const std::int64_t points = in.Number("points", usual_points, 1, kMostHistoryPoints);
+  if (in.error()) return std::unexpected(*in.error());
+  if (from_ms >= to_ms) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("?from_ms: expected a time before to_ms, which is {}", to_ms));
+  }
+  return AskedSpan{base::FromMs(from_ms), base::FromMs(to_ms), static_cast<int>(points)};
+}
+
+GpuHistoryRequest RequestOf(const GpuServices& services, core::GpuIndex gpu,
+                            const AskedSpan& span) {
+  GpuHistoryRequest request;
+  request.from = span.from;
+  request.to = span.to;
+  request.points = span.points;
+  const gpu::DeviceInfo& device = services.monitor.devices().at(core::Number(gpu));
+  request.gpu.index = core::Number(gpu);
+  request.gpu.uuid = device.uuid;
+  request.gpu.name = device.name;
+  request.readings = services.monitor.History(gpu, request.from, request.to);
+  request.longest = kPeriodsOfAReading * services.sample_period;
+  return request;
+}
+
+Result<GpuHistoryRequest> HistoryRequest(const GpuServices& services, const Call& call,
+                                         base::Time now) {
+  const Result<core::GpuIndex> gpu = GpuOf(services, call);
+  if (!gpu) return std::unexpected(gpu.error());
+  const Result<AskedSpan> span = SpanOf(call, now, kUsualHistoryPoints);
+  if (!span) return std::unexpected(span.error());
+  return RequestOf(services, *gpu, *span);
+}
+
+}  // namespace
+
+Answer ListGpus(const GpuServices& services, const Call&) {
+  Json gpus = Json::array();
+  for (const api::GpuView& view : Views(services)) gpus.push_back(ToJson(view));
+  return JsonAnswer({{"gpus", std::move(gpus)}});
+}
+
+Answer ShowTaskMetrics(const GpuServices& services, const Call&) {
+  return api::Response{200, TaskMetricsText(Views(services)),
+                       "text/plain; version=0.0.4; charset=utf-8"};
+}
+
+Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
+                            const api::Responder& reply) {
+  const base::Time now = services.clock.Now();
+  Result<GpuHistoryRequest> request = HistoryRequest(services, call, now);
+  if (!request) return std::unexpected(request.error());
+  if (request->from >= now - kHistoryReadAtOnce) {
+    const Result<std::vector<store::GpuUsage>> rows =
+        services.store.Usage(request->from, request->to);
+    if (!rows) return std::unexpected(rows.error());
+    reply(JsonAnswer(ToJson(GpuHistory(*request, *rows))));
+    return Unit{};
+  }
+  return services.answer_later(
+      [request = *std::move(request),
+       folder = services.state_dir](const std::atomic<bool>& wanted) {
+        return TextAnswer(GpuHistoryText(request, folder, wanted));
+      },
+      reply);
+}
+
+Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
+                            const api::Responder& reply) {
+  const Result<AskedSpan> span = SpanOf(call, services.clock.Now(), kFigurePoints);
+  if (!span) return std::unexpected(span.error());
+  if (services.monitor.devices().empty()) return Fail(ErrorCode::kNotFound, "there is no GPU");
+  GpuFiguresRequest request;
+  QueryReader in(call);
+  request.clock = in.Clock(span->to);
+  if (in.error()) return std::unexpected(*in.error());
+  request.running = services.engine.RunningAttempts();
+  for (std::size_t i = 0; i < services.monitor.devices().size(); ++i) {
+    const gpu::DeviceInfo& device = services.monitor.devices()[i];
+    request.gpus.push_back(RequestOf(services, static_cast<core::GpuIndex>(i), *span));
+    request.usable_mib.push_back(device.total_mib - device.reserved_mib);
+  }
+  return services.answer_later(
+      [request = std::move(request), folder = services.state_dir](const std::atomic<bool>& wanted) {
+        return ReportPage(GpuFigures(request, folder, wanted));
+      },
+      reply);
+}
+
+Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
+  const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
+  if (!gpu) return std::unexpected(gpu.error());
+  const Result<AskedDrain> asked = DrainIn(call);
+  if (!asked) return std::unexpected(asked.error());
+  std::string why = fmt::format("drained by {}", call.caller.user);
+  if (!asked->why.empty()) why += ": " + base::Printable(asked->why, 500);
+  if (asked->empty_by) why += ", to be empty by " + base::FormatTimeIso(*asked->empty_by);
+  services.engine.Drain({*gpu, why, false, asked->empty_by},
+                        AnswerWithGpu(services, *gpu, "gpu_drain", asked->why, call.caller, reply));
+  return Unit{};
+}
+
+Result<Unit> ResumeGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
+  const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
+  if (!gpu) return std::unexpected(gpu.error());
+  services.engine.Resume(
+      {*gpu}, [&monitor = services.monitor, gpu = *gpu,
+               answer = AnswerWithGpu(services, *gpu, "gpu_resume", "", call.caller, reply)](
+                  const Result<Unit>& done) {
+        if (done) monitor.Acknowledge(gpu);
+        answer(done);
+      });
+  return Unit{};
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,112 @@
+#include "daemon/http/endpoints/gpus.h"
+
+#include "daemon/http/endpoints/endpoint_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+class GpusTest : public EndpointTest {
+ protected:
+  GpuServices Services() {
+    return {*engine_, *monitor_, *store_, clock_, state_dir_, base::Duration(1'000), Worker()};
+  }
+};
+
+TEST_F(GpusTest, AllAreListed) {
+  const Heard heard = Ask(Services(), &ListGpus, Asking({}));
+  EXPECT_EQ(heard.status, 200);
+  ASSERT_EQ(heard.body.at("gpus").size(), 2U);
+  EXPECT_EQ(heard.body.at("gpus")[1].at("uuid"), "GPU-b");
+  EXPECT_EQ(heard.body.at("gpus")[1].at("state"), "idle");
+}
+
+TEST_F(GpusTest, AnAdministratorClosesAndOpensOneByIndexOrUuid) {
+  const Heard drained = Ask(Services(), &DrainGpu, By(kRoot, "GPU-b", "", R"({"reason":"fan"})"));
+  EXPECT_EQ(drained.body.at("uuid"), "GPU-b");
+  EXPECT_EQ(drained.body.at("state"), "drain");
+  EXPECT_THAT(std::string(drained.body.at("trouble")), HasSubstr("drained by root: fan"));
+  const Heard until = Ask(Services(), &DrainGpu,
+                          By(kRoot, "GPU-b", "", R"({"reason":"fan","by_ms":1800000000000})"));
+  EXPECT_THAT(std::string(until.body.at("trouble")),
+              HasSubstr("drained by root: fan, to be empty by 2027-01-15T08:00:00.000Z"));
+  EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "GPU-b", "", R"({"by_ms":-1})")).status, 400);
+  EXPECT_EQ(store_->Drains()->size(), 1U) << "it is durable";
+  EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kRoot, "1")).body.at("state"), "idle");
+  EXPECT_EQ(store_->Drains()->size(), 0U);
+}
+
+TEST_F(GpusTest, WhoMayNotOrNamesNoneIsRefused) {
+  EXPECT_EQ(Ask(Services(), &DrainGpu, By(kAda, "0")).Message(),
+            "only an administrator may close and open GPUs");
+  EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kAda, "0")).status, 403);
+  EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "2")).Message(),
+            "GPU '2': expected a UUID or an index below 2");
+  EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kRoot, "GPU-c")).status, 404);
+  EXPECT_THAT(Ask(Services(), &DrainGpu, By(kRoot, "0", "", "[")).Message(), HasSubstr("body: "));
+  EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "0", "", R"({"why":"x"})")).status, 400);
+  EXPECT_EQ(store_->Drains()->size(), 0U);
+}
+
+TEST_F(GpusTest, TheLastHoursAreShownAtOnce) {
+  for (int i = 0; i < 5; ++i) Settle();
+  const Heard heard = Ask(Services(), &ShowGpuHistory, Asking({{"points", "10"}}, "0"));
+  EXPECT_EQ(heard.status, 200);
+  EXPECT_EQ(heard.body.at("uuid"), "GPU-a");
+  EXPECT_FALSE(heard.body.at("points").empty());
+  EXPECT_FALSE(work_);
+}
+
+TEST_F(GpusTest, WhatIsLongAgoIsReadByAWorker) {
+  const Call call = Asking({{"from_ms", "0"}, {"to_ms", "5000"}}, "0");
+  clock_.Advance(std::chrono::hours(24));
+  EXPECT_EQ(Ask(Services(), &ShowGpuHistory, call).status, 0);
+  ASSERT_TRUE(work_);
+  work_();
+  EXPECT_EQ(last_heard_->status, 200);
+  EXPECT_EQ(last_heard_->body.at("uuid"), "GPU-a");
+  worker_busy_ = true;
+  EXPECT_EQ(Ask(Services(), &ShowGpuHistory, call).status, 503);
+}
+
+TEST_F(GpusTest, AllOverASpanAreDrawnByAWorker) {
+  for (int i = 0; i < 5; ++i) Settle();
+  std::optional<api::Response> page;
+  const auto reply = [&] {
+    return api::Responder([&](api::Response response) { page = std::move(response); });
+  };
+  ASSERT_TRUE(DrawGpuHistory(Services(), Asking({{"utc_offset_min", "0"}}), reply()));
+  ASSERT_TRUE(work_);
+  work_();
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->status, 200);
+  EXPECT_EQ(page->content_type, "text/html; charset=utf-8");
+  EXPECT_THAT(page->body, HasSubstr("SM activity"));
+  EXPECT_THAT(page->body, HasSubstr("GPU 1"));
+  EXPECT_THAT(page->body, HasSubstr(">02:00</text>"));  // 10 000 s after midnight
+  ASSERT_TRUE(DrawGpuHistory(Services(), Asking({{"utc_offset_min", "330"}}), reply()));
+  work_();
+  EXPECT_THAT(page->body, HasSubstr(">08:00</text>"));
+  EXPECT_THAT(page->body, HasSubstr("from 1970-01-01 07:16:"));
+  EXPECT_THAT(
+      DrawGpuHistory(Services(), Asking({{"utc_offset_min", "3000"}}), reply()).error().message,
+      HasSubstr("?utc_offset_min: "));
+  EXPECT_EQ(
+      DrawGpuHistory(Services(), Asking({{"from_ms", "7"}, {"to_ms", "7"}}), reply()).error().code,
+      base::ErrorCode::kInvalid);
+}
+
+TEST_F(GpusTest, ASpanThatIsNoneIsRefused) {
+  const auto ask = [&](Query query, const char* gpu = "0") {
+    return Ask(Services(), &ShowGpuHistory, Asking(std::move(query), gpu));
+  };
+  EXPECT_EQ(ask({{"from_ms", "7"}, {"to_ms", "7"}}).Message(),
+            "?from_ms: expected a time before to_ms, which is 7");
+  EXPECT_THAT(ask({{"points", "0"}}).Message(), HasSubstr("?points: expected a whole number"));
+  EXPECT_THAT(ask({{"to_ms", "soon"}}).Message(), HasSubstr("?to_ms: "));
+  EXPECT_EQ(ask({}, "9").status, 404);
+}
+
+}  // namespace
+}  // namespace carma::daemon

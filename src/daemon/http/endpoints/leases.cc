@@ -1,0 +1,391 @@
+#include "daemon/http/endpoints/leases.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <optional>
+#include <set>
+
+#include "api/lease_view.h"
+#include "base/fields_json.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/http/endpoints/parameters.h"
+#include "daemon/http/endpoints/tasks.h"
+#include "task/describe/spec_json.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+constexpr std::int64_t kMaxWaitS = 300;
+constexpr std::size_t kMaxTail = 65'536;
+// A job's own limit ends it; ours comes later, where that was of no use.
+constexpr base::Duration kPastTimeLeft = std::chrono::minutes(5);
+
+// The lease of {id}, if this caller may act on it.
+Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& call) {
+  Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return stored;
+  const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
+  if (!spec) return std::unexpected(spec.error());
+  if (!spec->lease) {
+    return Fail(ErrorCode::kNotFound, fmt::format("task {} is no lease", stored->record.id));
+  }
+  return stored;
+}
+
+// The launcher is ahead of the books: it forgets a lease whose end is still being judged.
+std::string StateOf(const LeaseServices& services, const core::TaskRecord& record) {
+  if (core::IsFinal(record.state)) return "ended";
+  const bool ran =
+      record.state == core::TaskState::kRunning || record.state == core::TaskState::kStopping;
+  if (ran || services.leases.Adopted(record.id)) return "adopted";
+  return services.leases.Granted(record.id) ? "granted" : "waiting";
+}
+
+const char* OutcomeOf(const core::TaskRecord& record) {
+  if (record.attempt->number == 0) return "given_up";
+  return record.attempt->started ? "ran" : "unused";
+}
+
+Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
+  const Result<store::StoredTask> stored = services.store.Get(id);
+  if (!stored) return std::unexpected(stored.error());
+  const core::TaskRecord& record = stored->record;
+  const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
+  if (!spec) return std::unexpected(spec.error());
+  api::LeaseView view;
+  view.id = core::Number(id);
+  view.state = StateOf(services, record);
+  view.task_state = core::TaskStateName(record.state);
+  view.user = stored->user;
+  const auto process = task::ParseLeaseProcess(spec->lease.value_or(""));
+  if (process) view.pid = process->process.pid;
+  if (const auto key = task::ParseLeaseKey(spec->lease_key.value_or(""))) {
+    view.cluster = key->cluster;
+    view.job = key->job;
+    view.step = key->step;
+    view.restart = key->restart;
+  }
+  const bool ended = core::IsFinal(record.state);
+  if (ended && spec->lease_key) {
+    const Result<bool> returns = services.store.JobReturns(id);
+    if (!returns) return std::unexpected(returns.error());
+    const bool holds = !services.holds_job || services.holds_job(id);
+    if (*returns && holds) view.follows = "requeue";
+  }
+  if (ended) view.outcome = OutcomeOf(record);
+  const core::Reason reason =
+      ended ? record.reason
+            : services.engine.scheduler().ReasonFor(record.id, services.clock.Now());
+  view.reason = core::ReasonName(reason.code);
+  view.reason_text = reason.text;
+  if (core::HoldsGpus(record.state)) view.gpu_uuids = stored->gpu_uuids;
+  return view;
+}
+
+Answer LeaseNow(const LeaseServices& services, core::TaskId id, int status = 200) {
+  const Result<api::LeaseView> view = View(services, id);
+  if (!view) return std::unexpected(view.error());
+  return JsonAnswer(ToJson(*view), status);
+}
+
+// pid: of a body; absent: the one that calls. owner: whose process it has to be.
+Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
+                                     std::uint32_t owner) {
+  const auto asked =
+      static_cast<pid_t>(pid.value_or(call.request.peer ? call.request.peer->pid : 0));
+  const std::optional<task::LeaseProcess> process =
+      asked > 0 ? task::FindLeaseProcess(asked) : std::nullopt;
+  struct stat info {};
+  const std::string folder = fmt::format("/proc/{}", asked);
+  if (!process || ::stat(folder.c_str(), &info) != 0) {
+    return Fail(
+        ErrorCode::kConflict,
+        fmt::format("there is no process {} on this machine, or in carmad's namespace", asked));
+  }
+  if (info.st_uid == owner || call.caller.uid == 0) return *process;
+  return Fail(ErrorCode::kDenied, fmt::format("process {} belongs to another user", asked));
+}
+
+struct Owner {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& owner) {
+    field("uid", owner.uid, "", {.required = true});
+    field("gid", owner.gid, "", {.required = true});
+  }
+};
+
+struct Asked {
+  task::TaskSpec spec;
+  std::string request;
+  task::LeaseProcess process;
+  Owner owner;
+  std::optional<task::LeaseKey> key;
+};
+
+// What only those may say who start processes of all users.
+Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, Asked& asked) {
+  const Json* key = in.Raw("key");
+  const Json* owner = in.Raw("owner");
+  if (key == nullptr && owner == nullptr) return Unit{};
+  if (call.caller.uid != 0 && call.caller.uid != ::geteuid()) {
+    return Fail(ErrorCode::kDenied,
+                "key and owner: only root and the user of carmad may ask for another user");
+  }
+  if (key == nullptr || owner == nullptr)
+    return Fail(ErrorCode::kInvalid, "body: expected both of key and owner, or none");
+  auto of = base::FieldsFromJson<Owner>(*owner, "/owner", base::Unknown::kRefused);
+  if (!of) return std::unexpected(of.error());
+  asked.owner = *of;
+  auto read = base::FieldsFromJson<task::LeaseKey>(*key, "/key", base::Unknown::kRefused);
+  if (!read) return std::unexpected(read.error());
+  if (!task::IsWord(read->cluster) || !task::IsWord(read->step)) {
+    return Fail(ErrorCode::kInvalid,
+                "/key: expected cluster and step of 1 to 64 letters, digits and _-+.");
+  }
+  asked.key = *std::move(read);
+  return Unit{};
+}
+
+// A repetition is that of the same process: numbers of jobs may come again.
+void GiveKey(Asked& asked) {
+  const std::string key = task::TextOf(*asked.key);
+  asked.request = fmt::format("lease {} {}", key, task::TextOf(asked.process));
+  asked.spec.lease_key = key;
+  if (!asked.spec.comment) {
+    asked.spec.comment = fmt::format("job {} of cluster {}, step {}", asked.key->job,
+                                     asked.key->cluster, asked.key->step);
+  }
+}
+
+Result<Asked> ReadAsked(const Call& call) {
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  const Json* spec = in.Raw("spec");
+  std::optional<std::int64_t> pid, time_left_s;
+  Asked asked;
+  asked.owner = {call.caller.uid, call.caller.gid};
+  if (Result<Unit> read = ReadForOthers(call, in, asked); !read)
+    return std::unexpected(read.error());
+  in.Get("time_left_s", time_left_s, 1, core::kMaxTimeLimit.count() / 1000);
+  if (in.Get("request", asked.request, 64) && !task::IsWord(asked.request))
+    in.Complain("request", "1 to 64 letters, digits and _-+.");
+  in.Get("pid", pid, 1, INT32_MAX);
+  in.NoOthers();
+  if (spec == nullptr) in.Complain("spec", "a description, as /v1/tasks takes it");
+  if (in.error()) return std::unexpected(*in.error());
+  Result<task::TaskSpec> read = task::SpecFromJson(*spec, "/spec");
+  if (!read) return std::unexpected(read.error());
+  if (read->attach || read->array_index || !read->parameters.empty()) {
+    return Fail(ErrorCode::kInvalid,
+                "/spec: a lease is for one process that is not started here: "
+                "expected no attach, array_index or parameters");
+  }
+  if (read->lease || read->lease_key)
+    return Fail(ErrorCode::kInvalid, "/spec: expected no lease and no lease_key");
+  const Result<task::LeaseProcess> process = ProcessOf(call, pid, call.caller.uid);
+  if (!process) return std::unexpected(process.error());
+  asked.process = *process;
+  asked.spec = *std::move(read);
+  asked.spec.lease = task::TextOf(*process);
+  if (asked.key) GiveKey(asked);
+  if (time_left_s && !asked.spec.time_limit)
+    asked.spec.time_limit = base::Duration(*time_left_s * 1000) + kPastTimeLeft;
+  // Nobody here could start it again, and nothing of what it writes is seen.
+  asked.spec.requeue = false;
+  asked.spec.max_recoveries = 0;
+  asked.spec.stdout_path = "/dev/null";
+  asked.spec.stderr_path = "/dev/null";
+  return asked;
+}
+
+// Of a key that has a lease, or of a step of a job whose script has one. Empty: it is a new one.
+Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services, const Asked& asked,
+                                              const Caller& caller) {
+  const task::LeaseKey& key = *asked.key;
+  for (const auto& [id, known] : services.leases.LeasesOfJob(key.job)) {
+    if (known == key) {
+      if (services.leases.ProcessOf(id) == asked.process) return id;
+      return Fail(ErrorCode::kConflict, fmt::format("step {} of job {} has lease {} for another "
+                                                    "process",
+                                                    key.step, key.job, id));
+    }
+    const bool of_the_job = known.IsBase() && !key.IsBase() && known.cluster == key.cluster;
+    if (!of_the_job || !services.leases.Adopted(id)) continue;
+    const Result<store::StoredTask> stored = services.store.Get(id);
+    if (!stored) return std::unexpected(stored.error());
+    if (stored->record.request->uid != asked.owner.uid) continue;
+    if (const auto joined = services.leases.JoinLease(id, asked.process); !joined)
+      return std::unexpected(joined.error());
+    LogAsked("lease_joined", {{"task", id}, {"step", key.step}}, caller);
+    return id;
+  }
+  return std::nullopt;
+}
+
+// The options of a job that is started again are those of its first start; what it needs by now is
+// in Slurm's count.
+void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
+  if (!gib || spec.gpus < 1) return;
+  const std::int64_t counted_mib = *gib * 1'024 / spec.gpus;
+  if (spec.memory_mib && *spec.memory_mib < counted_mib) spec.memory_mib = counted_mib;
+}
+
+Result<Unit> Submit(const LeaseServices& services, const Asked& asked, const Caller& owner,
+                    const Caller& caller, const api::Responder& reply) {
+  if (Result<Unit> may = CheckPriority(asked.spec.priority, owner); !may) return may;
+  const core::SlotRules& slots = services.engine.scheduler().config().slots;
+  if (Result<Unit> may = CheckSlots(asked.spec, slots, owner); !may) return may;
+  const std::string remark = asked.key ? "lease for " + *asked.spec.comment : "lease";
+  services.engine.Submit(
+      TaskList({asked.spec}),
+      {owner.uid, owner.gid, owner.user, remark, asked.request, store::Durability::kLater},
+      [services, caller, process = asked.process, key = asked.key,
+       reply](const Result<Submitted>& done) {
+        if (!done) return reply(std::unexpected(done.error()));
+        if (!done->repeated) {
+          LogAsked("lease_asked", {{"task", done->first}, {"pid", process.process.pid}}, caller);
+          services.leases.Watch(done->first, process, key);
+        }
+        reply(LeaseNow(services, done->first, done->repeated ? 200 : 201));
+      });
+  return Unit{};
+}
+
+// Those of the launcher, and those that it has forgotten while their end is still being judged.
+std::vector<core::TaskId> Unfinished(const LeaseServices& services) {
+  std::vector<core::TaskId> ids = services.leases.Leases();
+  const std::set<core::TaskId> known(ids.begin(), ids.end());
+  for (const auto& [id, record] : services.engine.scheduler().Tasks()) {
+    if (!core::HoldsGpus(record.state) || known.contains(id)) continue;
+    const Result<store::StoredTask> stored = services.store.Get(id);
+    if (stored && task::LeaseSpecIn(stored->spec_json)) ids.push_back(id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
+                       const api::Responder& reply) {
+  Result<Asked> asked = ReadAsked(call);
+  if (!asked) return std::unexpected(asked.error());
+  if (!asked->key) return Submit(services, *asked, call.caller, call.caller, reply);
+  const Result<std::optional<core::TaskId>> known = FindKnown(services, *asked, call.caller);
+  if (!known) return std::unexpected(known.error());
+  if (*known) {
+    reply(LeaseNow(services, **known));
+    return Unit{};
+  }
+  services.ask_name(asked->owner.uid, [services, asked = *std::move(asked), caller = call.caller,
+                                       reply](const Result<std::string>& name) {
+    if (!name) return reply(std::unexpected(name.error()));
+    const Caller owner{asked.owner.uid, asked.owner.gid, *name, false};
+    const auto submit = [services, owner, caller, reply](const Asked& what) {
+      if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
+        reply(std::unexpected(done.error()));
+    };
+    // Which start of the job this is Slurm does not tell its batch steps.
+    if (!services.ask_claim || !asked.key->IsBase()) return submit(asked);
+    services.ask_claim(asked.key->job, [asked, submit](std::optional<std::int64_t> gib) {
+      Asked raised = asked;
+      RaiseClaim(raised.spec, gib);
+      submit(raised);
+    });
+  });
+  return Unit{};
+}
+
+Answer ListLeases(const LeaseServices& services, const Call& call) {
+  QueryReader in(call);
+  const std::int64_t job = in.Number("job", 0, 1, INT64_MAX);
+  if (in.error()) return std::unexpected(*in.error());
+  std::vector<core::TaskId> ids;
+  if (job == 0) ids = Unfinished(services);
+  for (const auto& [id, key] : services.leases.LeasesOfJob(static_cast<std::uint64_t>(job)))
+    ids.push_back(id);
+  Json list = Json::array();
+  for (const core::TaskId id : ids) {
+    const Result<api::LeaseView> view = View(services, id);
+    if (view && view->state != "ended") list.push_back(ToJson(*view));
+  }
+  return JsonAnswer({{"leases", std::move(list)}});
+}
+
+Result<Unit> ShowLease(const LeaseServices& services, const Call& call,
+                       const api::Responder& reply) {
+  QueryReader in(call);
+  const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxWaitS));
+  if (in.error()) return std::unexpected(*in.error());
+  const Result<store::StoredTask> stored = OwnLease(services, call);
+  if (!stored) return std::unexpected(stored.error());
+  const core::TaskId id = stored->record.id;
+  const auto answer = [services, id, reply] { reply(LeaseNow(services, id)); };
+  const bool waits = StateOf(services, stored->record) == "waiting";
+  if (wait_s == 0 || !waits) {
+    answer();
+  } else {
+    services.when_changed(id, wait_s, answer);
+  }
+  return Unit{};
+}
+
+Answer AdoptLease(const LeaseServices& services, const Call& call) {
+  const Result<store::StoredTask> stored = OwnLease(services, call);
+  if (!stored) return std::unexpected(stored.error());
+  std::optional<std::int64_t> pid;
+  if (!call.request.body.empty()) {
+    const Result<Json> json = ReadBody(call);
+    if (!json) return std::unexpected(json.error());
+    base::JsonReader in(*json, "");
+    in.Get("pid", pid, 1, INT32_MAX);
+    in.NoOthers();
+    if (in.error()) return std::unexpected(*in.error());
+  }
+  const Result<task::LeaseProcess> process = ProcessOf(call, pid, stored->record.request->uid);
+  if (!process) return std::unexpected(process.error());
+  const auto environment = services.leases.AdoptLease(stored->record.id, *process);
+  if (!environment) return std::unexpected(environment.error());
+  LogAsked("lease_adopted", {{"task", stored->record.id}, {"pid", process->process.pid}},
+           call.caller);
+  return JsonAnswer({{"environment", *environment}});
+}
+
+Answer EndLease(const LeaseServices& services, const Call& call) {
+  const Result<store::StoredTask> stored = OwnLease(services, call);
+  if (!stored) return std::unexpected(stored.error());
+  task::LeaseEnd end;
+  if (!call.request.body.empty()) {
+    const Result<Json> json = ReadBody(call);
+    if (!json) return std::unexpected(json.error());
+    base::JsonReader in(*json, "");
+    in.Get("exit_code", end.exit_code, 0, 255);
+    in.Get("signal", end.signal, 0, 64);
+    in.Get("stderr_tail", end.stderr_tail, kMaxTail);
+    in.NoOthers();
+    if (in.error()) return std::unexpected(*in.error());
+  }
+  const core::TaskId id = stored->record.id;
+  if (!core::IsFinal(stored->record.state)) {
+    // Another end may have come before, and not have reached the books yet.
+    const Result<Unit> ended = services.leases.EndLease(id, end);
+    if (!ended && stored->record.state != core::TaskState::kRunning)
+      return std::unexpected(ended.error());
+    if (ended) LogAsked("lease_ended", {{"task", id}}, call.caller);
+  }
+  return LeaseNow(services, id);
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,201 @@
+#include "daemon/http/endpoints/leases.h"
+
+#include <unistd.h>
+
+#include "daemon/http/endpoints/endpoint_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LeasesTest : public EndpointTest {
+ protected:
+  void SetUp() override {
+    EndpointTest::SetUp();
+    leases_ = task::LeaseLauncher::Make(std::make_unique<task::FakeLauncher>(), {}).value();
+    engine_.reset();
+    EngineOptions options;
+    options.state_dir = state_dir_;
+    engine_ = std::make_unique<Engine>(options, *store_, *leases_, clock_, *this);
+    ASSERT_TRUE(
+        engine_->Start({{"GPU-a", "A100", 41'000, 1'000}, {"GPU-b", "A100", 41'000, 1'000}}));
+    Settle();
+  }
+  void TearDown() override {
+    EndpointTest::TearDown();
+    leases_.reset();
+  }
+  LeaseServices Services() {
+    return {
+        *engine_,
+        *store_,
+        clock_,
+        *leases_,
+        [this](core::TaskId, int, std::function<void()> answer) { waiting_ = std::move(answer); },
+        [](std::uint32_t uid, const std::function<void(base::Result<std::string>)>& call) {
+          call("user-" + std::to_string(uid));
+        }};
+  }
+  // By this very process, of this very user.
+  Call Mine(const std::string& id, const std::string& body) const {
+    Call call = By(me_, id, "", body);
+    call.request.peer = api::Peer{me_.uid, me_.gid, ::getpid()};
+    return call;
+  }
+  Heard Make(const std::string& more = "", const std::string& spec = "") {
+    Heard heard;
+    api::Response answer;
+    const Call call =
+        Mine("", R"({"spec":{"name":"x","command":["x"],"workdir":"/")" + spec + "}" + more + "}");
+    const auto made = std::make_shared<std::optional<api::Response>>();
+    const base::Result<base::Unit> asked = MakeLease(
+        Services(), call, api::Responder([made](const api::Response& each) { *made = each; }));
+    engine_->Turn();
+    if (!asked)
+      return {.status = api::ErrorResponse(asked.error()).status,
+              .body = base::ParseJson(api::ErrorResponse(asked.error()).body).value()};
+    if (*made) heard = {(*made)->status, base::ParseJson((*made)->body).value()};
+    return heard;
+  }
+  Heard Show(const std::string& id) { return Ask(Services(), &ShowLease, Mine(id, "")); }
+
+  Caller me_{::getuid(), ::getgid(), "me", false};
+  std::unique_ptr<task::LeaseLauncher> leases_;
+  std::function<void()> waiting_;
+};
+
+TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
+  const Heard made = Make();
+  ASSERT_EQ(made.status, 201) << made.body.dump();
+  EXPECT_EQ(made.body.at("state"), "waiting");
+  EXPECT_EQ(made.body.at("pid"), ::getpid());
+  EXPECT_EQ(Ask(Services(), &AdoptLease, Mine("1", "")).status, 409) << "nothing before the grant";
+  Settle();
+  EXPECT_EQ(Show("1").body.at("state"), "granted");
+  EXPECT_EQ(Show("1").body.at("gpu_uuids").size(), 1U);
+  EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", "")).status, 409) << "nor an end";
+  const Heard adopted = Ask(Services(), &AdoptLease, Mine("1", ""));
+  ASSERT_EQ(adopted.status, 200) << adopted.body.dump();
+  EXPECT_THAT(adopted.body.at("environment").at("CUDA_VISIBLE_DEVICES"), HasSubstr("GPU-"));
+  EXPECT_EQ(Show("1").body.at("state"), "adopted") << "before the books say so";
+  EXPECT_EQ(Ask(Services(), &ListLeases, Asking({})).body.at("leases").size(), 1U);
+  engine_->PollLauncher();
+  engine_->Turn();
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kRunning);
+  EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", R"({"exit_code":3})")).status, 200);
+  ASSERT_TRUE(leases_->Leases().empty());
+  EXPECT_EQ(Ask(Services(), &ListLeases, Asking({})).body.at("leases").size(), 1U)
+      << "not before the books tell its end";
+  engine_->PollLauncher();
+  engine_->Turn();
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kFailed);
+  EXPECT_EQ(Show("1").body.at("state"), "ended");
+  EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", R"({"exit_code":0})")).status, 200);
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.exit->code, 3) << "the first counts";
+  EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({})).body.at("leases").empty());
+}
+
+TEST_F(LeasesTest, TheSameRequestIsTheSameLease) {
+  EXPECT_EQ(Make(R"(,"request":"job-12")").status, 201);
+  const Heard again = Make(R"(,"request":"job-12")");
+  EXPECT_EQ(again.status, 200);
+  EXPECT_EQ(again.body.at("id"), 1);
+}
+
+// A job's step as its keeper asks for it: this very process, for a user of that number.
+constexpr char kStep[] =
+    R"(,"key":{"cluster":"bed","job":12,"step":"batch"},"owner":{"uid":%U,"gid":7},"time_left_s":60)";
+
+std::string StepOf(std::uint32_t uid, const std::string& step = "batch") {
+  std::string text = kStep;
+  text.replace(text.find("%U"), 2, std::to_string(uid));
+  text.replace(text.find("batch"), 5, step);
+  return text;
+}
+
+TEST_F(LeasesTest, RootAsksForAStepOfSomebodysJob) {
+  me_ = {::getuid(), ::getgid(), "root", true};
+  const Heard made = Make(StepOf(54'321));
+  ASSERT_EQ(made.status, 201) << made.body.dump();
+  EXPECT_EQ(made.body.at("user"), "user-54321");
+  EXPECT_EQ(made.body.at("job"), 12);
+  EXPECT_EQ(made.body.at("step"), "batch");
+  const Heard again = Make(StepOf(54'321));
+  EXPECT_EQ(again.status, 200);
+  EXPECT_EQ(again.body.at("id"), 1);
+  const store::StoredTask stored = store_->Get(core::TaskId{1}).value();
+  EXPECT_EQ(stored.record.request->uid, 54'321U);
+  EXPECT_EQ(stored.gid, 7U);
+  EXPECT_EQ(stored.record.request->time_limit, base::Duration(360'000)) << "and five minutes";
+  EXPECT_EQ(Ask(Services(), &ListLeases, Asking({{"job", "12"}})).body.at("leases").size(), 1U);
+  EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({{"job", "13"}})).body.at("leases").empty());
+  Settle();
+  // Its own processes live below the keeper; those of others do not.
+  Call foreign = Mine("1", R"({"pid":1})");
+  foreign.caller = {0, 0, "root", true};
+  EXPECT_EQ(Ask(Services(), &AdoptLease, foreign).status, 403);
+  ASSERT_EQ(Ask(Services(), &AdoptLease, Mine("1", "")).status, 200);
+  engine_->PollLauncher();
+  engine_->Turn();
+  const Heard ended = Ask(Services(), &EndLease,
+                          Mine("1", R"({"exit_code":1,"stderr_tail":"CUDA out of memory"})"));
+  EXPECT_EQ(ended.status, 200);
+  engine_->PollLauncher();
+  engine_->Turn();
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kOutOfMemory);
+}
+
+TEST_F(LeasesTest, AStepOfAJobSharesWhatItsScriptHas) {
+  me_ = {::getuid(), ::getgid(), "root", true};
+  ASSERT_EQ(Make(StepOf(::getuid())).status, 201);
+  Settle();
+  ASSERT_EQ(Ask(Services(), &AdoptLease, Mine("1", "")).status, 200);
+  EXPECT_EQ(Make(StepOf(::getuid(), "0")).body.at("id"), 1);
+  const Heard other = Make(StepOf(54'321, "1"));
+  EXPECT_EQ(other.status, 201) << "another user's";
+  EXPECT_EQ(other.body.at("id"), 2);
+}
+
+TEST_F(LeasesTest, OnlyRootAsksForOthers) {
+  me_ = {54'321, 54'321, "stranger", false};
+  EXPECT_EQ(Make(StepOf(::getuid())).status, 403) << "forged";
+  EXPECT_EQ(Make(StepOf(54'321)).status, 403) << "for himself as well";
+  me_ = {::getuid(), ::getgid(), "root", true};
+  EXPECT_EQ(Make(R"(,"owner":{"uid":1,"gid":1})").status, 400) << "without a key";
+  EXPECT_EQ(Make(StepOf(1, "a b")).status, 400);
+  EXPECT_EQ(Make("", R"(,"lease_key":"bed 1 0 0 0")").status, 400);
+}
+
+TEST_F(LeasesTest, WhoWaitsIsAnsweredOnceItIsGranted) {
+  ASSERT_EQ(Make("", R"(,"held":true)").status, 201);
+  Settle();
+  const auto answered = std::make_shared<bool>(false);
+  Call call = Mine("1", "");
+  call.request.query = {{"wait_s", "30"}};
+  ASSERT_TRUE(ShowLease(Services(), call,
+                        api::Responder([answered](const api::Response&) { *answered = true; })));
+  EXPECT_FALSE(*answered);
+  ASSERT_TRUE(waiting_);
+  std::exchange(waiting_, nullptr)();
+  EXPECT_TRUE(*answered);
+}
+
+TEST_F(LeasesTest, WhatIsNobodysBusinessOrMakesNoSenseIsRefused) {
+  ASSERT_EQ(Make().status, 201);
+  const Caller stranger{54'321, 54'321, "stranger", false};
+  EXPECT_EQ(Ask(Services(), &AdoptLease, By(stranger, "1")).status, 403);
+  EXPECT_EQ(Ask(Services(), &EndLease, By(stranger, "1")).status, 403);
+  EXPECT_EQ(Ask(Services(), &ShowLease, By(stranger, "1")).status, 403);
+  EXPECT_EQ(Ask(Services(), &AdoptLease, By(me_, "1")).status, 409) << "no process is named";
+  EXPECT_EQ(Make(R"(,"pid":4194000)").status, 409);
+  EXPECT_EQ(Make(R"(,"pid":0)").status, 400);
+  EXPECT_EQ(Make("", R"(,"array_index":3)").status, 400);
+  EXPECT_EQ(Make(R"(,"other":1)").status, 400);
+  const core::TaskId task = SubmitHeld();
+  Call call = By(kAda, std::to_string(core::Number(task)));
+  EXPECT_THAT(Ask(Services(), &ShowLease, call).Message(), HasSubstr("is no lease"));
+}
+
+}  // namespace
+}  // namespace carma::daemon

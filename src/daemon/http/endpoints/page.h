@@ -1,0 +1,39 @@
+// The web page, and what it asks for every second.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "api/overview.h"
+#include "api/views.h"
+#include "base/clock.h"
+#include "daemon/engine/engine.h"
+#include "daemon/gpus/monitor.h"
+#include "daemon/http/routes.h"
+#include "daemon/loop/kept_text.h"
+
+namespace carma::daemon {
+
+// What is there once the GPUs are known; all of it outlives the endpoints.
+struct ShownServer {
+  Engine& engine;
+  const Monitor& monitor;
+  base::Clock& clock;
+  bool simulated = false;
+};
+
+struct PageServices {
+  PageServices(std::function<api::StatusView()> status, const std::optional<ShownServer>& server);
+  // shared_ptr: the endpoints of one table are several functions with copies of this.
+  std::shared_ptr<KeptText> overview;
+  std::shared_ptr<KeptText> users;  // null before the GPUs are known
+};
+
+Answer ShowPage(const PageServices& services, const Call& call);
+// {id}: a name of page/files.h.
+Answer ShowPageFile(const PageServices& services, const Call& call);
+Answer ShowOverview(const PageServices& services, const Call& call);
+Answer ListUsers(const PageServices& services, const Call& call);
+
+}  // namespace carma::daemon

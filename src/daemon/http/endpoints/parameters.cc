@@ -1,0 +1,87 @@
+#include "daemon/http/endpoints/parameters.h"
+
+#include <fmt/format.h>
+
+#include "base/calendar.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "page/files.h"
+#include "report/html.h"
+#include "report/svg.h"
+
+namespace carma::daemon {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+std::int64_t QueryReader::Number(std::string_view key, std::int64_t fallback, std::int64_t low,
+                                 std::int64_t high) {
+  const std::optional<std::string> text = request_.Query(key);
+  if (!text) return fallback;
+  const std::optional<std::int64_t> number = base::ParseInt(*text);
+  if (number && *number >= low && *number <= high) return *number;
+  if (!error_) {
+    error_ = {ErrorCode::kInvalid,
+              fmt::format("?{}: expected a whole number from {} to {}", key, low, high)};
+  }
+  return fallback;
+}
+
+report::Clock QueryReader::Clock(base::Time at) {
+  constexpr std::int64_t kDayMin = 1'440;
+  const auto here =
+      std::chrono::floor<std::chrono::minutes>(base::Calendar::OfServer().AheadOfUtc(at));
+  return {std::chrono::minutes(Number("utc_offset_min", here.count(), -kDayMin, kDayMin))};
+}
+
+Result<Json> ReadBody(const Call& call) {
+  Result<Json> json = base::ParseJson(call.request.body);
+  if (!json) return base::Wrap(json.error(), "body");
+  return json;
+}
+
+Result<core::TaskId> TaskIdOf(std::string_view text) {
+  const std::optional<std::int64_t> number = base::ParseInt(text);
+  if (number && *number >= 1) return static_cast<core::TaskId>(*number);
+  return Fail(ErrorCode::kInvalid, fmt::format("'{}' is not a task id (a whole number from 1)",
+                                               base::Printable(text, 40)));
+}
+
+Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may) {
+  if (caller.admin) return Unit{};
+  return Fail(ErrorCode::kDenied, fmt::format("only an administrator may {}", may));
+}
+
+void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller) {
+  fields.emplace_back("user", caller.user);
+  fields.emplace_back("uid", caller.uid);
+  if (caller.by_token) fields.emplace_back("by", "token");
+  base::LogInfo(event, fields);
+}
+
+api::Response JsonAnswer(const Json& json, int status) {
+  return {.status = status, .body = base::DumpJson(json)};
+}
+
+Answer ReportPage(Result<std::string> html) {
+  api::Response response;
+  if (!html) {
+    response.status = api::ErrorResponse(html.error()).status;
+    html = report::HtmlPage("Nothing to show",
+                            fmt::format("<p>{}</p>", report::Escape(html.error().message, 1'000)));
+  }
+  response.body = *std::move(html);
+  response.content_type = "text/html; charset=utf-8";
+  response.headers = {{"Content-Security-Policy", std::string(page::kReportPolicy)}};
+  return response;
+}
+
+Answer TextAnswer(Result<std::string> text) {
+  if (!text) return std::unexpected(text.error());
+  return api::Response{.body = *std::move(text)};
+}
+
+}  // namespace carma::daemon

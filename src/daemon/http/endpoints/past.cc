@@ -1,0 +1,108 @@
+#include "daemon/http/endpoints/past.h"
+
+#include <fmt/format.h>
+
+#include "base/host.h"
+#include "base/json.h"
+#include "daemon/http/endpoints/parameters.h"
+#include "daemon/present/present.h"
+#include "daemon/present/reporting.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Json;
+using base::Result;
+using base::Unit;
+
+Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call) {
+  ReportRequest request;
+  QueryReader in(call);
+  request.span.submitted_from = base::FromMs(in.Number("after_ms", 0, 0, INT64_MAX));
+  request.span.submitted_to = base::FromMs(in.Number("until_ms", INT64_MAX, 0, INT64_MAX));
+  if (const std::int64_t last = in.Number("last", 0, 0, kMaxReportTasks); last > 0)
+    request.span.newest = last;
+  request.listed = in.Number("run", 0, 0, 1) == 1;
+  request.now = services.clock.Now();
+  request.clock = in.Clock(std::min(request.span.submitted_to, request.now));
+  if (in.error()) return std::unexpected(*in.error());
+  request.state_dir = services.state_dir;
+  for (const gpu::DeviceInfo& device : services.monitor.devices()) {
+    request.gpus.push_back({device.uuid, fmt::format("GPU {}", request.gpus.size()), device.name,
+                            device.total_mib - device.reserved_mib});
+  }
+  request.provenance = services.provenance();
+  request.simulated = services.simulated;
+  request.running = services.running_attempts();
+  return request;
+}
+
+}  // namespace
+
+Answer ListEvents(const PastServices& services, const Call& call) {
+  std::optional<core::TaskId> task;
+  if (const std::optional<std::string> text = call.request.Query("task")) {
+    const Result<core::TaskId> id = TaskIdOf(*text);
+    if (!id) return std::unexpected(id.error());
+    task = *id;
+  }
+  QueryReader in(call);
+  std::optional<std::int64_t> after;  // absent: the newest ones
+  if (call.request.Query("after")) after = in.Number("after", 0, 0, INT64_MAX);
+  const std::int64_t limit = in.Number("limit", 100, 1, kMaxPage);
+  if (in.error()) return std::unexpected(*in.error());
+  const Result<std::vector<store::StoredEvent>> rows =
+      services.store.Events(task, after, static_cast<std::size_t>(limit));
+  if (!rows) return std::unexpected(rows.error());
+  Json events = Json::array();
+  for (const store::StoredEvent& event : *rows) events.push_back(ToJson(Present(event)));
+  return JsonAnswer({{"events", std::move(events)}});
+}
+
+Result<Unit> MakeReport(const PastServices& services, const Call& call,
+                        const api::Responder& reply) {
+  Result<ReportRequest> request = ReadRequest(services, call);
+  if (!request) return std::unexpected(request.error());
+  services.close_usage();
+  return services.answer_later(
+      [request = *std::move(request)](const std::atomic<bool>& wanted) {
+        return TextAnswer(ReportText(request, wanted));
+      },
+      reply);
+}
+
+Result<Unit> DrawReport(const PastServices& services, const Call& call,
+                        const api::Responder& reply) {
+  Result<ReportRequest> request = ReadRequest(services, call);
+  if (!request) return std::unexpected(request.error());
+  request->listed = true;
+  services.close_usage();
+  const std::string title = "CARMA report of " + base::HostName();
+  return services.answer_later(
+      [request = *std::move(request), title](const std::atomic<bool>& wanted) {
+        return ReportPage(ReportHtml(request, title, wanted));
+      },
+      reply);
+}
+
+Result<Unit> TellUsage(const PastServices& services, const Call& call,
+                       const api::Responder& reply) {
+  UsageRequest request;
+  QueryReader in(call);
+  request.from = base::FromMs(in.Number("after_ms", 0, 0, INT64_MAX));
+  request.to = base::FromMs(in.Number("until_ms", INT64_MAX, 0, INT64_MAX));
+  if (in.error()) return std::unexpected(*in.error());
+  const Result<UsageBy> by = ParseUsageBy(call.request.Query("by").value_or("user"));
+  if (!by) return std::unexpected(by.error());
+  request.by = *by;
+  request.state_dir = services.state_dir;
+  request.running = services.running_attempts();
+  services.close_usage();
+  return services.answer_later(
+      [request = std::move(request)](const std::atomic<bool>& wanted) {
+        return TextAnswer(UsageText(request, wanted));
+      },
+      reply);
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,133 @@
+#include "daemon/http/endpoints/past.h"
+
+#include "daemon/http/endpoints/endpoint_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PastTest : public EndpointTest {
+ protected:
+  PastServices Services() {
+    return {*store_,
+            *monitor_,
+            clock_,
+            state_dir_,
+            false,
+            [] { return "carmad 1: magm"; },
+            [this] { ++usage_closed_; },
+            Worker(),
+            [this] { return running_; }};
+  }
+
+  int usage_closed_ = 0;
+  std::vector<store::EndedAttempt> running_;
+};
+
+TEST_F(PastTest, EventsComeInOrderOfAllTasksOrOfOne) {
+  SubmitHeld();
+  SubmitHeld();
+  const Heard all = Ask(Services(), &ListEvents, Asking({}));
+  EXPECT_EQ(all.status, 200);
+  const base::Json& events = all.body.at("events");
+  ASSERT_GE(events.size(), 2U);
+  EXPECT_LT(events[0].at("sequence"), events[1].at("sequence"));
+  const Heard second = Ask(Services(), &ListEvents, Asking({{"task", "2"}}));
+  for (const base::Json& event : second.body.at("events")) EXPECT_EQ(event.at("task"), 2);
+  const std::string first = events[0].at("sequence").dump();
+  const Heard later = Ask(Services(), &ListEvents, Asking({{"after", first}, {"limit", "1"}}));
+  ASSERT_EQ(later.body.at("events").size(), 1U);
+  EXPECT_EQ(later.body.at("events")[0], events[1]);
+}
+
+TEST_F(PastTest, EventsThatAreAskedForWronglyAreRefused) {
+  for (const auto& [key, value] :
+       Query{{"task", "x"}, {"task", "0"}, {"after", "-1"}, {"limit", "0"}}) {
+    EXPECT_EQ(Ask(Services(), &ListEvents, Asking({{key, value}})).status, 400) << key;
+  }
+}
+
+TEST_F(PastTest, AReportIsMadeByAWorkerFromBooksThatAreUpToDate) {
+  const core::TaskId id = Submit();
+  Start(id);
+  End(id);
+  EXPECT_EQ(Ask(Services(), &MakeReport, Asking({{"last", "1"}})).status, 0);
+  EXPECT_EQ(usage_closed_, 1);
+  ASSERT_TRUE(work_);
+  work_();
+  EXPECT_EQ(last_heard_->status, 200);
+  EXPECT_THAT(last_heard_->body.dump(), HasSubstr("carmad 1: magm"));
+}
+
+TEST_F(PastTest, AReportThatIsAskedForWronglyOrTooOftenIsRefused) {
+  EXPECT_THAT(Ask(Services(), &MakeReport, Asking({{"run", "2"}})).Message(),
+              HasSubstr("?run: expected a whole number from 0 to 1"));
+  EXPECT_EQ(Ask(Services(), &MakeReport, Asking({{"last", "-1"}})).status, 400);
+  EXPECT_EQ(usage_closed_, 0);
+  worker_busy_ = true;
+  EXPECT_EQ(Ask(Services(), &MakeReport, Asking({})).status, 503);
+}
+
+TEST_F(PastTest, UsageIsTheSumOfWhatHasEndedAndOfWhatRuns) {
+  const core::TaskId id = Submit();
+  Start(id);
+  clock_.Advance(core::Duration(90'500));
+  End(id);
+  const core::TaskId second = Submit();
+  Start(second);
+  clock_.Advance(core::Duration(10'000));
+  running_ = engine_->RunningAttempts();
+  ASSERT_EQ(running_.size(), 1U);
+  EXPECT_EQ(running_[0].gpu_uuids.size(), 1U);
+  EXPECT_EQ(Ask(Services(), &TellUsage, Asking({})).status, 0);
+  EXPECT_EQ(usage_closed_, 1);
+  ASSERT_TRUE(work_);
+  work_();
+  ASSERT_EQ(last_heard_->status, 200);
+  const base::Json& rows = last_heard_->body.at("usage");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].at("tasks"), 2);
+  const auto attempts = store_->Attempts(core::Time{}).value();
+  ASSERT_EQ(attempts.size(), 1U);
+  const auto seconds = [](const store::EndedAttempt& each) {
+    return base::Seconds(each.taken.to - each.taken.from);
+  };
+  EXPECT_GE(seconds(attempts[0]), 90.5);
+  EXPECT_DOUBLE_EQ(rows[0].at("gpu_s").get<double>(), seconds(attempts[0]) + seconds(running_[0]));
+  EXPECT_EQ(Ask(Services(), &TellUsage, Asking({{"by", "colour"}})).status, 400);
+}
+
+TEST_F(PastTest, AReportTellsWhatEachStartWasPromised) {
+  const core::TaskId id = Submit();
+  Start(id);
+  End(id);
+  Start(Submit());
+  running_ = engine_->RunningAttempts();
+  Ask(Services(), &MakeReport, Asking({{"run", "1"}}));
+  work_();
+  const base::Json& tasks = last_heard_->body.at("run").at("tasks");
+  ASSERT_EQ(tasks.size(), 2U);
+  for (const base::Json& task : tasks) EXPECT_EQ(task.at("attempts")[0].at("promised_mib"), 5'500);
+}
+
+TEST_F(PastTest, AReportIsDrawnAsAPageThatRunsNoScript) {
+  const core::TaskId id = Submit();
+  Start(id);
+  End(id);
+  std::optional<api::Response> page;
+  ASSERT_TRUE(
+      DrawReport(Services(), Asking({{"last", "1"}}),
+                 api::Responder([&](api::Response response) { page = std::move(response); })));
+  ASSERT_TRUE(work_);
+  work_();
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->content_type, "text/html; charset=utf-8");
+  EXPECT_THAT(page->body, HasSubstr("Tasks on the GPUs"));
+  ASSERT_EQ(page->headers.size(), 1U);
+  EXPECT_EQ(page->headers[0].first, "Content-Security-Policy");
+  EXPECT_THAT(page->headers[0].second, ::testing::Not(HasSubstr("script")));
+}
+
+}  // namespace
+}  // namespace carma::daemon

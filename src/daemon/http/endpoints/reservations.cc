@@ -1,0 +1,116 @@
+#include "daemon/http/endpoints/reservations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/views.h"
+#include "base/fields_json.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/http/endpoints/parameters.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+api::ReservationView Present(const ReservationServices& services, const core::Booking& booking,
+                             base::Time now) {
+  api::ReservationView view;
+  view.id = core::Number(booking.id);
+  view.made_by = booking.made_by;
+  view.users = booking.users;
+  view.accounts = booking.accounts;
+  view.classes = booking.classes;
+  view.gpus = booking.on_gpus;
+  view.gpu_type = booking.gpu_type.value_or("");
+  view.count = booking.count;
+  view.from_ms = base::ToMs(booking.from);
+  view.length_s = base::Seconds(booking.length);
+  view.repeat = base::WordOf(booking.repeat);
+  if (booking.until) view.until_ms = base::ToMs(*booking.until);
+  view.why = booking.why;
+  const std::optional<core::BookedPeriod> next =
+      services.engine.reservations().NextOf(booking, now);
+  if (!next) return view;
+  view.next_from_ms = base::ToMs(next->from);
+  view.next_to_ms = base::ToMs(next->to);
+  view.holds = next->from <= now;
+  for (const core::BookingStanding& each : services.engine.scheduler().BookingsNow()) {
+    if (each.id != booking.id || each.from != next->from) continue;
+    for (const core::GpuIndex gpu : each.gpus) view.gpu_indices.push_back(core::Number(gpu));
+    for (const core::TaskId task : each.others) view.others.push_back(core::Number(task));
+  }
+  return view;
+}
+
+Result<Unit> MayReserve(const ReservationServices& services, const Caller& caller) {
+  if (std::ranges::find(services.makers, caller.user) != services.makers.end()) return Unit{};
+  return OnlyAdministrators(caller, "reserve GPUs (and users named in reserve.makers)");
+}
+
+}  // namespace
+
+Answer ListReservations(const ReservationServices& services, const Call&) {
+  const base::Time now = services.clock.Now();
+  Json list = Json::array();
+  for (const auto& [id, booking] : services.engine.reservations().all()) {
+    const api::ReservationView view = Present(services, booking, now);
+    if (view.next_from_ms) list.push_back(ToJson(view));
+  }
+  return JsonAnswer({{"reservations", std::move(list)}});
+}
+
+Result<Unit> MakeReservation(const ReservationServices& services, const Call& call,
+                             const api::Responder& reply) {
+  if (Result<Unit> may = MayReserve(services, call.caller); !may) return may;
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  Result<core::Booking> booking =
+      base::FieldsFromJson<core::Booking>(*json, "", base::Unknown::kRefused);
+  if (!booking) return std::unexpected(booking.error());
+  booking->made_by = call.caller.user;
+  booking->why = base::Printable(booking->why, 500);
+  // Told by its number: by then it may have been removed again.
+  const auto made = std::make_shared<core::BookingId>();
+  const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
+    if (!done) return reply(std::unexpected(done.error()));
+    const core::Booking* kept = services.engine.reservations().Find(*made);
+    if (kept == nullptr) return reply(JsonAnswer(Json::object()));
+    LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller);
+    reply(JsonAnswer(ToJson(Present(services, *kept, services.clock.Now())), 201));
+  };
+  const Result<core::BookingId> id = services.engine.Book(*std::move(booking), answer);
+  if (!id) return std::unexpected(id.error());
+  *made = *id;
+  return Unit{};
+}
+
+Result<Unit> RemoveReservation(const ReservationServices& services, const Call& call,
+                               const api::Responder& reply) {
+  if (Result<Unit> may = MayReserve(services, call.caller); !may) return may;
+  const std::optional<std::int64_t> number = base::ParseInt(call.id);
+  if (!number || *number < 1) {
+    return Fail(ErrorCode::kInvalid, fmt::format("'{}' is not the number of a reservation",
+                                                 base::Printable(call.id, 40)));
+  }
+  const core::BookingId id{static_cast<std::uint64_t>(*number)};
+  const core::Booking* known = services.engine.reservations().Find(id);
+  if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user) {
+    return Fail(ErrorCode::kDenied,
+                fmt::format("reservation {} was made by {}", id, known->made_by));
+  }
+  return services.engine.Unbook(
+      id, call.caller.user, [reply, caller = call.caller, id](const Result<Unit>& done) {
+        if (!done) return reply(std::unexpected(done.error()));
+        LogAsked("unreserved", {{"reservation", core::Number(id)}}, caller);
+        reply(JsonAnswer(Json::object()));
+      });
+}
+
+}  // namespace carma::daemon

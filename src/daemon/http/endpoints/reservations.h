@@ -1,0 +1,28 @@
+// Reservations of GPUs: those that there are, new ones, removed ones.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "daemon/engine/engine.h"
+#include "daemon/http/routes.h"
+
+namespace carma::daemon {
+
+struct ReservationServices {
+  Engine& engine;
+  base::Clock& clock;
+  std::vector<std::string> makers;  // users who may reserve besides administrators
+};
+
+Answer ListReservations(const ReservationServices& services, const Call& call);
+// Body: core::Booking. For administrators and the makers of the configuration. 201 with the
+// reservation once it is durable.
+base::Result<base::Unit> MakeReservation(const ReservationServices& services, const Call& call,
+                                         const api::Responder& reply);
+// {id}: one's own, or anybody's for administrators. Answers {} once that is durable.
+base::Result<base::Unit> RemoveReservation(const ReservationServices& services, const Call& call,
+                                           const api::Responder& reply);
+
+}  // namespace carma::daemon

@@ -1,0 +1,83 @@
+#include "daemon/http/endpoints/reservations.h"
+
+#include "daemon/http/endpoints/endpoint_fixture.h"
+#include "daemon/http/endpoints/gpus.h"
+
+namespace carma::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ReservationsTest : public EndpointTest {
+ protected:
+  ReservationServices Services() { return {*engine_, clock_, {"eve"}}; }
+  // From so many minutes from now on, for an hour.
+  Heard Make(const Caller& caller, int minutes, const std::string& more) {
+    const std::string from =
+        std::to_string(base::ToMs(clock_.Now()) + std::int64_t{minutes} * 60'000);
+    return Ask(Services(), &MakeReservation,
+               By(caller, "", "", R"({"from_ms":)" + from + R"(,"length_s":3600)" + more + "}"));
+  }
+  Heard List() { return Ask(Services(), &ListReservations, Asking({})); }
+};
+
+TEST_F(ReservationsTest, AnAdministratorMakesOneAndItIsDurable) {
+  const Heard made = Make(kRoot, 10, R"(,"users":["ada"],"gpus":["1"],"why":"demo")");
+  EXPECT_EQ(made.status, 201);
+  EXPECT_EQ(made.body.at("id"), 1);
+  EXPECT_EQ(made.body.at("made_by"), "root");
+  EXPECT_EQ(made.body.at("gpus"), base::Json({"GPU-b"})) << "whatever number it has later";
+  EXPECT_EQ(made.body.at("gpu_indices"), base::Json({1}));
+  EXPECT_EQ(made.body.at("holds"), false);
+  ASSERT_EQ(List().body.at("reservations").size(), 1U);
+  EXPECT_EQ(List().body.at("reservations")[0], made.body);
+  ASSERT_EQ(store_->Bookings()->size(), 1U);
+
+  clock_.Advance(std::chrono::minutes(11));
+  Settle();
+  EXPECT_EQ(List().body.at("reservations")[0].at("holds"), true);
+  const GpuServices gpus{*engine_, *monitor_, *store_, clock_, state_dir_, base::Duration(1'000),
+                         Worker()};
+  const Heard shown = Ask(gpus, &ListGpus, Asking({}));
+  EXPECT_EQ(shown.body.at("gpus")[1].at("reserved")[0].at("whom"), "ada");
+  EXPECT_TRUE(shown.body.at("gpus")[0].at("reserved").empty());
+
+  clock_.Advance(std::chrono::minutes(60));
+  Settle();
+  EXPECT_TRUE(List().body.at("reservations").empty()) << "it is over";
+}
+
+TEST_F(ReservationsTest, ARestartFindsThemAndGivesNoNumberTwice) {
+  Make(kRoot, 10, R"(,"users":["ada"],"gpus":["1"])");
+  Make(kRoot, 20, R"(,"gpus":["0"],"repeat":"weekdays")");
+  EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kRoot, "2")).status, 200);
+  engine_.reset();
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  engine_ = std::make_unique<Engine>(options, *store_, launcher_, clock_, *this);
+  ASSERT_TRUE(engine_->Start({{"GPU-b", "A100", 41'000, 1'000}, {"GPU-a", "A100", 41'000, 1'000}}));
+  Settle();
+  ASSERT_EQ(List().body.at("reservations").size(), 1U);
+  EXPECT_EQ(List().body.at("reservations")[0].at("gpu_indices"), base::Json({0})) << "the same GPU";
+  EXPECT_EQ(Make(kRoot, 30, R"(,"gpus":["1"])").body.at("id"), 3);
+}
+
+TEST_F(ReservationsTest, WhoMayNotOrAsksForWhatIsNotThereIsRefused) {
+  EXPECT_THAT(Make(kAda, 10, R"(,"gpus":["1"])").Message(), HasSubstr("only an administrator"));
+  EXPECT_EQ(Make(kEve, 10, R"(,"gpus":["1"])").status, 201) << "the configuration names her";
+  EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["1"])").Message(), HasSubstr("would not have its GPUs"));
+  EXPECT_EQ(Make(kRoot, 10, R"(,"count":2)").status, 409);
+  EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["7"])").Message(), HasSubstr("no GPU 7"));
+  EXPECT_THAT(Make(kRoot, 10, R"(,"gpu_type":"h100")").Message(), HasSubstr("2 of A100"));
+  EXPECT_EQ(Make(kRoot, 10, R"(,"length":5)").status, 400);
+  EXPECT_EQ(Make(kRoot, -100, R"(,"gpus":["0"])").status, 400) << "over";
+  EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kAda, "1")).status, 403);
+  EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kRoot, "9")).status, 404);
+  EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kRoot, "x")).status, 400);
+  EXPECT_EQ(Make(kRoot, 200, R"(,"gpus":["0"])").body.at("id"), 2);
+  EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kEve, "2")).status, 403) << "root's";
+  EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kEve, "1")).status, 200);
+}
+
+}  // namespace
+}  // namespace carma::daemon

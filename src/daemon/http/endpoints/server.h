@@ -1,0 +1,12 @@
+// The daemon itself: how it is, what it measures, what can be asked.
+#pragma once
+
+#include "daemon/http/endpoints.h"
+
+namespace carma::daemon {
+
+Answer ShowStatus(const ServerServices& server, const Call& call);
+Answer ShowMetrics(const ServerServices& server, const Call& call);
+Answer ShowOpenApi(const ServerServices& server, const Call& call);
+
+}  // namespace carma::daemon

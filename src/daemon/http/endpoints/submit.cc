@@ -1,0 +1,374 @@
+#include "daemon/http/endpoints/submit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "api/task_pointer.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/scheduler/trial.h"
+#include "daemon/http/endpoints/parameters.h"
+#include "daemon/http/endpoints/tasks.h"
+#include "task/describe/spec_json.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
+// Of one submission, all descriptions together: a small body may stand for very much. In memory,
+// where what the tasks share is held once; and as they are written, each with all of it.
+constexpr std::size_t kMostBytes = 256 << 20;
+constexpr std::size_t kMostWritten = std::size_t{4} << 30;
+// Read on the loop; a larger body, or one of more tasks, would hold up everybody else.
+constexpr std::size_t kReadAtOnceBytes = 128 << 10;
+constexpr std::size_t kReadAtOnceValues = 1'000;
+// Values of one body, about: a body of small values alone would become gigabytes.
+constexpr std::size_t kMostValues = 2'000'000;
+// Large bodies: their clients may have hung up, and then nothing else bounds what they take.
+constexpr std::size_t kMostWaiting = 4;
+constexpr std::size_t kMostChecked = 100;  // of one dry run
+
+// Of so many tasks with so many bytes each, and what they share.
+Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t shared = 0) {
+  if (count * bytes_each + shared <= kMostBytes) return Unit{};
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("body: {} task{} of {} bytes{}, expected at most 256 MiB in all; send "
+                          "fewer at once, or shorter ones",
+                          count, count == 1 ? "" : "s", bytes_each, count == 1 ? "" : " each"));
+}
+
+Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
+  Result<task::TaskSpec> shared;
+  if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
+  if (!shared) return std::unexpected(shared.error());
+  // Held once; with the first task that takes it it is checked.
+  TaskList::Environment environment;
+  std::vector<task::TaskSpec> specs;
+  std::vector<bool> shares;
+  std::size_t bytes = 0;
+  for (const Json& json : tasks) {
+    const bool own = json.is_object() && json.contains("environment");
+    Result<task::TaskSpec> each = task::SpecFromJson(json, api::TaskPointer(specs.size()), *shared);
+    if (!each) return std::unexpected(each.error());
+    if (!own && environment.empty()) {
+      environment = std::exchange(each->environment, {});
+      bytes += DescriptionBytes(*shared);
+      shared->environment.clear();
+    }
+    bytes += DescriptionBytes(*each);
+    specs.push_back(*std::move(each));
+    shares.push_back(!own);
+    if (bytes > kMostBytes)
+      return std::unexpected(CheckBytes(specs.size(), bytes / specs.size(), bytes).error());
+  }
+  return TaskList::Batch(std::move(specs), std::move(environment), std::move(shares));
+}
+
+Result<TaskList> ReadArray(const Json& spec, const Json* array) {
+  Result<task::TaskSpec> each = task::SpecFromJson(spec, "/spec");
+  if (!each) return std::unexpected(each.error());
+  if (array == nullptr) return TaskList({*std::move(each)});
+  // Each becomes a task of its own, all with one environment.
+  task::TaskSpec bare = *each;
+  bare.environment.clear();
+  if (Result<Unit> fits =
+          CheckBytes(array->size(), DescriptionBytes(bare), DescriptionBytes(*each));
+      !fits)
+    return std::unexpected(fits.error());
+  std::vector<std::int64_t> indices;
+  std::set<std::int64_t> seen;
+  for (const Json& index : *array) {
+    if (!index.is_number_integer() || index < 0 || index > kMaxArrayIndex ||
+        !seen.insert(index.get<std::int64_t>()).second) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("/array/{}: expected a whole number, each once", indices.size()));
+    }
+    indices.push_back(index.get<std::int64_t>());
+  }
+  return TaskList::Array(*std::move(each), std::move(indices));
+}
+
+// Counts what separates and opens values, outside of texts.
+std::size_t AboutSoManyValues(std::string_view json) {
+  std::size_t values = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == ',' || c == '[' || c == '{') {
+      ++values;
+    }
+  }
+  return values;
+}
+
+struct Described {
+  TaskList tasks;
+  std::string request;  // its name; may be empty
+};
+
+Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
+  if (AboutSoManyValues(call.request.body) > kMostValues) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("body: expected at most about {} values", kMostValues));
+  }
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  const Json* tasks = in.Raw("tasks");
+  const Json* spec = in.Raw("spec");
+  const Json* array = in.Raw("array");
+  const Json* common = in.Raw("common");
+  Described described;
+  if (in.Get("request", described.request, 64) && !task::IsWord(described.request))
+    in.Complain("request", "1 to 64 letters, digits and _-+.");
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  const bool listed = tasks != nullptr && tasks->is_array() && spec == nullptr && array == nullptr;
+  const bool cloned = tasks == nullptr && spec != nullptr && common == nullptr &&
+                      (array == nullptr || array->is_array());
+  if (!listed && !cloned) {
+    return Fail(ErrorCode::kInvalid,
+                "body: expected {\"tasks\": [spec, …], \"common\": {…}} or {\"spec\": spec, "
+                "\"array\": [index, …]}");
+  }
+  const std::size_t count = listed ? tasks->size() : array != nullptr ? array->size() : 1;
+  if (count == 0 || count > max_batch) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("body: {} tasks in one submission, expected 1 to {} (task.max_batch)",
+                            count, max_batch));
+  }
+  Result<TaskList> list = listed ? ReadListed(*tasks, common) : ReadArray(*spec, array);
+  if (!list) return std::unexpected(list.error());
+  if (list->BytesOfAll() > kMostWritten) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("body: {} tasks of {} MiB with what they share, expected at most 4 GiB "
+                            "in all; send fewer at once, or less environment",
+                            count, list->BytesOfAll() >> 20));
+  }
+  described.tasks = *std::move(list);
+  return described;
+}
+
+// Asked as for a real submission; the answer waits for all of them.
+struct Check {
+  const SubmitServices services;
+  std::vector<task::TaskSpec> specs;  // the first ones
+  std::size_t count = 0;              // of the submission
+  std::uint32_t uid = 0;
+  std::string user;
+  std::vector<EstimateResult> results;
+  std::size_t missing = 0;
+};
+
+Json OptionalMs(const std::optional<base::Time>& time) {
+  return time ? Json(base::ToMs(*time)) : Json(nullptr);
+}
+
+Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core::Trial& trial,
+           const core::ExpectedStart& start, base::Time now) {
+  const bool hindered = trial.reason.code != core::ReasonCode::kNone;
+  Json task = {{"name", spec.name},
+               {"gpus", spec.gpus},
+               {"fits", trial.fit == core::Fit::kFits ? "now" : "later"},
+               {"reason", hindered ? core::ReasonName(trial.reason.code) : ""},
+               {"reason_text", *trial.reason.text},
+               {"latest_start_ms", OptionalMs(start.latest)},
+               {"likely_start_ms", OptionalMs(start.likely)},
+               {"now_ms", base::ToMs(now)},
+               {"predicted_mib", nullptr},
+               {"estimate_method", nullptr},
+               {"estimate_remarks", result.forecast.remarks}};
+  if (const std::optional<core::Estimate>& estimate = result.estimate) {
+    task["predicted_mib"] = estimate->predicted_mib.value_or(estimate->peak_mib);
+    task["estimate_method"] = estimate->method;
+  }
+  return task;
+}
+
+Answer Checked(const Check& check) {
+  Json tasks = Json::array();
+  for (std::size_t i = 0; i < check.specs.size(); ++i) {
+    const task::TaskSpec& spec = check.specs[i];
+    const EstimateResult& result = check.results[i];
+    const core::TaskRequest request = task::ToRequest(spec, check.uid, check.user);
+    const base::Time now = check.services.clock.Now();
+    const core::Trial trial =
+        core::Try(check.services.engine.scheduler(), request, result.estimate, now);
+    if (trial.fit == core::Fit::kNever) {
+      return Fail(ErrorCode::kConflict,
+                  fmt::format("task '{}' can never run here: {}", base::Printable(spec.name, 60),
+                              *trial.reason.text));
+    }
+    core::ExpectedStart start;
+    // Who waits for a person, a time or another task has no place in line.
+    const bool in_line = !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
+    if (trial.fit == core::Fit::kNotNow && in_line)
+      start = check.services.engine.scheduler().ExpectedStartOf(request, result.estimate, now);
+    tasks.push_back(Shown(spec, result, trial, start, now));
+  }
+  return JsonAnswer({{"count", check.count}, {"tasks", std::move(tasks)}});
+}
+
+void CheckTasks(const SubmitServices& services, const Caller& caller, const TaskList& tasks,
+                const api::Responder& reply) {
+  // Shared by the parts in which the estimates come.
+  auto check =
+      std::make_shared<Check>(Check{services, {}, tasks.size(), caller.uid, caller.user, {}, 0});
+  for (std::size_t i = 0; i < std::min(tasks.size(), kMostChecked); ++i)
+    check->specs.push_back(tasks.At(i));
+  check->results.resize(check->specs.size());
+  check->missing = check->specs.size();
+  std::vector<EstimateJob> jobs;
+  for (const task::TaskSpec& spec : check->specs)
+    jobs.push_back({static_cast<core::TaskId>(jobs.size()), spec, caller.uid, caller.gid});
+  services.estimate(std::move(jobs), [check, reply](std::vector<EstimateResult> results) {
+    for (EstimateResult& each : results) {
+      check->results[core::Number(each.id)] = std::move(each);
+      --check->missing;
+    }
+    if (check->missing == 0) reply(Checked(*check));
+  });
+}
+
+// owner: whose tasks they are, where that is not the caller.
+Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
+                                 const api::Responder& reply) {
+  return [caller, owner, reply](const Result<Submitted>& done) {
+    if (!done) return reply(std::unexpected(done.error()));
+    if (!done->repeated) {
+      std::vector<base::Field> fields = {{"task", done->first}, {"count", done->count}};
+      if (owner != caller.user) fields.emplace_back("owner", owner);
+      LogAsked("task_submitted", std::move(fields), caller);
+    }
+    reply(JsonAnswer({{"first", core::Number(done->first)}, {"count", done->count}}, 201));
+  };
+}
+
+// Without what the first task waited for: it has been or never will be. body: what is to be
+// otherwise, or empty.
+Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
+  Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
+  if (!spec) return spec;
+  if (spec->lease) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("task {} was a lease: whoever starts its process asks for another",
+                            stored.record.id));
+  }
+  spec->dependencies.clear();
+  spec->begin.reset();
+  spec->held = false;
+  // Nobody waits for it in a terminal this time.
+  if (spec->attach && spec->stdout_path == "/dev/null") spec->stdout_path.clear();
+  spec->attach.reset();
+  spec->terminal = false;
+  task::FillDefaults(*spec);
+  if (call.request.body.empty()) return spec;
+  const Result<Json> changes = ReadBody(call);
+  if (!changes) return std::unexpected(changes.error());
+  if (Result<Unit> good = CheckEditable(*changes, call.caller, stored.record.request->uid); !good)
+    return std::unexpected(good.error());
+  Json again = task::ToJson(*spec);
+  again.merge_patch(*changes);
+  return task::SpecFromJson(again, "");
+}
+
+// The kernel told who the owner is when the first task was submitted.
+Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
+  const std::uint32_t uid = stored.record.request->uid;
+  std::string remark = fmt::format("task {} again", stored.record.id);
+  if (uid == caller.uid) return {caller.uid, caller.gid, caller.user, std::move(remark)};
+  return {uid, stored.gid, stored.user, fmt::format("{}, asked by {}", remark, caller.user)};
+}
+
+Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Described> described,
+                  const api::Responder& reply) {
+  if (!described) return std::unexpected(described.error());
+  const Caller& caller = call.caller;
+  const TaskList& tasks = described->tasks;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const task::TaskSpec& like = tasks.Like(i);
+    if (like.lease || like.lease_key || like.lease_retries)
+      return Fail(ErrorCode::kInvalid, "lease: expected none in a submission (POST /v1/leases)");
+    const std::int64_t priority = tasks.Like(i).priority;
+    if (Result<Unit> ranked = CheckPriority(priority, caller); !ranked) return ranked;
+    const core::SlotRules& slots = services.engine.scheduler().config().slots;
+    if (Result<Unit> may = CheckSlots(tasks.Like(i), slots, caller); !may) return may;
+  }
+  if (call.request.Query("check") == "1") {
+    CheckTasks(services, caller, tasks, reply);
+    return Unit{};
+  }
+  services.engine.Submit(std::move(described->tasks),
+                         {caller.uid, caller.gid, caller.user, "", std::move(described->request)},
+                         AnswerWithNumbers(caller, caller.user, reply));
+  return Unit{};
+}
+
+bool IsSmall(std::string_view body) {
+  return body.size() <= kReadAtOnceBytes && AboutSoManyValues(body) <= kReadAtOnceValues;
+}
+
+// Shared by the parts in which it is read and taken, one after the other.
+struct Large {
+  Call call;
+  Result<Described> described;
+};
+
+}  // namespace
+
+Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
+                         const api::Responder& reply) {
+  if (IsSmall(call.request.body))
+    return Take(services, call, ReadSubmission(call, services.max_batch), reply);
+  if (services.large->waiting() >= kMostWaiting) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("{} large submissions wait to be read already; try again",
+                            services.large->waiting()));
+  }
+  auto large = std::make_shared<Large>(Large{call, {}});
+  services.large->Ask([large, services, reply](const OneByOne::Hold& hold) {
+    const api::Responder last([reply, hold](api::Response answer) { reply(std::move(answer)); });
+    services.aside(
+        [large, max_batch = services.max_batch] {
+          large->described = ReadSubmission(large->call, max_batch);
+          large->call.request.body = {};
+        },
+        [large, services, last] {
+          const Result<Unit> taken = Take(services, large->call, std::move(large->described), last);
+          if (!taken) last(std::unexpected(taken.error()));
+        });
+  });
+  return Unit{};
+}
+
+Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
+                      const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services.engine.store(), call);
+  if (!stored) return std::unexpected(stored.error());
+  const Result<task::TaskSpec> spec = DescribedAgain(*stored, call);
+  if (!spec) return std::unexpected(spec.error());
+  if (Result<Unit> ranked = CheckPriority(spec->priority, call.caller); !ranked) return ranked;
+  const core::SlotRules& slots = services.engine.scheduler().config().slots;
+  if (Result<Unit> may = CheckSlots(*spec, slots, call.caller); !may) return may;
+  LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);
+  services.engine.Submit(TaskList({*spec}), OwnerOf(*stored, call.caller),
+                         AnswerWithNumbers(call.caller, stored->user, reply));
+  return Unit{};
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,263 @@
+#include "daemon/http/endpoints/submit.h"
+
+#include <fmt/format.h>
+
+#include "daemon/http/endpoints/endpoint_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Json;
+using ::testing::HasSubstr;
+
+Json SpecJson() {
+  return {{"name", "train"},
+          {"command", {"true"}},
+          {"workdir", "/"},
+          {"stdout_path", "/dev/null"},
+          {"environment", Json::object()}};
+}
+
+class SubmitTest : public EndpointTest {
+ protected:
+  SubmitServices Services() {
+    const auto aside = [this](std::function<void()> read, std::function<void()> then) {
+      work_ = [read, then] {
+        read();
+        then();
+      };
+    };
+    return {*engine_,
+            clock_,
+            3,
+            aside,
+            std::make_shared<OneByOne>(),
+            [this](std::vector<EstimateJob> jobs, EstimateService::Take take) {
+              asked_ = std::move(jobs);
+              take_ = std::move(take);
+            }};
+  }
+  Heard Submit(const Json& body, const Caller& caller = kAda) {
+    return Ask(Services(), &SubmitTasks, By(caller, "", "", base::DumpJson(body)));
+  }
+  Heard Check(const Json& body) {
+    Call call = By(kAda, "", "", base::DumpJson(body));
+    call.request.query = {{"check", "1"}};
+    return Ask(Services(), &SubmitTasks, call);
+  }
+  static EstimateResult Found(std::uint64_t id, std::optional<core::Estimate> estimate) {
+    EstimateResult result;
+    result.id = core::TaskId{id};
+    result.estimate = std::move(estimate);
+    return result;
+  }
+
+  std::vector<EstimateJob> asked_;
+  EstimateService::Take take_;
+};
+
+TEST_F(SubmitTest, TasksAreTheCallersOnceTheyAreDurable) {
+  Json second = SpecJson();
+  second["name"] = "other";
+  const Heard heard = Submit({{"tasks", {SpecJson(), second}}});
+  EXPECT_EQ(heard.status, 201);
+  EXPECT_EQ(heard.body, Json({{"first", 1}, {"count", 2}}));
+  const store::StoredTask stored = store_->Get(core::TaskId{2}).value();
+  EXPECT_EQ(stored.name, "other");
+  EXPECT_EQ(stored.user, "ada");
+  EXPECT_EQ(stored.record.request->uid, kAda.uid);
+}
+
+TEST_F(SubmitTest, WhatTheTasksShareIsSaidOnce) {
+  Json common = SpecJson();
+  common.erase("name");
+  EXPECT_EQ(Submit({{"tasks", {{{"name", "a"}}, {{"name", "b"}}}}, {"common", common}}).status,
+            201);
+  EXPECT_EQ(store_->Get(core::TaskId{2})->name, "b");
+}
+
+TEST_F(SubmitTest, AnArrayIsOneDescriptionAndItsIndices) {
+  EXPECT_EQ(Submit({{"spec", SpecJson()}, {"array", {0, 7}}}).body.at("count"), 2);
+  EXPECT_THAT(store_->Get(core::TaskId{2})->spec_json, HasSubstr("\"array_index\":7"));
+  EXPECT_EQ(Submit({{"spec", SpecJson()}}).body.at("count"), 1);
+}
+
+TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
+  const struct {
+    Json body;
+    const char* message;
+  } cases[] = {
+      {{{"tasks", {SpecJson(), {{"name", 5}}}}}, "/tasks/1"},
+      {{{"tasks", Json::array()}}, "body: 0 tasks in one submission, expected 1 to 3"},
+      {{{"tasks", Json::array({1, 2, 3, 4})}}, "body: 4 tasks in one submission"},
+      {{{"tasks", {SpecJson()}}, {"spec", SpecJson()}}, "body: expected {\"tasks\""},
+      {{{"spec", SpecJson()}, {"common", Json::object()}}, "body: expected {\"tasks\""},
+      {{{"spec", SpecJson()}, {"array", {1, 1}}}, "/array/1: expected a whole number, each once"},
+      {{{"spec", SpecJson()}, {"array", {-1}}}, "/array/0: expected a whole number, each once"},
+      {{{"tasks", {SpecJson()}}, {"user", "root"}}, "user"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Submit(c.body);
+    EXPECT_EQ(heard.status, 400) << c.body;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+  const Heard broken = Ask(Services(), &SubmitTasks, By(kAda, "", "", "{"));
+  EXPECT_THAT(broken.Message(), HasSubstr("body: "));
+  EXPECT_FALSE(store_->Get(core::TaskId{1}));
+}
+
+TEST_F(SubmitTest, WhatHasANameMayBeRepeated) {
+  const Json named = {{"spec", SpecJson()}, {"request", "0b9c-1"}};
+  EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
+  EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
+  EXPECT_FALSE(store_->Get(core::TaskId{2}));
+  EXPECT_THAT(Submit({{"spec", SpecJson()}, {"request", "two words"}}).Message(),
+              HasSubstr("request: expected 1 to 64 letters"));
+}
+
+TEST_F(SubmitTest, ALargeBodyIsReadBesideTheLoop) {
+  Json large = SpecJson();
+  large["environment"]["A"] = std::string(100'000, 'x');
+  large["environment"]["B"] = std::string(100'000, 'x');
+  EXPECT_EQ(Submit({{"spec", large}}).status, 0);
+  const std::shared_ptr<Heard> heard = last_heard_;
+  std::exchange(work_, nullptr)();
+  Settle();
+  EXPECT_EQ(heard->status, 201);
+  large["priority"] = 5;
+  Submit({{"spec", large}});
+  std::exchange(work_, nullptr)();
+  EXPECT_EQ(last_heard_->status, 403);
+  std::string empty = "{\"tasks\":[[]";
+  for (int i = 0; i < 2'000'000; ++i) empty += ",[]";
+  Ask(Services(), &SubmitTasks, By(kAda, "", "", empty + "]}"));
+  std::exchange(work_, nullptr)();
+  EXPECT_THAT(last_heard_->Message(), HasSubstr("body: expected at most about 2000000 values"));
+}
+
+TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
+  Json large = SpecJson();
+  large["script"] = "#!/bin/sh\n" + std::string(3 << 20, 'x');
+  large.erase("command");
+  Json indices = Json::array();
+  for (int i = 0; i < 100; ++i) indices.push_back(i);
+  SubmitServices services = Services();
+  services.max_batch = 5'000;
+  const auto submit = [&](const Json& body) {
+    Ask(services, &SubmitTasks, By(kAda, "", "", base::DumpJson(body)));
+    std::exchange(work_, nullptr)();
+    return *last_heard_;
+  };
+  EXPECT_THAT(submit({{"spec", large}, {"array", indices}}).Message(),
+              HasSubstr("expected at most 256 MiB in all"));
+  Json common = SpecJson();
+  for (int i = 0; i < 9; ++i)
+    common["environment"][fmt::format("V{}", i)] = std::string(100'000, 'x');
+  EXPECT_THAT(
+      submit({{"tasks", Json::array_t(5'000, Json::object())}, {"common", common}}).Message(),
+      HasSubstr("expected at most 4 GiB in all"));
+}
+
+TEST_F(SubmitTest, OnlyAdministratorsGoBeforeTheOthers) {
+  Json urgent = SpecJson();
+  urgent["priority"] = 1;
+  const Heard heard = Submit({{"spec", urgent}});
+  EXPECT_EQ(heard.status, 403);
+  EXPECT_EQ(heard.Message(), "only an administrator may raise a priority above 0");
+  EXPECT_EQ(Submit({{"spec", urgent}}, kRoot).status, 201);
+}
+
+TEST_F(SubmitTest, OnlySomeAreExceptedFromSlots) {
+  Json stays = SpecJson();
+  stays["no_slots"] = true;
+  const Heard heard = Submit({{"spec", stays}});
+  EXPECT_EQ(heard.status, 403);
+  EXPECT_THAT(heard.Message(), HasSubstr("except a task from time slots"));
+  EXPECT_EQ(Submit({{"spec", stays}}, kRoot).status, 201);
+}
+
+TEST_F(SubmitTest, ATaskThatCanNeverFitIsRefused) {
+  Json wide = SpecJson();
+  wide["gpus"] = 3;
+  EXPECT_EQ(Submit({{"spec", wide}}).status, 409);
+}
+
+TEST_F(SubmitTest, WhoeverAsksATaskIsDoneAgainForItsOwner) {
+  task::TaskSpec first = Spec();
+  first.held = true;
+  first.begin = clock_.Now();
+  first.dependencies = {{EndpointTest::Submit(), core::DependencyKind::kAfterAny, std::nullopt}};
+  const core::TaskId id = EndpointTest::Submit(first);
+  const Heard heard = Ask(Services(), &RedoTask, By(kRoot, fmt::format("{}", id)));
+  EXPECT_EQ(heard.status, 201);
+  EXPECT_EQ(heard.body, Json({{"first", 3}, {"count", 1}}));
+  const store::StoredTask again = store_->Get(core::TaskId{3}).value();
+  EXPECT_EQ(again.record.request->uid, kAda.uid);
+  EXPECT_EQ(again.gid, kAda.gid);
+  EXPECT_EQ(again.user, "ada");
+  EXPECT_EQ(task::SpecFromJsonText(again.spec_json).value(), Spec())
+      << "without what is over, else as it was";
+  const std::vector<store::StoredEvent> events =
+      store_->Events(core::TaskId{3}, std::nullopt, 100).value();
+  EXPECT_EQ(events.at(0).text, "by ada, task 2 again, asked by root");
+}
+
+TEST_F(SubmitTest, ATaskIsDoneAgainAsItWasOrNotAtAll) {
+  const std::string id = fmt::format("{}", EndpointTest::Submit());
+  EXPECT_EQ(Ask(Services(), &RedoTask, By(kAda, id)).status, 201);
+  EXPECT_EQ(store_->Events(core::TaskId{2}, std::nullopt, 100)->at(0).text, "by ada, task 1 again");
+  const Heard other = Ask(Services(), &RedoTask, By(kEve, id));
+  EXPECT_EQ(other.status, 403);
+  EXPECT_EQ(other.Message(), "task 1 belongs to ada");
+  for (const char* body : {"{\"command\":[\"id\"]}", "{\"user\":\"root\"}", "{}"}) {
+    const Heard changed = Ask(Services(), &RedoTask, By(kRoot, id, "", body));
+    EXPECT_EQ(changed.status, 400) << body;
+    EXPECT_THAT(changed.Message(), HasSubstr("expected"));
+  }
+  EXPECT_EQ(Ask(Services(), &RedoTask, By(kRoot, id, "", R"({"notify":[{"target":"me"}]})")).status,
+            403);
+  EXPECT_EQ(Ask(Services(), &RedoTask, By(kRoot, "9")).status, 404);
+  EXPECT_FALSE(store_->Get(core::TaskId{3}));
+}
+
+TEST_F(SubmitTest, ATaskIsDoneAgainWithWhatIsSaidOtherwise) {
+  const std::string id = fmt::format("{}", EndpointTest::Submit());
+  const Heard again =
+      Ask(Services(), &RedoTask,
+          By(kAda, id, "", R"({"memory_mib":9000,"dependencies":[{"task":1,"kind":"afterany"}]})"));
+  EXPECT_EQ(again.status, 201) << again.body.dump();
+  const store::StoredTask stored = store_->Get(core::TaskId{2}).value();
+  EXPECT_EQ(stored.record.request->memory_mib, 9000);
+  EXPECT_EQ(stored.record.request->dependencies.size(), 1U);
+}
+
+TEST_F(SubmitTest, ACheckAnswersWhenAllEstimatesAreThereAndChangesNothing) {
+  Json large = SpecJson();
+  large["name"] = "large";
+  EXPECT_EQ(Check({{"tasks", {SpecJson(), large}}}).status, 0);
+  const std::shared_ptr<Heard> heard = last_heard_;
+  ASSERT_EQ(asked_.size(), 2U);
+  EXPECT_EQ(asked_[1].uid, kAda.uid);
+  take_({Found(1, core::Estimate{6'000, "given", std::nullopt})});
+  EXPECT_EQ(heard->status, 0);
+  take_({Found(0, std::nullopt)});
+  EXPECT_EQ(heard->status, 200);
+  EXPECT_EQ(heard->body.at("count"), 2);
+  const Json& tasks = heard->body.at("tasks");
+  EXPECT_EQ(tasks[0].at("fits"), "now");
+  EXPECT_TRUE(tasks[0].at("predicted_mib").is_null());
+  EXPECT_EQ(tasks[1].at("name"), "large");
+  EXPECT_EQ(tasks[1].at("predicted_mib"), 6'000);
+  EXPECT_EQ(tasks[1].at("estimate_method"), "given");
+  EXPECT_FALSE(store_->Get(core::TaskId{1}));
+}
+
+TEST_F(SubmitTest, ACheckSaysWhatCanNeverRun) {
+  Check({{"spec", SpecJson()}});
+  take_({Found(0, core::Estimate{99'000, "given", std::nullopt})});
+  EXPECT_EQ(last_heard_->status, 409);
+  EXPECT_THAT(last_heard_->Message(), HasSubstr("task 'train' can never run here: "));
+}
+
+}  // namespace
+}  // namespace carma::daemon

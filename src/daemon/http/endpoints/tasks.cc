@@ -1,0 +1,600 @@
+#include "daemon/http/endpoints/tasks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "api/changes_view.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/http/endpoints/parameters.h"
+#include "daemon/present/present.h"
+#include "task/describe/spec_json.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+constexpr int kMaxWaitS = 3600;
+constexpr std::size_t kMostRows =
+    1'000;  // of one answer; to make more would hold up everybody else
+// Tasks that one answer goes through in order of turns; a page with few rows may have a next one.
+constexpr std::size_t kMostLooks = 4'000;
+
+std::vector<std::string> StateNames() {
+  std::vector<std::string> names;
+  for (int i = 0; i < core::kTaskStateCount; ++i)
+    names.emplace_back(core::TaskStateName(static_cast<core::TaskState>(i)));
+  return names;
+}
+
+// "queued,running", "all", or absent: everything that is not final.
+Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
+  std::vector<core::TaskState> states;
+  const std::optional<std::string> text = request.Query("state");
+  if (text == "all") return states;
+  if (!text) {
+    for (int i = 0; i < core::kTaskStateCount; ++i) {
+      if (const auto state = static_cast<core::TaskState>(i); !core::IsFinal(state))
+        states.push_back(state);
+    }
+    return states;
+  }
+  for (const std::string_view name : base::Split(*text, ',')) {
+    const std::optional<core::TaskState> state = core::ParseTaskState(name);
+    if (!state) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("state: '{}' is none: expected {} or all", base::Printable(name, 40),
+                              base::Join(StateNames(), ", ")));
+    }
+    states.push_back(*state);
+  }
+  return states;
+}
+
+// What is asked for, and how it is to come.
+struct Asked {
+  store::TaskFilter filter;
+  bool by_turn = false;
+};
+Result<Asked> QueryFilter(const Call& call) {
+  Asked asked;
+  store::TaskFilter& filter = asked.filter;
+  Result<std::vector<core::TaskState>> states = QueryStates(call.request);
+  if (!states) return std::unexpected(states.error());
+  filter.states = *std::move(states);
+  filter.user = call.request.Query("user");
+  filter.name = call.request.Query("name");
+  QueryReader in(call);
+  filter.limit = static_cast<std::size_t>(in.Number("limit", 100, 1, kMaxPage));
+  if (const std::int64_t before = in.Number("before", 0, 0, INT64_MAX); before > 0)
+    filter.before = static_cast<core::TaskId>(before);
+  if (in.error()) return std::unexpected(*in.error());
+  const std::string order = call.request.Query("order").value_or("desc");
+  if (order != "asc" && order != "desc" && order != "turn")
+    return Fail(ErrorCode::kInvalid, "?order: expected asc, desc or turn");
+  asked.by_turn = order == "turn";
+  filter.newest_first = order == "desc";
+  return asked;
+}
+
+bool IsWanted(const store::TaskFilter& filter, const store::StoredTask& stored) {
+  const bool state = filter.states.empty() ||
+                     std::ranges::find(filter.states, stored.record.state) != filter.states.end();
+  return state && (!filter.user || stored.user == *filter.user) &&
+         (!filter.name || stored.name == *filter.name);
+}
+
+// Rows of a list, and behind whom the next page begins.
+struct Page {
+  std::vector<store::StoredTask> rows;
+  std::optional<core::TaskId> next;
+};
+
+// Goes through tasks until the page is full, one more is known, or enough have been looked at.
+class PageFiller {
+ public:
+  PageFiller(const store::TaskFilter& filter, Page& page) : filter_(filter), page_(page) {}
+  bool Full() const { return page_.next.has_value(); }
+  void Look(store::StoredTask&& stored) {
+    if (!IsWanted(filter_, stored)) return Pass(stored.record.id);
+    if (page_.rows.size() == filter_.limit) {
+      page_.next = last_;
+      return;
+    }
+    const core::TaskId id = stored.record.id;
+    page_.rows.push_back(std::move(stored));
+    Pass(id);
+  }
+  void Pass(core::TaskId id) {
+    last_ = id;
+    if (++looks_ == kMostLooks) page_.next = id;
+  }
+
+ private:
+  const store::TaskFilter& filter_;
+  Page& page_;
+  std::optional<core::TaskId> last_;
+  std::size_t looks_ = 0;
+};
+
+// Those in line as they will be looked at, or as they stood when the list was begun; behind them
+// all others by their numbers.
+Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter) {
+  const core::Scheduler& scheduler = services.engine.scheduler();
+  const base::Time now = services.clock.Now();
+  std::shared_ptr<const ToldLine> line;
+  if (filter.before) line = services.lines->Behind(*filter.before, now);
+  if (line == nullptr) line = std::make_shared<ToldLine>(scheduler.InLine(SIZE_MAX), now);
+  Page page;
+  PageFiller filler(filter, page);
+  std::size_t at = 0;
+  if (filter.before) {
+    const std::optional<std::size_t> place = line->PlaceOf(*filter.before);
+    at = place ? *place + 1 : line->tasks().size();
+    if (place) filter.before.reset();
+  }
+  for (; at < line->tasks().size() && !filler.Full(); ++at) {
+    const core::TaskRecord* record = scheduler.Find(line->tasks()[at]);
+    if (record != nullptr && filter.user && record->request->user != *filter.user) {
+      filler.Pass(record->id);
+      continue;
+    }
+    Result<store::StoredTask> stored = services.store.Get(line->tasks()[at]);
+    if (!stored) return std::unexpected(stored.error());
+    filler.Look(*std::move(stored));
+  }
+  store::TaskFilter others = filter;
+  others.limit = kMostRows;
+  bool more = true;
+  while (more && !filler.Full()) {
+    Result<std::vector<store::StoredTask>> found = services.store.List(others);
+    if (!found) return std::unexpected(found.error());
+    more = found->size() == others.limit;
+    if (more) others.before = found->back().record.id;
+    for (store::StoredTask& each : *found) {
+      if (filler.Full()) break;
+      if (line->PlaceOf(each.record.id)) {
+        filler.Pass(each.record.id);
+      } else {
+        filler.Look(std::move(each));
+      }
+    }
+  }
+  if (page.next) services.lines->Keep(std::move(line), *page.next);
+  return page;
+}
+
+// By their numbers.
+Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
+  const std::size_t wanted = filter.limit++;  // one more tells whether there is a next page
+  Result<std::vector<store::StoredTask>> rows = services.store.List(filter);
+  if (!rows) return std::unexpected(rows.error());
+  Page page{.rows = *std::move(rows), .next = {}};
+  if (page.rows.size() > wanted) {
+    page.rows.resize(wanted);
+    page.next = page.rows.back().record.id;
+  }
+  return page;
+}
+
+Result<store::StoredTask> Stored(store::Store& store, const Call& call) {
+  const Result<core::TaskId> id = TaskIdOf(call.id);
+  if (!id) return std::unexpected(id.error());
+  return store.Get(*id);
+}
+
+api::TaskView View(const TaskServices& services, const store::StoredTask& stored) {
+  return Present(stored, services.engine, services.monitor, services.engine.attribution(),
+                 services.clock.Now());
+}
+
+void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view) {
+  const auto at = starts.find(core::TaskId{view.id});
+  if (at == starts.end()) return;
+  if (at->second.latest) view.latest_start_ms = base::ToMs(*at->second.latest);
+  if (at->second.likely) view.likely_start_ms = base::ToMs(*at->second.likely);
+}
+
+// With what a look at one task adds to its row in a list.
+api::TaskView FullView(const TaskServices& services, const store::StoredTask& stored) {
+  api::TaskView view = View(services, stored);
+  if (const Result<std::optional<store::Forecast>> forecast =
+          services.store.ForecastOf(stored.record.id);
+      forecast && *forecast) {
+    view.estimate_remarks = (*forecast)->remarks;
+  }
+  if (const auto notices = services.store.NoticesOf(stored.record.id)) {
+    for (const store::Notice& each : *notices) view.notices.push_back(Present(each));
+  }
+  if (view.waiting_since_ms)
+    AddStart(services.engine.scheduler().ExpectedStarts(services.clock.Now()), view);
+  return view;
+}
+
+Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
+  Result<store::StoredTask> stored = store.Get(id);
+  if (!stored) return stored;
+  if (stored->record.request->uid != caller.uid && !caller.admin)
+    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", id, stored->user));
+  return stored;
+}
+
+using MakeView = api::TaskView (*)(const TaskServices&, const store::StoredTask&);
+
+Answer TaskNow(const TaskServices& services, core::TaskId id, MakeView view) {
+  const Result<store::StoredTask> stored = services.store.Get(id);
+  if (!stored) return std::unexpected(stored.error());
+  return JsonAnswer(ToJson(view(services, *stored)));
+}
+
+Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id,
+                            const api::Responder& reply) {
+  return [services, id, reply](const Result<Unit>& done) {
+    reply(done ? TaskNow(services, id, &View) : std::unexpected(done.error()));
+  };
+}
+
+// The same, and the log says who had the task changed, once that is durable: "task_cancel".
+Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask& stored,
+                          std::string_view verb, const Caller& caller, const api::Responder& reply,
+                          std::vector<base::Field> more = {}) {
+  const core::TaskId id = stored.record.id;
+  std::vector<base::Field> fields = {{"task", id}, {"owner", stored.user}};
+  fields.insert(fields.end(), more.begin(), more.end());
+  return [answer = AnswerWithTask(services, id, reply), event = fmt::format("task_{}", verb),
+          fields = std::move(fields), caller](const Result<Unit>& done) {
+    if (done) LogAsked(event, fields, caller);
+    answer(done);
+  };
+}
+
+// What may be changed of a task that has not ended, by the names of its description.
+constexpr std::array<std::string_view, 7> kEditableAlways{
+    "name", "comment", "notify", "time_limit_s", "signal_before_s", "priority", "qos"};
+constexpr std::array<std::string_view, 20> kEditableWhileItWaits{"gpu_type",
+                                                                 "gpu_memory_min_mib",
+                                                                 "on_gpus",
+                                                                 "not_on_gpus",
+                                                                 "linked_gpus",
+                                                                 "cpus",
+                                                                 "host_memory_mib",
+                                                                 "own_cpus",
+                                                                 "gpus",
+                                                                 "memory_mib",
+                                                                 "exclusive",
+                                                                 "sm_share",
+                                                                 "account",
+                                                                 "begin_ms",
+                                                                 "dependencies",
+                                                                 "max_recoveries",
+                                                                 "requeue",
+                                                                 "signal",
+                                                                 "signal_main",
+                                                                 "checkpoint_signal"};
+
+// Its description as it holds now: the core's part is what the core has of it.
+Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
+  task::TaskSpec now = spec;
+  static_cast<core::TaskRequest&>(now) = record.request;
+  return task::ToJson(now);
+}
+
+// Errors: kConflict for what can no longer be changed.
+Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record) {
+  if (!core::HoldsGpus(record.state)) return Unit{};
+  for (const std::string_view name : kEditableWhileItWaits) {
+    if (!changes.contains(name)) continue;
+    return Fail(ErrorCode::kConflict,
+                fmt::format("task {} is {}: {} can only be changed while it waits", record.id,
+                            core::TaskStateName(record.state), name));
+  }
+  return Unit{};
+}
+
+// "time_limit_s 3600 -> 7200, priority 0 -> -5, by ada". Whom it tells may hold secrets.
+std::string WhatChanged(const Json& before, const Json& after, const Json& changes,
+                        const Caller& caller) {
+  const auto value = [](const Json& of, const std::string& name) {
+    const auto at = of.find(name);
+    return at == of.end() ? "none" : base::Printable(at->dump(), 80);
+  };
+  std::string text;
+  for (const auto& [name, unused] : changes.items()) {
+    if (value(before, name) == value(after, name)) continue;
+    text += name == "notify"
+                ? "notify, "
+                : fmt::format("{} {} -> {}, ", name, value(before, name), value(after, name));
+  }
+  return fmt::format("{}by {}", text, caller.user);
+}
+
+constexpr std::array<std::string_view, 4> kVerbs{"cancel", "hold", "release", "requeue"};
+
+// Why the task cannot be changed so.
+std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
+  const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
+  if (verb == "cancel" && core::IsFinal(state)) return "it has ended already";
+  if (verb == "hold" && !waits) return "only a waiting task can be held";
+  if (verb == "release" && !waits) return "only a waiting task can be released";
+  if (verb == "requeue" && state == core::TaskState::kStopping) return "it is being stopped";
+  return std::nullopt;
+}
+
+// verb: one of kVerbs. Errors: kConflict.
+Result<Unit> PostChange(Engine& engine, const core::TaskRecord& record, std::string_view verb,
+                        const Caller& caller, Engine::Done done) {
+  if (const std::optional<std::string_view> why = Objection(verb, record.state)) {
+    return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: {}", record.id,
+                                                  core::TaskStateName(record.state), *why));
+  }
+  if (verb == "cancel") {
+    engine.Post(core::CancelRequested{record.id, caller.user}, std::move(done));
+  } else if (verb == "hold") {
+    engine.Post(core::HoldRequested{record.id}, std::move(done));
+  } else if (verb == "release") {
+    engine.Post(core::ReleaseRequested{record.id}, std::move(done));
+  } else {
+    engine.Requeue(record.id, std::move(done));
+  }
+  return Unit{};
+}
+
+struct ManyChanges {
+  std::string verb;
+  std::vector<core::TaskId> tasks;
+};
+Result<ManyChanges> ReadChanges(const Call& call) {
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  ManyChanges changes;
+  base::JsonReader in(*json, "");
+  if (!in.Get("verb", changes.verb) || std::ranges::find(kVerbs, changes.verb) == kVerbs.end())
+    in.Complain("verb", fmt::format("one of {}", fmt::join(kVerbs, ", ")));
+  const Json* tasks = in.Raw("tasks");
+  const bool counted = tasks != nullptr && tasks->is_array() && !tasks->empty() &&
+                       tasks->size() <= api::kMostChanges;
+  if (!counted) in.Complain("tasks", fmt::format("1 to {} task numbers", api::kMostChanges));
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  for (std::size_t i = 0; i < tasks->size(); ++i) {
+    const Json& id = (*tasks)[i];
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() == 0)
+      return Fail(ErrorCode::kInvalid, fmt::format("/tasks/{}: expected a task number from 1", i));
+    changes.tasks.push_back(core::TaskId{id.get<std::uint64_t>()});
+  }
+  return changes;
+}
+
+// Answers once it is known of each task what became of it: when the last one who holds it is gone.
+class ChangesTold {
+ public:
+  ChangesTold(const TaskServices& services, api::Responder reply)
+      : services_(services), reply_(std::move(reply)) {}
+  ChangesTold(const ChangesTold&) = delete;
+  ChangesTold& operator=(const ChangesTold&) = delete;
+  ~ChangesTold() {
+    api::ChangesView view{.tasks = {}, .refused = std::move(refused_)};
+    for (const core::TaskId id : changed_) {
+      if (const Result<store::StoredTask> stored = services_.store.Get(id))
+        view.tasks.push_back(View(services_, *stored));
+    }
+    reply_(JsonAnswer(ToJson(view)));
+  }
+  void Take(core::TaskId id, const Result<Unit>& done) {
+    if (done) return changed_.push_back(id);
+    refused_.push_back({.task = core::Number(id),
+                        .code = std::string(base::ErrorCodeName(done.error().code)),
+                        .message = done.error().message});
+  }
+
+ private:
+  TaskServices services_;
+  api::Responder reply_;
+  std::vector<core::TaskId> changed_;
+  std::vector<api::RefusedChange> refused_;
+};
+
+}  // namespace
+
+Answer ListTasks(const TaskServices& services, const Call& call) {
+  Result<Asked> asked = QueryFilter(call);
+  if (!asked) return std::unexpected(asked.error());
+  store::TaskFilter& filter = asked->filter;
+  filter.limit = std::min(filter.limit, kMostRows);
+  const Result<Page> page =
+      asked->by_turn ? ListByTurn(services, filter) : ListByNumber(services, filter);
+  if (!page) return std::unexpected(page.error());
+  Json tasks = Json::array();
+  std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
+  for (const store::StoredTask& stored : page->rows) {
+    api::TaskView view = View(services, stored);
+    if (view.waiting_since_ms) {
+      if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
+      AddStart(*starts, view);
+    }
+    tasks.push_back(ToJson(view));
+  }
+  Json next = nullptr;
+  if (page->next) next = core::Number(*page->next);
+  return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
+}
+
+Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api::Responder& reply) {
+  const Result<core::TaskId> id = TaskIdOf(call.id);
+  if (!id) return std::unexpected(id.error());
+  QueryReader in(call);
+  const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxWaitS));
+  if (in.error()) return std::unexpected(*in.error());
+  const Result<store::StoredTask> stored = services.store.Get(*id);
+  if (!stored) return std::unexpected(stored.error());
+  const auto answer = [services, id = *id, reply] { reply(TaskNow(services, id, &FullView)); };
+  if (wait_s == 0 || core::IsFinal(stored->record.state)) {
+    answer();
+  } else {
+    services.when_final(*id, wait_s, answer);
+  }
+  return Unit{};
+}
+
+Answer ExplainTask(const TaskServices& services, const Call& call) {
+  const Result<store::StoredTask> stored = Stored(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  api::ExplainView view;
+  view.task = FullView(services, *stored);
+  view.now_ms = base::ToMs(services.clock.Now());
+  view.policy = PolicyLine(services.settings);
+  view.collocation = CollocationLine(services.settings, &services.monitor);
+  if (const std::optional<core::Explanation> why =
+          services.engine.scheduler().Explain(stored->record.id, services.clock.Now())) {
+    if (why->ahead) view.ahead = *why->ahead;
+    view.taught_mib = why->taught_mib;
+    if (why->host) view.host = Present(*why->host);
+    for (const core::GpuVerdict& each : why->gpus) view.gpus.push_back(Present(each));
+  }
+  return JsonAnswer(ToJson(view));
+}
+
+Answer ShowSpec(const TaskServices& services, const Call& call) {
+  Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  return api::Response{.body = std::move(stored->spec_json)};
+}
+
+Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
+                        const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  if (std::ranges::find(kVerbs, call.verb) == kVerbs.end()) {
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("'{}': expected {}, or priority", base::Printable(call.verb, 40),
+                            fmt::join(kVerbs, ", ")));
+  }
+  return PostChange(services.engine, stored->record, call.verb, call.caller,
+                    AnswerAndLog(services, *stored, call.verb, call.caller, reply));
+}
+
+Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
+                         const api::Responder& reply) {
+  const Result<ManyChanges> changes = ReadChanges(call);
+  if (!changes) return std::unexpected(changes.error());
+  const auto told = std::make_shared<ChangesTold>(services, reply);
+  for (const core::TaskId id : changes->tasks) {
+    const Result<store::StoredTask> stored = TouchableBy(services.store, id, call.caller);
+    if (!stored) {
+      told->Take(id, std::unexpected(stored.error()));
+      continue;
+    }
+    const auto done = [told, id, verb = changes->verb, owner = stored->user,
+                       caller = call.caller](const Result<Unit>& result) {
+      told->Take(id, result);
+      if (result) LogAsked(fmt::format("task_{}", verb), {{"task", id}, {"owner", owner}}, caller);
+    };
+    const Result<Unit> posted =
+        PostChange(services.engine, stored->record, changes->verb, call.caller, done);
+    if (!posted) told->Take(id, posted);
+  }
+  return Unit{};
+}
+
+Result<Unit> SetPriority(const TaskServices& services, const Call& call,
+                         const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  std::int64_t priority = 0;
+  base::JsonReader in(*json, "");
+  if (!in.Get("priority", priority, -1'000'000, 1'000'000))
+    in.Complain("priority", "a whole number");
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  if (Result<Unit> ranked = CheckPriority(priority, call.caller); !ranked) return ranked;
+  const core::TaskId id = stored->record.id;
+  services.engine.Post(
+      core::PriorityChanged{id, priority},
+      AnswerAndLog(services, *stored, "priority", call.caller, reply,
+                   {{"from", stored->record.request->priority}, {"to", priority}}));
+  return Unit{};
+}
+
+Result<Unit> EditTask(const TaskServices& services, const Call& call, const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  const core::TaskRecord* live = services.engine.scheduler().Find(stored->record.id);
+  const core::TaskRecord& record = live != nullptr ? *live : stored->record;
+  if (core::IsFinal(record.state)) {
+    return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: it has ended already", call.id,
+                                                  core::TaskStateName(record.state)));
+  }
+  const Result<Json> changes = ReadBody(call);
+  if (!changes) return std::unexpected(changes.error());
+  if (Result<Unit> good = CheckEditable(*changes, call.caller, record.request->uid); !good)
+    return good;
+  if (Result<Unit> open = CheckStillOpen(*changes, record); !open) return open;
+  const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
+  if (!spec) return std::unexpected(spec.error());
+  const Json before = DescriptionNow(*spec, record);
+  Json after = before;
+  after.merge_patch(*changes);
+  const Result<task::TaskSpec> wanted = task::SpecFromJson(after, "");
+  if (!wanted) return std::unexpected(wanted.error());
+  if (wanted->priority > record.request->priority) {
+    if (Result<Unit> ranked = CheckPriority(wanted->priority, call.caller); !ranked) return ranked;
+  }
+  if (wanted->qos != record.request->qos) {
+    const core::SlotRules& slots = services.engine.scheduler().config().slots;
+    if (Result<Unit> may = CheckSlots(*wanted, slots, call.caller); !may) return may;
+  }
+  const std::string what = WhatChanged(before, task::ToJson(*wanted), *changes, call.caller);
+  services.engine.Edit(
+      *stored, *wanted, what,
+      AnswerAndLog(services, *stored, "edit", call.caller, reply, {{"what", what}}));
+  return Unit{};
+}
+
+Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
+  const Result<core::TaskId> id = TaskIdOf(call.id);
+  if (!id) return std::unexpected(id.error());
+  return TouchableBy(store, *id, call.caller);
+}
+
+Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint32_t owner) {
+  if (!changes.is_object() || changes.empty())
+    return Fail(ErrorCode::kInvalid, "body: expected an object of fields to change");
+  for (const auto& [name, value] : changes.items()) {
+    if (std::ranges::find(kEditableAlways, name) != kEditableAlways.end() ||
+        std::ranges::find(kEditableWhileItWaits, name) != kEditableWhileItWaits.end())
+      continue;
+    return Fail(
+        ErrorCode::kInvalid,
+        fmt::format("/{}: expected a field that can be changed: {}, {}", base::Printable(name, 40),
+                    fmt::join(kEditableAlways, ", "), fmt::join(kEditableWhileItWaits, ", ")));
+  }
+  if (changes.contains("notify") && caller.uid != owner)
+    return Fail(ErrorCode::kDenied, "only its owner may change whom a task tells");
+  return Unit{};
+}
+
+Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller) {
+  if (priority <= 0) return Unit{};
+  return OnlyAdministrators(caller, "raise a priority above 0");
+}
+
+Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
+                        const Caller& caller) {
+  if (!request.no_slots) return Unit{};
+  if (std::ranges::find(rules.exempt, core::QosOf(request)) != rules.exempt.end()) return Unit{};
+  return OnlyAdministrators(caller, "except a task from time slots, as slots.exempt stands");
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,433 @@
+#include "daemon/http/endpoints/tasks.h"
+
+#include <numeric>
+#include <set>
+
+#include "api/changes_view.h"
+#include "daemon/http/endpoints/endpoint_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TasksTest : public EndpointTest {
+ protected:
+  TaskServices Services() {
+    return {*engine_,
+            *monitor_,
+            *store_,
+            clock_,
+            settings_,
+            [this](core::TaskId id, int seconds, std::function<void()> call) {
+              awaited_ = core::Number(id);
+              wait_s_ = seconds;
+              when_final_ = std::move(call);
+            },
+            lines_};
+  }
+  Heard Change(const Caller& caller, const std::string& verb, const std::string& id = "1") {
+    return Ask(Services(), &ChangeTask, By(caller, id, verb));
+  }
+
+  static task::TaskSpec OnAllGpus() {
+    task::TaskSpec spec = Spec();
+    spec.gpus = 2;
+    spec.exclusive = true;
+    return spec;
+  }
+  // That many, each of which wants all GPUs; until they stand in line.
+  void SubmitArray(int count, const Caller& caller) {
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
+    std::iota(indices.begin(), indices.end(), 0);
+    const std::size_t before = engine_->scheduler().InLine(SIZE_MAX).with_gpus.size();
+    engine_->Submit(TaskList::Array(OnAllGpus(), indices), {caller.uid, caller.gid, caller.user},
+                    [](const auto& answer) { ASSERT_TRUE(answer) << answer.error().message; });
+    const auto stands = [&] { return engine_->scheduler().InLine(SIZE_MAX).with_gpus.size(); };
+    for (int turns = 0; turns < 1'000 && stands() + 1 < before + count; ++turns) Settle();
+  }
+
+  config::Settings settings_;
+  std::uint64_t awaited_ = 0;
+  int wait_s_ = 0;
+  std::function<void()> when_final_;
+  std::shared_ptr<ToldLines> lines_ = std::make_shared<ToldLines>();
+};
+
+TEST_F(TasksTest, AListHasPages) {
+  for (int i = 0; i < 3; ++i) SubmitHeld();
+  const Heard newest = Ask(Services(), &ListTasks, Asking({{"limit", "2"}}));
+  EXPECT_EQ(newest.status, 200);
+  ASSERT_EQ(newest.body.at("tasks").size(), 2U);
+  EXPECT_EQ(newest.body.at("tasks")[0].at("id"), 3);
+  EXPECT_EQ(newest.body.at("next"), 2);
+  const Heard rest = Ask(Services(), &ListTasks, Asking({{"limit", "2"}, {"before", "2"}}));
+  ASSERT_EQ(rest.body.at("tasks").size(), 1U);
+  EXPECT_EQ(rest.body.at("tasks")[0].at("user"), "ada");
+  EXPECT_TRUE(rest.body.at("next").is_null());
+}
+
+TEST_F(TasksTest, AListComesInTheOrderOfTurns) {
+  task::TaskSpec spec = Spec();
+  spec.gpus = 2;
+  spec.exclusive = true;
+  Submit(spec);  // has all GPUs
+  SubmitHeld();
+  Submit(spec);
+  Submit(spec);
+  spec.priority = 5;
+  Submit(spec);
+  const auto ids = [&](Query query) {
+    query.emplace_back("order", "turn");
+    query.emplace_back("state", "queued");
+    std::string text;
+    const Heard heard = Ask(Services(), &ListTasks, Asking(query));
+    for (const base::Json& task : heard.body.at("tasks"))
+      text += std::to_string(task.at("id").get<int>()) + " ";
+    return text + (heard.body.at("next").is_null() ? "" : "…");
+  };
+  EXPECT_EQ(ids({}), "5 3 4 2 ");
+  EXPECT_EQ(ids({{"limit", "2"}}), "5 3 …");
+  EXPECT_EQ(ids({{"limit", "2"}, {"before", "3"}}), "4 2 ");
+  EXPECT_EQ(ids({{"before", "2"}}), "");
+  EXPECT_EQ(ids({{"user", "nobody"}}), "");
+}
+
+TEST_F(TasksTest, PagesInTheOrderOfTurnsHoldEverybodyOnceThoughTheLineMoves) {
+  Submit(OnAllGpus());  // has them
+  SubmitHeld();
+  constexpr int kWaiting = 2'500;
+  SubmitArray(kWaiting, kAda);
+  task::TaskSpec first = OnAllGpus();
+  first.priority = 5;
+  Submit(first);
+  Query query{{"order", "turn"}, {"state", "queued"}, {"limit", "1000"}};
+  std::vector<int> ids;
+  for (int pages = 0; pages < 20; ++pages) {
+    const Heard heard = Ask(Services(), &ListTasks, Asking(query));
+    for (const base::Json& task : heard.body.at("tasks")) ids.push_back(task.at("id"));
+    if (heard.body.at("next").is_null()) break;
+    const std::string next = std::to_string(heard.body.at("next").get<int>());
+    query.resize(3);
+    query.emplace_back("before", next);
+    if (pages > 0) continue;
+    // With whom the page ended leaves the line, and somebody further on, and others list it too.
+    Change(kAda, "hold", next);
+    Change(kAda, "hold", std::to_string(kWaiting));
+    Settle();
+    Ask(Services(), &ListTasks, Asking({{"order", "turn"}, {"limit", "1"}}));
+  }
+  EXPECT_EQ(ids.size(), kWaiting + 2U);
+  EXPECT_EQ(ids.front(), kWaiting + 3);
+  EXPECT_EQ(ids.back(), 2) << "held";
+  EXPECT_TRUE(std::ranges::is_sorted(ids.begin() + 1, ids.end() - 1));
+  EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), ids.size());
+}
+
+TEST_F(TasksTest, OfManyInLineThoseWhoAreWantedAreFoundPageByPage) {
+  SubmitArray(4'500, kAda);
+  SubmitArray(2, kEve);
+  Query query{{"order", "turn"}, {"state", "queued"}, {"user", "eve"}};
+  const Heard first = Ask(Services(), &ListTasks, Asking(query));
+  EXPECT_EQ(first.body.at("tasks").size(), 0U);
+  ASSERT_TRUE(first.body.at("next").is_number());
+  query.emplace_back("before", std::to_string(first.body.at("next").get<int>()));
+  const Heard second = Ask(Services(), &ListTasks, Asking(query));
+  EXPECT_EQ(second.body.at("tasks").size(), 2U);
+  EXPECT_TRUE(second.body.at("next").is_null());
+}
+
+TEST_F(TasksTest, APageIsNoLongerThanOthersCanWaitFor) {
+  std::vector<std::int64_t> indices;
+  for (int i = 0; i < 1'005; ++i) indices.push_back(i);
+  task::TaskSpec spec = Spec();
+  spec.held = true;
+  bool accepted = false;
+  engine_->Submit(TaskList::Array(spec, indices), {kAda.uid, kAda.gid, kAda.user},
+                  [&](const base::Result<Submitted>& answer) { accepted = answer.has_value(); });
+  for (int turn = 0; turn < 10 && !accepted; ++turn) engine_->Turn();
+  ASSERT_TRUE(accepted);
+  const Heard page = Ask(Services(), &ListTasks, Asking({{"limit", "10000"}}));
+  EXPECT_EQ(page.body.at("tasks").size(), 1'000U);
+  EXPECT_EQ(page.body.at("next"), 6);
+}
+
+TEST_F(TasksTest, WhatIsAskedOfATaskThatTheCoreHasNotHeardOfIsDone) {
+  std::vector<std::int64_t> indices;
+  for (int i = 0; i < 1'005; ++i) indices.push_back(i);
+  bool accepted = false;
+  engine_->Submit(TaskList::Array(Spec(), indices), {kAda.uid, kAda.gid, kAda.user},
+                  [&](const base::Result<Submitted>& answer) { accepted = answer.has_value(); });
+  for (int turn = 0; turn < 10 && !accepted; ++turn) engine_->Turn();
+  ASSERT_TRUE(accepted);
+  ASSERT_EQ(engine_->scheduler().Find(core::TaskId{1'005}), nullptr);
+  Change(kAda, "cancel", "1005");
+  const std::shared_ptr<Heard> heard = last_heard_;
+  for (int turn = 0; turn < 3; ++turn) engine_->Turn();
+  EXPECT_EQ(heard->status, 200);
+  EXPECT_EQ(heard->body.at("state"), "cancelled");
+}
+
+TEST_F(TasksTest, AListShowsWhatHasNotEndedUnlessAsked) {
+  SubmitHeld();
+  Change(kAda, "cancel");
+  EXPECT_EQ(Ask(Services(), &ListTasks, Asking({})).body.at("tasks").size(), 0U);
+  EXPECT_EQ(Ask(Services(), &ListTasks, Asking({{"state", "all"}})).body.at("tasks").size(), 1U);
+  EXPECT_EQ(Ask(Services(), &ListTasks, Asking({{"state", "cancelled"}})).body.at("tasks").size(),
+            1U);
+}
+
+TEST_F(TasksTest, AListThatIsAskedForWronglySaysWhatWasExpected) {
+  const struct {
+    Query query;
+    const char* message;
+  } cases[] = {
+      {{{"state", "asleep"}}, "state: 'asleep' is none: expected "},
+      {{{"limit", "0"}}, "?limit: expected a whole number from 1 to 10000"},
+      {{{"limit", "1"}, {"before", "x"}}, "?before: expected a whole number from 0"},
+      {{{"order", "up"}}, "?order: expected asc, desc or turn"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Ask(Services(), &ListTasks, Asking(c.query));
+    EXPECT_EQ(heard.status, 400);
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+}
+
+TEST_F(TasksTest, OneTaskIsShownWithTheRemarksOfItsEstimate) {
+  SubmitHeld();
+  const Heard heard = Ask(Services(), &ShowTask, Asking({}, "1"));
+  EXPECT_EQ(heard.status, 200);
+  EXPECT_EQ(heard.body.at("name"), "train");
+  EXPECT_EQ(heard.body.at("estimate_remarks"), base::Json({"assumed Adam"}));
+}
+
+TEST_F(TasksTest, WhatIsNoTaskIsNotShown) {
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "7")).status, 404);
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "-1")).status, 400);
+  EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "7")).status, 404);
+  EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "x")).status, 400);
+}
+
+TEST_F(TasksTest, WhoWaitsForTheEndIsAnsweredThen) {
+  const core::TaskId id = Submit();
+  Start(id);
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({{"wait_s", "9999"}}, "1")).status, 400);
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({{"wait_s", "30"}}, "1")).status, 0);
+  EXPECT_EQ(awaited_, 1U);
+  EXPECT_EQ(wait_s_, 30);
+  End(id);
+  when_final_();
+  EXPECT_EQ(last_heard_->body.at("state"), "succeeded");
+  when_final_ = nullptr;
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({{"wait_s", "30"}}, "1")).status, 200);
+  EXPECT_FALSE(when_final_) << "there is nothing to wait for";
+}
+
+TEST_F(TasksTest, AWaitingTaskIsExplainedGpuByGpu) {
+  SubmitHeld();
+  const Heard heard = Ask(Services(), &ExplainTask, Asking({}, "1"));
+  EXPECT_EQ(heard.status, 200);
+  EXPECT_EQ(heard.body.at("task").at("id"), 1);
+  ASSERT_EQ(heard.body.at("gpus").size(), 2U);
+  EXPECT_EQ(heard.body.at("gpus")[1].at("gpu"), 1);
+  EXPECT_EQ(heard.body.at("gpus")[1].at("fit"), "fits");
+}
+
+TEST_F(TasksTest, ADescriptionIsForItsOwnerAndAdministrators) {
+  SubmitHeld();
+  EXPECT_EQ(Ask(Services(), &ShowSpec, By(kAda, "1")).body.at("environment").at("SECRET"),
+            "of its user");
+  EXPECT_EQ(Ask(Services(), &ShowSpec, By(kRoot, "1")).status, 200);
+  const Heard heard = Ask(Services(), &ShowSpec, By(kEve, "1"));
+  EXPECT_EQ(heard.status, 403);
+  EXPECT_EQ(heard.Message(), "task 1 belongs to ada");
+}
+
+TEST_F(TasksTest, AChangeIsAnsweredWithTheTaskOnceItIsDurable) {
+  SubmitHeld();
+  EXPECT_EQ(Change(kAda, "release").body.at("state"), "launching") << "it can start at once";
+  Start(core::TaskId{1});
+  EXPECT_EQ(Change(kRoot, "cancel").body.at("state"), "stopping");
+  End(core::TaskId{1});
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kCancelled);
+  EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
+}
+
+TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
+  const core::TaskId id = Submit();
+  const struct {
+    Caller caller;
+    const char* verb;
+    const char* id;
+    int status;
+    const char* message;
+  } cases[] = {
+      {kEve, "cancel", "1", 403, "task 1 belongs to ada"},
+      {kAda, "cancel", "2", 404, "2"},
+      {kAda, "cancel", "one", 400, "'one' is not a task id (a whole number from 1)"},
+      {kAda, "hold", "1", 409, "task 1 is running: only a waiting task can be held"},
+      {kAda, "release", "1", 409, "task 1 is running: only a waiting task can be released"},
+      {kAda, "paint", "1", 404, "'paint': expected cancel, hold, release, requeue, or priority"},
+  };
+  Start(id);
+  for (const auto& c : cases) {
+    const Heard heard = Change(c.caller, c.verb, c.id);
+    EXPECT_EQ(heard.status, c.status) << c.verb;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+  End(id);
+  EXPECT_EQ(Change(kAda, "cancel").Message(), "task 1 is succeeded: it has ended already");
+}
+
+TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
+  for (int i = 0; i < 3; ++i) SubmitHeld();
+  Change(kAda, "cancel", "2");
+  const auto change = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &ChangeTasks, By(caller, "", "", body));
+  };
+  const Heard eves = change(kEve, R"({"verb":"cancel","tasks":[1]})");
+  EXPECT_EQ(eves.status, 200);
+  EXPECT_TRUE(eves.body.at("tasks").empty());
+  EXPECT_EQ(eves.body.at("refused")[0].at("code"), "denied");
+
+  const Heard heard = change(kAda, R"({"verb":"cancel","tasks":[3,2,9,1,1]})");
+  EXPECT_EQ(heard.status, 200);
+  std::vector<int> changed;
+  for (const base::Json& task : heard.body.at("tasks")) {
+    EXPECT_EQ(task.at("state"), "cancelled");
+    changed.push_back(task.at("id"));
+  }
+  EXPECT_THAT(changed, ::testing::ElementsAre(3, 1, 1)) << "asked twice in one turn: told twice";
+  ASSERT_EQ(heard.body.at("refused").size(), 2U);
+  EXPECT_EQ(heard.body.at("refused")[0].at("message"), "task 2 is cancelled: it has ended already");
+  EXPECT_EQ(heard.body.at("refused")[1].at("code"), "not_found");
+}
+
+TEST_F(TasksTest, AChangeOfManyThatIsAskedForWronglyChangesNothing) {
+  SubmitHeld();
+  std::string too_many = R"({"verb":"cancel","tasks":[1)";
+  for (std::size_t i = 0; i < api::kMostChanges; ++i) too_many += ",1";
+  const struct {
+    std::string body;
+    const char* message;
+  } cases[] = {
+      {R"({"verb":"paint","tasks":[1]})", "/verb: expected one of cancel, hold, release, requeue"},
+      {R"({"tasks":[1]})", "/verb: expected"},
+      {R"({"verb":"cancel","tasks":[]})", "/tasks: expected 1 to 1000 task numbers"},
+      {R"({"verb":"cancel","tasks":[1,-1]})", "/tasks/1: expected a task number from 1"},
+      {R"({"verb":"cancel","tasks":[1],"all":true})", "/all"},
+      {too_many + "]}", "/tasks: expected 1 to 1000 task numbers"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Ask(Services(), &ChangeTasks, By(kAda, "", "", c.body));
+    EXPECT_EQ(heard.status, 400) << c.body;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kQueued);
+}
+
+TEST_F(TasksTest, APriorityIsRaisedByAdministratorsOnly) {
+  SubmitHeld();
+  const auto set = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &SetPriority, By(caller, "1", "", body));
+  };
+  EXPECT_EQ(set(kAda, R"({"priority": -5})").body.at("priority"), -5);
+  EXPECT_EQ(set(kRoot, R"({"priority": 5})").body.at("priority"), 5);
+  EXPECT_EQ(set(kAda, R"({"priority": 1})").Message(),
+            "only an administrator may raise a priority above 0");
+  EXPECT_EQ(set(kEve, R"({"priority": -5})").status, 403);
+  EXPECT_THAT(set(kAda, "5").Message(), HasSubstr("expected"));
+  EXPECT_THAT(set(kAda, "{").Message(), HasSubstr("body: "));
+  EXPECT_THAT(set(kAda, "{}").Message(), HasSubstr("priority"));
+}
+
+TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
+  const core::TaskId id = SubmitHeld();
+  const auto edit = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &EditTask, By(caller, "1", "", body));
+  };
+  const Heard edited =
+      edit(kAda, R"({"gpus":2,"time_limit_s":7200,"name":"again","memory_mib":9000,"comment":"more",
+                "notify":[{"target":"https://h.org/secret"}]})");
+  ASSERT_EQ(edited.status, 200) << edited.body.dump();
+  EXPECT_EQ(edited.body.at("name"), "again");
+  EXPECT_EQ(edited.body.at("gpus"), 2);
+  EXPECT_EQ(edited.body.at("time_limit_s"), 7200);
+  EXPECT_EQ(edited.body.at("notify")[0], "https://h.org/…: end");
+  const store::StoredTask stored = store_->Get(id).value();
+  EXPECT_EQ(stored.record.request->gpus, 2);
+  EXPECT_EQ(stored.record.request->memory_mib, 9000);
+  EXPECT_TRUE(stored.record.held);
+  EXPECT_THAT(stored.spec_json, HasSubstr("\"comment\":\"more\""));
+  EXPECT_THAT(stored.spec_json, HasSubstr("SECRET")) << "its environment stays";
+  EXPECT_EQ(engine_->scheduler().Find(id)->state, core::TaskState::kQueued);
+  const auto events = store_->Events(id, std::nullopt, 10).value();
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().what, "edited");
+  EXPECT_THAT(events.back().text, HasSubstr("gpus 1 -> 2"));
+  EXPECT_THAT(events.back().text, HasSubstr("by ada"));
+  EXPECT_THAT(events.back().text, testing::Not(HasSubstr("secret")));
+  EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
+}
+
+TEST_F(TasksTest, ARunningTaskKeepsWhatItsGpusWereChosenBy) {
+  const core::TaskId id = Submit();
+  Start(id);
+  const auto edit = [&](const std::string& body) {
+    return Ask(Services(), &EditTask, By(kAda, "1", "", body));
+  };
+  EXPECT_EQ(edit(R"({"time_limit_s":60,"priority":-3})").body.at("priority"), -3);
+  EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
+  EXPECT_EQ(edit(R"({"gpus":2})").Message(),
+            "task 1 is running: gpus can only be changed while it waits");
+}
+
+TEST_F(TasksTest, AnEditIsRefusedInWords) {
+  SubmitHeld();
+  const struct {
+    Caller caller;
+    const char* body;
+    int status;
+    const char* message;
+  } cases[] = {
+      {kEve, R"({"name":"x"})", 403, "task 1 belongs to ada"},
+      {kAda, R"({"uid":0})", 400, "/uid: expected a field that can be changed"},
+      {kAda, R"({"environment":{}})", 400, "/environment: expected a field"},
+      {kRoot, R"({"notify":[{"target":"/bin/true"}]})", 403, "only its owner may change whom"},
+      {kAda, "{}", 400, "expected an object of fields"},
+      {kAda, "[]", 400, "expected an object of fields"},
+      {kAda, R"({"gpus":-1})", 400, "/gpus: expected"},
+      {kAda, R"({"gpus":9})", 409, "can never run here"},
+      {kAda, R"({"memory_mib":99999})", 409, "can never run here"},
+      {kAda, R"({"priority":5})", 403, "only an administrator may raise a priority"},
+      {kAda, R"({"dependencies":[{"task":1}]})", 404, "expected one that is older than task 1"},
+      {kAda, R"({"dependencies":[{"task":7}]})", 404, "task 7, which does not exist"},
+      {kAda, R"({"qos":"royal"})", 400, "royal"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Ask(Services(), &EditTask, By(c.caller, "1", "", c.body));
+    EXPECT_EQ(heard.status, c.status) << c.body;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message)) << c.body;
+  }
+  Change(kAda, "cancel");
+  EXPECT_EQ(Ask(Services(), &EditTask, By(kAda, "1", "", R"({"name":"x"})")).Message(),
+            "task 1 is cancelled: it has ended already");
+}
+
+TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  options.policy.slots.length = std::chrono::hours(12);
+  options.policy.slots.without_checkpoint = core::WithoutCheckpoint::kEnd;
+  engine_->Follow(options);
+  const core::TaskId id = Submit();
+  const auto shown = [&] { return Ask(Services(), &ShowTask, Asking({}, "1")).body; };
+  EXPECT_TRUE(shown().at("turn_ends_ms").is_null()) << "it does not run";
+  const base::Time started = clock_.Now();
+  Start(id);
+  EXPECT_EQ(shown().at("turn_ends_ms"), base::ToMs(started + std::chrono::hours(12)));
+}
+
+}  // namespace
+}  // namespace carma::daemon

@@ -1,0 +1,130 @@
+#include "daemon/http/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+bool Matches(std::string_view pattern, Call& call) {
+  const std::vector<std::string_view> wanted = base::Split(pattern, '/'),
+                                      given = base::Split(call.request.path, '/');
+  if (wanted.size() != given.size()) return false;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] == "{id}") {
+      call.id = given[i];
+    } else if (wanted[i] == "{verb}") {
+      call.verb = given[i];
+    } else if (wanted[i] != given[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Contains(const auto& list, const auto& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool IsAllowed(const Routes::Options& options, const api::Peer& peer, const std::string& name) {
+  if (options.allow_users.empty() && options.allow_groups.empty()) return true;
+  return Contains(options.allow_users, name) || Contains(options.allow_groups, peer.gid) ||
+         std::ranges::any_of(peer.groups, [&](std::uint32_t group) {
+           return Contains(options.allow_groups, group);
+         });
+}
+
+void Run(const Endpoint::Handle& handle, const Call& call, const api::Responder& reply) {
+  if (const Result<Unit> begun = handle(call, reply); !begun) reply(std::unexpected(begun.error()));
+}
+
+}  // namespace
+
+Result<const Endpoint*> Routes::Find(Call& call) const {
+  bool path_known = false;
+  for (const Endpoint& endpoint : table_) {
+    if (!Matches(endpoint.path, call)) continue;
+    path_known = true;
+    if (endpoint.method == call.request.method) return &endpoint;
+  }
+  return Fail(path_known ? ErrorCode::kInvalid : ErrorCode::kNotFound,
+              fmt::format("{} {}: {}", base::Printable(call.request.method, 20),
+                          base::Printable(call.request.path),
+                          path_known ? "another method was expected" : "no such endpoint"));
+}
+
+Result<std::optional<api::Peer>> Routes::Identity(const api::Request& request) const {
+  if (request.peer || !request.bearer_token) return request.peer;
+  std::optional<api::Peer> owner;
+  if (options_.find_token) owner = options_.find_token(*request.bearer_token);
+  if (!owner) return Fail(ErrorCode::kDenied, "the token is not known here, or it has ended");
+  return owner;
+}
+
+void Routes::Handle(api::Request request, const api::Responder& reply) const {
+  Call call{std::move(request), "", "", {}};
+  const Result<const Endpoint*> endpoint = Find(call);
+  if (!endpoint) return reply(std::unexpected(endpoint.error()));
+  const Access access = (*endpoint)->access;
+  const std::optional<api::Peer>& peer = call.request.peer;
+  // Without root rights every task would run as the daemon's user, whoever sent it.
+  if (peer && options_.own_uid != 0 && peer->uid != options_.own_uid && peer->uid != 0)
+    return RefuseStranger(reply);
+  if (access == Access::kEverybody) {
+    if (!(*endpoint)->handle) return reply(Fail(ErrorCode::kUnavailable, why_not_));
+    return Run((*endpoint)->handle, call, reply);
+  }
+  if (access == Access::kUsers && !peer)
+    return reply(Fail(ErrorCode::kDenied, "over TCP everything is read-only; use the Unix socket"));
+  const Result<std::optional<api::Peer>> who = Identity(call.request);
+  if (!who) return reply(std::unexpected(who.error()));
+  if (access == Access::kOwners && !*who) {
+    return reply(Fail(ErrorCode::kDenied,
+                      "over TCP everything is read-only; use the Unix socket, or a token of yours "
+                      "('carma token create')"));
+  }
+  if (!(*endpoint)->handle) return reply(Fail(ErrorCode::kUnavailable, why_not_));
+  if (!*who) return Run((*endpoint)->handle, call, reply);
+  RunForUser((*endpoint)->handle, std::move(call), **who, reply);
+}
+
+void Routes::RefuseStranger(const api::Responder& reply) const {
+  options_.ask_name(
+      options_.own_uid, [reply, uid = options_.own_uid](const Result<std::string>& name) {
+        reply(Fail(ErrorCode::kDenied,
+                   fmt::format("this carmad runs without root rights and serves only {}",
+                               name.value_or(fmt::format("user {}", uid)))));
+      });
+}
+
+// Whatever it needs goes with the question: these routes may have been replaced when it comes back.
+void Routes::RunForUser(const Endpoint::Handle& handle, Call call, const api::Peer& who,
+                        const api::Responder& reply) const {
+  options_.ask_name(who.uid, [options = options_, handle, reply, who,
+                              call = std::move(call)](Result<std::string> name) mutable {
+    if (!name) return reply(std::unexpected(name.error()));
+    const bool by_token = !call.request.peer;
+    const bool admin =
+        who.uid == 0 || who.uid == options.own_uid || Contains(options.admins, *name);
+    if (!admin && !IsAllowed(options, who, *name)) {
+      return reply(Fail(ErrorCode::kDenied,
+                        fmt::format("{} may only look at this server; an administrator says in "
+                                    "daemon.allow_users and daemon.allow_groups who may use it",
+                                    base::Printable(*name, 60))));
+    }
+    call.caller = {who.uid, who.gid, *std::move(name), admin && !by_token, by_token};
+    Run(handle, call, reply);
+  });
+}
+
+}  // namespace carma::daemon

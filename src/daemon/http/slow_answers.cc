@@ -1,0 +1,55 @@
+#include "daemon/http/slow_answers.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace carma::daemon {
+
+using base::ErrorCode;
+using base::Fail;
+
+SlowAnswers::SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
+                         std::function<void()> report_sent, SlowAnswersOptions options)
+    : options_(options),
+      report_sent_(std::move(report_sent)),
+      bodies_(loop, BackgroundWorker::AtEnd::kWait),
+      files_(loop, BackgroundWorker::AtEnd::kLeave),
+      reports_(loop, BackgroundWorker::AtEnd::kWait) {}
+
+base::Result<base::Unit> SlowAnswers::Report(
+    std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send) {
+  if (reports_.waiting() >= options_.most_reports) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("{} reports are being made already; try again", reports_.waiting()));
+  }
+  reports_.Ask([make = std::move(make), wanted = reports_.wanted()] { return make(*wanted); },
+               [this, send = std::move(send)](Answer answer) {
+                 send(std::move(answer));
+                 report_sent_();
+               });
+  return base::Unit{};
+}
+
+void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
+  if (files_.waiting() >= options_.most_files)
+    return then(Fail(ErrorCode::kUnavailable, "many files are being read already; try again"));
+  const auto in_time = files_.Within(options_.file_limit, [this, then] {
+    files_.Abandon();
+    then(Fail(ErrorCode::kUnavailable, "the disk of the task's output does not answer"));
+  });
+  files_.Ask(std::move(read), [in_time, then](Answer answer) {
+    if (in_time()) then(std::move(answer));
+  });
+}
+
+void SlowAnswers::ReadBody(std::function<void()> read, std::function<void()> then) {
+  bodies_.Ask(
+      [read = std::move(read)] {
+        read();
+        return true;
+      },
+      [then = std::move(then)](bool) { then(); });
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,119 @@
+#include "daemon/http/slow_answers.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <future>
+#include <thread>
+#include <vector>
+
+namespace carma::daemon {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr auto kPatience = std::chrono::seconds(30);
+
+Answer Text(const std::string& text) {
+  return api::Response{.body = text};
+}
+
+class SlowAnswersTest : public ::testing::Test {
+ protected:
+  // Runs the loop until this is so.
+  void Until(const std::function<bool()>& so) {
+    const auto patience = std::chrono::steady_clock::now() + kPatience;
+    while (!so() && std::chrono::steady_clock::now() < patience) loop_->run_one_for(kPatience);
+    ASSERT_TRUE(so());
+  }
+  void Open(const SlowAnswersOptions& options) {
+    answers_ = std::make_unique<SlowAnswers>(
+        loop_, [this] { ++reports_sent_; }, options);
+  }
+  std::function<void(Answer)> Kept() {
+    return [this](Answer answer) { kept_.push_back(std::move(answer)); };
+  }
+
+  std::shared_ptr<asio::io_context> loop_ = std::make_shared<asio::io_context>(1);
+  asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(*loop_);
+  std::vector<Answer> kept_;
+  int reports_sent_ = 0;
+  std::unique_ptr<SlowAnswers> answers_;
+};
+
+TEST_F(SlowAnswersTest, ReportsAreMadeOneAfterAnotherAndNoMoreThanSoManyWait) {
+  Open({.most_reports = 2});
+  std::promise<void> go;
+  const auto first = [wait = go.get_future().share()](const std::atomic<bool>&) {
+    wait.wait();
+    return Text("first");
+  };
+  ASSERT_TRUE(answers_->Report(first, Kept()));
+  ASSERT_TRUE(answers_->Report([](const std::atomic<bool>&) { return Text("second"); }, Kept()));
+  const auto refused = answers_->Report(first, Kept());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "2 reports are being made already; try again");
+  go.set_value();
+  Until([&] { return reports_sent_ == 2; });
+  EXPECT_EQ(kept_.at(0)->body, "first");
+  EXPECT_EQ(kept_.at(1)->body, "second");
+}
+
+TEST_F(SlowAnswersTest, AReportThatNobodyWantsAnyMoreHearsOfIt) {
+  Open({});
+  std::promise<void> begun;
+  bool ended = false;
+  ASSERT_TRUE(answers_->Report(
+      [&](const std::atomic<bool>& wanted) {
+        begun.set_value();
+        wanted.wait(true);
+        ended = true;
+        return Text("");
+      },
+      Kept()));
+  begun.get_future().wait();
+  answers_.reset();
+  EXPECT_TRUE(ended) << "its end is waited for";
+  EXPECT_TRUE(kept_.empty());
+}
+
+TEST_F(SlowAnswersTest, ADiskThatDoesNotAnswerIsLeftAlone) {
+  Open({.most_files = 2, .file_limit = std::chrono::milliseconds(20)});
+  const auto go = std::make_shared<std::promise<void>>();  // shared with the thread left alone
+  answers_->ReadFile(
+      [go] {
+        go->get_future().wait();
+        return Text("late");
+      },
+      Kept());
+  Until([&] { return kept_.size() == 1; });
+  ASSERT_FALSE(kept_[0]);
+  EXPECT_EQ(kept_[0].error().message, "the disk of the task's output does not answer");
+  answers_->ReadFile([] { return Text("of another disk"); }, Kept());
+  Until([&] { return kept_.size() == 2; });
+  EXPECT_EQ(kept_[1]->body, "of another disk");
+  go->set_value();
+}
+
+TEST_F(SlowAnswersTest, OnlySoManyFilesAreReadAtOnce) {
+  Open({.most_files = 1});
+  answers_->ReadFile([] { return Text("a"); }, Kept());
+  answers_->ReadFile([] { return Text("b"); }, Kept());
+  ASSERT_EQ(kept_.size(), 1U) << "refused at once";
+  EXPECT_EQ(kept_[0].error().message, "many files are being read already; try again");
+  Until([&] { return kept_.size() == 2; });
+  EXPECT_EQ(kept_[1]->body, "a");
+}
+
+TEST_F(SlowAnswersTest, BodiesAreReadAside) {
+  Open({});
+  std::thread::id reader;
+  bool done = false;
+  answers_->ReadBody([&] { reader = std::this_thread::get_id(); }, [&] { done = true; });
+  Until([&] { return done; });
+  EXPECT_NE(reader, std::this_thread::get_id());
+}
+
+}  // namespace
+}  // namespace carma::daemon

@@ -1,0 +1,94 @@
+#include "daemon/loop/background_worker.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/log.h"
+
+namespace carma::daemon {
+
+namespace asio = boost::asio;
+
+namespace {
+constexpr auto kThreadRetry = std::chrono::seconds(1);
+}  // namespace
+
+BackgroundWorker::BackgroundWorker(std::shared_ptr<asio::io_context> loop, AtEnd at_end,
+                                   Worker::MakeThread make)
+    : loop_(std::move(loop)),
+      wanted_(std::make_shared<std::atomic<bool>>(true)),
+      at_end_(at_end),
+      make_(std::move(make)),
+      worker_(NewWorker()) {
+  SeeToThread();
+}
+
+std::unique_ptr<Worker> BackgroundWorker::NewWorker() const {
+  return make_ ? std::make_unique<Worker>(make_) : std::make_unique<Worker>();
+}
+
+void BackgroundWorker::SeeToThread() {
+  if (retrying_ || worker_->Start()) return;
+  base::LogWarn("no_thread", {{"why", "the machine gives none now; it is asked every second"}});
+  retrying_ = true;
+  auto timer = std::make_shared<asio::steady_timer>(*loop_, kThreadRetry);
+  timer->async_wait([this, timer, wanted = wanted_](const boost::system::error_code& error) {
+    if (error || !*wanted) return;
+    retrying_ = false;
+    SeeToThread();
+  });
+}
+
+BackgroundWorker::~BackgroundWorker() {
+  *wanted_ = false;
+  wanted_->notify_all();
+  if (at_end_ == AtEnd::kLeave && waiting_ > 0) worker_->DeclareStuck();
+}
+
+void BackgroundWorker::Do(std::function<std::function<void()>()> job) {
+  ++waiting_;
+  worker_->Do([this, loop = loop_, wanted = wanted_, job = std::move(job)] {
+    std::function<void()> then = job();
+    asio::post(*loop, [this, wanted, then = std::move(then)] {
+      if (!*wanted) return;
+      --waiting_;
+      then();
+    });
+  });
+  SeeToThread();
+}
+
+void BackgroundWorker::Tell(std::function<void()> job) {
+  worker_->Do(std::move(job));
+  SeeToThread();
+}
+
+std::function<bool()> BackgroundWorker::Within(std::chrono::nanoseconds limit,
+                                               std::function<void()> late) {
+  auto timer = std::make_shared<asio::steady_timer>(
+      *loop_, std::chrono::duration_cast<asio::steady_timer::duration>(limit));
+  auto first = [timer, open = std::make_shared<bool>(true)] {
+    timer->cancel();
+    return std::exchange(*open, false);
+  };
+  timer->async_wait(
+      [first, late = std::move(late), wanted = wanted_](const boost::system::error_code& error) {
+        if (!error && *wanted && first()) late();
+      });
+  return first;
+}
+
+void BackgroundWorker::Later(std::function<void()> call) {
+  asio::post(*loop_, [wanted = wanted_, call = std::move(call)] {
+    if (*wanted) call();
+  });
+}
+
+void BackgroundWorker::Abandon() {
+  worker_->DeclareStuck();
+  worker_ = NewWorker();
+  SeeToThread();
+}
+
+}  // namespace carma::daemon

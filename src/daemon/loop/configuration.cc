@@ -1,0 +1,89 @@
+#include "daemon/loop/configuration.h"
+
+#include <utility>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/user.h"
+
+namespace carma::daemon {
+
+using base::Result;
+
+Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings) {
+  std::vector<std::uint32_t> groups;
+  for (const std::string& name : settings.allow_groups) {
+    const Result<std::uint32_t> group = base::FindGroup(name);
+    if (!group) return base::Wrap(group.error(), "daemon.allow_groups");
+    groups.push_back(*group);
+  }
+  return groups;
+}
+
+Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
+    const config::Settings& settings) {
+  const std::string& path = settings.estimate_profiles;
+  if (path.empty()) return nullptr;
+  const Result<std::string> text = base::ReadFile(path, profile::kMaxProfilesBytes);
+  if (!text) return base::Wrap(text.error(), "estimate.profiles");
+  Result<std::vector<profile::WorkloadProfile>> profiles = profile::ParseProfiles(*text, path);
+  if (!profiles) return base::Wrap(profiles.error(), "estimate.profiles");
+  return std::make_shared<const estimate::MeasuredProfiles>(*std::move(profiles));
+}
+
+Configuration::Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
+                             std::function<config::Sources()> sources, base::Clock& clock,
+                             Take take)
+    : loaded_(std::move(loaded)),
+      sources_(std::move(sources)),
+      clock_(clock),
+      take_(std::move(take)),
+      read_at_(clock.Now()),
+      worker_(std::move(loop), BackgroundWorker::AtEnd::kLeave) {}
+
+Result<Configuration::Outcome> Configuration::Read(const config::Sources& sources,
+                                                   const config::Loaded& running) {
+  Result<config::Reread> reread = config::LoadAgain(sources, running);
+  if (!reread) return std::unexpected(reread.error());
+  Result<std::vector<std::uint32_t>> groups = FindAllowedGroups(reread->loaded.settings);
+  if (!groups) return std::unexpected(groups.error());
+  auto profiles = ReadMeasuredProfiles(reread->loaded.settings);
+  if (!profiles) return std::unexpected(profiles.error());
+  return Outcome{*std::move(reread), *std::move(groups), *std::move(profiles)};
+}
+
+void Configuration::ReadAgain() {
+  once_more_ = reading_;
+  if (std::exchange(reading_, true)) return;
+  worker_.Ask([sources = sources_, running = loaded_] { return Read(sources(), running); },
+              [this](Result<Outcome> outcome) {
+                TakeOutcome(std::move(outcome));
+                reading_ = false;
+                if (once_more_) ReadAgain();
+              });
+}
+
+void Configuration::TakeOutcome(Result<Outcome> outcome) {
+  if (!outcome) {
+    trouble_ = outcome.error().message;
+    return base::LogError("config_not_read", {{"why", trouble_}});
+  }
+  config::Reread& reread = outcome->reread;
+  for (const std::string& key : reread.changed) {
+    base::LogInfo("config_changed", {{"key", key},
+                                     {"from", loaded_.origins.at(key).value},
+                                     {"to", reread.loaded.origins.at(key).value},
+                                     {"origin", reread.loaded.origins.at(key).where}});
+  }
+  for (const std::string& key : reread.need_restart)
+    base::LogWarn("config_needs_restart", {{"key", key}});
+  base::LogInfo("config_read",
+                {{"changed", reread.changed.size()}, {"need_restart", reread.need_restart.size()}});
+  trouble_.clear();
+  need_restart_ = std::move(reread.need_restart);
+  read_at_ = clock_.Now();
+  loaded_ = std::move(reread.loaded);
+  take_({loaded_.settings, std::move(outcome->allow_groups), std::move(outcome->profiles)});
+}
+
+}  // namespace carma::daemon

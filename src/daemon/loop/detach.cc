@@ -1,0 +1,86 @@
+#include "daemon/loop/detach.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/unique_fd.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::FailErrno;
+using base::Result;
+
+// The pipe is closed with the word, so that nobody else can hold it open.
+void Say(base::UniqueFd& pipe) {
+  [[maybe_unused]] const ssize_t told = ::write(pipe.get(), "1", 1);
+  pipe.reset();
+}
+
+[[noreturn]] void BecomeDetached(const std::function<int(std::function<void()>)>& run,
+                                 base::UniqueFd pipe) {
+  ::setsid();
+  const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ::dup2(null.get(), STDIN_FILENO);
+  ::dup2(null.get(), STDOUT_FILENO);
+  // A folder that could not be unmounted while it runs is no place to be.
+  [[maybe_unused]] const int moved = ::chdir("/");
+  // Shared: the callback can be copied.
+  const auto end = std::make_shared<base::UniqueFd>(std::move(pipe));
+  std::exit(run([end] { Say(*end); }));
+}
+
+// True: a word; false: the end of the process. Empty: neither in time.
+std::optional<bool> Hear(int pipe, std::chrono::milliseconds limit) {
+  pollfd entry{pipe, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&entry, 1, static_cast<int>(limit.count()));
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) return std::nullopt;
+  char word = 0;
+  return ::read(pipe, &word, 1) == 1;
+}
+
+int Await(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<Detached> RunDetached(const std::function<int(std::function<void()>)>& run,
+                             std::chrono::milliseconds limit) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno(errno, "pipe");
+  base::UniqueFd ours(ends[0]), theirs(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return FailErrno(errno, "fork");
+  if (pid == 0) {
+    ours.reset();
+    BecomeDetached(run, std::move(theirs));
+  }
+  theirs.reset();
+  const std::optional<bool> serves = Hear(ours.get(), limit);
+  if (!serves) {
+    ::kill(pid, SIGKILL);
+    Await(pid);
+    return Fail(ErrorCode::kUnavailable, "it did not serve in time and was ended");
+  }
+  return Detached{pid, *serves, *serves ? 0 : Await(pid)};
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,97 @@
+#include "daemon/loop/own_process.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <iterator>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::daemon {
+namespace {
+
+constexpr std::size_t kMaxStatBytes = 4096;
+
+// Places behind the name of the program, which may hold blanks itself (proc(5), from "state").
+constexpr std::size_t kUserTicks = 11;
+constexpr std::size_t kSystemTicks = 12;
+constexpr std::size_t kThreads = 17;
+constexpr std::size_t kStarted = 19;
+constexpr std::size_t kVirtual = 20;
+constexpr std::size_t kResident = 21;
+
+// When the machine started, since the epoch: as long ago as its clock has run.
+double BootTime() {
+  timespec now{};
+  timespec up{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  ::clock_gettime(CLOCK_BOOTTIME, &up);
+  return static_cast<double>(now.tv_sec - up.tv_sec) +
+         static_cast<double>(now.tv_nsec - up.tv_nsec) / 1e9;
+}
+
+std::optional<std::int64_t> OpenFiles() {
+  std::error_code error;
+  const std::filesystem::directory_iterator all("/proc/self/fd", error);
+  if (error) return std::nullopt;
+  return std::distance(begin(all), end(all)) - 1;  // the look itself has one open
+}
+
+void Write(api::MetricsText& out, const char* name, const char* type, const char* help,
+           double value) {
+  out.Begin(name, type, help);
+  out.Sample(value);
+}
+
+}  // namespace
+
+std::optional<OwnProcess> ReadStat(std::string_view text, double ticks_per_s,
+                                   std::int64_t page_bytes) {
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string_view::npos) return std::nullopt;
+  std::vector<std::int64_t> fields;
+  for (const std::string_view word : base::SplitWords(base::Trim(text.substr(name_end + 1)))) {
+    // The first is a letter; some of the last may not fit.
+    fields.push_back(base::ParseInt(word).value_or(0));
+  }
+  if (fields.size() <= kResident) return std::nullopt;
+  return OwnProcess{
+      .cpu_s = static_cast<double>(fields[kUserTicks] + fields[kSystemTicks]) / ticks_per_s,
+      .started_s = static_cast<double>(fields[kStarted]) / ticks_per_s,
+      .virtual_bytes = fields[kVirtual],
+      .resident_bytes = fields[kResident] * page_bytes,
+      .threads = fields[kThreads]};
+}
+
+void WriteOwnProcess(api::MetricsText& out) {
+  const base::Result<std::string> text = base::ReadFile("/proc/self/stat", kMaxStatBytes);
+  const auto own =
+      text ? ReadStat(*text, static_cast<double>(::sysconf(_SC_CLK_TCK)), ::sysconf(_SC_PAGESIZE))
+           : std::nullopt;
+  if (own) {
+    Write(out, "process_cpu_seconds_total", "counter", "CPU time of carmad, user and system.",
+          own->cpu_s);
+    Write(out, "process_resident_memory_bytes", "gauge", "Resident memory of carmad.",
+          static_cast<double>(own->resident_bytes));
+    Write(out, "process_virtual_memory_bytes", "gauge", "Virtual memory of carmad.",
+          static_cast<double>(own->virtual_bytes));
+    Write(out, "process_threads", "gauge", "Threads of carmad.", static_cast<double>(own->threads));
+    Write(out, "process_start_time_seconds", "gauge", "When carmad started, since the epoch.",
+          BootTime() + own->started_s);
+  }
+  if (const std::optional<std::int64_t> open = OpenFiles()) {
+    Write(out, "process_open_fds", "gauge", "Open file descriptors of carmad.",
+          static_cast<double>(*open));
+  }
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    Write(out, "process_max_fds", "gauge", "Most file descriptors that carmad may have open.",
+          static_cast<double>(limit.rlim_cur));
+  }
+}
+
+}  // namespace carma::daemon

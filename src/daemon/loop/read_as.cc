@@ -1,0 +1,106 @@
+#include "daemon/loop/read_as.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/file.h"
+#include "base/unique_fd.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+// glibc's setgroups() changes every thread of the process; the system call only this one.
+bool SetThreadGroups(const std::vector<gid_t>& groups) {
+  return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
+}
+
+// setfsuid() answers the value before, whether it has worked or not.
+bool SetFileUser(uid_t uid) {
+  ::setfsuid(uid);
+  return static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1))) == uid;
+}
+bool SetFileGroup(gid_t gid) {
+  ::setfsgid(gid);
+  return static_cast<gid_t>(::setfsgid(static_cast<gid_t>(-1))) == gid;
+}
+
+struct OpenFile {
+  base::UniqueFd fd;
+  off_t size = 0;
+};
+
+// Not a pipe or a terminal, where a read could wait for ever.
+Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
+  if (!rights.worn()) {
+    return Fail(ErrorCode::kDenied, path + ": the system does not let carmad read it as its user");
+  }
+  OpenFile file{base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))};
+  if (!file.fd) return base::FailErrno(errno, path);
+  struct stat st {};
+  if (::fstat(file.fd.get(), &st) != 0) return base::FailErrno(errno, path);
+  if (!S_ISREG(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": expected a regular file");
+  file.size = st.st_size;
+  return file;
+}
+
+}  // namespace
+
+ThreadRights::ThreadRights(const task::UserInfo& user)
+    : needed_(task::CanSwitchUser() && user.uid != 0) {
+  if (!needed_) return;
+  own_groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
+  ::getgroups(static_cast<int>(own_groups_.size()), own_groups_.data());
+  // The user last: a process without root's file rights may not change its groups any more where
+  // a security module says so.
+  worn_ = SetThreadGroups(user.groups) && SetFileGroup(user.gid) && SetFileUser(user.uid);
+}
+
+ThreadRights::~ThreadRights() {
+  if (!needed_) return;
+  const bool back =
+      SetFileUser(::geteuid()) && SetFileGroup(::getegid()) && SetThreadGroups(own_groups_);
+  CARMA_CHECK(back, "a thread cannot take back the daemon's rights");
+}
+
+Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
+                           std::size_t max_bytes) {
+  const ThreadRights rights(user);
+  const Result<OpenFile> file = OpenAs(rights, path);
+  if (!file) return std::unexpected(file.error());
+  if (file->size > static_cast<off_t>(max_bytes)) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected at most {} MiB, it has {}", path,
+                                                 max_bytes >> 20, file->size >> 20));
+  }
+  Result<std::string> text = base::ReadAll(file->fd.get(), max_bytes);
+  if (!text) return base::Wrap(text.error(), path);
+  return text;
+}
+
+Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
+                          std::size_t max_bytes) {
+  const ThreadRights rights(user);
+  const Result<OpenFile> file = OpenAs(rights, path);
+  if (!file) return std::unexpected(file.error());
+  FileEnd end;
+  end.size = file->size;
+  end.from = std::max<std::int64_t>(0, end.size - static_cast<std::int64_t>(max_bytes));
+  end.text.resize(static_cast<std::size_t>(end.size - end.from));
+  const ssize_t read = ::pread(file->fd.get(), end.text.data(), end.text.size(), end.from);
+  if (read < 0) return base::FailErrno(errno, path);
+  end.text.resize(static_cast<std::size_t>(read));  // it may have been cut meanwhile
+  return end;
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,101 @@
+#include "daemon/loop/read_as.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <latch>
+#include <thread>
+
+#include "base/file.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using ::testing::HasSubstr;
+
+class ReadAsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "carma-read-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    ASSERT_EQ(::chmod(dir_.c_str(), 0755), 0);
+    own_ = task::LookUpUser(::getuid(), ::getgid()).value();
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+  std::string Write(const std::string& name, const std::string& text, unsigned mode) {
+    const std::string path = dir_ + "/" + name;
+    EXPECT_TRUE(base::WriteFileAtomic(path, text, mode));
+    return path;
+  }
+  static task::UserInfo Nobody() {
+    const passwd* entry = ::getpwnam("nobody");
+    return task::LookUpUser(entry->pw_uid, entry->pw_gid).value();
+  }
+
+  std::string dir_;
+  task::UserInfo own_;
+};
+
+TEST_F(ReadAsTest, OnlyRegularFilesOfBoundedSize) {
+  EXPECT_EQ(ReadAs(own_, Write("small", "layers", 0644), 100).value(), "layers");
+  EXPECT_EQ(ReadAs(own_, dir_ + "/none", 100).error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(ReadAs(own_, dir_, 100).error().message, HasSubstr("expected a regular file"));
+  EXPECT_THAT(ReadAs(own_, Write("large", std::string(101, 'x'), 0644), 100).error().message,
+              HasSubstr("large: expected at most"));
+  const std::string pipe = dir_ + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0644), 0);
+  EXPECT_THAT(ReadAs(own_, pipe, 100).error().message, HasSubstr("expected a regular file"))
+      << "nobody writes to it, and nobody waits";
+  EXPECT_THAT(ReadAs(own_, "/dev/null", 100).error().message, HasSubstr("regular file"));
+}
+
+TEST_F(ReadAsTest, TheEndOfAFileIsReadHoweverLargeItIs) {
+  const std::string path = Write("log", "one\ntwo\nthree\n", 0644);
+  const FileEnd end = ReadEndAs(own_, path, 6).value();
+  EXPECT_EQ(end.text, "three\n");
+  EXPECT_EQ(end.from, 8);
+  EXPECT_EQ(end.size, 14);
+  EXPECT_EQ(ReadEndAs(own_, path, 100)->text, "one\ntwo\nthree\n");
+  EXPECT_EQ(ReadEndAs(own_, Write("empty", "", 0644), 100)->text, "");
+  EXPECT_EQ(ReadEndAs(own_, dir_ + "/none", 100).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(ReadAsTest, AsRootTheUsersRightsCount) {
+  if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
+  const task::UserInfo nobody = Nobody();
+  const std::string secret = Write("secret", "root's", 0600);
+  EXPECT_EQ(ReadAs(nobody, secret, 100).error().code, ErrorCode::kDenied);
+  EXPECT_EQ(ReadAs(own_, secret, 100).value(), "root's") << "our rights are back";
+  EXPECT_EQ(ReadAs(nobody, Write("open", "all", 0644), 100).value(), "all");
+  const std::string grouped = Write("grouped", "group", 0640);
+  ASSERT_EQ(::chown(grouped.c_str(), 0, nobody.gid), 0);
+  EXPECT_EQ(ReadAs(nobody, grouped, 100).value(), "group");
+  ASSERT_EQ(::chmod(dir_.c_str(), 0700), 0);
+  EXPECT_EQ(ReadAs(nobody, dir_ + "/open", 100).error().code, ErrorCode::kDenied)
+      << "a folder that the user may not enter";
+}
+
+TEST_F(ReadAsTest, OtherThreadsKeepTheirRights) {
+  if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
+  const std::string secret = Write("secret", "root's", 0600);
+  const task::UserInfo nobody = Nobody();
+  std::latch worn(1), done(1);
+  std::thread other([&] {
+    const ThreadRights rights(nobody);
+    worn.count_down();
+    done.wait();
+  });
+  worn.wait();
+  EXPECT_EQ(ReadAs(own_, secret, 100).value(), "root's");
+  done.count_down();
+  other.join();
+}
+
+}  // namespace
+}  // namespace carma::daemon

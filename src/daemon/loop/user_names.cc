@@ -1,0 +1,37 @@
+#include "daemon/loop/user_names.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace carma::daemon {
+
+UserNames::UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options)
+    : options_(std::move(options)), worker_(std::move(loop), BackgroundWorker::AtEnd::kLeave) {}
+
+void UserNames::Ask(std::uint32_t uid, Call call) {
+  User& user = users_[uid];
+  if (user.name && std::chrono::steady_clock::now() < user.good_until) return call(*user.name);
+  user.waiting.push_back(std::move(call));
+  if (user.waiting.size() == 1)
+    user.in_time = worker_.Within(options_.limit, [this, uid, &user] { Answer(uid, user); });
+  if (std::exchange(user.asked, true)) return;
+  worker_.Ask([look_up = options_.look_up, uid] { return look_up(uid); },
+              [this, uid, &user](std::string name) {
+                user.asked = false;
+                user.name = std::move(name);
+                user.in_time();
+                Answer(uid, user);
+              });
+}
+
+void UserNames::Answer(std::uint32_t uid, User& user) {
+  base::Result<std::string> name =
+      base::Fail(base::ErrorCode::kUnavailable,
+                 fmt::format("the user database does not say who user {} is; try again", uid));
+  if (user.name) name = *user.name;
+  user.good_until = std::chrono::steady_clock::now() + options_.keep;
+  for (const Call& call : std::exchange(user.waiting, {})) call(name);
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,108 @@
+#include "daemon/loop/user_names.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <future>
+#include <optional>
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+class UserNamesTest : public ::testing::Test {
+ protected:
+  void Open(milliseconds limit, milliseconds keep) {
+    const auto look_up = [this](std::uint32_t uid) {
+      ++asked_;
+      asked_.notify_all();
+      if (hangs_) go_on_.get_future().wait();
+      return "user" + std::to_string(uid);
+    };
+    names_ = std::make_unique<UserNames>(loop_, UserNamesOptions{limit, keep, look_up});
+  }
+  // Runs the loop until there is an answer.
+  Result<std::string> Ask(std::uint32_t uid) {
+    std::optional<Result<std::string>> answer;
+    names_->Ask(uid, [&](Result<std::string> name) { answer = std::move(name); });
+    loop_->restart();
+    while (!answer) loop_->run_one();
+    return *answer;
+  }
+  void TearDown() override { names_.reset(); }
+
+  std::shared_ptr<boost::asio::io_context> loop_ = std::make_shared<boost::asio::io_context>();
+  std::promise<void> go_on_;
+  std::atomic<int> asked_ = 0;
+  std::atomic<bool> hangs_ = false;
+  std::unique_ptr<UserNames> names_;
+};
+
+TEST_F(UserNamesTest, ANameIsAskedOnceWhileItIsGood) {
+  Open(hours(1), hours(1));
+  EXPECT_EQ(Ask(7), "user7");
+  EXPECT_EQ(Ask(7), "user7");
+  EXPECT_EQ(Ask(8), "user8");
+  EXPECT_EQ(asked_, 2);
+}
+
+TEST_F(UserNamesTest, AnOldNameIsAskedAgain) {
+  Open(hours(1), milliseconds(0));
+  EXPECT_EQ(Ask(7), "user7");
+  EXPECT_EQ(Ask(7), "user7");
+  EXPECT_EQ(asked_, 2);
+}
+
+TEST_F(UserNamesTest, AllWhoWaitGetTheOneAnswer) {
+  Open(hours(1), hours(1));
+  int answers = 0;
+  names_->Ask(7, [&](const Result<std::string>& name) { answers += name == "user7"; });
+  EXPECT_EQ(Ask(7), "user7");
+  EXPECT_EQ(answers, 1);
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(UserNamesTest, ADatabaseThatHangsIsUnavailableAndForgivenLater) {
+  hangs_ = true;
+  Open(milliseconds(1), hours(1));
+  const Result<std::string> none = Ask(7);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
+  hangs_ = false;
+  go_on_.set_value();
+  Result<std::string> name = Ask(7);
+  while (!name) name = Ask(7);  // the thread takes a moment to come back
+  EXPECT_EQ(name, "user7");
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(UserNamesTest, AnOldNameCountsWhileTheDatabaseHangs) {
+  Open(milliseconds(1), milliseconds(0));
+  Result<std::string> name = Ask(7);
+  while (!name) name = Ask(7);
+  hangs_ = true;
+  EXPECT_EQ(Ask(7), "user7");
+  go_on_.set_value();
+}
+
+TEST_F(UserNamesTest, NobodyIsCalledAfterItsEnd) {
+  hangs_ = true;
+  Open(hours(1), hours(1));
+  bool called = false;
+  names_->Ask(7, [&](const Result<std::string>&) { called = true; });
+  asked_.wait(0);
+  // A thread that hangs is left behind; it finds its way out without us.
+  names_.reset();
+  go_on_.set_value();
+  loop_->restart();
+  loop_->run_for(milliseconds(20));
+  EXPECT_FALSE(called);
+}
+
+}  // namespace
+}  // namespace carma::daemon

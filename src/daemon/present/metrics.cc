@@ -1,0 +1,466 @@
+#include "daemon/present/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <iterator>
+#include <vector>
+
+#include "daemon/gpus/misuse.h"
+#include "daemon/loop/own_process.h"
+#include "daemon/present/overview.h"
+#include "report/forecast.h"
+
+namespace carma::daemon {
+namespace {
+
+constexpr double kMib = 1024.0 * 1024.0;
+constexpr double kErrorBounds[] = {0.5, 0.75, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0};
+
+struct GpuGauge {
+  const char* name;
+  const char* help;
+  double (*read)(const core::GpuView& view, const gpu::Reading& last);
+};
+
+constexpr GpuGauge kGpuGauges[] = {
+    {"carma_gpu_memory_total_bytes", "Memory of the GPU.",
+     [](const core::GpuView&, const gpu::Reading& last) {
+       return static_cast<double>(last.total_mib) * kMib;
+     }},
+    {"carma_gpu_memory_reserved_bytes", "The driver's own share.",
+     [](const core::GpuView&, const gpu::Reading& last) {
+       return static_cast<double>(last.reserved_mib) * kMib;
+     }},
+    {"carma_gpu_memory_used_bytes", "Used by all processes.",
+     [](const core::GpuView&, const gpu::Reading& last) {
+       return static_cast<double>(last.used_mib) * kMib;
+     }},
+    {"carma_gpu_memory_claimed_bytes", "Claimed by tasks from the moment of the decision.",
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.claimed_mib) * kMib;
+     }},
+    {"carma_gpu_memory_promised_bytes",
+     "Kept for tasks: their claims, or what they were seen to need once their memory stands still.",
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.promised_mib) * kMib;
+     }},
+    {"carma_gpu_memory_free_bytes", "Left for new promises.",
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.free_mib) * kMib;
+     }},
+    {"carma_gpu_memory_foreign_bytes", "Used, but not by a task of CARMA.",
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.foreign_mib) * kMib;
+     }},
+    {"carma_gpu_tasks", "Tasks of CARMA on the GPU, launching ones included.",
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.tasks);
+     }},
+    {"carma_gpu_health", "1 open to new tasks as far as its health goes, 0 closed.",
+     [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
+};
+
+// What is not always known; absent then.
+struct SometimesGauge {
+  const char* name;
+  const char* help;
+  std::optional<double> (*read)(const Monitor& monitor, core::GpuIndex gpu);
+};
+
+std::optional<double> Unattributed(const Monitor& monitor, core::GpuIndex gpu) {
+  const std::optional<std::int64_t>& mib = monitor.Use(gpu).unattributed_mib;
+  return mib ? std::optional(static_cast<double>(*mib) * kMib) : std::nullopt;
+}
+
+// A value of the last reading.
+template <std::optional<double> gpu::Reading::*kValue>
+std::optional<double> LastRead(const Monitor& monitor, core::GpuIndex gpu) {
+  const std::optional<gpu::Reading>& last = monitor.LastReading(gpu);
+  return last ? (*last).*kValue : std::nullopt;
+}
+
+constexpr SometimesGauge kSometimesGauges[] = {
+    {"carma_gpu_power_watts", "Power drawn.", &LastRead<&gpu::Reading::power_w>},
+    {"carma_gpu_temperature_celsius", "Temperature of the GPU.",
+     &LastRead<&gpu::Reading::temperature_c>},
+    {"carma_gpu_utilization_ratio", "Share of the last moments in which a kernel ran.",
+     &LastRead<&gpu::Reading::utilization>},
+    {"carma_gpu_memory_unattributed_bytes",
+     "Used by no process that the driver lists; absent if some process's memory is not told.",
+     &Unattributed},
+    {"carma_gpu_sm_active_ratio", "SM activity, mean over the window.",
+     [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},
+    {"carma_gpu_sm_active_p95_ratio", "SM activity that was not exceeded for 95 % of the window.",
+     [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowP95(gpu); }},
+    {"carma_gpu_sm_active_ewma_ratio", "SM activity, a mean that follows faster.",
+     [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowEwma(gpu); }},
+};
+
+using LabelsOf = std::function<api::Labels(const core::GpuView&)>;
+
+void WriteDrains(const std::vector<core::GpuView>& views, const LabelsOf& labels,
+                 api::MetricsText& out) {
+  out.Begin("carma_gpu_drained", "gauge",
+            "1 closed to new tasks, by a person or by the rules of health.");
+  for (const core::GpuView& view : views) {
+    for (const bool by_rule : {false, true}) {
+      api::Labels with_who = labels(view);
+      with_who.emplace_back("by", by_rule ? "rule" : "person");
+      out.Sample(view.drained && view.drained_by_rule == by_rule ? 1 : 0, with_who);
+    }
+  }
+}
+
+void WriteReserved(const std::vector<core::GpuView>& views, const LabelsOf& labels,
+                   api::MetricsText& out) {
+  out.Begin("carma_gpu_reserved", "gauge", "1 reserved by people for somebody, now.");
+  for (const core::GpuView& view : views) {
+    const bool now = !view.booked.empty() && view.booked.front()->from <= view.at;
+    out.Sample(now ? 1 : 0, labels(view));
+  }
+}
+
+void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
+               const Monitor& monitor, api::MetricsText& out) {
+  out.Begin("carma_gpu_xid_total", "counter",
+            "Critical errors that the driver announced since the daemon started, by Xid.");
+  for (const core::GpuView& view : views) {
+    for (const auto& [xid, count] : monitor.XidCounts(view.index)) {
+      api::Labels with_xid = labels(view);
+      with_xid.emplace_back("xid", std::to_string(xid));
+      out.Sample(static_cast<double>(count), with_xid);
+    }
+  }
+}
+
+// Tasks in which something is not as it should be.
+void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
+  const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
+  std::size_t idle = 0;
+  std::size_t over = 0;
+  std::size_t elsewhere = 0;
+  std::size_t leaving = 0;
+  for (const core::TaskId id : engine.attribution().Tasks()) {
+    const core::TaskRecord* record = engine.scheduler().Find(id);
+    if (record == nullptr) continue;
+    if (record->attempt->idle_since) ++idle;
+    if (record->attempt->leaves_by) ++leaving;
+    if (OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
+    if (!WrongGpus(*record, monitor).empty()) ++elsewhere;
+  }
+  out.Begin("carma_idle_holders", "gauge", "Tasks that hold GPUs and do not use them.");
+  out.Sample(static_cast<double>(idle));
+  out.Begin("carma_tasks_leaving", "gauge",
+            "Tasks that were asked to save, because they have to leave their GPUs.");
+  out.Sample(static_cast<double>(leaving));
+  out.Begin("carma_tasks_over_promise", "gauge",
+            "Tasks that use more GPU memory than promise and margin.");
+  out.Sample(static_cast<double>(over));
+  out.Begin("carma_tasks_on_wrong_gpu", "gauge",
+            "Tasks with processes on GPUs that they were not given.");
+  out.Sample(static_cast<double>(elsewhere));
+}
+
+// All of them, those without tasks too: what alerts look at must not vanish.
+void WriteTaskCounts(store::Store& store, const Counters& counters, api::MetricsText& out) {
+  std::map<core::TaskState, std::int64_t> by_state;
+  const auto counted = store.Counts();
+  if (counted) by_state.insert(counted->begin(), counted->end());
+  const auto each_state = [](auto&& write) {
+    for (int i = 0; i < core::kTaskStateCount; ++i) {
+      const auto state = static_cast<core::TaskState>(i);
+      write(state, std::string(core::TaskStateName(state)));
+    }
+  };
+  out.Begin("carma_tasks", "gauge", "Tasks in the books by state.");
+  if (counted) {
+    each_state([&](core::TaskState state, const std::string& name) {
+      out.Sample(static_cast<double>(by_state[state]), {{"state", name}});
+    });
+  }
+  out.Begin("carma_ended_total", "counter",
+            "Tasks that ended since the daemon started, by final state.");
+  each_state([&](core::TaskState state, const std::string& name) {
+    if (!core::IsFinal(state)) return;
+    const auto ended = counters.ended.find(name);
+    out.Sample(ended == counters.ended.end() ? 0 : static_cast<double>(ended->second),
+               {{"state", name}});
+  });
+}
+
+// Not by its own or its owner's wish.
+bool WaitsForGpus(const core::TaskRecord& record) {
+  if (record.state != core::TaskState::kQueued) return false;
+  switch (record.reason.code) {
+    case core::ReasonCode::kHeld:
+    case core::ReasonCode::kBeginTime:
+    case core::ReasonCode::kDependency:
+    case core::ReasonCode::kDependencyNeverMet:
+    case core::ReasonCode::kArrayLimit:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
+  base::Duration oldest{0};
+  for (const auto& [id, record] : engine.scheduler().Tasks()) {
+    if (WaitsForGpus(record)) oldest = std::max(oldest, now - record.queued_since);
+  }
+  out.Begin("carma_queue_oldest_wait_seconds", "gauge",
+            "How long that task has waited which waits longest for GPUs; 0: none waits. Held tasks "
+            "and those that wait for others do not count.");
+  out.Sample(base::Seconds(oldest));
+}
+
+struct UserGauge {
+  const char* name;
+  const char* help;
+  double (*read)(const api::UserView& user);
+};
+constexpr UserGauge kUserGauges[] = {
+    {"carma_user_tasks_running", "The user's tasks on GPUs.",
+     [](const api::UserView& user) { return static_cast<double>(user.running); }},
+    {"carma_user_tasks_waiting", "The user's tasks that wait.",
+     [](const api::UserView& user) { return static_cast<double>(user.waiting); }},
+    {"carma_user_gpus", "GPUs that hold at least one of the user's tasks.",
+     [](const api::UserView& user) { return static_cast<double>(user.gpus); }},
+    {"carma_user_memory_promised_bytes", "GPU memory booked for the user's tasks.",
+     [](const api::UserView& user) { return static_cast<double>(user.promised_mib) * kMib; }},
+};
+
+void WriteUsers(Engine& engine, api::MetricsText& out) {
+  const std::vector<api::UserView> users = Users(engine);
+  for (const UserGauge& gauge : kUserGauges) {
+    out.Begin(gauge.name, "gauge", gauge.help);
+    for (const api::UserView& user : users) out.Sample(gauge.read(user), {{"user", user.user}});
+  }
+}
+
+// Cores and memory of the server beside its GPUs, where they are counted.
+void WriteHost(const Engine& engine, api::MetricsText& out) {
+  const core::HostView host = engine.scheduler().Host().View();
+  if (host.cpus > 0) {
+    out.Begin("carma_host_cpus", "gauge", "Cores that tasks may be promised.");
+    out.Sample(host.cpus);
+    out.Begin("carma_host_cpus_promised", "gauge", "Of these, those that are.");
+    out.Sample(host.cpus - host.free_cpus);
+  }
+  if (host.memory_mib > 0) {
+    out.Begin("carma_host_memory_bytes", "gauge", "The server's own memory for tasks.");
+    out.Sample(static_cast<double>(host.memory_mib) * kMib);
+    out.Begin("carma_host_memory_promised_bytes", "gauge", "Of this, what is promised.");
+    out.Sample(static_cast<double>(host.memory_mib - host.free_memory_mib) * kMib);
+  }
+}
+
+void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::MetricsText& out) {
+  const std::vector<core::GpuView> views = engine.scheduler().Gpus(now);
+  const LabelsOf labels = [&](const core::GpuView& view) {
+    const gpu::DeviceInfo& device = monitor.devices().at(core::Number(view.index));
+    return api::Labels{
+        {"gpu", fmt::format("{}", view.index)}, {"uuid", device.uuid}, {"model", device.name}};
+  };
+  for (const GpuGauge& gauge : kGpuGauges) {
+    out.Begin(gauge.name, "gauge", gauge.help);
+    for (const core::GpuView& view : views) {
+      const std::optional<gpu::Reading>& last = monitor.LastReading(view.index);
+      out.Sample(gauge.read(view, last ? *last : gpu::Reading{}), labels(view));
+    }
+  }
+  for (const SometimesGauge& gauge : kSometimesGauges) {
+    out.Begin(gauge.name, "gauge", gauge.help);
+    for (const core::GpuView& view : views) {
+      if (const std::optional<double> value = gauge.read(monitor, view.index))
+        out.Sample(*value, labels(view));
+    }
+  }
+  out.Begin("carma_gpu_energy_joules_total", "counter", "Energy since the driver was loaded.");
+  for (const core::GpuView& view : views) {
+    const std::optional<gpu::Reading>& last = monitor.LastReading(view.index);
+    if (last && last->energy_j) out.Sample(*last->energy_j, labels(view));
+  }
+  out.Begin("carma_telemetry_age_seconds", "gauge", "Age of the last sample.");
+  for (const core::GpuView& view : views) {
+    const std::optional<gpu::Reading>& last = monitor.LastReading(view.index);
+    if (last) out.Sample(base::Seconds(now - last->taken), labels(view));
+  }
+  WriteDrains(views, labels, out);
+  WriteReserved(views, labels, out);
+  WriteXids(views, labels, monitor, out);
+  WriteMarkedTasks(engine, monitor, out);
+}
+
+}  // namespace
+
+void Counters::Count(const core::TaskRecord& record) {
+  switch (record.state) {
+    case core::TaskState::kEstimating:
+      ++submissions;
+      break;
+    case core::TaskState::kLaunching:
+      // How it shares its GPUs is chosen, and told, once it is launching.
+      if (record.attempt->sharing.method != core::SharingMethod::kUnknown) break;
+      ++dispatches;
+      wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));
+      break;
+    default:
+      break;
+  }
+  if (record.state != core::TaskState::kLaunching &&
+      record.reason.code == core::ReasonCode::kOutOfMemory)
+    ++ooms;
+  if (!core::IsFinal(record.state)) return;
+  ++ended[std::string(core::TaskStateName(record.state))];
+  for (const report::Forecast& each : report::ForecastsOf(record)) {
+    if (each.predicted <= 0) continue;
+    Forecasts& of = forecasts[{each.what, each.by}];
+    of.ratio.Observe(each.seen / each.predicted);
+    if (each.promised) ++(each.seen <= *each.promised ? of.kept : of.broken);
+  }
+  if (!record.estimate || record.peak_mib <= 0) return;
+  const std::int64_t predicted_mib =
+      record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
+  if (predicted_mib <= 0) return;
+  const auto [at, added] = estimate_error.try_emplace(
+      record.estimate->method,
+      std::vector<double>(std::begin(kErrorBounds), std::end(kErrorBounds)));
+  at->second.Observe(static_cast<double>(record.peak_mib) / static_cast<double>(predicted_mib));
+}
+
+void Counters::Count(const EstimateResult& result) {
+  ++estimates[result.estimate ? result.estimate->method : "none"];
+  estimate_seconds.Observe(std::chrono::duration<double>(result.took).count());
+}
+
+void Counters::CountLate(double late_s) {
+  loop_late_seconds.Observe(late_s);
+  longest_turn_s = std::max(longest_turn_s, late_s);
+}
+
+std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
+                        const Counters& counters, const Configuration& configuration,
+                        base::Time now, const std::string& version) {
+  api::MetricsText out;
+  out.Begin("carma_build_info", "gauge", "Always 1; the version is a label.");
+  out.Sample(1, {{"version", version}});
+  WriteTaskCounts(store, counters, out);
+  out.Begin("carma_submissions_total", "counter", "Tasks accepted since the daemon started.");
+  out.Sample(static_cast<double>(counters.submissions));
+  out.Begin("carma_dispatch_total", "counter", "Launch decisions since the daemon started.");
+  out.Sample(static_cast<double>(counters.dispatches));
+  out.Begin("carma_oom_total", "counter",
+            "Attempts that ran out of GPU memory since the daemon started.");
+  out.Sample(static_cast<double>(counters.ooms));
+  out.Begin("carma_decision_seconds", "histogram",
+            "One turn of the daemon: decide, make durable, perform.");
+  out.Sample(counters.turn_seconds);
+  out.Begin("carma_loop_late_seconds", "histogram",
+            "How long what is ready waits for the daemon's loop, 50 ms after work has begun.");
+  out.Sample(counters.loop_late_seconds);
+  out.Begin("carma_queue_wait_seconds", "histogram",
+            "From entering the queue to the launch decision.");
+  out.Sample(counters.wait_seconds);
+  out.Begin("carma_estimate_error_ratio", "histogram",
+            "Measured over predicted peak memory of ended tasks.");
+  for (const auto& [method, histogram] : counters.estimate_error)
+    out.Sample(histogram, {{"method", method}});
+  out.Begin("carma_forecast_ratio", "histogram",
+            "Seen over predicted of ended tasks: memory_mib, duration_s.");
+  for (const auto& [of, each] : counters.forecasts)
+    out.Sample(each.ratio, {{"what", of.first}, {"by", of.second}});
+  out.Begin("carma_promises_total", "counter",
+            "Ended tasks to which a bound was promised; kept: no more was seen.");
+  for (const auto& [of, each] : counters.forecasts) {
+    for (const auto& [kept, count] :
+         {std::pair{"true", each.kept}, std::pair{"false", each.broken}}) {
+      out.Sample(static_cast<double>(count),
+                 {{"what", of.first}, {"by", of.second}, {"kept", kept}});
+    }
+  }
+  out.Begin("carma_estimates_total", "counter",
+            "Estimates since the daemon started, by method; none: none was possible.");
+  for (const auto& [method, count] : counters.estimates)
+    out.Sample(static_cast<double>(count), {{"method", method}});
+  out.Begin("carma_estimate_seconds", "histogram",
+            "One estimate on its thread, reading and parsing the summary included.");
+  out.Sample(counters.estimate_seconds);
+  out.Begin("carma_daemon_store_failing", "gauge",
+            "1 while the store refuses writes (a full disk).");
+  out.Sample(engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
+  out.Begin("carma_daemon_closed", "gauge",
+            "1 while the server is closed until its machine boots: nothing starts.");
+  out.Sample(engine != nullptr && engine->closing() ? 1 : 0);
+  out.Begin("carma_daemon_config_failing", "gauge",
+            "1 while the configuration has a mistake, found when it was read again.");
+  out.Sample(configuration.trouble().empty() ? 0 : 1);
+  out.Begin("carma_daemon_config_read_timestamp_seconds", "gauge",
+            "When the configuration in force was last read, since the epoch.");
+  out.Sample(static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
+  out.Begin("carma_daemon_config_keys_waiting", "gauge",
+            "Keys whose values in the configuration need a restart.");
+  out.Sample(static_cast<double>(configuration.need_restart().size()));
+  WriteOwnProcess(out);
+  if (engine != nullptr && monitor != nullptr) {
+    WriteQueue(*engine, now, out);
+    WriteUsers(*engine, out);
+    WriteHost(*engine, out);
+    WriteGpus(*engine, *monitor, now, out);
+  }
+  return out.text();
+}
+
+std::string LeaseMetricsText(const task::LeaseLauncher& leases) {
+  std::map<std::string, int> counts{{"waiting", 0}, {"granted", 0}, {"adopted", 0}};
+  for (const core::TaskId id : leases.Leases()) {
+    const bool granted = leases.Granted(id);
+    ++counts[leases.Adopted(id) ? "adopted" : granted ? "granted" : "waiting"];
+  }
+  api::MetricsText out;
+  out.Begin("carma_leases", "gauge",
+            "Leases that have not ended: waiting for GPUs, granted, adopted by a process.");
+  for (const auto& [state, count] : counts) out.Sample(count, {{"state", state}});
+  return out.text();
+}
+
+std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
+  struct TaskGauge {
+    const char* name;
+    const char* help;
+    std::optional<double> (*read)(const api::GpuTaskView& task);
+  };
+  constexpr TaskGauge kTaskGauges[] = {
+      {"carma_task_memory_used_bytes", "GPU memory in use by the task.",
+       [](const api::GpuTaskView& task) -> std::optional<double> {
+         return static_cast<double>(task.observed_mib) * kMib;
+       }},
+      {"carma_task_memory_promised_bytes", "GPU memory kept for the task.",
+       [](const api::GpuTaskView& task) -> std::optional<double> {
+         return static_cast<double>(task.promised_mib) * kMib;
+       }},
+      {"carma_task_sm_active_ratio", "The task's part of the SM activity; absent: not told.",
+       [](const api::GpuTaskView& task) -> std::optional<double> { return task.sm_active; }},
+  };
+  api::MetricsText out;
+  for (const TaskGauge& gauge : kTaskGauges) {
+    out.Begin(gauge.name, "gauge", gauge.help);
+    for (const api::GpuView& gpu : gpus) {
+      for (const api::GpuTaskView& task : gpu.tasks) {
+        const std::optional<double> value = gauge.read(task);
+        if (!value) continue;
+        out.Sample(*value, {{"task", std::to_string(task.id)},
+                            {"name", task.name},
+                            {"user", task.user},
+                            {"gpu", std::to_string(gpu.index)},
+                            {"uuid", gpu.uuid}});
+      }
+    }
+  }
+  return out.text();
+}
+
+}  // namespace carma::daemon

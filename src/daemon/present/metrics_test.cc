@@ -1,0 +1,76 @@
+#include "daemon/present/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include "daemon/http/endpoints/endpoint_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+TEST(Counters, ALaunchCountsOnceHoweverOftenItsRecordChanges) {
+  Counters counters;
+  core::TaskRecord record;
+  record.id = core::TaskId{1};
+  record.state = core::TaskState::kLaunching;
+  record.queued_since = base::FromMs(1'000);
+  record.attempt.Edit().launched = base::FromMs(3'000);
+  counters.Count(record);
+  record.attempt.Edit().sharing.method = core::SharingMethod::kMps;
+  counters.Count(record);
+  record.state = core::TaskState::kRunning;
+  counters.Count(record);
+  EXPECT_EQ(counters.dispatches, 1U);
+  api::MetricsText out;
+  out.Begin("waits", "histogram", "");
+  out.Sample(counters.wait_seconds);
+  EXPECT_NE(out.text().find("waits_count 1\n"), std::string::npos) << out.text();
+}
+
+TEST(Counters, ForecastsAreCountedOnceATaskHasEnded) {
+  Counters counters;
+  core::TaskRecord record;
+  record.id = core::TaskId{1};
+  record.estimate =
+      core::Estimate{.peak_mib = 12'000, .method = "structural", .predicted_mib = 10'000};
+  record.peak_mib = 13'000;
+  record.state = core::TaskState::kRunning;
+  counters.Count(record);
+  EXPECT_TRUE(counters.forecasts.empty());
+  record.state = core::TaskState::kSucceeded;
+  record.ended = base::FromMs(9'000);
+  counters.Count(record);
+  const Counters::Forecasts& memory = counters.forecasts.at({"memory_mib", "structural"});
+  EXPECT_EQ(memory.kept, 0U);
+  EXPECT_EQ(memory.broken, 1U);
+  EXPECT_DOUBLE_EQ(memory.ratio.sum(), 1.3);
+}
+
+class MetricsTextTest : public EndpointTest {
+ protected:
+  // The value of a family without labels, as it stands in the text.
+  std::string ValueOf(const std::string& family) {
+    const std::string text = MetricsText(engine_.get(), monitor_.get(), *store_, {}, configuration_,
+                                         clock_.Now(), "1.2.3");
+    const std::string line = "\n" + family + " ";
+    const std::size_t at = text.find(line);
+    if (at == std::string::npos) return "none";
+    return text.substr(at + line.size(), text.find('\n', at + 1) - at - line.size());
+  }
+  Configuration configuration_{std::make_shared<boost::asio::io_context>(1), config::Loaded{},
+                               [] { return config::Sources{}; }, clock_, nullptr};
+};
+
+TEST_F(MetricsTextTest, TellsThatTheServerIsClosed) {
+  EXPECT_EQ(ValueOf("carma_daemon_closed"), "0");
+  engine_->Close({"closed by root until the machine boots", clock_.Now()});
+  engine_->Turn();
+  EXPECT_EQ(ValueOf("carma_daemon_closed"), "1");
+  engine_->Open();
+  engine_->Turn();
+  EXPECT_EQ(ValueOf("carma_daemon_closed"), "0");
+}
+
+}  // namespace
+}  // namespace carma::daemon

@@ -1,0 +1,258 @@
+#include "daemon/present/overview.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "daemon/gpus/gpu_history.h"
+#include "daemon/present/present.h"
+
+namespace carma::daemon {
+namespace {
+
+// Spans of equal ends, so that the curve of an idle server is the same text every second.
+constexpr base::Duration kRecentSpan{15'000};
+constexpr int kRecentSpans = 60;
+// A reading holds for at most so long; slower servers show holes.
+constexpr base::Duration kLongestReading{30'000};
+
+std::optional<double> Rounded(const std::optional<double>& value, double step) {
+  return value ? std::optional(std::round(*value / step) * step) : std::nullopt;
+}
+
+std::vector<std::int64_t> Recent(core::GpuIndex gpu, const Monitor& monitor, base::Time now) {
+  const auto spans = base::ToMs(now) / kRecentSpan.count() + 1;
+  const base::Time to = base::FromMs(spans * kRecentSpan.count());
+  const base::Time from = to - kRecentSpans * kRecentSpan;
+  const GpuTimeline timeline(from, to, kRecentSpans, monitor.History(gpu, from, to),
+                             kLongestReading);
+  std::vector<std::int64_t> percent(kRecentSpans, -1);
+  for (const api::GpuHistoryView::Point& point : timeline.Points()) {
+    const auto i = (point.from_ms - base::ToMs(from)) / kRecentSpan.count();
+    if (point.sm_active && i >= 0 && i < kRecentSpans)
+      percent[static_cast<std::size_t>(i)] = std::lround(*point.sm_active * 100);
+  }
+  return percent;
+}
+
+api::GpuGlance Glance(api::GpuView gpu, const Monitor& monitor, base::Time now) {
+  const auto index = static_cast<core::GpuIndex>(gpu.index);
+  api::GpuGlance glance;
+  glance.index = gpu.index;
+  glance.uuid = std::move(gpu.uuid);
+  glance.name = std::move(gpu.name);
+  glance.mig_profile = std::move(gpu.mig_profile);
+  glance.state = std::move(gpu.state);
+  glance.trouble = std::move(gpu.trouble);
+  glance.drained_by_rule = gpu.drained_by_rule;
+  glance.alerts = std::move(gpu.alerts);
+  glance.reserved = std::move(gpu.reserved);
+  glance.total_mib = gpu.total_mib - gpu.reserved_mib;
+  glance.used_mib = gpu.used_mib;
+  glance.promised_mib = gpu.promised_mib;
+  glance.foreign_mib = gpu.foreign_mib;
+  glance.free_mib = gpu.free_mib;
+  glance.sm_active = Rounded(gpu.sm_active, 0.01);
+  glance.sm_active_now = Rounded(gpu.sm_active_now, 0.01);
+  glance.power_w = Rounded(gpu.power_w, 1);
+  glance.temperature_c = Rounded(gpu.temperature_c, 1);
+  if (!monitor.Fresh(index) && gpu.sample_age_ms)
+    glance.read_ms = base::ToMs(now) - *gpu.sample_age_ms;
+  glance.recent = Recent(index, monitor, now);
+  glance.tasks = std::move(gpu.tasks);
+  for (api::GpuTaskView& task : glance.tasks) task.sm_active = Rounded(task.sm_active, 0.01);
+  glance.foreign = std::move(gpu.foreign);
+  return glance;
+}
+
+api::TaskRow Row(const api::TaskView& task) {
+  api::TaskRow row;
+  row.id = task.id;
+  row.name = task.name;
+  row.user = task.user;
+  row.state = task.state;
+  row.reason = task.reason;
+  row.reason_text = task.reason_text;
+  row.gpus = task.gpus;
+  row.gpu_indices = task.gpu_indices;
+  row.claim_mib = task.claim_mib;
+  row.bound_mib = task.bound_mib;
+  row.observed_mib = task.observed_mib;
+  row.peak_mib = task.peak_mib;
+  row.over_promise_mib = task.over_promise_mib;
+  row.wrong_gpus = task.wrong_gpus;
+  row.exclusive = task.exclusive;
+  row.priority = task.priority;
+  row.attempt = task.attempt;
+  row.ooms = task.ooms;
+  row.submitted_ms = task.submitted_ms;
+  row.waiting_since_ms = task.waiting_since_ms;
+  row.launched_ms = task.launched_ms;
+  row.ended_ms = task.ended_ms;
+  row.time_limit_s = task.time_limit_s;
+  row.exit_code = task.exit_code;
+  row.signal = task.signal;
+  row.exit_detail = task.exit_detail;
+  row.sharing = task.sharing;
+  row.leaves_by_ms = task.leaves_by_ms;
+  row.idle_since_ms = task.idle_since_ms;
+  row.array_id = task.array_id;
+  row.array_index = task.array_index;
+  return row;
+}
+
+std::vector<core::TaskState> StatesWhere(bool (*holds)(core::TaskState)) {
+  std::vector<core::TaskState> states;
+  for (int i = 0; i < core::kTaskStateCount; ++i) {
+    if (const auto state = static_cast<core::TaskState>(i); holds(state)) states.push_back(state);
+  }
+  return states;
+}
+
+bool Waits(core::TaskState state) {
+  return !core::IsFinal(state) && !core::HoldsGpus(state);
+}
+
+// On the next minute, so that it is not another moment every second.
+std::optional<std::int64_t> NextMinuteMs(const std::optional<base::Time>& at) {
+  if (!at) return std::nullopt;
+  constexpr std::int64_t kMinuteMs = 60'000;
+  return (base::ToMs(*at) + kMinuteMs - 1) / kMinuteMs * kMinuteMs;
+}
+
+// What the overview is made of.
+struct Shown {
+  Engine& engine;
+  const Monitor& monitor;
+  base::Time now;
+
+  api::TaskRow RowOf(const store::StoredTask& stored) const {
+    return Row(Present(stored, engine, monitor, engine.attribution(), now));
+  }
+  // Where the store cannot be read the list is empty: the page shows its trouble as one of
+  // `troubles`.
+  std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
+                                 bool newest_first) const {
+    std::vector<api::TaskRow> rows;
+    store::TaskFilter filter;
+    filter.states = StatesWhere(holds);
+    filter.limit = limit;
+    filter.newest_first = newest_first;
+    const base::Result<std::vector<store::StoredTask>> found = engine.store().List(filter);
+    if (!found) return rows;
+    for (const store::StoredTask& stored : *found) rows.push_back(RowOf(stored));
+    return rows;
+  }
+};
+
+void AddLine(const Shown& shown, const std::vector<core::TaskId>& line, std::size_t most,
+             const std::map<core::TaskId, core::ExpectedStart>& starts,
+             std::vector<api::TaskRow>& rows) {
+  for (std::size_t i = 0; i < std::min(most, line.size()); ++i) {
+    const base::Result<store::StoredTask> stored = shown.engine.store().Get(line[i]);
+    if (!stored) continue;
+    api::TaskRow& row = rows.emplace_back(shown.RowOf(*stored));
+    row.turn = static_cast<std::int64_t>(i + 1);
+    const auto at = starts.find(line[i]);
+    if (at == starts.end()) continue;
+    row.latest_start_ms = NextMinuteMs(at->second.latest);
+    row.likely_start_ms = NextMinuteMs(at->second.likely);
+  }
+}
+
+std::vector<api::TaskRow> WaitingRows(const Shown& shown, KeptStarts& kept) {
+  const core::Scheduler& core = shown.engine.scheduler();
+  const core::TasksInLine line = core.InLine(kMostWaitingRows);
+  const auto& starts = kept.At(core, shown.now);
+  std::vector<api::TaskRow> rows;
+  // The shorter line is not crowded out by the other.
+  const std::size_t without = std::min(line.without_gpus.size(), kMostWaitingRows / 4);
+  AddLine(shown, line.with_gpus, kMostWaitingRows - without, starts, rows);
+  AddLine(shown, line.without_gpus, kMostWaitingRows - rows.size(), starts, rows);
+  if (rows.size() >= kMostWaitingRows) return rows;
+  std::set<std::uint64_t> in_line;
+  for (const api::TaskRow& row : rows) in_line.insert(row.id);
+  for (api::TaskRow& row : shown.List(&Waits, kMostWaitingRows + rows.size(), false)) {
+    if (rows.size() < kMostWaitingRows && !in_line.contains(row.id)) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+api::OverviewView Overview(const api::StatusView& status, const std::string& host, bool simulated) {
+  api::OverviewView view;
+  view.version = status.version;
+  view.host = host;
+  view.now_ms = status.now_ms;
+  view.time_scale = status.time_scale;
+  view.simulated = simulated;
+  view.starting = status.starting;
+  view.driver = status.driver;
+  view.policy = status.policy;
+  view.collocation = status.collocation;
+  view.troubles = status.troubles;
+  view.task_counts = status.task_counts;
+  return view;
+}
+
+const std::map<core::TaskId, core::ExpectedStart>& KeptStarts::At(const core::Scheduler& core,
+                                                                  base::Time now) {
+  constexpr base::Duration kKept{5'000};
+  if (!looked_ || now - *looked_ >= kKept) {
+    starts_ = core.ExpectedStarts(now, kMostWaitingRows);
+    looked_ = now;
+  }
+  return starts_;
+}
+
+void AddTasksAndGpus(Engine& engine, const Monitor& monitor, KeptStarts& starts, base::Time now,
+                     api::OverviewView& view) {
+  for (api::GpuView& gpu : PresentGpus(engine, monitor, now))
+    view.gpus.push_back(Glance(std::move(gpu), monitor, now));
+  const Shown shown{engine, monitor, now};
+  view.running = shown.List(&core::HoldsGpus, kMostRunningRows, false);
+  view.waiting = WaitingRows(shown, starts);
+  view.ended = shown.List(&core::IsFinal, kMostEndedRows, true);
+  std::stable_sort(view.ended.begin(), view.ended.end(),
+                   [](const api::TaskRow& a, const api::TaskRow& b) {
+                     return a.ended_ms.value_or(0) > b.ended_ms.value_or(0);
+                   });
+}
+
+std::vector<api::UserView> Users(Engine& engine) {
+  struct Holdings {
+    core::TaskId any{};
+    api::UserView view;
+    std::set<core::GpuIndex> gpus;
+  };
+  std::map<std::uint32_t, Holdings> by_uid;
+  for (const auto& [id, record] : engine.scheduler().Tasks()) {
+    Holdings& user = by_uid[record.request->uid];
+    user.any = id;
+    if (!core::HoldsGpus(record.state)) {
+      ++user.view.waiting;
+      continue;
+    }
+    ++user.view.running;
+    for (const core::Placement& placement : record.attempt->placement) {
+      user.gpus.insert(placement.gpu);
+      user.view.promised_mib += placement.claim_mib;
+    }
+  }
+  std::vector<api::UserView> users;
+  for (auto& [uid, user] : by_uid) {
+    user.view.uid = uid;
+    user.view.gpus = static_cast<std::int64_t>(user.gpus.size());
+    const base::Result<store::StoredTask> stored = engine.store().Get(user.any);
+    user.view.user = stored ? stored->user : std::to_string(uid);
+    users.push_back(std::move(user.view));
+  }
+  std::sort(users.begin(), users.end(),
+            [](const api::UserView& a, const api::UserView& b) { return a.user < b.user; });
+  return users;
+}
+
+}  // namespace carma::daemon

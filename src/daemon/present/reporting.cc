@@ -1,0 +1,142 @@
+#include "daemon/present/reporting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/http.h"
+#include "base/json.h"
+#include "report/from_store.h"
+#include "report/html.h"
+#include "report/report.h"
+
+namespace carma::daemon {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+constexpr std::size_t kMostPoints = 4'000;  // of each GPU: more than any figure shows
+
+Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
+  const Result<std::int64_t> count = history.CountTasks(request.span);
+  if (!count) return std::unexpected(count.error());
+  const std::int64_t most = request.listed ? kMaxListedTasks : kMaxReportTasks;
+  if (*count <= most) return Unit{};
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("a report {}on {} tasks, expected at most {}: choose a shorter span",
+                          request.listed ? "that lists its tasks " : "", *count, most));
+}
+
+// Tasks, their events, and what the GPUs did meanwhile.
+Result<Unit> Fill(store::History& history, const ReportRequest& request,
+                  const std::atomic<bool>& wanted, report::StoreRun& run) {
+  std::optional<core::TaskId> first, last;
+  Result<Unit> read = history.Tasks(request.span, [&](const store::StoredTask& task) {
+    if (!first) first = task.record.id;
+    last = task.record.id;
+    run.Add(task);
+    return wanted.load();
+  });
+  if (!read || !first) return read;
+  read = history.Events(*first, *last, [&](const store::StoredEvent& event) {
+    run.Add(event);
+    return wanted.load();
+  });
+  if (!read) return read;
+  read = history.Attempts(run.from(), base::Time::max(), [&](const store::EndedAttempt& attempt) {
+    run.Add(attempt);
+    return wanted.load();
+  });
+  if (!read) return read;
+  for (const store::EndedAttempt& attempt : request.running) run.Add(attempt);
+  read = history.Usage(run.from(), run.to(), [&](const store::GpuUsage& usage) {
+    run.Add(usage);
+    return wanted.load();
+  });
+  if (!read) return read;
+  return history.LineWaits(run.from(), run.to(), [&](const store::LineWait& wait) {
+    run.Add(wait);
+    return wanted.load();
+  });
+}
+
+Result<report::Report> ReportOf(const ReportRequest& request, const std::atomic<bool>& wanted) {
+  const Result<std::unique_ptr<store::History>> history = store::History::Open(request.state_dir);
+  if (!history) return std::unexpected(history.error());
+  if (Result<Unit> sized = CheckSize(**history, request); !sized) {
+    return std::unexpected(sized.error());
+  }
+  report::StoreRun run(request.now);
+  for (const ReportGpu& gpu : request.gpus) {
+    run.NameGpu(gpu.uuid, gpu.name, gpu.type, gpu.usable_mib);
+  }
+  if (Result<Unit> filled = Fill(**history, request, wanted, run); !filled) {
+    return std::unexpected(filled.error());
+  }
+  if (!wanted) return Fail(ErrorCode::kUnavailable, "carmad is stopping");
+  report::RunRecord record = run.Finish();
+  record.provenance = request.provenance;
+  record.simulated = request.simulated;
+  report::Report report = report::MakeReport(std::move(record));
+  if (request.listed) {
+    report::Condense(*report.run, kMostPoints);
+  } else {
+    report.run.reset();
+  }
+  return report;
+}
+
+}  // namespace
+
+Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted) {
+  const Result<report::Report> report = ReportOf(request, wanted);
+  if (!report) return std::unexpected(report.error());
+  std::string text = report::ToJsonText(*report);
+  if (text.size() > api::kMaxBodyBytes) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("a report of {} MiB, expected at most {}: choose a shorter span",
+                            text.size() >> 20, api::kMaxBodyBytes >> 20));
+  }
+  return text;
+}
+
+Result<std::string> UsageText(const UsageRequest& request, const std::atomic<bool>& wanted) {
+  const Result<std::unique_ptr<store::History>> history = store::History::Open(request.state_dir);
+  if (!history) return std::unexpected(history.error());
+  UsageSums sums(request.by, request.from, request.to);
+  std::optional<core::Time> first;
+  const auto add = [&](const store::EndedAttempt& attempt) {
+    first = std::min(first.value_or(attempt.taken.from), attempt.taken.from);
+    sums.Add(attempt);
+    return wanted.load();
+  };
+  Result<Unit> read = (*history)->Attempts(request.from, request.to, add);
+  if (!read) return std::unexpected(read.error());
+  for (const store::EndedAttempt& each : request.running) add(each);
+  if (first) {
+    read = (*history)->Usage(std::max(*first, request.from), request.to,
+                             [&](const store::GpuUsage& usage) {
+                               sums.Add(usage);
+                               return wanted.load();
+                             });
+  }
+  if (!read) return std::unexpected(read.error());
+  if (!wanted) return Fail(ErrorCode::kUnavailable, "carmad is stopping");
+  base::Json rows = base::Json::array();
+  for (const api::UsageView& row : sums.Rows()) rows.push_back(api::ToJson(row));
+  return base::DumpJson({{"usage", std::move(rows)}});
+}
+
+Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,
+                               const std::atomic<bool>& wanted) {
+  const Result<report::Report> report = ReportOf(request, wanted);
+  if (!report) return std::unexpected(report.error());
+  return report::Html({&*report, 1}, title, request.clock);
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,74 @@
+#include "daemon/present/server_status.h"
+
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "api/troubles.h"
+#include "daemon/present/present.h"
+#include "task/shim/shim_launcher.h"
+
+namespace carma::daemon {
+namespace {
+
+std::vector<std::string> Troubles(const StatusSources& of) {
+  std::vector<std::string> troubles;
+  if (!of.driver_trouble.empty()) troubles.push_back(api::TroubleOfDriver(of.driver_trouble));
+  if (of.engine != nullptr && !of.engine->store_trouble().empty())
+    troubles.push_back(api::TroubleOfStore(of.engine->store_trouble()));
+  if (of.engine != nullptr && !of.engine->scheduler().MachineTrouble().empty())
+    troubles.push_back("machine: " + of.engine->scheduler().MachineTrouble());
+  if (of.engine != nullptr && of.engine->closing())
+    troubles.push_back(api::ServerIsClosed(of.engine->closing()->why));
+  if (!of.configuration.trouble().empty())
+    troubles.push_back(api::TroubleOfConfiguration(of.configuration.trouble()));
+  if (of.forecast_drift != nullptr) {
+    for (const std::string& drift : of.forecast_drift->Sentences())
+      troubles.push_back(api::TroubleOfEstimates(drift));
+  }
+  // A silent driver is the trouble of each of its GPUs.
+  if (of.monitor != nullptr && of.driver_trouble.empty()) {
+    for (std::string& trouble : of.monitor->Troubles()) troubles.push_back(std::move(trouble));
+  }
+  return troubles;
+}
+
+}  // namespace
+
+api::StatusView PresentStatus(const StatusSources& of) {
+  api::StatusView view;
+  view.version = of.version;
+  view.uid = ::getuid();
+  view.pid = ::getpid();
+  view.now_ms = base::ToMs(of.clock.Now());
+  view.time_scale = 1e9 / static_cast<double>(of.clock.RealSpan(base::Duration(1'000)).count());
+  view.policy = PolicyLine(of.settings);
+  view.collocation = CollocationLine(of.settings, of.monitor);
+  view.driver = !of.driver_trouble.empty() ? of.driver_trouble
+                : of.monitor != nullptr    ? of.monitor->DriverState()
+                                           : "being asked";
+  if (of.engine != nullptr) view.host = PresentHost(*of.engine, of.settings.cpu_cap);
+  view.starting = of.engine == nullptr && of.driver_trouble.empty();
+  if (of.engine != nullptr && of.engine->closing()) {
+    const core::ServerClosed& closing = *of.engine->closing();
+    view.closed = closing.why;
+    view.leave_by_ms = base::ToMs(closing.empty_by);
+    const base::Duration ending = of.settings.kill_grace + task::ShimLauncherOptions().hang_margin;
+    view.gone_by_ms =
+        base::ToMs(closing.empty_by) +
+        static_cast<std::int64_t>(static_cast<double>(ending.count()) * view.time_scale);
+  }
+  if (const auto counts = of.store.Counts()) {
+    for (const auto& [state, count] : *counts)
+      view.task_counts.emplace_back(core::TaskStateName(state), count);
+  }
+  view.longest_turn_s = of.counters.longest_turn_s;
+  view.troubles = Troubles(of);
+  view.state_dir = of.settings.state_dir;
+  view.config_read_ms = base::ToMs(of.configuration.read_at());
+  view.config_needs_restart = of.configuration.need_restart();
+  return view;
+}
+
+}  // namespace carma::daemon

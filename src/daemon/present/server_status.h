@@ -1,0 +1,35 @@
+// How the server is, as GET /v1/status tells it.
+#pragma once
+
+#include <string>
+
+#include "api/views.h"
+#include "base/clock.h"
+#include "config/settings.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/forecast_drift.h"
+#include "daemon/gpus/monitor.h"
+#include "daemon/loop/configuration.h"
+#include "daemon/present/metrics.h"
+#include "store/store.h"
+
+namespace carma::daemon {
+
+// Lent for the length of a call.
+struct StatusSources {
+  const std::string& version;
+  const config::Settings& settings;
+  base::Clock& clock;
+  store::Store& store;
+  const Counters& counters;
+  const Configuration& configuration;
+  const std::string& driver_trouble;  // as Sampler has it
+  // null: no GPU is known yet.
+  const Engine* engine = nullptr;
+  const Monitor* monitor = nullptr;
+  const ForecastDrift* forecast_drift = nullptr;
+};
+
+api::StatusView PresentStatus(const StatusSources& of);
+
+}  // namespace carma::daemon

@@ -1,0 +1,398 @@
+#include "daemon/server/daemon.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "api/http.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/server_clock.h"
+#include "base/user.h"
+#include "daemon/engine/launching.h"
+#include "daemon/gpus/fault_origins.h"
+#include "daemon/gpus/numbered_probe.h"
+#include "daemon/gpus/sampler.h"
+#include "daemon/http/endpoints.h"
+#include "daemon/http/routes.h"
+#include "daemon/http/tokens.h"
+#include "daemon/loop/alarm.h"
+#include "daemon/loop/background_worker.h"
+#include "daemon/loop/configuration.h"
+#include "daemon/loop/housekeeping.h"
+#include "daemon/loop/loop_meter.h"
+#include "daemon/loop/notify.h"
+#include "daemon/loop/signals.h"
+#include "daemon/loop/user_names.h"
+#include "daemon/present/metrics.h"
+#include "daemon/present/server_status.h"
+#include "daemon/server/engine_host.h"
+#include "daemon/server/from_settings.h"
+#include "store/store.h"
+
+namespace carma::daemon {
+namespace {
+
+namespace asio = boost::asio;
+using base::Result;
+using base::Unit;
+
+// Whoever started the daemon waits for a driver or a control daemon that does not answer no longer
+// than this.
+constexpr std::chrono::seconds kLongestSearch{5};
+
+class RealDaemon : public Daemon, public Sampler::Taker {
+ public:
+  RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
+             std::unique_ptr<store::Store> store);
+  Result<Unit> Listen();
+  void Run() override;
+
+  // Sampler::Taker
+  void TakeGpus(std::vector<gpu::DeviceInfo> devices) override;
+  std::set<std::size_t> LeftAlone() override;
+  void TakeRound(gpu::Round round) override;
+  void DriverSilent(const gpu::ReadError& why) override;
+
+ private:
+  // The endpoints that can be handled now; of the others the reason why not.
+  void OpenRoutes(const std::string& why_not = "");
+  Result<Unit> FindGroups();
+  void TakeSignal(int number);
+  void Follow(Configuration::InForce now);
+  void Beat();
+  void OpenEngine(std::vector<gpu::DeviceInfo> devices);
+  // Tells whoever started this daemon, once.
+  void TellServing();
+  // Decides what collocation.method = "auto" has left open.
+  void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
+  void TakeMeasuredProfiles();
+  api::StatusView Status();
+  std::string Metrics();
+
+  DaemonOptions options_;
+  // Where the GPUs are known, the method of sharing and its rules have been decided.
+  Configuration::InForce in_force_;
+  std::shared_ptr<base::Clock> clock_;
+  std::unique_ptr<store::Store> store_;
+  // Shared with the workers' threads like the clock: one that hangs in a driver may come back when
+  // everything else is gone. What it then posts is never run.
+  std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
+  asio::io_context& loop_ = *shared_loop_;
+  Counters counters_;
+  LoopMeter loop_meter_{loop_, [this](std::chrono::nanoseconds late) {
+                          counters_.CountLate(std::chrono::duration<double>(late).count());
+                        }};
+  Launching launching_;
+  FaultOrigins fault_origins_;
+  UserNames user_names_{shared_loop_};
+  std::unique_ptr<EngineHost> engine_host_;  // null: no GPU is known
+  std::optional<std::uint32_t> socket_group_;
+  Tokens tokens_;
+  std::unique_ptr<Routes> routes_;
+  std::unique_ptr<api::Server> unix_server_;
+  std::unique_ptr<api::Server> tcp_server_;
+  Signals signals_{loop_};
+  Configuration configuration_;
+  Alarm watchdog_{loop_}, serving_{loop_};
+  Housekeeping housekeeping_{loop_, loop_meter_, *store_, *clock_,
+                             [this] { return in_force_.settings.keep_finished_days; }};
+  std::unique_ptr<Sampler> sampler_;
+  BackgroundWorker mps_trial_{shared_loop_, BackgroundWorker::AtEnd::kLeave};
+};
+
+RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
+                       std::unique_ptr<store::Store> store)
+    : options_(std::move(options)),
+      in_force_{options_.configuration.settings, {}, nullptr},
+      clock_(std::move(clock)),
+      store_(std::move(store)),
+      fault_origins_(in_force_.settings.kernel_log),
+      tokens_(in_force_.settings.state_dir, [] { return base::ToMs(base::SystemClock().Now()); }),
+      configuration_(shared_loop_, options_.configuration, options_.sources, *clock_,
+                     [this](Configuration::InForce now) { Follow(std::move(now)); }) {
+  const config::Settings& settings = in_force_.settings;
+  sampler_ = std::make_unique<Sampler>(
+      shared_loop_, MakeNumberedProbe(ProbeOptionsOf(settings, *clock_, options_.reader_path)),
+      clock_,
+      SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout,
+                     settings.gpus},
+      *this);
+}
+
+void RealDaemon::OpenRoutes(const std::string& why_not) {
+  const ServerServices server{[this] { return Status(); }, [this] { return Metrics(); }, &tokens_};
+  Routes::Options options{
+      ::getuid(),
+      in_force_.settings.admins,
+      [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); },
+      in_force_.settings.allow_users,
+      in_force_.allow_groups,
+      [this](std::string_view token) { return tokens_.Find(token); }};
+  std::optional<EngineServices> engine;
+  if (engine_host_) engine.emplace(engine_host_->Services());
+  routes_ = std::make_unique<Routes>(std::move(options),
+                                     Endpoints(server, engine ? &*engine : nullptr), why_not);
+}
+
+api::StatusView RealDaemon::Status() {
+  StatusSources sources{.version = options_.version,
+                        .settings = in_force_.settings,
+                        .clock = *clock_,
+                        .store = *store_,
+                        .counters = counters_,
+                        .configuration = configuration_,
+                        .driver_trouble = sampler_->driver_trouble()};
+  if (engine_host_) {
+    sources.engine = &engine_host_->engine();
+    sources.monitor = &engine_host_->monitor();
+    sources.forecast_drift = &engine_host_->forecast_drift();
+  }
+  return PresentStatus(sources);
+}
+
+std::string RealDaemon::Metrics() {
+  return MetricsText(engine_host_ ? &engine_host_->engine() : nullptr,
+                     engine_host_ ? &engine_host_->monitor() : nullptr, *store_, counters_,
+                     configuration_, clock_->Now(), options_.version) +
+         LeaseMetricsText(*launching_.launcher);
+}
+
+// Asked once, before the loop runs, which waits for no name service.
+Result<Unit> RealDaemon::FindGroups() {
+  const config::Settings& settings = in_force_.settings;
+  if (!settings.socket_group.empty()) {
+    const Result<std::uint32_t> group = base::FindGroup(settings.socket_group);
+    if (!group) return std::unexpected(base::Wrap(group.error(), "daemon.socket_group"));
+    socket_group_ = *group;
+  }
+  Result<std::vector<std::uint32_t>> groups = FindAllowedGroups(settings);
+  if (!groups) return std::unexpected(groups.error());
+  in_force_.allow_groups = *std::move(groups);
+  return Unit{};
+}
+
+Result<Unit> RealDaemon::Listen() {
+  // Without them people act over the socket; the daemon serves.
+  if (const Result<Unit> loaded = tokens_.Load(); !loaded)
+    base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
+  if (Result<Unit> found = FindGroups(); !found) return found;
+  TakeMeasuredProfiles();
+  Result<Launching> launching = OpenLaunching(in_force_.settings, options_.shim_path);
+  if (!launching) return std::unexpected(launching.error());
+  launching_ = *std::move(launching);
+  Result<Unit> heard = signals_.Listen([this](int number) { TakeSignal(number); });
+  if (!heard) return heard;
+  OpenRoutes("carmad has not yet found any GPU");
+  const config::Settings& settings = in_force_.settings;
+  const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
+  if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
+  const auto handler = [this](api::Request request, const api::Responder& respond) {
+    loop_meter_.Look();
+    routes_->Handle(std::move(request), respond);
+  };
+  Result<std::unique_ptr<api::Server>> unix_server =
+      api::Server::ListenUnix(loop_, settings.socket, ::getuid() == 0 ? settings.socket_mode : 0600,
+                              handler, socket_group_);
+  if (!unix_server) return std::unexpected(unix_server.error());
+  unix_server_ = std::move(*unix_server);
+  if (!settings.http_port) return Unit{};
+  Result<std::unique_ptr<api::Server>> tcp_server =
+      api::Server::ListenTcp(loop_, static_cast<std::uint16_t>(*settings.http_port), handler);
+  if (!tcp_server) return std::unexpected(tcp_server.error());
+  tcp_server_ = std::move(*tcp_server);
+  return Unit{};
+}
+
+void RealDaemon::Run() {
+  Beat();
+  sampler_->Start();
+  housekeeping_.Run();
+  if (launching_.processes_counted_by_user) {
+    base::LogInfo("processes_counted_by_user",
+                  {{"why", "the service's group cannot count them (systemd 254 or newer can)"}});
+  }
+  std::vector<base::Field> where = {{"socket", in_force_.settings.socket},
+                                    {"state", in_force_.settings.state_dir}};
+  if (tcp_server_)
+    where.emplace_back("page", fmt::format("http://localhost:{}/", tcp_server_->port()));
+  base::LogInfo("listening", where);
+  NotifyServiceManager("READY=1");
+  serving_.Set(kLongestSearch, [this] { TellServing(); });
+  loop_.run();
+  // Whoever still waits sees the connection end, as after a kill, and asks the next daemon.
+  unix_server_.reset();
+  tcp_server_.reset();
+  if (engine_host_) engine_host_->Stop();
+}
+
+// ---- the configuration ----
+
+void RealDaemon::TakeSignal(int number) {
+  if (number == SIGHUP) {
+    if (options_.reopen_log) options_.reopen_log();
+    return configuration_.ReadAgain();
+  }
+  base::LogInfo("stopping", {{"signal", number}});
+  NotifyServiceManager("STOPPING=1");
+  loop_.stop();
+}
+
+// The keys that config::LoadAgain() lets change; everybody who was given a copy of one is told.
+void RealDaemon::Follow(Configuration::InForce now) {
+  const config::Settings before = std::exchange(in_force_, std::move(now)).settings;
+  config::Settings& settings = in_force_.settings;
+  base::SetLogLevel(settings.log_level);
+  if (!engine_host_) return;
+  settings.collocation = before.collocation;
+  settings.without_mps = before.without_mps;
+  settings.policy = config::PolicyFor(settings, *settings.collocation);
+  engine_host_->Follow(before);
+  OpenRoutes();
+}
+
+void RealDaemon::Beat() {
+  const std::optional<std::chrono::microseconds> period = WatchdogPeriod();
+  if (!period) return;
+  NotifyServiceManager("WATCHDOG=1");
+  watchdog_.Set(*period, [this] { Beat(); });
+}
+
+// ---- GPUs ----
+
+void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
+  config::Settings& settings = in_force_.settings;
+  if (!core::Shares(settings.policy)) settings.collocation = core::SharingMethod::kAlone;
+  if (settings.collocation) return OpenEngine(std::move(devices));
+  OpenRoutes("carmad is asking NVIDIA's MPS control daemon");
+  mps_trial_.Ask(
+      [setup = MpsSetupOf(in_force_.settings, options_.shim_path), limit = settings.mps_timeout] {
+        return task::TryMps(setup, std::chrono::steady_clock::now() + limit);
+      },
+      [this, devices = std::move(devices)](const Result<task::MpsAbilities>& mps) {
+        TakeMpsTrial(mps);
+        OpenEngine(devices);
+      });
+}
+
+void RealDaemon::TakeMpsTrial(const Result<task::MpsAbilities>& mps) {
+  config::Settings& settings = in_force_.settings;
+  settings.collocation = mps ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
+  if (!mps) settings.without_mps = mps.error().message;
+  base::LogInfo("sharing", {{"method", config::CollocationName(*settings.collocation)},
+                            {"without_mps", settings.without_mps}});
+}
+
+void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
+  config::Settings& settings = in_force_.settings;
+  std::vector<core::GpuInfo> gpus = GpuInfosOf(settings, devices, launching_.machine);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    base::LogInfo("gpu", {{"index", i},
+                          {"uuid", devices[i].uuid},
+                          {"name", devices[i].name},
+                          {"total_mib", devices[i].total_mib},
+                          {"sm_activity", devices[i].reports_sm_activity}});
+  }
+  settings.policy = config::PolicyFor(settings, *settings.collocation);
+  engine_host_ = std::make_unique<EngineHost>(
+      EngineHost::Surroundings{
+          .loop = shared_loop_,
+          .in_force = in_force_,
+          .clock = *clock_,
+          .store = *store_,
+          .launching = launching_,
+          .counters = counters_,
+          .loop_meter = loop_meter_,
+          .fault_origins = fault_origins_,
+          .ask_name = [this](std::uint32_t uid,
+                             UserNames::Call call) { user_names_.Ask(uid, std::move(call)); },
+          .after_next_reading = [this](auto call) { sampler_->AfterNextReading(std::move(call)); },
+          .shim_path = options_.shim_path,
+          .notify_path = options_.notify_path},
+      std::move(devices), gpus);
+  if (Result<Unit> started = engine_host_->Start(std::move(gpus)); !started) {
+    base::LogError("start_failed", {{"why", started.error().message}});
+    engine_host_.reset();
+    loop_.stop();
+    return;
+  }
+  OpenRoutes();
+}
+
+void RealDaemon::TellServing() {
+  serving_.Stop();
+  if (const auto tell = std::exchange(options_.serving, nullptr)) tell();
+}
+
+std::set<std::size_t> RealDaemon::LeftAlone() {
+  return engine_host_ ? engine_host_->LeftAlone() : std::set<std::size_t>();
+}
+
+void RealDaemon::TakeRound(gpu::Round round) {
+  if (!engine_host_) return;
+  engine_host_->TakeRound(round);
+  TellServing();
+}
+
+void RealDaemon::DriverSilent(const gpu::ReadError& why) {
+  if (engine_host_) return engine_host_->DriverSilent(why);
+  OpenRoutes(fmt::format("no GPU: {}", why.Sentence()));
+  TellServing();
+}
+
+// Asked before the loop runs. A server comes up without them: they only make predictions better.
+void RealDaemon::TakeMeasuredProfiles() {
+  auto profiles = ReadMeasuredProfiles(in_force_.settings);
+  if (!profiles) return base::LogError("profiles_not_read", {{"why", profiles.error().message}});
+  in_force_.profiles = *std::move(profiles);
+  if (in_force_.profiles)
+    base::LogInfo("profiles_read", {{"profiles", in_force_.profiles->size()}});
+}
+
+// A simulated server has a clock of its own, which its tasks and its daemon share.
+Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
+  if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
+  const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
+  if (!clock) return base::Wrap(clock.error(), "simulation.state");
+  return std::make_unique<base::SystemClock>(clock->time_scale, base::FromMs(clock->origin_time_ms),
+                                             clock->origin_boot_ns);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
+  // A client that hung up and a file that may not grow are errors of one write, no reason to end;
+  // nor is a terminal that lets only its foreground write (stty tostop), or is closed meanwhile.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  ::signal(SIGTTOU, SIG_IGN);
+  Signals::Block();  // until they are heard
+  const config::Settings settings = options.configuration.settings;
+  // As root passable, not readable: a task's interpreter opens its own script below it.
+  const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
+  if (Result<Unit> made = base::MakeDirs(settings.state_dir, mode); !made)
+    return std::unexpected(made.error());
+  Result<std::unique_ptr<base::Clock>> clock = MakeClock(settings);
+  if (!clock) return std::unexpected(clock.error());
+  if (!settings.simgpu_state.empty()) {
+    // The simulated driver library finds its server by the environment, as its tasks do.
+    ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
+  }
+  Result<std::unique_ptr<store::Store>> store = store::Store::Open(settings.state_dir);
+  if (!store) return std::unexpected(store.error());
+  auto daemon =
+      std::make_unique<RealDaemon>(std::move(options), std::move(*clock), std::move(*store));
+  if (Result<Unit> listening = daemon->Listen(); !listening)
+    return std::unexpected(listening.error());
+  return daemon;
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,391 @@
+#include "daemon/server/engine_host.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "base/host.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/loop/boot_mark.h"
+#include "daemon/server/from_settings.h"
+#include "daemon/slurm/slurm_jobs.h"
+
+namespace carma::daemon {
+namespace {
+
+namespace asio = boost::asio;
+using base::Result;
+using base::Unit;
+
+constexpr auto kStoreRetry = std::chrono::seconds(1);
+constexpr base::Duration kUsageSpan{60'000};
+
+std::string HealthMessage(core::GpuIndex gpu, const std::string& why) {
+  const std::string host = base::ShortHostName();
+  return base::DumpJson({{"event", "health"},
+                         {"host", host},
+                         {"gpu", core::Number(gpu)},
+                         {"why", why},
+                         {"text", fmt::format("GPU {} of {} takes no tasks: {}", gpu, host, why)}});
+}
+
+std::shared_ptr<estimate::History> MakeHistory(const config::Settings& settings) {
+  return settings.estimate_history ? std::make_shared<estimate::History>() : nullptr;
+}
+
+}  // namespace
+
+EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices,
+                       const std::vector<core::GpuInfo>& gpus)
+    : around_(std::move(around)),
+      monitor_(std::move(devices), MonitorOptionsOf(settings())),
+      // Also where tasks share by streams: an earlier daemon may have been told otherwise.
+      mps_(OpenMpsServers(around_.loop,
+                          MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
+      history_(MakeHistory(settings())),
+      estimates_(
+          around_.loop, FirstEstimateRules(gpus), settings().estimate_time_limit,
+          [this](std::vector<EstimateResult> results) { TakeEstimates(std::move(results)); }),
+      engine_(MakeEngineOptions(), around_.store, *around_.launching.launcher, around_.clock,
+              *this),
+      launcher_fd_(*around_.loop),
+      wake_(*around_.loop),
+      store_retry_(*around_.loop),
+      usage_(*around_.loop),
+      spare_memory_(*around_.loop),
+      awaited_ends_(*around_.loop),
+      awaited_grants_(*around_.loop),
+      task_watch_(around_.store, around_.clock, settings(),
+                  [this](const std::string& message) { TellAdministrators("idle", message); }),
+      slow_answers_(around_.loop, [this] { spare_memory_.GiveBackSoon(); }) {
+  ListenToLeases();
+}
+
+Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
+  if (Result<Unit> started = engine_.Start(std::move(gpus)); !started) return started;
+  notice_sender_ = std::make_unique<NoticeSender>(
+      *around_.loop, around_.store, around_.clock, SenderOptionsOf(settings(), around_.notify_path),
+      [this](store::Notice result) { engine_.TakeNoticeResult(std::move(result)); });
+  notice_sender_->Look();
+  WatchLauncher();
+  WatchWaitingLeases(around_.store, *around_.launching.launcher);
+  OpenSlurmDesk();
+  RestoreHealthDrains();
+  mps_->TakeOver(engine_.MpsServers());
+  usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
+  return Unit{};
+}
+
+void EngineHost::Stop() {
+  KeepUsage();
+  engine_.Turn();
+  mps_->Close();
+}
+
+void EngineHost::Follow(const config::Settings& before) {
+  engine_.Follow(MakeEngineOptions());
+  notice_sender_->Follow(SenderOptionsOf(settings(), around_.notify_path));
+  monitor_.Follow(MonitorOptionsOf(settings()));
+  if (before.health.drain && !settings().health.drain) OpenWhatRulesClosed();
+  estimates_.Follow(AppraisalRulesOf(around_.in_force, estimates_.rules()),
+                    settings().estimate_time_limit);
+  task_watch_.Follow(before);
+}
+
+EngineServices EngineHost::Services() {
+  EngineServices services{
+      engine_,
+      monitor_,
+      estimates_,
+      around_.store,
+      settings(),
+      around_.clock,
+      [this] {
+        KeepUsage();
+        engine_.Turn();
+      },
+      [this](auto make, auto send) {
+        return slow_answers_.Report(std::move(make), std::move(send));
+      },
+      [this](auto read, auto then) { slow_answers_.ReadBody(std::move(read), std::move(then)); },
+      [this](core::TaskId id, int seconds, std::function<void()> answer) {
+        awaited_ends_.Await(id, std::chrono::seconds(seconds), std::move(answer));
+      },
+      [this](auto read, auto then) { slow_answers_.ReadFile(std::move(read), std::move(then)); },
+      *around_.launching.launcher,
+      [this](core::TaskId id, int seconds, std::function<void()> answer) {
+        awaited_grants_.Await(id, std::chrono::seconds(seconds), std::move(answer));
+      },
+      around_.ask_name};
+  if (slurm_desk_) {
+    services.ask_claim = [this](std::uint64_t job, auto call) {
+      slurm_desk_->claims.Ask(job, std::move(call));
+    };
+    services.holds_job = [this](core::TaskId id) { return slurm_desk_->returning.Holds(id); };
+  }
+  return services;
+}
+
+EngineOptions EngineHost::MakeEngineOptions() {
+  EngineOptions options =
+      EngineOptionsOf(settings(), around_.launching.machine, around_.launching.controls);
+  options.loop = around_.loop;
+  options.mps = mps_.get();
+  options.history = history_;
+  if (settings().slurm_enabled)
+    options.job_return = [this](const core::TaskRecord& record) {
+      return ReturnOfJob(record, around_.store, engine_.scheduler(), settings().slurm_retries);
+    };
+  return options;
+}
+
+// Calibrated by what finished tasks have taught, and for these GPUs.
+estimate::AppraisalRules EngineHost::FirstEstimateRules(
+    const std::vector<core::GpuInfo>& gpus) const {
+  estimate::AppraisalRules rules = AppraisalRulesOf(around_.in_force, {});
+  rules.history = history_;
+  estimate::SuitGpus(rules, gpus);
+  return rules;
+}
+
+// ---- turns ----
+
+void EngineHost::RequestTurn() {
+  if (std::exchange(turn_posted_, true)) return;
+  around_.loop_meter.Look();
+  // Posted, not called: everything that is ready now shares one turn, and so one commit.
+  asio::post(*around_.loop, [this] {
+    turn_posted_ = false;
+    const auto began = std::chrono::steady_clock::now();
+    engine_.Turn();
+    const auto ended = std::chrono::steady_clock::now();
+    around_.counters.turn_seconds.Observe(std::chrono::duration<double>(ended - began).count());
+    spare_memory_.CountTurn(began, ended);
+  });
+}
+
+void EngineHost::RetryTurnLater() {
+  store_retry_.Set(kStoreRetry, [this] { RequestTurn(); });
+}
+
+void EngineHost::WakeAt(base::Time when) {
+  wake_.Set(around_.clock.RealSpan(when - around_.clock.Now()),
+            [this] { engine_.Post(core::WakeUp{}); });
+}
+
+void EngineHost::TaskChanged(const core::TaskRecord& record) {
+  around_.counters.Count(record);
+  if (!core::IsFinal(record.state)) return;
+  awaited_ends_.Ended(record.id);
+  awaited_grants_.Ended(record.id);
+  const std::string drift = forecast_drift_.Take(record, settings().estimate_coverage);
+  if (!drift.empty()) base::LogWarn("forecast_drift", {{"what", drift}});
+}
+
+// ---- what starts tasks ----
+
+void EngineHost::ListenToLeases() {
+  around_.launching.launcher->Listen(
+      {.gone =
+           [this](core::TaskId id) {
+             // Whoever asked for it has gone before its turn.
+             engine_.Post(core::CancelRequested{id, "carmad, for its process has ended"});
+           },
+       .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); },
+       .joined =
+           [this](core::TaskId id, const base::ProcessId& process) {
+             engine_.attribution().AddRoot(id, process);
+           }});
+}
+
+void EngineHost::WatchLauncher() {
+  if (around_.launching.launcher->PollFd() < 0) return;
+  if (!launcher_fd_.is_open()) launcher_fd_.assign(::dup(around_.launching.launcher->PollFd()));
+  launcher_fd_.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [this](const boost::system::error_code& error) {
+                            if (error) return;
+                            engine_.PollLauncher();
+                            WatchLauncher();
+                          });
+}
+
+// ---- estimates ----
+
+void EngineHost::RequestEstimates(std::vector<EstimateJob> jobs) {
+  estimates_.Ask(std::move(jobs));
+}
+
+void EngineHost::TakeEstimates(std::vector<EstimateResult> results) {
+  for (EstimateResult& result : results) {
+    around_.counters.Count(result);
+    engine_.TakeEstimate(std::move(result));
+  }
+}
+
+// ---- notices, and jobs of Slurm's ----
+
+void EngineHost::NoticesChanged() {
+  if (notice_sender_) notice_sender_->Look();
+}
+
+// With the daemon's rights: they are the administrator's own.
+void EngineHost::TellAdministrators(const std::string& event, const std::string& message) {
+  for (const std::string& target : settings().notify_admin) {
+    engine_.AddNotice({.uid = ::getuid(),
+                       .event = event,
+                       .target = target,
+                       .message = message,
+                       .made = around_.clock.Now(),
+                       .next = around_.clock.Now()});
+  }
+}
+
+void EngineHost::OpenSlurmDesk() {
+  if (!settings().slurm_enabled) return;
+  slurm_desk_ = std::make_unique<SlurmDesk>(
+      around_.loop,
+      SlurmPrograms{.scontrol = settings().slurm_scontrol, .squeue = settings().slurm_squeue},
+      base::ShortHostName(),
+      [this](store::JobReturnRow row, const std::string& told, Engine::Done done) {
+        engine_.KeepJobReturn(std::move(row), told, std::move(done));
+      },
+      [this] {
+        return JobsThatWait(*around_.launching.launcher, engine_.scheduler(), around_.clock.Now());
+      });
+  const Result<std::vector<store::JobReturnRow>> left = around_.store.JobReturns();
+  if (!left) return base::LogWarn("job_returns_not_read", {{"why", left.error().message}});
+  JobReturnsChanged(*left);
+}
+
+void EngineHost::JobReturnsChanged(const std::vector<store::JobReturnRow>& rows) {
+  if (!slurm_desk_) return;
+  for (const store::JobReturnRow& row : rows) slurm_desk_->returning.Take(row);
+}
+
+// ---- readings ----
+
+void EngineHost::TakeRound(const gpu::Round& round) {
+  around_.loop_meter.Look();
+  around_.fault_origins.Look(around_.clock.Now(), engine_.attribution());
+  for (core::Event& event : monitor_.Take(around_.clock.Now(), round, engine_.attribution()))
+    PostSeen(std::move(event));
+  WatchTasks();
+  WatchLine();
+}
+
+void EngineHost::DriverSilent(const gpu::ReadError& why) {
+  for (core::Event& event : monitor_.DriverSilent(why)) engine_.Post(std::move(event));
+}
+
+std::set<std::size_t> EngineHost::LeftAlone() const {
+  std::set<std::size_t> alone;
+  for (const core::GpuView& gpu : engine_.scheduler().Gpus(around_.clock.Now())) {
+    if (gpu.LeftAlone()) alone.insert(core::Number(gpu.index));
+  }
+  return alone;
+}
+
+void EngineHost::PostSeen(core::Event event) {
+  if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
+    TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
+    return engine_.Drain(*drain);
+  }
+  if (const auto* resume = std::get_if<core::ResumeRequested>(&event))
+    return engine_.Resume(*resume);
+  if (const auto* health = std::get_if<core::GpuHealthChanged>(&event)) {
+    base::LogWarn("gpu_health", {{"gpu", health->gpu},
+                                 {"healthy", health->healthy},
+                                 {"lost", health->lost},
+                                 {"why", health->text}});
+    if (!health->healthy) TellAdministrators("health", HealthMessage(health->gpu, health->text));
+  }
+  engine_.Post(std::move(event));
+}
+
+// What the rules of an earlier daemon closed is theirs to open again.
+void EngineHost::RestoreHealthDrains() {
+  const gpu::HealthRules& rules = settings().health;
+  // Every GPU was reset with the machine.
+  const bool anew = MarkBoot(settings().state_dir, base::BootId()) && rules.resume_when_cleared;
+  const Result<std::vector<store::Drain>> drains = around_.store.Drains();
+  if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});
+  for (const store::Drain& drain : *drains) {
+    const std::optional<core::GpuIndex> gpu = engine_.GpuByUuid(drain.gpu_uuid);
+    if (!gpu || !drain.by_rule) continue;
+    if (anew || !rules.drain) {
+      engine_.Resume({*gpu, true});
+    } else {
+      monitor_.RestoreDrain(*gpu, drain.why);
+    }
+  }
+}
+
+void EngineHost::OpenWhatRulesClosed() {
+  for (std::size_t i = 0; i < monitor_.devices().size(); ++i) {
+    const auto gpu = static_cast<core::GpuIndex>(i);
+    if (!monitor_.HealthTrouble(gpu).empty()) engine_.Resume({gpu, true});
+  }
+}
+
+void EngineHost::WatchTasks() {
+  const core::Scheduler& scheduler = engine_.scheduler();
+  std::vector<const core::TaskRecord*> running;
+  for (const core::TaskId id : engine_.attribution().Tasks()) {
+    const core::TaskRecord* record = scheduler.Find(id);
+    if (record != nullptr && record->state == core::TaskState::kRunning) running.push_back(record);
+  }
+  for (const core::TaskIdle& idle :
+       task_watch_.Look(running, scheduler.config().margin_mib, monitor_)) {
+    engine_.Post(idle);
+  }
+}
+
+void EngineHost::WatchLine() {
+  const core::Scheduler& scheduler = engine_.scheduler();
+  const std::vector<core::TaskId> first = scheduler.InLine(1).with_gpus;
+  line_.See(first.empty() ? core::ReasonCode::kNone
+                          : scheduler.ReasonFor(first.front(), around_.clock.Now()).code,
+            around_.clock.Now());
+}
+
+void EngineHost::KeepUsage() {
+  engine_.AddUsage(monitor_.CloseUsage(around_.clock.Now()), line_.Close(around_.clock.Now()));
+}
+
+void EngineHost::CloseUsage() {
+  KeepUsage();
+  usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
+}
+
+// ---- what the readings say about ends ----
+
+std::optional<double> EngineHost::RecentFullness(core::GpuIndex gpu) {
+  return monitor_.RecentFullness(gpu, around_.clock.Now());
+}
+
+std::vector<int> EngineHost::RecentXids(core::GpuIndex gpu, base::Time since) {
+  const std::vector<int>& ignored = settings().health.ignored_xids;
+  std::vector<int> xids = monitor_.RecentXids(gpu, around_.clock.Now(), since);
+  std::erase_if(xids, [&](int xid) { return std::ranges::find(ignored, xid) != ignored.end(); });
+  return xids;
+}
+
+std::optional<core::TaskId> EngineHost::FaultyTask(core::GpuIndex gpu, base::Time since) {
+  return around_.fault_origins.LastOn(monitor_.devices().at(core::Number(gpu)).pci,
+                                      around_.clock.Now(), since);
+}
+
+std::string EngineHost::LostGpu(core::GpuIndex gpu) {
+  return monitor_.LostNow(gpu);
+}
+
+void EngineHost::AfterNextReading(std::function<void()> call) {
+  around_.after_next_reading(std::move(call));
+}
+
+}  // namespace carma::daemon

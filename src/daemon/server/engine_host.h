@@ -1,0 +1,136 @@
+// The engine on the daemon's loop, with all that works for it: there once the GPUs are known and
+// how tasks share them is decided. Of the loop's thread; when it goes, the loop has run for the
+// last time.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/estimates.h"
+#include "daemon/engine/forecast_drift.h"
+#include "daemon/engine/launching.h"
+#include "daemon/engine/line_meter.h"
+#include "daemon/engine/mps_servers.h"
+#include "daemon/engine/notice_sender.h"
+#include "daemon/gpus/fault_origins.h"
+#include "daemon/gpus/monitor.h"
+#include "daemon/gpus/task_watch.h"
+#include "daemon/http/endpoints.h"
+#include "daemon/http/slow_answers.h"
+#include "daemon/loop/alarm.h"
+#include "daemon/loop/awaited_ends.h"
+#include "daemon/loop/configuration.h"
+#include "daemon/loop/loop_meter.h"
+#include "daemon/loop/spare_memory.h"
+#include "daemon/present/metrics.h"
+#include "daemon/slurm/slurm_desk.h"
+
+namespace carma::daemon {
+
+class EngineHost : private Engine::Host {
+ public:
+  // What there is from the beginning; all that is referred to outlives this object.
+  struct Surroundings {
+    std::shared_ptr<boost::asio::io_context> loop;
+    // With collocation.method decided, and the policy that goes with it; changes are told by
+    // Follow().
+    const Configuration::InForce& in_force;
+    base::Clock& clock;
+    store::Store& store;
+    const Launching& launching;
+    Counters& counters;
+    LoopMeter& loop_meter;
+    FaultOrigins& fault_origins;
+    Routes::AskName ask_name;
+    // As GpuEvidence has it.
+    std::function<void(std::function<void()> call)> after_next_reading;
+    std::string shim_path;
+    std::string notify_path;
+  };
+
+  // gpus: the same devices, as the core knows them.
+  EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices,
+             const std::vector<core::GpuInfo>& gpus);
+  EngineHost(const EngineHost&) = delete;
+  EngineHost& operator=(const EngineHost&) = delete;
+
+  // Takes over what an earlier daemon left behind. Errors: as Engine::Start(); then the loop is to
+  // stop, too.
+  base::Result<base::Unit> Start(std::vector<core::GpuInfo> gpus);
+  // What the endpoints work with.
+  EngineServices Services();
+  // GPUs that are not to be read.
+  std::set<std::size_t> LeftAlone() const;
+  void TakeRound(const gpu::Round& round);
+  // The driver as a whole does not answer.
+  void DriverSilent(const gpu::ReadError& why);
+  // Other settings are in force; before: the ones until now.
+  void Follow(const config::Settings& before);
+  // The last turn; the loop has ended.
+  void Stop();
+
+  Engine& engine() { return engine_; }
+  const Monitor& monitor() const { return monitor_; }
+  const ForecastDrift& forecast_drift() const { return forecast_drift_; }
+
+ private:
+  // Engine::Host
+  void RequestTurn() override;
+  void RequestEstimates(std::vector<EstimateJob> jobs) override;
+  void WakeAt(base::Time when) override;
+  void RetryTurnLater() override;
+  void TaskChanged(const core::TaskRecord& record) override;
+  void NoticesChanged() override;
+  void JobReturnsChanged(const std::vector<store::JobReturnRow>& rows) override;
+  std::optional<double> RecentFullness(core::GpuIndex gpu) override;
+  std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) override;
+  std::optional<core::TaskId> FaultyTask(core::GpuIndex gpu, base::Time since) override;
+  std::string LostGpu(core::GpuIndex gpu) override;
+  void AfterNextReading(std::function<void()> call) override;
+
+  const config::Settings& settings() const { return around_.in_force.settings; }
+  EngineOptions MakeEngineOptions();
+  estimate::AppraisalRules FirstEstimateRules(const std::vector<core::GpuInfo>& gpus) const;
+  void ListenToLeases();
+  void WatchLauncher();
+  void OpenSlurmDesk();
+  void RestoreHealthDrains();
+  void OpenWhatRulesClosed();
+  // Those of notify.admin.
+  void TellAdministrators(const std::string& event, const std::string& message);
+  void TakeEstimates(std::vector<EstimateResult> results);
+  void PostSeen(core::Event event);
+  void WatchTasks();
+  void WatchLine();
+  void KeepUsage();
+  void CloseUsage();
+
+  const Surroundings around_;
+  Monitor monitor_;
+  std::unique_ptr<MpsServers> mps_;
+  std::shared_ptr<estimate::History> history_;  // null: estimate.history is false
+  EstimateService estimates_;
+  Engine engine_;
+  std::unique_ptr<NoticeSender> notice_sender_;  // null: not yet
+  std::unique_ptr<SlurmDesk> slurm_desk_;        // null: slurm.enabled is false
+  boost::asio::posix::stream_descriptor launcher_fd_;
+  Alarm wake_, store_retry_, usage_;
+  SpareMemory spare_memory_;
+  AwaitedEnds awaited_ends_;
+  AwaitedEnds awaited_grants_;  // of leases, or their ends
+  ForecastDrift forecast_drift_;
+  LineMeter line_;
+  TaskWatch task_watch_;
+  bool turn_posted_ = false;
+  SlowAnswers slow_answers_;
+};
+
+}  // namespace carma::daemon

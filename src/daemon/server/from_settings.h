@@ -1,0 +1,48 @@
+// What the parts of the daemon are told of the configuration.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "config/settings.h"
+#include "core/values/gpu.h"
+#include "daemon/engine/engine_options.h"
+#include "daemon/engine/mps_servers.h"
+#include "daemon/engine/notice_sender.h"
+#include "daemon/gpus/monitor.h"
+#include "daemon/loop/configuration.h"
+#include "estimate/appraiser.h"
+#include "gpu/probe.h"
+#include "task/mps/mps_control.h"
+#include "task/process/cgroup.h"
+#include "task/process/host_facts.h"
+
+namespace carma::daemon {
+
+// `reader`: carma-reader.
+gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::Clock& clock,
+                                 const std::string& reader);
+task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& shim_path);
+MpsServersOptions MpsServersOptionsOf(const config::Settings& settings, const base::Clock& clock,
+                                      const std::string& shim_path);
+MonitorOptions MonitorOptionsOf(const config::Settings& settings);
+// `program`: carma-notify.
+NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std::string& program);
+
+// `rules` with what the configuration says of them.
+estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force,
+                                          estimate::AppraisalRules rules);
+
+// With collocation.method decided. What is no matter of the configuration (loop, servers, history,
+// the way back to Slurm) is left empty.
+EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
+                              const task::CgroupControls& controls);
+
+// The GPUs found, as the core knows them. Asks the machine which cores are near which GPU; where
+// the GPUs are simulated, so is that.
+std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
+                                      const std::vector<gpu::DeviceInfo>& devices,
+                                      const task::HostFacts& machine);
+
+}  // namespace carma::daemon

@@ -1,0 +1,53 @@
+#include "daemon/slurm/claim_questions.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/log.h"
+
+namespace carma::daemon {
+namespace {
+
+constexpr std::chrono::milliseconds kLimit{2'000};  // whoever starts a step waits for it
+constexpr std::size_t kMostAtOnce = 500;
+
+SlurmPrograms InTime(SlurmPrograms programs) {
+  programs.limit = kLimit;
+  return programs;
+}
+
+}  // namespace
+
+ClaimQuestions::ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop,
+                               SlurmPrograms programs)
+    : programs_(InTime(std::move(programs))),
+      worker_(std::move(loop), BackgroundWorker::AtEnd::kLeave) {}
+
+void ClaimQuestions::Ask(std::uint64_t job, Take call) {
+  asked_.emplace_back(job, std::move(call));
+  if (!asking_) AskNext();
+}
+
+void ClaimQuestions::AskNext() {
+  asking_ = !asked_.empty();
+  if (!asking_) return;
+  const auto rest =
+      asked_.begin() + static_cast<std::ptrdiff_t>(std::min(asked_.size(), kMostAtOnce));
+  std::vector<std::pair<std::uint64_t, Take>> now(std::make_move_iterator(asked_.begin()),
+                                                  std::make_move_iterator(rest));
+  asked_.erase(asked_.begin(), rest);
+  std::vector<std::uint64_t> jobs;
+  for (const auto& [job, call] : now) jobs.push_back(job);
+  worker_.Ask([programs = programs_, jobs] { return programs.LinesOf(jobs); },
+              [this, now = std::move(now)](const base::Result<std::string>& said) {
+                if (!said) base::LogWarn("jobs_not_asked", {{"why", said.error().message}});
+                for (const auto& [job, call] : now) {
+                  const auto seen = slurm::FindJob(said.value_or(""), job);
+                  const bool counted = seen && *seen && (*seen)->carma_gib > 0;
+                  call(counted ? std::optional((*seen)->carma_gib) : std::nullopt);
+                }
+                AskNext();
+              });
+}
+
+}  // namespace carma::daemon

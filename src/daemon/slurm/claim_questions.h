@@ -1,0 +1,34 @@
+// What jobs of Slurm's claim, asked of squeue: all who ask while it is being asked share the next
+// question.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "daemon/loop/background_worker.h"
+#include "daemon/slurm/slurm_programs.h"
+
+namespace carma::daemon {
+
+class ClaimQuestions {
+ public:
+  ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
+
+  // GiB on each node; empty: that cannot be said. Called on the loop.
+  using Take = std::function<void(std::optional<std::int64_t>)>;
+  void Ask(std::uint64_t job, Take call);
+
+ private:
+  void AskNext();
+
+  const SlurmPrograms programs_;
+  std::vector<std::pair<std::uint64_t, Take>> asked_;  // by the next question
+  bool asking_ = false;
+  BackgroundWorker worker_;
+};
+
+}  // namespace carma::daemon

@@ -1,0 +1,43 @@
+#include "daemon/slurm/claim_questions.h"
+
+#include "daemon/slurm/slurm_programs_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+class ClaimQuestionsTest : public SlurmProgramsFixture {};
+
+TEST_F(ClaimQuestionsTest, TellsWhatAJobClaims) {
+  ClaimQuestions questions(loop_, Programs());
+  std::optional<std::int64_t> claim;
+  bool told = false;
+  const auto take = [&](std::optional<std::int64_t> gib) {
+    claim = gib;
+    told = true;
+  };
+  questions.Ask(10, take);
+  ASSERT_TRUE(RunUntil([&] { return told; }));
+  EXPECT_EQ(claim, 10);
+  told = false;
+  std::filesystem::remove(folder_ + "/job");
+  questions.Ask(10, take);
+  ASSERT_TRUE(RunUntil([&] { return told; }));
+  EXPECT_FALSE(claim);
+}
+
+TEST_F(ClaimQuestionsTest, WhoAsksWhileOthersDoSharesTheNextQuestion) {
+  WriteProgram("squeue",
+               "#!/bin/sh\necho $5 >> DIR/looks\n"
+               "for job in 10 11 12; do "
+               "echo \"$job|$job|RUNNING|None|1|1|0|gres:carma:$job|1|(null)|\"; done\n");
+  ClaimQuestions questions(loop_, Programs());
+  std::vector<std::int64_t> claims;
+  for (const std::uint64_t job : {10, 11, 12, 13})
+    questions.Ask(job, [&](std::optional<std::int64_t> gib) { claims.push_back(gib.value_or(0)); });
+  ASSERT_TRUE(RunUntil([&] { return claims.size() == 4; }));
+  EXPECT_EQ(claims, (std::vector<std::int64_t>{10, 11, 12, 0}));
+  EXPECT_EQ(Read("looks"), "--jobs=10\n--jobs=11,12,13\n");
+}
+
+}  // namespace
+}  // namespace carma::daemon

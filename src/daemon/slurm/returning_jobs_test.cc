@@ -1,0 +1,115 @@
+#include "daemon/slurm/returning_jobs.h"
+
+#include <boost/asio/post.hpp>
+
+#include "daemon/slurm/slurm_programs_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using base::Unit;
+
+constexpr core::TaskId kTask{7};
+
+class ReturningJobsTest : public SlurmProgramsFixture {
+ protected:
+  void SetUp() override {
+    SlurmProgramsFixture::SetUp();
+    Open();
+    const slurm::JobReturn back{.job = 10, .retries = 3, .claim_gib = 15, .comment = "carma: more"};
+    row_ = RowOf(kTask, back);
+  }
+  void TearDown() override {
+    returning_.reset();
+    SlurmProgramsFixture::TearDown();
+  }
+
+  // A daemon's life: it knows what the one before has kept.
+  void Open() {
+    returning_.reset();
+    NewLoop();
+    const ReturningJobsOptions options{.look_again = std::chrono::milliseconds(1),
+                                       .after_failure = std::chrono::milliseconds(1)};
+    returning_ = std::make_unique<ReturningJobs>(
+        loop_, Programs(), options,
+        [this](store::JobReturnRow row, const std::string& told, auto done) {
+          row_ = std::move(row);
+          if (!told.empty()) told_.push_back(told);
+          ++kept_;
+          boost::asio::post(*loop_, [done] { done(Unit{}); });
+        });
+  }
+  bool RunToTheEnd() {
+    return RunUntil([this] { return returning_->size() == 0; });
+  }
+
+  std::unique_ptr<ReturningJobs> returning_;
+  store::JobReturnRow row_;
+  std::vector<std::string> told_;
+  int kept_ = 0;
+};
+
+TEST_F(ReturningJobsTest, PutsAJobBackStepByStep) {
+  returning_->Take(row_);
+  ASSERT_TRUE(RunToTheEnd());
+  EXPECT_EQ(Read("asked"),
+            "requeuehold 10\nupdate JobId=10 Gres=carma:15 AdminComment=carma: more, retry 1 of "
+            "3\nrelease 10\n");
+  EXPECT_EQ(Read("job"), "PENDING|1|15|BeginTime\n");
+  EXPECT_FALSE(row_.description);
+  EXPECT_EQ(told_, (std::vector<std::string>{"carma: more, retry 1 of 3",
+                                             "job 10 is in Slurm's queue again"}));
+}
+
+TEST_F(ReturningJobsTest, HoldsAJobUntilSlurmKnowsThatItGoesBack) {
+  EXPECT_TRUE(returning_->Holds(kTask)) << "of which it has not heard yet";
+  returning_->Take(row_);
+  EXPECT_TRUE(returning_->Holds(kTask));
+  ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
+  ASSERT_TRUE(RunUntil([&] { return !returning_->Holds(kTask); }));
+  EXPECT_GT(returning_->size(), 0u) << "it is not done yet, and the job may end";
+}
+
+TEST_F(ReturningJobsTest, GoesOnAfterADeathAtAnyStep) {
+  for (int deaths = 1; deaths < 6; ++deaths) {
+    WriteText("job", "RUNNING|0|10|None\n");
+    row_ = RowOf(kTask, {.job = 10, .retries = 3, .claim_gib = 15, .comment = "carma: more"});
+    Open();
+    kept_ = 0;
+    returning_->Take(row_);
+    ASSERT_TRUE(RunUntil([&] { return kept_ >= deaths || returning_->size() == 0; }));
+    Open();
+    returning_->Take(row_);
+    ASSERT_TRUE(RunToTheEnd());
+    EXPECT_EQ(Read("job"), "PENDING|1|15|BeginTime\n") << deaths;
+  }
+}
+
+TEST_F(ReturningJobsTest, WhatSlurmRefusesForEverIsGivenUpAndTold) {
+  WriteProgram("scontrol", "#!/bin/sh\necho no\nexit 1\n");
+  returning_->Take(row_);
+  ASSERT_TRUE(RunToTheEnd());
+  ASSERT_EQ(told_.size(), 2u);
+  EXPECT_EQ(told_.back(), "job 10 is not started again: Slurm refuses it");
+}
+
+TEST_F(ReturningJobsTest, AJobThatIsGoneIsLetGo) {
+  std::filesystem::remove(folder_ + "/job");
+  returning_->Take(row_);
+  ASSERT_TRUE(RunToTheEnd());
+  EXPECT_EQ(told_, (std::vector<std::string>{
+                       "job 10 is not started again: Slurm does not know the job any more"}));
+}
+
+TEST_F(ReturningJobsTest, WaitsForAControllerThatDoesNotAnswer) {
+  WriteProgram("squeue", "#!/bin/sh\necho x >> DIR/looks\nexit 1\n");
+  returning_->Take(row_);
+  ASSERT_TRUE(RunUntil([this] { return Read("looks").size() > 6; }));
+  WriteProgram("squeue", kSqueue);
+  ASSERT_TRUE(RunToTheEnd());
+  EXPECT_EQ(Read("job"), "PENDING|1|15|BeginTime\n");
+}
+
+}  // namespace
+}  // namespace carma::daemon

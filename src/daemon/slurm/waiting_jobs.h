@@ -1,0 +1,42 @@
+// Jobs of Slurm's that wait here for GPUs show it in their AdminComment (slurm/waits.h).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/loop/alarm.h"
+#include "daemon/loop/background_worker.h"
+#include "daemon/slurm/slurm_programs.h"
+#include "slurm/waits.h"
+
+namespace carma::daemon {
+
+struct WaitingJobsOptions {
+  std::string node;                         // its name in Slurm
+  std::chrono::milliseconds every{2'000};   // they are looked at, all real time
+  std::chrono::milliseconds quiet{10'000};  // and told when they have waited for so long
+};
+
+class WaitingJobs {
+ public:
+  // all: those that wait at that moment; called on the loop, from now on.
+  using List = std::function<std::vector<slurm::WaitingJob>()>;
+  WaitingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
+              WaitingJobsOptions options, List all);
+
+ private:
+  void Look();
+  void LookAgain();
+
+  const SlurmPrograms programs_;
+  const std::chrono::milliseconds every_;
+  slurm::WaitComments comments_;
+  List all_;
+  BackgroundWorker worker_;
+  Alarm again_;
+};
+
+}  // namespace carma::daemon

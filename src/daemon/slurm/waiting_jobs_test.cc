@@ -1,0 +1,46 @@
+#include "daemon/slurm/waiting_jobs.h"
+
+#include "daemon/slurm/slurm_programs_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+class WaitingJobsTest : public SlurmProgramsFixture {
+ protected:
+  void SetUp() override {
+    SlurmProgramsFixture::SetUp();
+    WriteProgram("squeue", "#!/bin/sh\ncat DIR/line\n");
+    WriteProgram("scontrol", "#!/bin/sh\necho \"$*\" >> DIR/asked\n");
+  }
+  void WriteComment(const std::string& text) {
+    WriteText("line", "10|10_3|RUNNING|None|1|1|0|N/A|1|" + text + "|\n");
+  }
+  std::unique_ptr<WaitingJobs> Watch() {
+    return std::make_unique<WaitingJobs>(
+        loop_, Programs(),
+        WaitingJobsOptions{"n1", std::chrono::milliseconds(1), std::chrono::milliseconds(0)},
+        [this] {
+          ++looks_;
+          return std::vector<slurm::WaitingJob>{{10, "(WarmUp) a"}};
+        });
+  }
+  int looks_ = 0;
+};
+
+TEST_F(WaitingJobsTest, AreToldWhy) {
+  WriteComment("(null)");
+  const auto watched = Watch();
+  ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
+  EXPECT_EQ(Read("asked"),
+            "update JobId=10_3 AdminComment=carma: waits on n1 for GPUs: (WarmUp) a\n");
+}
+
+TEST_F(WaitingJobsTest, WhatAPersonHasWrittenStays) {
+  WriteComment("ada: mine");
+  const auto watched = Watch();
+  ASSERT_TRUE(RunUntil([&] { return looks_ > 3; }));
+  EXPECT_EQ(Read("asked"), "");
+}
+
+}  // namespace
+}  // namespace carma::daemon

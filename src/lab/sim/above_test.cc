@@ -1,0 +1,271 @@
+// Small clusters on which what stands above the servers decides, with exact ends.
+#include "lab/sim/above.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/rng.h"
+#include "lab/sim/simulate.h"
+
+namespace carma::sim {
+namespace {
+
+using base::Duration;
+
+// So light that neighbours do not notice it.
+trace::Workload MakeWorkload(std::string id, int gpus, double solo_s, std::int64_t mib) {
+  trace::Workload workload{.id = std::move(id), .gpus = gpus, .solo_s = solo_s};
+  workload.sm_active.assign(static_cast<std::size_t>(gpus), 0.01);
+  workload.memory_mib.assign(static_cast<std::size_t>(gpus), mib);
+  return workload;
+}
+
+RunOptions Placed(Placing placing, Gres gres = Gres::kCarma) {
+  RunOptions options;
+  options.policy.sm_cap.reset();
+  options.policy.settle = false;
+  options.policy.margin_mib = 0;
+  options.estimates.source = "oracle";
+  options.record = true;
+  options.above.placing = placing;
+  options.above.gres = gres;
+  return options;
+}
+
+RunResult Play(std::string_view servers, const std::vector<Arrival>& arrivals,
+               const RunOptions& options) {
+  base::Result<RunResult> result = Simulate(*ParseCluster(servers), arrivals, options);
+  EXPECT_TRUE(result) << result.error().message;
+  return result ? *std::move(result) : RunResult{};
+}
+
+// The GPU of each task's first attempt, of the whole cluster.
+std::vector<int> GpusOf(const RunResult& run) {
+  std::vector<int> gpus;
+  for (const report::RunTask& task : run.record->tasks)
+    gpus.push_back(task.attempts.front().gpus.front());
+  return gpus;
+}
+
+// When each task's last attempt began, in seconds after the first submission.
+std::vector<double> StartsOf(const RunResult& run) {
+  std::vector<double> starts;
+  for (const report::RunTask& task : run.record->tasks)
+    starts.push_back(base::Seconds(task.attempts.back().started - run.record->from));
+  return starts;
+}
+
+TEST(AboveSlurm, PacksOrSpreads) {
+  const trace::Workload some = MakeWorkload("some", 1, 1'000, 12'000);
+  const std::vector<Arrival> arrivals(4, {Duration{0}, &some});
+  RunOptions options = Placed(Placing::kSlurm);
+  // Four times 12 of 79 GiB: all on the first server, on the GPU with the most free memory.
+  EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 1, 0, 1}));
+  options.above.spread = true;
+  EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 2, 4, 1}));
+}
+
+TEST(AboveSlurm, ShardsAreOfTheFirstGpuAndGpusOfOneTask) {
+  const trace::Workload some = MakeWorkload("some", 1, 1'000, 16 * 1024);
+  const std::vector<Arrival> arrivals(6, {Duration{0}, &some});
+  const RunOptions shards = Placed(Placing::kSlurm, Gres::kShard);
+  EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, shards)),
+            (std::vector<int>{0, 0, 1, 1, 2, 2}));
+  const RunOptions gpus = Placed(Placing::kSlurm, Gres::kGpu);
+  EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, gpus)), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(AboveSlurm, WhatTheCountLetsInWaitsOnTheServerAndGoesElsewhere) {
+  // 3 * 26 of 79 GiB, but no GPU takes two of them.
+  const trace::Workload large = MakeWorkload("large", 1, 2'000, 26'000);
+  const std::vector<Arrival> arrivals(3, {Duration{0}, &large});
+  RunOptions options = Placed(Placing::kSlurm);
+  const RunResult run = Play("2 * 2xA100-40GB", arrivals, options);
+  EXPECT_EQ(StartsOf(run), (std::vector<double>{0, 0, 600 + 121}));
+  EXPECT_EQ(GpusOf(run), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(run.totals.requeues, 1);
+  EXPECT_EQ(run.totals.attempts, 3);
+  // Never sent back: it waits until the first end.
+  options.above.wait_requeues = 0;
+  const RunResult patient = Play("2 * 2xA100-40GB", arrivals, options);
+  EXPECT_EQ(patient.totals.requeues, 0);
+  EXPECT_GE(StartsOf(patient)[2], 2'014);
+  // Servers that are asked say so at once.
+  const RunResult asked = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kAsked));
+  EXPECT_EQ(StartsOf(asked), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(asked.totals.requeues, 0);
+}
+
+TEST(AboveSlurm, WhoComesBackIsLookedAtAnew) {
+  const trace::Workload stays = MakeWorkload("stays", 1, 5'000, 20'000);
+  const trace::Workload brief = MakeWorkload("brief", 1, 100, 19'000);
+  const trace::Workload some = MakeWorkload("some", 1, 300, 26'000);
+  const trace::Workload large = MakeWorkload("large", 1, 1'000, 30'000);
+  const trace::Workload tiny = MakeWorkload("tiny", 1, 100, 4'000);
+  const std::vector<Arrival> arrivals{{Duration{0}, &stays}, {Duration{0}, &stays},
+                                      {Duration{0}, &brief}, {Duration{0}, &brief},
+                                      {Duration{0}, &some},  {Duration{0}, &some},
+                                      {Duration{0}, &large}, {Duration{400'000}, &tiny}};
+  const RunResult run = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
+  // No server has as much left as the large one books until the brief ones end (114 s). It waits
+  // there, comes back, and the other server has long been empty.
+  EXPECT_EQ(run.totals.requeues, 1);
+  EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
+}
+
+TEST(AboveSlurm, WhatRunsOutOfMemoryComesBackWithALargerClaim) {
+  const trace::Workload large = MakeWorkload("large", 1, 1'000, 30'000);
+  const std::vector<Arrival> arrivals(2, {Duration{0}, &large});
+  RunOptions options = Placed(Placing::kSlurm);
+  options.estimates.bias = -1;  // 11 GiB are said
+  const RunResult run = Play("A100-40GB", arrivals, options);
+  EXPECT_EQ(run.totals.succeeded, 2);
+  EXPECT_EQ(run.totals.oom_crashes, 1);
+  EXPECT_EQ(run.totals.requeues, 1);
+  EXPECT_EQ(run.totals.attempts, 3);
+  EXPECT_GE(StartsOf(run)[1], 1'014);  // the server knows what the first one holds
+  // It begins anew: its first attempt crashed when it allocated.
+  EXPECT_EQ(run.record->tasks[1].attempts[0].end, report::AttemptEnd::kOutOfMemory);
+
+  RunOptions shards = Placed(Placing::kSlurm, Gres::kShard);
+  shards.estimates.bias = -1;
+  const RunResult lost = Play("A100-40GB", arrivals, shards);
+  EXPECT_EQ(lost.totals.succeeded, 1);
+  EXPECT_EQ(lost.totals.failed, 1);
+  EXPECT_EQ(lost.totals.requeues, 0);
+}
+
+TEST(AboveSlurm, BackfillPassesTheFirstWithoutDelayingIt) {
+  const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
+  const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
+  const trace::Workload brief = MakeWorkload("brief", 1, 100, 4'000);
+  const trace::Workload endless = MakeWorkload("endless", 1, 5'000, 4'000);
+  const std::vector<Arrival> arrivals{
+      {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
+  RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
+  // Whether a GPU that has just come free shows as empty is known a moment later.
+  const std::vector<double> in_order = StartsOf(Play("2xA100-40GB", arrivals, options));
+  EXPECT_NEAR(in_order[1], 1'014, 1);
+  EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
+  EXPECT_NEAR(in_order[3], 1'014 + 514, 2);
+  // By its limit (twice 100 s) the brief one is gone when both GPUs will be free at the latest, the
+  // endless one is not.
+  options.above.backfill = true;
+  const std::vector<double> backfilled = StartsOf(Play("2xA100-40GB", arrivals, options));
+  EXPECT_EQ(backfilled[3], 30);
+  EXPECT_NEAR(backfilled[1], 1'014, 1);
+  EXPECT_NEAR(backfilled[2], 1'014 + 514, 2);
+}
+
+TEST(Above, ATaskOfSeveralServersGetsThemWholeAndAtOnce) {
+  const trace::Workload one = MakeWorkload("one", 1, 500, 4'000);
+  const trace::Workload three = MakeWorkload("three", 3, 1'000, 4'000);
+  for (const Placing placing : {Placing::kSlurm, Placing::kAsked}) {
+    // The last of each may use neither the fourth GPU of the first nor begin before the first ends.
+    const std::vector<Arrival> arrivals{{Duration{0}, &one},
+                                        {Duration{1'000}, &three},
+                                        {Duration{2'000}, &one},
+                                        {Duration{3'000}, &three}};
+    const RunResult run = Play("3 * 2xA100-40GB", arrivals, Placed(placing));
+    ASSERT_EQ(run.totals.succeeded, 4) << base::WordOf(placing);
+    EXPECT_EQ(run.record->tasks[1].attempts[0].gpus, (std::vector<int>{2, 3, 4}));
+    EXPECT_EQ(run.record->tasks[2].attempts[0].gpus.front() / 2, 0);
+    // Two servers are empty when the two small ones have ended (518 s) and the first large one has
+    // (1 015 s): the first and one of the others, or these two again.
+    EXPECT_NEAR(StartsOf(run)[3], 1'015, 1) << base::WordOf(placing);
+    EXPECT_EQ(run.record->tasks[3].attempts[0].gpus.size(), 3u);
+    EXPECT_EQ(run.totals.attempts, 4);
+  }
+}
+
+TEST(AboveAsked, WhoWasPassedForLongGetsAServerKept) {
+  const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
+  const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
+  std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
+  // Somebody always waits who needs one GPU; they never end together.
+  arrivals[1].solo_s = 1'500;
+  for (int i = 0; i < 30; ++i) arrivals.push_back({Duration{0}, &one});
+  RunOptions options = Placed(Placing::kAsked);
+  options.policy.mapper = "exclusive";
+  options.policy.backfill = 100;
+  options.policy.pass_limit = std::chrono::hours(2);
+  const double kept = StartsOf(Play("2xA100-40GB", arrivals, options))[2];
+  EXPECT_GT(kept, 7'200);
+  EXPECT_LT(kept, 7'200 + 1'020);
+  options.policy.pass_limit.reset();
+  EXPECT_GT(StartsOf(Play("2xA100-40GB", arrivals, options))[2], 14'000);
+}
+
+TEST(Above, SharesOfUsersAreCountedAboveTheServers) {
+  const trace::Workload one = MakeWorkload("one", 1, 100, 4'000);
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < 6; ++i)
+    arrivals.push_back({.at = Duration{0}, .workload = &one, .user = "ada"});
+  arrivals.push_back({.at = Duration{1'000}, .workload = &one, .user = "bob"});
+  RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
+  EXPECT_GT(StartsOf(Play("2 * A100-40GB", arrivals, options))[6], 340);
+  options.policy.order = core::QueueOrder::kFair;
+  // The next server that comes free is his.
+  EXPECT_NEAR(StartsOf(Play("2 * A100-40GB", arrivals, options))[6], 114, 1);
+}
+
+TEST(Above, EverythingEndsOnceAndEqualArgumentsGiveEqualRuns) {
+  const std::vector<trace::Workload> workloads{
+      MakeWorkload("small", 1, 300, 4'000), MakeWorkload("large", 1, 900, 26'000),
+      MakeWorkload("two", 2, 600, 15'000), MakeWorkload("gang", 6, 200, 12'000)};
+  base::Rng rng(11);
+  std::vector<Arrival> arrivals;
+  Duration at{0};
+  for (int i = 0; i < 300; ++i) {
+    at += Duration(static_cast<std::int64_t>(rng.Exponential(20'000)));
+    const std::uint64_t which = rng.Below(20);
+    arrivals.push_back({.at = at,
+                        .workload = &workloads[which == 0 ? 3 : which % 3],
+                        .user = rng.Below(2) == 0 ? "ada" : "bob"});
+  }
+  struct Case {
+    Placing placing;
+    Gres gres;
+  };
+  for (const Case& c : {Case{Placing::kSlurm, Gres::kCarma}, Case{Placing::kSlurm, Gres::kGpu},
+                        Case{Placing::kSlurm, Gres::kShard}, Case{Placing::kAsked, {}}}) {
+    for (const bool fair : {false, true}) {
+      RunOptions options = Placed(c.placing, c.gres);
+      options.policy = core::PolicyConfig{};
+      options.policy.order = fair ? core::QueueOrder::kFair : core::QueueOrder::kFifo;
+      options.policy.backfill = fair ? 10 : 1;
+      options.estimates.sigma = 0.4;
+      options.above.backfill = fair;
+      options.above.spread = fair;
+      options.above.wait = std::chrono::minutes(2);
+      const RunResult run = Play("4 * 4xA100-40GB + 2xA100-40GB", arrivals, options);
+      const std::string name(base::WordOf(c.gres));
+      EXPECT_EQ(run.totals.tasks, 300) << name;
+      EXPECT_TRUE(run.totals.succeeded == 300 || !options.above.WithCarma()) << name;
+      EXPECT_EQ(Play("4 * 4xA100-40GB + 2xA100-40GB", arrivals, options).totals, run.totals);
+    }
+  }
+}
+
+TEST(Above, RefusesWhatNoServersTogetherCouldRun) {
+  const trace::Workload gang = MakeWorkload("gang", 6, 100, 4'000);
+  struct Case {
+    std::string_view servers;
+    Placing placing;
+    std::string_view says;  // empty: it runs
+  };
+  for (const Case& c : {Case{"3 * 2xA100-40GB", Placing::kQueue, "the largest server has 2"},
+                        Case{"3 * 2xA100-40GB", Placing::kAsked, ""},
+                        Case{"2 * 2xA100-40GB + 2xH100-80GB", Placing::kSlurm,
+                             "all servers of one kind have at most 4"}}) {
+    const auto result = Simulate(*ParseCluster(c.servers),
+                                 std::vector<Arrival>{{Duration{0}, &gang}}, Placed(c.placing));
+    EXPECT_EQ(result.has_value(), c.says.empty()) << c.servers;
+    if (result) continue;
+    EXPECT_TRUE(result.error().message.contains(c.says)) << result.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace carma::sim

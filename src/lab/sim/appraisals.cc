@@ -1,0 +1,87 @@
+#include "lab/sim/appraisals.h"
+
+namespace carma::sim {
+namespace {
+
+// A trace tells no users.
+constexpr std::uint32_t kUser = 0;
+constexpr std::string_view kFromHistory = "history";
+
+estimate::AppraisalRules RulesOf(const EstimateOptions& options,
+                                 std::span<const core::GpuInfo> gpus,
+                                 std::shared_ptr<const estimate::History> history) {
+  estimate::AppraisalRules rules;
+  rules.method = options.method;
+  rules.coverage = options.coverage;
+  if (options.learns) rules.history = std::move(history);
+  estimate::SuitGpus(rules, gpus);
+  return rules;
+}
+
+// As it might be submitted: a program of its own name, with the settings that the catalogue tells.
+task::TaskSpec SpecOf(const trace::Workload& workload) {
+  task::TaskSpec spec;
+  spec.name = workload.id;
+  spec.command = {workload.id};
+  spec.workdir = "/";
+  spec.gpus = workload.gpus;
+  spec.batch_size = workload.traits.batch_size;
+  if (!workload.optimizer.empty()) spec.optimizer = workload.optimizer;
+  return spec;
+}
+
+}  // namespace
+
+Appraisals::Appraisals(const EstimateOptions& options, std::span<const core::GpuInfo> gpus)
+    : options_(options), appraiser_(RulesOf(options, gpus, history_)) {
+  if (!options.taught) return;
+  for (const task::Observation& each : *options.taught) history_->Add(each);
+}
+
+Appraisals::Known& Appraisals::Find(const trace::Workload& workload) {
+  const auto [at, is_new] = known_.try_emplace(&workload);
+  Known& known = at->second;
+  if (!is_new) return known;
+  known.spec = SpecOf(workload);
+  known.summary = &no_summary_;
+  if (!options_.summaries) return known;
+  if (const auto named = options_.summaries->find(workload.id); named != options_.summaries->end())
+    known.summary = &named->second;
+  return known;
+}
+
+const core::Profile& Appraisals::ProfileOf(const trace::Workload& workload) {
+  Of(workload);
+  return Find(workload).appraisal.profile;
+}
+
+const std::optional<core::Estimate>& Appraisals::Of(const trace::Workload& workload) {
+  Known& known = Find(workload);
+  std::optional<core::Estimate>& estimate = known.appraisal.estimate;
+  // What its own runs taught changes with them alone; any other answer may follow the calibration.
+  const bool holds = !known.stale && (known.asked_after == lessons_ ||
+                                      (estimate && estimate->method == kFromHistory));
+  if (holds) return estimate;
+  known.appraisal = appraiser_.Appraise(known.spec, kUser, *known.summary,
+                                        known.asked ? &known.appraisal : nullptr);
+  known.asked = true;
+  known.asked_after = lessons_;
+  known.stale = false;
+  return estimate;
+}
+
+void Appraisals::Learn(const trace::Workload& workload, const core::TaskRecord& record,
+                       const estimate::RanOn& where, base::Duration watched, base::Time now) {
+  if (!options_.learns || !estimate::Teaches(record, watched)) return;
+  Known& known = Find(workload);
+  history_->Add(estimate::LessonOf(record, known.spec, where, known.appraisal.model,
+                                   known.appraisal.formula, now));
+  known.stale = true;
+  ++lessons_;
+}
+
+bool IsMeasured(const core::Estimate& estimate) {
+  return estimate.method == kFromHistory || estimate.method == "prior";
+}
+
+}  // namespace carma::sim

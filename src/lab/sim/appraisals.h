@@ -1,0 +1,63 @@
+// The estimator of the simulated daemons: asked and taught by the code of carmad itself
+// (estimate/appraiser.h, estimate/lesson.h). Private to sim.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "core/values/gpu.h"
+#include "core/values/task.h"
+#include "estimate/appraiser.h"
+#include "estimate/history.h"
+#include "estimate/lesson.h"
+#include "lab/sim/simulate.h"
+#include "lab/trace/workloads.h"
+#include "task/describe/spec.h"
+
+namespace carma::sim {
+
+// What one run's servers say of its workloads, and learn from their ends. A workload is one user's
+// program: its tasks are the same thing, those of another workload are not.
+class Appraisals {
+ public:
+  // options: with a method; outlives it. gpus: of all servers.
+  Appraisals(const EstimateOptions& options, std::span<const core::GpuInfo> gpus);
+
+  // What is known of it now. Empty: nothing.
+  const std::optional<core::Estimate>& Of(const trace::Workload& workload);
+  // How its tasks use a GPU, by what its runs have taught; likewise.
+  const core::Profile& ProfileOf(const trace::Workload& workload);
+  // An attempt of the workload's task, started so long ago, has left its GPUs.
+  void Learn(const trace::Workload& workload, const core::TaskRecord& record,
+             const estimate::RanOn& where, base::Duration watched, base::Time now);
+  // All that is known, as EstimateOptions::taught.
+  std::vector<task::Observation> Taught() const { return history_->All(); }
+
+ private:
+  struct Known {
+    task::TaskSpec spec;
+    const estimate::Summary* summary = nullptr;
+    estimate::Appraisal appraisal;
+    std::uint64_t asked_after = 0;  // so many lessons
+    bool asked = false;
+    bool stale = true;  // its own tasks have taught since
+  };
+  Known& Find(const trace::Workload& workload);
+
+  const EstimateOptions& options_;
+  const estimate::Summary no_summary_;
+  std::shared_ptr<estimate::History> history_ = std::make_shared<estimate::History>();
+  estimate::Appraiser appraiser_;
+  std::unordered_map<const trace::Workload*, Known> known_;  // for look-up only
+  std::uint64_t lessons_ = 0;
+};
+
+// Whether such an estimate is a peak that was measured, not a prediction.
+bool IsMeasured(const core::Estimate& estimate);
+
+}  // namespace carma::sim

@@ -1,0 +1,155 @@
+#include "lab/sim/booking_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "task/describe/option_values.h"
+
+namespace carma::sim {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using core::Booking;
+using core::Repeat;
+
+// 1970 began on a Thursday.
+constexpr base::Duration kFirstMonday = std::chrono::hours(4 * 24);
+constexpr base::Duration kDay = std::chrono::hours(24);
+constexpr base::Duration kLatest = 3660 * kDay;
+
+bool SetTime(core::Time& target, std::string_view value) {
+  const Result<base::Duration> span = base::ParseSpan(value);
+  if (!span || *span > kLatest) return false;
+  target = core::Time{*span};
+  return true;
+}
+
+bool SetUsers(Booking& booking, std::string_view value) {
+  for (const std::string_view each : base::Split(value, ',')) {
+    if (each.empty()) return false;
+    if (value != "nobody") booking.users.emplace_back(each);
+  }
+  return true;
+}
+
+bool SetGpus(Booking& booking, std::string_view value) {
+  if (value == "all") return true;
+  Result<std::vector<std::string>> gpus = task::ParseGpuNames(value);
+  if (gpus) booking.on_gpus = *std::move(gpus);
+  return gpus.has_value();
+}
+
+struct Word {
+  std::string_view name;
+  std::string_view expected;
+  bool (*set)(Booking& booking, std::string_view value);
+};
+
+// "to" says a time; ParseBooking makes a length of it.
+constexpr std::array kWords{
+    Word{"for", "users, or nobody", SetUsers},
+    Word{"gpus", "the numbers of GPUs, or all", SetGpus},
+    Word{"type", "a part of a GPU's name",
+         [](Booking& booking, std::string_view value) {
+           const auto type = task::ParseGpuType(value);
+           if (type) booking.gpu_type = *type;
+           return type.has_value();
+         }},
+    Word{"count", "a number from 1 to 1024",
+         [](Booking& booking, std::string_view value) {
+           const std::optional<std::int64_t> count = base::ParseInt(value);
+           if (!count || *count < 1 || *count > core::kMaxGpus) return false;
+           booking.count = static_cast<int>(*count);
+           return true;
+         }},
+    Word{"from", "a time span of at most ten years after the first submission",
+         [](Booking& booking, std::string_view value) { return SetTime(booking.from, value); }},
+    Word{"to", "a time span of at most ten years after the first submission",
+         [](Booking& booking, std::string_view value) {
+           core::Time to{};
+           const bool set = SetTime(to, value);
+           booking.length = to.time_since_epoch();
+           return set;
+         }},
+    Word{"for-time", "a time span",
+         [](Booking& booking, std::string_view value) {
+           const Result<base::Duration> span = base::ParseSpan(value);
+           if (span) booking.length = *span;
+           return span.has_value();
+         }},
+    Word{"repeat", "once, daily, weekdays or weekly",
+         [](Booking& booking, std::string_view value) {
+           const std::optional<Repeat> repeat = base::FromWord<Repeat>(value);
+           if (repeat) booking.repeat = *repeat;
+           return repeat.has_value();
+         }},
+    Word{"until", "a time span of at most ten years after the first submission",
+         [](Booking& booking, std::string_view value) {
+           core::Time until{};
+           const bool set = SetTime(until, value);
+           booking.until = until;
+           return set;
+         }},
+};
+
+}  // namespace
+
+Result<Booking> ParseBooking(std::string_view text) {
+  Booking booking;
+  std::vector<std::string_view> told;
+  for (const std::string_view piece : base::Split(text, ' ')) {
+    if (piece.empty()) continue;
+    const std::size_t equals = std::min(piece.find('='), piece.size());
+    const auto* word = std::ranges::find(kWords, piece.substr(0, equals), &Word::name);
+    if (word == kWords.end() || equals == piece.size()) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("expected words like for=ada gpus=0,1 from=9h for-time=8h, not '{}'",
+                              base::Printable(piece, 60)));
+    }
+    if (!word->set(booking, piece.substr(equals + 1))) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}: expected {}, not '{}'", word->name, word->expected,
+                              base::Printable(piece.substr(equals + 1), 60)));
+    }
+    told.push_back(word->name);
+  }
+  const auto says = [&told](std::string_view name) { return std::ranges::count(told, name) > 0; };
+  if (!says("for")) return Fail(ErrorCode::kInvalid, "expected for whom: for=ada, or for=nobody");
+  if (!says("gpus") && !says("type") && !says("count"))
+    return Fail(ErrorCode::kInvalid, "expected which GPUs: gpus=0,1, gpus=all, count= or type=");
+  if (says("to") == says("for-time"))
+    return Fail(ErrorCode::kInvalid, "expected either to= or for-time=");
+  if (says("to")) booking.length -= booking.from.time_since_epoch();
+  if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
+    return Fail(ErrorCode::kInvalid, "lasts less than a minute or more than 366 days");
+  const base::Duration again = booking.repeat == Repeat::kWeekly ? 7 * kDay : kDay;
+  if (booking.repeat != Repeat::kOnce && booking.length >= again)
+    return Fail(ErrorCode::kInvalid, "begins again before it is over");
+  return booking;
+}
+
+std::vector<core::BookedPeriod> PeriodsOf(std::span<const Booking> bookings, core::Time first,
+                                          core::Time now, core::Time horizon) {
+  // The calendar's time, in which the first submission is on a Monday.
+  const base::Duration ahead = kFirstMonday - first.time_since_epoch();
+  std::vector<core::BookedPeriod> all;
+  for (Booking booking : bookings) {
+    booking.from += kFirstMonday;
+    if (booking.until) *booking.until += kFirstMonday;
+    for (core::BookedPeriod& each :
+         core::PeriodsOf(booking, now + ahead, horizon + ahead, base::Calendar::Utc())) {
+      each.from -= ahead;
+      each.to -= ahead;
+      all.push_back(std::move(each));
+    }
+  }
+  return all;
+}
+
+}  // namespace carma::sim

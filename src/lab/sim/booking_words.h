@@ -1,0 +1,26 @@
+// Reservations of the simulated servers as people write them: `carma simulate --reserve`.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/books/booked_periods.h"
+
+namespace carma::sim {
+
+// Words of `carma reserve` between blanks: "for=ada,bob gpus=0,1 from=9h for-time=8h
+// repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times count from the
+// first submission, which is on a Monday at midnight: Booking::from of 0 is that moment. Each
+// server has the reservation. Loads name users and neither accounts nor classes. Errors: kInvalid,
+// with what was expected.
+base::Result<core::Booking> ParseBooking(std::string_view text);
+
+// The periods that hold at `now` or begin before `horizon`, and the next one of each; `first`: of
+// the first submission. Bookings with numbers of their own.
+std::vector<core::BookedPeriod> PeriodsOf(std::span<const core::Booking> bookings, core::Time first,
+                                          core::Time now, core::Time horizon);
+
+}  // namespace carma::sim

@@ -1,0 +1,79 @@
+// Servers by name, by shape, and several of them.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/text.h"
+#include "lab/sim/simulate.h"
+
+namespace carma::sim {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+// NVIDIA's own servers by their data sheets, and the common cloud shapes of other GPUs.
+constexpr std::array kServers{
+    ServerName{"dgx-station-a100", "4xA100-40GB"}, ServerName{"dgx-a100", "8xA100-40GB"},
+    ServerName{"dgx-a100-80gb", "8xA100-80GB"},    ServerName{"dgx-h100", "8xH100-80GB"},
+    ServerName{"dgx-h200", "8xH200-141GB"},        ServerName{"dgx-1-v100", "8xV100-16GB"},
+    ServerName{"l40s-server", "8xL40S-48GB"},
+};
+
+Result<ServerShape> ParseServer(std::string_view text) {
+  const std::string name = base::ToLower(text);
+  for (const ServerName& known : kServers) {
+    if (known.name != name) continue;
+    Result<std::vector<GpuType>> gpus = ParseShape(known.shape);
+    if (!gpus) return std::unexpected(gpus.error());
+    return ServerShape{std::string(known.name), std::move(*gpus)};
+  }
+  Result<std::vector<GpuType>> gpus = ParseShape(text);
+  if (gpus) return ServerShape{std::string(text), std::move(*gpus)};
+  std::vector<std::string> names;
+  names.reserve(kServers.size());
+  for (const ServerName& known : kServers) names.emplace_back(known.name);
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("server '{}': {}; or one of {}", base::Printable(text, 60),
+                          gpus.error().message, base::Join(names, ", ")));
+}
+
+}  // namespace
+
+std::span<const ServerName> ServerNames() {
+  return kServers;
+}
+
+Result<Cluster> ParseCluster(std::string_view text) {
+  Cluster cluster;
+  for (std::string_view group : base::Split(text, '+')) {
+    group = base::Trim(group);
+    std::int64_t count = 1;
+    if (const std::size_t star = group.find('*'); star != std::string_view::npos) {
+      const auto number = base::ParseInt(base::Trim(group.substr(0, star)));
+      if (!number || *number < 1) {
+        return Fail(ErrorCode::kInvalid,
+                    fmt::format("servers '{}': expected a number of servers before '*'",
+                                base::Printable(text, 60)));
+      }
+      count = *number;
+      group = base::Trim(group.substr(star + 1));
+    }
+    if (count > static_cast<std::int64_t>(kMaxServers - cluster.servers.size())) {
+      return Fail(ErrorCode::kInvalid, fmt::format("servers '{}': more than {}",
+                                                   base::Printable(text, 60), kMaxServers));
+    }
+    const Result<ServerShape> server = ParseServer(group);
+    if (!server) return std::unexpected(server.error());
+    cluster.servers.insert(cluster.servers.end(), static_cast<std::size_t>(count), *server);
+  }
+  if (cluster.servers.size() > 1) {
+    for (std::size_t i = 0; i < cluster.servers.size(); ++i) {
+      cluster.servers[i].name = fmt::format("node {}", i);
+    }
+  }
+  return cluster;
+}
+
+}  // namespace carma::sim

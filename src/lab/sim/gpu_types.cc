@@ -1,0 +1,191 @@
+#include "lab/sim/gpu_types.h"
+
+#include <array>
+#include <cmath>
+
+#include "base/csv.h"
+#include "base/text.h"
+
+namespace carma::sim {
+
+extern const std::string_view kGpuTypesCsv;
+
+namespace {
+
+base::Result<GpuType> ParseRow(const base::CsvRow& row) {
+  GpuType gpu;
+  gpu.type = row.Text("type");
+  gpu.nvml_name = row.Text("nvml_name");
+  if (gpu.type.empty() || gpu.type.size() > kMaxTypeBytes ||
+      gpu.nvml_name.size() > kMaxNvmlNameBytes) {
+    return base::Fail(base::ErrorCode::kInvalid, "line " + std::to_string(row.line()) +
+                                                     ": type or nvml_name empty or too long");
+  }
+  struct Column {
+    const char* name;
+    double low, high;
+    double* target;
+  };
+  double total = 0, reserved = 0, sms = 0;
+  const Column columns[] = {{"total_mib", 1, 1e9, &total},
+                            {"reserved_mib", 0, 1e9, &reserved},
+                            {"sms", 1, 1e5, &sms},
+                            {"idle_w", 0, 1e5, &gpu.power.idle_w},
+                            {"dynamic_w", 0, 1e5, &gpu.power.dynamic_w},
+                            {"k", 0, 100, &gpu.power.k},
+                            {"max_w", 0, 1e5, &gpu.power.max_w},
+                            {"relative_speed", 0.001, 1000, &gpu.relative_speed}};
+  for (const Column& column : columns) {
+    const base::Result<double> value = row.Required(column.name, column.low, column.high);
+    if (!value) return std::unexpected(value.error());
+    *column.target = *value;
+  }
+  gpu.total_mib = static_cast<std::int64_t>(total);
+  gpu.reserved_mib = static_cast<std::int64_t>(reserved);
+  gpu.sms = static_cast<int>(sms);
+  return gpu;
+}
+
+base::Result<GpuType> FindType(std::string_view name) {
+  std::vector<std::string> known;
+  for (const GpuType& gpu : GpuTypes()) {
+    if (base::ToLower(gpu.type) == base::ToLower(name)) return gpu;
+    known.push_back(gpu.type);
+  }
+  return base::Fail(base::ErrorCode::kInvalid, "unknown GPU type '" + base::Printable(name, 60) +
+                                                   "', expected one of " + base::Join(known, ", "));
+}
+
+// The instances of an A100; later GPUs have the same. NVIDIA's MIG user guide.
+constexpr std::array kMigSlices{
+    MigSlices{7, 8, 0},  MigSlices{4, 4, 5},  MigSlices{3, 4, 9},
+    MigSlices{2, 2, 14}, MigSlices{1, 2, 15}, MigSlices{1, 1, 19},
+};
+
+bool CanBeDivided(const GpuType& type) {
+  return type.type.starts_with("A100-") || type.type.starts_with("H100-") ||
+         type.type.starts_with("H200-");
+}
+
+base::Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) {
+  std::vector<std::string> known;
+  for (const MigSlices& slices : kMigSlices) {
+    known.push_back(MigProfileName(type, slices));
+    if (known.back() == base::ToLower(name)) return slices;
+  }
+  return base::Fail(base::ErrorCode::kInvalid, "unknown MIG profile '" + base::Printable(name, 40) +
+                                                   "' of " + type.type + ", expected one of " +
+                                                   base::Join(known, ", "));
+}
+
+// "mig=3g.20gb+2g.10gb"
+base::Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view text) {
+  constexpr std::string_view kPrefix = "mig=";
+  text = base::Trim(text);
+  if (!base::ToLower(text).starts_with(kPrefix)) {
+    return base::Fail(base::ErrorCode::kInvalid,
+                      "'" + base::Printable(text, 40) + "': expected mig=PROFILE+PROFILE");
+  }
+  if (!CanBeDivided(type)) {
+    return base::Fail(base::ErrorCode::kInvalid, type.type + " has no MIG");
+  }
+  text.remove_prefix(kPrefix.size());
+  std::vector<MigSlices> instances;
+  if (base::Trim(text).empty()) return instances;
+  int compute = 0, memory = 0;
+  for (const std::string_view name : base::Split(text, '+')) {
+    const base::Result<MigSlices> slices = FindProfile(type, base::Trim(name));
+    if (!slices) return std::unexpected(slices.error());
+    compute += slices->compute;
+    memory += slices->memory;
+    instances.push_back(*slices);
+    if (compute > kMigComputeSlices || memory > kMigMemorySlices) {
+      return base::Fail(base::ErrorCode::kInvalid, "'" + base::Printable(text, 60) +
+                                                       "' is more than one " + type.type + " has");
+    }
+  }
+  return instances;
+}
+
+// Takes "4x" off the beginning of a group; 1 if there is none.
+std::int64_t TakeCount(std::string_view& group) {
+  group = base::Trim(group);
+  const std::size_t cross = group.find_first_of("xX");
+  // "RTX3090-24GB" has an x too: only digits before it are a count.
+  if (cross == std::string_view::npos || cross == 0) return 1;
+  const auto number = base::ParseInt(group.substr(0, cross));
+  if (!number) return 1;
+  group = base::Trim(group.substr(cross + 1));
+  return *number;
+}
+
+}  // namespace
+
+base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
+  const base::Result<base::CsvTable> table =
+      base::CsvTable::Parse(csv, {"type", "nvml_name", "total_mib", "reserved_mib", "sms", "idle_w",
+                                  "dynamic_w", "k", "max_w", "relative_speed"});
+  if (!table) return std::unexpected(table.error());
+  std::vector<GpuType> types;
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    base::Result<GpuType> gpu = ParseRow(table->Row(i));
+    if (!gpu) return std::unexpected(gpu.error());
+    types.push_back(std::move(*gpu));
+  }
+  return types;
+}
+
+const std::vector<GpuType>& GpuTypes() {
+  static const std::vector<GpuType> types = [] {
+    base::Result<std::vector<GpuType>> parsed = ParseGpuTypes(kGpuTypesCsv);
+    CARMA_CHECK(parsed && !parsed->empty(), "data/gpus/gpus.csv, built in, is broken");
+    return std::move(*parsed);
+  }();
+  return types;
+}
+
+base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
+  const base::Result<std::vector<ShapedGpu>> shaped = ParseDividedShape(shape);
+  if (!shaped) return std::unexpected(shaped.error());
+  std::vector<GpuType> gpus;
+  for (const ShapedGpu& gpu : *shaped) {
+    if (gpu.mig) {
+      return base::Fail(base::ErrorCode::kInvalid, "shape '" + base::Printable(shape, 60) +
+                                                       "': expected GPUs that are not divided");
+    }
+    gpus.push_back(gpu.type);
+  }
+  return gpus;
+}
+
+base::Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape) {
+  std::vector<ShapedGpu> gpus;
+  for (std::string_view group : base::Split(shape, ',')) {
+    const std::int64_t count = TakeCount(group);
+    const std::size_t colon = group.find(':');
+    const base::Result<GpuType> type = FindType(base::Trim(group.substr(0, colon)));
+    if (!type) return base::Wrap(type.error(), "shape");
+    ShapedGpu gpu{*type, std::nullopt};
+    if (colon != group.npos) {
+      auto mig = ParseMig(*type, group.substr(colon + 1));
+      if (!mig) return base::Wrap(mig.error(), "shape");
+      gpu.mig = std::move(*mig);
+    }
+    if (count < 1 || count > kMaxServerGpus - static_cast<std::int64_t>(gpus.size())) {
+      return base::Fail(base::ErrorCode::kInvalid,
+                        "shape '" + base::Printable(shape, 60) + "': expected 1 to 64 GPUs in all");
+    }
+    gpus.insert(gpus.end(), static_cast<std::size_t>(count), gpu);
+  }
+  return gpus;
+}
+
+std::string MigProfileName(const GpuType& type, const MigSlices& slices) {
+  // The whole GPU's size as its type is called: "A100-40GB".
+  const std::size_t dash = type.type.rfind('-');
+  const double whole_gb = std::atof(type.type.c_str() + (dash == std::string::npos ? 0 : dash + 1));
+  const long gb = std::lround(whole_gb * slices.memory / kMigMemorySlices);
+  return std::to_string(slices.compute) + "g." + std::to_string(gb) + "gb";
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,63 @@
+// The GPU types a simulated server can have (data/gpus/gpus.csv), and shapes of servers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/sim/models.h"
+
+namespace carma::sim {
+
+inline constexpr int kMaxServerGpus = 64;
+inline constexpr std::size_t kMaxTypeBytes = 31;
+inline constexpr std::size_t kMaxNvmlNameBytes = 63;
+
+// One instance of a divided GPU (MIG), by the slices of it that it has: of seven compute and eight
+// memory slices.
+struct MigSlices {
+  int compute = 0;
+  int memory = 0;
+  int profile = -1;  // NVIDIA's number of it
+  friend bool operator==(const MigSlices&, const MigSlices&) = default;
+};
+inline constexpr int kMigComputeSlices = 7;
+inline constexpr int kMigMemorySlices = 8;
+
+struct GpuType {
+  std::string type;       // "A100-40GB"
+  std::string nvml_name;  // "NVIDIA A100-SXM4-40GB"
+  std::int64_t total_mib = 0;
+  std::int64_t reserved_mib = 0;
+  int sms = 0;
+  PowerModel power;
+  double relative_speed = 1;  // pace of a training task against an A100-40GB
+};
+
+// The built-in table. Errors: kInvalid with the line.
+base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv);
+const std::vector<GpuType>& GpuTypes();
+
+// "4xA100-40GB", "2xA100-40GB,1xH100-80GB", "A100-40GB" -> one entry per GPU, in order; case is
+// ignored. Errors: kInvalid: unknown type (the message lists the known ones), no GPU or more than
+// kMaxServerGpus, a division.
+base::Result<std::vector<GpuType>> ParseShape(std::string_view shape);
+
+// A GPU of a server whose GPUs may be divided.
+struct ShapedGpu {
+  GpuType type;
+  // Empty optional: MIG is off. An empty list: it is on and nothing is divided off yet.
+  std::optional<std::vector<MigSlices>> mig;
+};
+// The same with divisions, of each GPU of a group:
+// "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: as ParseShape;
+// kInvalid: a type that cannot be divided, a profile it does not have, more slices than there are.
+base::Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
+// "3g.20gb" as NVIDIA names such an instance of this type.
+std::string MigProfileName(const GpuType& type, const MigSlices& slices);
+
+}  // namespace carma::sim

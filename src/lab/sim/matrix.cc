@@ -1,0 +1,144 @@
+#include "lab/sim/matrix.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+
+#include "lab/sim/bounds.h"
+#include "lab/sim/parallel.h"
+#include "report/tally.h"
+
+namespace carma::sim {
+namespace {
+
+using base::Result;
+using base::Unit;
+
+// Times of the tasks by the tally, what the GPUs did by the simulator's exact integrals.
+report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, const Totals& totals,
+                          const Above& above) {
+  report::Metrics metrics = tally.Finish();
+  metrics.simulated = true;
+  for (const ServerShape& server : cluster.servers)
+    metrics.gpus += static_cast<int>(server.gpus.size());
+  metrics.memory_used_mib = totals.memory_mib;
+  metrics.sm_active = totals.sm_active;
+  metrics.energy_mj = totals.energy_j / 1e6;
+  if (totals.makespan_s > 0) metrics.power_w = totals.energy_j / totals.makespan_s;
+  metrics.gpu_coverage = 1;
+  if (above.placing != Placing::kQueue) metrics.requeues = totals.requeues;
+  return metrics;
+}
+
+// Whether two policies have the same bounds: a limit's depends on how tasks share, the others do
+// not.
+bool ShareBounds(const RunOptions& a, const RunOptions& b) {
+  return a.memory.load == b.memory.load && a.memory.first_share == b.memory.first_share &&
+         a.slowdown_limit == b.slowdown_limit &&
+         (a.slowdown_limit == 0 ||
+          (a.collocation == b.collocation && a.interference == b.interference));
+}
+
+// A long trace has many tasks, and a matrix of policies few worlds.
+std::vector<std::vector<report::Bound>> BoundsOfAll(const Cluster& cluster,
+                                                    std::span<const Arrival> arrivals,
+                                                    std::span<const RunOptions> policies) {
+  std::vector<std::vector<report::Bound>> bounds;
+  for (const RunOptions& policy : policies) {
+    const auto like = std::find_if(policies.begin(), policies.begin() + std::ssize(bounds),
+                                   [&](const RunOptions& b) { return ShareBounds(policy, b); });
+    const auto at = static_cast<std::size_t>(like - policies.begin());
+    bounds.push_back(at < bounds.size() ? bounds[at] : BoundsOf(cluster, arrivals, policy));
+  }
+  return bounds;
+}
+
+struct OneRun {
+  report::Metrics metrics;
+  std::vector<task::Observation> taught;
+};
+
+Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
+                      RunOptions options) {
+  report::Tally tally;
+  options.record = false;
+  options.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
+  Result<RunResult> result = Simulate(cluster, arrivals, options);
+  if (!result) return std::unexpected(result.error());
+  return OneRun{MetricsOf(cluster, tally, result->totals, options.above),
+                std::move(result->taught)};
+}
+
+// Runs that must follow each other: all of a policy whose history is carried from run to run, else
+// one.
+struct Chain {
+  std::size_t policy = 0;
+  std::size_t first = 0;
+  std::size_t runs = 1;
+};
+
+std::vector<Chain> ChainsOf(std::span<const RunOptions> policies, std::size_t runs) {
+  std::vector<Chain> chains;
+  for (std::size_t policy = 0; policy < policies.size(); ++policy) {
+    const std::size_t together = policies[policy].estimates.carries ? runs : 1;
+    for (std::size_t first = 0; first < runs; first += together) {
+      chains.push_back({policy, first, together});
+    }
+  }
+  return chains;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
+    const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
+    int runs, int threads, const std::function<void(std::size_t)>& done) {
+  if (runs < 1) return base::Fail(base::ErrorCode::kInvalid, "expected at least one run");
+  const std::vector<std::vector<report::Bound>> bounds = BoundsOfAll(cluster, arrivals, policies);
+  const auto each = static_cast<std::size_t>(runs);
+  std::vector<std::vector<report::Metrics>> table(policies.size(),
+                                                  std::vector<report::Metrics>(each));
+  const std::vector<Chain> chains = ChainsOf(policies, each);
+  std::vector<Result<Unit>> ends(chains.size(), Unit{});
+  std::atomic<std::size_t> finished{0};
+  std::atomic<bool> failed{false};
+  ForEachIndex(chains.size(), threads, [&](std::size_t i) {
+    const Chain& chain = chains[i];
+    RunOptions options = policies[chain.policy];
+    options.seed += chain.first;
+    for (std::size_t run = chain.first; run < chain.first + chain.runs && !failed; ++run) {
+      Result<OneRun> one = RunOne(cluster, arrivals, options);
+      if (!one) {
+        ends[i] = std::unexpected(one.error());
+        failed = true;
+        return;
+      }
+      table[chain.policy][run] = std::move(one->metrics);
+      table[chain.policy][run].bounds = bounds[chain.policy];
+      ++options.seed;
+      options.estimates.taught =
+          std::make_shared<const std::vector<task::Observation>>(std::move(one->taught));
+      if (done) done(++finished);
+    }
+  });
+  for (Result<Unit>& end : ends) {
+    if (!end) return std::unexpected(end.error());
+  }
+  return table;
+}
+
+Result<report::Report> SimulateRecorded(const Cluster& cluster, std::span<const Arrival> arrivals,
+                                        RunOptions policy) {
+  report::Tally tally;
+  policy.record = true;
+  policy.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
+  Result<RunResult> result = Simulate(cluster, arrivals, policy);
+  if (!result) return std::unexpected(result.error());
+  report::Report report{.metrics = MetricsOf(cluster, tally, result->totals, policy.above),
+                        .run = std::move(result->record)};
+  report.metrics.bounds = BoundsOf(cluster, arrivals, policy);
+  report.run->bounds = report.metrics.bounds;
+  return report;
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,146 @@
+#include "lab/sim/model_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace carma::sim {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+bool SetNumber(double& target, std::string_view value, double most) {
+  const std::optional<double> number = base::ParseDouble(value);
+  if (!number || !(*number >= 0 && *number <= most)) return false;
+  target = *number;
+  return true;
+}
+
+bool SetSpan(base::Duration& target, std::string_view value) {
+  const Result<base::Duration> span = base::ParseSpan(value);
+  if (span) target = *span;
+  return span.has_value();
+}
+
+constexpr std::string_view kShare = "share from 0 to 1";
+constexpr std::string_view kNumber = "number from 0 to 100";
+constexpr std::string_view kSpan = "time span";
+
+constexpr std::array kWords{
+    ModelWord{"memory_first", kShare, "of its peak that a task allocates first (1)",
+              [](RunOptions& options, std::string_view value) {
+                return SetNumber(options.memory.first_share, value, 1);
+              }},
+    ModelWord{"memory_ramp", kSpan, "until it holds the rest, in four steps (0s)",
+              [](RunOptions& options, std::string_view value) {
+                return SetSpan(options.memory.ramp, value);
+              }},
+    ModelWord{"memory_growth", kNumber, "share of its peak by which it grows in an hour (0)",
+              [](RunOptions& options, std::string_view value) {
+                return SetNumber(options.memory.growth_per_hour, value, 100);
+              }},
+    ModelWord{"memory_spike", kNumber, "share of its peak that it holds besides for a moment (0)",
+              [](RunOptions& options, std::string_view value) {
+                return SetNumber(options.memory.spike_share, value, 100);
+              }},
+    ModelWord{"memory_spike_every", kSpan, "from one such moment to the next (1h)",
+              [](RunOptions& options, std::string_view value) {
+                return SetSpan(options.memory.spike_every, value);
+              }},
+    ModelWord{"memory_spike_lasts", kSpan, "its length (30s)",
+              [](RunOptions& options, std::string_view value) {
+                return SetSpan(options.memory.spike_lasts, value);
+              }},
+    ModelWord{"memory_fragments", "size", "that nobody can use, for each further task of a GPU (0)",
+              [](RunOptions& options, std::string_view value) {
+                const Result<std::int64_t> mib = base::ParseMemoryMib(value);
+                if (mib) options.memory.fragmentation_mib = *mib;
+                return mib.has_value();
+              }},
+    ModelWord{"load", kSpan, "from the launch to the first allocation (14s)",
+              [](RunOptions& options, std::string_view value) {
+                return SetSpan(options.memory.load, value);
+              }},
+    ModelWord{"crash", kSpan, "from a failed allocation to the end of the process (8s)",
+              [](RunOptions& options, std::string_view value) {
+                return SetSpan(options.memory.crash_delay, value);
+              }},
+    ModelWord{
+        "oversubscription", kNumber,
+        "under MPS: what the tasks of a GPU lose together for each GPU's worth of SM activity "
+        "that they want too much (0)",
+        [](RunOptions& options, std::string_view value) {
+          return SetNumber(options.interference.mps_oversubscription, value, 100);
+        }},
+    ModelWord{"streams", kNumber, "how much tasks that take turns slow each other down (1.5)",
+              [](RunOptions& options, std::string_view value) {
+                return SetNumber(options.interference.streams_a, value, 100);
+              }},
+    ModelWord{"cpu_cores", "number from 0 to 1e6", "of a server, which its tasks share; 0: enough",
+              [](RunOptions& options, std::string_view value) {
+                return SetNumber(options.host.cores, value, 1e6);
+              }},
+    ModelWord{"cpu_cores_wanted", "number from 0 to 1e6",
+              "by a task for each of its GPUs (8) where the load does not say",
+              [](RunOptions& options, std::string_view value) {
+                return SetNumber(options.host.cores_per_gpu_task, value, 1e6);
+              }},
+    ModelWord{"cpu_cores_promised", "true or false",
+              "tasks wait until the server has cores for them (false)",
+              [](RunOptions& options, std::string_view value) {
+                options.host.promised = value == "true";
+                return value == "true" || value == "false";
+              }},
+    ModelWord{"failures", "number from 0 to 1000", "of a task in an hour, not for memory (0)",
+              [](RunOptions& options, std::string_view value) {
+                return SetNumber(options.failures.per_hour, value, 1000);
+              }},
+    ModelWord{"checkpoint", kSpan, "between two checkpoints of a task; 0s: it writes none",
+              [](RunOptions& options, std::string_view value) {
+                return SetSpan(options.checkpoints.every, value);
+              }},
+    ModelWord{"checkpoint_cost", kSpan, "during which it does not get on (0s)",
+              [](RunOptions& options, std::string_view value) {
+                return SetSpan(options.checkpoints.cost, value);
+              }},
+    ModelWord{"checkpoint_on_stop", "true or false", "a task that is stopped writes one first",
+              [](RunOptions& options, std::string_view value) {
+                options.checkpoints.on_stop = value == "true";
+                return value == "true" || value == "false";
+              }},
+    ModelWord{"stop", kSpan, "until a task that is stopped has ended (2s)",
+              [](RunOptions& options, std::string_view value) {
+                return SetSpan(options.stopping.takes, value);
+              }},
+    ModelWord{"time_slot", kSpan,
+              "after which a task goes back to the queue if others wait; 0s: never",
+              [](RunOptions& options, std::string_view value) {
+                return SetSpan(options.time_slot, value);
+              }},
+};
+
+}  // namespace
+
+std::span<const ModelWord> ModelWords() {
+  return kWords;
+}
+
+Result<Unit> SetModelWord(RunOptions& options, std::string_view name, std::string_view value) {
+  const auto* word = std::find_if(kWords.begin(), kWords.end(),
+                                  [&](const ModelWord& each) { return each.name == name; });
+  if (word == kWords.end()) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("no such word of the model: {}", base::Printable(name, 80)));
+  }
+  if (word->set(options, value)) return Unit{};
+  return Fail(ErrorCode::kInvalid, fmt::format("{}: expected {}, not '{}'", name, word->type,
+                                               base::Printable(value, 60)));
+}
+
+}  // namespace carma::sim

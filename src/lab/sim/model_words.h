@@ -1,0 +1,25 @@
+// The options of the simulated world by the names that people give them: `carma simulate --model`.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "lab/sim/simulate.h"
+
+namespace carma::sim {
+
+struct ModelWord {
+  std::string_view name;     // "memory_ramp"
+  std::string_view type;     // "time span", what is expected
+  std::string_view meaning;  // with its default
+  // False: not what `type` says. Whether the values go together Simulate finds out.
+  bool (*set)(RunOptions& options, std::string_view value);
+};
+std::span<const ModelWord> ModelWords();
+
+// Errors: kInvalid "memory_ramp: expected time span, not 'x'", "no such word of the model: …".
+base::Result<base::Unit> SetModelWord(RunOptions& options, std::string_view name,
+                                      std::string_view value);
+
+}  // namespace carma::sim

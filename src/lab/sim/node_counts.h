@@ -1,0 +1,79 @@
+// What Slurm knows of its nodes: counts of a generic resource, who has booked how much of it, and
+// until when by his time limit. It sees neither memory nor activity.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/time.h"
+#include "lab/sim/above.h"
+
+namespace carma::sim {
+
+// What a task asks of one node.
+struct CountAsked {
+  int gpus = 1;
+  std::int64_t memory_mib = std::numeric_limits<std::int64_t>::max();  // of each; not said: all
+  bool whole = false;  // the node, with nobody else on it
+};
+
+class NodeCounts {
+ public:
+  explicit NodeCounts(Gres gres) : gres_(gres) {}
+
+  // usable_mib: of each GPU of the node. Nodes are numbered from 0.
+  void AddNode(std::span<const std::int64_t> usable_mib);
+
+  // Memory is booked in whole GiB, and nobody is asked for more than a GPU (or the node) counts.
+  bool Fits(std::uint32_t node, const CountAsked& asked) const { return Fits(nodes_[node], asked); }
+  // Which has to fit. Returns the GPUs that were chosen; by Gres::kCarma none.
+  std::vector<std::uint32_t> Book(std::uint32_t node, std::uint64_t task, const CountAsked& asked,
+                                  base::Time ends);
+  void Release(std::uint32_t node, std::uint64_t task);
+
+  // The earliest time at which it fits, if all who are there take the whole of their time limits;
+  // who is beyond his ends at any moment. Empty: it does not fit an empty node.
+  std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
+                                     base::Time now) const;
+  // Would `asked` fit at that time though another were booked until after it?
+  bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
+                  const CountAsked& other) const;
+
+  int GpusBooked(std::uint32_t node) const { return nodes_[node].gpus_booked; }
+  bool Empty(std::uint32_t node) const { return nodes_[node].booked.empty(); }
+
+ private:
+  struct Part {
+    std::uint32_t pool = 0;
+    std::int64_t units = 0;
+  };
+  struct Booked {
+    std::uint64_t task = 0;
+    base::Time ends{};
+    int gpus = 0;
+    std::vector<Part> parts;
+  };
+  // Pools are the node's GPUs, or the node itself where memory of all is one count.
+  struct Node {
+    std::vector<std::int64_t> all;
+    std::vector<std::int64_t> left;
+    std::vector<Booked> booked;  // in order of booking
+    int gpus = 0;
+    int gpus_booked = 0;
+  };
+  // Of one pool; and of how many of them.
+  std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
+  int PoolsOf(const Node& node, const CountAsked& asked) const;
+  bool Fits(const Node& node, const CountAsked& asked) const;
+  std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;  // which fits
+  // As it is when those have left who end by then.
+  static Node At(const Node& node, base::Time at);
+
+  Gres gres_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,94 @@
+#include "lab/sim/node_counts.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::sim {
+namespace {
+
+using base::Duration;
+using base::Time;
+
+constexpr Time kStart{Duration{0}};
+Time At(int seconds) {
+  return kStart + std::chrono::seconds(seconds);
+}
+CountAsked Asked(std::int64_t gib, int gpus = 1) {
+  return {.gpus = gpus, .memory_mib = gib * 1024};
+}
+
+// Of two GPUs of 39.6 GiB, on which a task of 16 GiB and one of 24 are booked.
+NodeCounts TwoBooked(Gres gres) {
+  NodeCounts counts(gres);
+  counts.AddNode(std::vector<std::int64_t>{40'536, 40'536});
+  counts.Book(0, 1, Asked(16), At(100));
+  counts.Book(0, 2, Asked(24), At(200));
+  return counts;
+}
+
+TEST(NodeCounts, WhatFits) {
+  struct Case {
+    std::string_view name;
+    Gres gres;
+    CountAsked asked;
+    bool fits;
+  };
+  const Case cases[] = {
+      {"39 of 79 GiB are left of the node", Gres::kCarma, Asked(39), true},
+      {"a GPU's memory is 39 GiB, whatever is said", Gres::kCarma, Asked(48), true},
+      {"two GPUs are asked for twice", Gres::kCarma, Asked(20, 2), false},
+      {"and fit where the sum does, though no GPU is empty", Gres::kCarma, Asked(19, 2), true},
+      {"what does not say its memory has all of its GPU", Gres::kCarma, {}, true},
+      {"both GPUs are taken", Gres::kGpu, Asked(1), false},
+      {"15 are left of one GPU, 23 of the other", Gres::kShard, Asked(23), true},
+      {"24 of none", Gres::kShard, Asked(24), false},
+      {"a task of several GPUs asks for whole ones", Gres::kShard, Asked(1, 2), false},
+      {"the node is not empty", Gres::kCarma, {.gpus = 2, .whole = true}, false},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(TwoBooked(c.gres).Fits(0, c.asked), c.fits) << c.name;
+  }
+}
+
+TEST(NodeCounts, ShardsAreOfTheFirstGpuWithSoMany) {
+  NodeCounts counts(Gres::kShard);
+  counts.AddNode(std::vector<std::int64_t>(4, 40'536));
+  std::vector<std::uint32_t> chosen;
+  for (std::uint64_t task = 1; task <= 6; ++task) {
+    chosen.push_back(counts.Book(0, task, Asked(16), At(100)).front());
+  }
+  EXPECT_EQ(chosen, (std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(counts.GpusBooked(0), 6);
+}
+
+TEST(NodeCounts, WhatIsReleasedIsLeftAgain) {
+  NodeCounts counts = TwoBooked(Gres::kCarma);
+  EXPECT_FALSE(counts.Fits(0, Asked(20, 2)));
+  counts.Release(0, 2);
+  EXPECT_TRUE(counts.Fits(0, Asked(20, 2)));
+  counts.Release(0, 1);
+  EXPECT_TRUE(counts.Empty(0));
+  EXPECT_TRUE(counts.Fits(0, {.gpus = 2, .whole = true}));
+  EXPECT_EQ(counts.GpusBooked(0), 0);
+}
+
+TEST(NodeCounts, FromWhenByTimeLimits) {
+  const NodeCounts counts = TwoBooked(Gres::kCarma);
+  EXPECT_EQ(counts.FitsFrom(0, Asked(39), At(10)), At(10));
+  EXPECT_EQ(counts.FitsFrom(0, Asked(25, 2), At(10)), At(100));
+  EXPECT_EQ(counts.FitsFrom(0, Asked(39, 2), At(10)), At(200));
+  EXPECT_EQ(counts.FitsFrom(0, {.gpus = 2, .whole = true}, At(10)), At(200));
+  // Who is beyond his limit ends at any moment.
+  EXPECT_EQ(counts.FitsFrom(0, Asked(25, 2), At(150)), At(150));
+  EXPECT_EQ(counts.FitsFrom(0, Asked(1, 3), At(10)), At(10));
+}
+
+TEST(NodeCounts, BesideOneWhoStays) {
+  const NodeCounts counts = TwoBooked(Gres::kCarma);
+  // At 100 s the first has left: 55 of 79 GiB are free then.
+  EXPECT_TRUE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(5)));
+  EXPECT_FALSE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(6)));
+  EXPECT_FALSE(counts.FitsBeside(0, Asked(1), At(100), Asked(30, 2)));  // which does not fit now
+}
+
+}  // namespace
+}  // namespace carma::sim

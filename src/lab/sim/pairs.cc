@@ -1,0 +1,166 @@
+#include "lab/sim/pairs.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+
+#include "base/csv.h"
+#include "base/text.h"
+#include "lab/sim/models.h"
+
+namespace carma::sim {
+namespace {
+
+using base::Fail;
+using base::Result;
+
+constexpr std::string_view kStreamsWord = "streams";
+constexpr std::string_view kMpsWord = "mps";
+constexpr double kMostSpeed = 10;
+constexpr double kMostFactor = 20;
+constexpr double kFactorStep = 1e-4;
+
+// Speed of `own` beside `other`.
+using Form = std::function<double(const PairedTask& own, const PairedTask& other)>;
+
+double StreamsSpeed(double factor, const PairedTask& own, const PairedTask& other) {
+  Interference model;
+  model.streams_a = factor;
+  const std::array loads{Load{.sm_active = own.utilization}, Load{.sm_active = other.utilization}};
+  const Load mine = AsTurns(model, loads[0]);
+  return 1 / (1 + mine.sensitivity * AsTurns(model, loads[1]).pressure);
+}
+
+double MpsSpeed(double sensitivity, const PairedTask& own, const PairedTask& other) {
+  const auto load = [&](const PairedTask& task) {
+    return Load{
+        .sm_active = task.utilization, .sensitivity = sensitivity, .pressure = task.utilization};
+  };
+  const std::array loads{load(own), load(other)};
+  std::array<double, 2> speeds{};
+  Speeds(Interference{}, core::SharingMethod::kMps, loads, speeds);
+  return speeds[0];
+}
+
+double MemorySpeed(double factor, const PairedTask& own, const PairedTask& other) {
+  return 1 / (1 + factor * own.utilization * other.memory);
+}
+
+template <class Each>
+void ForEachTask(const std::vector<MeasuredPair>& pairs, const Each& each) {
+  for (const MeasuredPair& pair : pairs) {
+    each(pair[0], pair[1]);
+    each(pair[1], pair[0]);
+  }
+}
+
+double SquaresOf(const std::vector<MeasuredPair>& pairs, const Form& form) {
+  double squares = 0;
+  ForEachTask(pairs, [&](const PairedTask& own, const PairedTask& other) {
+    const double error = form(own, other) - own.speed;
+    squares += error * error;
+  });
+  return squares;
+}
+
+PairAgreement AgreementOf(const std::vector<MeasuredPair>& pairs, const Form& form) {
+  const double count = 2 * static_cast<double>(pairs.size());
+  double mean = 0;
+  ForEachTask(pairs, [&](const PairedTask& own, const PairedTask&) { mean += own.speed / count; });
+  PairAgreement agreement;
+  double spread = 0;
+  ForEachTask(pairs, [&](const PairedTask& own, const PairedTask& other) {
+    agreement.mean_error += std::abs(form(own, other) - own.speed) / count;
+    spread += (own.speed - mean) * (own.speed - mean);
+  });
+  agreement.r2 = spread > 0 ? 1 - SquaresOf(pairs, form) / spread : 0;
+  return agreement;
+}
+
+using FormWithFactor = double (*)(double, const PairedTask&, const PairedTask&);
+
+// By golden section: the error falls to its lowest value and rises again.
+double BestFactor(const std::vector<MeasuredPair>& pairs, FormWithFactor form) {
+  const auto squares = [&](double factor) {
+    return SquaresOf(pairs, [&](const PairedTask& own, const PairedTask& other) {
+      return form(factor, own, other);
+    });
+  };
+  const double ratio = (std::sqrt(5.0) - 1) / 2;
+  double low = 0, high = kMostFactor;
+  while (high - low > kFactorStep) {
+    const double left = high - ratio * (high - low);
+    const double right = low + ratio * (high - low);
+    if (squares(left) < squares(right)) {
+      high = right;
+    } else {
+      low = left;
+    }
+  }
+  return (low + high) / 2;
+}
+
+PairAgreement WithFactor(const std::vector<MeasuredPair>& pairs, FormWithFactor form, double factor,
+                         bool fitted, std::string_view text) {
+  PairAgreement agreement = AgreementOf(pairs, [&](const PairedTask& own, const PairedTask& other) {
+    return form(factor, own, other);
+  });
+  agreement.form = fmt::format(fmt::runtime(text), factor);
+  agreement.factor = factor;
+  agreement.fitted = fitted;
+  return agreement;
+}
+
+Result<MeasuredPair> ReadPair(const base::CsvRow& row) {
+  MeasuredPair pair;
+  for (std::size_t task = 0; task < pair.size(); ++task) {
+    const std::string number = std::to_string(task + 1);
+    const Result<double> speed = row.Required("speed" + number, 1e-3, kMostSpeed);
+    const Result<double> utilization = row.Required("u" + number, 0, 100);
+    const Result<double> memory = row.Required("m" + number, 0, 100);
+    for (const Result<double>* cell : {&speed, &utilization, &memory}) {
+      if (!*cell) return std::unexpected(cell->error());
+    }
+    pair[task] = {*speed, *utilization / 100, *memory / 100};
+  }
+  return pair;
+}
+
+}  // namespace
+
+Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path) {
+  const std::string where = base::Printable(path, 200);
+  const Result<base::CsvTable> table =
+      base::CsvTable::Parse(csv, {"speed1", "speed2", "u1", "m1", "u2", "m2"}, kMaxPairs, where);
+  if (!table) return std::unexpected(table.error());
+  MeasuredPairs pairs;
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const base::CsvRow row = table->Row(i);
+    const std::string_view method = row.Text("method");
+    if (!method.empty() && method != kStreamsWord && method != kMpsWord)
+      return row.Wrong("column 'method': expected streams or mps");
+    const Result<MeasuredPair> pair = ReadPair(row);
+    if (!pair) return std::unexpected(pair.error());
+    (method == kMpsWord ? pairs.mps : pairs.streams).push_back(*pair);
+  }
+  if (table->size() == 0) return Fail(base::ErrorCode::kInvalid, where + ": no pairs");
+  return pairs;
+}
+
+std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
+                                        const std::vector<MeasuredPair>& pairs) {
+  const bool mps = method == core::SharingMethod::kMps;
+  const std::string_view text =
+      mps ? "1 / (1 + {:.3g} u), u the neighbour's" : "1 / (1 + {:.3g} g g), g = 1 - (1 - u)^1.7";
+  const double own = mps ? core::kUsualSensitivity : Interference{}.streams_a;
+  const FormWithFactor form = mps ? MpsSpeed : StreamsSpeed;
+  PairAgreement none = AgreementOf(pairs, [](const PairedTask&, const PairedTask&) { return 1.0; });
+  none.form = "no interference";
+  return {std::move(none), WithFactor(pairs, form, own, false, text),
+          WithFactor(pairs, form, BestFactor(pairs, form), true, text),
+          WithFactor(pairs, MemorySpeed, BestFactor(pairs, MemorySpeed), true,
+                     "1 / (1 + {:.3g} u m), m the neighbour's memory")};
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,58 @@
+// Keeps a run as reports see it: every task, and the series of every GPU in bounded space.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lab/sim/simulate.h"
+#include "report/run.h"
+
+namespace carma::sim {
+
+// Values that hold until the next change, kept as at most `limit` points (at least 2). When there
+// are more, neighbours are joined by their means over time, so that the mean of the whole stays.
+class Series {
+ public:
+  Series(std::size_t limit, base::Time from) : limit_(limit), open_{.at = from}, since_(from) {}
+
+  void Set(base::Time now, double used_mib, double sm_active, double power_w);
+  // No change any more.
+  std::vector<report::GpuPoint> Finish(base::Time to);
+
+ private:
+  struct Piece {  // integrals over its length
+    base::Time at{};
+    base::Duration length{};
+    double mib_ms = 0;
+    double sm_ms = 0;
+    double power_ms = 0;
+  };
+  void Pass(base::Time now);
+  void Close();
+
+  std::size_t limit_ = 0;
+  base::Duration grain_{0};  // shorter pieces are not closed
+  std::vector<Piece> pieces_;
+  Piece open_;
+  base::Time since_{};
+  double used_mib_ = 0;
+  double sm_active_ = 0;
+  double power_w_ = 0;
+};
+
+class Recorder {
+ public:
+  // `from`: the first submission.
+  Recorder(const Cluster& cluster, std::size_t points_per_gpu, base::Time from);
+  void Add(report::RunTask task);
+  void SetDevice(std::size_t device, base::Time now, double used_mib, double sm_active,
+                 double power_w);
+  report::RunRecord Finish(base::Time to);
+
+ private:
+  report::RunRecord record_;
+  std::vector<Series> series_;
+};
+
+}  // namespace carma::sim

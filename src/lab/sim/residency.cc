@@ -1,0 +1,206 @@
+#include "lab/sim/residency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/csv.h"
+#include "base/text.h"
+
+namespace carma::sim {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr double kMaxTimeS = 366.0 * 86400;
+
+// Somebody on a GPU, from one moment to another.
+struct Stay {
+  double start_s = 0;
+  double end_s = 0;
+  std::size_t task = 0;
+  Load load;
+};
+
+// Time that a task's part needs less work in: the pace of one GPU is constant between two comings
+// or goings there.
+struct Stretch {
+  double from_s = 0;
+  double to_s = 0;
+  double pace = 0;
+};
+
+std::vector<Stretch> PacesOf(const std::vector<Stay>& gpu, std::size_t task,
+                             const Interference& model) {
+  std::vector<double> cuts;
+  const auto own =
+      std::find_if(gpu.begin(), gpu.end(), [task](const Stay& stay) { return stay.task == task; });
+  for (const Stay& stay : gpu) {
+    for (const double at : {stay.start_s, stay.end_s}) {
+      if (at >= own->start_s && at <= own->end_s) cuts.push_back(at);
+    }
+  }
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<Stretch> stretches;
+  std::vector<Load> loads;
+  std::vector<double> speeds;
+  for (std::size_t i = 1; i < cuts.size(); ++i) {
+    if (cuts[i] <= cuts[i - 1]) continue;
+    const double middle = (cuts[i - 1] + cuts[i]) / 2;
+    loads.clear();
+    std::size_t mine = 0;
+    for (const Stay& stay : gpu) {
+      if (middle < stay.start_s || middle >= stay.end_s) continue;
+      if (stay.task == task) mine = loads.size();
+      loads.push_back(stay.load);
+    }
+    speeds.resize(loads.size());
+    Speeds(model, core::SharingMethod::kMps, loads, speeds);
+    stretches.push_back({cuts[i - 1], cuts[i], speeds[mine]});
+  }
+  return stretches;
+}
+
+// Work done at the pace of the slowest part, over the time that all parts were there.
+double WorkDone(const std::vector<std::vector<Stretch>>& parts) {
+  std::vector<double> cuts;
+  for (const std::vector<Stretch>& part : parts) {
+    for (const Stretch& each : part) cuts.insert(cuts.end(), {each.from_s, each.to_s});
+  }
+  std::sort(cuts.begin(), cuts.end());
+  double work_s = 0;
+  for (std::size_t i = 1; i < cuts.size(); ++i) {
+    const double middle = (cuts[i - 1] + cuts[i]) / 2;
+    double pace = 1.0;
+    for (const std::vector<Stretch>& part : parts) {
+      for (const Stretch& each : part) {
+        if (each.from_s <= middle && middle < each.to_s) pace = std::min(pace, each.pace);
+      }
+    }
+    work_s += pace * (cuts[i] - cuts[i - 1]);
+  }
+  return work_s;
+}
+
+struct Pair {
+  double measured = 0;
+  double predicted = 0;
+};
+
+Agreement Compare(const std::vector<Pair>& slowdowns) {
+  Agreement agreement{.tasks = slowdowns.size()};
+  if (slowdowns.empty()) return agreement;
+  const auto count = static_cast<double>(slowdowns.size());
+  double mean = 0;
+  for (const Pair& each : slowdowns) mean += std::log(each.measured) / count;
+  double squares = 0;
+  double spread = 0;
+  for (const Pair& each : slowdowns) {
+    const double measured = std::log(each.measured);
+    const double error = std::log(each.predicted) - measured;
+    agreement.mean_error += std::abs(error) / count;
+    squares += error * error;
+    spread += (measured - mean) * (measured - mean);
+  }
+  agreement.r2 = spread > 0 ? 1 - squares / spread : 0;
+  return agreement;
+}
+
+}  // namespace
+
+Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::string_view path) {
+  const std::string where = base::Printable(path, 200);
+  const Result<base::CsvTable> table =
+      base::CsvTable::Parse(csv, {"task_no", "workload_id", "gpu", "start_s", "end_s", "slowdown"},
+                            kMaxMeasuredRows, where);
+  if (!table) return std::unexpected(table.error());
+  std::vector<MeasuredTask> tasks;
+  std::map<int, std::size_t> known;
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const base::CsvRow row = table->Row(i);
+    const Result<double> number = row.Required("task_no", 0, 1e9);
+    const Result<double> gpu = row.Required("gpu", 0, 1e6);
+    const Result<double> start_s = row.Required("start_s", 0, kMaxTimeS);
+    const Result<double> end_s = row.Required("end_s", 0, kMaxTimeS);
+    const Result<double> slowdown = row.Required("slowdown", 1e-3, 1e6);
+    for (const Result<double>* cell : {&number, &gpu, &start_s, &end_s, &slowdown}) {
+      if (!*cell) return std::unexpected(cell->error());
+    }
+    if (*end_s <= *start_s) return row.Wrong("end_s is not after start_s");
+    const std::string workload(base::Trim(row.Text("workload_id")));
+    const auto [at, added] = known.try_emplace(static_cast<int>(*number), tasks.size());
+    if (added) {
+      tasks.push_back({.number = at->first, .workload_id = workload, .slowdown = *slowdown});
+    }
+    MeasuredTask& task = tasks[at->second];
+    if (task.workload_id != workload) return row.Wrong("the task has another workload further up");
+    const auto gpu_number = static_cast<int>(*gpu);
+    for (const MeasuredTask::Part& part : task.parts) {
+      if (part.gpu == gpu_number) return row.Wrong("the task is on this GPU for the second time");
+    }
+    task.parts.push_back({gpu_number, *start_s, *end_s});
+  }
+  if (tasks.empty()) return Fail(ErrorCode::kInvalid, where + ": no tasks");
+  return tasks;
+}
+
+double DurationOf(const MeasuredTask& task) {
+  double from_s = task.parts.front().start_s;
+  double to_s = task.parts.front().end_s;
+  for (const MeasuredTask::Part& part : task.parts) {
+    from_s = std::min(from_s, part.start_s);
+    to_s = std::max(to_s, part.end_s);
+  }
+  return to_s - from_s;
+}
+
+Load LoadAsListed(const trace::Workload& workload, std::size_t part) {
+  return {.sm_active = workload.sm_active[part],
+          .sensitivity = workload.mps_sensitivity,
+          .pressure = workload.mps_pressure};
+}
+
+Load LoadAsGuessed(const trace::Workload& workload, std::size_t part) {
+  const double sm_active = workload.sm_active[part];
+  const core::MpsParameters guess = core::GuessMps(sm_active, workload.traits);
+  return {.sm_active = sm_active, .sensitivity = guess.sensitivity, .pressure = guess.pressure};
+}
+
+Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
+                                  const trace::Catalogue& catalogue, const Interference& model,
+                                  const LoadOfPart& load, double least_s) {
+  std::map<int, std::vector<Stay>> gpus;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const MeasuredTask& task = tasks[i];
+    const Result<const trace::Workload*> workload = catalogue.Find(task.workload_id);
+    if (!workload) return base::Wrap(workload.error(), fmt::format("task {}", task.number));
+    if (task.parts.size() > (*workload)->sm_active.size()) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("task {}: was on {} GPUs, its workload takes {}", task.number,
+                              task.parts.size(), (*workload)->sm_active.size()));
+    }
+    for (std::size_t part = 0; part < task.parts.size(); ++part) {
+      const MeasuredTask::Part& there = task.parts[part];
+      gpus[there.gpu].push_back({there.start_s, there.end_s, i, load(**workload, part)});
+    }
+  }
+  Residency residency;
+  std::vector<Pair> counted;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    std::vector<std::vector<Stretch>> parts;
+    for (const MeasuredTask::Part& part : tasks[i].parts) {
+      parts.push_back(PacesOf(gpus[part.gpu], i, model));
+    }
+    const double duration_s = DurationOf(tasks[i]);
+    residency.predicted.push_back(duration_s / WorkDone(parts));
+    if (duration_s >= least_s) counted.push_back({tasks[i].slowdown, residency.predicted.back()});
+  }
+  residency.counted = Compare(counted);
+  return residency;
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,84 @@
+// What a GPU of the simulated cluster holds and does. A SimGpu is what the policy sees as a GPU: a
+// card, or an instance of one under MIG; a SimDevice is the card that draws power.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "base/time.h"
+#include "lab/sim/models.h"
+
+namespace carma::sim {
+
+// A task's part of one GPU, from its first allocation to its end.
+struct Occupant {
+  std::uint32_t job = 0;   // the number of the task in its run
+  std::uint32_t part = 0;  // which of the task's GPUs this is
+  std::int64_t mib = 0;
+  Load load;
+};
+
+// Memory, residents, and the activity of the last while, from which the monitor's means are made.
+class SimGpu {
+ public:
+  SimGpu(std::int64_t usable_mib, base::Time from);
+
+  std::int64_t usable_mib() const { return usable_mib_; }
+  std::int64_t used_mib() const { return used_mib_; }
+  double sm_active() const { return steps_.back().sm_active; }
+  const std::vector<Occupant>& occupants() const { return occupants_; }  // in order of arrival
+
+  void Add(const Occupant& occupant);
+  void Remove(std::uint32_t job);
+  void Resize(std::uint32_t job, std::int64_t mib);
+
+  // From `now` on; time never goes back. What lies further back than `keep` may be forgotten.
+  void SetActivity(base::Time now, double sm_active, base::Duration keep);
+  // Exact mean of the activity over [from, to]; the activity at `to` if that is one moment.
+  double MeanActivity(base::Time from, base::Time to) const;
+
+ private:
+  struct Step {  // from `at` until the next step
+    base::Time at{};
+    double sm_active = 0;
+    double integral_ms = 0;  // of the activity, up to `at`
+  };
+  const Step& StepAt(base::Time at) const;
+  double IntegralAt(base::Time at) const;
+
+  std::int64_t usable_mib_ = 0;
+  std::int64_t used_mib_ = 0;
+  std::vector<Occupant> occupants_;
+  std::deque<Step> steps_;  // rising, never empty
+};
+
+// Integrals over the run. Between two changes everything is constant, so they are exact.
+class SimDevice {
+ public:
+  SimDevice(const PowerModel& power, base::Time from);
+
+  // These values hold from `now` on.
+  void Set(base::Time now, std::int64_t used_mib, double sm_active);
+  // Adds what has passed since the last change.
+  void Advance(base::Time now);
+
+  std::int64_t used_mib() const { return used_mib_; }
+  double sm_active() const { return sm_active_; }
+  double power_w() const { return power_w_; }
+  double energy_j() const { return energy_j_; }
+  double sm_s() const { return sm_s_; }
+  double mib_s() const { return mib_s_; }
+
+ private:
+  PowerModel model_;
+  base::Time since_{};
+  std::int64_t used_mib_ = 0;
+  double sm_active_ = 0;
+  double power_w_ = 0;
+  double energy_j_ = 0;
+  double sm_s_ = 0;
+  double mib_s_ = 0;
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,293 @@
+#include "lab/sim/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "core/scheduler/published_rules.h"
+#include "estimate/estimator.h"
+#include "lab/sim/booking_words.h"
+#include "lab/sim/mig.h"
+#include "lab/sim/parallel.h"
+#include "lab/sim/simulation.h"
+
+namespace carma::sim {
+namespace {
+
+using base::Duration;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
+constexpr Duration kCheckedFor = std::chrono::hours(28 * 24);
+constexpr double kMaxSoloS = 10.0 * 366 * 86400;
+// A retry takes simulated seconds at least, so even endless ones end with the run; but not soon.
+constexpr int kRetriesWithoutEnd = 10'000;
+
+constexpr std::array<std::pair<std::string_view, core::SharingMethod>, 4> kCollocations{{
+    {"exclusive", core::SharingMethod::kAlone},
+    {"streams", core::SharingMethod::kStreams},
+    {"mps", core::SharingMethod::kMps},
+    {"mig", core::SharingMethod::kMig},
+}};
+
+struct NumberOption {
+  std::string_view name;
+  double value, low, high;
+};
+struct SpanOption {
+  std::string_view name;
+  Duration value, low;
+};
+
+Result<Unit> CheckOptions(const RunOptions& options) {
+  if (Result<Unit> valid = core::Validate(options.policy); !valid) return valid;
+  const std::string& method = options.estimates.method;
+  if (!method.empty() && estimate::FindEstimator(method) == nullptr) {
+    return Fail(ErrorCode::kInvalid, fmt::format("no estimator '{}'", base::Printable(method, 60)));
+  }
+  const MemoryModel& memory = options.memory;
+  for (const NumberOption& each : {
+           NumberOption{"noise", options.noise, 0, 2},
+           {"estimate bias", options.estimates.bias, -5, 5},
+           {"estimate sigma", options.estimates.sigma, 0, 5},
+           {"share of tasks without estimate", options.estimates.missing_share, 0, 1},
+           {"coverage", options.estimates.coverage, 0, 0.999},
+           {"slowdown limit", options.slowdown_limit, 0, 1e6},
+           {"first share of the memory", memory.first_share, 0, 1},
+           {"memory growth per hour", memory.growth_per_hour, 0, 100},
+           {"memory spikes", memory.spike_share, 0, 100},
+           {"price of oversubscription", options.interference.mps_oversubscription, 0, 100},
+           {"fragmentation in MiB", static_cast<double>(memory.fragmentation_mib), 0, 1 << 24},
+           {"failures per hour", options.failures.per_hour, 0, 1000},
+           {"CPU cores", options.host.cores, 0, 1e6},
+           {"CPU cores per task and GPU", options.host.cores_per_gpu_task, 0, 1e6},
+           {"recoveries", static_cast<double>(options.max_recoveries), 0, 1e6},
+           {"time limits", options.above.time_limit, 0.01, 1e6},
+           {"requeues after waiting", static_cast<double>(options.above.wait_requeues), 0, 1e6},
+       }) {
+    if (each.value >= each.low && each.value <= each.high) continue;
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between {} and {}", each.name,
+                                                 each.value, each.low, each.high));
+  }
+  if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
+    return Fail(ErrorCode::kInvalid, "servers with the published rules cannot be asked");
+  if (options.host.promised && options.host.cores < 1)
+    return Fail(ErrorCode::kInvalid, "CPU cores are promised, but the server has none");
+  for (const SpanOption& each : {
+           SpanOption{"monitor period", options.monitor.period, Duration{10}},
+           {"monitor window", options.monitor.window, Duration{0}},
+           {"monitor delay", options.monitor.delay, Duration{0}},
+           {"estimation time", options.estimates.takes, Duration{0}},
+           {"load time", memory.load, Duration{0}},
+           {"crash delay", memory.crash_delay, Duration{0}},
+           {"memory ramp", memory.ramp, Duration{0}},
+           {"time between memory spikes", memory.spike_every, Duration{1'000}},
+           {"length of memory spikes", memory.spike_lasts, Duration{1}},
+           {"time between checkpoints", options.checkpoints.every, Duration{0}},
+           {"time of a checkpoint", options.checkpoints.cost, Duration{0}},
+           {"time to stop", options.stopping.takes, Duration{0}},
+           {"time slot", options.time_slot, Duration{0}},
+           {"time between passes of backfill", options.above.backfill_every, Duration{1'000}},
+           {"requeue delay", options.above.requeue_delay, Duration{0}},
+           {"wait on a server", options.above.wait, Duration{1'000}},
+           {"time between reports", options.above.report_every, Duration{1'000}},
+       }) {
+    if (each.value >= each.low && each.value <= kMaxSpan) continue;
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}: {} s is not between {} s and a year", each.name,
+                            base::Seconds(each.value), base::Seconds(each.low)));
+  }
+  if (memory.spike_lasts >= memory.spike_every) {
+    return Fail(ErrorCode::kInvalid, "memory spikes last as long as from one to the next");
+  }
+  // A shorter one would be over before the task has done anything.
+  if (options.time_slot > Duration{0} && options.time_slot <= memory.load) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("time slot: {} s is not longer than the load time of {} s",
+                            base::Seconds(options.time_slot), base::Seconds(memory.load)));
+  }
+  if (options.collocation == core::SharingMethod::kMig &&
+      FindMigProfile(options.mig_instances) == nullptr) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{} MIG instances per GPU, expected 1, 2, 3 or 7",
+                                                 options.mig_instances));
+  }
+  return Unit{};
+}
+
+// The most GPUs that servers of one kind have together.
+std::size_t MostOfOneKind(const Cluster& cluster) {
+  std::map<std::vector<std::string>, std::size_t> gpus;
+  std::size_t most = 0;
+  for (const ServerShape& server : cluster.servers) {
+    std::vector<std::string> kind;
+    for (const GpuType& type : server.gpus) kind.push_back(type.type);
+    const std::size_t count = kind.size();
+    most = std::max(most, gpus[std::move(kind)] += count);
+  }
+  return most;
+}
+
+// Each server has them all.
+Result<Unit> CheckBookings(const Cluster& cluster, std::span<const core::Booking> bookings) {
+  if (bookings.empty()) return Unit{};
+  std::vector<core::Booking> numbered(bookings.begin(), bookings.end());
+  for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].id = core::BookingId{i + 1};
+  const std::vector<core::BookedPeriod> periods =
+      PeriodsOf(numbered, core::Time{}, core::Time{}, core::Time{kCheckedFor});
+  for (const ServerShape& server : cluster.servers) {
+    std::vector<core::GpuInfo> infos;
+    for (const GpuType& type : server.gpus) infos.push_back({.type = type.type});
+    if (const auto why = core::WhyNotAll(periods, core::Time{}, infos))
+      return Fail(ErrorCode::kInvalid, *why);
+  }
+  return Unit{};
+}
+
+Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals, bool divided,
+                       const RunOptions& options) {
+  const Above& above = options.above;
+  if (cluster.servers.empty()) return Fail(ErrorCode::kInvalid, "no servers");
+  std::size_t most = 0;
+  for (const ServerShape& server : cluster.servers) {
+    if (server.gpus.empty()) return Fail(ErrorCode::kInvalid, "a server without GPUs");
+    most = std::max(most, server.gpus.size());
+  }
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    const Arrival& arrival = arrivals[i];
+    CARMA_CHECK(arrival.workload != nullptr, "an arrival without a workload");
+    const auto wrong = [&](std::string_view what) {
+      const std::string place =
+          arrival.line > 0 ? fmt::format("line {}", arrival.line) : fmt::format("task {}", i + 1);
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("{} ({}): {}", place, base::Printable(arrival.workload->id, 60), what));
+    };
+    const auto gpus = static_cast<std::size_t>(std::max(arrival.workload->gpus, 0));
+    if (gpus < 1 || arrival.workload->memory_mib.size() != gpus ||
+        arrival.workload->sm_active.size() != gpus) {
+      return wrong("needs at least one GPU, and memory and SM activity for each");
+    }
+    core::TaskRequest named{.user = arrival.user};
+    if (!arrival.qos.empty()) named.qos = arrival.qos;
+    if (!arrival.account.empty()) named.account = arrival.account;
+    if (const Result<Unit> may = core::MayName(options.policy, named); !may)
+      return wrong(may.error().message);
+    if (divided && gpus > 1) {
+      return wrong(fmt::format("wants {} GPUs, and MIG instances never work together", gpus));
+    }
+    if (gpus > most && above.placing == Placing::kQueue) {
+      return wrong(fmt::format("wants {} GPUs, the largest server has {}", gpus, most));
+    }
+    if (gpus > most && gpus > MostOfOneKind(cluster)) {
+      return wrong(fmt::format("wants {} GPUs, all servers of one kind have at most {}", gpus,
+                               MostOfOneKind(cluster)));
+    }
+    const double solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);
+    if (!(solo_s >= 0 && solo_s <= kMaxSoloS)) {
+      return wrong(fmt::format("lasts {} s, expected 0 to ten years", solo_s));
+    }
+    if (arrival.at < Duration{0} || arrival.at > kMaxSpan) return wrong("comes later than a year");
+    if (i > 0 && arrival.at < arrivals[i - 1].at) return wrong("comes before the task above it");
+  }
+  return Unit{};
+}
+
+}  // namespace
+
+std::optional<core::SharingMethod> ParseCollocation(std::string_view name) {
+  for (const auto& [each, collocation] : kCollocations) {
+    if (each == name) return collocation;
+  }
+  return std::nullopt;
+}
+
+std::string_view CollocationName(core::SharingMethod collocation) {
+  for (const auto& [name, each] : kCollocations) {
+    if (each == collocation) return name;
+  }
+  return "";
+}
+
+Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
+                                      const trace::Catalogue& catalogue, std::string_view path) {
+  const Result<std::vector<const trace::Workload*>> workloads =
+      trace::MatchWorkloads(trace, catalogue, path);
+  if (!workloads) return std::unexpected(workloads.error());
+  std::vector<Arrival> arrivals;
+  arrivals.reserve(workloads->size());
+  for (std::size_t i = 0; i < workloads->size(); ++i) {
+    const trace::Submission& submission = trace.submissions[i];
+    arrivals.push_back({submission.at, (*workloads)[i], submission.solo_s, submission.line,
+                        submission.user, submission.cpus, submission.gpu_type, submission.qos,
+                        submission.account});
+  }
+  return arrivals;
+}
+
+Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
+  Result<core::PolicyConfig> policy = core::AsPublished(era, base.policy);
+  if (!policy) return std::unexpected(policy.error());
+  RunOptions options = std::move(base);
+  options.policy = std::move(*policy);
+  options.max_recoveries = kRetriesWithoutEnd;
+  options.monitor.delay = Duration{0};
+  if (options.policy.pacing == core::Pacing::kThesis) {
+    // What a window shows is published when the next one begins.
+    options.monitor.mode = MonitorOptions::Mode::kPeriodic;
+    options.monitor.period = Duration{92'000};
+    options.monitor.window = Duration{92'000};
+  } else {
+    options.monitor.mode = MonitorOptions::Mode::kOnDemand;
+    options.monitor.period = Duration{1'000};
+    options.monitor.window = Duration{30'000};
+  }
+  return options;
+}
+
+Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
+                           const RunOptions& options) {
+  if (Result<Unit> valid = CheckOptions(options); !valid) return std::unexpected(valid.error());
+  const bool divided = options.collocation == core::SharingMethod::kMig;
+  if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided, options); !valid) {
+    return std::unexpected(valid.error());
+  }
+  if (Result<Unit> valid = CheckBookings(cluster, options.bookings); !valid) {
+    return std::unexpected(valid.error());
+  }
+  return Simulation(cluster, arrivals, options).Run();
+}
+
+Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster, std::span<const Arrival> arrivals,
+                                         const RunOptions& options, int runs, int threads,
+                                         const std::function<void(int)>& done) {
+  if (runs < 1) return Fail(ErrorCode::kInvalid, "expected at least one run");
+  const auto count = static_cast<std::size_t>(runs);
+  std::vector<Result<Totals>> results(count);
+  std::atomic<int> finished{0};
+  ForEachIndex(count, threads, [&](std::size_t i) {
+    RunOptions mine = options;
+    mine.seed = options.seed + i;
+    mine.record = false;
+    mine.on_task = nullptr;
+    const Result<RunResult> result = Simulate(cluster, arrivals, mine);
+    results[i] = result ? Result<Totals>(result->totals) : std::unexpected(result.error());
+    if (done) done(++finished);
+  });
+  std::vector<Totals> totals;
+  totals.reserve(count);
+  for (Result<Totals>& result : results) {
+    if (!result) return std::unexpected(result.error());
+    totals.push_back(*result);
+  }
+  return totals;
+}
+
+}  // namespace carma::sim

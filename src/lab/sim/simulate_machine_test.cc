@@ -1,0 +1,84 @@
+// What simulated tasks share of a server beside whole GPUs: instances and cores.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "lab/sim/mig.h"
+#include "lab/sim/simulate_fixture.h"
+
+namespace carma::sim {
+namespace {
+
+using base::Duration;
+
+TEST(SimulateMachine, InstancesDoNotDisturbEachOther) {
+  const trace::Workload small = MakeWorkload("small", 1, 1'000, 0.3, 4'000);
+  RunOptions options = Immediate();
+  options.collocation = core::SharingMethod::kMig;
+  options.mig_instances = 7;
+  options.policy.mapper = "exclusive";
+  const RunResult run =
+      Play(MakeWorld("A100-40GB"), std::vector<Arrival>(7, {Duration{0}, &small}), options);
+  // Published: seven of the smallest tasks take 2 to 2.5 times as long.
+  EXPECT_NEAR(run.totals.makespan_s, 14 + 1'000 * 0.3 * 7, 0.01);
+  EXPECT_EQ(run.record->gpus.size(), 1u);
+  EXPECT_NEAR(run.totals.sm_active, 0.99 * 2'100 / 2'114, 1e-6);
+  EXPECT_DOUBLE_EQ(MigSpeed(*FindMigProfile(3), 0.2), 1.0);
+  EXPECT_EQ(FindMigProfile(4), nullptr);
+}
+
+TEST(SimulateMachine, AnInstanceTakesOneTaskUnlessItIsShared) {
+  const trace::Workload small = MakeWorkload("small", 1, 1'000, 0.2, 4'000);
+  RunOptions options = Immediate();
+  options.collocation = core::SharingMethod::kMig;
+  options.mig_instances = 2;
+  options.policy.margin_mib = 0;
+  options.policy.sm_cap.reset();
+  const std::vector<Arrival> four(4, {Duration{0}, &small});
+  // Two wait for the two before them.
+  EXPECT_GT(Play(MakeWorld("A100-40GB"), four, options).totals.waiting_s, 500);
+  options.policy.share_mig = true;
+  EXPECT_LT(Play(MakeWorld("A100-40GB"), four, options).totals.waiting_s, 100);
+}
+
+TEST(SimulateMachine, DataLoadersShareTheServersCores) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 4'000);
+  RunOptions options = Immediate();
+  options.host = {.cores = 16, .cores_per_gpu_task = 8};
+  const std::vector<Arrival> four(4, {Duration{0}, &workload});
+  options.policy.mapper = "exclusive";
+  // Four tasks want 32 cores of 16.
+  EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), four, options).totals.makespan_s, 2'014, 0.01);
+}
+
+TEST(SimulateMachine, EachTaskWantsItsOwnCores) {
+  trace::Workload hungry = MakeWorkload("hungry", 1, 1'000, 0.3, 4'000);
+  hungry.cpus = 24;
+  trace::Workload frugal = MakeWorkload("frugal", 1, 1'000, 0.3, 4'000);
+  frugal.cpus = 0;
+  RunOptions options = Immediate();
+  options.host = {.cores = 32};
+  options.policy.mapper = "exclusive";
+  options.record = true;
+  const std::vector<Arrival> load{
+      {Duration{0}, &hungry}, {Duration{0}, &hungry}, {Duration{0}, &frugal}};
+  // Two want 48 cores of 32; who wants none does not notice.
+  const RunResult slow = Play(MakeWorld("4xA100-40GB"), load, options);
+  EXPECT_NEAR(slow.totals.makespan_s, 1'514, 0.01);
+  for (const report::RunTask& task : slow.record->tasks) {
+    const double took_s = base::Seconds(*task.ended - task.submitted);
+    EXPECT_NEAR(took_s, task.name == "frugal" ? 1'014 : 1'514, 0.01) << task.name;
+  }
+  // The load says it for one of them.
+  std::vector<Arrival> told = load;
+  told[1].cpus = 8;
+  EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), told, options).totals.makespan_s, 1'014, 0.01);
+  // Where the server promises its cores the second waits for the first.
+  options.host.promised = true;
+  const Totals promised = Play(MakeWorld("4xA100-40GB"), load, options).totals;
+  EXPECT_NEAR(promised.makespan_s, 2'028, 1);
+  EXPECT_EQ(promised.rejected, 0);
+}
+
+}  // namespace
+}  // namespace carma::sim

@@ -1,0 +1,105 @@
+// The published evaluation of the original system beside the simulator's: every figure with its
+// source, the mean and spread of many perturbed runs, and what counts as agreement.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/sim/simulate.h"
+
+namespace carma::sim {
+
+// Traces of the original's evaluation, which are not part of CARMA: whoever has one can compare.
+enum class PublishedTrace {
+  kHeavy60,  // dissertation, 60 tasks of the sections 6.4.4 to 6.4.6
+  kMix90,    // dissertation, 90 tasks of the sections 6.4.1 to 6.4.3
+  kNewer60,  // the newer repository's 60 tasks, on the control loop of November 2025
+};
+// "heavy60", "mix90", "t1".
+std::optional<PublishedTrace> ParsePublishedTrace(std::string_view name);
+std::string_view PublishedTraceName(PublishedTrace trace);
+// By the number of tasks and the last submission; empty: none of them.
+std::optional<PublishedTrace> RecognisePublished(std::span<const Arrival> arrivals);
+
+enum class Figure {
+  kMakespanMin,
+  kMakespanChange,  // against exclusive use of the same run, -0.25: a quarter less
+  kEnergyMj,
+  kEnergyChange,
+  kSmActiveChange,
+  kMemoryChange,
+  kOomCrashes,
+  kSlowdown,
+  kPowerW,
+};
+std::string_view FigureName(Figure figure);
+
+// Whether the figure went into the models' constants. What did cannot speak for them.
+enum class Standing { kCalibration, kPrediction };
+
+// A policy of the evaluation with the simulator's settings for it.
+struct PublishedPolicy {
+  std::string_view label;  // "MAGM 2 GB 80 %"
+  std::string_view mapper;
+  double sm_cap = 0;           // 0: none
+  std::int64_t floor_mib = 0;  // without estimates
+  std::int64_t margin_mib = 0;
+  std::string_view estimates = "none";  // as EstimateOptions::source
+  core::SharingMethod collocation = core::SharingMethod::kMps;
+};
+// The policies of the trace that have a published figure, exclusive use first.
+std::vector<PublishedPolicy> PoliciesOf(PublishedTrace trace);
+// Its settings, in the control loop of the trace's time. Errors: none for a policy of PoliciesOf.
+base::Result<RunOptions> OptionsOf(PublishedTrace trace, const PublishedPolicy& policy);
+
+struct Comparison {
+  std::string policy;
+  Figure figure{};
+  std::string source;  // "dissertation, table 6.6"
+  Standing standing = Standing::kPrediction;
+  double published = 0;
+  double simulated = 0;  // mean over the runs
+  double deviation = 0;  // standard deviation of single runs
+  double low = 0;        // of single runs
+  double high = 0;
+  // Agreement that is asked for, of the mean: [from, to]. Empty: none, for information.
+  std::optional<double> from;
+  std::optional<double> to;
+  bool Agrees() const;
+  // The published figure is one run: is it one that the simulated spread could have given (two
+  // deviations)?
+  bool WithinNoise() const;
+};
+
+struct Validation {
+  PublishedTrace trace{};
+  int runs = 0;
+  std::vector<Comparison> comparisons;
+  bool Agrees() const;  // all that are asked for
+};
+
+struct ValidationOptions {
+  int runs = 40;
+  int threads = 1;
+  double noise = 0.03;
+  std::uint64_t seed = 1;
+  std::function<void(int done, int all)> progress;  // finished runs, from any thread
+};
+// Runs every published policy on these servers. Errors: those of Simulate.
+base::Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
+                                  std::span<const Arrival> arrivals,
+                                  const ValidationOptions& options);
+
+// Published measurements of small cases that need no trace: the models alone, on what ships.
+std::vector<Comparison> ValidateModels();
+
+// For people: one line per figure.
+std::string Table(std::span<const Comparison> comparisons);
+
+}  // namespace carma::sim

@@ -1,0 +1,81 @@
+#include "lab/sim/validate.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace carma::sim {
+namespace {
+
+using base::Duration;
+
+TEST(Published, EveryPolicyCanBeRun) {
+  for (const PublishedTrace trace :
+       {PublishedTrace::kHeavy60, PublishedTrace::kMix90, PublishedTrace::kNewer60}) {
+    const std::vector<PublishedPolicy> policies = PoliciesOf(trace);
+    ASSERT_GE(policies.size(), 2u);
+    EXPECT_EQ(policies.front().label, "exclusive");
+    for (const PublishedPolicy& policy : policies) {
+      const base::Result<RunOptions> options = OptionsOf(trace, policy);
+      ASSERT_TRUE(options) << policy.label;
+      EXPECT_TRUE(core::Validate(options->policy)) << policy.label;
+    }
+    EXPECT_EQ(ParsePublishedTrace(PublishedTraceName(trace)), trace);
+  }
+  EXPECT_FALSE(ParsePublishedTrace("demo60"));
+}
+
+TEST(RecognisePublished, ByLengthAndLastSubmission) {
+  const trace::Workload workload;
+  std::vector<Arrival> arrivals(60, {Duration{0}, &workload});
+  EXPECT_FALSE(RecognisePublished(arrivals));
+  EXPECT_FALSE(RecognisePublished({}));
+  arrivals.back().at = Duration{8'966'000};
+  EXPECT_EQ(RecognisePublished(arrivals), PublishedTrace::kHeavy60);
+  arrivals.back().at = Duration{13'767'000};
+  EXPECT_EQ(RecognisePublished(arrivals), PublishedTrace::kNewer60);
+}
+
+TEST(Comparison, AgreementAndNoiseAreTwoThings) {
+  Comparison row{.published = 10, .simulated = 12, .deviation = 1.5};
+  EXPECT_TRUE(row.Agrees());  // nothing is asked for
+  EXPECT_TRUE(row.WithinNoise());
+  row.to = 11;
+  EXPECT_FALSE(row.Agrees());
+  row.deviation = 0.5;
+  EXPECT_FALSE(row.WithinNoise());
+}
+
+// The machinery on a load of our own: figures of another trace are not expected to agree.
+TEST(Validate, ComparesEveryFigureOfTheTrace) {
+  const trace::Catalogue catalogue = *trace::Catalogue::BuiltIn();
+  const std::vector<Arrival> arrivals = *Arrivals(*trace::BuiltInDemo60(), catalogue, "demo60");
+  int last = 0;
+  const base::Result<Validation> validation =
+      Validate(PublishedTrace::kNewer60, *ParseCluster("dgx-station-a100"), arrivals,
+               {.runs = 2, .progress = [&](int done, int all) {
+                  EXPECT_LE(done, all);
+                  last = done;
+                }});
+  ASSERT_TRUE(validation) << validation.error().message;
+  EXPECT_EQ(last, 4);
+  ASSERT_EQ(validation->comparisons.size(), 4u);
+  const Comparison& makespan = validation->comparisons.front();
+  EXPECT_EQ(makespan.figure, Figure::kMakespanChange);
+  EXPECT_LT(makespan.simulated, -0.05);
+  EXPECT_GT(makespan.deviation, 0);
+  EXPECT_LE(makespan.low, makespan.simulated);
+  const std::string table = Table(validation->comparisons);
+  EXPECT_NE(table.find("MAGM + GPUMemNet"), std::string::npos);
+  EXPECT_NE(table.find("prediction"), std::string::npos);
+}
+
+TEST(ValidateModels, MeetThePublishedMeasurements) {
+  const std::vector<Comparison> rows = ValidateModels();
+  EXPECT_GE(rows.size(), 10u);
+  for (const Comparison& row : rows) EXPECT_TRUE(row.Agrees()) << Table({&row, 1});
+}
+
+}  // namespace
+}  // namespace carma::sim

@@ -1,0 +1,134 @@
+#include "lab/simgpu/driver/call.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <thread>
+
+namespace carma::simgpu::driver {
+namespace {
+
+constexpr auto kHangPoll = std::chrono::milliseconds(20);
+
+// A handle is the address of its GPU's entry here, so that any other pointer can be told apart.
+char handles[simgpu::kMaxPlaces];
+
+std::shared_ptr<Server> TheServer() {
+  const std::scoped_lock lock(TheDriver().mutex);
+  return TheDriver().server;
+}
+
+Return CheckTaken(const Call& call, Takes takes) {
+  if (takes == Takes::kGpus && call.IsInstance()) return kNotSupported;
+  if (takes == Takes::kInstances && !call.IsInstance()) return kInvalidArgument;
+  return kSuccess;
+}
+
+}  // namespace
+
+// Never destroyed, for other threads may still be calling while the process exits; and not on the
+// heap, for the library may be unloaded and loaded again.
+Driver& TheDriver() {
+  alignas(Driver) static std::byte memory[sizeof(Driver)];
+  static Driver* const driver = new (memory) Driver;
+  return *driver;
+}
+
+Device HandleOf(int place) {
+  return reinterpret_cast<Device>(&handles[place]);
+}
+
+Return FromError(const base::Error& error) {
+  switch (error.code) {
+    case base::ErrorCode::kCorrupt:
+      return kLibRmVersionMismatch;
+    case base::ErrorCode::kDenied:
+      return kNoPermission;
+    default:
+      return kDriverNotLoaded;
+  }
+}
+
+Return FaultReturn(Server& server, std::int32_t gpu, const char* function) {
+  while (true) {
+    const base::Result<Fault> fault = server.FaultOn(gpu, function);
+    if (!fault) return FromError(fault.error());
+    switch (fault->kind) {
+      case FaultKind::kVanish:
+        return kDriverNotLoaded;
+      case FaultKind::kLost:
+        return kGpuIsLost;
+      case FaultKind::kError:
+        return fault->code;
+      case FaultKind::kHang:
+        std::this_thread::sleep_for(kHangPoll);
+        continue;
+      default:
+        return kSuccess;
+    }
+  }
+}
+
+Call Enter(const char* function) {
+  Call call;
+  call.server = TheServer();
+  call.code = call.server ? FaultReturn(*call.server, kWholeDriver, function) : kUninitialized;
+  return call;
+}
+
+Call EnterPlace(const char* function, Device device, Takes takes) {
+  Call call;
+  call.server = TheServer();
+  if (!call.server) {
+    call.code = kUninitialized;
+    return call;
+  }
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(device) - reinterpret_cast<std::uintptr_t>(&handles[0]);
+  if (offset >= static_cast<std::size_t>(call.server->place_count())) {
+    call.code = kInvalidArgument;
+    return call;
+  }
+  call.gpu = static_cast<int>(offset);
+  call.code = FaultReturn(*call.server, call.Whole(), function);
+  if (call.code == kSuccess) call.code = CheckTaken(call, takes);
+  return call;
+}
+
+bool Lies(const Call& call, FaultKind kind) {
+  const base::Result<Fault> fault = call.server->FaultOn(call.Whole(), "");
+  return fault && fault->kind == kind;
+}
+
+Return CopyText(const std::string& text, char* target, std::uint32_t size) {
+  if (text.size() + 1 > size) return kInsufficientSize;
+  std::memcpy(target, text.c_str(), text.size() + 1);
+  return kSuccess;
+}
+
+Return LookNow(const Call& call, GpuLook& look) {
+  const base::Result<GpuLook> now = call.server->Look(call.gpu);
+  if (!now) return FromError(now.error());
+  look = *now;
+  return kSuccess;
+}
+
+Return LookConditionNow(const Call& call, Condition& condition) {
+  const base::Result<Condition> now = call.server->ConditionOf(call.gpu);
+  if (!now) return FromError(now.error());
+  condition = *now;
+  return kSuccess;
+}
+
+std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance) {
+  for (int place = call.server->gpu_count(); place < call.server->place_count(); ++place) {
+    const auto& identity = call.server->places()[static_cast<std::size_t>(place)];
+    if (call.server->WholeGpu(place) == call.gpu &&
+        static_cast<std::uint32_t>(identity.gpu_instance) == gpu_instance) {
+      return place;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace carma::simgpu::driver

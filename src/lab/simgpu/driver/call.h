@@ -1,0 +1,76 @@
+// What the functions of the simulated driver share: finding the server, the handles of its places,
+// the faults that concern a call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "gpu/nvml_abi.h"
+#include "lab/simgpu/state.h"
+
+#define NVML_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace carma::simgpu::driver {
+
+using namespace gpu::nvml;
+
+// Every GPU instance here has one compute instance, which is all of it.
+inline constexpr std::uint32_t kOnlyComputeInstance = 0;
+inline constexpr std::uint32_t kMaxInstances = 7;
+
+// What the process has of the driver between nvmlInit and nvmlShutdown.
+struct Driver {
+  std::mutex mutex;
+  int users = 0;
+  std::shared_ptr<Server> server;  // shared: a call that hangs may outlive a shutdown
+};
+Driver& TheDriver();
+
+Return FromError(const base::Error& error);
+// The fault that an answer of this function on this whole GPU has to give; kSuccess: none. Waits
+// while the function hangs. Lies about single values are told where they are made.
+Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
+
+struct Call {
+  Return code = kSuccess;
+  std::shared_ptr<Server> server;
+  int gpu = kWholeDriver;  // the place
+  int Whole() const { return server->WholeGpu(gpu); }
+  const simgpu::GpuIdentity& Identity() const {
+    return server->places()[static_cast<std::size_t>(gpu)];
+  }
+  bool IsInstance() const { return !Identity().parent_uuid.empty(); }
+};
+
+// Which handles a function takes.
+enum class Takes { kGpus, kInstances, kBoth };
+
+// Entry of every call that is not about one GPU …
+Call Enter(const char* function);
+// … and of those that are. arguments: they are all there. This and what follows inline stands here
+// so that an analyser of a caller sees that nothing goes on without them.
+Call EnterPlace(const char* function, Device device, Takes takes);
+inline Call Enter(const char* function, Device device, bool arguments, Takes takes = Takes::kGpus) {
+  return arguments ? EnterPlace(function, device, takes) : Call{.code = kInvalidArgument};
+}
+
+Device HandleOf(int place);
+// The place of an instance of the call's GPU.
+std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance);
+
+bool Lies(const Call& call, FaultKind kind);
+Return CopyText(const std::string& text, char* target, std::uint32_t size);
+// These answer what the call has come to if it failed.
+Return LookNow(const Call& call, GpuLook& look);
+inline Return Look(const Call& call, GpuLook& look) {
+  return call.code != kSuccess ? call.code : LookNow(call, look);
+}
+Return LookConditionNow(const Call& call, Condition& condition);
+inline Return LookCondition(const Call& call, Condition& condition) {
+  return call.code != kSuccess ? call.code : LookConditionNow(call, condition);
+}
+
+}  // namespace carma::simgpu::driver

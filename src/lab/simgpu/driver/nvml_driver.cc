@@ -1,0 +1,376 @@
+// libcarma-simgpu.so: the NVML functions that CARMA calls, answered from a simulated GPU server
+// whose state file CARMA_SIMGPU_STATE names. No file: no driver. A broken one: a driver that does
+// not match. Here is what is asked of GPUs; MIG, GPM and events have sources of their own.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "base/file.h"
+#include "lab/simgpu/driver/call.h"
+
+using namespace carma;
+using namespace carma::simgpu::driver;
+using simgpu::FaultKind;
+using simgpu::GpuLook;
+using simgpu::kWholeDriver;
+using simgpu::Server;
+
+namespace {
+
+constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
+
+// Memory as both versions of the call tell it, faults included.
+Return LookMemory(const Call& call, MemoryV2& memory) {
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  memory.total = static_cast<std::uint64_t>(look.total_mib) * kMib;
+  memory.reserved = static_cast<std::uint64_t>(look.reserved_mib) * kMib;
+  memory.used = static_cast<std::uint64_t>(look.used_mib) * kMib;
+  if (Lies(call, FaultKind::kUsedOverTotal)) memory.used = memory.total + kMib;
+  memory.free = memory.total - std::min(memory.total, memory.reserved + memory.used);
+  if (Lies(call, FaultKind::kNoMemoryValue)) memory.used = memory.free = kNoValue64;
+  return kSuccess;
+}
+
+// No thermal model: a straight line that looks like an air-cooled A100, for screens.
+std::uint32_t Celsius(const GpuLook& look) {
+  return static_cast<std::uint32_t>(28 + 0.15 * look.power_w);
+}
+
+Return ListProcesses(const Call& call, core::SharingMethod sharing, std::uint32_t* count,
+                     ProcessInfo* lines) {
+  if (call.code != kSuccess) return call.code;
+  thread_local std::vector<simgpu::ProcessLook> found;
+  const base::Result<base::Unit> listed = call.server->Processes(call.gpu, sharing, found);
+  if (!listed) return FromError(listed.error());
+  const auto needed = static_cast<std::uint32_t>(found.size());
+  const bool fits = *count >= needed && (lines != nullptr || needed == 0);
+  *count = needed;
+  if (!fits) return kInsufficientSize;
+  for (std::uint32_t i = 0; i < needed; ++i) {
+    const auto& place = call.server->places()[static_cast<std::size_t>(found[i].gpu)];
+    const bool part = !place.parent_uuid.empty();
+    lines[i] = {static_cast<std::uint32_t>(found[i].pid),
+                static_cast<std::uint64_t>(found[i].memory_mib) * kMib,
+                part ? static_cast<std::uint32_t>(place.gpu_instance) : kNoValue32,
+                part ? kOnlyComputeInstance : kNoValue32};
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+NVML_EXPORT Return nvmlInit_v2() {
+  Driver& driver = TheDriver();
+  const std::string path = base::GetEnv(simgpu::kStateVariable);
+  if (path.empty()) return kDriverNotLoaded;
+  auto server = Server::Attach(path);
+  if (!server) return FromError(server.error());
+  if (const Return code = FaultReturn(**server, kWholeDriver, "nvmlInit_v2"); code != kSuccess) {
+    return code;
+  }
+  const std::scoped_lock lock(driver.mutex);
+  ++driver.users;
+  // A server that was replaced is found again by the next nvmlInit, as a reloaded module is.
+  driver.server = std::move(*server);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlShutdown() {
+  Driver& driver = TheDriver();
+  const std::scoped_lock lock(driver.mutex);
+  if (driver.users == 0) return kUninitialized;
+  if (--driver.users == 0) driver.server.reset();
+  return kSuccess;
+}
+
+NVML_EXPORT const char* nvmlErrorString(Return code) {
+  return simgpu::NvmlText(code);
+}
+
+NVML_EXPORT Return nvmlSystemGetDriverVersion(char* version, std::uint32_t size) {
+  const Call call = Enter("nvmlSystemGetDriverVersion");
+  if (call.code != kSuccess) return call.code;
+  return version ? CopyText("999.0-carma-simulated", version, size) : kInvalidArgument;
+}
+
+NVML_EXPORT Return nvmlSystemGetNVMLVersion(char* version, std::uint32_t size) {
+  const Call call = Enter("nvmlSystemGetNVMLVersion");
+  if (call.code != kSuccess) return call.code;
+  return version ? CopyText("12.999.0-carma-simulated", version, size) : kInvalidArgument;
+}
+
+NVML_EXPORT Return nvmlSystemGetCudaDriverVersion_v2(std::int32_t* version) {
+  const Call call = Enter("nvmlSystemGetCudaDriverVersion_v2");
+  if (call.code != kSuccess) return call.code;
+  return version ? kNotSupported : kInvalidArgument;  // nobody can run CUDA here
+}
+
+NVML_EXPORT Return nvmlDeviceGetCount_v2(std::uint32_t* count) {
+  const Call call = Enter("nvmlDeviceGetCount_v2");
+  if (call.code != kSuccess) return call.code;
+  if (!count) return kInvalidArgument;
+  *count = static_cast<std::uint32_t>(call.server->gpu_count());
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetHandleByIndex_v2(std::uint32_t index, Device* device) {
+  const Call call = Enter("nvmlDeviceGetHandleByIndex_v2");
+  if (call.code != kSuccess) return call.code;
+  if (!device || index >= static_cast<std::uint32_t>(call.server->gpu_count())) {
+    return kInvalidArgument;
+  }
+  *device = HandleOf(static_cast<int>(index));
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
+  const Call call = Enter("nvmlDeviceGetHandleByUUID");
+  if (call.code != kSuccess) return call.code;
+  if (!uuid || !device) return kInvalidArgument;
+  for (int g = 0; g < call.server->place_count(); ++g) {
+    if (call.server->places()[static_cast<std::size_t>(g)].uuid != uuid) continue;
+    *device = HandleOf(g);
+    return kSuccess;
+  }
+  return kNotFound;
+}
+
+NVML_EXPORT Return nvmlDeviceGetUUID(Device device, char* text, std::uint32_t size) {
+  const Call call = Enter("nvmlDeviceGetUUID", device, text != nullptr, Takes::kBoth);
+  if (call.code != kSuccess) return call.code;
+  return CopyText(call.Identity().uuid, text, size);
+}
+
+NVML_EXPORT Return nvmlDeviceGetName(Device device, char* text, std::uint32_t size) {
+  const Call call = Enter("nvmlDeviceGetName", device, text != nullptr, Takes::kBoth);
+  if (call.code != kSuccess) return call.code;
+  return CopyText(call.Identity().nvml_name, text, size);
+}
+
+NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
+  const Call call = Enter("nvmlDeviceGetPciInfo_v3", device, info != nullptr);
+  if (call.code != kSuccess) return call.code;
+  const std::string& bus = call.Identity().pci;
+  *info = {};
+  info->bus = static_cast<std::uint32_t>(std::strtoul(bus.substr(9, 2).c_str(), nullptr, 16));
+  std::memcpy(info->bus_id_legacy, bus.c_str() + 4, bus.size() - 4);  // the domain in four digits
+  return CopyText(bus, info->bus_id, sizeof info->bus_id);
+}
+
+namespace {
+
+// Boards with a socket of their own (SXM) are connected with all others of their type; those in
+// slots are not. Link n of a GPU leads to the n-th of the others.
+const simgpu::GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
+  const simgpu::GpuIdentity& own = call.Identity();
+  if (own.nvml_name.find("SXM") == std::string::npos) return nullptr;
+  for (const simgpu::GpuIdentity& each : call.server->places()) {
+    if (!each.parent_uuid.empty() || each.uuid == own.uuid || each.type != own.type) continue;
+    if (link-- == 0) return &each;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+NVML_EXPORT Return nvmlDeviceGetNvLinkState(Device device, std::uint32_t link,
+                                            std::uint32_t* active) {
+  const Call call = Enter("nvmlDeviceGetNvLinkState", device, active != nullptr);
+  if (call.code != kSuccess) return call.code;
+  if (link >= kMostLinks || !OtherEnd(call, link)) return kInvalidArgument;
+  *active = 1;
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, std::uint32_t link,
+                                                       PciInfo* info) {
+  const Call call = Enter("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, info != nullptr);
+  if (call.code != kSuccess) return call.code;
+  const simgpu::GpuIdentity* other = OtherEnd(call, link);
+  if (!other) return kInvalidArgument;
+  *info = {};
+  return CopyText(other->pci, info->bus_id, sizeof info->bus_id);
+}
+
+NVML_EXPORT Return nvmlDeviceGetNvLinkRemoteDeviceType(Device device, std::uint32_t link,
+                                                       std::uint32_t* type) {
+  const Call call = Enter("nvmlDeviceGetNvLinkRemoteDeviceType", device, type != nullptr);
+  if (call.code != kSuccess) return call.code;
+  if (!OtherEnd(call, link)) return kInvalidArgument;
+  *type = 0;  // a GPU
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
+  const Call call = Enter("nvmlDeviceGetMemoryInfo", device, memory != nullptr, Takes::kBoth);
+  MemoryV2 known{};
+  if (const Return code = LookMemory(call, known); code != kSuccess) return code;
+  const bool told = known.used != kNoValue64;
+  *memory = {known.total, known.free, told ? known.used + known.reserved : kNoValue64};
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* memory) {
+  const Call call = Enter("nvmlDeviceGetMemoryInfo_v2", device, memory != nullptr, Takes::kBoth);
+  if (call.code != kSuccess) return call.code;
+  if (memory->version != StructVersion<MemoryV2>(2)) return kArgumentVersionMismatch;
+  return LookMemory(call, *memory);
+}
+
+NVML_EXPORT Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, std::uint32_t* count,
+                                                           ProcessInfo* lines) {
+  return ListProcesses(
+      Enter("nvmlDeviceGetComputeRunningProcesses_v3", device, count != nullptr, Takes::kBoth),
+      core::SharingMethod::kStreams, count, lines);
+}
+
+NVML_EXPORT Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device device, std::uint32_t* count,
+                                                              ProcessInfo* lines) {
+  return ListProcesses(
+      Enter("nvmlDeviceGetMPSComputeRunningProcesses_v3", device, count != nullptr, Takes::kBoth),
+      core::SharingMethod::kMps, count, lines);
+}
+
+NVML_EXPORT Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, std::uint32_t* count,
+                                                            ProcessInfo*) {
+  const Call call =
+      Enter("nvmlDeviceGetGraphicsRunningProcesses_v3", device, count != nullptr, Takes::kBoth);
+  if (call.code == kSuccess) *count = 0;  // nobody draws
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization* utilization) {
+  const Call call = Enter("nvmlDeviceGetUtilizationRates", device, utilization != nullptr);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  if (call.Identity().mig) return kNotSupported;
+  // "A kernel was running": all the time as soon as anybody computes.
+  *utilization = {look.sm_active > 0 ? 100u : 0u, 0};
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetPowerUsage(Device device, std::uint32_t* milliwatt) {
+  const Call call = Enter("nvmlDeviceGetPowerUsage", device, milliwatt != nullptr);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  *milliwatt = static_cast<std::uint32_t>(std::lround(look.power_w * 1000));
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetTotalEnergyConsumption(Device device, std::uint64_t* millijoule) {
+  const Call call = Enter("nvmlDeviceGetTotalEnergyConsumption", device, millijoule != nullptr);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  *millijoule = static_cast<std::uint64_t>(look.totals.energy_j * 1000);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetTemperature(Device device, std::uint32_t sensor,
+                                            std::uint32_t* celsius) {
+  const Call call = Enter("nvmlDeviceGetTemperature", device, celsius && sensor == kTemperatureGpu);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  *celsius = Celsius(look);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetTemperatureV(Device device, Temperature* temperature) {
+  const Call call = Enter("nvmlDeviceGetTemperatureV", device,
+                          temperature && temperature->sensor == kTemperatureGpu);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  if (temperature->version != StructVersion<Temperature>(1)) return kArgumentVersionMismatch;
+  temperature->celsius = static_cast<std::int32_t>(Celsius(look));
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetClockInfo(Device device, std::uint32_t, std::uint32_t* mhz) {
+  const Call call = Enter("nvmlDeviceGetClockInfo", device, mhz != nullptr);
+  return call.code == kSuccess ? kNotSupported : call.code;  // no model of clocks
+}
+
+// A simulated GPU never breaks by itself: carma-simgpu damage gives it what these calls tell.
+NVML_EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, std::uint32_t error,
+                                               std::uint32_t counter, std::uint64_t* errors) {
+  const Call call = Enter("nvmlDeviceGetTotalEccErrors", device,
+                          errors && error <= kEccUncorrected && counter <= 1);
+  simgpu::Condition condition;
+  if (const Return code = LookCondition(call, condition); code != kSuccess) return code;
+  const bool corrected = error == kEccCorrected;
+  *errors =
+      static_cast<std::uint64_t>(corrected ? condition.ecc_corrected : condition.ecc_uncorrected);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetRemappedRows(Device device, std::uint32_t* corrected,
+                                             std::uint32_t* uncorrected, std::uint32_t* pending,
+                                             std::uint32_t* failed) {
+  const Call call =
+      Enter("nvmlDeviceGetRemappedRows", device, corrected && uncorrected && pending && failed);
+  simgpu::Condition condition;
+  if (const Return code = LookCondition(call, condition); code != kSuccess) return code;
+  *corrected = 0;
+  *uncorrected = static_cast<std::uint32_t>(condition.rows_remapped);
+  *pending = condition.remap_pending;
+  *failed = condition.remap_failed;
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetComputeMode(Device device, std::uint32_t* mode) {
+  const Call call = Enter("nvmlDeviceGetComputeMode", device, mode != nullptr);
+  if (call.code == kSuccess) *mode = 0;  // everybody may use it
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetMigMode(Device device, std::uint32_t* current,
+                                        std::uint32_t* pending) {
+  const Call call = Enter("nvmlDeviceGetMigMode", device, current && pending);
+  if (call.code == kSuccess) *current = *pending = call.Identity().mig ? 1 : 0;
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* lines,
+                                                   std::uint32_t* count,
+                                                   std::uint64_t newer_than_us) {
+  const Call call = Enter("nvmlDeviceGetProcessUtilization", device, count != nullptr);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  if (call.Identity().mig) return kNotSupported;
+  // What comes through MPS is the server's work and told of nobody.
+  thread_local std::vector<simgpu::ProcessLook> found;
+  const auto listed = call.server->Processes(call.gpu, core::SharingMethod::kStreams, found);
+  if (!listed) return FromError(listed.error());
+  std::erase_if(found,
+                [](const simgpu::ProcessLook& process) { return process.kernel_share <= 0; });
+  const auto now_us = static_cast<std::uint64_t>(look.now_s * 1e6);
+  if (found.empty() || now_us <= newer_than_us) return kNotFound;
+  const auto needed = static_cast<std::uint32_t>(found.size());
+  const bool fits = *count >= needed && lines != nullptr;
+  *count = needed;
+  if (!fits) return kInsufficientSize;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    lines[i] = {static_cast<std::uint32_t>(found[i].pid),
+                now_us,
+                static_cast<std::uint32_t>(std::lround(100 * found[i].kernel_share)),
+                0,
+                0,
+                0};
+  }
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetFieldValues(Device device, std::int32_t count, FieldValue* values) {
+  const Call call = Enter("nvmlDeviceGetFieldValues", device, count > 0 && values);
+  if (call.code != kSuccess) return call.code;
+  simgpu::Condition condition;
+  if (const Return code = LookCondition(call, condition); code != kSuccess) return code;
+  for (std::int32_t i = 0; i < count; ++i) {
+    values[i].result = values[i].field_id == kFieldRecoveryAction ? kSuccess : kNotSupported;
+    values[i].value_type = kTypeUnsignedInt;
+    values[i].value.count = static_cast<std::uint32_t>(condition.recovery_action);
+  }
+  return kSuccess;
+}

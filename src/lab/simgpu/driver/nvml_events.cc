@@ -1,0 +1,88 @@
+// What the driver announces by itself: Xids.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/clock.h"
+#include "lab/simgpu/driver/call.h"
+
+using namespace carma;
+using namespace carma::simgpu::driver;
+using simgpu::Server;
+
+namespace {
+
+// What an event set waits for. NVML's are not for several threads at once either.
+struct Events {
+  std::vector<int> gpus;       // whole ones
+  std::uint64_t next_xid = 0;  // the number of the first event that it has not told
+};
+
+Events& EventsOf(EventSet set) {
+  return *reinterpret_cast<Events*>(set);
+}
+
+EventData EventOf(const Server& server, const simgpu::XidEvent& xid) {
+  const int whole = server.WholeGpu(xid.gpu);
+  const auto& place = server.places()[static_cast<std::size_t>(xid.gpu)];
+  const bool part = !place.parent_uuid.empty();
+  return {HandleOf(whole), kEventXidCritical, static_cast<std::uint64_t>(xid.xid),
+          part ? static_cast<std::uint32_t>(place.gpu_instance) : kNoValue32, kNoValue32};
+}
+
+// The next event that concerns the set; kTimeout: there is none yet.
+Return NextEvent(Server& server, Events& events, EventData& event) {
+  const auto xids = server.XidsFrom(events.next_xid);
+  if (!xids) return FromError(xids.error());
+  std::uint64_t number = xids->count - xids->events.size();
+  for (const simgpu::XidEvent& xid : xids->events) {
+    events.next_xid = ++number;
+    const int whole = server.WholeGpu(xid.gpu);
+    if (std::find(events.gpus.begin(), events.gpus.end(), whole) == events.gpus.end()) continue;
+    event = EventOf(server, xid);
+    return kSuccess;
+  }
+  events.next_xid = xids->count;
+  return kTimeout;
+}
+
+}  // namespace
+
+NVML_EXPORT Return nvmlEventSetCreate(EventSet* set) {
+  const Call call = Enter("nvmlEventSetCreate");
+  if (call.code != kSuccess) return call.code;
+  if (!set) return kInvalidArgument;
+  // What was announced before the set was made is no news to it.
+  const auto xids = call.server->XidsFrom(std::numeric_limits<std::uint64_t>::max());
+  if (!xids) return FromError(xids.error());
+  *set = reinterpret_cast<EventSet>(new Events{{}, xids->count});
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlEventSetFree(EventSet set) {
+  delete reinterpret_cast<Events*>(set);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceRegisterEvents(Device device, std::uint64_t types, EventSet set) {
+  const Call call = Enter("nvmlDeviceRegisterEvents", device, set != nullptr);
+  if (call.code != kSuccess) return call.code;
+  if ((types & ~kEventXidCritical) != 0) return kNotSupported;
+  EventsOf(set).gpus.push_back(call.gpu);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlEventSetWait_v2(EventSet set, EventData* event, std::uint32_t timeout_ms) {
+  const Call call = Enter("nvmlEventSetWait_v2");
+  if (call.code != kSuccess) return call.code;
+  if (!set || !event) return kInvalidArgument;
+  const std::int64_t until_ns = base::BootTimeNs() + std::int64_t{timeout_ms} * 1'000'000;
+  while (true) {
+    const std::uint32_t generation = call.server->Generation();
+    const Return code = NextEvent(*call.server, EventsOf(set), *event);
+    const std::int64_t left_ns = until_ns - base::BootTimeNs();
+    if (code != kTimeout || left_ns <= 0) return code;
+    const double left_s = static_cast<double>(left_ns) / 1e9 * call.server->clock().time_scale;
+    call.server->Wait(generation, call.server->Now() + left_s);
+  }
+}

@@ -1,0 +1,89 @@
+// Divided GPUs: the handles of their instances and what they are made of.
+#include <iterator>
+
+#include "lab/simgpu/driver/call.h"
+
+using namespace carma;
+using namespace carma::simgpu::driver;
+
+namespace {
+
+// A handle is the address of its place's entry here.
+char instance_handles[simgpu::kMaxPlaces];
+
+}  // namespace
+
+NVML_EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Device device, std::uint32_t* count) {
+  const Call call = Enter("nvmlDeviceGetMaxMigDeviceCount", device, count != nullptr);
+  if (call.code == kSuccess) *count = call.Identity().mig ? kMaxInstances : 0;
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, std::uint32_t index,
+                                                       Device* instance) {
+  const Call call =
+      Enter("nvmlDeviceGetMigDeviceHandleByIndex", device, instance && index < kMaxInstances);
+  if (call.code != kSuccess) return call.code;
+  const std::optional<int> place = FindInstance(call, index + 1);
+  if (!place) return kNotFound;
+  *instance = HandleOf(*place);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device instance, Device* device) {
+  const Call call = Enter("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", instance,
+                          device != nullptr, Takes::kInstances);
+  if (call.code == kSuccess) *device = HandleOf(call.Whole());
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetGpuInstanceId(Device instance, std::uint32_t* id) {
+  const Call call = Enter("nvmlDeviceGetGpuInstanceId", instance, id != nullptr, Takes::kInstances);
+  if (call.code == kSuccess) *id = static_cast<std::uint32_t>(call.Identity().gpu_instance);
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetComputeInstanceId(Device instance, std::uint32_t* id) {
+  const Call call =
+      Enter("nvmlDeviceGetComputeInstanceId", instance, id != nullptr, Takes::kInstances);
+  if (call.code == kSuccess) *id = kOnlyComputeInstance;
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetAttributes_v2(Device instance, DeviceAttributes* attributes) {
+  const Call call =
+      Enter("nvmlDeviceGetAttributes_v2", instance, attributes != nullptr, Takes::kInstances);
+  if (call.code != kSuccess) return call.code;
+  const simgpu::GpuIdentity& identity = call.Identity();
+  *attributes = {};
+  attributes->multiprocessors = static_cast<std::uint32_t>(identity.sms);
+  attributes->gpu_slices = static_cast<std::uint32_t>(identity.slices.compute);
+  attributes->compute_slices = attributes->gpu_slices;
+  attributes->memory_mib = static_cast<std::uint64_t>(identity.total_mib);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetGpuInstanceById(Device device, std::uint32_t id,
+                                                GpuInstance* instance) {
+  const Call call = Enter("nvmlDeviceGetGpuInstanceById", device, instance != nullptr);
+  if (call.code != kSuccess) return call.code;
+  const std::optional<int> place = FindInstance(call, id);
+  if (!place) return kNotFound;
+  *instance = reinterpret_cast<GpuInstance>(&instance_handles[*place]);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlGpuInstanceGetInfo(GpuInstance instance, GpuInstanceInfo* info) {
+  const auto place = reinterpret_cast<std::uintptr_t>(instance) -
+                     reinterpret_cast<std::uintptr_t>(&instance_handles[0]);
+  const bool known = place < std::size(instance_handles);
+  const Call call =
+      Enter("nvmlGpuInstanceGetInfo", known ? HandleOf(static_cast<int>(place)) : nullptr,
+            info != nullptr, Takes::kInstances);
+  if (call.code != kSuccess) return call.code;
+  const simgpu::GpuIdentity& identity = call.Identity();
+  *info = {HandleOf(call.Whole()), static_cast<std::uint32_t>(identity.gpu_instance),
+           static_cast<std::uint32_t>(identity.slices.profile), 0,
+           static_cast<std::uint32_t>(identity.slices.memory)};
+  return kSuccess;
+}

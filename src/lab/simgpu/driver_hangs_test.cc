@@ -1,0 +1,204 @@
+// One GPU of the simulated driver hangs, or its library crashes, below real carma-readers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "base/file.h"
+#include "gpu/reader/guarded_probe.h"
+#include "lab/simgpu/server_fixture.h"
+#include "lab/simgpu/state.h"
+#include "test_paths.h"
+
+namespace carma::simgpu {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr milliseconds kPatience{400};
+
+class DriverHangs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv(kStateVariable, server_.path().c_str(), 1);
+    auto server = Server::Attach(server_.path());
+    ASSERT_TRUE(server) << server.error().message;
+    shared_ = std::move(*server);
+  }
+  void TearDown() override {
+    ASSERT_TRUE(shared_->ClearFaults());
+    ::unsetenv(kStateVariable);
+  }
+
+  gpu::GuardOptions Options() {
+    return {.reader = {base::ExecutableDir() + "/carma-reader", CARMA_SIMGPU_DRIVER},
+            .patience = kPatience,
+            .first_pause = milliseconds(1),
+            .longest_pause = milliseconds(20)};
+  }
+  void Hang(std::int32_t gpu, const std::string& function = "") {
+    ASSERT_TRUE(shared_->SetFault({FaultKind::kHang, gpu, 0, function}));
+  }
+  std::vector<std::string> Uuids(gpu::GuardedProbe& probe) {
+    std::vector<std::string> uuids;
+    const auto devices = probe.Devices();
+    EXPECT_TRUE(devices) << devices.error().message;
+    for (const gpu::DeviceInfo& device : devices.value_or(std::vector<gpu::DeviceInfo>{}))
+      uuids.push_back(device.uuid);
+    return uuids;
+  }
+  std::string Trouble(gpu::GuardedProbe& probe, std::size_t device) {
+    const auto reading = probe.Read(device, base::FromMs(++now_ms_));
+    return reading ? "" : reading.error().message;
+  }
+  // What is asked moves the probe on: it tries a GPU again when it is read, and by nothing else.
+  bool Soon(const std::function<bool()>& so) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!so()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+  // Of this process's children, those with the name.
+  static std::vector<pid_t> Readers() {
+    std::vector<pid_t> pids;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      const auto text = base::ReadFile(thread.path().string() + "/children", 65'536);
+      std::istringstream words(text.value_or(""));
+      for (pid_t pid = 0; words >> pid;) {
+        const auto name = base::ReadFile("/proc/" + std::to_string(pid) + "/comm", 100);
+        if (name.value_or("") == "carma-reader\n") pids.push_back(pid);
+      }
+    }
+    return pids;
+  }
+
+  TestServer server_{"4xA100-40GB", {.time_scale = 1000}};
+  std::unique_ptr<Server> shared_;
+  std::int64_t now_ms_ = 0;
+};
+
+TEST_F(DriverHangs, TheOthersAreReadOnAndItComesBackWhenItAnswers) {
+  gpu::GuardedProbe probe(Options());
+  const std::vector<std::string> uuids = Uuids(probe);
+  ASSERT_EQ(uuids.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "");
+  Hang(2);
+  EXPECT_THAT(Trouble(probe, 2), HasSubstr("not answered"));
+  const auto before = std::chrono::steady_clock::now();
+  for (int round = 0; round < 20; ++round) {
+    for (const std::size_t other : {0U, 1U, 3U}) EXPECT_EQ(Trouble(probe, other), "");
+    EXPECT_THAT(Trouble(probe, 2), HasSubstr("not answered"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20 * kPatience) << "nobody waits for it";
+  EXPECT_EQ(Uuids(probe), uuids) << "it keeps its name in a list that is made without it";
+  ASSERT_TRUE(shared_->ClearFaults());
+  EXPECT_TRUE(Soon([&] { return Trouble(probe, 2).empty(); }));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "");
+}
+
+TEST_F(DriverHangs, AProbeThatStartsComesUpWithoutIt) {
+  Hang(1);
+  gpu::GuardedProbe probe(Options());
+  const auto devices = probe.Devices();
+  ASSERT_TRUE(devices) << devices.error().message;
+  ASSERT_EQ(devices->size(), 4U);
+  EXPECT_EQ((*devices)[1].trouble.cause, gpu::TroubleCause::kHangs);
+  EXPECT_THAT((*devices)[1].trouble.text, HasSubstr("not answered"));
+  for (const std::size_t other : {0U, 2U, 3U}) {
+    EXPECT_EQ((*devices)[other].trouble.text, "");
+    EXPECT_EQ(Trouble(probe, other), "");
+  }
+  ASSERT_TRUE(shared_->ClearFaults());
+  EXPECT_TRUE(Soon([&] { return Trouble(probe, 1).empty(); }));
+  EXPECT_EQ(probe.Devices().value()[1].trouble.text, "");
+}
+
+TEST_F(DriverHangs, OneThatHangsInASingleFunctionHangsAgainAtEachTry) {
+  gpu::GuardedProbe probe(Options());
+  ASSERT_EQ(Uuids(probe).size(), 4U);
+  Hang(0, "nvmlDeviceGetPowerUsage");  // the list does not ask for it, so a trial succeeds
+  EXPECT_THAT(Trouble(probe, 0), HasSubstr("not answered"));
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_THAT(Trouble(probe, 0), HasSubstr("not answered"));
+    EXPECT_EQ(Trouble(probe, 3), "");
+  }
+  ASSERT_TRUE(shared_->ClearFaults());
+  EXPECT_TRUE(Soon([&] { return Trouble(probe, 0).empty(); }));
+}
+
+TEST_F(DriverHangs, ADriverThatHangsAsAWholeIsToldOnceForAll) {
+  gpu::GuardedProbe probe(Options());
+  ASSERT_EQ(Uuids(probe).size(), 4U);
+  Hang(kWholeDriver);
+  EXPECT_THAT(Trouble(probe, 0), HasSubstr("not answered"));
+  EXPECT_THAT(Trouble(probe, 1), HasSubstr("not answered"));
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_THAT(Trouble(probe, 2), HasSubstr("not answered"));
+  EXPECT_THAT(Trouble(probe, 3), HasSubstr("not answered"));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, kPatience);
+  EXPECT_FALSE(probe.Devices());
+  ASSERT_TRUE(shared_->ClearFaults());
+  EXPECT_EQ(Uuids(probe).size(), 4U);
+  EXPECT_EQ(Trouble(probe, 0), "");
+}
+
+TEST_F(DriverHangs, AllGpusThatHangOneByOneAreADriverThatIsSilent) {
+  gpu::GuardedProbe probe(Options());
+  for (int gpu = 0; gpu < 4; ++gpu) Hang(gpu);
+  const auto devices = probe.Devices();
+  ASSERT_FALSE(devices);
+  EXPECT_THAT(devices.error().message, HasSubstr("not answered"));
+  ASSERT_TRUE(shared_->ClearFaults());
+  EXPECT_EQ(Uuids(probe).size(), 4U) << "the next list asks them anew";
+}
+
+TEST_F(DriverHangs, AReaderThatIsKilledIsReplaced) {
+  gpu::GuardedProbe probe(Options());
+  ASSERT_EQ(Uuids(probe).size(), 4U);
+  ASSERT_EQ(Readers().size(), 1U);
+  ASSERT_EQ(::kill(Readers()[0], SIGKILL), 0);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "") << "no GPU suffers for it";
+  EXPECT_EQ(Readers().size(), 1U);
+}
+
+TEST_F(DriverHangs, WhoIsLeftAloneIsNotTouched) {
+  gpu::GuardedProbe probe(Options());
+  const std::vector<std::string> uuids = Uuids(probe);
+  probe.LeaveAlone({2});
+  Hang(2);
+  for (const std::size_t other : {0U, 1U, 3U}) EXPECT_EQ(Trouble(probe, other), "");
+  EXPECT_EQ(Uuids(probe), uuids);
+  EXPECT_EQ(probe.Devices().value()[2].trouble.text, "") << "nothing is known against it";
+  ASSERT_TRUE(shared_->ClearFaults());
+  probe.LeaveAlone({});
+  EXPECT_EQ(Trouble(probe, 2), "");
+}
+
+TEST_F(DriverHangs, NothingIsLeftOfAProbe) {
+  {
+    gpu::GuardedProbe probe(Options());
+    ASSERT_EQ(Uuids(probe).size(), 4U);
+    Hang(3);
+    EXPECT_NE(Trouble(probe, 3), "");
+    EXPECT_NE(Trouble(probe, 3), "");
+  }
+  EXPECT_THAT(Readers(), ElementsAre());
+}
+
+TEST_F(DriverHangs, WithoutALibraryItSaysSo) {
+  gpu::GuardOptions options = Options();
+  options.reader.nvml_library = "/no/such/libnvidia-ml.so.1";
+  gpu::GuardedProbe probe(std::move(options));
+  EXPECT_THAT(probe.Devices().error().message, HasSubstr("/no/such/libnvidia-ml.so.1"));
+}
+
+}  // namespace
+}  // namespace carma::simgpu

@@ -1,0 +1,86 @@
+#include "lab/simgpu/fault.h"
+
+#include "base/text.h"
+#include "gpu/nvml_abi.h"
+
+namespace carma::simgpu {
+namespace {
+
+namespace nvml = gpu::nvml;
+
+struct KindName {
+  FaultKind kind;
+  std::string_view name;
+};
+constexpr KindName kKindNames[] = {{FaultKind::kHang, "hang"},
+                                   {FaultKind::kLost, "lost"},
+                                   {FaultKind::kError, "error"},
+                                   {FaultKind::kNanActivity, "nan-activity"},
+                                   {FaultKind::kUsedOverTotal, "used-over-total"},
+                                   {FaultKind::kNoMemoryValue, "no-memory-value"},
+                                   {FaultKind::kStale, "stale"},
+                                   {FaultKind::kVanish, "vanish"}};
+
+struct CodeName {
+  nvml::Return code;
+  std::string_view name;
+  const char* text;
+};
+constexpr CodeName kCodeNames[] = {
+    {nvml::kSuccess, "SUCCESS", "success"},
+    {nvml::kUninitialized, "UNINITIALIZED", "the library is not initialised"},
+    {nvml::kInvalidArgument, "INVALID_ARGUMENT", "invalid argument"},
+    {nvml::kNotSupported, "NOT_SUPPORTED", "not supported by this GPU"},
+    {nvml::kNoPermission, "NO_PERMISSION", "no permission"},
+    {nvml::kNotFound, "NOT_FOUND", "not found"},
+    {nvml::kInsufficientSize, "INSUFFICIENT_SIZE", "the buffer is too small"},
+    {nvml::kDriverNotLoaded, "DRIVER_NOT_LOADED", "the driver is not loaded"},
+    {nvml::kTimeout, "TIMEOUT", "timed out"},
+    {nvml::kFunctionNotFound, "FUNCTION_NOT_FOUND", "the driver has no such function"},
+    {nvml::kGpuIsLost, "GPU_IS_LOST", "GPU is lost"},
+    {nvml::kResetRequired, "RESET_REQUIRED", "the GPU needs a reset"},
+    {nvml::kLibRmVersionMismatch, "LIB_RM_VERSION_MISMATCH", "library and driver do not match"},
+    {nvml::kMemory, "MEMORY", "not enough memory"},
+    {nvml::kNoData, "NO_DATA", "no data"},
+    {nvml::kInsufficientResources, "INSUFFICIENT_RESOURCES", "not enough resources"},
+    {nvml::kArgumentVersionMismatch, "ARGUMENT_VERSION_MISMATCH", "unknown version of an argument"},
+    {nvml::kUnknown, "UNKNOWN", "unknown error"},
+};
+
+}  // namespace
+
+std::string_view FaultKindName(FaultKind kind) {
+  for (const KindName& known : kKindNames) {
+    if (known.kind == kind) return known.name;
+  }
+  return "none";
+}
+
+base::Result<FaultKind> ParseFaultKind(std::string_view name) {
+  for (const KindName& known : kKindNames) {
+    if (known.name == name) return known.kind;
+  }
+  return base::Fail(base::ErrorCode::kInvalid, "unknown fault '" + base::Printable(name, 40) +
+                                                   "', expected one of " +
+                                                   std::string(kFaultKinds));
+}
+
+base::Result<std::int32_t> ParseNvmlCode(std::string_view text) {
+  for (const CodeName& known : kCodeNames) {
+    if (known.name == text) return known.code;
+  }
+  const auto number = base::ParseInt(text);
+  if (number && *number > 0 && *number <= 999) return static_cast<std::int32_t>(*number);
+  return base::Fail(base::ErrorCode::kInvalid,
+                    "unknown NVML error '" + base::Printable(text, 40) +
+                        "', expected a name such as GPU_IS_LOST or TIMEOUT, or 1 to 999");
+}
+
+const char* NvmlText(std::int32_t code) {
+  for (const CodeName& known : kCodeNames) {
+    if (known.code == code) return known.text;
+  }
+  return "unknown error";
+}
+
+}  // namespace carma::simgpu

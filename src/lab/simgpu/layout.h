@@ -1,0 +1,42 @@
+// The bytes of a state file, for state.cc alone.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/server_clock.h"
+#include "lab/simgpu/world.h"
+
+namespace carma::simgpu {
+
+inline constexpr int kMaxFaults = 256;
+
+struct FaultEntry {
+  std::uint32_t kind;  // FaultKind
+  std::int32_t gpu;    // the place: kStale is kept for instances too, of which nobody asked
+  std::int32_t code;
+  char function[64];
+  // kStale: what is answered for ever.
+  double now_s;
+  std::int64_t used_mib;
+  double sm_active;
+  double power_w;
+  Totals totals;
+};
+
+struct StateFile {
+  base::ServerHead head;  // whose version changes with what follows
+  pthread_mutex_t lock;   // robust: guards everything below but the atomics
+  std::atomic<std::uint32_t>
+      generation;  // of the world: changes when anybody's pace may have; a futex
+  std::atomic<std::uint32_t> fault_count;
+  FaultEntry faults[kMaxFaults];
+  // Held by the thread that joined, as long as it lives: the kernel marks it when the process dies.
+  pthread_mutex_t lives[kMaxResidents];
+  World world;
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+}  // namespace carma::simgpu

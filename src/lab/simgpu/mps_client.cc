@@ -1,0 +1,85 @@
+#include "lab/simgpu/mps_client.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/text.h"
+
+namespace carma::simgpu {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kForEver = std::chrono::hours(24 * 365);
+
+// "error 807"; what is neither that nor expected is a peer that speaks something else.
+// On an H100 (driver 580) the program that had made the fault ended after its neighbours.
+constexpr auto kUnloading = 300ms;
+
+MpsError ErrorOf(const base::Result<std::string>& line) {
+  if (!line || !line->starts_with("error ")) return MpsError::kConnectionFailed;
+  const MpsError error = MpsErrorFromNumber(base::ParseInt(line->substr(6)).value_or(0));
+  return error == MpsError::kNone ? MpsError::kConnectionFailed : error;
+}
+
+}  // namespace
+
+std::unique_ptr<MpsClient> MpsClient::Join(const std::string& pipes, MpsError& refused) {
+  refused = MpsError::kNone;
+  auto control = ConnectTo(MpsFolders{pipes, ""}.Control());
+  if (!control || !control->Send("client")) return nullptr;
+  const base::Result<std::string> place = control->Receive(kForEver);
+  if (!place || !place->starts_with("server ")) {
+    refused = ErrorOf(place);
+    return nullptr;
+  }
+  auto server = ConnectTo(place->substr(7));
+  if (!server || !server->Send("join")) {
+    refused = MpsError::kConnectionFailed;
+    return nullptr;
+  }
+  const base::Result<std::string> line = server->Receive(kForEver);
+  base::Result<MpsWelcome> welcome = ParseMpsWelcome(line.value_or(""));
+  if (!welcome) {
+    refused = ErrorOf(line);
+    return nullptr;
+  }
+  return std::unique_ptr<MpsClient>(new MpsClient(std::move(*server), std::move(*welcome)));
+}
+
+MpsClient::~MpsClient() {
+  socket_.Send("bye");
+}
+
+void MpsClient::Uses(int place, const std::string& state_path) const {
+  socket_.Send("uses " + std::to_string(place) + " " + state_path);
+}
+
+void MpsClient::RaiseOnNews(int signal) const {
+  ::fcntl(socket_.fd(), F_SETOWN, ::getpid());
+  ::fcntl(socket_.fd(), F_SETSIG, signal);
+  ::fcntl(socket_.fd(), F_SETFL, O_ASYNC);
+}
+
+MpsError MpsClient::Trouble() {
+  while (trouble_ == MpsError::kNone) {
+    const base::Result<std::string> line = socket_.Receive(0ms);
+    if (line) {
+      trouble_ = ErrorOf(line);
+    } else if (line.error().code == base::ErrorCode::kUnavailable) {
+      break;
+    } else {
+      trouble_ = MpsError::kRpcFailure;  // the server is gone
+    }
+  }
+  return trouble_;
+}
+
+void MpsClient::AnnounceFault() const {
+  socket_.Send("fault");
+  std::this_thread::sleep_for(kUnloading);
+}
+
+}  // namespace carma::simgpu

@@ -1,0 +1,32 @@
+// carma-simmps: the control daemon of a simulated MPS and its command line, in the place of
+// NVIDIA's nvidia-cuda-mps-control. What it does and what it leaves out: docs/simgpu.md.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "lab/simgpu/mps_wire.h"
+
+namespace carma::simgpu {
+
+// How it shall misbehave, in words from CARMA_SIMMPS_BEHAVIOUR and from the file `simmps` in the
+// pipe directory, read anew at every step.
+inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
+inline constexpr std::string_view kMpsBehaviours =
+    "refuse-start, hang-start, hang, crash, server-fails, fault, full, tolerant, resident, "
+    "vague-error, r535";
+// r535: as branch 535 of the driver, else as 550. Words that are not in the list are no behaviour
+// and mean nothing.
+bool MpsBehaves(const MpsFolders& folders, std::string_view word);
+
+// `-d`: the control daemon in the background; returns 0 once it answers, 1 with a line on stderr if
+// it cannot start or one is there. `-f`: in this process, to its end.
+int StartMpsDaemon(const MpsFolders& folders, bool foreground);
+
+// No option: every line of stdin is a command for the daemon of this pipe directory, its answers go
+// to stdout, those about failures too. 1 if there is no daemon, if it goes away, or if one of the
+// servers that a `quit` has ended did not end well.
+int RunMpsCommands(const MpsFolders& folders);
+
+}  // namespace carma::simgpu

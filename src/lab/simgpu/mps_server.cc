@@ -1,0 +1,196 @@
+#include "lab/simgpu/mps_server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/process_id.h"
+#include "base/text.h"
+#include "lab/simgpu/mps_control.h"
+
+namespace carma::simgpu {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string ErrorLine(MpsError error) {
+  return fmt::format("error {}", static_cast<int>(error));
+}
+
+pid_t PeerPid(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
+}  // namespace
+
+void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view who,
+            const std::string& text) {
+  struct stat st {};
+  if (::lstat(folders.LogFifo().c_str(), &st) != 0 || !S_ISFIFO(st.st_mode)) return;
+  const std::string path = fmt::format("{}/{}", folders.logs, file);
+  const base::UniqueFd fd(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!fd) return;
+  const std::string line = fmt::format(
+      "[{} {} {}] {}\n", base::FormatTime(base::SystemClock().Now()), who, ::getpid(), text);
+  // A full disk costs the line and nothing else.
+  (void)!::write(fd.get(), line.data(), line.size());
+}
+
+void MpsServer::Note(const std::string& text) const {
+  MpsLog(folders_, "server.log", "Server", text);
+}
+
+bool MpsServer::Faulted() const {
+  return MpsBehaves(folders_, "fault") ||
+         std::any_of(clients_.begin(), clients_.end(), [](const Client& c) { return c.affected; });
+}
+
+int MpsServer::JoinedClients() const {
+  return static_cast<int>(
+      std::count_if(clients_.begin(), clients_.end(), [](const Client& c) { return c.joined; }));
+}
+
+int MpsServer::Run() {
+  Note("Server has started");
+  bool daemon_lives = true;
+  while (!quit_ && (daemon_lives || !clients_.empty())) {
+    std::vector<pollfd> watched = {{daemon_lives ? channel_.fd() : -1, POLLIN, 0},
+                                   {daemon_lives ? listener_.get() : -1, POLLIN, 0}};
+    for (const Client& client : clients_) watched.push_back({client.socket.fd(), POLLIN, 0});
+    if (::poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) return 1;
+    const std::size_t known = clients_.size();
+    if (watched[1].revents != 0) Accept();
+    for (std::size_t i = known; i-- > 0;) {
+      if (watched[2 + i].revents == 0 || ServeClient(clients_[i])) continue;
+      Lose(clients_[i]);
+      clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    // Last, so that the answer knows who has just gone.
+    if (watched[0].revents != 0) daemon_lives = ServeDaemon();
+  }
+  Note("Server is shutting down");
+  return 0;
+}
+
+void MpsServer::Accept() {
+  base::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!fd) return;
+  const pid_t pid = PeerPid(fd.get());
+  clients_.push_back({base::LineSocket(std::move(fd)), pid});
+}
+
+bool MpsServer::ServeDaemon() {
+  do {
+    const base::Result<std::string> request = channel_.Receive(0ms);
+    if (!request) return request.error().code == base::ErrorCode::kUnavailable;
+    if (!channel_.Send(Answer(*request))) return false;
+  } while (channel_.HasLine() && !quit_);
+  return true;
+}
+
+std::string MpsServer::Answer(const std::string& request) {
+  if (request == "status") return Faulted() ? "FAULT" : "ACTIVE";
+  if (request == "clients") {
+    std::string pids;
+    for (const Client& client : clients_) {
+      if (client.joined) pids += (pids.empty() ? "" : " ") + std::to_string(client.pid);
+    }
+    return pids;
+  }
+  if (request.starts_with("terminate ")) {
+    return Terminate(static_cast<pid_t>(base::ParseInt(request.substr(10)).value_or(0)));
+  }
+  quit_ = request == "quit";
+  return quit_ ? "bye" : "unknown";
+}
+
+std::string MpsServer::Terminate(pid_t pid) {
+  bool found = false;
+  for (Client& client : clients_) {
+    if (!client.joined || client.pid != pid) continue;
+    Note(fmt::format("Client {} is terminated", pid));
+    client.terminated = found = true;
+    client.socket.Send(ErrorLine(MpsError::kClientTerminated));
+  }
+  return found ? "done" : fmt::format("Invalid process {}!", pid);
+}
+
+bool MpsServer::ServeClient(Client& client) {
+  do {
+    const base::Result<std::string> line = client.socket.Receive(0ms);
+    if (!line) return line.error().code == base::ErrorCode::kUnavailable;
+    if (*line == "join" && !client.joined) Admit(client);
+    if (line->starts_with("uses ") && client.joined) ShowItself(line->substr(5));
+    if (*line == "fault" && client.joined) FaultOf(client);
+    if (*line == "bye") client.terminated = true;  // it goes in order
+  } while (client.socket.HasLine());
+  return true;
+}
+
+void MpsServer::Admit(Client& client) {
+  if (Faulted()) {
+    client.socket.Send(ErrorLine(MpsError::kServerNotReady));
+  } else if (JoinedClients() >= kMaxMpsClients || MpsBehaves(folders_, "full")) {
+    client.socket.Send(ErrorLine(MpsError::kMaxClients));
+  } else {
+    client.joined = true;
+    client.socket.Send(FormatMpsWelcome(terms_));
+    Note(fmt::format("Client {} connected", client.pid));
+  }
+}
+
+// "0 /path/of/the/state": by choice it stands in the lists of the GPU's processes as the real one.
+void MpsServer::ShowItself(std::string_view place_and_path) {
+  const std::string key(place_and_path);
+  if (residencies_.contains(key) || !MpsBehaves(folders_, "resident")) return;
+  const std::size_t blank = key.find(' ');
+  const auto place = base::ParseInt(place_and_path.substr(0, blank));
+  if (blank == key.npos || !place || *place < 0 || *place >= kMaxPlaces) return;
+  const std::string path = key.substr(blank + 1);
+  if (!gpus_.contains(path)) {
+    auto attached = simgpu::Server::Attach(path);
+    if (!attached) return;
+    gpus_[path] = std::move(*attached);
+  }
+  const base::ProcessId self = base::SelfProcess();
+  std::optional<Shortage> shortage;
+  auto joined = gpus_[path]->Join({.pid = self.pid,
+                                   .start_ticks = self.start_ticks,
+                                   .shares = {{static_cast<int>(*place), kMpsServerMib, 0}}},
+                                  shortage);
+  if (joined && *joined) residencies_[key] = std::move(*joined);
+}
+
+// All clients share one context on the GPU: what breaks it breaks them all.
+void MpsServer::FaultOf(const Client& culprit) {
+  Note(fmt::format("Client {} caused a fatal fault", culprit.pid));
+  const MpsError error =
+      MpsBehaves(folders_, "vague-error") ? MpsError::kLaunchFailed : MpsError::kForeignAccess;
+  for (Client& client : clients_) {
+    if (!client.joined) continue;
+    client.affected = true;
+    if (client.pid != culprit.pid) client.socket.Send(ErrorLine(error));
+  }
+}
+
+void MpsServer::Lose(const Client& client) {
+  if (!client.joined) return;
+  Note(fmt::format("Client {} disconnected", client.pid));
+  if (client.terminated || client.affected || MpsBehaves(folders_, "tolerant")) return;
+  // It was killed while its kernels ran. NVIDIA leaves open what becomes of the server then; this
+  // one takes the bad case.
+  Note(fmt::format("Client {} died with work in flight, the server ends", client.pid));
+  ::_exit(1);
+}
+
+}  // namespace carma::simgpu

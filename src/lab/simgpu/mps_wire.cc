@@ -1,0 +1,185 @@
+#include "lab/simgpu/mps_wire.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::simgpu {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr int kBacklog = 64;
+constexpr int kMaxDevices = 64;
+constexpr std::string_view kWelcome = "welcome ";
+constexpr std::string_view kVisible = " visible=";
+
+struct ErrorFact {
+  MpsError error;
+  std::string_view name;
+  std::string_view text;
+};
+constexpr std::array kErrorFacts{
+    ErrorFact{MpsError::kForeignAccess, "CUDA_ERROR_ILLEGAL_ADDRESS",
+              "an illegal memory access was encountered"},
+    ErrorFact{MpsError::kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    ErrorFact{MpsError::kConnectionFailed, "CUDA_ERROR_MPS_CONNECTION_FAILED",
+              "MPS client failed to connect to the MPS control daemon or the MPS server"},
+    ErrorFact{MpsError::kRpcFailure, "CUDA_ERROR_MPS_RPC_FAILURE",
+              "the remote procedural call between the MPS server and the MPS client failed"},
+    ErrorFact{MpsError::kServerNotReady, "CUDA_ERROR_MPS_SERVER_NOT_READY",
+              "MPS server is not ready to accept new MPS client requests"},
+    ErrorFact{MpsError::kMaxClients, "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED",
+              "the hardware resources required to create MPS client have been exhausted"},
+    ErrorFact{MpsError::kClientTerminated, "CUDA_ERROR_MPS_CLIENT_TERMINATED",
+              "the MPS client has been terminated by the server"},
+};
+
+Result<sockaddr_un> Address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return Fail(ErrorCode::kInvalid, base::Printable(path) + ": too long for a Unix socket");
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+Result<base::UniqueFd> NewSocket() {
+  base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return base::FailErrno(errno, "socket");
+  return fd;
+}
+
+}  // namespace
+
+MpsFolders MpsFoldersFromEnvironment() {
+  const auto folder = [](const char* variable, const char* fallback) {
+    const std::string value = base::GetEnv(variable);
+    // The daemon leaves the folder in which it was started.
+    return std::filesystem::absolute(value.empty() ? fallback : value).string();
+  };
+  return {folder("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"),
+          folder("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps")};
+}
+
+std::string_view MpsErrorName(MpsError error) {
+  for (const ErrorFact& fact : kErrorFacts) {
+    if (fact.error == error) return fact.name;
+  }
+  return "";
+}
+
+std::string_view MpsErrorText(MpsError error) {
+  for (const ErrorFact& fact : kErrorFacts) {
+    if (fact.error == error) return fact.text;
+  }
+  return "";
+}
+
+MpsError MpsErrorFromNumber(std::int64_t number) {
+  for (const ErrorFact& fact : kErrorFacts) {
+    if (static_cast<std::int64_t>(fact.error) == number) return fact.error;
+  }
+  return MpsError::kNone;
+}
+
+Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text) {
+  MpsMemoryLimits limits;
+  if (base::Trim(text).empty()) return limits;
+  for (const std::string_view piece : base::Split(text, ',')) {
+    const std::size_t equals = piece.find('=');
+    const auto device = base::ParseInt(base::Trim(piece.substr(0, equals)));
+    if (equals == piece.npos || !device || *device < 0 || *device >= kMaxDevices) {
+      return Fail(ErrorCode::kInvalid,
+                  "'" + base::Printable(piece, 40) + "': expected DEVICE=SIZE, as in 0=6144M");
+    }
+    const Result<std::int64_t> mib = base::ParseMemoryMib(piece.substr(equals + 1));
+    if (!mib) return std::unexpected(mib.error());
+    limits[static_cast<int>(*device)] = *mib;
+  }
+  return limits;
+}
+
+std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits) {
+  std::string text;
+  for (const auto& [device, mib] : limits) {
+    text += fmt::format("{}{}={}M", text.empty() ? "" : ",", device, mib);
+  }
+  return text;
+}
+
+Result<double> ParseMpsPercentage(std::string_view text) {
+  const auto value = base::ParseDouble(base::Trim(text));
+  if (value && *value > 0 && *value <= 100) return *value;
+  return Fail(ErrorCode::kInvalid,
+              "'" + base::Printable(text, 40) + "': expected a percentage above 0, at most 100");
+}
+
+std::string FormatMpsWelcome(const MpsWelcome& welcome) {
+  std::string line = fmt::format("{}threads={} limits={}", kWelcome, welcome.thread_percentage,
+                                 FormatMpsMemoryLimits(welcome.memory_limits));
+  // Last, for it may hold anything but line ends.
+  if (welcome.visible_devices) line += std::string(kVisible) + *welcome.visible_devices;
+  return line;
+}
+
+Result<MpsWelcome> ParseMpsWelcome(std::string_view line) {
+  const auto wrong = Fail(ErrorCode::kInvalid, "not a welcome: '" + base::Printable(line) + "'");
+  if (!line.starts_with(kWelcome)) return wrong;
+  line.remove_prefix(kWelcome.size());
+  MpsWelcome welcome;
+  if (const std::size_t at = line.find(kVisible); at != line.npos) {
+    welcome.visible_devices = line.substr(at + kVisible.size());
+    line = line.substr(0, at);
+  }
+  const auto words = base::SplitWords(line);
+  if (words.size() != 2 || !words[0].starts_with("threads=") || !words[1].starts_with("limits=")) {
+    return wrong;
+  }
+  const Result<double> threads = ParseMpsPercentage(words[0].substr(8));
+  if (!threads) return std::unexpected(threads.error());
+  Result<MpsMemoryLimits> limits = ParseMpsMemoryLimits(words[1].substr(7));
+  if (!limits) return std::unexpected(limits.error());
+  welcome.thread_percentage = *threads;
+  welcome.memory_limits = std::move(*limits);
+  return welcome;
+}
+
+Result<base::LineSocket> ConnectTo(const std::string& path) {
+  const Result<sockaddr_un> address = Address(path);
+  if (!address) return std::unexpected(address.error());
+  Result<base::UniqueFd> fd = NewSocket();
+  if (!fd) return std::unexpected(fd.error());
+  int done = 0;
+  do {
+    done = ::connect(fd->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
+  } while (done != 0 && errno == EINTR);
+  if (done != 0) return base::FailErrno(errno, "connecting to " + path);
+  return base::LineSocket(std::move(*fd));
+}
+
+Result<base::UniqueFd> ListenAt(const std::string& path) {
+  const Result<sockaddr_un> address = Address(path);
+  if (!address) return std::unexpected(address.error());
+  Result<base::UniqueFd> fd = NewSocket();
+  if (!fd) return std::unexpected(fd.error());
+  if (::bind(fd->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
+      ::listen(fd->get(), kBacklog) != 0) {
+    return base::FailErrno(errno, "listening at " + path);
+  }
+  return fd;
+}
+
+}  // namespace carma::simgpu

@@ -1,0 +1,85 @@
+// A process of a test that does its work in a fork, waited for by what it says and how it ends.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "base/file.h"
+#include "base/unique_fd.h"
+#include "lab/simgpu/training.h"
+
+namespace carma::simgpu {
+
+// A forked child with its output at hand.
+class Process {
+ public:
+  // A training task.
+  explicit Process(const TrainingOptions& options)
+      : Process([&options] { return RunTraining(options); }) {}
+  // Anything else; what it returns is its exit code.
+  explicit Process(const std::function<int()>& work) {
+    int out[2], err[2];
+    EXPECT_EQ(::pipe2(out, O_CLOEXEC) | ::pipe2(err, O_CLOEXEC), 0);
+    std::fflush(nullptr);  // what waits in buffers would be written twice
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(out[1], 1);
+      ::dup2(err[1], 2);
+      for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);
+      ::_exit(work());
+    }
+    ::close(out[1]);
+    ::close(err[1]);
+    out_.reset(out[0]);
+    err_.reset(err[0]);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+  // Reads stdout until the text has come, or the end.
+  bool ReadUntil(const std::string& text) {
+    char byte = 0;
+    while (stdout_.find(text) == std::string::npos) {
+      if (::read(out_.get(), &byte, 1) != 1) return false;
+      stdout_ += byte;
+    }
+    return true;
+  }
+  // Reads everything, reaps, and gives the exit code, or minus the signal.
+  int Wait() {
+    stdout_ += base::ReadAll(out_.get(), 1 << 24).value_or("");
+    stderr_ += base::ReadAll(err_.get(), 1 << 24).value_or("");
+    int status = 0;
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  bool Runs() const {
+    siginfo_t ended{};
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ended.si_pid == 0;
+  }
+  void Kill(int number) const { ::kill(pid_, number); }
+  pid_t pid() const { return pid_; }
+  const std::string& out() const { return stdout_; }
+  const std::string& err() const { return stderr_; }
+
+ private:
+  pid_t pid_ = -1;
+  base::UniqueFd out_, err_;
+  std::string stdout_, stderr_;
+};
+
+}  // namespace carma::simgpu

@@ -1,0 +1,155 @@
+#include "lab/simgpu/show.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+
+namespace carma::simgpu {
+namespace {
+
+struct Picture {
+  std::vector<GpuLook> gpus;
+  std::vector<ResidentLook> residents;
+  std::vector<Fault> faults;
+};
+
+base::Result<Picture> Take(Server& server) {
+  Picture picture;
+  for (int g = 0; g < server.place_count(); ++g) {
+    const base::Result<GpuLook> look = server.Look(g);
+    if (!look) return std::unexpected(look.error());
+    picture.gpus.push_back(*look);
+  }
+  base::Result<std::vector<ResidentLook>> residents = server.Residents();
+  if (!residents) return std::unexpected(residents.error());
+  picture.residents = std::move(*residents);
+  base::Result<std::vector<Fault>> faults = server.Faults();
+  if (!faults) return std::unexpected(faults.error());
+  picture.faults = std::move(*faults);
+  return picture;
+}
+
+std::string_view SharingName(core::SharingMethod sharing) {
+  return sharing == core::SharingMethod::kMps ? "mps" : "streams";
+}
+
+// "A100-40GB", and of an instance "0: 3g.20gb".
+std::string PlaceName(const Server& server, int place) {
+  const GpuIdentity& identity = server.places()[static_cast<std::size_t>(place)];
+  if (identity.parent_uuid.empty()) return identity.type;
+  return fmt::format("{}: {}", server.WholeGpu(place),
+                     identity.nvml_name.substr(identity.nvml_name.rfind(' ') + 1));
+}
+
+std::string Target(const Fault& fault) {
+  return fault.gpu == kWholeDriver ? "driver" : fmt::format("GPU {}", fault.gpu);
+}
+
+}  // namespace
+
+base::Result<std::string> ShowText(Server& server) {
+  const base::Result<Picture> picture = Take(server);
+  if (!picture) return std::unexpected(picture.error());
+  std::string text = fmt::format("time {:.1f} s, {:g} times as fast as real\n\n", server.Now(),
+                                 server.clock().time_scale);
+  text += fmt::format("{:>3} {:<12} {:<40} {:>15} {:>5} {:>6} {:>9}\n", "GPU", "TYPE", "UUID",
+                      "USED/TOTAL MiB", "SM %", "W", "kJ");
+  for (std::size_t g = 0; g < picture->gpus.size(); ++g) {
+    const GpuLook& look = picture->gpus[g];
+    const GpuIdentity& identity = server.places()[g];
+    text += fmt::format("{:>3} {:<12} {:<40} {:>15} {:>5.1f} {:>6.1f} {:>9.1f}\n", g,
+                        PlaceName(server, static_cast<int>(g)), identity.uuid,
+                        fmt::format("{}/{}", look.used_mib, look.total_mib), 100 * look.sm_active,
+                        look.power_w, look.totals.energy_j / 1000);
+  }
+  if (!picture->residents.empty()) {
+    text += fmt::format("\n{:>9} {:<8} {:>10} {:>6} {}\n", "PID", "SHARING", "WORK LEFT", "PACE",
+                        "GPU:MiB");
+  }
+  for (const ResidentLook& resident : picture->residents) {
+    text += fmt::format("{:>9} {:<8} {:>9.0f}s {:>6.3f}", resident.pid,
+                        SharingName(resident.sharing), resident.work_left_s, resident.pace);
+    for (const Share& share : resident.shares) {
+      text += fmt::format(" {}:{}", share.gpu, share.memory_mib);
+    }
+    text += "\n";
+  }
+  for (const Fault& fault : picture->faults) {
+    text += fmt::format("\nfault on {}: {}{}{}", Target(fault), FaultKindName(fault.kind),
+                        fault.kind == FaultKind::kError ? fmt::format(" {}", fault.code) : "",
+                        fault.function.empty() ? "" : " of " + fault.function);
+  }
+  if (!picture->faults.empty()) text += "\n";
+  return text;
+}
+
+base::Result<std::string> ShowJson(Server& server) {
+  const base::Result<Picture> picture = Take(server);
+  if (!picture) return std::unexpected(picture.error());
+  base::Json json = {{"now_s", server.Now()},
+                     {"time_scale", server.clock().time_scale},
+                     {"origin_time_ms", server.clock().origin_time_ms},
+                     {"gpus", base::Json::array()},
+                     {"instances", base::Json::array()},
+                     {"residents", base::Json::array()},
+                     {"faults", base::Json::array()}};
+  for (std::size_t g = 0; g < picture->gpus.size(); ++g) {
+    const GpuLook& look = picture->gpus[g];
+    const GpuIdentity& identity = server.places()[g];
+    base::Json place = {{"index", g},
+                        {"uuid", identity.uuid},
+                        {"type", identity.type},
+                        {"pci", identity.pci},
+                        {"total_mib", look.total_mib},
+                        {"reserved_mib", look.reserved_mib},
+                        {"used_mib", look.used_mib},
+                        {"sm_active", look.sm_active},
+                        {"power_w", look.power_w},
+                        {"energy_j", look.totals.energy_j},
+                        {"sm_s", look.totals.sm_s},
+                        {"busy_s", look.totals.busy_s},
+                        {"memory_mib_s", look.totals.memory_mib_s}};
+    const bool whole = identity.parent_uuid.empty();
+    if (!whole) place["gpu"] = server.WholeGpu(static_cast<int>(g));
+    json[whole ? "gpus" : "instances"].push_back(std::move(place));
+  }
+  for (const ResidentLook& resident : picture->residents) {
+    base::Json shares = base::Json::array();
+    for (const Share& share : resident.shares) {
+      shares.push_back({{"gpu", share.gpu}, {"memory_mib", share.memory_mib}});
+    }
+    json["residents"].push_back({{"pid", resident.pid},
+                                 {"sharing", SharingName(resident.sharing)},
+                                 {"joined_s", resident.joined_s},
+                                 {"work_left_s", resident.work_left_s},
+                                 {"pace", resident.pace},
+                                 {"shares", std::move(shares)}});
+  }
+  for (const Fault& fault : picture->faults) {
+    json["faults"].push_back({{"gpu", fault.gpu},
+                              {"kind", FaultKindName(fault.kind)},
+                              {"code", fault.code},
+                              {"function", fault.function}});
+  }
+  return base::DumpJson(json) + "\n";
+}
+
+base::Result<std::string> Audit(Server& server) {
+  const base::Result<Picture> picture = Take(server);
+  if (!picture) return std::unexpected(picture.error());
+  std::string left;
+  for (const ResidentLook& resident : picture->residents) {
+    left += fmt::format("pid {} is still on", resident.pid);
+    for (const Share& share : resident.shares) {
+      left += fmt::format(" GPU {} with {} MiB", share.gpu, share.memory_mib);
+    }
+    left += "\n";
+  }
+  for (std::size_t g = 0; g < picture->gpus.size(); ++g) {
+    const std::int64_t used_mib = picture->gpus[g].used_mib;
+    if (used_mib != 0) left += fmt::format("GPU {}: {} MiB in use\n", g, used_mib);
+  }
+  return left;
+}
+
+}  // namespace carma::simgpu

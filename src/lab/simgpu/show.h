@@ -1,0 +1,22 @@
+// A simulated server for people and for programs (carma-simgpu show).
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "lab/simgpu/state.h"
+
+namespace carma::simgpu {
+
+// A table of GPUs, then one of processes and one of faults where there are any.
+base::Result<std::string> ShowText(Server& server);
+// {"now_s", "time_scale", "origin_time_ms", "gpus": [{"index", "uuid", "type", "used_mib", …}],
+//  "instances": of divided GPUs, with the number of theirs as "gpu",
+//  "residents": [{"pid", "sharing", "work_left_s", "pace", "shares": [{"gpu", "memory_mib"}]}],
+//  "faults": []}
+base::Result<std::string> ShowJson(Server& server);
+
+// What is left on the GPUs: empty when no process and no memory is. Errors: as Server::Look.
+base::Result<std::string> Audit(Server& server);
+
+}  // namespace carma::simgpu

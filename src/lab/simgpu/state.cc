@@ -1,0 +1,567 @@
+#include "lab/simgpu/state.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "base/clock.h"
+#include "base/process_id.h"
+#include "base/unique_fd.h"
+#include "lab/simgpu/layout.h"
+
+namespace carma::simgpu {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+// Death is announced by nobody: at least this often a waiter looks for itself.
+constexpr double kLongestWaitS = 0.2;
+
+void InitRobustMutex(pthread_mutex_t& mutex) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  std::memset(&mutex, 0, sizeof mutex);
+  pthread_mutex_init(&mutex, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  return ::syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
+}
+
+void FillState(StateFile& state, std::span<const sim::ShapedGpu> gpus,
+               const ServerOptions& options) {
+  state.head = base::MakeServerHead(
+      sizeof(StateFile),
+      {options.time_scale, options.origin_time_ms.value_or(base::ToMs(base::SystemClock().Now())),
+       base::BootTimeNs()});
+  InitRobustMutex(state.lock);
+  InitWorld(state.world, gpus, options.seed);
+}
+
+// Writes the new server beside the old one, then puts it in its place.
+Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu> gpus,
+                        const ServerOptions& options) {
+  std::string temporary = path + ".XXXXXX";
+  base::UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd) return base::FailErrno(errno, "creating " + temporary);
+  // mkostemp ignores what the umask allows; the tasks of other users need the server too.
+  if (::fchmod(fd.get(), 0666) != 0 || ::ftruncate(fd.get(), sizeof(StateFile)) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return base::FailErrno(error, "sizing " + temporary);
+  }
+  void* memory =
+      ::mmap(nullptr, sizeof(StateFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return base::FailErrno(error, "mapping " + temporary);
+  }
+  FillState(*static_cast<StateFile*>(memory), gpus, options);
+  ::munmap(memory, sizeof(StateFile));
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return base::FailErrno(error, "renaming to " + path);
+  }
+  return Unit{};
+}
+
+// The bytes that do not change while a server lives.
+Result<Unit> CheckHeader(const StateFile& state, const std::string& path) {
+  Result<Unit> head = base::CheckServerHead(state.head, sizeof(StateFile), path);
+  if (head && !Plausible(state.world)) return Fail(ErrorCode::kCorrupt, path + ": broken");
+  return head;
+}
+
+template <std::size_t N>
+std::string Text(const char (&bytes)[N]) {
+  return std::string(bytes, strnlen(bytes, N));
+}
+
+GpuIdentity Identify(const World& world, const Gpu& gpu) {
+  return {.type = Text(gpu.type),
+          .nvml_name = Text(gpu.nvml_name),
+          .uuid = Text(gpu.uuid),
+          .pci = Text(gpu.pci),
+          .total_mib = gpu.total_mib,
+          .reserved_mib = gpu.reserved_mib,
+          .sms = gpu.sms,
+          .relative_speed = gpu.relative_speed,
+          .mig = gpu.mig != 0,
+          .parent_uuid = gpu.parent < 0 ? "" : Text(world.gpus[gpu.parent].uuid),
+          .gpu_instance = gpu.gpu_instance,
+          .slices = gpu.slices};
+}
+
+}  // namespace
+
+struct Server::Mapping {
+  base::UniqueFd fd;
+  std::string path;
+  StateFile* state = nullptr;
+  std::atomic<std::int64_t> checked_ns{0};  // when the file was last found whole
+  ~Mapping() {
+    if (state) ::munmap(state, sizeof(StateFile));
+  }
+};
+
+// Holds the server's mutex; while it does, the world is at the present moment and free of the dead.
+class Server::Lock {
+ public:
+  static Result<Lock> Take(Server& server) {
+    if (Result<Unit> file = server.CheckFile(); !file) return std::unexpected(file.error());
+    StateFile& state = *server.mapping_->state;
+    const int error = ::pthread_mutex_lock(&state.lock);
+    if (error == EOWNERDEAD) {
+      // Its owner died inside. What it left is a whole moment (see Motion) of residents that are
+      // there or not; only what is derived from them may be half written.
+      Recompute(state.world);
+      ::pthread_mutex_consistent(&state.lock);
+      server.Changed();
+    } else if (error != 0) {
+      return Fail(ErrorCode::kCorrupt, server.mapping_->path + ": its mutex is broken");
+    }
+    Lock lock(state.lock);
+    server.BringToPresent();
+    return lock;
+  }
+  Lock(Lock&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
+  ~Lock() {
+    if (mutex_) ::pthread_mutex_unlock(mutex_);
+  }
+
+ private:
+  explicit Lock(pthread_mutex_t& mutex) : mutex_(&mutex) {}
+  pthread_mutex_t* mutex_;
+};
+
+Result<Unit> CreateServer(const std::string& path, const std::string& shape,
+                          const ServerOptions& options) {
+  const Result<std::vector<sim::ShapedGpu>> gpus = sim::ParseDividedShape(shape);
+  if (!gpus) return std::unexpected(gpus.error());
+  if (TooManyInstances(*gpus)) {
+    return Fail(ErrorCode::kInvalid,
+                "shape: expected at most " + std::to_string(kMaxPlaces) + " GPUs and instances");
+  }
+  if (!(options.time_scale >= 0.001 && options.time_scale <= 1e6)) {
+    return Fail(ErrorCode::kInvalid, "time scale: expected 0.001 to 1000000");
+  }
+  if (const auto old = Server::Attach(path)) {
+    const auto residents = (*old)->Residents();
+    if (residents && !residents->empty()) {
+      return Fail(ErrorCode::kConflict, path + ": a server with " +
+                                            std::to_string(residents->size()) +
+                                            " processes on its GPUs is there");
+    }
+  }
+  return WriteState(path, *gpus, options);
+}
+
+Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn now) {
+  std::unique_ptr<Server> server(new Server);
+  server->mapping_ = std::make_unique<Mapping>();
+  Mapping& mapping = *server->mapping_;
+  mapping.path = path;
+  mapping.fd.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!mapping.fd) return base::FailErrno(errno, "opening the simulated GPU server " + path);
+  if (Result<Unit> file = server->CheckFile(); !file) return std::unexpected(file.error());
+  void* memory =
+      ::mmap(nullptr, sizeof(StateFile), PROT_READ | PROT_WRITE, MAP_SHARED, mapping.fd.get(), 0);
+  if (memory == MAP_FAILED) return base::FailErrno(errno, "mapping " + path);
+  mapping.state = static_cast<StateFile*>(memory);
+  if (Result<Unit> header = CheckHeader(*mapping.state, path); !header) {
+    return std::unexpected(header.error());
+  }
+  const StateFile& state = *mapping.state;
+  server->clock_ = state.head.clock;
+  server->gpu_count_ = state.world.gpu_count;
+  for (int place = 0; place < state.world.place_count; ++place) {
+    const Gpu& gpu = state.world.gpus[place];
+    server->places_.push_back(Identify(state.world, gpu));
+    server->parents_.push_back(gpu.parent < 0 ? place : gpu.parent);
+  }
+  server->now_ = std::move(now);
+  return server;
+}
+
+Server::~Server() = default;
+
+// Reading a page behind the end of a torn file would kill the process.
+Result<Unit> Server::CheckFile() {
+  const std::int64_t now_ns = base::BootTimeNs();
+  if (now_ns - mapping_->checked_ns.load(std::memory_order_relaxed) < kFileCheckNs) return Unit{};
+  struct stat status {};
+  if (::fstat(mapping_->fd.get(), &status) != 0) return base::FailErrno(errno, mapping_->path);
+  if (status.st_nlink == 0) {
+    return Fail(ErrorCode::kNotFound, mapping_->path + ": the simulated GPU server was removed");
+  }
+  if (!S_ISREG(status.st_mode) || status.st_size != sizeof(StateFile)) {
+    return Fail(ErrorCode::kCorrupt,
+                mapping_->path + ": not a simulated GPU server, or a torn one");
+  }
+  mapping_->checked_ns.store(now_ns, std::memory_order_relaxed);
+  return Unit{};
+}
+
+double Server::Now() const {
+  if (now_) return now_();
+  return static_cast<double>(base::BootTimeNs() - clock_.origin_boot_ns) / 1e9 * clock_.time_scale;
+}
+
+void Server::BringToPresent() {
+  if (Advance(mapping_->state->world, Now())) Changed();
+  Reap();
+}
+
+// The kernel marks the mutexes of a dying thread, whatever killed it, before its pid can be reused;
+// asking a mutex costs nanoseconds, asking /proc microseconds.
+void Server::Reap() {
+  StateFile& state = *mapping_->state;
+  for (int slot = 0; slot < state.world.slots; ++slot) {
+    if (state.world.residents[slot].live.load(std::memory_order_acquire) == 0) continue;
+    pthread_mutex_t& life = state.lives[slot];
+    const int held = ::pthread_mutex_trylock(&life);
+    if (held == EBUSY) continue;
+    if (held == EOWNERDEAD) ::pthread_mutex_consistent(&life);
+    if (held == EOWNERDEAD || held == 0) ::pthread_mutex_unlock(&life);
+    Remove(state.world, slot);
+    Changed();
+  }
+}
+
+void Server::Changed() {
+  mapping_->state->generation.fetch_add(1, std::memory_order_release);
+  Futex(mapping_->state->generation, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+void Server::Poke() {
+  const int saved = errno;
+  Changed();
+  errno = saved;
+}
+
+std::uint32_t Server::Generation() const {
+  return mapping_->state->generation.load(std::memory_order_acquire);
+}
+
+void Server::Wait(std::uint32_t generation, double until_s) {
+  const double real_s = std::min((until_s - Now()) / clock_.time_scale, kLongestWaitS);
+  if (!(real_s > 0)) return;
+  const auto ns = static_cast<std::int64_t>(real_s * 1e9);
+  const timespec timeout{static_cast<time_t>(ns / 1'000'000'000),
+                         static_cast<long>(ns % 1'000'000'000)};
+  Futex(mapping_->state->generation, FUTEX_WAIT, generation, &timeout);
+}
+
+Result<GpuLook> Server::Look(int gpu) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  const StateFile& state = *mapping_->state;
+  const Gpu& now = state.world.gpus[gpu];
+  GpuLook look{state.world.motion().now_s,
+               now.total_mib,
+               now.reserved_mib,
+               now.used_mib,
+               now.sm_active,
+               now.power_w,
+               state.world.motion().totals[gpu]};
+  if (state.fault_count.load(std::memory_order_relaxed) == 0) return look;
+  for (const FaultEntry& fault : state.faults) {
+    if (fault.kind != static_cast<std::uint32_t>(FaultKind::kStale) || fault.gpu != gpu) continue;
+    look = {fault.now_s,     now.total_mib, now.reserved_mib, fault.used_mib,
+            fault.sm_active, fault.power_w, fault.totals};
+  }
+  return look;
+}
+
+Result<Unit> Server::Processes(int gpu, core::SharingMethod sharing,
+                               std::vector<ProcessLook>& lines) {
+  lines.clear();
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  const World& world = mapping_->state->world;
+  for (int slot = 0; slot < world.slots; ++slot) {
+    const Resident& resident = world.residents[slot];
+    if (resident.live == 0 || resident.sharing != sharing) continue;
+    for (int i = 0; i < resident.share_count; ++i) {
+      const int place = resident.shares[i].gpu;
+      if (place != gpu && WholeGpu(place) != gpu) continue;
+      lines.push_back(
+          {resident.pid, resident.shares[i].memory_mib, place, KernelShare(world, slot, place)});
+    }
+  }
+  return Unit{};
+}
+
+Result<std::vector<ResidentLook>> Server::Residents() {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  const World& world = mapping_->state->world;
+  std::vector<ResidentLook> residents;
+  for (int slot = 0; slot < world.slots; ++slot) {
+    const Resident& resident = world.residents[slot];
+    if (resident.live == 0) continue;
+    residents.push_back({resident.pid,
+                         resident.sharing,
+                         resident.joined_s,
+                         world.motion().work_left_s[slot],
+                         resident.pace,
+                         {resident.shares, resident.shares + resident.share_count}});
+  }
+  return residents;
+}
+
+Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
+  std::set<std::int32_t> gpus;
+  for (const Share& share : shares) {
+    if (share.gpu < 0 || share.gpu >= place_count() || share.memory_mib < 0 ||
+        !gpus.insert(share.gpu).second) {
+      return Fail(ErrorCode::kInvalid, "shares: expected GPUs 0 to " +
+                                           std::to_string(place_count() - 1) + ", each once");
+    }
+    if (places()[static_cast<std::size_t>(share.gpu)].mig) {
+      return Fail(ErrorCode::kInvalid, "shares: GPU " + std::to_string(share.gpu) +
+                                           " is divided, expected its instances");
+    }
+  }
+  if (gpus.empty()) return Fail(ErrorCode::kInvalid, "shares: expected at least one GPU");
+  return Unit{};
+}
+
+Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
+                                                std::optional<Shortage>& shortage) {
+  shortage.reset();
+  if (const Result<Unit> fit = CheckShares(arrival.shares); !fit) {
+    return std::unexpected(fit.error());
+  }
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  StateFile& state = *mapping_->state;
+  shortage = FindShortage(state.world, arrival.shares);
+  if (shortage) return nullptr;
+  const int slot = FreeSlot(state.world);
+  if (slot < 0) return Fail(ErrorCode::kUnavailable, "the simulated server is full of processes");
+  InitRobustMutex(state.lives[slot]);
+  // New and known to nobody: it can neither fail nor wait.
+  CARMA_CHECK(::pthread_mutex_trylock(&state.lives[slot]) == 0, "a new mutex is free");
+  Place(state.world, slot, arrival);
+  Changed();
+  return std::unique_ptr<Residency>(new Residency(*this, slot));
+}
+
+Residency::Residency(Server& server, int slot)
+    : server_(server), slot_(slot), thread_(::gettid()) {}
+
+Residency::~Residency() {
+  // A forked child has a copy of this object, but the place is its parent's.
+  if (thread_ != ::gettid()) return;
+  const Result<Server::Lock> lock = Server::Lock::Take(server_);
+  // A file that is gone is still mapped unless it was torn; the mutex must be let go before the
+  // mapping is.
+  StateFile& state = *server_.mapping_->state;
+  if (lock) {
+    Remove(state.world, slot_);
+    server_.Changed();
+  } else if (lock.error().code == ErrorCode::kCorrupt) {
+    return;
+  }
+  ::pthread_mutex_unlock(&state.lives[slot_]);
+}
+
+Result<std::optional<Shortage>> Residency::Grow(std::span<const Share> more) {
+  const Result<Server::Lock> lock = Server::Lock::Take(server_);
+  if (!lock) return std::unexpected(lock.error());
+  World& world = server_.mapping_->state->world;
+  std::optional<Shortage> shortage = FindShortage(world, more);
+  if (!shortage) simgpu::Grow(world, slot_, more);
+  return shortage;
+}
+
+Result<Unit> Residency::Stop() {
+  const Result<Server::Lock> lock = Server::Lock::Take(server_);
+  if (!lock) return std::unexpected(lock.error());
+  simgpu::Stop(server_.mapping_->state->world, slot_);
+  server_.Changed();
+  return Unit{};
+}
+
+Result<Progress> Residency::Look() {
+  const Result<Server::Lock> lock = Server::Lock::Take(server_);
+  if (!lock) return std::unexpected(lock.error());
+  const World& world = server_.mapping_->state->world;
+  return Progress{world.motion().now_s, world.motion().work_left_s[slot_],
+                  world.residents[slot_].pace, server_.Generation()};
+}
+
+Result<Unit> Server::CheckGpu(int gpu) const {
+  if (gpu >= 0 && gpu < gpu_count()) return Unit{};
+  return Fail(ErrorCode::kInvalid,
+              "GPU " + std::to_string(gpu) + ": expected 0 to " + std::to_string(gpu_count() - 1));
+}
+
+Result<Unit> Server::AnnounceXid(int gpu, int xid) {
+  if (gpu < 0 || gpu >= place_count()) return CheckGpu(gpu);
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  Announce(mapping_->state->world, {gpu, xid});
+  Changed();  // who waits for events waits for this
+  return Unit{};
+}
+
+Result<Server::Xids> Server::XidsFrom(std::uint64_t from) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  const World& world = mapping_->state->world;
+  Xids xids{world.xid_count, {}};
+  const std::uint64_t oldest = world.xid_count > kMaxXids ? world.xid_count - kMaxXids : 0;
+  for (std::uint64_t n = std::max(from, oldest); n < world.xid_count; ++n) {
+    xids.events.push_back(world.xids[n % kMaxXids]);
+  }
+  return xids;
+}
+
+Result<Condition> Server::ConditionOf(int gpu) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  return mapping_->state->world.gpus[gpu].condition;
+}
+
+Result<Unit> Server::SetCondition(int gpu, const Condition& condition) {
+  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  mapping_->state->world.gpus[gpu].condition = condition;
+  return Unit{};
+}
+
+Result<Unit> Server::ResetGpu(int gpu) {
+  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
+  {
+    const Result<Lock> lock = Lock::Take(*this);
+    if (!lock) return std::unexpected(lock.error());
+    Gpu& broken = mapping_->state->world.gpus[gpu];
+    if (broken.residents > 0) {
+      return Fail(ErrorCode::kConflict, "GPU " + std::to_string(gpu) +
+                                            " is in use by other processes: it cannot be reset");
+    }
+    ResetCondition(broken.condition);
+  }
+  return ClearFaults(gpu);
+}
+
+Result<Unit> Server::SetFault(const Fault& fault) {
+  if (fault.gpu < kWholeDriver || fault.gpu >= gpu_count() || fault.kind == FaultKind::kNone) {
+    return Fail(ErrorCode::kInvalid,
+                "fault: expected a kind and a GPU from 0 to " + std::to_string(gpu_count() - 1));
+  }
+  if (fault.function.size() >= sizeof(FaultEntry::function)) {
+    return Fail(ErrorCode::kInvalid, "fault: the name of the function is too long");
+  }
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  StateFile& state = *mapping_->state;
+  // Faults of the readings need a GPU: one that is set on the driver holds for each.
+  const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
+  const std::int32_t first = spread ? 0 : fault.gpu;
+  const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;
+  for (std::int32_t gpu = first; gpu <= last; ++gpu) {
+    if (!spread && gpu != fault.gpu && WholeGpu(gpu) != fault.gpu) continue;
+    FaultEntry* entry = std::find_if(std::begin(state.faults), std::end(state.faults),
+                                     [](const FaultEntry& e) { return e.kind == 0; });
+    if (entry == std::end(state.faults)) {
+      return Fail(ErrorCode::kUnavailable, "fault: too many are set already");
+    }
+    *entry = {};
+    entry->gpu = gpu;
+    entry->code = fault.code;
+    std::memcpy(entry->function, fault.function.data(), fault.function.size());
+    if (gpu >= 0) {
+      const Gpu& now = state.world.gpus[gpu];
+      entry->now_s = state.world.motion().now_s;
+      entry->used_mib = now.used_mib;
+      entry->sm_active = now.sm_active;
+      entry->power_w = now.power_w;
+      entry->totals = state.world.motion().totals[gpu];
+    }
+    entry->kind = static_cast<std::uint32_t>(fault.kind);
+    state.fault_count.fetch_add(1);
+  }
+  return Unit{};
+}
+
+Result<Unit> Server::ClearFaults(std::optional<std::int32_t> gpu) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  StateFile& state = *mapping_->state;
+  std::uint32_t left = 0;
+  for (FaultEntry& entry : state.faults) {
+    const bool of_it = !gpu || entry.gpu == *gpu || (entry.gpu >= 0 && WholeGpu(entry.gpu) == *gpu);
+    if (of_it) entry.kind = 0;
+    left += entry.kind != 0 ? 1 : 0;
+  }
+  state.fault_count = left;
+  return Unit{};
+}
+
+Result<std::vector<Fault>> Server::Faults() {
+  std::vector<Fault> faults;
+  if (mapping_->state->fault_count.load(std::memory_order_relaxed) == 0) return faults;
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  for (const FaultEntry& entry : mapping_->state->faults) {
+    if (entry.kind == 0 || entry.gpu >= gpu_count()) continue;
+    faults.push_back(
+        {static_cast<FaultKind>(entry.kind), entry.gpu, entry.code, Text(entry.function)});
+  }
+  return faults;
+}
+
+Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
+  if (Result<Unit> file = CheckFile(); !file) return std::unexpected(file.error());
+  const Result<std::vector<Fault>> faults = Faults();
+  if (!faults) return std::unexpected(faults.error());
+  Fault worst;
+  // A driver that is gone hides everything else, then one that hangs; lies come last.
+  const auto rank = [](FaultKind kind) {
+    switch (kind) {
+      case FaultKind::kVanish:
+        return 5;
+      case FaultKind::kHang:
+        return 4;
+      case FaultKind::kLost:
+        return 3;
+      case FaultKind::kError:
+        return 2;
+      case FaultKind::kNone:
+        return 0;
+      default:
+        return 1;
+    }
+  };
+  for (const Fault& fault : *faults) {
+    if (fault.gpu != kWholeDriver && fault.gpu != gpu) continue;
+    if (!fault.function.empty() && fault.function != function) continue;
+    if (rank(fault.kind) > rank(worst.kind)) worst = fault;
+  }
+  return worst;
+}
+
+}  // namespace carma::simgpu

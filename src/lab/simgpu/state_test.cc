@@ -1,0 +1,295 @@
+#include "lab/simgpu/state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <thread>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "lab/simgpu/server_fixture.h"
+
+namespace carma::simgpu {
+namespace {
+
+using base::ErrorCode;
+
+Arrival Task(std::int64_t memory_mib, double u = 0.3, double work_s = 100) {
+  return {.pid = ::getpid(),
+          .sharing = core::SharingMethod::kMps,
+          .sensitivity = 0.5,
+          .pressure = 0.4,
+          .work_s = work_s,
+          .shares = {{0, memory_mib, u}}};
+}
+
+class StateTest : public ::testing::Test {
+ protected:
+  // A second look at the same server, as of another process, with time under the test's control.
+  std::unique_ptr<Server> Attach() {
+    auto server = Server::Attach(server_.path(), [this] { return now_s_; });
+    EXPECT_TRUE(server) << server.error().message;
+    return std::move(*server);
+  }
+  static std::unique_ptr<Residency> Join(Server& server, const Arrival& arrival) {
+    std::optional<Shortage> shortage;
+    auto residency = server.Join(arrival, shortage);
+    EXPECT_TRUE(residency) << residency.error().message;
+    EXPECT_FALSE(shortage);
+    return std::move(*residency);
+  }
+
+  TestServer server_{"2xA100-40GB"};
+  double now_s_ = 0;
+};
+
+TEST_F(StateTest, ProcessesSeeOneWorldAndOneClock) {
+  auto mine = Attach(), yours = Attach();
+  auto a = Join(*mine, Task(10'000));
+  now_s_ = 20;
+  auto b = Join(*yours, Task(5'000));
+  EXPECT_EQ(mine->Look(0)->used_mib, 15'000);
+  now_s_ = 32;
+  // Alone for 20 s, then 12 s at 1 / (1 + 0.5 * 0.4).
+  EXPECT_NEAR(a->Look()->work_left_s, 70, 1e-9);
+  EXPECT_NEAR(b->Look()->work_left_s, 90, 1e-9);
+  b.reset();
+  now_s_ = 42;
+  EXPECT_NEAR(a->Look()->work_left_s, 60, 1e-9);
+  EXPECT_EQ(yours->Look(0)->used_mib, 10'000);
+  a.reset();
+  EXPECT_EQ(mine->Look(0)->used_mib, 0);
+  EXPECT_THAT(*mine->Residents(), ::testing::IsEmpty());
+}
+
+TEST_F(StateTest, ANewcomerThatDoesNotFitIsRefusedAndTheResidentsGoOn) {
+  auto server = Attach();
+  auto resident = Join(*server, Task(30'000));
+  std::optional<Shortage> shortage;
+  auto refused = server->Join(Task(10'537), shortage);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(*refused, nullptr);
+  ASSERT_TRUE(shortage);
+  EXPECT_EQ(shortage->free_mib, 10'536);
+  const Share more[] = {{0, 20'000, 0}};
+  const auto grown = resident->Grow(more);
+  ASSERT_TRUE(grown);
+  EXPECT_TRUE(*grown);
+  EXPECT_EQ(server->Look(0)->used_mib, 30'000);
+  EXPECT_NEAR(resident->Look()->pace, 1, 1e-12);
+}
+
+TEST_F(StateTest, SharesThatMakeNoSenseAreRefused) {
+  auto server = Attach();
+  const std::vector<Share> cases[] = {
+      {}, {{2, 1, 0}}, {{-1, 1, 0}}, {{0, -1, 0}}, {{0, 1, 0}, {0, 1, 0}}};
+  for (const std::vector<Share>& shares : cases) {
+    Arrival arrival = Task(1);
+    arrival.shares = shares;
+    std::optional<Shortage> shortage;
+    const auto joined = server->Join(arrival, shortage);
+    ASSERT_FALSE(joined);
+    EXPECT_EQ(joined.error().code, ErrorCode::kInvalid);
+  }
+}
+
+// Runs `child` in a forked process that has a server of its own, up to its first Ready().
+class Child {
+ public:
+  Child(const std::string& path,
+        const std::function<void(Server&, const std::function<void()>&)>& child) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      auto server = Server::Attach(path, [] { return 1.0; });
+      if (!server) ::_exit(1);
+      child(**server, [&] { (void)!::write(ends[1], "r", 1); });
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    char ready = 0;
+    EXPECT_EQ(::read(ends[0], &ready, 1), 1);
+    ::close(ends[0]);
+  }
+  // Waits until it is a zombie, not further.
+  void KillAndLeaveUnreaped() {
+    ::kill(pid_, SIGKILL);
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+TEST_F(StateTest, TheMemoryOfAKilledProcessIsFreeEvenBeforeItIsReaped) {
+  auto server = Attach();
+  now_s_ = 1;
+  Child child(server_.path(), [](Server& theirs, const std::function<void()>& ready) {
+    std::optional<Shortage> shortage;
+    const auto residency = theirs.Join(Task(7'000), shortage);
+    ready();
+    ::pause();
+  });
+  EXPECT_EQ(server->Look(0)->used_mib, 7'000);
+  const std::uint32_t before = server->Generation();
+  child.KillAndLeaveUnreaped();
+  EXPECT_EQ(server->Look(0)->used_mib, 0);
+  EXPECT_NE(server->Generation(), before);
+}
+
+TEST_F(StateTest, AProcessThatSimplyExitsFreesItsMemoryToo) {
+  auto server = Attach();
+  Child child(server_.path(), [](Server& theirs, const std::function<void()>& ready) {
+    std::optional<Shortage> shortage;
+    auto* leaked = theirs.Join(Task(7'000), shortage)->release();
+    (void)leaked;
+    ready();
+    ::_exit(3);
+  });
+  int status = 0;
+  ::waitpid(child.pid(), &status, 0);
+  EXPECT_EQ(server->Look(0)->used_mib, 0);
+}
+
+TEST_F(StateTest, AForkedChildLeavesItsParentsPlaceAlone) {
+  auto server = Attach();
+  auto residency = Join(*server, Task(7'000));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    residency.reset();
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(server->Look(0)->used_mib, 7'000);
+}
+
+TEST_F(StateTest, DeathInTheMiddleOfAChangeLeavesTheServerWhole) {
+  auto server = Attach();
+  now_s_ = 1;
+  auto witness = Join(*server, Task(1'000, 0.3, 1e6));
+  base::Rng rng(7);
+  for (int round = 0; round < 60; ++round) {
+    Child child(server_.path(), [](Server& theirs, const std::function<void()>& ready) {
+      ready();
+      const Share more[] = {{0, 10, 0}};
+      while (true) {
+        std::optional<Shortage> shortage;
+        const auto residency = theirs.Join(Task(100), shortage);
+        (void)(*residency)->Grow(more);
+        (void)(*residency)->Stop();
+      }
+    });
+    for (std::uint64_t spin = rng.Below(200'000); spin > 0; --spin) asm volatile("");
+    child.KillAndLeaveUnreaped();
+    const auto look = server->Look(0);
+    ASSERT_TRUE(look) << look.error().message;
+    ASSERT_EQ(look->used_mib, 1'000);
+    ASSERT_NEAR(witness->Look()->pace, 1, 1e-12);
+  }
+}
+
+TEST_F(StateTest, WaitingEndsWithAnyChangeAndWithAPoke) {
+  auto server = Attach();
+  const std::uint32_t seen = server->Generation();
+  std::thread other([&] {
+    auto theirs = Attach();
+    auto residency = Join(*theirs, Task(1));
+  });
+  other.join();
+  EXPECT_NE(server->Generation(), seen);
+  server->Wait(seen, 1e18);  // returns at once: the world is another one
+  const std::uint32_t again = server->Generation();
+  server->Poke();
+  server->Wait(again, 1e18);
+  server->Wait(server->Generation(), now_s_);  // until now: nothing to wait for
+}
+
+TEST_F(StateTest, BrokenFilesAreRefusedAndLeftAlone) {
+  struct Case {
+    const char* name;
+    std::function<void(std::string&)> spoil;
+    ErrorCode expected;
+  };
+  const Case cases[] = {
+      {"empty", [](std::string& s) { s.clear(); }, ErrorCode::kCorrupt},
+      {"torn", [](std::string& s) { s.resize(s.size() / 2); }, ErrorCode::kCorrupt},
+      {"too long", [](std::string& s) { s += "x"; }, ErrorCode::kCorrupt},
+      {"another format", [](std::string& s) { s[0] = 'X'; }, ErrorCode::kCorrupt},
+      {"another version", [](std::string& s) { s[8] = 99; }, ErrorCode::kCorrupt},
+      {"another boot", [](std::string& s) { s[16] = 'z'; }, ErrorCode::kCorrupt},
+  };
+  const std::string good = *base::ReadFile(server_.path(), 1 << 24);
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    std::string bytes = good;
+    c.spoil(bytes);
+    const std::string path = server_.path() + ".bad";
+    ASSERT_TRUE(base::WriteFileAtomic(path, bytes));
+    const auto server = Server::Attach(path);
+    ASSERT_FALSE(server);
+    EXPECT_EQ(server.error().code, c.expected);
+    EXPECT_THAT(server.error().message, ::testing::HasSubstr(path));
+    EXPECT_EQ(*base::ReadFile(path, 1 << 24), bytes);
+  }
+  EXPECT_EQ(Server::Attach(server_.path() + ".none").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(StateTest, AServerThatIsRemovedOrTornUnderOurFeetIsAnError) {
+  auto server = Attach();
+  ASSERT_EQ(::truncate(server_.path().c_str(), 100), 0);
+  LetFileCheckExpire();
+  EXPECT_EQ(server->Look(0).error().code, ErrorCode::kCorrupt);
+  ASSERT_EQ(::unlink(server_.path().c_str()), 0);
+  LetFileCheckExpire();
+  EXPECT_EQ(server->Look(0).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(server->FaultOn(0, "").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(StateTest, AServerInUseIsNotReplaced) {
+  auto server = Attach();
+  auto residency = Join(*server, Task(1));
+  const auto refused = CreateServer(server_.path(), "1xA100-40GB", {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  residency.reset();
+  EXPECT_TRUE(CreateServer(server_.path(), "1xA100-40GB", {}));
+  LetFileCheckExpire();
+  EXPECT_EQ(server->Look(0).error().code, ErrorCode::kNotFound) << "the old one is gone";
+}
+
+TEST_F(StateTest, AbsurdOptionsAreRefused) {
+  for (const double scale : {0.0, -1.0, 1e7, std::nan("")}) {
+    EXPECT_EQ(CreateServer(server_.path(), "1xA100-40GB", {.time_scale = scale}).error().code,
+              ErrorCode::kInvalid);
+  }
+}
+
+TEST_F(StateTest, TheWorstFaultWins) {
+  auto server = Attach();
+  ASSERT_TRUE(server->SetFault({FaultKind::kNanActivity, 0, 0, ""}));
+  ASSERT_TRUE(server->SetFault({FaultKind::kError, 0, 10, "nvmlDeviceGetPowerUsage"}));
+  EXPECT_EQ(server->FaultOn(0, "nvmlDeviceGetName")->kind, FaultKind::kNanActivity);
+  EXPECT_EQ(server->FaultOn(0, "nvmlDeviceGetPowerUsage")->code, 10);
+  EXPECT_EQ(server->FaultOn(1, "nvmlDeviceGetPowerUsage")->kind, FaultKind::kNone);
+  ASSERT_TRUE(server->SetFault({FaultKind::kVanish, kWholeDriver, 0, ""}));
+  EXPECT_EQ(server->FaultOn(1, "nvmlInit_v2")->kind, FaultKind::kVanish);
+  ASSERT_TRUE(server->ClearFaults(kWholeDriver));
+  EXPECT_EQ(server->Faults()->size(), 2u);
+  ASSERT_TRUE(server->ClearFaults());
+  EXPECT_EQ(server->FaultOn(0, "")->kind, FaultKind::kNone);
+  EXPECT_EQ(server->SetFault({FaultKind::kLost, 2, 0, ""}).error().code, ErrorCode::kInvalid);
+}
+
+}  // namespace
+}  // namespace carma::simgpu

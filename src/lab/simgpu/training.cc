@@ -1,0 +1,527 @@
+#include "lab/simgpu/training.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/process_id.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "lab/simgpu/mps_client.h"
+#include "lab/simgpu/visible_gpus.h"
+
+namespace carma::simgpu {
+namespace {
+
+// From the states to the first batch.
+constexpr double kFirstBatchS = 1;
+constexpr int kTermExitCode = 128 + SIGTERM;
+constexpr int kUsageExitCode = 2;
+constexpr double kRoundingS = 1e-6;
+constexpr std::string_view kCheckpointHeader = "carma-simtask checkpoint 1\nwork_left_s ";
+
+// What signal handlers may touch.
+std::atomic<bool> stop_asked = false;
+std::atomic<bool> checkpoint_asked = false;
+std::atomic<Server*> waiting_server = nullptr;
+
+void NoteSignal(std::atomic<bool>& note) {
+  note = true;
+  // A signal between the last look at the notes and the sleep must not wait for the end of the
+  // sleep.
+  if (Server* server = waiting_server) server->Poke();
+}
+void OnTerm(int) {
+  NoteSignal(stop_asked);
+}
+// The MPS server has news: the loops look for themselves.
+void OnMpsNews(int) {
+  if (Server* server = waiting_server) server->Poke();
+}
+void OnCheckpoint(int) {
+  NoteSignal(checkpoint_asked);
+}
+
+void Install(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  ::sigaction(number, &action, nullptr);
+}
+
+void Say(const std::string& line) {
+  std::fputs(line.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void Complain(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+template <class T>
+T PerGpu(const std::vector<T>& values, std::size_t i) {
+  return values[std::min(i, values.size() - 1)];
+}
+
+enum class Event { kEpoch, kGrow, kFail, kKillSelf, kHang, kFault, kEnd };
+struct Milestone {
+  double at;  // share of the work
+  Event event;
+  int epoch = 0;
+};
+
+std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
+  std::vector<Milestone> plan;
+  const int epochs = options.solo_s > 0 ? options.epochs : 0;
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
+    plan.push_back({static_cast<double>(epoch) / epochs, Event::kEpoch, epoch});
+  }
+  if (options.grow_at) plan.push_back({*options.grow_at, Event::kGrow});
+  if (options.fail_at) plan.push_back({*options.fail_at, Event::kFail});
+  if (options.kill_self_at) plan.push_back({*options.kill_self_at, Event::kKillSelf});
+  if (options.hang_at) plan.push_back({*options.hang_at, Event::kHang});
+  if (options.fault_at) plan.push_back({*options.fault_at, Event::kFault});
+  plan.push_back({1, Event::kEnd});
+  std::stable_sort(plan.begin(), plan.end(),
+                   [](const Milestone& a, const Milestone& b) { return a.at < b.at; });
+  return plan;
+}
+
+base::Result<std::vector<int>> ChooseGpus(const std::vector<GpuIdentity>& gpus,
+                                          const std::optional<std::string>& visible_devices) {
+  return VisibleGpus(gpus, visible_devices.value_or("0"));
+}
+
+// A client's GPUs and what its server lets it take of each.
+struct MpsView {
+  std::vector<int> gpus;
+  std::vector<std::optional<std::int64_t>> limits_mib;
+};
+
+std::optional<std::int64_t> LimitOf(const MpsMemoryLimits& limits, int device) {
+  const auto found = limits.find(device);
+  return found == limits.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Both CUDA_VISIBLE_DEVICES are obeyed: the server's makes a list, the client's chooses from it.
+base::Result<MpsView> SeeThroughMps(const TrainingOptions& options, const Server& server,
+                                    const MpsWelcome& welcome) {
+  base::Result<std::vector<int>> served = std::vector<int>();
+  for (int place = 0; place < server.place_count(); ++place) served->push_back(place);
+  if (welcome.visible_devices) served = VisibleGpus(server.places(), *welcome.visible_devices);
+  if (!served) return std::unexpected(served.error());
+  std::vector<GpuIdentity> identities;
+  for (const int gpu : *served) {
+    identities.push_back(server.places()[static_cast<std::size_t>(gpu)]);
+  }
+  if (identities.empty()) return MpsView{};
+  const auto chosen = ChooseGpus(identities, options.visible_devices);
+  if (!chosen) return std::unexpected(chosen.error());
+  MpsView view;
+  for (const int device : *chosen) {
+    view.gpus.push_back((*served)[static_cast<std::size_t>(device)]);
+    const auto own = LimitOf(options.mps_memory_limits, device);
+    const auto common = LimitOf(welcome.memory_limits, device);
+    view.limits_mib.push_back(own && common ? std::min(own, common) : own ? own : common);
+  }
+  return view;
+}
+
+// One run on its GPUs. Every step returns the exit code with which the process has to end, or
+// nothing.
+class Run {
+ public:
+  Run(const TrainingOptions& options, Server& server, std::vector<int> gpus)
+      : options_(options), server_(server), gpus_(std::move(gpus)) {}
+
+  int ToTheEnd(double started_s);
+
+ private:
+  using Ending = std::optional<int>;
+  Ending ServeSignals();
+  Ending ServeMps();
+  Ending WaitUntil(double until_s);
+  Ending WaitForWork(double left_s);
+  Ending JoinMps();
+  Ending Allocate();
+  Ending Grow(const std::vector<Share>& more);
+  std::optional<Shortage> OverLimit(const std::vector<Share>& more) const;
+  Ending OutOfMemory(const Shortage& shortage);
+  Ending CudaFailure(const CudaError& error);
+  Ending Fault();
+  Ending Reach(const Milestone& milestone);
+  Ending Broken(const base::Error& error);
+  std::vector<Share> Shares(double share_of_memory) const;
+  void LoadCheckpoint();
+  void SaveCheckpoint();
+  void Flood() const;
+
+  const TrainingOptions& options_;
+  Server& server_;
+  std::vector<int> gpus_;
+  std::unique_ptr<MpsClient> mps_;                       // null: it has the GPUs without MPS
+  std::vector<std::optional<std::int64_t>> limits_mib_;  // by MPS, per GPU
+  std::unique_ptr<Residency> residency_;
+  std::vector<std::int64_t> held_mib_;
+  bool unwinding_ = false;  // it has failed: what comes now changes its end no more
+  bool hanging_ = false;
+  double work_s_ = 0;  // left when the run began
+};
+
+Run::Ending Run::Broken(const base::Error& error) {
+  Complain("simtask: the GPUs are gone: " + error.message + "\n");
+  return 1;
+}
+
+Run::Ending Run::ServeSignals() {
+  if (stop_asked) {
+    Complain("simtask: received SIGTERM, stopping\n");
+    return kTermExitCode;
+  }
+  if (checkpoint_asked.exchange(false)) SaveCheckpoint();
+  return ServeMps();
+}
+
+Run::Ending Run::ServeMps() {
+  if (!mps_ || unwinding_) return std::nullopt;
+  const MpsError trouble = mps_->Trouble();
+  if (trouble == MpsError::kNone) return std::nullopt;
+  if (hanging_) {
+    // Its context is gone, but who asks CUDA for nothing does not hear of it.
+    residency_.reset();
+    return std::nullopt;
+  }
+  return CudaFailure({MpsErrorName(trouble), MpsErrorText(trouble)});
+}
+
+Run::Ending Run::WaitUntil(double until_s) {
+  while (true) {
+    const std::uint32_t generation = server_.Generation();
+    if (const Ending ending = ServeSignals()) return ending;
+    if (server_.Now() >= until_s) return std::nullopt;
+    server_.Wait(generation, until_s);
+  }
+}
+
+Run::Ending Run::WaitForWork(double left_s) {
+  while (true) {
+    const base::Result<Progress> progress = residency_->Look();
+    if (!progress) return Broken(progress.error());
+    if (const Ending ending = ServeSignals()) return ending;
+    if (progress->work_left_s <= left_s + kRoundingS) return std::nullopt;
+    const double span_s = progress->pace > 0 ? (progress->work_left_s - left_s) / progress->pace
+                                             : std::numeric_limits<double>::infinity();
+    server_.Wait(progress->generation, progress->now_s + span_s);
+  }
+}
+
+std::vector<Share> Run::Shares(double share_of_memory) const {
+  std::vector<Share> shares;
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    const auto mib = static_cast<double>(PerGpu(options_.memory_mib, i)) * share_of_memory;
+    shares.push_back({gpus_[i], static_cast<std::int64_t>(mib), PerGpu(options_.sm_active, i)});
+  }
+  return shares;
+}
+
+Run::Ending Run::OutOfMemory(const Shortage& shortage) {
+  const auto found = std::find(gpus_.begin(), gpus_.end(), shortage.gpu);
+  const auto device = static_cast<std::size_t>(found - gpus_.begin());
+  const std::int64_t own_mib = held_mib_.empty() ? 0 : held_mib_[device];
+  unwinding_ = true;
+  if (residency_) {
+    if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
+  }
+  // The interpreter unwinds, the allocator prints its statistics: a crash takes its time.
+  if (const Ending ending = WaitUntil(server_.Now() + options_.crash_s)) return ending;
+  Complain(OomText(options_.framework, {.device = static_cast<int>(device),
+                                        .wanted_mib = shortage.wanted_mib,
+                                        .free_mib = shortage.free_mib,
+                                        .usable_mib = shortage.usable_mib,
+                                        .own_mib = own_mib}));
+  return kOomExitCode;
+}
+
+Run::Ending Run::CudaFailure(const CudaError& error) {
+  unwinding_ = true;
+  if (residency_) {
+    if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
+  }
+  if (const Ending ending = WaitUntil(server_.Now() + options_.crash_s)) return ending;
+  Complain(CudaErrorText(options_.framework, error));
+  return kCudaExitCode;
+}
+
+Run::Ending Run::Fault() {
+  if (options_.xid > 0) {
+    const auto announced = server_.AnnounceXid(gpus_.front(), options_.xid);
+    if (!announced) return Broken(announced.error());
+  }
+  if (mps_) mps_->AnnounceFault();
+  return CudaFailure(kIllegalAddress);
+}
+
+// What the CUDA driver does when it is first asked for something. The GPUs of an MPS client are
+// those of its server, of which CUDA_VISIBLE_DEVICES chooses.
+Run::Ending Run::JoinMps() {
+  limits_mib_.resize(gpus_.size());
+  if (options_.mps_pipes.empty()) return std::nullopt;
+  MpsError refused = MpsError::kNone;
+  mps_ = MpsClient::Join(options_.mps_pipes, refused);
+  if (refused != MpsError::kNone)
+    return CudaFailure({MpsErrorName(refused), MpsErrorText(refused)});
+  if (!mps_) return std::nullopt;
+  Install(SIGIO, OnMpsNews);
+  mps_->RaiseOnNews(SIGIO);
+  const base::Result<MpsView> view = SeeThroughMps(options_, server_, mps_->welcome());
+  if (!view || view->gpus.empty()) {
+    Complain("RuntimeError: No CUDA GPUs are available\n");
+    return kCudaExitCode;
+  }
+  gpus_ = view->gpus;
+  for (const int gpu : gpus_) mps_->Uses(gpu, options_.state_path);
+  limits_mib_ = view->limits_mib;
+  return std::nullopt;
+}
+
+// Parameters and states come first, the activations with the first batch: two steps, both may fail.
+Run::Ending Run::Allocate() {
+  Arrival arrival;
+  const base::ProcessId self = base::SelfProcess();
+  arrival.pid = self.pid;
+  arrival.start_ticks = self.start_ticks;
+  arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
+  if (mps_) {
+    arrival.sm_cap =
+        std::min(options_.mps_thread_percentage, mps_->welcome().thread_percentage) / 100;
+  }
+  arrival.sensitivity = options_.sensitivity;
+  arrival.pressure = options_.pressure;
+  arrival.work_s = work_s_;
+  arrival.shares = Shares(options_.first_batch_share);
+  std::optional<Shortage> shortage = OverLimit(arrival.shares);
+  if (shortage) return OutOfMemory(*shortage);
+  auto joined = server_.Join(arrival, shortage);
+  if (!joined) return Broken(joined.error());
+  if (shortage) return OutOfMemory(*shortage);
+  residency_ = std::move(*joined);
+  for (const Share& share : arrival.shares) held_mib_.push_back(share.memory_mib);
+  if (work_s_ > 0) {
+    if (const Ending ending = WaitUntil(server_.Now() + std::min(kFirstBatchS, work_s_ / 2))) {
+      return ending;
+    }
+  }
+  std::vector<Share> rest = Shares(1);
+  for (std::size_t i = 0; i < rest.size(); ++i) rest[i].memory_mib -= held_mib_[i];
+  return Grow(rest);
+}
+
+// The server gives a client no more than the limit, however much is free.
+std::optional<Shortage> Run::OverLimit(const std::vector<Share>& more) const {
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    if (!limits_mib_[i]) continue;
+    const std::int64_t left_mib = *limits_mib_[i] - (held_mib_.empty() ? 0 : held_mib_[i]);
+    if (more[i].memory_mib > left_mib) {
+      return Shortage{more[i].gpu, more[i].memory_mib, left_mib, *limits_mib_[i]};
+    }
+  }
+  return std::nullopt;
+}
+
+Run::Ending Run::Grow(const std::vector<Share>& more) {
+  if (const auto shortage = OverLimit(more)) return OutOfMemory(*shortage);
+  const auto grown = residency_->Grow(more);
+  if (!grown) return Broken(grown.error());
+  if (*grown) return OutOfMemory(**grown);
+  for (std::size_t i = 0; i < more.size(); ++i) held_mib_[i] += more[i].memory_mib;
+  return std::nullopt;
+}
+
+Run::Ending Run::Reach(const Milestone& milestone) {
+  switch (milestone.event) {
+    case Event::kEpoch:
+      Say(fmt::format("epoch {}/{} done\n", milestone.epoch, options_.epochs));
+      return std::nullopt;
+    case Event::kGrow: {
+      std::vector<Share> more;
+      for (const int gpu : gpus_) more.push_back({gpu, options_.grow_mib, 0});
+      return Grow(more);
+    }
+    case Event::kFail:
+      Complain(PlainTraceback());
+      return options_.exit_code;
+    case Event::kKillSelf:
+      ::raise(options_.signal);
+      return 128 + options_.signal;
+    case Event::kHang:
+      // A deadlock computes nothing and keeps what it has.
+      hanging_ = true;
+      if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
+      return WaitUntil(std::numeric_limits<double>::infinity());
+    case Event::kFault:
+      return Fault();
+    case Event::kEnd:
+      break;
+  }
+  Say("training finished\n");
+  return 0;
+}
+
+void Run::LoadCheckpoint() {
+  work_s_ = options_.solo_s;
+  if (options_.checkpoint_file.empty()) return;
+  const auto text = base::ReadFile(options_.checkpoint_file, 1'000);
+  if (!text || !text->starts_with(kCheckpointHeader)) return;
+  const auto left = base::ParseDouble(base::Trim(text->substr(kCheckpointHeader.size())));
+  if (!left || *left < 0 || *left > options_.solo_s) return;
+  work_s_ = *left;
+  Say(fmt::format("resumed from {} at {:.1f} %\n", options_.checkpoint_file,
+                  100 * (1 - work_s_ / options_.solo_s)));
+}
+
+void Run::SaveCheckpoint() {
+  double left_s = work_s_;
+  if (residency_) {
+    if (const base::Result<Progress> progress = residency_->Look()) left_s = progress->work_left_s;
+  }
+  if (!options_.checkpoint_file.empty()) {
+    const auto saved = base::WriteFileAtomic(options_.checkpoint_file,
+                                             fmt::format("{}{:.6f}\n", kCheckpointHeader, left_s));
+    if (!saved) return Complain("simtask: checkpoint: " + saved.error().message + "\n");
+  }
+  Say("checkpoint saved\n");
+}
+
+void Run::Flood() const {
+  const std::string line(99, '#');
+  std::string block;
+  while (block.size() < 65'536) block += line + "\n";
+  for (std::int64_t left = options_.log_flood_bytes; left > 0 && !stop_asked;) {
+    const auto n = std::min<std::int64_t>(left, static_cast<std::int64_t>(block.size()));
+    if (std::fwrite(block.data(), 1, static_cast<std::size_t>(n), stdout) == 0) return;
+    left -= n;
+  }
+  std::fflush(stdout);
+}
+
+int Run::ToTheEnd(double started_s) {
+  LoadCheckpoint();
+  Say(fmt::format("loading: {} GPU(s), {:.0f} s of work\n", gpus_.size(), work_s_));
+  if (const Ending ending = WaitUntil(started_s + options_.load_s)) return *ending;
+  if (const Ending ending = JoinMps()) return *ending;
+  if (const Ending ending = Allocate()) return *ending;
+  if (options_.warn_oom) {
+    Complain(HarmlessOomWarning({.device = 0, .wanted_mib = PerGpu(options_.memory_mib, 0)}));
+  }
+  Flood();
+  const double done = options_.solo_s > 0 ? 1 - work_s_ / options_.solo_s : 0;
+  for (const Milestone& milestone : PlanMilestones(options_)) {
+    // A resumed run has printed its epochs and survived its accident, but it needs all of its
+    // memory.
+    const bool past = milestone.at < done;
+    if (past && milestone.event != Event::kGrow) continue;
+    if (const Ending ending = WaitForWork(options_.solo_s * (1 - milestone.at))) return *ending;
+    if (const Ending ending = Reach(milestone)) return *ending;
+  }
+  return 0;
+}
+
+int RunOn(const TrainingOptions& options, Server& server, double started_s) {
+  const auto gpus = ChooseGpus(server.places(), options.visible_devices);
+  if (!gpus) {
+    Complain("simtask: CUDA_VISIBLE_DEVICES: " + gpus.error().message + "\n");
+    return kUsageExitCode;
+  }
+  if (gpus->empty()) {
+    Complain("RuntimeError: No CUDA GPUs are available\n");
+    return 1;
+  }
+  waiting_server = &server;
+  Install(SIGTERM, options.ignore_term ? SIG_IGN : OnTerm);
+  if (options.checkpoint_signal > 0) Install(options.checkpoint_signal, OnCheckpoint);
+  const int code = Run(options, server, *gpus).ToTheEnd(started_s);
+  waiting_server = nullptr;
+  return code;
+}
+
+// The grandchild works in a session of its own and belongs to nobody; its exit code comes through a
+// pipe, whose end without a code means that it was killed.
+int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return 1;
+  const base::UniqueFd read_end(ends[0]);
+  base::UniqueFd write_end(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return 1;
+  if (child == 0) {
+    ::setsid();
+    if (::fork() != 0) ::_exit(0);
+    const int code = RunOn(options, server, started_s);
+    std::fflush(nullptr);
+    (void)!::write(write_end.get(), &code, sizeof code);
+    ::_exit(code);
+  }
+  write_end.reset();
+  ::waitpid(child, nullptr, 0);
+  Install(SIGTERM, options.ignore_term ? SIG_IGN : OnTerm);
+  int code = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(read_end.get(), &code, sizeof code);
+  } while (n < 0 && errno == EINTR && !stop_asked);
+  if (stop_asked) return kTermExitCode;  // the grandchild lives on: that is what it is for
+  return n == sizeof code ? code : 1;
+}
+
+}  // namespace
+
+std::int64_t ProcessStartNs() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  // Nearly all of a young process's life was spent computing; what it spent waiting for a processor
+  // is bounded by the kernel's coarse number.
+  const std::int64_t guess =
+      base::BootTimeNs() - (static_cast<std::int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec);
+  const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
+  const auto coarse = static_cast<std::int64_t>(base::SelfProcess().start_ticks) * tick_ns;
+  return coarse == 0 ? guess : std::clamp(guess, coarse, coarse + tick_ns);
+}
+
+int RunTraining(const TrainingOptions& options) {
+  // Timers are rounded by 50 us unless asked otherwise: on a fast server that is a noticeable time.
+  ::prctl(PR_SET_TIMERSLACK, 1);
+  const std::int64_t start_ns = ProcessStartNs();
+  if (options.state_path.empty()) {
+    Complain(std::string("simtask: ") + kStateVariable +
+             " is not set: expected the file of a simulated GPU server (carma-simgpu create)\n");
+    return kUsageExitCode;
+  }
+  if (options.memory_mib.empty() || options.sm_active.empty()) {
+    Complain("simtask: expected a memory and an SM activity\n");
+    return kUsageExitCode;
+  }
+  const auto server = Server::Attach(options.state_path);
+  if (!server) {
+    Complain("simtask: " + server.error().message + "\n");
+    return kUsageExitCode;
+  }
+  const base::ClockOrigin& clock = (*server)->clock();
+  const double started_s =
+      static_cast<double>(start_ns - clock.origin_boot_ns) / 1e9 * clock.time_scale;
+  return options.double_fork ? RunDetached(options, **server, started_s)
+                             : RunOn(options, **server, started_s);
+}
+
+}  // namespace carma::simgpu

@@ -1,0 +1,69 @@
+// A process that behaves like a training task on simulated GPUs (carma-simtask).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/simgpu/framework_text.h"
+#include "lab/simgpu/mps_wire.h"
+#include "lab/simgpu/state.h"
+
+namespace carma::simgpu {
+
+// Shares of the work ("at") run from 0 to 1, spans of time are simulated seconds.
+struct TrainingOptions {
+  std::string state_path;
+  // As CUDA reads CUDA_VISIBLE_DEVICES: UUIDs, their beginnings, or numbers. Empty optional: not
+  // set, the task takes the first GPU.
+  std::optional<std::string> visible_devices;
+  // As CUDA reads CUDA_MPS_PIPE_DIRECTORY: where an MPS control daemon may answer. Empty: none is
+  // looked for.
+  std::string mps_pipes;
+  MpsMemoryLimits mps_memory_limits;   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
+  double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+
+  std::vector<std::int64_t> memory_mib = {300};  // per GPU; the last value holds for the rest
+  std::vector<double> sm_active = {0.5};         // likewise
+  double sensitivity = 0.7;
+  double pressure = 0.5;
+  double solo_s = 0;  // work alone on an A100-40GB; 0: allocate, free, end
+  double load_s = 0;  // from the start of the process to the first allocation
+  double first_batch_share =
+      0.6;  // of the memory: parameters and optimiser states; the first batch brings the rest
+  double crash_s = 8;  // from the failed allocation to the end of the process
+  int epochs = 10;
+  Framework framework = Framework::kPyTorch;
+
+  std::optional<double> grow_at;
+  std::int64_t grow_mib = 0;
+  std::optional<double> fail_at;
+  int exit_code = 1;
+  std::optional<double> kill_self_at;
+  int signal = 9;
+  std::optional<double> hang_at;
+  std::optional<double> fault_at;  // its kernel accesses memory that is not its own
+  int xid = 31;                    // which the driver announces then; 0: it announces nothing
+  bool ignore_term = false;
+  bool double_fork = false;
+  std::int64_t log_flood_bytes = 0;
+  bool warn_oom = false;
+  int checkpoint_signal = 0;  // 0: none
+  std::string checkpoint_file;
+};
+
+// Runs the task in this process to its end and returns the exit code: 0, kOomExitCode, 2 (no
+// server, no such GPU, options that contradict each other), 143 after SIGTERM, or what the options
+// say. Installs signal handlers. Progress goes to stdout, complaints to stderr.
+int RunTraining(const TrainingOptions& options);
+
+// CLOCK_BOOTTIME of the calling process's start, finer than the kernel's ticks of 10 ms, which are
+// seconds on a server whose time runs fast.
+std::int64_t ProcessStartNs();
+
+}  // namespace carma::simgpu

@@ -1,0 +1,68 @@
+#include "lab/simgpu/visible_gpus.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+
+namespace carma::simgpu {
+namespace {
+
+// The place in the list's own numbering, in which instances of a listed GPU do not count.
+std::optional<int> NumberedPlace(const std::vector<GpuIdentity>& places, std::int64_t number) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const bool part = std::any_of(places.begin(), places.end(), [&](const GpuIdentity& other) {
+      return places[i].parent_uuid == other.uuid;
+    });
+    if (!part && number-- == 0) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
+// By UUID or the beginning of just one.
+std::optional<int> NamedPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
+  if (!name.starts_with("GPU-") && !name.starts_with("MIG-")) return std::nullopt;
+  std::optional<int> found;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!places[i].uuid.starts_with(name)) continue;
+    if (found) return std::nullopt;
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+// What one entry of CUDA_VISIBLE_DEVICES lets a program see.
+std::optional<int> FindPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
+  const auto number = base::ParseInt(name);
+  const std::optional<int> found =
+      number && *number >= 0 ? NumberedPlace(places, *number) : NamedPlace(places, name);
+  if (!found || !places[static_cast<std::size_t>(*found)].mig) return found;
+  const std::string& divided = places[static_cast<std::size_t>(*found)].uuid;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i].parent_uuid == divided) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
+                                           std::string_view visible_devices) {
+  std::vector<int> visible;
+  for (const std::string_view piece : base::Split(visible_devices, ',')) {
+    const std::string_view name = base::Trim(piece);
+    const std::optional<int> found = FindPlace(places, name);
+    if (!found) break;
+    if (std::find(visible.begin(), visible.end(), *found) != visible.end()) {
+      return base::Fail(base::ErrorCode::kInvalid,
+                        "'" + base::Printable(name, 60) + "' names a GPU twice");
+    }
+    const bool instance = !places[static_cast<std::size_t>(*found)].parent_uuid.empty();
+    if (instance && !visible.empty()) break;
+    visible.push_back(*found);
+    if (instance) break;
+  }
+  return visible;
+}
+
+}  // namespace carma::simgpu

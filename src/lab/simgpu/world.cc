@@ -1,0 +1,378 @@
+#include "lab/simgpu/world.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "base/rng.h"
+
+namespace carma::simgpu {
+namespace {
+
+// Work below this many seconds is done: what is left is rounding.
+constexpr double kDoneS = 1e-9;
+
+template <std::size_t N>
+void CopyText(const std::string& text, char (&target)[N]) {
+  const std::size_t n = std::min(text.size(), N - 1);
+  std::memcpy(target, text.data(), n);
+  std::memset(target + n, 0, N - n);
+}
+
+bool IsLive(const Resident& resident) {
+  return resident.live.load(std::memory_order_acquire) != 0;
+}
+
+bool Works(const World& world, int slot) {
+  const Resident& resident = world.residents[slot];
+  return IsLive(resident) && resident.wants_work != 0 && world.motion().work_left_s[slot] > kDoneS;
+}
+
+std::string MakeUuid(const char* kind, std::uint64_t seed, int index) {
+  base::Rng rng(seed * 1'000 + static_cast<std::uint64_t>(index));
+  const std::uint64_t a = rng.Next(), b = rng.Next();
+  char text[48];
+  std::snprintf(text, sizeof text, "%s-%08x-%04x-%04x-%04x-%012llx", kind,
+                static_cast<unsigned>(a >> 32), static_cast<unsigned>(a >> 16) & 0xffff,
+                static_cast<unsigned>(a) & 0xffff, static_cast<unsigned>(b >> 48),
+                static_cast<unsigned long long>(b & 0xffff'ffff'ffff));
+  return text;
+}
+
+// The residents that compute on one GPU, with their loads and the speeds they get there.
+struct Crowd {
+  int count = 0;
+  core::SharingMethod sharing = core::SharingMethod::kMps;
+  std::array<int, kMaxResidents> slots;
+  std::array<sim::Load, kMaxResidents> loads;
+  std::array<double, kMaxResidents> bases;  // speed alone here, of that on all SMs of such a GPU
+  std::array<double, kMaxResidents> speeds;
+};
+
+// A task that would keep more SMs busy than it may use takes longer by that much: the rule of the
+// simulator's MIG instances (sim/mig.h), held to be true of a thread percentage under MPS as well.
+double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
+  const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
+  return share.sm_active <= allowed ? 1 : allowed / share.sm_active;
+}
+
+// What it does to its neighbours there: its activity as a share of that place's SMs, its pressure
+// in proportion to its speed.
+sim::Load LoadThere(const World& world, const Resident& resident, const Share& share, double base) {
+  return {std::min(1.0, share.sm_active * base / world.gpus[share.gpu].compute),
+          resident.sensitivity, resident.pressure * base};
+}
+
+void Gather(const World& world, int gpu, Crowd& crowd) {
+  crowd.count = 0;
+  crowd.sharing = core::SharingMethod::kMps;
+  for (int slot = 0; slot < world.slots; ++slot) {
+    if (!Works(world, slot)) continue;
+    const Resident& resident = world.residents[slot];
+    for (int i = 0; i < resident.share_count; ++i) {
+      if (resident.shares[i].gpu != gpu) continue;
+      const auto place = static_cast<std::size_t>(crowd.count++);
+      crowd.slots[place] = slot;
+      crowd.bases[place] = BaseSpeed(world, resident, resident.shares[i]);
+      crowd.loads[place] = LoadThere(world, resident, resident.shares[i], crowd.bases[place]);
+      // One process that came around the MPS server makes the driver switch between all of them.
+      if (resident.sharing != core::SharingMethod::kMps)
+        crowd.sharing = core::SharingMethod::kStreams;
+    }
+  }
+}
+
+void RecomputeMemory(World& world) {
+  for (int g = 0; g < world.place_count; ++g) world.gpus[g].used_mib = world.gpus[g].residents = 0;
+  for (int slot = 0; slot < world.slots; ++slot) {
+    const Resident& resident = world.residents[slot];
+    if (!IsLive(resident)) continue;
+    for (int i = 0; i < resident.share_count; ++i) {
+      Gpu& gpu = world.gpus[resident.shares[i].gpu];
+      gpu.used_mib += resident.shares[i].memory_mib;
+      ++gpu.residents;
+    }
+  }
+}
+
+// A task on several GPUs advances at the pace of the slowest of its GPUs.
+void RecomputePaces(World& world, Crowd& crowd) {
+  for (int slot = 0; slot < world.slots; ++slot) world.residents[slot].pace = INFINITY;
+  for (int g = 0; g < world.place_count; ++g) {
+    Gather(world, g, crowd);
+    const auto n = static_cast<std::size_t>(crowd.count);
+    sim::Speeds(world.interference, crowd.sharing, std::span(crowd.loads).first(n),
+                std::span(crowd.speeds).first(n));
+    for (std::size_t i = 0; i < n; ++i) {
+      Resident& resident = world.residents[crowd.slots[i]];
+      const double pace = crowd.speeds[i] * crowd.bases[i] * world.gpus[g].relative_speed;
+      resident.pace = std::min(resident.pace, pace);
+    }
+  }
+  for (int slot = 0; slot < world.slots; ++slot) {
+    if (!Works(world, slot)) world.residents[slot].pace = 0;
+  }
+}
+
+void RecomputeActivity(World& world, Crowd& crowd) {
+  for (int g = 0; g < world.place_count; ++g) {
+    Gpu& gpu = world.gpus[g];
+    Gather(world, g, crowd);
+    const auto n = static_cast<std::size_t>(crowd.count);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double alone = gpu.relative_speed * crowd.bases[i];
+      crowd.speeds[i] = world.residents[crowd.slots[i]].pace / alone;
+    }
+    gpu.working = crowd.count;
+    gpu.sm_active =
+        n == 0 ? 0
+               : sim::SmActivity(world.interference, crowd.sharing, std::span(crowd.loads).first(n),
+                                 std::span(crowd.speeds).first(n));
+  }
+}
+
+// What instances do and hold is their GPU's; only that one draws power.
+void AddUpInstances(World& world) {
+  for (int g = world.gpu_count; g < world.place_count; ++g) {
+    const Gpu& instance = world.gpus[g];
+    Gpu& gpu = world.gpus[instance.parent];
+    gpu.used_mib += instance.used_mib;
+    gpu.residents += instance.residents;
+    gpu.working += instance.working;
+    gpu.sm_active += instance.sm_active * instance.compute;
+  }
+  for (int g = 0; g < world.gpu_count; ++g) {
+    world.gpus[g].power_w = sim::PowerW(world.gpus[g].power, world.gpus[g].sm_active);
+  }
+}
+
+// One stretch in which nothing changes.
+void Step(World& world, double to_s) {
+  const std::uint32_t current = world.current.load(std::memory_order_relaxed) & 1;
+  const Motion& from = world.motions[current];
+  Motion& to = world.motions[1 - current];
+  const double dt = to_s - from.now_s;
+  for (int slot = 0; slot < world.slots; ++slot) {
+    const double left = from.work_left_s[slot] - world.residents[slot].pace * dt;
+    to.work_left_s[slot] = left > kDoneS ? left : 0;
+  }
+  for (int g = 0; g < world.place_count; ++g) {
+    const Gpu& gpu = world.gpus[g];
+    const Totals& before = from.totals[g];
+    to.totals[g] = {before.energy_j + gpu.power_w * dt, before.sm_s + gpu.sm_active * dt,
+                    before.busy_s + (gpu.working > 0 ? dt : 0),
+                    before.memory_mib_s + static_cast<double>(gpu.used_mib) * dt};
+  }
+  to.now_s = to_s;
+  world.current.store(1 - current, std::memory_order_release);
+}
+
+// The earliest moment at which a resident is done at the present paces.
+double NextFinish(const World& world) {
+  const Motion& motion = world.motion();
+  double next = INFINITY;
+  for (int slot = 0; slot < world.slots; ++slot) {
+    const Resident& resident = world.residents[slot];
+    if (!IsLive(resident) || resident.pace <= 0 || motion.work_left_s[slot] <= kDoneS) continue;
+    next = std::min(next, motion.now_s + motion.work_left_s[slot] / resident.pace);
+  }
+  return next;
+}
+
+void InitGpu(Gpu& gpu, const GpuType& type, std::uint64_t seed, int number) {
+  gpu = {};
+  CopyText(type.type, gpu.type);
+  CopyText(type.nvml_name, gpu.nvml_name);
+  CopyText(MakeUuid("GPU", seed, number), gpu.uuid);
+  // Buses are spread as on real boards; the order of the list is the order of the bus.
+  std::snprintf(gpu.pci, sizeof gpu.pci, "00000000:%02X:00.0",
+                static_cast<unsigned>(3 + 3 * number) & 0xff);
+  gpu.total_mib = type.total_mib;
+  gpu.reserved_mib = type.reserved_mib;
+  gpu.sms = type.sms;
+  gpu.power = type.power;
+  gpu.relative_speed = type.relative_speed;
+  gpu.compute = 1;
+  gpu.parent = -1;
+}
+
+// An instance has its slices' part of everything. NVIDIA's are a little smaller than that.
+void InitInstance(World& world, int place, int parent, const GpuType& type,
+                  const sim::MigSlices& slices, std::uint64_t seed) {
+  const Gpu& whole = world.gpus[parent];
+  Gpu& gpu = world.gpus[place];
+  gpu = whole;
+  gpu.mig = 0;
+  CopyText(type.nvml_name + " MIG " + sim::MigProfileName(type, slices), gpu.nvml_name);
+  CopyText(MakeUuid("MIG", seed, place), gpu.uuid);
+  gpu.total_mib = whole.total_mib * slices.memory / sim::kMigMemorySlices;
+  gpu.reserved_mib = whole.reserved_mib * slices.memory / sim::kMigMemorySlices;
+  gpu.compute = static_cast<double>(slices.compute) / sim::kMigComputeSlices;
+  // A slice has an even number of SMs, about an eighth of them: 14 of an A100's 108.
+  gpu.sms = 2 * static_cast<int>(std::lround(whole.sms / 16.0)) * slices.compute;
+  gpu.parent = parent;
+  gpu.slices = slices;
+}
+
+}  // namespace
+
+bool TooManyInstances(std::span<const sim::ShapedGpu> gpus) {
+  std::size_t places = gpus.size();
+  for (const sim::ShapedGpu& gpu : gpus) places += gpu.mig ? gpu.mig->size() : 0;
+  return places > kMaxPlaces;
+}
+
+void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed) {
+  world.gpu_count = static_cast<std::int32_t>(gpus.size());
+  world.place_count = world.gpu_count;
+  world.slots = 0;
+  world.interference = {};
+  world.current = 0;
+  world.xid_count = 0;
+  for (int g = 0; g < world.gpu_count; ++g) {
+    const sim::ShapedGpu& shaped = gpus[static_cast<std::size_t>(g)];
+    InitGpu(world.gpus[g], shaped.type, seed, g);
+    world.gpus[g].mig = shaped.mig ? 1 : 0;
+    if (!shaped.mig) continue;
+    for (std::size_t i = 0; i < shaped.mig->size(); ++i) {
+      const int place = world.place_count++;
+      InitInstance(world, place, g, shaped.type, (*shaped.mig)[i], seed);
+      world.gpus[place].gpu_instance = static_cast<std::int32_t>(i) + 1;
+    }
+  }
+  Recompute(world);
+}
+
+bool Advance(World& world, double now_s) {
+  bool finished = false;
+  // Every pass ends the work of at least one resident, or the loop.
+  for (int pass = 0; pass <= kMaxResidents; ++pass) {
+    if (now_s <= world.motion().now_s) return finished;
+    const double next = NextFinish(world);
+    if (next > now_s) break;
+    Step(world, next);
+    Recompute(world);
+    finished = true;
+  }
+  if (now_s > world.motion().now_s) Step(world, now_s);
+  return finished;
+}
+
+void Recompute(World& world) {
+  Crowd crowd;
+  RecomputeMemory(world);
+  RecomputePaces(world, crowd);
+  RecomputeActivity(world, crowd);
+  AddUpInstances(world);
+}
+
+std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted) {
+  for (const Share& share : wanted) {
+    const Gpu& gpu = world.gpus[share.gpu];
+    const std::int64_t usable = gpu.total_mib - gpu.reserved_mib;
+    const std::int64_t free = usable - gpu.used_mib;
+    if (share.memory_mib > free) return Shortage{share.gpu, share.memory_mib, free, usable};
+  }
+  return std::nullopt;
+}
+
+int FreeSlot(const World& world) {
+  for (int slot = 0; slot < kMaxResidents; ++slot) {
+    if (!IsLive(world.residents[slot])) return slot;
+  }
+  return -1;
+}
+
+void Place(World& world, int slot, const Arrival& arrival) {
+  Resident& resident = world.residents[slot];
+  resident.pid = arrival.pid;
+  resident.start_ticks = arrival.start_ticks;
+  resident.sharing = arrival.sharing;
+  resident.sm_cap = arrival.sm_cap;
+  resident.sensitivity = arrival.sensitivity;
+  resident.pressure = arrival.pressure;
+  resident.joined_s = world.motion().now_s;
+  resident.wants_work = arrival.work_s > 0 ? 1 : 0;
+  resident.share_count = static_cast<std::int32_t>(arrival.shares.size());
+  std::copy(arrival.shares.begin(), arrival.shares.end(), resident.shares);
+  resident.pace = 0;
+  world.motion().work_left_s[slot] = arrival.work_s;
+  world.slots = std::max(world.slots, slot + 1);
+  resident.live.store(1, std::memory_order_release);
+  Recompute(world);
+}
+
+void Remove(World& world, int slot) {
+  world.residents[slot].live.store(0, std::memory_order_release);
+  Recompute(world);
+}
+
+void Grow(World& world, int slot, std::span<const Share> more) {
+  Resident& resident = world.residents[slot];
+  for (const Share& share : more) {
+    for (int i = 0; i < resident.share_count; ++i) {
+      if (resident.shares[i].gpu == share.gpu) resident.shares[i].memory_mib += share.memory_mib;
+    }
+  }
+  Recompute(world);
+}
+
+void Stop(World& world, int slot) {
+  world.residents[slot].wants_work = 0;
+  Recompute(world);
+}
+
+double KernelShare(const World& world, int slot, int place) {
+  double own = 0, all = 0;
+  for (int other = 0; other < world.slots; ++other) {
+    const Resident& resident = world.residents[other];
+    if (!Works(world, other)) continue;
+    for (int i = 0; i < resident.share_count; ++i) {
+      if (resident.shares[i].gpu != place) continue;
+      const double done = resident.shares[i].sm_active * resident.pace;
+      all += done;
+      if (other == slot) own = done;
+    }
+  }
+  return all > 0 ? own / all : 0;
+}
+
+std::optional<double> SecondsUntil(const World& world, int slot, double left_s) {
+  const double left = world.motion().work_left_s[slot];
+  if (left <= left_s) return 0;
+  const double pace = world.residents[slot].pace;
+  return pace > 0 ? std::optional((left - left_s) / pace) : std::nullopt;
+}
+
+void Announce(World& world, XidEvent event) {
+  world.xids[world.xid_count % kMaxXids] = event;
+  ++world.xid_count;
+}
+
+void ResetCondition(Condition& condition) {
+  condition.ecc_corrected = condition.ecc_uncorrected = 0;
+  condition.rows_remapped += condition.remap_pending;
+  condition.remap_pending = 0;
+  condition.recovery_action = 0;
+}
+
+bool Plausible(const World& world) {
+  if (world.gpu_count < 1 || world.gpu_count > kMaxGpus) return false;
+  if (world.place_count < world.gpu_count || world.place_count > kMaxPlaces) return false;
+  for (int g = world.gpu_count; g < world.place_count; ++g) {
+    if (world.gpus[g].parent < 0 || world.gpus[g].parent >= world.gpu_count) return false;
+  }
+  if (world.slots < 0 || world.slots > kMaxResidents) return false;
+  for (int slot = 0; slot < world.slots; ++slot) {
+    const Resident& resident = world.residents[slot];
+    if (!IsLive(resident)) continue;
+    if (resident.share_count < 1 || resident.share_count > kMaxGpus) return false;
+    for (int i = 0; i < resident.share_count; ++i) {
+      if (resident.shares[i].gpu < 0 || resident.shares[i].gpu >= world.place_count) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace carma::simgpu

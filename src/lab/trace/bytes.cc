@@ -1,0 +1,120 @@
+#include "lab/trace/bytes.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace carma::trace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+namespace {
+
+constexpr std::size_t kBufferBytes = 256 << 10;  // holds the longest line more than once
+
+}  // namespace
+
+Result<std::size_t> TextSource::Read(char* to, std::size_t size) {
+  const std::size_t taken = std::min(size, text_.size());
+  text_.copy(to, taken);
+  text_.remove_prefix(taken);
+  return taken;
+}
+
+Result<FileSource> FileSource::Open(const std::string& path) {
+  const bool standard_input = path == "-";
+  base::UniqueFd fd(standard_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                   : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const std::string shown = standard_input ? "standard input" : base::Printable(path);
+  if (!fd) return base::FailErrno(errno, shown);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return base::FailErrno(errno, shown);
+  if (S_ISDIR(info.st_mode)) return Fail(ErrorCode::kInvalid, shown + ": is a folder");
+  return FileSource(std::move(fd), shown);
+}
+
+Result<std::size_t> FileSource::Read(char* to, std::size_t size) {
+  for (;;) {
+    const ssize_t got = ::read(fd_.get(), to, size);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR) return base::FailErrno(errno, "read " + path_);
+  }
+}
+
+LineReader::LineReader(ByteSource& source) : source_(source), buffer_(kBufferBytes) {}
+
+Result<bool> LineReader::Fill() {
+  if (ended_) return false;
+  if (begin_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  const Result<std::size_t> got = source_.Read(buffer_.data() + end_, buffer_.size() - end_);
+  if (!got) return std::unexpected(got.error());
+  end_ += *got;
+  ended_ = *got == 0;
+  return !ended_;
+}
+
+void LineReader::Take(std::size_t bytes) {
+  hash_.Add(Buffered().substr(0, bytes));
+  begin_ += bytes;
+}
+
+Result<std::string_view> LineReader::Peek(std::size_t size) {
+  while (end_ - begin_ < std::min(size, kMaxLineBytes)) {
+    const Result<bool> more = Fill();
+    if (!more) return std::unexpected(more.error());
+    if (!*more) break;
+  }
+  return Buffered().substr(0, kMaxLineBytes);
+}
+
+Result<std::optional<Line>> LineReader::Next() {
+  bool too_long = false;
+  for (std::size_t searched = 0;;) {
+    const std::string_view buffered = Buffered();
+    const std::size_t end = buffered.find('\n', searched);
+    const bool last = end == std::string_view::npos && ended_;
+    if (last && buffered.empty()) {
+      // The rest of a line too long to keep went before.
+      return too_long ? std::optional<Line>({.text = {}, .number = lines_, .too_long = true})
+                      : std::nullopt;
+    }
+    if (end != std::string_view::npos || last) {
+      Line line{.text = buffered.substr(0, end), .number = too_long ? lines_ : ++lines_};
+      Take(std::min(line.text.size() + 1, buffered.size()));
+      line.too_long = too_long || line.text.size() > kMaxLineBytes;
+      if (line.text.ends_with('\r')) line.text.remove_suffix(1);
+      return line;
+    }
+    searched = buffered.size();
+    if (searched > kMaxLineBytes) {
+      if (!too_long) ++lines_;
+      too_long = true;
+      Take(searched);
+      searched = 0;
+    }
+    if (const Result<bool> more = Fill(); !more) return std::unexpected(more.error());
+  }
+}
+
+Result<std::string_view> LineReader::TakeBytes() {
+  if (begin_ == end_) {
+    if (const Result<bool> more = Fill(); !more) return std::unexpected(more.error());
+  }
+  const std::string_view taken = Buffered();
+  Take(taken.size());
+  return taken;
+}
+
+}  // namespace carma::trace

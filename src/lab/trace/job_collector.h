@@ -1,0 +1,83 @@
+// What the readers of the formats share: the cells of a line, and the trace that grows from them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/trace/job_reader.h"
+#include "lab/trace/job_trace.h"
+
+namespace carma::trace {
+
+// Cuts a line of CSV into cells: double quotes as in RFC 4180, but no line ends inside them.
+class CsvCells {
+ public:
+  // False: a quote is not closed. The cells live until the next call, and no longer than the line.
+  bool Split(std::string_view line);
+  std::size_t size() const { return cells_.size(); }
+  std::string_view operator[](std::size_t i) const { return cells_[i]; }
+
+ private:
+  std::vector<std::string_view> cells_;
+  std::string unquoted_;  // of the cells that hold doubled quotes
+};
+
+// Grows the trace, job by job, and keeps its promises.
+class JobCollector {
+ public:
+  JobCollector(std::string_view path, const ReadOptions& options);
+
+  // Notes what is wrong with a line.
+  void Complain(Complaint complaint, std::int64_t line, std::string_view value);
+  void CountCpuJob() { ++trace_.cpu_jobs; }
+  // `status`: the format's word; empty if it tells none.
+  void SetStatus(Job& job, std::string_view word);
+  void SetUser(Job& job, std::string_view name) { job.user = NumberOf(trace_.users, name); }
+  void SetVc(Job& job, std::string_view name) { job.vc = NumberOf(trace_.vcs, name); }
+  void SetWorkload(Job& job, std::string_view name) {
+    job.workload = NumberOf(trace_.workloads, name);
+  }
+  // False and a complaint unless it is a time between zero and kMaxJobSubmit.
+  bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
+  // False and a complaint unless it is a number of GPUs; a job without any is counted.
+  bool SetGpus(Job& job, std::optional<double> gpus, std::string_view text);
+  // Of seconds; a missing or impossible one is complained about.
+  void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
+  // Numbered in the trace's order of lines.
+  void Add(const Job& job);
+  // The job that Add() gave this place, to be changed.
+  Job& At(std::size_t place) { return trace_.jobs[place]; }
+  std::size_t jobs() const { return trace_.jobs.size(); }
+  // A line that starts with '#', without it: provenance, or the start's date.
+  void Comment(std::string_view text);
+  // For traces whose lines have to be in order of time.
+  void CheckOrder(const Job& job, std::string_view text);
+
+  const ReadOptions& options() const { return options_; }
+  // What ends the reading: a limit, or with strict the first complaint.
+  const std::optional<base::Error>& error() const { return error_; }
+
+  // Sorts. dated: submissions are ms since 1970 and are moved to start at 0. clock: the reader
+  // knows the time of day at 0 (ms since 1970).
+  base::Result<JobTrace> Finish(std::string_view format, LineReader& lines, bool dated,
+                                std::optional<std::int64_t> clock);
+
+ private:
+  std::uint32_t NumberOf(Names& names, std::string_view name);
+  void End(std::string message);
+
+  std::string path_;
+  const ReadOptions& options_;
+  JobTrace trace_;
+  base::Duration last_submit_{base::Duration::min()};
+  std::optional<base::Error> error_;
+};
+
+// Philly's cluster_job_log: a JSON array of jobs, or one after the other. where: for messages.
+base::Result<base::Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where);
+
+}  // namespace carma::trace

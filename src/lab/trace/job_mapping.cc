@@ -1,0 +1,189 @@
+#include "lab/trace/job_mapping.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/rng.h"
+#include "base/text.h"
+
+namespace carma::trace {
+
+using base::Duration;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+namespace {
+
+// Workloads of one number of GPUs, by class of the mix.
+using Shelf = std::vector<std::vector<const Workload*>>;
+
+std::map<int, Shelf> Shelves(const Catalogue& catalogue, const std::vector<ClassShare>& mix) {
+  std::map<int, Shelf> shelves;
+  for (const auto& [id, workload] : catalogue.workloads()) {
+    for (std::size_t i = 0; i < mix.size(); ++i) {
+      if (workload.weight_class != mix[i].weight_class) continue;
+      Shelf& shelf = shelves[workload.gpus];
+      shelf.resize(mix.size());
+      shelf[i].push_back(&workload);
+    }
+  }
+  return shelves;
+}
+
+// The shares as whole numbers of tasks; what is left over goes to the largest remainders.
+std::vector<std::size_t> Quotas(const std::vector<ClassShare>& mix, std::size_t tasks) {
+  std::vector<std::size_t> quotas;
+  std::vector<std::pair<double, std::size_t>> remainders;
+  std::size_t given = 0;
+  for (std::size_t i = 0; i < mix.size(); ++i) {
+    const double exact = mix[i].share * static_cast<double>(tasks);
+    quotas.push_back(static_cast<std::size_t>(exact));
+    remainders.emplace_back(-(exact - std::floor(exact)), i);
+    given += quotas.back();
+  }
+  std::sort(remainders.begin(), remainders.end());
+  for (std::size_t i = 0; given < tasks; ++i, ++given) ++quotas[remainders[i % mix.size()].second];
+  return quotas;
+}
+
+// Deals the classes, the job of the shortest duration first.
+class Dealer {
+ public:
+  Dealer(const std::vector<ClassShare>& mix, std::size_t tasks)
+      : left_(Quotas(mix, tasks)), dealt_(mix.size()) {}
+
+  // The first class that still has a share and that the shelf has; if none has, the shelf's last.
+  std::size_t Deal(const Shelf& shelf) {
+    std::size_t chosen = shelf.size();
+    for (std::size_t i = 0; i < shelf.size(); ++i) {
+      if (shelf[i].empty()) continue;
+      chosen = i;
+      if (left_[i] > 0) break;
+    }
+    if (left_[chosen] > 0) --left_[chosen];
+    ++dealt_[chosen];
+    return chosen;
+  }
+  const std::vector<std::size_t>& dealt() const { return dealt_; }
+
+ private:
+  std::vector<std::size_t> left_;
+  std::vector<std::size_t> dealt_;
+};
+
+bool HasOneClass(const Shelf& shelf) {
+  return std::count_if(shelf.begin(), shelf.end(),
+                       [](const auto& each) { return !each.empty(); }) == 1;
+}
+
+// The jobs' durations, the median in place of those that are not known.
+std::vector<Duration> Durations(const std::vector<Job>& jobs, std::size_t& unknown) {
+  std::vector<Duration> known;
+  for (const Job& job : jobs) {
+    if (job.duration) known.push_back(*job.duration);
+  }
+  unknown = jobs.size() - known.size();
+  Duration median{};
+  if (!known.empty()) {
+    const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
+    std::nth_element(known.begin(), middle, known.end());
+    median = *middle;
+  }
+  std::vector<Duration> durations;
+  durations.reserve(jobs.size());
+  for (const Job& job : jobs) durations.push_back(job.duration.value_or(median));
+  return durations;
+}
+
+}  // namespace
+
+Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
+  std::vector<ClassShare> mix;
+  double sum = 0;
+  for (const std::string_view piece : base::Split(text, ',')) {
+    const std::size_t equals = piece.find('=');
+    const std::string name(base::Trim(piece.substr(0, equals)));
+    std::optional<double> share;
+    if (equals != std::string_view::npos)
+      share = base::ParseDouble(base::Trim(piece.substr(equals + 1)));
+    const bool twice = std::any_of(
+        mix.begin(), mix.end(), [&](const ClassShare& each) { return each.weight_class == name; });
+    if (name.empty() || !share || *share <= 0 || *share > 1e6 || twice) {
+      return Fail(ErrorCode::kInvalid, "mix '" + base::Printable(text, 80) +
+                                           "': expected shares of classes like "
+                                           "light=65,medium=27,heavy=8");
+    }
+    mix.push_back({name, *share});
+    sum += *share;
+  }
+  for (ClassShare& each : mix) each.share /= sum;
+  return mix;
+}
+
+Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
+                            const MapOptions& options) {
+  const std::size_t tasks = trace.jobs.size();
+  if (tasks > kMaxTraceTasks) {
+    return Fail(ErrorCode::kInvalid, std::to_string(tasks) + " jobs: a task trace has at most " +
+                                         std::to_string(kMaxTraceTasks) +
+                                         "; take a window or a sample");
+  }
+  if (trace.jobs.back().submit > kMaxSubmission) {
+    return Fail(ErrorCode::kInvalid, "the jobs are submitted over more than a year: take a window");
+  }
+  const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);
+  for (std::size_t i = 0; i < options.mix.size(); ++i) {
+    if (std::none_of(shelves.begin(), shelves.end(),
+                     [&](const auto& shelf) { return !shelf.second[i].empty(); })) {
+      return Fail(ErrorCode::kInvalid, "the catalogue has no workload of class '" +
+                                           base::Printable(options.mix[i].weight_class, 40) + "'");
+    }
+  }
+  MappedTasks mapped;
+  std::vector<const Shelf*> shelf_of(tasks);
+  for (std::size_t i = 0; i < tasks; ++i) {
+    const int gpus = WholeGpus(trace.jobs[i]);
+    auto shelf = shelves.upper_bound(gpus);
+    if (shelf != shelves.begin()) --shelf;
+    shelf_of[i] = &shelf->second;
+    mapped.other_gpus += shelf->first != gpus ? 1 : 0;
+  }
+  const std::vector<Duration> durations = Durations(trace.jobs, mapped.no_duration);
+  std::vector<std::size_t> by_duration(tasks);
+  std::iota(by_duration.begin(), by_duration.end(), std::size_t{0});
+  std::stable_sort(by_duration.begin(), by_duration.end(),
+                   [&](std::size_t a, std::size_t b) { return durations[a] < durations[b]; });
+
+  // Jobs without a choice take their class's share before the others choose.
+  Dealer dealer(options.mix, tasks);
+  std::vector<std::size_t> classes(tasks);
+  for (const bool without_choice : {true, false}) {
+    for (const std::size_t i : by_duration) {
+      if (HasOneClass(*shelf_of[i]) == without_choice) classes[i] = dealer.Deal(*shelf_of[i]);
+    }
+  }
+  mapped.by_class = dealer.dealt();
+  base::Rng rng(options.seed);
+  mapped.trace.submissions.reserve(tasks);
+  for (std::size_t i = 0; i < tasks; ++i) {
+    const std::vector<const Workload*>& choice = (*shelf_of[i])[classes[i]];
+    Submission submission{.at = trace.jobs[i].submit,
+                          .workload_id = choice[rng.Below(choice.size())]->id,
+                          .line = trace.jobs[i].line};
+    if (options.keep_durations && trace.jobs[i].duration) {
+      submission.solo_s = std::clamp(base::Seconds(*trace.jobs[i].duration), kMinSoloS, kMaxSoloS);
+    }
+    if (options.groups_as_users) {
+      submission.user = trace.vcs.Text(trace.jobs[i].vc);
+    } else if (trace.users.size() > 1) {
+      submission.user = trace.users.Text(trace.jobs[i].user);
+    }
+    mapped.trace.submissions.push_back(std::move(submission));
+  }
+  return mapped;
+}
+
+}  // namespace carma::trace

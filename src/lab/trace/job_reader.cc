@@ -1,0 +1,467 @@
+#include "lab/trace/job_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "lab/trace/job_collector.h"
+
+namespace carma::trace {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+// Alibaba's zero is a made-up day; only its hour is real: seconds count as Unix time in UTC+8.
+constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
+
+std::optional<double> NumberIn(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+// One line of a table: its cells by the number of the column in the format's own list.
+class Row {
+ public:
+  Row(const CsvCells& cells, const std::vector<int>& places, std::int64_t line)
+      : cells_(cells), places_(places), line_(line) {}
+  // Empty if the table has no such column.
+  std::string_view Text(int column) const {
+    const int place = places_[static_cast<std::size_t>(column)];
+    if (place < 0) return {};
+    const std::string_view text = base::Trim(cells_[static_cast<std::size_t>(place)]);
+    return text == "None" || text == "nan" || text == "NaN" ? std::string_view() : text;
+  }
+  std::optional<double> Number(int column) const { return NumberIn(Text(column)); }
+  bool Has(int column) const { return places_[static_cast<std::size_t>(column)] >= 0; }
+  std::int64_t line() const { return line_; }
+  Job NewJob() const { return {.line = static_cast<std::int32_t>(line_)}; }
+
+ private:
+  const CsvCells& cells_;
+  const std::vector<int>& places_;
+  std::int64_t line_;
+};
+
+// Reads the rows of one table; may remember what it saw.
+class TableReader {
+ public:
+  virtual ~TableReader() = default;
+  virtual void Take(const Row& row, JobCollector& out) = 0;
+};
+
+// Of a column of seconds.
+bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
+  const std::optional<double> seconds = row.Number(column);
+  return out.SetSubmit(job, seconds ? std::optional(*seconds * 1000) : std::nullopt,
+                       row.Text(column));
+}
+
+// ---- our own jobs, and tables derived from others in the same columns ----
+
+class JobsTable : public TableReader {
+ public:
+  enum Column { kSubmit, kGpus, kDuration, kGpuMilli, kVc, kUser, kStatus, kPhase, kWorkload };
+  static constexpr std::array kColumns{"submit_s", "gpus",   "duration_s", "gpu_milli",  "vc",
+                                       "user",     "status", "phase",      "workload_id"};
+  static constexpr std::size_t kRequired = 3;
+
+  void Take(const Row& row, JobCollector& out) override {
+    Job job = row.NewJob();
+    if (!SetSubmit(job, row, kSubmit, out)) return;
+    std::optional<double> gpus = row.Number(kGpus);
+    // Of one GPU; more of them are whole.
+    if (gpus && row.Has(kGpuMilli) && *gpus == 1) gpus = ShareOf(row.Number(kGpuMilli));
+    if (!out.SetGpus(job, gpus, row.Text(kGpus))) return;
+    out.CheckOrder(job, row.Text(kSubmit));
+    out.SetDuration(job, row.Number(kDuration), row.Text(kDuration));
+    out.SetVc(job, row.Text(kVc));
+    out.SetUser(job, row.Text(kUser));
+    out.SetWorkload(job, row.Text(kWorkload));
+    out.SetStatus(job, row.Text(row.Has(kStatus) ? kStatus : kPhase));
+    out.Add(job);
+  }
+
+ private:
+  static std::optional<double> ShareOf(std::optional<double> milli) {
+    if (!milli || *milli > 1000) return std::nullopt;
+    return *milli / 1000;
+  }
+};
+
+// ---- task traces: what runs is known, so the catalogue tells the rest ----
+
+class TasksTable : public TableReader {
+ public:
+  enum Column { kSubmit, kWorkload, kSolo, kUser };
+  static constexpr std::array kColumns{"submit_s", "workload_id", "solo_s", "user"};
+  static constexpr std::size_t kRequired = 2;
+
+  void Take(const Row& row, JobCollector& out) override {
+    Job job = row.NewJob();
+    if (!SetSubmit(job, row, kSubmit, out)) return;
+    const std::string id(row.Text(kWorkload));
+    const Result<const Workload*> workload = out.options().catalogue->Find(id);
+    if (!workload) return out.Complain(Complaint::kWorkload, job.line, id);
+    if (!out.SetGpus(job, (*workload)->gpus, "")) return;
+    out.CheckOrder(job, row.Text(kSubmit));
+    out.SetWorkload(job, id);
+    if (row.Text(kSolo).empty()) {
+      out.SetDuration(job, (*workload)->solo_s, "");
+    } else {
+      out.SetDuration(job, row.Number(kSolo), row.Text(kSolo));
+    }
+    out.SetUser(job, row.Text(kUser));
+    out.Add(job);
+  }
+};
+
+// ---- Helios: cluster_log.csv ----
+
+class HeliosTable : public TableReader {
+ public:
+  enum Column { kId, kGpus, kSubmit, kDuration, kState, kUser, kVc, kStart, kEnd };
+  static constexpr std::array kColumns{"job_id", "gpu_num", "submit_time", "duration", "state",
+                                       "user",   "vc",      "start_time",  "end_time"};
+  static constexpr std::size_t kRequired = 5;
+
+  void Take(const Row& row, JobCollector& out) override {
+    Job job = row.NewJob();
+    if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
+    if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
+    out.CheckOrder(job, row.Text(kSubmit));  // numbers of jobs, and so the lines, rise with time
+    out.SetStatus(job, row.Text(kState));
+    out.SetUser(job, row.Text(kUser));
+    out.SetVc(job, row.Text(kVc));
+    if (row.Text(kDuration).empty()) {
+      const auto start = ParseLocalTime(row.Text(kStart));
+      const auto end = ParseLocalTime(row.Text(kEnd));
+      std::optional<double> seconds;
+      if (start && end) seconds = static_cast<double>(*end - *start) / 1000;
+      out.SetDuration(job, seconds, seconds ? row.Text(kEnd) : "");
+    } else {
+      out.SetDuration(job, row.Number(kDuration), row.Text(kDuration));
+    }
+    out.Add(job);
+  }
+};
+
+// ---- Alibaba v2023: openb_pod_list_*.csv ----
+
+class OpenbTable : public TableReader {
+ public:
+  enum Column { kGpus, kGpuMilli, kCreated, kDeleted, kScheduled, kPhase, kQos };
+  static constexpr std::array kColumns{
+      "num_gpu",   "gpu_milli", "creation_time", "deletion_time", "scheduled_time",
+      "pod_phase", "qos"};
+  static constexpr std::size_t kRequired = 5;
+
+  void Take(const Row& row, JobCollector& out) override {
+    Job job = row.NewJob();
+    if (!SetSubmit(job, row, kCreated, out)) return;
+    std::optional<double> gpus = row.Number(kGpus);
+    std::string_view text = row.Text(kGpus);
+    if (gpus == 1 && row.Number(kGpuMilli).value_or(0) != 1000) {
+      text = row.Text(kGpuMilli);
+      gpus = row.Number(kGpuMilli);
+      if (gpus) *gpus = *gpus > 1000 || *gpus <= 0 ? -1 : *gpus / 1000;
+    }
+    if (!out.SetGpus(job, gpus, text)) return;
+    out.CheckOrder(job, row.Text(kCreated));
+    out.SetStatus(job, row.Text(kPhase));
+    out.SetVc(job, row.Text(kQos));
+    // A pod that never got a GPU has no time on one.
+    const std::optional<double> scheduled = row.Number(kScheduled);
+    const std::optional<double> deleted = row.Number(kDeleted);
+    std::optional<double> seconds;
+    if (scheduled && deleted) seconds = *deleted - *scheduled;
+    out.SetDuration(job, seconds, seconds ? row.Text(kDeleted) : "");
+    out.Add(job);
+  }
+};
+
+// ---- Alibaba PAI v2020: pai_task_table.csv ----
+
+class PaiTaskTable : public TableReader {
+ public:
+  enum Column { kJob, kTask, kInstances, kStatus, kStart, kEnd, kCpu, kMemory, kGpu, kGpuType };
+  static constexpr std::array kColumns{"job_name",   "task_name", "inst_num", "status",
+                                       "start_time", "end_time",  "plan_cpu", "plan_mem",
+                                       "plan_gpu",   "gpu_type"};
+  static constexpr std::size_t kRequired = 10;
+
+  // Tasks of one job (workers, evaluators) start together and are one job here: GPUs add up, time
+  // runs from the first start to the last end.
+  void Take(const Row& row, JobCollector& out) override {
+    Job job = row.NewJob();
+    if (!SetSubmit(job, row, kStart, out)) return;
+    const std::optional<double> percent = row.Text(kGpu).empty() ? 0 : row.Number(kGpu);
+    const std::optional<double> instances =
+        row.Text(kInstances).empty() ? 1 : row.Number(kInstances);
+    std::optional<double> gpus;
+    if (percent && instances) gpus = *percent * *instances / 100;
+    if (!out.SetGpus(job, gpus, gpus ? fmt::format("{}", *gpus) : row.Text(kGpu))) return;
+    out.SetStatus(job, row.Text(kStatus));
+    const std::optional<double> end = row.Number(kEnd);
+    const std::optional<double> start = row.Number(kStart);
+    out.SetDuration(job, end ? std::optional(*end - *start) : std::nullopt, row.Text(kEnd));
+    const std::size_t key = std::hash<std::string_view>()(row.Text(kJob));
+    const auto [found, fresh] = places_.try_emplace(key, out.jobs());
+    if (fresh) return out.Add(job);
+    Merge(out.At(found->second), job, out);
+  }
+
+ private:
+  static void Merge(Job& job, const Job& other, JobCollector& out) {
+    const std::int64_t milli = std::int64_t{job.gpu_milli} + other.gpu_milli;
+    if (milli > std::int64_t{kMaxJobGpus} * 1000) {
+      return out.Complain(Complaint::kGpus, other.line, fmt::format("{} together", milli / 1000));
+    }
+    job.gpu_milli = static_cast<std::int32_t>(milli);
+    const base::Duration start = std::min(job.submit, other.submit);
+    if (job.duration && other.duration) {
+      const base::Duration end =
+          std::max(job.submit + *job.duration, other.submit + *other.duration);
+      job.duration = end - start;
+    } else {
+      job.duration.reset();
+    }
+    job.submit = start;
+    if (job.status == JobStatus::kPassed) job.status = other.status;
+  }
+
+  // By a hash of the job's name: ten million names are too long to keep.
+  std::unordered_map<std::size_t, std::size_t> places_;
+};
+
+// ---- Alibaba PAI v2020: pai_job_table.csv, which says nothing about GPUs ----
+
+class PaiJobTable : public TableReader {
+ public:
+  enum Column { kJob, kInstance, kUser, kStatus, kStart, kEnd };
+  static constexpr std::array kColumns{"job_name", "inst_id",    "user",
+                                       "status",   "start_time", "end_time"};
+  static constexpr std::size_t kRequired = 6;
+
+  void Take(const Row& row, JobCollector& out) override {
+    Job job = row.NewJob();
+    if (!SetSubmit(job, row, kStart, out)) return;
+    job.gpu_milli = 1000;
+    out.SetUser(job, row.Text(kUser));
+    out.SetStatus(job, row.Text(kStatus));
+    const std::optional<double> end = row.Number(kEnd);
+    const std::optional<double> start = row.Number(kStart);
+    out.SetDuration(job, end ? std::optional(*end - *start) : std::nullopt, row.Text(kEnd));
+    out.Add(job);
+  }
+};
+
+// ---- which is which ----
+
+struct Layout {
+  TraceFormat format;
+  std::span<const char* const> columns;  // those that must be there first
+  std::size_t required = 0;
+  std::size_t headerless = 0;            // columns of a table that has no header; 0: it has one
+  bool dated = false;                    // times count from somewhere before the first job
+  std::optional<std::int64_t> clock_ms;  // the time of day at 0
+  std::unique_ptr<TableReader> (*make)() = nullptr;
+};
+
+template <class Table>
+std::unique_ptr<TableReader> Make() {
+  return std::make_unique<Table>();
+}
+
+template <class Table>
+Layout Of(TraceFormat format, Layout more = {}) {
+  more.format = format;
+  more.columns = Table::kColumns;
+  more.required = Table::kRequired;
+  more.make = &Make<Table>;
+  return more;
+}
+
+constexpr TraceFormat kPhilly{"philly", "Microsoft Philly, cluster_job_log (JSON)"};
+
+// A job table that also names workloads is a job table: it is asked first.
+const std::vector<Layout>& Layouts() {
+  static const std::vector<Layout> kLayouts{
+      Of<JobsTable>({"jobs", "CSV of submit_s,gpus,duration_s, as these tools write it"}),
+      Of<TasksTable>({"tasks", "task trace: CSV of submit_s,workload_id"}),
+      Of<HeliosTable>({"helios", "SenseTime Helios, cluster_log.csv"},
+                      {.dated = true, .clock_ms = 0}),
+      Of<OpenbTable>({"openb", "Alibaba v2023, openb_pod_list_*.csv"}, {.dated = true}),
+      Of<PaiTaskTable>({"pai", "Alibaba PAI v2020, pai_task_table.csv"},
+                       {.headerless = 10, .dated = true, .clock_ms = kPaiClockMs}),
+      Of<PaiJobTable>({"pai-jobs", "Alibaba PAI v2020, pai_job_table.csv (one GPU each assumed)"},
+                      {.headerless = 6, .dated = true, .clock_ms = kPaiClockMs}),
+  };
+  return kLayouts;
+}
+
+// Where the layout's columns stand in the header; -1: nowhere. Nothing if a required one is
+// missing.
+std::optional<std::vector<int>> PlacesIn(const CsvCells& header, const Layout& layout) {
+  std::vector<int> places(layout.columns.size(), -1);
+  for (std::size_t column = 0; column < places.size(); ++column) {
+    for (std::size_t i = 0; i < header.size() && places[column] < 0; ++i) {
+      if (base::Trim(header[i]) == layout.columns[column]) places[column] = static_cast<int>(i);
+    }
+    if (places[column] < 0 && column < layout.required) return std::nullopt;
+  }
+  return places;
+}
+
+// The places of a table without a header, if this line can be its first.
+std::optional<std::vector<int>> PlacesWithout(const CsvCells& cells, const Layout& layout) {
+  if (layout.headerless == 0 || cells.size() != layout.headerless) return std::nullopt;
+  // Both of PAI's tables tell the times in the fifth and sixth column.
+  for (const std::size_t time : {std::size_t{4}, std::size_t{5}}) {
+    if (!cells[time].empty() && !NumberIn(cells[time])) return std::nullopt;
+  }
+  std::vector<int> places(layout.headerless);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(i);
+  return places;
+}
+
+std::string FormatNames() {
+  std::string names;
+  for (const TraceFormat& format : TraceFormats()) {
+    names += (names.empty() ? "" : ", ") + std::string(format.name);
+  }
+  return names;
+}
+
+struct Recognised {
+  const Layout* layout = nullptr;
+  std::vector<int> places;
+  bool header = true;  // the line was one, not a row
+};
+
+std::optional<Recognised> Recognise(const CsvCells& first, std::string_view wanted) {
+  for (const Layout& layout : Layouts()) {
+    if (!wanted.empty() && layout.format.name != wanted) continue;
+    if (auto places = PlacesIn(first, layout)) return Recognised{&layout, *std::move(places), true};
+  }
+  for (const Layout& layout : Layouts()) {
+    if (!wanted.empty() && layout.format.name != wanted) continue;
+    if (auto places = PlacesWithout(first, layout)) {
+      return Recognised{&layout, *std::move(places), false};
+    }
+  }
+  return std::nullopt;
+}
+
+Result<Unit> ReadTable(LineReader& lines, JobCollector& out, const std::string& where,
+                       Recognised& table) {
+  CsvCells cells;
+  std::size_t columns = 0;
+  std::unique_ptr<TableReader> reader;
+  for (;;) {
+    const Result<std::optional<Line>> line = lines.Next();
+    if (!line) return std::unexpected(line.error());
+    if (!*line) break;
+    const Line& at = **line;
+    if (at.number > std::numeric_limits<std::int32_t>::max()) {
+      return Fail(ErrorCode::kInvalid, where + ": too many lines");
+    }
+    std::string_view text = at.text;
+    if (at.number == 1 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    if (text.starts_with('#')) {
+      if (!reader) out.Comment(text.substr(1));
+      continue;
+    }
+    if (at.too_long) {
+      out.Complain(Complaint::kTooLong, at.number, text.substr(0, 40));
+    } else if (base::Trim(text).empty()) {
+      continue;
+    } else if (const bool whole = cells.Split(text); !reader) {
+      auto found = whole ? Recognise(cells, out.options().format) : std::nullopt;
+      if (!found) {
+        return Fail(ErrorCode::kInvalid,
+                    fmt::format("{}:{}: expected {}, not '{}'", where, at.number,
+                                out.options().format.empty()
+                                    ? "a trace of one of the formats " + FormatNames()
+                                    : "the columns of format " + std::string(out.options().format),
+                                base::Printable(text, 80)));
+      }
+      table = *std::move(found);
+      columns = cells.size();
+      reader = table.layout->make();
+      if (!table.header) reader->Take(Row(cells, table.places, at.number), out);
+    } else if (!whole || cells.size() != columns) {
+      out.Complain(Complaint::kTorn, at.number, text);
+    } else {
+      reader->Take(Row(cells, table.places, at.number), out);
+    }
+    if (out.error()) return std::unexpected(*out.error());
+  }
+  if (!reader) return Fail(ErrorCode::kInvalid, where + ": empty");
+  return Unit{};
+}
+
+bool StartsAsJson(std::string_view bytes) {
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (bytes[first] == '[' || bytes[first] == '{');
+}
+
+}  // namespace
+
+std::span<const TraceFormat> TraceFormats() {
+  static const std::vector<TraceFormat> kFormats = [] {
+    std::vector<TraceFormat> formats{kPhilly};
+    for (const Layout& layout : Layouts()) formats.push_back(layout.format);
+    return formats;
+  }();
+  return kFormats;
+}
+
+Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path, const ReadOptions& asked) {
+  const std::string where = base::Printable(path);
+  const auto formats = TraceFormats();
+  if (!asked.format.empty() &&
+      std::none_of(formats.begin(), formats.end(),
+                   [&](const TraceFormat& format) { return format.name == asked.format; })) {
+    return Fail(ErrorCode::kInvalid,
+                "format '" + base::Printable(asked.format, 40) + "': expected " + FormatNames());
+  }
+  ReadOptions options = asked;
+  std::optional<Catalogue> built_in;
+  if (options.catalogue == nullptr) {
+    Result<Catalogue> catalogue = Catalogue::BuiltIn();
+    if (!catalogue) return std::unexpected(catalogue.error());
+    options.catalogue = &built_in.emplace(*std::move(catalogue));
+  }
+  LineReader lines(source);
+  JobCollector out(path, options);
+  const Result<std::string_view> first = lines.Peek(kMaxLineBytes);
+  if (!first) return std::unexpected(first.error());
+  const bool json = options.format.empty() ? StartsAsJson(*first) : options.format == kPhilly.name;
+  if (json) {
+    if (Result<Unit> read = ReadPhilly(lines, out, where); !read) {
+      return std::unexpected(read.error());
+    }
+    return out.Finish(kPhilly.name, lines, true, 0);
+  }
+  Recognised table;
+  if (Result<Unit> read = ReadTable(lines, out, where, table); !read) {
+    return std::unexpected(read.error());
+  }
+  return out.Finish(table.layout->format.name, lines, table.layout->dated, table.layout->clock_ms);
+}
+
+}  // namespace carma::trace

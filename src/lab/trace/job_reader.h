@@ -1,0 +1,37 @@
+// Readers for the traces that clusters have published, and for our own: a stream of bytes becomes a
+// JobTrace. docs/traces.md describes the formats column by column.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "lab/trace/bytes.h"
+#include "lab/trace/job_trace.h"
+#include "lab/trace/workloads.h"
+
+namespace carma::trace {
+
+struct TraceFormat {
+  std::string_view name;  // for --format: "philly", "helios" …
+  std::string_view about;
+};
+// All formats, in the order in which they are recognised.
+std::span<const TraceFormat> TraceFormats();
+
+struct ReadOptions {
+  std::string_view format;               // name of a TraceFormat; empty: told by the content
+  bool strict = false;                   // the first complaint is an error
+  const Catalogue* catalogue = nullptr;  // for task traces; null: the built-in one
+  std::size_t max_jobs = kMaxJobs;
+};
+
+// Reads to the end; memory is that of the jobs and names. Lines that are wrong are counted, told
+// and left out or mended as Describe(Complaint) says. Errors: kInvalid "path: …" for a format that
+// is unknown or not recognised, no job at all, more than max_jobs, more than kMaxNames names, and
+// with strict "path:17: …"; kIo.
+base::Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path,
+                                const ReadOptions& options = {});
+
+}  // namespace carma::trace

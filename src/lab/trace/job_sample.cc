@@ -1,0 +1,232 @@
+#include "lab/trace/job_sample.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "lab/trace/job_statistics.h"
+
+namespace carma::trace {
+
+using base::Duration;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+constexpr std::size_t kProfileBins = 24;
+using Profile = std::array<double, kProfileBins>;
+
+constexpr std::array kBurstQuantiles{0.0, 0.25, 0.50, 0.75, 0.90, 0.95};
+// Each draw passes over all jobs: fewer of them where there are many.
+constexpr std::size_t kLookedAt = 10'000'000;  // jobs, for each gap
+constexpr std::size_t kFewestDraws = 4;
+constexpr std::size_t kMostDraws = 100;
+
+// One sample of the jobs that may be in it.
+struct Draw {
+  std::vector<std::uint32_t> kept;
+  double gpu_seconds = 0;
+  double cv = 0;
+  Profile profile{};
+};
+
+// What draws are measured against, and how.
+class Measure {
+ public:
+  explicit Measure(const JobTrace& trace) : trace_(trace) {
+    const Duration first = trace.jobs.front().submit;
+    span_ = trace.jobs.back().submit - first;
+    by_hour_ = trace.start_ms && span_ >= std::chrono::hours(24);
+    std::vector<std::uint32_t> all(trace.jobs.size());
+    std::iota(all.begin(), all.end(), 0U);
+    whole_ = Look(std::move(all));
+  }
+
+  Draw Look(std::vector<std::uint32_t> kept) const {
+    Draw draw{.kept = std::move(kept)};
+    const auto count = static_cast<double>(draw.kept.size());
+    double sum = 0;
+    double squares = 0;
+    for (std::size_t i = 0; i < draw.kept.size(); ++i) {
+      const Job& job = trace_.jobs[draw.kept[i]];
+      draw.gpu_seconds += GpuSeconds(job);
+      draw.profile[BinOf(job)] += 1 / count;
+      if (i == 0) continue;
+      const double gap = base::Seconds(job.submit - trace_.jobs[draw.kept[i - 1]].submit);
+      sum += gap;
+      squares += gap * gap;
+    }
+    if (sum > 0) {
+      const double mean = sum / (count - 1);
+      draw.cv = std::sqrt(std::max(0.0, squares / (count - 1) - mean * mean)) / mean;
+    }
+    return draw;
+  }
+
+  // Small is alike. wanted_share: of the whole's GPU time, or of its jobs with by_jobs.
+  double Difference(const Draw& draw, double wanted_share, bool by_jobs) const {
+    const double share =
+        by_jobs ? static_cast<double>(draw.kept.size()) / static_cast<double>(whole_.kept.size())
+                : draw.gpu_seconds / whole_.gpu_seconds;
+    const double cv_ratio = whole_.cv > 0 && draw.cv > 0 ? draw.cv / whole_.cv : 1;
+    return std::abs(std::log(share / wanted_share)) + std::abs(std::log(cv_ratio)) + Distance(draw);
+  }
+  double Distance(const Draw& draw) const {
+    double distance = 0;
+    for (std::size_t i = 0; i < kProfileBins; ++i) {
+      distance += std::abs(draw.profile[i] - whole_.profile[i]) / 2;
+    }
+    return distance;
+  }
+  const Draw& whole() const { return whole_; }
+  double span_s() const { return base::Seconds(span_); }
+
+ private:
+  std::size_t BinOf(const Job& job) const {
+    if (by_hour_) {
+      const std::int64_t hours = (*trace_.start_ms + job.submit.count()) / 3'600'000;
+      return static_cast<std::size_t>(hours % 24);
+    }
+    if (span_ <= Duration(0)) return 0;
+    const double part = base::Seconds(job.submit - trace_.jobs.front().submit) / span_s();
+    return std::min(static_cast<std::size_t>(part * kProfileBins), kProfileBins - 1);
+  }
+
+  const JobTrace& trace_;
+  Duration span_{};
+  bool by_hour_ = false;
+  Draw whole_;
+};
+
+// Gaps up to which jobs belong to one burst.
+std::vector<Duration> BurstGaps(const std::vector<Job>& jobs) {
+  std::vector<double> gaps;
+  gaps.reserve(jobs.size());
+  for (std::size_t i = 1; i < jobs.size(); ++i) {
+    gaps.push_back(static_cast<double>((jobs[i].submit - jobs[i - 1].submit).count()));
+  }
+  std::sort(gaps.begin(), gaps.end());
+  std::vector<Duration> bursts{Duration(-1)};  // every job is a burst of its own
+  for (const double quantile : kBurstQuantiles) {
+    if (gaps.empty()) break;
+    const auto place = static_cast<std::size_t>(quantile * static_cast<double>(gaps.size() - 1));
+    const Duration gap(static_cast<std::int64_t>(gaps[place]));
+    if (gap > bursts.back()) bursts.push_back(gap);
+  }
+  return bursts;
+}
+
+std::vector<std::uint32_t> Thin(const std::vector<Job>& jobs, Duration burst_gap, double share,
+                                base::Rng& rng) {
+  std::vector<std::uint32_t> kept;
+  bool keep = false;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const bool same_burst = i > 0 && jobs[i].submit - jobs[i - 1].submit <= burst_gap;
+    if (!same_burst) keep = rng.Uniform() < share;
+    if (keep) kept.push_back(static_cast<std::uint32_t>(i));
+  }
+  return kept;
+}
+
+Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double share, bool by_jobs,
+                      std::uint64_t seed) {
+  base::Rng rng(seed);
+  std::optional<Draw> best;
+  double least = 0;
+  const std::size_t draws = std::clamp(kLookedAt / trace.jobs.size(), kFewestDraws, kMostDraws);
+  for (const Duration burst_gap : BurstGaps(trace.jobs)) {
+    for (std::size_t i = 0; i < draws; ++i) {
+      Draw draw = measure.Look(Thin(trace.jobs, burst_gap, share, rng));
+      if (draw.kept.empty()) continue;
+      const double difference = measure.Difference(draw, share, by_jobs);
+      if (best && difference >= least) continue;
+      least = difference;
+      best = std::move(draw);
+    }
+  }
+  if (!best) {
+    return Fail(ErrorCode::kInvalid,
+                "not one job would be left, because they all come within " +
+                    base::FormatSpan(trace.jobs.back().submit - trace.jobs.front().submit) +
+                    "; ask for more load, or for a number of tasks");
+  }
+  return *std::move(best);
+}
+
+// Multiplies all times, so that the jobs bring this load. Errors: kInvalid: they come at once, or
+// would come later than kMaxJobSubmit.
+Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
+  const double span_s = base::Seconds(trace.jobs.back().submit);
+  const double factor = span_s > 0 ? gpu_seconds / wanted_gpus / span_s : 0;
+  if (factor <= 0 || factor * span_s > base::Seconds(kMaxJobSubmit)) {
+    return Fail(ErrorCode::kInvalid, "these times cannot be scaled to that load");
+  }
+  for (Job& job : trace.jobs) {
+    job.submit = Duration(std::llround(static_cast<double>(job.submit.count()) * factor));
+  }
+  trace.start_ms.reset();
+  return factor;
+}
+
+}  // namespace
+
+Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted) {
+  std::erase_if(trace.jobs, [&](const Job& job) { return !wanted(job); });
+  if (trace.jobs.empty()) return Fail(ErrorCode::kInvalid, "no job is left");
+  StartAtFirstJob(trace);
+  return Unit{};
+}
+
+Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
+  SampleFacts facts;
+  std::erase_if(trace.jobs, [&](const Job& job) {
+    const bool too_large = WholeGpus(job) > options.gpus;
+    const bool no_duration = !job.duration || *job.duration == Duration(0);
+    facts.too_large += too_large ? 1 : 0;
+    facts.no_duration += !too_large && no_duration ? 1 : 0;
+    return too_large || no_duration;
+  });
+  facts.from = trace.jobs.size();
+  if (trace.jobs.empty()) {
+    return Fail(ErrorCode::kInvalid, "no job fits a server of " + std::to_string(options.gpus) +
+                                         " GPUs and has a duration");
+  }
+  const Measure measure(trace);
+  facts.cv_before = measure.whole().cv;
+  const double capacity = options.gpus * measure.span_s();  // GPU seconds
+  double share = options.load * capacity / measure.whole().gpu_seconds;
+  if (options.scale_time) share = 1;
+  if (options.tasks) {
+    share = static_cast<double>(*options.tasks) / static_cast<double>(trace.jobs.size());
+  }
+  Draw draw = measure.whole();
+  if (share < 1) {
+    Result<Draw> best = BestDraw(trace, measure, share, options.tasks.has_value(), options.seed);
+    if (!best) return std::unexpected(best.error());
+    draw = *std::move(best);
+  }
+  facts.load = capacity > 0 ? draw.gpu_seconds / capacity : 0;
+  facts.cv_after = draw.cv;
+  facts.profile_distance = measure.Distance(draw);
+  std::vector<Job> kept;
+  kept.reserve(draw.kept.size());
+  for (const std::uint32_t place : draw.kept) kept.push_back(trace.jobs[place]);
+  trace.jobs = std::move(kept);
+  StartAtFirstJob(trace);
+  if (options.scale_time) {
+    const Result<double> factor = ScaleTime(trace, draw.gpu_seconds, options.load * options.gpus);
+    if (!factor) return std::unexpected(factor.error());
+    facts.time_factor = *factor;
+    facts.load = options.load;
+  }
+  return facts;
+}
+
+}  // namespace carma::trace

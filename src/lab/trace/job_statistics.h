@@ -1,0 +1,72 @@
+// What a cluster trace looks like: how many, how large, how long, how they arrive, how many GPUs
+// they would want at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/trace/job_trace.h"
+
+namespace carma::trace {
+
+// Of a set of numbers; all 0 for an empty one.
+struct Spread {
+  std::size_t count = 0;
+  double mean = 0;
+  double deviation = 0;  // standard, of the population
+  double min = 0, p05 = 0, p25 = 0, p50 = 0, p75 = 0, p95 = 0, p99 = 0, max = 0;
+};
+// Quantiles by linear interpolation between the two nearest of the sorted numbers. Reorders.
+Spread SpreadOf(std::vector<double>& numbers);
+
+struct Arrivals {
+  Spread gaps_s;
+  double cv = 0;          // deviation / mean of the gaps; 1 for a Poisson process
+  double burstiness = 0;  // (cv - 1) / (cv + 1), Goh and Barabási 2008: -1 regular … 1 bursty
+  double memory = 0;      // correlation of a gap with the next one (same source)
+  // Variance / mean of the arrivals per hour; 1 for a Poisson process. Absent: less than a day.
+  std::optional<double> dispersion;
+  std::size_t together = 0;  // arrivals in the same millisecond as the one before
+};
+
+// GPUs wanted if every job had started when it was submitted, alone on its GPUs.
+struct Concurrency {
+  double span_s = 0;  // from the first submission to the last end
+  double mean_gpus = 0;
+  double peak_gpus = 0;
+  std::size_t peak_jobs = 0;
+  double peak_s = 0;                // when the GPUs wanted peak for the first time
+  std::vector<double> mean_slices;  // mean GPUs wanted in equal slices of the span
+};
+
+struct GroupFacts {
+  std::string name;  // "" for jobs that tell none
+  std::size_t jobs = 0;
+  double gpu_hours = 0;
+};
+
+struct JobStatistics {
+  std::size_t jobs = 0;
+  std::map<std::string, std::size_t> statuses;    // by JobStatusName, "unknown"
+  std::map<std::int32_t, std::size_t> gpu_milli;  // jobs by all their GPUs
+  Spread durations_s;                             // of the jobs whose duration is known
+  double last_submit_s = 0;
+  double gpu_hours = 0;
+  double offered_gpus = 0;  // GPU seconds / time of submissions: the load that arrives
+  Arrivals arrivals;
+  Concurrency concurrency;
+  std::vector<std::size_t> by_hour;  // arrivals in each hour of the day; empty if it is not known
+  std::vector<GroupFacts> users;     // by GPU hours, the largest first
+  std::vector<GroupFacts> vcs;
+};
+
+// slices: of Concurrency::mean_slices, at least 1. jobs is not empty.
+JobStatistics Describe(const JobTrace& trace, std::size_t slices);
+// Of a trace's submissions alone.
+Arrivals DescribeArrivals(const std::vector<Job>& jobs);
+
+}  // namespace carma::trace

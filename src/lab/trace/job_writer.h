@@ -1,0 +1,54 @@
+// Writes traces in the forms that the readers and the simulator take; equal traces give equal
+// bytes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "lab/trace/job_trace.h"
+#include "lab/trace/task_trace.h"
+
+namespace carma::trace {
+
+// Takes the next piece of a text.
+using Sink = std::function<base::Result<base::Unit>(std::string_view)>;
+
+// Comment lines at the head of a trace: where it comes from.
+std::string ProvenanceText(const std::vector<std::string>& provenance,
+                           std::optional<std::int64_t> start_ms);
+
+// CSV of submit_s,gpus,duration_s and those of vc,user,status,workload_id that the trace knows;
+// shares of a GPU as 0.25. Job by job, so that a generated trace needs no memory.
+class JobWriter {
+ public:
+  // names: tells the texts of the jobs' numbers, the provenance and the start; its own jobs are not
+  // written. Both must outlive the writer.
+  JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
+  base::Result<base::Unit> Begin();
+  base::Result<base::Unit> Add(const Job& job);
+  // After the last job.
+  base::Result<base::Unit> End();
+
+ private:
+  base::Result<base::Unit> Flush();
+
+  const JobTrace& names_;
+  Sink sink_;
+  std::string text_;
+};
+base::Result<base::Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
+
+// CSV of submit_s,workload_id, and solo_s if a submission has one.
+base::Result<base::Unit> WriteTasks(const TaskTrace& trace,
+                                    const std::vector<std::string>& provenance,
+                                    std::optional<std::int64_t> start_ms, const Sink& sink);
+
+// "73", "0.5", "73.042": milliseconds in seconds, no more digits than needed.
+std::string SecondsText(base::Duration duration);
+
+}  // namespace carma::trace

@@ -1,0 +1,102 @@
+#include "lab/trace/task_trace.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/csv.h"
+#include "base/text.h"
+#include "core/values/task.h"
+
+namespace carma::trace {
+
+extern const std::string_view kDemo60Csv;  // data/traces/demo60.csv
+
+namespace {
+
+using base::CsvTable;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+std::string Place(std::string_view path, int line) {
+  return base::Printable(path, 200) + ":" + std::to_string(line) + ": ";
+}
+
+}  // namespace
+
+Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
+  const Result<CsvTable> table =
+      CsvTable::Parse(csv, {"submit_s", "workload_id"}, kMaxTraceTasks, base::Printable(path, 200));
+  if (!table) return std::unexpected(table.error());
+  if (table->size() == 0) {
+    return Fail(ErrorCode::kInvalid, base::Printable(path, 200) + ": no tasks");
+  }
+  TaskTrace trace;
+  trace.submissions.reserve(table->size());
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const base::CsvRow row = table->Row(i);
+    const Result<double> submit_s = row.Required("submit_s", 0, base::Seconds(kMaxSubmission));
+    if (!submit_s) return std::unexpected(submit_s.error());
+    const Result<std::optional<double>> solo_s = row.Number("solo_s", kMinSoloS, kMaxSoloS);
+    if (!solo_s) return std::unexpected(solo_s.error());
+    const Result<std::optional<double>> cpus = row.Number("cpus", 0, kMaxWorkloadCpus);
+    if (!cpus) return std::unexpected(cpus.error());
+    Submission submission{.at = base::Duration(std::llround(*submit_s * 1000)),
+                          .workload_id = std::string(base::Trim(row.Text("workload_id"))),
+                          .line = row.line(),
+                          .solo_s = *solo_s,
+                          .user = std::string(base::Trim(row.Text("user"))),
+                          .cpus = *cpus,
+                          .gpu_type = std::string(base::Trim(row.Text("gpu_type"))),
+                          .qos = std::string(base::Trim(row.Text("qos"))),
+                          .account = std::string(base::Trim(row.Text("account")))};
+    for (const auto& [column, name] :
+         {std::pair("qos", &submission.qos), std::pair("account", &submission.account)}) {
+      if (!name->empty() && !core::IsShareName(*name))
+        return row.Wrong(
+            fmt::format("column '{}': expected 1 to 64 letters, digits, or _-+.", column));
+    }
+    if (!submission.gpu_type.empty() && !core::IsGpuTypeWord(submission.gpu_type))
+      return row.Wrong("column 'gpu_type' is no part of a GPU's name");
+    if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");
+    if (!trace.submissions.empty() && submission.at < trace.submissions.back().at) {
+      return row.Wrong("submit_s is earlier than the one above it");
+    }
+    trace.submissions.push_back(std::move(submission));
+  }
+  return trace;
+}
+
+Result<TaskTrace> BuiltInDemo60() {
+  return ParseTrace(kDemo60Csv, "demo60");
+}
+
+std::string_view Demo60Csv() {
+  return kDemo60Csv;
+}
+
+Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
+                                                    const Catalogue& catalogue,
+                                                    std::string_view path) {
+  std::vector<const Workload*> workloads;
+  workloads.reserve(trace.submissions.size());
+  for (const Submission& submission : trace.submissions) {
+    const Result<const Workload*> workload = catalogue.Find(submission.workload_id);
+    if (!workload) {
+      return Fail(ErrorCode::kInvalid, Place(path, submission.line) + workload.error().message);
+    }
+    workloads.push_back(*workload);
+  }
+  return workloads;
+}
+
+Workload AsSubmitted(const Workload& workload, const Submission& submission) {
+  Workload played = workload;
+  if (submission.solo_s) played.solo_s = *submission.solo_s;
+  if (submission.cpus) played.cpus = submission.cpus;
+  return played;
+}
+
+}  // namespace carma::trace

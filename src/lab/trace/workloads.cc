@@ -1,0 +1,225 @@
+#include "lab/trace/workloads.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/csv.h"
+#include "base/text.h"
+#include "lab/trace/network_layers.h"
+
+namespace carma::trace {
+
+extern const std::string_view kCatalogueCsv;  // data/workloads/catalogue.csv
+
+namespace {
+
+using base::CsvRow;
+using base::CsvTable;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::int64_t kNoEstimate = 40'000;
+constexpr std::string_view kOracle = "oracle";
+constexpr auto kSources = [] {
+  std::array<std::string_view, 2 + kEstimateColumns.size()> sources{"none", kOracle};
+  std::ranges::copy(kEstimateColumns, sources.begin() + 2);
+  return sources;
+}();
+constexpr double kMaxMemoryMib = 1 << 24;
+constexpr int kMaxGpus = 1024;
+constexpr std::size_t kMaxIdBytes = 256;
+
+constexpr std::array kMemoryColumns{"memory_mib", "memory_mib_run60", "memory_mib_thesis",
+                                    "memory_mib_rad2"};
+constexpr std::array kSecondMemoryColumns{"memory_mib_gpu2", "memory_mib_run60_gpu2"};
+
+// Reads the cells of one row and keeps the first mistake.
+class RowReader {
+ public:
+  explicit RowReader(const CsvRow& row) : row_(row) {}
+
+  std::optional<double> Number(std::string_view column, double low, double high) {
+    const Result<std::optional<double>> number = row_.Number(column, low, high);
+    if (number) return *number;
+    if (!error_) error_ = number.error();
+    return std::nullopt;
+  }
+  // The first of the columns that holds something, rounded up.
+  template <class Columns>
+  std::optional<std::int64_t> Mib(const Columns& columns) {
+    for (const std::string_view column : columns) {
+      if (const auto mib = Number(column, 0.001, kMaxMemoryMib)) {
+        return static_cast<std::int64_t>(std::ceil(*mib));
+      }
+    }
+    return std::nullopt;
+  }
+  void Wrong(std::string_view what) {
+    if (error_) return;
+    error_ = row_.Wrong(what).error();
+  }
+  const std::optional<base::Error>& error() const { return error_; }
+
+ private:
+  const CsvRow& row_;
+  std::optional<base::Error> error_;
+};
+
+std::optional<int> WholeNumber(RowReader& in, std::string_view column, double high) {
+  const std::optional<double> number = in.Number(column, 1, high);
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+// Measured parameters, or a guess from what the row tells of the task.
+void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Workload& workload,
+                      std::string& missing) {
+  const std::string domain = base::ToLower(base::Trim(row.Text("domain")));
+  workload.traits = {.transformer = domain == "transformer",
+                     .batch_size = WholeNumber(in, "batch_size", 1 << 24),
+                     .layers = WholeNumber(in, "layers", 1 << 20)};
+  if (!workload.traits.layers) workload.traits.layers = LayersOf(base::Trim(row.Text("model")));
+  const std::optional<double> sensitivity = in.Number("mps_sensitivity", 0, 1000);
+  const std::optional<double> pressure = in.Number("mps_pressure", 0, 1000);
+  if (sensitivity && pressure) {
+    workload.mps_sensitivity = *sensitivity;
+    workload.mps_pressure = *pressure;
+    return;
+  }
+  if (domain.empty() && !workload.traits.batch_size && !workload.traits.layers) {
+    missing = sensitivity ? "mps_pressure" : "mps_sensitivity";
+    return;
+  }
+  const core::MpsParameters guess = core::GuessMps(sm_active, workload.traits);
+  workload.mps_guessed = true;
+  workload.mps_sensitivity = sensitivity.value_or(guess.sensitivity);
+  workload.mps_pressure = pressure.value_or(guess.pressure);
+}
+
+// The row as a workload; `missing` names what a replay would need and the row does not tell.
+Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
+  Workload workload;
+  workload.id = base::Trim(row.Text("workload_id"));
+  if (workload.id.empty() || workload.id.size() > kMaxIdBytes || !base::IsUtf8(workload.id)) {
+    in.Wrong("column 'workload_id': expected a name of at most 256 bytes of UTF-8");
+  }
+  workload.weight_class = base::Printable(base::Trim(row.Text("weight_class")), 40);
+  const double gpus = in.Number("gpus", 1, kMaxGpus).value_or(0);
+  workload.gpus = static_cast<int>(gpus);
+  if (gpus != std::floor(gpus) || gpus < 1) in.Wrong("column 'gpus': expected a whole number");
+
+  const auto need = [&](const char* column, double low, double high) {
+    const std::optional<double> number = in.Number(column, low, high);
+    if (!number) missing = column;
+    return number.value_or(0);
+  };
+  workload.solo_s = need("solo_seconds", kMinSoloS, kMaxSoloS);
+  const double sm_active = need("solo_smact", 0, 1);
+  ReadInterference(row, in, sm_active, workload, missing);
+  const auto rest = static_cast<std::size_t>(std::max(workload.gpus, 1) - 1);
+  workload.sm_active.assign(1, sm_active);
+  workload.sm_active.resize(1 + rest, in.Number("solo_smact_gpu2", 0, 1).value_or(sm_active));
+
+  const std::optional<std::int64_t> memory = in.Mib(kMemoryColumns);
+  if (!memory) missing = "memory";
+  workload.memory_mib.assign(1, memory.value_or(0));
+  workload.memory_mib.resize(1 + rest, in.Mib(kSecondMemoryColumns).value_or(memory.value_or(0)));
+  for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
+    workload.estimates_mib[i] = in.Mib(std::array{fmt::format("{}_mib", kEstimateColumns[i])});
+  }
+  workload.summary_file = base::Trim(row.Text("summary_file"));
+  if (workload.summary_file.find('/') != std::string::npos) {
+    in.Wrong("column 'summary_file': expected the name of a file, without a folder");
+  }
+  workload.optimizer = base::ToLower(base::Trim(row.Text("optimizer")));
+  workload.cpus = in.Number("cpus", 0, kMaxWorkloadCpus);
+  return workload;
+}
+
+std::string Numbers(const auto& values) {
+  return fmt::format("{}", fmt::join(values, ","));
+}
+
+}  // namespace
+
+Result<std::string_view> ParseEstimateSource(std::string_view name) {
+  for (const std::string_view each : kSources) {
+    if (each == name) return each;
+  }
+  const std::size_t last = kSources.size() - 1;
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("expected {} or {}, not '{}'",
+                          fmt::join(kSources.begin(), kSources.begin() + last, ", "),
+                          kSources[last], base::Printable(name, 40)));
+}
+
+MemoryEstimate Estimate(const Workload& workload, std::string_view source) {
+  if (source == kOracle) {
+    return {.mib = *std::max_element(workload.memory_mib.begin(), workload.memory_mib.end())};
+  }
+  for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
+    if (kEstimateColumns[i] != source) continue;
+    const std::optional<std::int64_t> mib = workload.estimates_mib[i];
+    if (mib == kNoEstimate) return {.mib = std::nullopt, .whole_gpu = true};
+    return {.mib = mib};
+  }
+  return {};
+}
+
+std::vector<std::string> SimTaskArguments(const Workload& workload) {
+  return {"--memory-mib",  Numbers(workload.memory_mib),
+          "--solo-s",      fmt::format("{}", workload.solo_s),
+          "--sm-active",   Numbers(workload.sm_active),
+          "--sensitivity", fmt::format("{}", workload.mps_sensitivity),
+          "--pressure",    fmt::format("{}", workload.mps_pressure)};
+}
+
+Result<Catalogue> Catalogue::Parse(std::string_view csv, std::string_view path) {
+  const std::string where = base::Printable(path, 200);
+  const Result<CsvTable> table = CsvTable::Parse(
+      csv, {"workload_id", "gpus", "solo_seconds", "solo_smact", "mps_sensitivity", "mps_pressure"},
+      kMaxWorkloads, where);
+  if (!table) return std::unexpected(table.error());
+  if (std::none_of(kMemoryColumns.begin(), kMemoryColumns.end(),
+                   [&](const char* column) { return table->HasColumn(column); })) {
+    return Fail(ErrorCode::kInvalid, where + ": no column 'memory_mib' in the header");
+  }
+  Catalogue catalogue;
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const CsvRow row = table->Row(i);
+    RowReader in(row);
+    std::string missing;
+    Workload workload = ReadRow(row, in, missing);
+    std::string id = workload.id;
+    if (catalogue.workloads_.contains(id) || catalogue.unusable_.contains(id)) {
+      in.Wrong("workload '" + base::Printable(id, 60) + "' for the second time");
+    }
+    if (in.error()) return std::unexpected(*in.error());
+    if (missing.empty()) {
+      catalogue.workloads_.emplace(std::move(id), std::move(workload));
+    } else {
+      catalogue.unusable_.emplace(std::move(id), missing);
+    }
+  }
+  return catalogue;
+}
+
+Result<Catalogue> Catalogue::BuiltIn() {
+  return Parse(kCatalogueCsv, "built-in catalogue");
+}
+
+Result<const Workload*> Catalogue::Find(const std::string& id) const {
+  if (const auto found = workloads_.find(id); found != workloads_.end()) return &found->second;
+  const std::string shown = "workload '" + base::Printable(id, 60) + "'";
+  if (const auto found = unusable_.find(id); found != unusable_.end()) {
+    return Fail(ErrorCode::kInvalid,
+                shown + " cannot be replayed: the catalogue does not tell its " + found->second);
+  }
+  return Fail(ErrorCode::kNotFound, shown + " is not in the catalogue");
+}
+
+}  // namespace carma::trace

@@ -1,0 +1,89 @@
+// The workload catalogue: what training tasks need and how they behave, so that a trace of them can
+// be replayed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/values/mps_guess.h"
+
+namespace carma::trace {
+
+inline constexpr std::size_t kMaxWorkloads = 100'000;
+// Shortest and longest task that a catalogue or a trace may ask for; ten years.
+inline constexpr double kMinSoloS = 0.001;
+inline constexpr double kMaxWorkloadCpus = 10'000;
+inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
+
+// Published estimators whose figures a catalogue may have, each in a column NAME_mib.
+inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
+                                                                  "gpumemnet"};
+// Where a replayed task's memory figure comes from: "none", "oracle" or one of kEstimateColumns.
+// The answer lives as long as the program. Errors: kInvalid "expected none, oracle, …, not 'x'".
+base::Result<std::string_view> ParseEstimateSource(std::string_view name);
+
+struct Workload {
+  std::string id;
+  std::string weight_class;  // "light", "medium", "heavy" or empty
+  int gpus = 1;
+  double solo_s = 0;              // duration alone on its GPUs
+  std::vector<double> sm_active;  // alone, 0..1, per GPU
+  double mps_sensitivity = 0;     // s of slowdown_i = 1 + s_i * sum p_j
+  double mps_pressure = 0;        // p
+  bool mps_guessed = false;       // not measured: core::GuessMps
+  core::TaskTraits traits;
+  std::vector<std::int64_t> memory_mib;  // peak, per GPU
+  std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
+  std::string summary_file;  // of its model, in a folder of such; empty: none
+  std::string optimizer;     // "adam" …; empty: not known
+  // Cores of the server that its data loading keeps busy; empty: not known.
+  std::optional<double> cpus;
+};
+
+// What a submission says about its memory.
+struct MemoryEstimate {
+  std::optional<std::int64_t> mib;  // peak per GPU; empty: unknown
+  bool whole_gpu = false;           // the method could not tell: GPUs of its own
+  friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;
+};
+
+// source: of ParseEstimateSource. "oracle": the true peak of the neediest GPU. Of the columns 40000
+// means "no estimate".
+MemoryEstimate Estimate(const Workload& workload, std::string_view source);
+
+// The arguments with which carma-simtask plays the workload, program name not included.
+std::vector<std::string> SimTaskArguments(const Workload& workload);
+
+class Catalogue {
+ public:
+  // CSV with at least workload_id, gpus, solo_seconds, solo_smact, mps_sensitivity, mps_pressure
+  // and a memory column. Memory is the first given of memory_mib, memory_mib_run60,
+  // memory_mib_thesis, memory_mib_rad2; the second GPU's, and its solo_smact_gpu2, are the first's
+  // where they are not given. batch_size, layers (or a model that LayersOf knows) and domain
+  // ("transformer") are optional; with one of them a row may leave sensitivity and pressure empty
+  // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or
+  // memory is known but not usable. Errors: kInvalid "path: line 7: …".
+  static base::Result<Catalogue> Parse(std::string_view csv, std::string_view path);
+  // The project's own (data/workloads/catalogue.csv).
+  static base::Result<Catalogue> BuiltIn();
+
+  // Errors: kNotFound: no such workload; kInvalid: its row lacks what a replay needs.
+  base::Result<const Workload*> Find(const std::string& id) const;
+  std::size_t size() const { return workloads_.size(); }
+  const std::map<std::string, Workload>& workloads() const {
+    return workloads_;
+  }  // the usable ones
+
+ private:
+  std::map<std::string, Workload> workloads_;
+  std::map<std::string, std::string> unusable_;  // id -> what is missing
+};
+
+}  // namespace carma::trace

@@ -1,0 +1,407 @@
+// estimate evaluate: how good the estimators are on a data set.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/client/verbs.h"
+#include "cli/command.h"
+#include "cli/table.h"
+#include "estimate/asking.h"
+#include "estimate/calibration.h"
+#include "estimate/evaluate.h"
+#include "estimate/gpumemnet.h"
+#include "estimate/sweeps.h"
+#include "lab/verbs/evaluate/evaluate_runs.h"
+#include "lab/verbs/evaluate/evaluate_sweeps.h"
+#include "lab/verbs/lab.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using estimate::ClassScore;
+using estimate::DataSet;
+using estimate::Outcome;
+using estimate::Run;
+using estimate::Score;
+
+// An A100 with 40 GiB, what is usable of it: a censored run should be predicted above.
+constexpr std::int64_t kUsualCardMib = 39'500;
+
+struct EvaluateFlags {
+  std::string layers, measured, catalogue, summaries;
+  std::vector<std::string> runs;    // of transformers
+  std::vector<std::string> models;  // theirs
+  std::string estimators;
+  std::string optimizer;  // of rows that do not say theirs
+  std::string weights;    // folder of the networks' weights; empty: shipped
+  std::string calibrate;  // family whose runs teach the site's constants
+  bool summary_only = false;
+  bool torchinfo = false;
+  bool exact = false;
+  std::string by;         // fields, comma-separated: "family", or those of tables of runs
+  std::string leave_out;  // fields likewise: each group as the others alone would have answered
+  bool rows = false;
+  double coverage = 0.95;
+  std::int64_t card_mib = kUsualCardMib;
+};
+
+struct Evaluated {
+  std::string estimator;
+  std::string family;  // empty: all
+  Score score;
+  std::vector<ClassScore> classes;
+};
+
+Result<DataSet> Read(const EvaluateFlags& flags) {
+  estimate::ReadOptions options{
+      .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
+  const bool catalogue = !flags.catalogue.empty();
+  // What the published data were trained with where no column says it (docs/estimators.md).
+  const std::string usual = catalogue ? "adam" : "sgd-momentum";
+  options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
+  if (!options.optimizer) {
+    return Fail(ErrorCode::kInvalid, "--optimizer: '" + base::Printable(flags.optimizer, 40) +
+                                         "': expected sgd, sgd-momentum, adam or adamw");
+  }
+  if (!catalogue) {
+    if (flags.layers.empty() || flags.measured.empty()) {
+      return Fail(ErrorCode::kInvalid,
+                  "expected --layers and --measured, or --catalogue, or --runs and --models");
+    }
+    return estimate::ReadDataSet(flags.layers, flags.measured, options);
+  }
+  const std::string beside = std::filesystem::path(flags.catalogue).parent_path() / "summaries";
+  return estimate::ReadCatalogue(flags.catalogue,
+                                 flags.summaries.empty() ? beside : flags.summaries, options);
+}
+
+Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& names) {
+  std::vector<const estimate::EstimatorEntry*> chosen;
+  for (const estimate::EstimatorEntry& entry : estimate::Estimators()) {
+    if (names.empty() || names == "all") chosen.push_back(&entry);
+  }
+  if (!chosen.empty()) return chosen;
+  for (const std::string_view name : base::Split(names, ',')) {
+    const auto* entry = estimate::FindEstimator(base::ToLower(base::Trim(name)));
+    if (entry == nullptr) {
+      return Fail(ErrorCode::kInvalid,
+                  "--estimator: '" + base::Printable(name, 40) + "' is not known");
+    }
+    chosen.push_back(entry);
+  }
+  return chosen;
+}
+
+estimate::Question QuestionOf(const DataSet& set, const Run& run, const EvaluateFlags& flags) {
+  estimate::Question question;
+  question.layers = &set.models[run.model];
+  question.batch = run.batch;
+  question.optimizer = run.optimizer;
+  question.precision = run.precision.value_or(estimate::Precision::kFp32);
+  question.gpus = run.gpus;
+  question.coverage = flags.coverage;
+  return question;
+}
+
+// What a server would have learned from the runs of that family.
+Result<estimate::Site> Learn(const DataSet& set, const EvaluateFlags& flags) {
+  const auto structural = estimate::MakeStructural();
+  std::vector<task::Observation> observations;
+  for (const Run& run : set.runs) {
+    if (run.family != flags.calibrate || run.censored) continue;
+    task::Observation observation;
+    observation.signature = run.name;
+    observation.measured_mib = run.measured_mib;
+    observation.formula = estimate::SplitFormula(*structural, QuestionOf(set, run, flags));
+    observations.push_back(std::move(observation));
+  }
+  if (observations.empty()) {
+    return Fail(ErrorCode::kInvalid,
+                "--calibrate: no run of the family '" + base::Printable(flags.calibrate, 40) + "'");
+  }
+  return estimate::Calibrate(observations, "");
+}
+
+std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
+                                const std::vector<Outcome>& outcomes, const EvaluateFlags& flags) {
+  std::map<std::string, std::vector<Outcome>> groups;
+  groups[""] = outcomes;
+  if (!flags.by.empty()) {
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      groups[set.runs[i].family].push_back(outcomes[i]);
+    }
+  }
+  std::vector<Evaluated> evaluated;
+  evaluated.reserve(groups.size());
+  for (const auto& [family, of_family] : groups) {
+    evaluated.push_back({name, family, estimate::ScoreOf(of_family, flags.card_mib),
+                         estimate::ClassScoresOf(of_family)});
+  }
+  return evaluated;
+}
+
+// ---- as text ----
+
+std::string Percent(double share) {
+  return fmt::format("{:.1f}", 100 * share);
+}
+
+std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flags) {
+  Table table({{"ESTIMATOR"},
+               {"FAMILY"},
+               {"N", true},
+               {"MEAN ERR", true},
+               {"MEDIAN", true},
+               {"UNDER", true},
+               {">5%", true},
+               {">10%", true},
+               {"OVER", true},
+               {"1 GIB", true},
+               {"8 GIB", true},
+               {"COVERED", true},
+               {"BOUND OVER", true},
+               {"NONE", true},
+               {"OOM SEEN", true}});
+  for (const Evaluated& each : all) {
+    const Score& score = each.score;
+    std::vector<Cell> row{{each.estimator},
+                          {each.family.empty() ? "all" : each.family},
+                          {std::to_string(score.runs)}};
+    for (const double share :
+         {score.mean_error, score.median_error, score.under, score.under_5, score.under_10,
+          score.over, score.same_1gib, score.same_8gib, score.covered, score.bound_over}) {
+      row.push_back({score.runs == 0 ? "-" : Percent(share)});
+    }
+    row.push_back({std::to_string(score.unanswered)});
+    row.push_back({fmt::format("{}/{}", score.censored_above_card, score.censored)});
+    table.Add(std::move(row));
+  }
+  return table.Text(ScreenOf(stdout)) +
+         fmt::format(
+             "\nShares in %. UNDER: predicted below the measurement, by more than 0, 5, 10 %. "
+             "OVER: "
+             "mean over-provision of\nthe point. 1 GIB, 8 GIB: prediction and measurement in one "
+             "class. COVERED, BOUND OVER: of the bound at {} %.\nNONE: runs without an answer. OOM "
+             "SEEN: censored runs predicted above {} MiB; they count nowhere else.\n",
+             100 * flags.coverage, flags.card_mib);
+}
+
+std::string ClassesOf(const Evaluated& each) {
+  std::string text;
+  for (const ClassScore& score : each.classes) {
+    text += fmt::format(
+        "\n{}{}, classes of {} MiB, {} runs: accuracy {:.1f}, precision {:.1f}, recall {:.1f}, F1 "
+        "{:.1f} % (means over the classes that occur)\n",
+        each.estimator, each.family.empty() ? "" : ", " + each.family, score.width_mib, score.runs,
+        100 * score.accuracy, 100 * score.precision, 100 * score.recall, 100 * score.f1);
+    std::vector<Column> columns{{"MEASURED"}};
+    for (const int index : score.classes) columns.push_back({std::to_string(index), true});
+    Table table(columns);
+    for (std::size_t i = 0; i < score.classes.size(); ++i) {
+      std::vector<Cell> row{{std::to_string(score.classes[i])}};
+      for (const std::size_t count : score.confusion[i]) row.push_back({std::to_string(count)});
+      table.Add(std::move(row));
+    }
+    text += table.Text(Screen{});
+  }
+  return text;
+}
+
+// ---- as JSON ----
+
+base::Json JsonOf(const Evaluated& each) {
+  base::Json json = ScoreJson(each.score);
+  json["estimator"] = each.estimator;
+  json["family"] = each.family;
+  json["classes"] = base::Json::array();
+  for (const ClassScore& classes : each.classes) {
+    json["classes"].push_back({{"width_mib", classes.width_mib},
+                               {"n", classes.runs},
+                               {"accuracy", classes.accuracy},
+                               {"precision", classes.precision},
+                               {"recall", classes.recall},
+                               {"f1", classes.f1},
+                               {"indices", classes.classes},
+                               {"confusion", classes.confusion}});
+  }
+  return json;
+}
+
+std::string RowsOf(const std::string& name, const DataSet& set,
+                   const std::vector<Outcome>& outcomes) {
+  std::string text = "estimator,model,batch,measured_mib,point_mib,bound_mib\n";
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const Run& run = set.runs[i];
+    if (run.censored || !outcomes[i].answer) continue;
+    text += fmt::format("{},{},{},{},{},{}\n", name, run.name, run.batch, run.measured_mib,
+                        outcomes[i].answer->point_mib, outcomes[i].answer->bound_mib);
+  }
+  return text;
+}
+
+// Sweeps need no table of models.
+Result<bool> AreSweeps(const std::vector<std::string>& files) {
+  bool sweeps = !files.empty();
+  for (const std::string& file : files) {
+    const Result<bool> one = estimate::IsSweep(file);
+    if (!one) return std::unexpected(one.error());
+    sweeps = sweeps && *one;
+  }
+  return sweeps;
+}
+
+void RunEvaluate(Context& context, const EvaluateFlags& flags) {
+  if (!flags.runs.empty() || !flags.models.empty()) {
+    const Result<bool> sweeps = AreSweeps(flags.runs);
+    if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
+    if (*sweeps) {
+      return EvaluateSweeps(
+          context,
+          {.files = flags.runs, .by_benchmark = flags.by == "benchmark", .rows = flags.rows});
+    }
+    if (flags.runs.empty() || flags.models.empty())
+      return context.Fail({ErrorCode::kInvalid, "expected --runs and --models together"});
+    return EvaluateRuns(context, {.runs = flags.runs,
+                                  .models = flags.models,
+                                  .by = flags.by,
+                                  .leave_out = flags.leave_out,
+                                  .rows = flags.rows,
+                                  .coverage = flags.coverage});
+  }
+  if (!flags.by.empty() && flags.by != "family") {
+    return context.Fail({ErrorCode::kInvalid, "--by: '" + base::Printable(flags.by, 40) +
+                                                  "': expected family (more with --runs)"});
+  }
+  if (!flags.leave_out.empty() && flags.leave_out != "family") {
+    return context.Fail({ErrorCode::kInvalid, "--leave-out: '" +
+                                                  base::Printable(flags.leave_out, 40) +
+                                                  "': expected family (more with --runs)"});
+  }
+  const auto chosen = Chosen(flags.estimators);
+  if (!chosen) return context.Fail(chosen.error());
+  const Result<DataSet> set = Read(flags);
+  if (!set) return context.Fail(NamedWrongly(set.error()));
+  std::optional<estimate::Site> site;
+  if (!flags.calibrate.empty()) {
+    const Result<estimate::Site> learned = Learn(*set, flags);
+    if (!learned) return context.Fail(learned.error());
+    site = *learned;
+  }
+  std::vector<Evaluated> all;
+  std::string rows;
+  for (const estimate::EstimatorEntry* entry : *chosen) {
+    const auto estimator = estimate::MakeWithWeights(*entry, flags.weights);
+    if (!estimator) return context.Fail(estimator.error());
+    std::vector<Outcome> outcomes;
+    outcomes.reserve(set->runs.size());
+    for (const Run& run : set->runs) {
+      estimate::Question question = QuestionOf(*set, run, flags);
+      if (site) question.site = &*site;
+      Result<estimate::Answer> answer = (*estimator)->Ask(question);
+      outcomes.push_back({.measured_mib = run.measured_mib,
+                          .censored = run.censored,
+                          .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
+    }
+    if (!flags.leave_out.empty()) {
+      std::vector<estimate::LeftOut> families;
+      for (const Run& run : set->runs) families.push_back({run.family});
+      outcomes = estimate::LeaveOut(outcomes, families, flags.coverage);
+    }
+    std::ranges::move(Evaluate(std::string(entry->name), *set, outcomes, flags),
+                      std::back_inserter(all));
+    if (flags.rows) rows += RowsOf(std::string(entry->name), *set, outcomes);
+  }
+  if (flags.rows) return Print(context, rows);
+  // Those that have nothing to say about such data (given, history) only take space.
+  std::erase_if(all, [](const Evaluated& each) {
+    return each.score.runs == 0 && each.score.censored_answered == 0;
+  });
+  if (context.json) {
+    base::Json json{{"runs", set->runs.size()},
+                    {"without_model", set->without_model},
+                    {"coverage", flags.coverage},
+                    {"estimators", base::Json::array()}};
+    for (const Evaluated& each : all) json["estimators"].push_back(JsonOf(each));
+    return Print(context, base::DumpJson(json) + "\n");
+  }
+  std::string text = fmt::format("{} runs of {} models", set->runs.size(), set->models.size());
+  if (set->without_model > 0) {
+    text += fmt::format("; {} more have no layer list", set->without_model);
+  }
+  if (site) {
+    text += fmt::format("; context shifted by {:.0f} MiB, learned from {} tasks of '{}'",
+                        site->context_shift_mib, site->tasks, flags.calibrate);
+  }
+  text += "\n\n" + TableOf(all, flags);
+  for (const Evaluated& each : all) text += ClassesOf(each);
+  Print(context, text);
+}
+
+}  // namespace
+
+void AddEvaluateCommand(CLI::App& estimate, Context& context) {
+  CLI::App* verb = estimate.add_subcommand("evaluate", "Compare the estimators with measured runs");
+  verb->footer(
+      "  carma estimate evaluate --layers layers.jsonl.gz --measured measured.csv --by family\n"
+      "  carma estimate evaluate --catalogue catalog.csv --calibrate light\n"
+      "  carma estimate evaluate --runs runs.csv --models models.csv --by source,method\n"
+      "Layer lists: one model per line (docs/layer-lists.md), gzip or plain. Measurements: CSV "
+      "with\n"
+      "model, batch, measured_mib and, where there, censored, optimizer, precision, family.\n"
+      "Catalogue: CSV with batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
+      "Runs of transformers: CSV with the columns of docs/estimators.md, \"Tables of runs\"; they "
+      "need no\n"
+      "summaries, but a table of models. Sweeps of batches (gpu, benchmark, batch, "
+      "mem_mib_median)\n"
+      "need neither; --by benchmark.\n"
+      "Every verb also takes --json and --socket PATH.");
+  auto flags = std::make_shared<EvaluateFlags>();
+  const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
+    verb->add_option(name, target, help)->type_name(type);
+  };
+  add("--layers", flags->layers, "layer lists of the models", "FILE");
+  add("--measured", flags->measured, "what was measured", "FILE");
+  add("--catalogue", flags->catalogue, "task descriptions with their summaries instead", "FILE");
+  verb->add_option("--runs", flags->runs, "measured runs of transformers instead; may be repeated")
+      ->type_name("FILE");
+  verb->add_option("--models", flags->models, "the sizes of their models; may be repeated")
+      ->type_name("FILE");
+  add("--summaries", flags->summaries, "folder of the summaries (default: beside it)", "DIR");
+  add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
+  add("--optimizer", flags->optimizer,
+      "of rows that do not say theirs (default: sgd-momentum; adam for a catalogue)", "NAME");
+  add("--weights", flags->weights, "of the gpumemnet estimators (default: the shipped ones)",
+      "DIR");
+  add("--calibrate", flags->calibrate, "let the runs of this family teach the constant part",
+      "FAMILY");
+  add("--by", flags->by,
+      "a row per family besides; with --runs: per source, family, model, method, quantisation, "
+      "parallel, gpus",
+      "LIST");
+  add("--leave-out", flags->leave_out,
+      "each group of these as the others alone correct and bound the answers", "LIST");
+  verb->add_flag("--summary-only", flags->summary_only,
+                 "as torchsummary would print the models: no input shapes");
+  verb->add_flag("--torchinfo", flags->torchinfo,
+                 "as torchinfo prints the models by default: three levels, no input shapes");
+  verb->add_flag("--exact", flags->exact, "with kept bytes as a dry run counted them");
+  verb->add_flag("--rows", flags->rows, "every prediction as CSV instead");
+  verb->add_option("--coverage", flags->coverage, "share of runs the bound should cover")
+      ->type_name("SHARE")
+      ->check(CLI::Range(0.5, 0.999));
+  verb->add_option("--card", flags->card_mib, "usable memory of the GPU that was measured on")
+      ->type_name("MIB")
+      ->check(CLI::PositiveNumber);
+  verb->callback([&context, flags] { RunEvaluate(context, *flags); });
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,216 @@
+#include "lab/verbs/evaluate/evaluate_runs.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/client/verbs.h"
+#include "cli/table.h"
+#include "estimate/evaluate.h"
+#include "estimate/transformer/peak.h"
+#include "estimate/transformer/runs.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Result;
+using estimate::MemoryKind;
+using estimate::Outcome;
+using estimate::Score;
+using estimate::TrainingRun;
+using estimate::TrainingRuns;
+using estimate::TransformerEstimate;
+
+// One definition of memory, one group of runs.
+using Group = std::pair<MemoryKind, std::string>;
+
+struct Scored {
+  Group group;  // an empty name: all runs
+  Score score;
+};
+
+const estimate::MemoryBound& BoundOf(const TransformerEstimate& estimate, MemoryKind kind) {
+  if (kind == MemoryKind::kAllocated) return estimate.needed;
+  return kind == MemoryKind::kReserved ? estimate.reserved : estimate.shown;
+}
+
+Result<TransformerEstimate> Ask(const TrainingRuns& runs, const TrainingRun& run, double coverage) {
+  if (!run.plan) return std::unexpected(run.plan.error());
+  return estimate::EstimateTransformer(runs.configs[run.config], *run.plan, coverage);
+}
+
+// The runs of one definition of memory, and what they are grouped by.
+struct Compared {
+  std::vector<Outcome> outcomes;
+  std::vector<std::string> groups;      // of --by
+  std::vector<estimate::LeftOut> left;  // of --leave-out
+};
+
+// Empty fields: an empty name. `option` asked for them.
+Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const char* option) {
+  std::vector<std::string> values;
+  if (by.empty()) return "";
+  for (const std::string_view field : base::Split(by, ',')) {
+    Result<std::string> value = estimate::FieldOf(run, base::Trim(field));
+    if (!value) return base::Wrap(value.error(), option);
+    values.push_back(*std::move(value));
+  }
+  return base::Join(values, ",");
+}
+
+// Gaps are in every number but what was allocated: those of one source tell of another's.
+void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
+  const auto leave = [&](bool allocated) {
+    std::vector<Outcome> outcomes;
+    std::vector<estimate::LeftOut> parts;
+    for (const auto& [kind, runs] : compared) {
+      if ((kind == MemoryKind::kAllocated) != allocated) continue;
+      outcomes.insert(outcomes.end(), runs.outcomes.begin(), runs.outcomes.end());
+      parts.insert(parts.end(), runs.left.begin(), runs.left.end());
+    }
+    const std::vector<Outcome> left = estimate::LeaveOut(outcomes, parts, coverage);
+    auto next = left.begin();
+    for (auto& [kind, runs] : compared) {
+      if ((kind == MemoryKind::kAllocated) != allocated) continue;
+      const auto end = next + static_cast<std::ptrdiff_t>(runs.outcomes.size());
+      runs.outcomes.assign(next, end);
+      next = end;
+    }
+  };
+  leave(true);
+  leave(false);
+}
+
+std::string Percent(double share) {
+  return fmt::format("{:.1f}", 100 * share);
+}
+
+std::string TableOf(const std::vector<Scored>& all, const RunsFlags& flags) {
+  Table table({{"MEMORY"},
+               {"RUNS"},
+               {"N", true},
+               {"MEAN ERR", true},
+               {"MEDIAN", true},
+               {"P90", true},
+               {"UNDER", true},
+               {">10%", true},
+               {"COVERED", true},
+               {"BOUND OVER", true},
+               {"NONE", true}});
+  for (const Scored& each : all) {
+    const Score& score = each.score;
+    std::vector<Cell> row{{std::string(base::WordOf(each.group.first))},
+                          {each.group.second.empty() ? "all" : each.group.second},
+                          {std::to_string(score.runs)}};
+    for (const double share : {score.mean_error, score.median_error, score.p90_error, score.under,
+                               score.under_10, score.covered, score.bound_over})
+      row.push_back({score.runs == 0 ? "-" : Percent(share)});
+    row.push_back({std::to_string(score.unanswered)});
+    table.Add(std::move(row));
+  }
+  return table.Text(ScreenOf(stdout)) +
+         fmt::format(
+             "\nShares in %. MEMORY: as the source defines it; unstated is compared with what "
+             "nvidia-smi would\nshow. UNDER: predicted below the measurement, at all and by more "
+             "than 10 %. COVERED, BOUND OVER: of\nthe bound at {:g} %. NONE: rows that tell too "
+             "little, or a method that is not modelled.\n",
+             100 * flags.coverage);
+}
+
+std::string RowOf(const TrainingRun& run, const estimate::MeasuredMemory& measured,
+                  const TransformerEstimate& estimate) {
+  const estimate::MemoryBound& bound = BoundOf(estimate, measured.kind);
+  return fmt::format("{},{},{},{},{},{},{}\n", run.id, run.model, base::WordOf(measured.kind),
+                     measured.mib, bound.point_mib, bound.bound_mib, base::WordOf(estimate.phase));
+}
+
+std::vector<Scored> ScoresOf(const std::map<Group, std::vector<Outcome>>& groups) {
+  std::vector<Scored> all;
+  all.reserve(groups.size());
+  for (const auto& [group, outcomes] : groups)
+    all.push_back({group, estimate::ScoreOf(outcomes, 0)});
+  return all;
+}
+
+}  // namespace
+
+base::Json ScoreJson(const Score& score) {
+  return {{"n", score.runs},
+          {"unanswered", score.unanswered},
+          {"censored", score.censored},
+          {"censored_above_card", score.censored_above_card},
+          {"mape", score.mean_error},
+          {"median_error", score.median_error},
+          {"p90_error", score.p90_error},
+          {"under", score.under},
+          {"under_5", score.under_5},
+          {"under_10", score.under_10},
+          {"over", score.over},
+          {"accuracy_1gib", score.same_1gib},
+          {"accuracy_8gib", score.same_8gib},
+          {"coverage", score.covered},
+          {"bound_over", score.bound_over}};
+}
+
+void EvaluateRuns(Context& context, const RunsFlags& flags) {
+  const Result<TrainingRuns> set = estimate::ReadTrainingRuns(flags.runs, flags.models);
+  if (!set) return context.Fail(NamedWrongly(set.error()));
+  std::map<MemoryKind, Compared> compared;
+  std::string rows = "id,model,memory,measured_mib,point_mib,bound_mib,phase\n";
+  for (const TrainingRun& run : set->runs) {
+    const Result<TransformerEstimate> estimate = Ask(*set, run, flags.coverage);
+    const Result<std::string> group = GroupOf(run, flags.by, "--by");
+    const Result<std::string> left = GroupOf(run, flags.leave_out, "--leave-out");
+    if (!group) return context.Fail(group.error());
+    if (!left) return context.Fail(left.error());
+    for (const estimate::MeasuredMemory& measured : run.measured) {
+      Outcome outcome{.measured_mib = measured.mib};
+      if (estimate) {
+        const estimate::MemoryBound& bound = BoundOf(*estimate, measured.kind);
+        outcome.answer = estimate::Answer{.point_mib = bound.point_mib,
+                                          .bound_mib = bound.bound_mib,
+                                          .coverage = flags.coverage,
+                                          .method = "transformer"};
+        rows += RowOf(run, measured, *estimate);
+      }
+      Compared& kind = compared[measured.kind];
+      kind.outcomes.push_back(std::move(outcome));
+      kind.groups.push_back(*group);
+      kind.left.push_back({*left, run.plan && run.plan->variable_length ? "varying" : "fixed"});
+    }
+  }
+  std::map<Group, std::vector<Outcome>> groups;
+  if (!flags.leave_out.empty()) LeaveOut(compared, flags.coverage);
+  for (const auto& [kind, runs] : compared) {
+    for (std::size_t i = 0; i < runs.outcomes.size(); ++i) {
+      groups[{kind, ""}].push_back(runs.outcomes[i]);
+      if (!flags.by.empty()) groups[{kind, runs.groups[i]}].push_back(runs.outcomes[i]);
+    }
+  }
+  if (flags.rows) return Print(context, rows);
+  const std::vector<Scored> all = ScoresOf(groups);
+  if (context.json) {
+    base::Json json{{"runs", set->runs.size()},
+                    {"without_model", set->without_model},
+                    {"coverage", flags.coverage},
+                    {"estimators", base::Json::array()}};
+    for (const Scored& each : all) {
+      base::Json one = ScoreJson(each.score);
+      one["estimator"] = "transformer";
+      one["memory"] = base::WordOf(each.group.first);
+      one["family"] = each.group.second;
+      one["classes"] = base::Json::array();
+      json["estimators"].push_back(std::move(one));
+    }
+    return Print(context, base::DumpJson(json) + "\n");
+  }
+  Print(context,
+        fmt::format("{} runs; {} more have no model\n\n", set->runs.size(), set->without_model) +
+            TableOf(all, flags));
+}
+
+}  // namespace carma::cli

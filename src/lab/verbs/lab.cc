@@ -1,0 +1,115 @@
+// The verbs of carma-lab, and the completion of their words.
+#include "lab/verbs/lab.h"
+
+#include <array>
+
+#include "cli/client/server_choices.h"
+#include "config/settings.h"
+#include "core/policy/policy.h"
+#include "estimate/estimator.h"
+#include "lab/sim/model_words.h"
+#include "lab/trace/job_reader.h"
+
+namespace carma::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+template <class Entries>
+Words NamesOf(const Entries& entries) {
+  Words names;
+  for (const auto& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
+// A mapper, and what the sections of the configuration that a simulated policy takes let one set.
+Words PolicyWords() {
+  Words words = NamesOf(core::Mappers());
+  for (const std::string& key : NamesOf(config::Keys())) {
+    for (const std::string_view section : {"policy.", "recovery.", "monitor."}) {
+      if (key.starts_with(section)) words.push_back(key.substr(section.size()) + "=");
+    }
+  }
+  return words;
+}
+
+Words SimulatedWorld() {
+  Words words;
+  for (const std::string& name : NamesOf(sim::ModelWords())) words.push_back(name + "=");
+  return words;
+}
+
+Words Estimators() {
+  return NamesOf(estimate::Estimators());
+}
+
+Words SimulatedEstimators() {
+  Words words{"oracle", "horus", "faketensor", "gpumemnet", "none"};
+  for (const std::string& name : Estimators()) words.push_back(name);
+  return words;
+}
+
+constexpr std::array kRows{
+    ChoiceRow{"estimate evaluate", "--estimator", true, &Estimators},
+    ChoiceRow{"estimate evaluate", "--by", true,
+              [] {
+                return Words{"source",       "family",   "model", "method",
+                             "quantisation", "parallel", "gpus"};
+              }},
+    ChoiceRow{"simulate", "--estimator", false, &SimulatedEstimators},
+    ChoiceRow{"simulate", "--policy", true, &PolicyWords},
+    ChoiceRow{"simulate", "--model", true, &SimulatedWorld},
+    ChoiceRow{"simulate", "--history", false,
+              [] {
+                return Words{"none", "run", "runs"};
+              }},
+    ChoiceRow{"simulate", "--collocation", false,
+              [] {
+                return Words{"mps", "streams", "mig", "exclusive"};
+              }},
+    ChoiceRow{"profile", "--methods", true,
+              [] {
+                return Words{"streams", "mps", "mig"};
+              }},
+    ChoiceRow{"simulate", "--published", false,
+              [] {
+                return Words{"thesis", "v2"};
+              }},
+    ChoiceRow{"trace export", "--as", false,
+              [] {
+                return Words{"jobs", "tasks", "script"};
+              }},
+};
+
+Choices LabChoices(std::string_view verb, std::string_view option) {
+  if (verb.starts_with("trace ") && option == "--format")
+    return {NamesOf(trace::TraceFormats()), false};
+  const Choices own = FindChoices(kRows, verb, option);
+  return own.words.empty() ? ServerChoices(verb, option) : own;
+}
+
+struct LabVerb {
+  std::string_view name;
+  void (*add)(CLI::App& app, Context& context);
+};
+constexpr std::array kVerbs{
+    LabVerb{"trace", &AddTraceCommand},
+    LabVerb{"simulate", &AddSimulateCommand},
+    LabVerb{"profile", &AddProfileCommand},
+    LabVerb{"evaluate", &AddEvaluateCommand},
+};
+
+}  // namespace
+
+Program LabProgram() {
+  Program program = ServerProgram();
+  program.choices = &LabChoices;
+  for (Verb& verb : program.verbs) {
+    for (const LabVerb& own : kVerbs) {
+      if (verb.name == own.name) verb.add = own.add;
+    }
+  }
+  return program;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,572 @@
+// profile: measures workloads alone and together on this server's GPUs.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/file.h"
+#include "base/server_clock.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/server_settings.h"
+#include "cli/client/verbs.h"
+#include "cli/doctor/ask.h"
+#include "cli/progress_line.h"
+#include "gpu/reader/load_probe.h"
+#include "lab/verbs/lab.h"
+#include "lab/verbs/profile/findings.h"
+#include "lab/verbs/profile/measure.h"
+#include "lab/verbs/profile/plan.h"
+#include "lab/verbs/profile/results.h"
+#include "lab/verbs/profile/tables.h"
+#include "lab/verbs/profile/workloads.h"
+#include "task/mps/mps_control.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr int kExitInterrupted = 130;
+constexpr std::chrono::seconds kLogEvery{30};
+constexpr double kRealSeconds = 60, kSimulatedSeconds = 300;  // of computing, built-in workloads
+constexpr const char* kWorkloadsFile = "workloads.jsonl";
+constexpr const char* kCalibratedFile = "calibrated.jsonl";
+
+struct ProfileFlags {
+  std::string file;
+  std::vector<std::string> built_in;
+  std::string output = "carma-profile";
+  std::vector<std::size_t> gpus;
+  std::vector<std::string> methods{"streams", "mps", "mig"};
+  std::string degrees = "1-7";
+  bool pairs = true;
+  bool watching = true;
+  int repeats = 3;
+  std::optional<double> seconds;
+  std::string python = "python3";
+  std::string config;
+  bool beside_others = false;
+  bool dry_run = false;
+};
+
+// Set by a signal handler.
+std::atomic<bool> interrupted = false;
+
+void OnInterrupt(int) {
+  interrupted = true;
+}
+
+// While it lives, signals that end programs only ask: what was started is ended in order.
+class InterruptsAsk {
+ public:
+  InterruptsAsk() {
+    interrupted = false;
+    struct sigaction action {};
+    action.sa_handler = OnInterrupt;
+    for (std::size_t i = 0; i < kNumbers.size(); ++i)
+      ::sigaction(kNumbers[i], &action, &before_[i]);
+  }
+  ~InterruptsAsk() {
+    for (std::size_t i = 0; i < kNumbers.size(); ++i)
+      ::sigaction(kNumbers[i], &before_[i], nullptr);
+  }
+  InterruptsAsk(const InterruptsAsk&) = delete;
+  InterruptsAsk& operator=(const InterruptsAsk&) = delete;
+
+ private:
+  static constexpr std::array kNumbers{SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, kNumbers.size()> before_{};
+};
+
+// "1-7", "2,4", "none".
+Result<std::vector<int>> ParseDegrees(const std::string& text) {
+  std::set<int> degrees;
+  if (text == "none") return std::vector<int>{};
+  for (const std::string_view piece : base::Split(text, ',')) {
+    const std::size_t dash = piece.find('-');
+    const auto low = base::ParseInt(piece.substr(0, dash));
+    const auto high = dash == piece.npos ? low : base::ParseInt(piece.substr(dash + 1));
+    if (!low || !high || *low < 1 || *high < *low || *high > kMostProfileDegree) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("--degrees: expected 1-7, 2,4 or none, at most {}, not '{}'",
+                              kMostProfileDegree, base::Printable(text, 40)));
+    }
+    for (std::int64_t degree = *low; degree <= *high; ++degree)
+      degrees.insert(static_cast<int>(degree));
+  }
+  return std::vector<int>(degrees.begin(), degrees.end());
+}
+
+bool InPath(const std::string& program) {
+  const std::string path = base::GetEnv("PATH", "/usr/bin:/bin");
+  return std::ranges::any_of(base::Split(path, ':'), [&](std::string_view folder) {
+    return !folder.empty() && ::access((std::string(folder) + "/" + program).c_str(), X_OK) == 0;
+  });
+}
+
+Result<std::string> Absolute(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char folder[4096];
+  if (::getcwd(folder, sizeof folder) == nullptr) return base::FailErrno(errno, "current folder");
+  return std::string(folder) + "/" + path;
+}
+
+// The training script of the proof on real hardware, installed or in the source tree.
+Result<std::string> TrainScript() {
+  const std::string bin = base::ExecutableDir();
+  const std::array places{bin + "/../share/carma/gpu-proof/train_task.py",
+                          bin + "/../../../bench/gpu/train_task.py"};
+  for (const std::string& place : places) {
+    if (base::Exists(place)) return place;
+  }
+  return Fail(ErrorCode::kNotFound,
+              "the built-in workloads (" + places[0] + ") are not there: name a file of your own");
+}
+
+Result<std::vector<ProfiledWorkload>> WantedWorkloads(const ProfileFlags& flags, bool simulated) {
+  if (!flags.file.empty()) {
+    const Result<std::string> text = ReadInput(flags.file, kMaxWorkloadsBytes);
+    if (!text) return std::unexpected(text.error());
+    return ParseProfiledWorkloads(*text, InputName(flags.file));
+  }
+  if (simulated) {
+    return SimulatedWorkloads(flags.built_in, base::ExecutableDir() + "/carma-simtask",
+                              flags.seconds.value_or(kSimulatedSeconds));
+  }
+  const Result<std::string> script = TrainScript();
+  if (!script) return std::unexpected(script.error());
+  return TrainedWorkloads(flags.built_in, flags.python, *script,
+                          flags.seconds.value_or(kRealSeconds));
+}
+
+// GPUs on which a daemon may start tasks at any moment are not measured.
+Result<Unit> RefuseSharedGpus(Context& context, std::span<const Lane> lanes) {
+  const Called<std::vector<api::GpuView>> known = ListGpus(context.client());
+  if (!known) return Unit{};  // nobody hands out anything
+  for (const Lane& lane : lanes) {
+    for (const std::string& uuid : lane.uuids) {
+      const auto found = std::ranges::find(known->value, uuid, &api::GpuView::uuid);
+      if (found == known->value.end() || found->state == "drain") continue;
+      return Fail(ErrorCode::kConflict,
+                  fmt::format("the daemon gives tasks to GPU {0}: carma drain {0} first, and carma "
+                              "resume {0} afterwards (--beside-others measures all the same)",
+                              found->index));
+    }
+  }
+  return Unit{};
+}
+
+// ---- one call ----
+
+class ProfileCall {
+ public:
+  ProfileCall(Context& context, const ProfileFlags& flags, config::Settings settings,
+              ResultFolder folder)
+      : context_(context),
+        flags_(flags),
+        settings_(std::move(settings)),
+        folder_(std::move(folder)) {}
+
+  Result<Unit> Run();
+
+ private:
+  bool simulated() const { return !settings_.simgpu_state.empty(); }
+  Result<Unit> FindGpus();
+  Result<Unit> TakeWorkloads(std::vector<ProfiledWorkload> wanted);
+  Result<Unit> Calibrate();
+  PlanOptions PlanOptionsHere(std::vector<int> degrees);
+  void MakePlan(const PlanOptions& options);
+  void PrintPlan() const;
+  Result<Unit> Measure();
+  Result<Unit> WriteTables() const;
+  std::string Signature(const std::string& name) const;
+  std::string Refusal(const PlannedRun& run) const;
+  std::optional<double> LeftS() const;
+  std::string LeftText() const;
+  Measurement::Options MeasurementOptions() const;
+  void Say(const std::string& text) const {
+    std::fprintf(context_.err, "%s\n", text.c_str());
+    std::fflush(context_.err);
+  }
+
+  Context& context_;
+  const ProfileFlags& flags_;
+  config::Settings settings_;
+  ResultFolder folder_;
+  double time_scale_ = 1;
+  gpu::LoadedProbe probe_;
+  std::vector<gpu::DeviceInfo> devices_;
+  std::vector<Lane> lanes_;
+  std::vector<ProfiledWorkload> workloads_;  // of this call
+  std::vector<ProfiledWorkload> all_;        // and those that were measured here before
+  std::deque<PlannedRun> plan_;              // what is left to do
+  std::size_t planned_ = 0;
+};
+
+Result<Unit> ProfileCall::FindGpus() {
+  if (simulated()) {
+    const Result<base::ClockOrigin> clock = base::ReadServerClock(settings_.simgpu_state);
+    if (!clock) return std::unexpected(clock.error());
+    time_scale_ = clock->time_scale;
+  }
+  probe_ = gpu::LoadProbe(ProbeOptionsOf(settings_));
+  const auto devices = probe_.probe->Devices();
+  if (!devices) return std::unexpected(devices.error().AsError());
+  devices_ = *devices;
+  Result<std::vector<Lane>> lanes = LanesOf(devices_, flags_.gpus);
+  if (!lanes) return std::unexpected(lanes.error());
+  lanes_ = std::move(*lanes);
+  return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
+}
+
+// One name is one workload in all of a folder, or its runs would say nothing.
+Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
+  const Result<std::string> text = folder_.Read(kWorkloadsFile);
+  if (!text) return std::unexpected(text.error());
+  if (!text->empty()) {
+    auto before = ParseProfiledWorkloads(*text, folder_.path() + "/" + kWorkloadsFile);
+    if (!before) return std::unexpected(before.error());
+    all_ = std::move(*before);
+  }
+  for (const ProfiledWorkload& each : wanted) {
+    const auto same = std::ranges::find(all_, each.name, &ProfiledWorkload::name);
+    if (same == all_.end()) {
+      all_.push_back(each);
+    } else if (*same != each) {
+      return Fail(ErrorCode::kConflict,
+                  fmt::format("{}: '{}' was measured there with another command: choose another "
+                              "--output, or another name",
+                              folder_.path(), each.name));
+    }
+  }
+  std::string lines;
+  for (const ProfiledWorkload& each : all_) lines += ProfiledWorkloadJson(each) + "\n";
+  workloads_ = std::move(wanted);
+  if (flags_.dry_run) return Unit{};
+  return folder_.Write(kWorkloadsFile, lines);
+}
+
+Measurement::Options ProfileCall::MeasurementOptions() const {
+  return {.settings = settings_,
+          .workloads = workloads_,
+          .outputs = folder_.path() + "/output",
+          .beside_others = flags_.beside_others,
+          .time_scale = time_scale_,
+          .interrupted = &interrupted};
+}
+
+// Each workload's number of steps is found once in a folder.
+Result<Unit> ProfileCall::Calibrate() {
+  const Result<std::string> text = folder_.Read(kCalibratedFile);
+  if (!text) return std::unexpected(text.error());
+  std::vector<ProfiledWorkload> known;
+  if (!text->empty()) {
+    auto read = ParseProfiledWorkloads(*text, folder_.path() + "/" + kCalibratedFile);
+    if (!read) return std::unexpected(read.error());
+    known = std::move(*read);
+  }
+  std::string lines = *text;
+  for (ProfiledWorkload& each : all_) {
+    if (each.calibrate.empty()) continue;
+    auto found = std::ranges::find(known, each.name, &ProfiledWorkload::name);
+    const auto wanted = std::ranges::find(workloads_, each.name, &ProfiledWorkload::name);
+    if (found == known.end() && wanted == workloads_.end()) continue;
+    if (found == known.end()) {
+      Say("calibrating " + each.name);
+      Measurement measurement(MeasurementOptions(), *probe_.probe, lanes_);
+      const Result<std::string> output = measurement.Calibrate(each);
+      if (!output) return std::unexpected(output.error());
+      const Result<double> steps = StepsTold(*output);
+      if (!steps) return base::Wrap(steps.error(), "calibration of " + each.name);
+      known.push_back(WithSteps(each, *steps));
+      found = known.end() - 1;
+      lines += ProfiledWorkloadJson(*found) + "\n";
+      if (auto wrote = folder_.Write(kCalibratedFile, lines); !wrote) return wrote;
+    }
+    each = *found;
+    if (wanted != workloads_.end()) *wanted = *found;
+  }
+  return Unit{};
+}
+
+PlanOptions ProfileCall::PlanOptionsHere(std::vector<int> degrees) {
+  PlanOptions options{.methods = {},
+                      .repeats = flags_.repeats,
+                      .pairs = flags_.pairs,
+                      .degrees = std::move(degrees),
+                      .watchers = {}};
+  for (const std::string& word : flags_.methods)
+    options.methods.push_back(*base::FromWord<ProfileMethod>(word));
+  const bool whole = std::ranges::any_of(lanes_, [](const Lane& lane) { return !lane.mig; });
+  const auto mps = std::ranges::find(options.methods, ProfileMethod::kMps);
+  if (mps != options.methods.end() && whole) {
+    const auto trial =
+        task::TryMps({base::ExecutableDir() + "/carma-shim", settings_.mps_control, "", {}},
+                     std::chrono::steady_clock::now() + settings_.mps_timeout);
+    if (!trial) {
+      Warn(context_, "left out: mps: " + trial.error().message);
+      options.methods.erase(mps);
+    }
+  }
+  if (!flags_.watching) return options;
+  options.watchers = {Watcher::kNobody, Watcher::kCarma};
+  // Those of NVIDIA would look at other GPUs than the simulated ones.
+  if (!simulated() && InPath("nvidia-smi")) options.watchers.push_back(Watcher::kNvidiaSmi);
+  if (!simulated() && InPath("dcgmi")) options.watchers.push_back(Watcher::kDcgmi);
+  return options;
+}
+
+void ProfileCall::MakePlan(const PlanOptions& options) {
+  std::vector<std::string> names;
+  for (const ProfiledWorkload& each : workloads_) names.push_back(each.name);
+  const std::vector<PlannedRun> plan = PlanOf(names, TypesOf(lanes_), options);
+  std::set<std::string> done;
+  for (const MeasuredRun& run : folder_.runs()) done.insert(KeyOf(run.run));
+  planned_ = plan.size();
+  for (const PlannedRun& run : plan) {
+    if (!done.contains(KeyOf(run))) plan_.push_back(run);
+  }
+}
+
+// Empty: a workload is left that was never run.
+std::optional<double> ProfileCall::LeftS() const {
+  std::map<std::string, double> by_type;
+  std::map<std::pair<std::string, std::string>, std::optional<KnownTime>> known;
+  for (const PlannedRun& run : plan_) {
+    const auto time = ExpectedS(run, [&](const std::string& name) {
+      const auto [at, fresh] = known.try_emplace({run.gpu_type, name});
+      if (!fresh) return at->second;
+      const auto workload = std::ranges::find(workloads_, name, &ProfiledWorkload::name);
+      at->second = KnownTimeOf(*workload, run.gpu_type, folder_.runs());
+      if (!at->second && workload->seconds) {
+        constexpr double kUsualLoadS = 15;
+        at->second = KnownTime{.load_s = kUsualLoadS, .time_s = *workload->seconds};
+      }
+      return at->second;
+    });
+    if (!time) return std::nullopt;
+    by_type[run.gpu_type] += *time;
+  }
+  double longest_s = 0;
+  for (const auto& [type, sum_s] : by_type) {
+    const auto lanes = std::ranges::count(lanes_, type, &Lane::gpu_type);
+    longest_s = std::max(longest_s, sum_s / static_cast<double>(lanes) / time_scale_);
+  }
+  return longest_s;
+}
+
+std::string ProfileCall::LeftText() const {
+  const std::optional<double> left_s = LeftS();
+  if (!left_s) return "how long they take is known when each workload has run alone";
+  return "about " + base::FormatSpan(base::Duration(std::llround(*left_s * 1000))) + " to go";
+}
+
+void ProfileCall::PrintPlan() const {
+  std::vector<std::string> keys;
+  for (const PlannedRun& run : plan_)
+    keys.push_back(context_.json ? JsonString(KeyOf(run)) : KeyOf(run));
+  if (!context_.json) return Print(context_, keys.empty() ? "" : base::Join(keys, "\n") + "\n");
+  const std::optional<double> left_s = LeftS();
+  Print(context_,
+        fmt::format("{{\"runs\":{},\"kept\":{},\"seconds\":{}}}\n", JsonList(keys),
+                    planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
+}
+
+// Alone each fits, so what they take together is known before.
+std::string ProfileCall::Refusal(const PlannedRun& run) const {
+  if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
+  std::int64_t wanted_mib = 0;
+  for (const std::string& member : run.members) {
+    std::int64_t most_mib = 0;
+    for (const MeasuredRun& each : folder_.runs()) {
+      const bool same =
+          each.run.alone() && each.run.gpu_type == run.gpu_type && each.run.members[0] == member;
+      if (same) most_mib = std::max(most_mib, each.memory_mib.value_or(0));
+    }
+    wanted_mib += most_mib;
+  }
+  const auto device = std::ranges::find(lanes_, run.gpu_type, &Lane::gpu_type)->devices[0];
+  const std::int64_t usable_mib = devices_[device].total_mib - devices_[device].reserved_mib;
+  if (wanted_mib <= usable_mib) return "";
+  return fmt::format("they need {} of {}", base::FormatMib(wanted_mib),
+                     base::FormatMib(usable_mib));
+}
+
+Result<Unit> ProfileCall::Measure() {
+  ProgressLine line(context_, kLogEvery);
+  std::string left = LeftText();
+  Measurement::Listener listener;
+  listener.take = [&](MeasuredRun run) {
+    const std::string key = KeyOf(run.run);
+    Result<Unit> added = folder_.Add(std::move(run));
+    std::erase_if(plan_, [&](const PlannedRun& each) { return KeyOf(each) == key; });
+    left = LeftText();
+    return added;
+  };
+  listener.refuse = [&](const PlannedRun& run) { return Refusal(run); };
+  listener.show = [&](const std::vector<std::string>& under_way) {
+    line.Show(fmt::format("{} of {} runs, {}; now {}", planned_ - plan_.size(), planned_, left,
+                          base::Join(under_way, " | ")));
+  };
+  Measurement measurement(MeasurementOptions(), *probe_.probe, lanes_);
+  const Result<Unit> measured = measurement.Run(plan_, listener);
+  line.End();
+  return measured;
+}
+
+// Empty: what cannot be told helps nobody, and is no reason to lose the rest.
+std::string ProfileCall::Signature(const std::string& name) const {
+  const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
+  const Result<std::string> here = Absolute(".");
+  if (workload == all_.end() || !here) return "";
+  const std::string folder = here->substr(0, std::max<std::size_t>(1, here->size() - 2));
+  return SignatureOf(*workload, folder, ::getuid()).value_or("");
+}
+
+Result<Unit> ProfileCall::WriteTables() const {
+  std::vector<TypeFindings> findings = FindingsOf(all_, folder_.runs());
+  for (TypeFindings& type : findings) {
+    for (profile::WorkloadProfile& each : type.profiles) each.signature = Signature(each.workload);
+  }
+  std::vector<profile::WorkloadProfile> profiles;
+  for (const TypeFindings& type : findings)
+    profiles.insert(profiles.end(), type.profiles.begin(), type.profiles.end());
+  const std::string json = FindingsJson(findings, folder_.runs());
+  const std::array<std::pair<const char*, std::string>, 6> files{{
+      {"profiles.csv", profile::ProfilesCsv(profiles)},
+      {"slowdowns.csv", MeetingsCsv(findings)},
+      {"watching.csv", WatchingCsv(findings)},
+      {"catalogue.csv", findings.empty() ? "" : CatalogueCsv(findings.front())},
+      {"profile.json", json},
+      {"profile.html", FindingsHtml(findings, folder_.runs(), "Profile of this server")},
+  }};
+  std::vector<std::string> names;
+  for (const auto& [name, text] : files) {
+    if (auto wrote = folder_.Write(name, text); !wrote) return wrote;
+    names.emplace_back(name);
+  }
+  if (context_.json) {
+    Print(context_, json);
+  } else {
+    Print(context_, FindingsText(findings, folder_.runs(), ScreenOf(context_.out)) + "written to " +
+                        folder_.path() + ": " + base::Join(names, ", ") + "\n");
+  }
+  return Unit{};
+}
+
+Result<Unit> ProfileCall::Run() {
+  Result<std::vector<int>> degrees = ParseDegrees(flags_.degrees);
+  if (!degrees) return std::unexpected(degrees.error());
+  Result<std::vector<ProfiledWorkload>> wanted = WantedWorkloads(flags_, simulated());
+  if (!wanted) return std::unexpected(wanted.error());
+  if (Result<Unit> found = FindGpus(); !found) return found;
+  if (Result<Unit> taken = TakeWorkloads(std::move(*wanted)); !taken) return taken;
+  MakePlan(PlanOptionsHere(std::move(*degrees)));
+  Say(fmt::format("{} runs on {} GPU{}, {} of them kept from before; {}", planned_, lanes_.size(),
+                  lanes_.size() == 1 ? "" : "s", planned_ - plan_.size(), LeftText()));
+  if (flags_.dry_run) {
+    PrintPlan();
+    return Unit{};
+  }
+  if (auto made = base::MakeDirs(folder_.path() + "/output"); !made) return made;
+  const InterruptsAsk asking;
+  Result<Unit> measured = Calibrate();
+  if (measured) measured = Measure();
+  // What was measured until then is of use.
+  if (!folder_.runs().empty()) {
+    if (Result<Unit> wrote = WriteTables(); !wrote) return wrote;
+  }
+  return measured;
+}
+
+void RunProfile(Context& context, const ProfileFlags& flags) {
+  const auto settings = LoadServerSettings(flags.config, ::geteuid() == 0);
+  if (!settings) return context.Fail(settings.error());
+  const Result<std::string> path = Absolute(flags.output);
+  if (!path) return context.Fail(path.error());
+  Result<ResultFolder> folder =
+      flags.dry_run ? ResultFolder::Look(*path) : ResultFolder::Open(*path);
+  if (!folder) return context.Fail(folder.error());
+  const Result<Unit> done = ProfileCall(context, flags, *settings, std::move(*folder)).Run();
+  if (done) return;
+  context.Fail(done.error());
+  if (!interrupted) return;
+  Warn(context, "what was measured is kept: the same command goes on from there");
+  context.exit_code = kExitInterrupted;
+}
+
+}  // namespace
+
+void AddProfileCommand(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "profile", "Measure workloads on this server's GPUs, alone and together, and its monitors");
+  verb->footer(
+      "  carma profile --dry-run                        what would be run, and for how long\n"
+      "  carma profile ours.jsonl --gpus 0 --output measured\n"
+      "  carma profile --built-in resnet50-b32,bert-base-b32 --methods mps --degrees none\n"
+      "A line of the file: {\"name\":\"ours\",\"command\":[\"python3\",\"train.py\"]}, for a "
+      "command "
+      "that does the\nsame amount of work each time (docs/profile.md). An interrupted call is "
+      "continued by the same\ncommand. Exit code: 0 all was measured, 130 interrupted.\n"
+      "Every verb also takes --json and --socket PATH.");
+  auto flags = std::make_shared<ProfileFlags>();
+  CLI::Option* file =
+      verb->add_option("workloads", flags->file, "one JSON object a line; -: standard input")
+          ->type_name("FILE");
+  verb->add_option("--built-in", flags->built_in,
+                   "built-in workloads in place of a file (default: four of them)")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // a word behind it is the file
+      ->type_name("LIST")
+      ->excludes(file);
+  verb->add_option("--output", flags->output, "folder of the results (default: carma-profile)")
+      ->type_name("DIR");
+  verb->add_option("--gpus", flags->gpus,
+                   "numbers as carma gpus has them (default: all); those of one type at once")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("LIST");
+  verb->add_option("--methods", flags->methods, "some of streams,mps,mig (default: all there are)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"streams", "mps", "mig"}))
+      ->type_name("LIST");
+  verb->add_option("--degrees", flags->degrees,
+                   "how many copies of a workload at once: 1-7, 2,4, none (default: 1-7)")
+      ->type_name("LIST");
+  verb->add_flag("!--no-pairs", flags->pairs, "leave out the pairs, and with them s and p");
+  verb->add_flag("!--no-watching", flags->watching, "leave out what monitoring costs");
+  verb->add_option("--repeat", flags->repeats, "runs of each kind (default: 3)")
+      ->check(CLI::Range(1, 100))
+      ->type_name("N");
+  verb->add_option("--seconds", flags->seconds,
+                   "of computing alone, built-in workloads (default: 60, simulated 300)")
+      ->check(CLI::Range(1.0, 86'400.0))
+      ->type_name("S");
+  verb->add_option("--python", flags->python,
+                   "with PyTorch, for built-in workloads (default: python3)")
+      ->type_name("PROGRAM");
+  verb->add_option("--config", flags->config, "this file instead of the ordinary ones")
+      ->type_name("FILE");
+  verb->add_flag("--beside-others", flags->beside_others,
+                 "measure also where others compute, or the daemon may start tasks");
+  verb->add_flag("--dry-run", flags->dry_run, "print what would be run");
+  verb->callback([&context, flags] { RunProfile(context, *flags); });
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,576 @@
+#include "lab/verbs/profile/measure.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "task/mps/mps.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr double kNsPerS = 1e9;
+// Real time between two looks at the GPUs, however fast a simulated server's time runs.
+constexpr std::int64_t kLeastLookNs = 20'000'000;
+// What has ended may be listed by the driver for a moment.
+constexpr std::int64_t kOthersPatienceNs = 5'000'000'000;
+// Of the usual activity: less is the loading of a program.
+constexpr double kActiveShare = 0.1;
+constexpr std::size_t kMaxOutput = std::size_t{256} << 20;
+
+std::optional<double> ActivityOf(const ProfileSample& sample) {
+  return sample.sm_active ? sample.sm_active : sample.utilization;
+}
+
+// The median over the second half of the run; the last sample is partly of the time after it.
+std::optional<double> UsualActivity(std::span<const ProfileSample> samples) {
+  std::vector<double> told;
+  for (const ProfileSample& each : samples) {
+    if (const auto activity = ActivityOf(each)) told.push_back(*activity);
+  }
+  if (told.size() > 2) told.pop_back();
+  told.erase(told.begin(), told.begin() + static_cast<std::ptrdiff_t>(told.size() / 2));
+  if (told.empty()) return std::nullopt;
+  const auto middle = told.begin() + static_cast<std::ptrdiff_t>(told.size() / 2);
+  std::ranges::nth_element(told, middle);
+  return *middle;
+}
+
+// "NAME=value" of all of ours but these, and these.
+std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& wanted) {
+  std::vector<std::string> list;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view line = *each;
+    const std::string name(line.substr(0, line.find('=')));
+    if (!name.starts_with("CUDA_MPS_") && !wanted.contains(name)) list.emplace_back(line);
+  }
+  for (const auto& [name, value] : wanted) list.push_back(name + "=" + value);
+  return list;
+}
+
+std::vector<std::string> WatcherCommand(Watcher watcher) {
+  if (watcher == Watcher::kNvidiaSmi) {
+    return {"nvidia-smi", "--query-gpu=utilization.gpu,memory.used,power.draw", "--format=csv",
+            "-l", "1"};
+  }
+  // The counters that carmad asks for.
+  return {"dcgmi", "dmon", "-e", "203,1001,1002,1003,1004,1005,1006,1007,1008,155,156",
+          "-d",    "1000"};
+}
+
+// The last line of a file, for a message.
+std::string LastLine(const std::string& path) {
+  const std::string text = base::ReadFile(path, kMaxOutput).value_or("");
+  std::string_view last;
+  for (const std::string_view line : base::Split(text, '\n')) {
+    if (!base::Trim(line).empty()) last = base::Trim(line);
+  }
+  return last.empty() ? "it said nothing" : base::Printable(last);
+}
+
+}  // namespace
+
+// ---- values ----
+
+Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
+                                  std::span<const std::size_t> chosen) {
+  std::vector<std::size_t> numbers(chosen.begin(), chosen.end());
+  if (chosen.empty()) {
+    numbers.resize(devices.size());
+    std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  }
+  std::vector<Lane> lanes;
+  for (const std::size_t i : numbers) {
+    if (i >= devices.size()) return Fail(ErrorCode::kNotFound, fmt::format("no GPU {}", i));
+    const gpu::DeviceInfo& info = devices[i];
+    if (!info.trouble.empty()) {
+      if (chosen.empty()) continue;
+      return Fail(ErrorCode::kNotFound, fmt::format("GPU {}: {}", i, info.trouble.text));
+    }
+    const std::string type = base::Printable(info.name, 100);
+    const std::string board = info.mig ? info.mig->parent_uuid : info.uuid;
+    const auto same = std::ranges::find_if(lanes, [&](const Lane& lane) {
+      return lane.mig && lane.board == board && lane.gpu_type == type;
+    });
+    if (same == lanes.end()) {
+      lanes.push_back({type, board, {i}, {info.uuid}, info.mig.has_value()});
+    } else {
+      same->devices.push_back(i);
+      same->uuids.push_back(info.uuid);
+    }
+  }
+  if (lanes.empty()) return Fail(ErrorCode::kNotFound, "there is no GPU to measure");
+  return lanes;
+}
+
+std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes) {
+  std::vector<ProfiledType> types;
+  for (const Lane& lane : lanes) {
+    const int instances = lane.mig ? static_cast<int>(lane.devices.size()) : 0;
+    const auto same = std::ranges::find(types, lane.gpu_type, &ProfiledType::name);
+    if (same == types.end()) {
+      types.push_back({lane.gpu_type, instances});
+    } else {
+      same->instances = std::max(same->instances, instances);
+    }
+  }
+  return types;
+}
+
+std::optional<double> ActiveFrom(std::span<const ProfileSample> samples) {
+  const std::optional<double> usual = UsualActivity(samples);
+  if (!usual || *usual <= 0) return std::nullopt;
+  for (std::size_t i = 1; i < samples.size(); ++i) {
+    const std::optional<double> activity = ActivityOf(samples[i]);
+    if (!activity || *activity < kActiveShare * *usual) continue;
+    const double span_s = samples[i].at_s - samples[i - 1].at_s;
+    return samples[i].at_s - span_s * std::min(1.0, *activity / *usual);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> ActiveUntil(std::span<const ProfileSample> samples) {
+  const std::optional<double> usual = UsualActivity(samples);
+  if (!usual || *usual <= 0) return std::nullopt;
+  for (std::size_t i = samples.size() - 1; i > 0; --i) {
+    const std::optional<double> activity = ActivityOf(samples[i]);
+    if (!activity || *activity < kActiveShare * *usual) continue;
+    const double span_s = samples[i].at_s - samples[i - 1].at_s;
+    return samples[i - 1].at_s + span_s * std::min(1.0, *activity / *usual);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,
+                                   double to_s) {
+  double sum = 0;
+  bool told = false;
+  for (std::size_t i = 1; i < samples.size(); ++i) {
+    if (!samples[i].sm_active) continue;
+    told = true;
+    sum += *samples[i].sm_active * (samples[i].at_s - samples[i - 1].at_s);
+  }
+  if (!told || to_s <= from_s) return std::nullopt;
+  return std::clamp(sum / (to_s - from_s), 0.0, 1.0);
+}
+
+// ---- one run ----
+
+class Measurement::ActiveRun {
+ public:
+  ActiveRun(PlannedRun run, const Lane& lane, const Options& options, ProfileSample before)
+      : run_(std::move(run)), lane_(lane), options_(options), start_ns_(base::BootTimeNs()) {
+    before.at_s = 0;
+    samples_.push_back(before);
+    for (const std::string& member : run_.members) slots_.push_back({.workload = member});
+  }
+
+  // Errors: MPS cannot be had; the system's.
+  Result<Unit> Begin() {
+    if (run_.method == ProfileMethod::kMps) {
+      auto mps = KeptMps::Start({.shim = base::ExecutableDir() + "/carma-shim",
+                                 .program = options_.settings.mps_control,
+                                 .gpu = lane_.uuids[0],
+                                 .simgpu_state = options_.settings.simgpu_state,
+                                 .timeout = options_.settings.mps_timeout});
+      if (!mps) return base::Wrap(mps.error(), "MPS");
+      mps_.emplace(std::move(*mps));
+    }
+    if (run_.cost_of == Watcher::kNvidiaSmi || run_.cost_of == Watcher::kDcgmi) {
+      auto watcher = KeptProgram::Start({.command = WatcherCommand(*run_.cost_of),
+                                         .environment = EnvironmentWith({}),
+                                         .workdir = "",
+                                         .output = "/dev/null"});
+      if (!watcher) return std::unexpected(watcher.error());
+      watcher_.emplace(std::move(*watcher));
+    }
+    start_ns_ = base::BootTimeNs();
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (Result<Unit> started = StartMember(i); !started) return started;
+    }
+    return Unit{};
+  }
+
+  bool WantsSamples() const { return !run_.cost_of || run_.cost_of == Watcher::kCarma; }
+  bool over() const {
+    return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.program.has_value(); });
+  }
+  // Everything ended, and the last span of its activity was read.
+  bool complete() const { return over() && (!WantsSamples() || read_after_); }
+  const PlannedRun& planned() const { return run_; }
+
+  void AddFds(std::vector<pollfd>& entries) const {
+    for (const Slot& slot : slots_) {
+      if (slot.program) entries.push_back({slot.program->fd(), POLLIN, 0});
+    }
+  }
+
+  // Errors: the system's, where a member cannot be started again.
+  Result<Unit> TakeNews() {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[i];
+      if (!slot.program) continue;
+      slot.program->Listen();
+      if (slot.program->ended()) TakeEnd(i);
+    }
+    if (watcher_) {
+      watcher_->Listen();
+      if (watcher_->ended() && failed_.empty())
+        Fails(std::string(base::WordOf(*run_.cost_of)) + " ended by itself");
+    }
+    const bool all = std::ranges::all_of(slots_, [](const Slot& slot) { return slot.ended_once; });
+    if (all || !failed_.empty()) return StopAll();
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].program) continue;
+      if (Result<Unit> started = StartMember(i); !started) return started;
+    }
+    return Unit{};
+  }
+
+  void TakeSample(ProfileSample sample, std::int64_t at_ns) {
+    sample.at_s = Since(at_ns);
+    if (sample.at_s <= samples_.back().at_s) return;
+    read_after_ = over();
+    samples_.push_back(sample);
+  }
+
+  // A driver that is silent at the end is not waited for.
+  void NotAnswered() { read_after_ = over(); }
+
+  MeasuredRun Measured() const {
+    MeasuredRun measured{.run = run_, .gpu = lane_.board, .instances = instances_};
+    measured.failed = failed_;
+    if (!WantsSamples() || run_.method == ProfileMethod::kMig) return measured;
+    const ProfileSample& before = samples_.front();
+    std::int64_t most_mib = before.used_mib;
+    for (const ProfileSample& each : samples_) most_mib = std::max(most_mib, each.used_mib);
+    measured.memory_mib = most_mib - before.used_mib;
+    if (before.energy_j && samples_.back().energy_j &&
+        *samples_.back().energy_j >= *before.energy_j)
+      measured.energy_j = *samples_.back().energy_j - *before.energy_j;
+    if (run_.members.size() > 1 || instances_.empty()) return measured;
+    const RunInstance& only = instances_.front();
+    const std::optional<double> from_s = ActiveFrom(samples_), until_s = ActiveUntil(samples_);
+    if (!from_s || !until_s) return measured;
+    measured.load_s = std::clamp(*from_s - only.begin_s, 0.0, only.end_s - only.begin_s);
+    measured.unload_s = std::clamp(only.end_s - *until_s, 0.0, only.end_s - *from_s);
+    measured.sm_active = MeanSmActive(samples_, *from_s, std::min(*until_s, only.end_s));
+    return measured;
+  }
+
+  std::string OutputOf(std::size_t member) const {
+    return fmt::format("{}/{}-{}.log", options_.outputs, lane_.devices[0], member + 1);
+  }
+
+ private:
+  struct Slot {
+    std::string workload;
+    std::optional<KeptProgram> program = {};
+    bool ended_once = false;
+  };
+
+  double Since(std::int64_t ns) const {
+    return static_cast<double>(ns - start_ns_) / kNsPerS * options_.time_scale;
+  }
+
+  std::vector<std::string> EnvironmentOf(std::size_t member) const {
+    const bool own_instance = run_.method == ProfileMethod::kMig;
+    std::map<std::string, std::string> wanted = task::WithoutMpsEnvironment();
+    if (mps_) {
+      wanted =
+          task::MpsClientEnvironment(mps_->dir(), {::getuid(), ::getgid(), lane_.uuids[0]}, {});
+    }
+    wanted["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+    wanted["CUDA_VISIBLE_DEVICES"] = lane_.uuids[own_instance ? member : 0];
+    return EnvironmentWith(wanted);
+  }
+
+  Result<Unit> StartMember(std::size_t i) {
+    const auto workload =
+        std::ranges::find(options_.workloads, slots_[i].workload, &ProfiledWorkload::name);
+    CARMA_CHECK(workload != options_.workloads.end(), "a planned workload is known");
+    auto program = KeptProgram::Start({.command = workload->command,
+                                       .environment = EnvironmentOf(i),
+                                       .workdir = workload->workdir,
+                                       .output = OutputOf(i)});
+    if (!program) return std::unexpected(program.error());
+    slots_[i].program.emplace(std::move(*program));
+    return Unit{};
+  }
+
+  void TakeEnd(std::size_t i) {
+    Slot& slot = slots_[i];
+    const Result<KeptRun> outcome = slot.program->Outcome();
+    slot.program.reset();
+    if (!outcome) return Fails(slot.workload + ": " + outcome.error().message);
+    instances_.push_back({.member = static_cast<int>(i),
+                          .begin_s = std::max(0.0, Since(outcome->began_ns)),
+                          .end_s = std::max(0.0, Since(outcome->ended_ns)),
+                          .code = outcome->code,
+                          .stopped = stopping_});
+    slot.ended_once = true;
+    if (outcome->code != 0 && !stopping_) {
+      Fails(fmt::format("{} ended with exit code {}: {}", slot.workload, outcome->code,
+                        LastLine(OutputOf(i))));
+    }
+  }
+
+  void Fails(const std::string& why) {
+    if (failed_.empty() && !stopping_) failed_ = why;
+  }
+
+  Result<Unit> StopAll() {
+    stopping_ = true;
+    for (Slot& slot : slots_) {
+      if (slot.program) slot.program->Stop();
+    }
+    return Unit{};
+  }
+
+  PlannedRun run_;
+  const Lane& lane_;
+  const Options& options_;
+  std::int64_t start_ns_;
+  std::optional<KeptMps> mps_;  // outlives its clients
+  std::optional<KeptProgram> watcher_;
+  std::vector<Slot> slots_;
+  std::vector<RunInstance> instances_;
+  std::vector<ProfileSample> samples_;
+  std::string failed_;
+  bool stopping_ = false;
+  bool read_after_ = false;
+};
+
+// A lane with what runs there.
+class Measurement::Place {
+ public:
+  Place(Lane lane, gpu::Probe& probe) : lane_(std::move(lane)), probe_(probe) {}
+
+  const Lane& lane() const { return lane_; }
+  std::unique_ptr<ActiveRun>& run() { return run_; }
+  const ActiveRun* run() const { return run_.get(); }
+
+  // What is in use there; empty: by somebody. Errors: those of the driver.
+  Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
+    std::optional<ProfileSample> first;
+    for (const std::size_t device : lane_.devices) {
+      const auto reading = probe_.Read(device, base::FromMs(base::BootTimeNs() / 1'000'000));
+      if (!reading) return std::unexpected(reading.error().AsError());
+      for (const gpu::ProcessUse& use : reading->processes) {
+        if (use.mps_server || options.beside_others) continue;
+        by = fmt::format("process {}", use.pid);
+        return std::nullopt;
+      }
+      // In many containers the driver names nobody.
+      if (reading->used_mib > options.settings.unattributed_mib && !options.beside_others) {
+        by = fmt::format("somebody who holds {}", base::FormatMib(reading->used_mib));
+        return std::nullopt;
+      }
+      if (!first) first = SampleOf(*reading);
+    }
+    return first;
+  }
+
+  // Empty: it was not answered this time.
+  std::optional<ProfileSample> Look() const {
+    const auto reading =
+        probe_.Read(lane_.devices[0], base::FromMs(base::BootTimeNs() / 1'000'000));
+    if (!reading) return std::nullopt;
+    return SampleOf(*reading);
+  }
+
+  // For how long somebody else has used it, in ns.
+  std::int64_t BusyFor(std::int64_t now_ns) {
+    if (busy_since_ns_ == 0) busy_since_ns_ = now_ns;
+    return now_ns - busy_since_ns_;
+  }
+  void NotBusy() { busy_since_ns_ = 0; }
+
+ private:
+  static ProfileSample SampleOf(const gpu::Reading& reading) {
+    return {.at_s = 0,
+            .sm_active = reading.sm_active,
+            .utilization = reading.utilization,
+            .used_mib = reading.used_mib,
+            .energy_j = reading.energy_j};
+  }
+
+  Lane lane_;
+  gpu::Probe& probe_;
+  std::unique_ptr<ActiveRun> run_;
+  std::int64_t busy_since_ns_ = 0;
+};
+
+// ---- all of them ----
+
+Measurement::Measurement(Options options, gpu::Probe& probe, std::vector<Lane> lanes)
+    : options_(std::move(options)), probe_(probe) {
+  for (Lane& lane : lanes) places_.push_back(std::make_unique<Place>(std::move(lane), probe_));
+}
+
+Measurement::~Measurement() = default;
+
+bool Measurement::Interrupted() const {
+  return options_.interrupted != nullptr && options_.interrupted->load();
+}
+
+// One run on a board at a time; what watching costs is measured on a quiet machine.
+bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
+  if (run.gpu_type != place.lane().gpu_type) return false;
+  if (run.method == ProfileMethod::kMig && run.members.size() > place.lane().devices.size())
+    return false;
+  return std::ranges::none_of(places_, [&](const std::unique_ptr<Place>& each) {
+    const ActiveRun* other = std::as_const(*each).run();
+    return other &&
+           (run.cost_of || other->planned().cost_of || each->lane().board == place.lane().board);
+  });
+}
+
+// Workloads with runs alone to come or under way.
+std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
+                                              const std::deque<PlannedRun>& plan) const {
+  std::set<std::string> names;
+  const auto note = [&](const PlannedRun& run) {
+    if (run.alone() && !run.cost_of && run.gpu_type == gpu_type) names.insert(run.members[0]);
+  };
+  for (const PlannedRun& run : plan) note(run);
+  for (const std::unique_ptr<Place>& each : places_) {
+    if (const ActiveRun* run = std::as_const(*each).run()) note(run->planned());
+  }
+  return names;
+}
+
+Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
+                                  const Listener& listener) {
+  // What the members of a group take alone says whether they can meet at all.
+  const std::set<std::string> alone = StillAlone(place.lane().gpu_type, plan);
+  const auto next = std::ranges::find_if(plan, [&](const PlannedRun& run) {
+    return MayStart(place, run) &&
+           (run.alone() || std::ranges::none_of(run.members, [&](const std::string& member) {
+              return alone.contains(member);
+            }));
+  });
+  if (next == plan.end()) return Unit{};
+  if (std::string why = listener.refuse(*next); !why.empty()) {
+    MeasuredRun refused{.run = std::move(*next), .gpu = place.lane().board};
+    refused.failed = std::move(why);
+    plan.erase(next);
+    return listener.take(std::move(refused));
+  }
+  std::string by;
+  const auto before = place.LookBefore(options_, by);
+  if (!before) return std::unexpected(before.error());
+  if (!*before) {
+    if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
+    return Fail(ErrorCode::kConflict,
+                fmt::format("GPU {} is used by {}, which is none of ours (--beside-others measures "
+                            "all the same)",
+                            place.lane().devices[0], by));
+  }
+  place.NotBusy();
+  PlannedRun run = std::move(*next);
+  plan.erase(next);
+  place.run() = std::make_unique<ActiveRun>(std::move(run), place.lane(), options_, **before);
+  return place.run()->Begin();
+}
+
+Result<Unit> Measurement::StartWhatCan(std::deque<PlannedRun>& plan, const Listener& listener) {
+  for (const std::unique_ptr<Place>& place : places_) {
+    if (place->run()) continue;
+    if (Result<Unit> started = StartOn(*place, plan, listener); !started) return started;
+  }
+  return Unit{};
+}
+
+Result<Unit> Measurement::TakeNews(const Listener& listener) {
+  for (const std::unique_ptr<Place>& place : places_) {
+    if (!place->run()) continue;
+    if (Result<Unit> taken = place->run()->TakeNews(); !taken) return taken;
+    if (!place->run()->complete()) continue;
+    MeasuredRun measured = place->run()->Measured();
+    place->run().reset();  // with its MPS server
+    if (!measured.failed.empty() && measured.run.members.size() == 1 && !measured.run.cost_of)
+      return Fail(ErrorCode::kInvalid, "alone, " + measured.failed);
+    if (Result<Unit> taken = listener.take(std::move(measured)); !taken) return taken;
+  }
+  return Unit{};
+}
+
+Result<Unit> Measurement::ReadGpus() {
+  const std::int64_t now_ns = base::BootTimeNs();
+  if (now_ns < next_look_ns_) return Unit{};
+  const double period_s = base::Seconds(options_.settings.sample_period) / options_.time_scale;
+  next_look_ns_ = now_ns + std::max(kLeastLookNs, static_cast<std::int64_t>(period_s * kNsPerS));
+  for (const std::unique_ptr<Place>& place : places_) {
+    if (!place->run() || !place->run()->WantsSamples()) continue;
+    const std::int64_t at_ns = base::BootTimeNs();
+    if (const auto sample = place->Look()) {
+      place->run()->TakeSample(*sample, at_ns);
+    } else {
+      place->run()->NotAnswered();
+    }
+  }
+  return Unit{};
+}
+
+void Measurement::Wait() {
+  std::vector<pollfd> entries;
+  for (const std::unique_ptr<Place>& place : places_) {
+    if (place->run()) place->run()->AddFds(entries);
+  }
+  const std::int64_t left_ns = std::max<std::int64_t>(0, next_look_ns_ - base::BootTimeNs());
+  ::poll(entries.data(), entries.size(), static_cast<int>((left_ns + 999'999) / 1'000'000));
+}
+
+Result<Unit> Measurement::Run(std::deque<PlannedRun> plan, const Listener& listener) {
+  const auto step = [&]() -> Result<Unit> {
+    if (Interrupted()) return Fail(ErrorCode::kConflict, "interrupted");
+    if (Result<Unit> taken = TakeNews(listener); !taken) return taken;
+    if (Result<Unit> started = StartWhatCan(plan, listener); !started) return started;
+    std::vector<std::string> under_way;
+    for (const std::unique_ptr<Place>& place : places_) {
+      if (place->run()) under_way.push_back(base::Join(place->run()->planned().members, " + "));
+    }
+    listener.show(under_way);
+    Wait();
+    return ReadGpus();
+  };
+  const auto working = [&] {
+    return !plan.empty() || std::ranges::any_of(places_, [](const std::unique_ptr<Place>& place) {
+      return place->run() != nullptr;
+    });
+  };
+  Result<Unit> done = Unit{};
+  while (done && working()) done = step();
+  for (const std::unique_ptr<Place>& place : places_) place->run().reset();
+  return done;
+}
+
+Result<std::string> Measurement::Calibrate(const ProfiledWorkload& workload) {
+  const Lane& lane = places_.front()->lane();
+  const std::string name = "calibration of " + workload.name;
+  Measurement::Options options = options_;
+  options.workloads = {{.name = name, .command = workload.calibrate, .workdir = workload.workdir}};
+  Measurement once(std::move(options), probe_, {lane});
+  const Listener nobody{.take = [](MeasuredRun) -> Result<Unit> { return Unit{}; },
+                        .refuse = [](const PlannedRun&) { return std::string(); },
+                        .show = [](const std::vector<std::string>&) {}};
+  const PlannedRun run{ProfileMethod::kStreams, lane.gpu_type, {name}, 1, std::nullopt};
+  if (Result<Unit> done = once.Run({run}, nobody); !done) return std::unexpected(done.error());
+  return base::ReadFile(fmt::format("{}/{}-1.log", options_.outputs, lane.devices[0]), kMaxOutput);
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,129 @@
+#include "lab/verbs/profile/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+bool Wants(const PlanOptions& options, ProfileMethod method) {
+  return std::ranges::find(options.methods, method) != options.methods.end();
+}
+
+// Instances of one type serve one process each; whole GPUs the other two methods.
+std::vector<ProfileMethod> MethodsFor(const ProfiledType& type, const PlanOptions& options) {
+  std::vector<ProfileMethod> methods;
+  for (const auto& [method, word] : kProfileMethodWords) {
+    const bool of_instances = method == ProfileMethod::kMig;
+    if (Wants(options, method) && of_instances == (type.instances > 0)) methods.push_back(method);
+  }
+  return methods;
+}
+
+class Planner {
+ public:
+  Planner(std::span<const std::string> workloads, const PlanOptions& options)
+      : workloads_(workloads), options_(options) {}
+
+  void Alone(const ProfiledType& type, ProfileMethod method) {
+    for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
+      for (const std::string& each : workloads_)
+        plan_.push_back({method, type.name, {each}, repeat, std::nullopt});
+    }
+  }
+
+  void Pairs(const ProfiledType& type, ProfileMethod method) {
+    for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
+      for (std::size_t i = 0; i < workloads_.size(); ++i) {
+        for (std::size_t j = i; j < workloads_.size(); ++j) {
+          plan_.push_back(
+              {method, type.name, {workloads_[i], workloads_[j]}, repeat, std::nullopt});
+        }
+      }
+    }
+  }
+
+  // Copies of each workload. One is alone already, two are a pair.
+  void Degrees(const ProfiledType& type, ProfileMethod method) {
+    for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
+      for (const int degree : options_.degrees) {
+        if (degree == 1) continue;
+        if (degree == 2 && options_.pairs && method != ProfileMethod::kMig) continue;
+        if (method == ProfileMethod::kMig && degree > type.instances) continue;
+        for (const std::string& each : workloads_) {
+          plan_.push_back({method, type.name,
+                           std::vector<std::string>(static_cast<std::size_t>(degree), each), repeat,
+                           std::nullopt});
+        }
+      }
+    }
+  }
+
+  // Beside nobody first, then beside each: neighbours in time are compared.
+  void Watchers(const ProfiledType& type) {
+    if (options_.watchers.empty()) return;
+    for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
+      for (const std::string& each : workloads_) {
+        for (const Watcher watcher : options_.watchers)
+          plan_.push_back({ProfileMethod::kStreams, type.name, {each}, repeat, watcher});
+      }
+    }
+  }
+
+  std::vector<PlannedRun> Take() { return std::move(plan_); }
+
+ private:
+  std::span<const std::string> workloads_;
+  const PlanOptions& options_;
+  std::vector<PlannedRun> plan_;
+};
+
+}  // namespace
+
+std::string KeyOf(const PlannedRun& run) {
+  return fmt::format("{}: {}, run {} on {}{}", base::WordOf(run.method),
+                     base::Join(run.members, " + "), run.repeat, run.gpu_type,
+                     run.cost_of ? fmt::format(", watched by {}", base::WordOf(*run.cost_of)) : "");
+}
+
+std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
+                               std::span<const ProfiledType> types, const PlanOptions& options) {
+  Planner planner(workloads, options);
+  for (const ProfiledType& type : types) planner.Alone(type, ProfileMethod::kStreams);
+  for (const ProfiledType& type : types) {
+    // To be a client of MPS alone costs something, above all while it loads.
+    const bool mps = type.instances == 0 && Wants(options, ProfileMethod::kMps);
+    if (mps && (options.pairs || !options.degrees.empty()))
+      planner.Alone(type, ProfileMethod::kMps);
+    for (const ProfileMethod method : MethodsFor(type, options)) {
+      if (options.pairs && method != ProfileMethod::kMig) planner.Pairs(type, method);
+    }
+    for (const ProfileMethod method : MethodsFor(type, options)) planner.Degrees(type, method);
+  }
+  for (const ProfiledType& type : types) planner.Watchers(type);
+  return planner.Take();
+}
+
+std::optional<double> ExpectedS(
+    const PlannedRun& run,
+    const std::function<std::optional<KnownTime>(const std::string&)>& known) {
+  double longest_s = 0, load_s = 0, activity = 0;
+  for (const std::string& member : run.members) {
+    const std::optional<KnownTime> time = known(member);
+    if (!time) return std::nullopt;
+    longest_s = std::max(longest_s, time->time_s);
+    load_s = std::max(load_s, time->load_s);
+    activity += time->sm_active;
+  }
+  // Neighbours cost more than activity alone tells; MIG's do not disturb.
+  constexpr double kEachNeighbour = 0.15;
+  const auto others = static_cast<double>(run.members.size() - 1);
+  const double slowdown =
+      run.method == ProfileMethod::kMig ? 1 : std::max(1.0, activity) + kEachNeighbour * others;
+  return load_s + longest_s * slowdown;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,82 @@
+// Runs that were measured, and the file that keeps them: one JSON object a line, appended as each
+// run ends, so that an interrupted `carma profile` goes on from there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "lab/verbs/profile/plan.h"
+
+namespace carma::cli {
+
+inline constexpr std::size_t kMaxProfileRuns = 100'000;
+inline constexpr std::size_t kMaxRunsBytes = std::size_t{256} << 20;
+
+// One process of a run; times in s since the run began.
+struct RunInstance {
+  int member = 0;  // of PlannedRun::members
+  double begin_s = 0;
+  double end_s = 0;
+  int code = 0;          // exit code
+  bool stopped = false;  // ended by us, when all members had ended once
+  friend bool operator==(const RunInstance&, const RunInstance&) = default;
+};
+
+struct MeasuredRun {
+  PlannedRun run;
+  std::string gpu;  // UUID; of instances their GPU's
+  std::vector<RunInstance> instances;
+  // Of a member alone. load_s: until the GPU was active; unload_s: from when it was no more to the
+  // end of the process; sm_active: mean in between.
+  std::optional<double> load_s;
+  std::optional<double> unload_s;
+  std::optional<double> sm_active;
+  std::optional<std::int64_t> memory_mib;  // most in use on the GPU above what was before
+  std::optional<double> energy_j;          // of the GPU, from the beginning to the last end
+  std::string failed;                      // why it tells nothing; empty: it does
+  friend bool operator==(const MeasuredRun&, const MeasuredRun&) = default;
+};
+
+std::string MeasuredRunJson(const MeasuredRun& run);
+// Errors: kInvalid with the place.
+base::Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
+// All lines of such a file. A last line without an end is of a run that was cut off: it is left
+// out, and `whole_bytes` says where it begins. Errors: kInvalid with the line.
+struct KeptRuns {
+  std::vector<MeasuredRun> runs;
+  std::size_t whole_bytes = 0;
+};
+base::Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where);
+
+// The folder of results, held by one `carma profile` at a time.
+class ResultFolder {
+ public:
+  // Makes it if need be. Errors: kConflict: another process works in it; kInvalid: its runs are
+  // none of ours.
+  static base::Result<ResultFolder> Open(const std::string& path);
+  // The same for who only reads: nothing is made or held, and nothing may be added or written. Of a
+  // folder that is not there: no runs.
+  static base::Result<ResultFolder> Look(const std::string& path);
+  const std::string& path() const { return path_; }
+  const std::vector<MeasuredRun>& runs() const { return runs_; }
+  // Durable when it returns.
+  base::Result<base::Unit> Add(MeasuredRun run);
+  base::Result<base::Unit> Write(const std::string& name, std::string_view text) const;
+  // Empty: no such file.
+  base::Result<std::string> Read(const std::string& name) const;
+
+ private:
+  ResultFolder(std::string path, base::UniqueFd file, std::vector<MeasuredRun> runs)
+      : path_(std::move(path)), file_(std::move(file)), runs_(std::move(runs)) {}
+
+  std::string path_;
+  base::UniqueFd file_;
+  std::vector<MeasuredRun> runs_;
+};
+
+}  // namespace carma::cli

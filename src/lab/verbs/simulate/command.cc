@@ -1,0 +1,449 @@
+// simulate: what these servers would have done with that load under other policies.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/client/verbs.h"
+#include "cli/command.h"
+#include "cli/progress_line.h"
+#include "lab/sim/booking_words.h"
+#include "lab/sim/matrix.h"
+#include "lab/sim/model_words.h"
+#include "lab/verbs/lab.h"
+#include "lab/verbs/simulate/plan.h"
+#include "lab/verbs/simulate/summaries.h"
+#include "lab/verbs/simulate/text.h"
+#include "lab/verbs/simulate/verbs.h"
+#include "lab/verbs/trace/files.h"
+#include "report/html.h"
+#include "report/report.h"
+#include "report/result.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr std::size_t kMaxExperimentBytes = 1 << 20;
+constexpr int kMaxThreads = 1024;
+
+struct SimulateFlags {
+  std::string experiment;  // empty: none
+  SimLoad load;            // of the flags; those not given are the file's, or the defaults
+  std::vector<std::string> policies;
+  std::string model;                                       // words between commas; empty: none
+  std::string estimator, history, collocation, published;  // for every policy; empty: not given
+  int threads = 0;                                         // 0: one per core
+  bool csv = false;
+  bool record = false;
+  std::string html;  // file; empty: none
+};
+
+// What the whole command works on.
+struct Prepared {
+  SimLoad load;
+  sim::Cluster cluster;
+  trace::Catalogue catalogue;  // the arrivals point into it
+  std::vector<sim::Arrival> arrivals;
+  std::vector<SimPolicy> policies;
+};
+
+// The file's words, then the flags', which win.
+Result<Experiment> ReadPlan(const CLI::App& verb, const SimulateFlags& flags) {
+  Experiment experiment;
+  if (!flags.experiment.empty()) {
+    const Result<std::string> text = ReadNamed(flags.experiment, kMaxExperimentBytes);
+    if (!text) return std::unexpected(text.error());
+    if (Result<Unit> read = ReadExperiment(flags.experiment, *text, experiment); !read) {
+      return std::unexpected(read.error());
+    }
+  }
+  const auto take = [&](const char* option, auto SimLoad::*value) {
+    if (verb.count(option) > 0) experiment.load.*value = flags.load.*value;
+  };
+  take("--trace", &SimLoad::trace);
+  take("--workloads", &SimLoad::workloads);
+  take("--summaries", &SimLoad::summaries);
+  take("--server", &SimLoad::server);
+  take("--config", &SimLoad::config);
+  take("--runs", &SimLoad::runs);
+  take("--noise", &SimLoad::noise);
+  take("--seed", &SimLoad::seed);
+  take("--slowdown-limit", &SimLoad::slowdown_limit);
+  take("--reserve", &SimLoad::reserve);
+  for (std::size_t i = 0; i < flags.policies.size(); ++i) {
+    const std::string where =
+        flags.policies.size() == 1 ? "--policy" : fmt::format("--policy {}", i + 1);
+    auto words = SplitPolicy(flags.policies[i], where);
+    if (!words) return std::unexpected(words.error());
+    experiment.policies.push_back(*std::move(words));
+  }
+  if (!flags.model.empty()) {
+    auto words = SplitPolicy(flags.model, "--model");
+    if (!words) return std::unexpected(words.error());
+    std::ranges::move(*words, std::back_inserter(experiment.load.model));
+  }
+  const auto add = [&](const char* key, const std::string& value) {
+    if (value.empty()) return;
+    experiment.common.push_back({key, value, std::string("--") + key});
+  };
+  add("estimator", flags.estimator);
+  add("history", flags.history);
+  add("collocation", flags.collocation);
+  add("published", flags.published);
+  return experiment;
+}
+
+Result<config::Settings> BaseSettings(const std::string& path) {
+  if (path.empty()) return config::Settings{};
+  config::Sources sources;
+  sources.files.emplace_back(path, false);
+  Result<config::Loaded> loaded = config::Load(sources);
+  if (!loaded) return std::unexpected(loaded.error());
+  return std::move(loaded->settings);
+}
+
+// The way of sharing that the words name; else both of which a daemon chooses by itself.
+std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
+  std::vector<std::string> methods{"mps", "streams"};
+  for (const PolicyWord& word : words) {
+    if (word.key == "collocation") methods = {word.value};
+  }
+  return methods;
+}
+
+Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
+  const Result<config::Settings> settings = BaseSettings(experiment.load.config);
+  if (!settings) return std::unexpected(settings.error());
+  std::vector<PolicyWord> first;
+  if (settings->collocation) {
+    first.push_back({"collocation", std::string(config::CollocationName(*settings->collocation)),
+                     experiment.load.config});
+  }
+  first.insert(first.end(), experiment.common.begin(), experiment.common.end());
+  const std::vector<std::vector<PolicyWord>> all =
+      experiment.policies.empty() ? DefaultPolicies(MethodsOf(first)) : experiment.policies;
+  std::vector<SimPolicy> policies;
+  for (const std::vector<PolicyWord>& own : all) {
+    std::vector<PolicyWord> words = first;
+    words.insert(words.end(), own.begin(), own.end());
+    Result<SimPolicy> policy = MakePolicy(*settings, words);
+    if (!policy) return std::unexpected(policy.error());
+    if (Result<Unit> applied = ApplyModel(experiment.load.model, *policy); !applied) {
+      return std::unexpected(applied.error());
+    }
+    for (const std::string& text : experiment.load.reserve) {
+      Result<core::Booking> booking = sim::ParseBooking(text);
+      if (!booking) return base::Wrap(booking.error(), "reserve");
+      policy->options.bookings.push_back(*std::move(booking));
+    }
+    policies.push_back(*std::move(policy));
+  }
+  return policies;
+}
+
+// "auto" and "history" have something to say without a summary too.
+bool NeedsSummaries(const SimPolicy& policy) {
+  const std::string& method = policy.options.estimates.method;
+  return !method.empty() && method != "auto" && method != "history";
+}
+
+Result<Unit> GiveSummaries(Context& context, const SimLoad& load, const trace::Catalogue& catalogue,
+                           std::vector<SimPolicy>& policies) {
+  if (load.summaries.empty()) {
+    const auto needy = std::ranges::find_if(policies, NeedsSummaries);
+    if (needy == policies.end()) return Unit{};
+    return Fail(ErrorCode::kInvalid, fmt::format("estimator {} reads model summaries: name their "
+                                                 "folder with --summaries",
+                                                 needy->options.estimates.method));
+  }
+  Result<LoadedSummaries> loaded = LoadSummaries(catalogue, load.summaries);
+  if (!loaded) return std::unexpected(loaded.error());
+  for (const std::string& trouble : loaded->troubles) {
+    Warn(context, "summaries: " + base::Printable(trouble));
+  }
+  const auto shared = std::make_shared<const sim::Summaries>(std::move(loaded->by_workload));
+  for (SimPolicy& policy : policies) policy.options.estimates.summaries = shared;
+  return Unit{};
+}
+
+Result<Prepared> Prepare(Context& context, const CLI::App& verb, const SimulateFlags& flags) {
+  Result<Experiment> experiment = ReadPlan(verb, flags);
+  if (!experiment) return std::unexpected(experiment.error());
+  const SimLoad& load = experiment->load;
+  Result<sim::Cluster> cluster = sim::ParseCluster(load.server);
+  if (!cluster) return base::Wrap(cluster.error(), "server");
+  Result<trace::TaskTrace> trace = LoadTaskTrace(load.trace);
+  if (!trace) return std::unexpected(trace.error());
+  Result<trace::Catalogue> catalogue = LoadCatalogue(load.workloads);
+  if (!catalogue) return std::unexpected(catalogue.error());
+  Result<std::vector<SimPolicy>> policies = MakePolicies(*experiment);
+  if (!policies) return std::unexpected(policies.error());
+  if (Result<Unit> given = GiveSummaries(context, load, *catalogue, *policies); !given) {
+    return std::unexpected(given.error());
+  }
+  Prepared prepared{.load = load,
+                    .cluster = *std::move(cluster),
+                    .catalogue = *std::move(catalogue),
+                    .arrivals = {},
+                    .policies = *std::move(policies)};
+  auto arrivals = sim::Arrivals(*trace, prepared.catalogue, load.trace);
+  if (!arrivals) {
+    const char* hint = load.workloads.empty() ? " (name its catalogue with --workloads)" : "";
+    return Fail(arrivals.error().code, arrivals.error().message + hint);
+  }
+  prepared.arrivals = *std::move(arrivals);
+  return prepared;
+}
+
+// Every run of every policy, with a line that tells how far it is.
+Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepared, int threads) {
+  const SimLoad& load = prepared.load;
+  std::vector<sim::RunOptions> options;
+  for (const SimPolicy& policy : prepared.policies) {
+    options.push_back(policy.options);
+    options.back().noise = load.noise;
+    options.back().seed = load.seed;
+    options.back().slowdown_limit = load.slowdown_limit;
+  }
+  const std::size_t total = options.size() * static_cast<std::size_t>(load.runs);
+  ProgressLine line(context, std::nullopt);
+  const auto start = std::chrono::steady_clock::now();
+  std::mutex mutex;
+  std::size_t most = 0;
+  const auto done = [&](std::size_t finished) {
+    const std::lock_guard lock(mutex);
+    if (finished < most) return;  // another thread was quicker to tell
+    most = finished;
+    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - start);
+    line.Show(fmt::format(
+        "{} {} of {} runs",
+        ProgressBar(static_cast<double>(finished) / static_cast<double>(total), elapsed), finished,
+        total));
+  };
+  auto runs =
+      sim::SimulateMatrix(prepared.cluster, prepared.arrivals, options, load.runs, threads, done);
+  line.End();
+  if (!runs) return std::unexpected(runs.error());
+  std::vector<SimOutcome> outcomes;
+  for (std::size_t i = 0; i < runs->size(); ++i) {
+    SimOutcome& outcome = outcomes.emplace_back();
+    outcome.policy = prepared.policies[i];
+    outcome.runs = std::move((*runs)[i]);
+    for (std::size_t run = 0; run < outcome.runs.size(); ++run) {
+      outcome.runs[run].label = outcome.policy.label;
+      outcome.runs[run].provenance = OneRunLine(load, outcome.policy, load.seed + run);
+    }
+  }
+  return outcomes;
+}
+
+// The reports of all runs; with records, the first run of each policy has one.
+Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
+                                              std::vector<SimOutcome> outcomes, bool records) {
+  std::vector<report::Report> reports;
+  for (SimOutcome& outcome : outcomes) {
+    for (report::Metrics& metrics : outcome.runs) {
+      report::Report& report = reports.emplace_back();
+      if (records && &metrics == outcome.runs.data()) {
+        sim::RunOptions options = outcome.policy.options;
+        options.noise = prepared.load.noise;
+        options.seed = prepared.load.seed;
+        options.slowdown_limit = prepared.load.slowdown_limit;
+        auto recorded =
+            sim::SimulateRecorded(prepared.cluster, prepared.arrivals, std::move(options));
+        if (!recorded) return std::unexpected(recorded.error());
+        report.run = std::move(recorded->run);
+        report.run->label = metrics.label;
+        report.run->provenance = metrics.provenance;
+      }
+      report.metrics = std::move(metrics);
+    }
+  }
+  return reports;
+}
+
+std::string ReportsJson(const std::vector<report::Report>& reports) {
+  std::string text = "[";
+  for (const report::Report& report : reports) {
+    text += (text.size() == 1 ? "" : ",\n") + report::ToJsonText(report);
+  }
+  return text + "]\n";
+}
+
+std::string BoundsText(const std::vector<report::Bound>& bounds) {
+  std::string text;
+  for (const report::Bound& bound : bounds) {
+    text +=
+        fmt::format("{}{} {:.0f} min", text.empty() ? "" : ", ", bound.name, bound.makespan_s / 60);
+  }
+  return text;
+}
+
+std::string ResultOf(const std::vector<SimOutcome>& outcomes) {
+  std::vector<report::Metrics> runs;
+  for (const SimOutcome& outcome : outcomes)
+    runs.insert(runs.end(), outcome.runs.begin(), outcome.runs.end());
+  return base::Printable(report::ResultSentence(runs), 1000);
+}
+
+void PrintTable(Context& context, const Prepared& prepared,
+                const std::vector<SimOutcome>& outcomes) {
+  const SimLoad& load = prepared.load;
+  std::string text = fmt::format("Simulated: {} tasks of {} on {}, {} run{} each",
+                                 prepared.arrivals.size(), base::Printable(load.trace, 80),
+                                 load.server, load.runs, load.runs == 1 ? "" : "s");
+  if (load.noise > 0) text += fmt::format(", {:.0f} % noise on durations", load.noise * 100);
+  const Screen screen = ScreenOf(context.out);
+  text = WrapTo(ResultOf(outcomes), screen) + "\n\n" + WrapTo(text, screen);
+  text += "\n\n" + SimTable(outcomes, screen);
+  if (load.runs > 1) {
+    text += "\n± is the standard deviation over runs; ~ marks changes within their noise.";
+  }
+  if (!outcomes.front().runs.front().bounds.empty()) {
+    text +=
+        WrapTo(fmt::format("\nNo policy is faster than{}: {} (exclusive area: without collocation)",
+                           load.noise > 0 ? ", without noise" : "",
+                           BoundsText(outcomes.front().runs.front().bounds)),
+               screen);
+  }
+  text += "\n\nTo repeat:\n  " + ReproductionLine(load, prepared.policies) + "\n";
+  Print(context, text);
+}
+
+void RunSimulate(Context& context, const CLI::App& verb, const SimulateFlags& flags) {
+  const Result<Prepared> prepared = Prepare(context, verb, flags);
+  if (!prepared) return context.Fail(prepared.error());
+  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  Result<std::vector<SimOutcome>> outcomes =
+      RunAll(context, *prepared, flags.threads > 0 ? flags.threads : cores);
+  if (!outcomes) return context.Fail(outcomes.error());
+  if (!context.json && !flags.csv) PrintTable(context, *prepared, *outcomes);
+  const bool records = !flags.html.empty() || flags.record;
+  const auto reports = ReportsOf(*prepared, *std::move(outcomes), records);
+  if (!reports) return context.Fail(reports.error());
+  if (context.json) Print(context, ReportsJson(*reports));
+  if (flags.csv) {
+    std::vector<report::Metrics> metrics;
+    for (const report::Report& report : *reports) metrics.push_back(report.metrics);
+    Print(context, report::RunsCsv(metrics));
+  }
+  if (flags.html.empty()) return;
+  const std::string title =
+      "Simulated: " + base::Printable(prepared->load.trace, 80) + " on " + prepared->load.server;
+  if (Result<Unit> written = base::WriteFileAtomic(flags.html, report::Html(*reports, title));
+      !written) {
+    return context.Fail(written.error());
+  }
+}
+
+std::string Footer() {
+  std::string text =
+      "A policy is a list of words: the mapper and keys of the configuration's sections policy,\n"
+      "fair, limits, slots, reserve, recovery and monitor. Besides:\n";
+  for (const PolicyWordInfo& word : PolicyWords()) {
+    text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
+  }
+  text += "Words of --model, with their defaults:\n";
+  for (const sim::ModelWord& word : sim::ModelWords()) {
+    text += fmt::format("  {:<20}{} ({})\n", word.name, word.meaning, word.type);
+  }
+  text += "Servers (or shapes like 4xA100-40GB,2xH100-80GB, or 16 * 8xH100-80GB):\n";
+  for (const sim::ServerName& server : sim::ServerNames()) {
+    text += fmt::format("  {:<18}{}\n", server.name, server.shape);
+  }
+  return text +
+         "  carma simulate --runs 20 --noise 0.03 --policy exclusive \\\n"
+         "    --policy magm,sm_cap=0.8,estimator=gpumemnet --policy lug,sm_cap=false --html "
+         "out.html\n"
+         "  carma simulate --config /etc/carma/carma.toml --trace last-month.csv";
+}
+
+}  // namespace
+
+void AddSimulateCommand(CLI::App& app, Context& context) {
+  // shared_ptr: std::function wants to be copied.
+  auto flags = std::make_shared<SimulateFlags>();
+  CLI::App* verb = app.add_subcommand(
+      "simulate", "What this load would have come to under other policies, in seconds");
+  verb->add_option("experiment", flags->experiment, "TOML file of load and policies")
+      ->type_name("FILE");
+  SimLoad& load = flags->load;
+  verb->add_option("--trace", load.trace, "tasks and their times (default: demo60, built in)")
+      ->type_name("FILE");
+  verb->add_option("--workloads", load.workloads, "catalogue of its workloads (default: built in)")
+      ->type_name("FILE");
+  verb->add_option("--summaries", load.summaries,
+                   "folder of the workloads' model summaries, for estimators that read them")
+      ->type_name("DIR");
+  verb->add_option("--server", load.server, "name or shape (default: dgx-station-a100)")
+      ->type_name("SERVER");
+  verb->add_option("--config", load.config, "configuration that policies start from")
+      ->type_name("FILE");
+  verb->add_option("--policy", flags->policies,
+                   "words between commas; each --policy is compared with the first")
+      ->type_name("WORDS")
+      ->allow_extra_args(false);
+  verb->add_option("--model", flags->model,
+                   "words between commas: how the simulated world behaves, for all policies")
+      ->type_name("WORDS");
+  verb->add_option("--estimator", flags->estimator,
+                   "for policies that name none: auto (default), oracle, none, horus, …")
+      ->type_name("NAME");
+  verb->add_option("--history", flags->history,
+                   "what finished tasks teach: none, run (default: each run is a first day), runs "
+                   "(each goes on from those before it)")
+      ->type_name("WORD");
+  verb->add_option("--collocation", flags->collocation,
+                   "for policies that name none: mps (default), streams, mig, exclusive")
+      ->type_name("METHOD");
+  verb->add_option("--published", flags->published,
+                   "the original's rules and pauses for all: thesis or v2")
+      ->type_name("ERA");
+  verb->add_option("--runs", load.runs,
+                   "runs of each policy, with seeds one after the other (default: 1)")
+      ->check(CLI::Range(1, kMaxSimRuns))
+      ->type_name("N");
+  verb->add_option("--noise", load.noise,
+                   "sigma of the random factor on durations, as 0.03 (default: 0)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SIGMA");
+  verb->add_option("--seed", load.seed, "of the first run (default: 1)")->type_name("S");
+  verb->add_option("--slowdown-limit", load.slowdown_limit,
+                   "show also what no policy beats that lets no task run so many times as long as "
+                   "alone, as 2.5")
+      ->check(CLI::Range(1.0, kMaxSlowdownLimit))
+      ->type_name("TIMES");
+  verb->add_option("--reserve", load.reserve,
+                   "GPUs of each server kept for somebody, in words of carma reserve: \"for=ada "
+                   "gpus=0,1 from=9h for-time=8h repeat=weekdays\"; times from the first "
+                   "submission, a Monday at midnight")
+      ->type_name("WORDS")
+      ->allow_extra_args(false);
+  verb->add_option("--threads", flags->threads, "runs at once (default: one per core)")
+      ->check(CLI::Range(1, kMaxThreads))
+      ->type_name("N");
+  verb->add_flag("--csv", flags->csv, "one line per run instead of the table");
+  verb->add_flag("--record", flags->record,
+                 "with --json: the first run of each policy in full, for carma report");
+  verb->add_option("--html", flags->html, "write a report with figures too")->type_name("FILE");
+  verb->footer(Footer());
+  AddSimulateValidate(*verb, context);
+  verb->callback([&context, verb, flags] {
+    if (verb->get_subcommands().empty()) RunSimulate(context, *verb, *flags);
+  });
+}
+
+}  // namespace carma::cli

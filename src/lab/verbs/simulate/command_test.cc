@@ -1,0 +1,247 @@
+// carma simulate: whole runs of the command.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/fake_daemon.h"
+#include "lab/verbs/lab.h"
+#include "report/report.h"
+
+namespace carma::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class SimulateCommand : public ::testing::Test {
+ protected:
+  SimulateCommand() {
+    std::string name = std::filesystem::temp_directory_path() / "carma-simulate-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~SimulateCommand() override { std::filesystem::remove_all(folder_); }
+
+  static Ran Run(std::vector<std::string> words) {
+    words.insert(words.begin(), "simulate");
+    return RunWords("/nonexistent.sock", std::move(words), "", LabProgram());
+  }
+  std::string Write(const std::string& name, const std::string& text) const {
+    const std::string path = folder_ + "/" + name;
+    EXPECT_TRUE(base::WriteFileAtomic(path, text));
+    return path;
+  }
+  std::string Read(const std::string& name) const {
+    return base::ReadFile(folder_ + "/" + name, 64 << 20).value_or("");
+  }
+
+  std::string folder_;
+};
+
+TEST_F(SimulateCommand, NeedsNeitherFilesNorADaemon) {
+  const Ran ran = Run({});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("Simulated: 60 tasks of demo60 on dgx-station-a100"),
+                             HasSubstr("exclusive"), HasSubstr("CARMA"),
+                             HasSubstr("carma simulate --trace demo60")));
+}
+
+TEST_F(SimulateCommand, TheNumberOfThreadsCannotBeSeen) {
+  const std::vector<std::string> words = {"--runs", "4", "--noise", "0.05", "--json"};
+  std::vector<std::string> one = words, three = words;
+  one.insert(one.end(), {"--threads", "1"});
+  three.insert(three.end(), {"--threads", "3"});
+  const Ran alone = Run(one);
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_EQ(alone.out, Run(three).out);
+}
+
+TEST_F(SimulateCommand, ItsJsonIsAListOfReports) {
+  const Ran ran = Run({"--json", "--record", "--policy", "exclusive", "--policy", "magm"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const auto reports = report::ReportsFromJsonText(ran.out);
+  ASSERT_TRUE(reports) << reports.error().message;
+  ASSERT_EQ(reports->size(), 2u);
+  EXPECT_TRUE((*reports)[1].metrics.simulated);
+  ASSERT_TRUE((*reports)[1].run);
+  EXPECT_EQ((*reports)[1].run->tasks.size(), 60u);
+  EXPECT_LT((*reports)[1].metrics.trace_total_s, (*reports)[0].metrics.trace_total_s);
+}
+
+TEST_F(SimulateCommand, TheLineThatItPrintsRepeatsARun) {
+  const Ran all = Run({"--json", "--runs", "2", "--noise", "0.1", "--policy", "lug,sm_cap=0.7"});
+  const auto reports = report::ReportsFromJsonText(all.out);
+  ASSERT_TRUE(reports);
+  const std::string line = (*reports)[1].metrics.provenance;
+  ASSERT_THAT(line, HasSubstr("--policy lug,sm_cap=0.7 --runs 1 --noise 0.1 --seed 2"));
+  std::vector<std::string> words;
+  for (const std::string_view word : base::SplitWords(line)) words.emplace_back(word);
+  words.erase(words.begin(), words.begin() + 2);  // carma simulate
+  words.emplace_back("--json");
+  const auto again = report::ReportsFromJsonText(Run(words).out);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->front().metrics, (*reports)[1].metrics);
+}
+
+TEST_F(SimulateCommand, AnExperimentFileNamesItsPolicies) {
+  const std::string path = Write("e.toml",
+                                 "trace = \"demo60\"\nruns = 3\n[common]\nestimator = \"none\"\n"
+                                 "[run.alone]\nmapper = \"exclusive\"\n"
+                                 "[matrix]\nmapper = [\"magm\", \"lug\"]\n");
+  const Ran ran = Run({path, "--runs", "2", "--csv"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 1 + 3 * 2) << "the flag wins";
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("alone"), HasSubstr("lug")));
+}
+
+TEST_F(SimulateCommand, AConfigurationIsWherePoliciesStart) {
+  const std::string path = Write("carma.toml",
+                                 "[policy]\nmapper = \"first-fit\"\n"
+                                 "[collocation]\nmethod = \"streams\"\n");
+  const Ran ran = Run({"--config", path, "--policy", "sm_cap=0.5"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("--policy first-fit,collocation=streams,sm_cap=0.5"));
+}
+
+TEST_F(SimulateCommand, ReservationsAreOfTheLoad) {
+  const std::string path = Write("e.toml",
+                                 "reserve = [\"for=nobody gpus=0,1 from=0s for-time=8h\"]\n"
+                                 "[run.magm]\nmapper = \"magm\"\n");
+  const Ran with = Run({path});
+  EXPECT_EQ(with.exit_code, 0) << with.err;
+  EXPECT_THAT(with.out, HasSubstr("--reserve 'for=nobody gpus=0,1 from=0s for-time=8h' --policy"));
+  const Ran without =
+      Run({path, "--reserve", "for=nobody gpus=0,1 from=900h for-time=8h", "--csv"});
+  EXPECT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_NE(Run({path, "--csv"}).out, without.out) << "the flag wins";
+  const Ran wrong = Run({"--reserve", "for=ada gpus=0 from=1h"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("reserve: expected either to= or for-time="));
+}
+
+TEST_F(SimulateCommand, WritesFiguresToAFile) {
+  const Ran ran = Run({"--policy", "magm", "--html", folder_ + "/out.html"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(Read("out.html"), AllOf(HasSubstr("<svg"), HasSubstr("demo60")));
+}
+
+TEST_F(SimulateCommand, AnEstimatorIsAskedAboutTheWorkloadsSummaries) {
+  Write("Net.model",
+        "----------------------------------------------------------------\n"
+        "        Layer (type)               Output Shape         Param #\n"
+        "================================================================\n"
+        "            Linear-1                 [-1, 1000]       1,001,000\n"
+        "              ReLU-2                 [-1, 1000]               0\n"
+        "            Linear-3                   [-1, 10]          10,010\n"
+        "================================================================\n"
+        "Total params: 1,011,010\n");
+  const std::string workloads = Write(
+      "w.csv",
+      "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib,batch_size,"
+      "summary_file,optimizer\nnet,1,600,0.3,0.5,0.3,1600,64,net.model,adam\n");
+  const std::string trace = Write("t.csv", "submit_s,workload_id\n0,net\n1,net\n");
+  const std::vector<std::string> load = {"--trace", trace,      "--workloads",
+                                         workloads, "--policy", "magm,estimator=structural"};
+  EXPECT_THAT(Run(load).err, HasSubstr("name their folder with --summaries"));
+  std::vector<std::string> with = load;
+  with.insert(with.end(), {"--summaries", folder_, "--json"});
+  const Ran ran = Run(with);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+}
+
+TEST_F(SimulateCommand, TheModelIsTheWorldOfEveryPolicy) {
+  const std::vector<std::string> policies = {"--csv", "--policy", "exclusive", "--policy", "magm"};
+  std::vector<std::string> slower = policies;
+  slower.insert(slower.end(), {"--model", "load=10m"});
+  const Ran plain = Run(policies);
+  const Ran loading = Run(slower);
+  EXPECT_EQ(loading.exit_code, 0) << loading.err;
+  EXPECT_NE(plain.out, loading.out);
+  EXPECT_THAT(loading.out, HasSubstr("--model load=10m --policy exclusive"));
+}
+
+TEST_F(SimulateCommand, ShowsTheBoundOfThoseWhoKeepALimit) {
+  const Ran ran = Run({"--policy", "magm", "--slowdown-limit", "1.5"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("SM activity area, slowdown at most 1.5"),
+                             HasSubstr("--seed 1 --slowdown-limit 1.5")));
+}
+
+TEST_F(SimulateCommand, MistakesAreUsageErrors) {
+  const std::string unordered = Write("u.csv", "submit_s,workload_id\n5,x\n1,x\n");
+  const std::string unknown = Write("k.csv", "submit_s,workload_id\n0,nobody\n");
+  const struct {
+    std::vector<std::string> words;
+    const char* message;
+  } cases[] = {
+      {{"--policy", "magm,sm_cap=2"}, "--policy: sm_cap: expected"},
+      {{"--model", "memory_ramp=soon"}, "--model: memory_ramp: expected time span"},
+      {{"--model", "time_slot=5s"}, "time slot: 5 s is not longer than the load time"},
+      {{"--server", "4xABACUS"}, "unknown GPU type 'ABACUS'"},
+      {{"--trace", unordered}, "u.csv:3"},
+      {{"--trace", unknown}, "k.csv:2"},
+      {{"--runs", "0"}, "--runs"},
+      {{"--policy", "magm,estimator=crystal-ball"}, "estimator: expected none, oracle"},
+      {{Write("bad.toml", "[run.x]\nmappr = \"lug\"\n")}, "bad.toml:2: mappr: no such word"},
+      {{"--server", "1xA100-40GB"}, "wants 2 GPUs, the largest server has 1"},
+  };
+  for (const auto& each : cases) {
+    const Ran ran = Run(each.words);
+    EXPECT_EQ(ran.exit_code, kExitUsage) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(each.message));
+    EXPECT_EQ(ran.out, "");
+  }
+}
+
+TEST_F(SimulateCommand, ValidateComparesTheModelsWithoutAnyFile) {
+  const Ran ran = Run({"validate"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr("All that is asked for agrees."));
+}
+
+TEST_F(SimulateCommand, ValidateReplaysAMeasuredRun) {
+  const std::string tasks = Write("tasks.csv",
+                                  "task_no,workload_id,gpu,start_s,end_s,slowdown\n"
+                                  "1,resnet50-b32,0,0,3000,2.0\n"
+                                  "2,resnet50-b128,0,0,6000,1.3\n");
+  const Ran ran = Run({"validate", "--tasks", tasks});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("slowdown of 2 tasks"), HasSubstr("2 that ran for"),
+                             HasSubstr("resnet50-b128")));
+  EXPECT_THAT(Run({"validate", "--tasks", tasks, "--least", "90m"}).out,
+              HasSubstr("1 that ran for at least"));
+  EXPECT_EQ(Run({"validate", "--tasks", tasks, "--least", "soon"}).exit_code, kExitUsage);
+  const Ran unknown = Run({"validate", "--trace", Write("t.csv", "submit_s,workload_id\n0,x\n")});
+  EXPECT_EQ(unknown.exit_code, kExitUsage);
+}
+
+TEST_F(SimulateCommand, ValidateHoldsPairsAgainstTheModelOfStreams) {
+  const std::string pairs = Write("pairs.csv",
+                                  "speed1,speed2,u1,m1,u2,m2\n0.9,0.8,60,20,90,50\n"
+                                  "0.7,0.75,95,60,90,50\n1.0,0.97,20,5,40,20\n");
+  const Ran ran = Run({"validate", "--pairs", pairs});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("3 pairs"), HasSubstr("no interference"),
+                             HasSubstr("the simulator's"), HasSubstr("best for these pairs")));
+  EXPECT_THAT(Run({"validate", "--json", "--pairs", pairs}).out,
+              AllOf(HasSubstr("\"pairs\":3"), HasSubstr("\"method\":\"streams\"")));
+  const std::string mixed = Write("mixed.csv",
+                                  "method,speed1,speed2,u1,m1,u2,m2\nmps,0.9,0.8,50,25,80,10\n"
+                                  "streams,0.7,0.6,50,25,80,10\n");
+  EXPECT_THAT(Run({"validate", "--pairs", mixed}).out,
+              AllOf(HasSubstr("1 pair that took turns"), HasSubstr("1 pair under MPS")));
+  EXPECT_EQ(Run({"validate", "--pairs", Write("bad.csv", "speed1\n1\n")}).exit_code, kExitUsage);
+}
+
+TEST_F(SimulateCommand, ATraceOfNoPublishedEvaluationCannotBeValidated) {
+  const Ran ran = Run({"validate", "--trace", "demo60"});
+  EXPECT_EQ(ran.exit_code, kExitUsage);
+  EXPECT_THAT(ran.err, HasSubstr("expected a trace of the published evaluation"));
+}
+
+}  // namespace
+}  // namespace carma::cli

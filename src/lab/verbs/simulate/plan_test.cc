@@ -1,0 +1,252 @@
+#include "lab/verbs/simulate/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carma::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+SimPolicy Policy(const std::string& spec) {
+  const auto words = SplitPolicy(spec, "--policy");
+  EXPECT_TRUE(words) << words.error().message;
+  auto policy = MakePolicy(config::Settings{}, *words);
+  EXPECT_TRUE(policy) << policy.error().message;
+  return *policy;
+}
+
+std::string Complaint(const std::string& spec) {
+  const auto words = SplitPolicy(spec, "--policy");
+  if (!words) return words.error().message;
+  const auto policy = MakePolicy(config::Settings{}, *words);
+  return policy ? "" : policy.error().message;
+}
+
+TEST(SimPolicy, TakesRulesOfItsOwn) {
+  const SimPolicy policy = Policy("score, score=free_mib - max(tasks, 2), require=own_tasks < 2");
+  EXPECT_EQ(policy.options.policy.score->text(), "free_mib - max(tasks, 2)");
+  EXPECT_EQ(policy.options.policy.require->text(), "own_tasks < 2");
+  EXPECT_THAT(Complaint("score,score=2 *"), HasSubstr("at letter 4: expected a number"));
+  EXPECT_THAT(Complaint("score"), HasSubstr("needs one"));
+}
+
+TEST(SimPolicy, TakesKeysOfTheConfigurationWithAndWithoutTheirSection) {
+  const SimPolicy policy = Policy("lug, sm_cap=0.75, policy.margin=1G, recovery.mode=exclusive");
+  EXPECT_EQ(policy.options.policy.mapper, "lug");
+  EXPECT_EQ(policy.options.policy.sm_cap, 0.75);
+  EXPECT_EQ(policy.options.policy.margin_mib, 1024);
+  EXPECT_EQ(policy.options.policy.recovery, core::RecoveryMode::kExclusive);
+  EXPECT_EQ(policy.spec, "lug,sm_cap=0.75,policy.margin=1G,recovery.mode=exclusive");
+  EXPECT_EQ(policy.label, policy.spec);
+}
+
+TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
+  const SimPolicy policy = Policy(
+      "magm,estimator=gpumemnet,estimator_sigma=0.2,collocation=streams,sampling=periodic,"
+      "window=90s,label=streams");
+  EXPECT_EQ(policy.options.estimates.source, "gpumemnet");
+  EXPECT_EQ(policy.options.estimates.sigma, 0.2);
+  EXPECT_EQ(policy.options.collocation, core::SharingMethod::kStreams);
+  EXPECT_EQ(policy.options.monitor.mode, sim::MonitorOptions::Mode::kPeriodic);
+  EXPECT_EQ(policy.options.monitor.window, base::Duration(90'000));
+  EXPECT_EQ(policy.label, "streams");
+}
+
+TEST(SimPolicy, AsksTheDaemonsEstimatorUnlessAWordNamesAnother) {
+  const sim::EstimateOptions day_one = Policy("magm").options.estimates;
+  EXPECT_EQ(day_one.method, "auto");
+  EXPECT_EQ(day_one.coverage, 0.9);
+  EXPECT_TRUE(day_one.learns);
+  EXPECT_FALSE(day_one.carries);
+  EXPECT_EQ(Policy("magm,estimator=structural").options.estimates.method, "structural");
+  const sim::EstimateOptions told = Policy("magm,estimator=oracle").options.estimates;
+  EXPECT_EQ(told.method, "");
+  EXPECT_EQ(told.source, "oracle");
+  EXPECT_EQ(Policy("magm,published=v2").options.estimates.source, "oracle");
+  EXPECT_FALSE(Policy("magm,history=none").options.estimates.learns);
+  EXPECT_TRUE(Policy("magm,history=runs").options.estimates.carries);
+  EXPECT_THAT(Complaint("magm,history=yes"), HasSubstr("history: expected none, run or runs"));
+}
+
+TEST(SimPolicy, TheLimitOfAnMpsServerIsThereWhereItIsAskedFor) {
+  EXPECT_FALSE(Policy("magm").options.mps_memory_limit);
+  EXPECT_TRUE(Policy("magm,mps_memory_limit=true").options.mps_memory_limit);
+  EXPECT_THAT(Complaint("magm,mps_memory_limit=1"), HasSubstr("expected true or false"));
+}
+
+TEST(SimPolicy, AConfigurationThatLearnsNothingLeavesItAtThat) {
+  config::Settings settings;
+  settings.estimate_history = false;
+  settings.estimate_method = "history";
+  const auto policy = MakePolicy(settings, {});
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_FALSE(policy->options.estimates.learns);
+  EXPECT_EQ(policy->options.estimates.method, "history");
+}
+
+TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
+  EXPECT_EQ(Policy("magm,collocation=streams").options.policy.sm_cap, 0.4) << "as carmad does";
+  EXPECT_EQ(Policy("magm,collocation=streams").options.policy.max_tasks_per_gpu, 3);
+  EXPECT_EQ(Policy("magm,collocation=streams,streams_tasks=2").options.policy.max_tasks_per_gpu, 2);
+  EXPECT_EQ(Policy("magm,sm_cap=0.7,collocation=streams").options.policy.sm_cap, 0.7)
+      << "what a word says holds";
+  EXPECT_EQ(Policy("magm,collocation=mps").options.policy.sm_cap, 0.8);
+  EXPECT_EQ(Policy("rr,published=v2,collocation=streams").options.policy.max_tasks_per_gpu,
+            Policy("rr,published=v2").options.policy.max_tasks_per_gpu);
+  EXPECT_FALSE(Policy("magm,collocation=mig,mig_instances=3").options.policy.share_mig);
+  EXPECT_TRUE(Policy("magm,collocation=mig,share_mig=true").options.policy.share_mig);
+}
+
+TEST(SimPolicy, WhatStandsAboveTheServers) {
+  EXPECT_EQ(Policy("magm").options.above, sim::Above{});
+  const sim::Above slurm =
+      Policy("magm,cluster=slurm,spread=true,slurm_backfill=true,wait=5m,wait_requeues=1")
+          .options.above;
+  EXPECT_EQ(slurm.placing, sim::Placing::kSlurm);
+  EXPECT_EQ(slurm.gres, sim::Gres::kCarma);
+  EXPECT_TRUE(slurm.spread && slurm.backfill);
+  EXPECT_EQ(slurm.wait, std::chrono::minutes(5));
+  EXPECT_EQ(slurm.wait_requeues, 1);
+  // Nothing in Slurm starts MPS.
+  EXPECT_EQ(Policy("magm,cluster=slurm,gres=shard").options.collocation,
+            core::SharingMethod::kStreams);
+  EXPECT_EQ(Policy("magm,cluster=slurm,gres=shard,collocation=mps").options.collocation,
+            core::SharingMethod::kMps);
+  EXPECT_THAT(Complaint("magm,cluster=flux"), HasSubstr("expected queue, slurm or asked"));
+  EXPECT_THAT(Complaint("magm,gres=mps"), HasSubstr("expected carma, gpu or shard"));
+  // Patience of recovery keeps its name.
+  EXPECT_EQ(Policy("magm,recovery.patience=5m").options.above.wait, sim::Above{}.wait);
+}
+
+TEST(SimPolicy, ALaterWordWinsAndTheSpecHasItOnce) {
+  const SimPolicy policy = Policy("magm,sm_cap=0.8,sm_cap=false");
+  EXPECT_EQ(policy.options.policy.sm_cap, std::nullopt);
+  EXPECT_EQ(policy.spec, "magm,sm_cap=false");
+}
+
+TEST(SimPolicy, APublishedEraBringsItsPauses) {
+  EXPECT_EQ(Policy("magm,published=thesis").options.policy.pacing, core::Pacing::kThesis);
+  EXPECT_EQ(Policy("magm,published=v2").options.policy.pacing, core::Pacing::kV2);
+}
+
+TEST(SimPolicy, ComplaintsNameThePlaceAndWhatWasExpected) {
+  EXPECT_THAT(Complaint("magm,sm_cap=1.5"), HasSubstr("--policy: sm_cap: expected fraction"));
+  EXPECT_THAT(Complaint("bogus"), HasSubstr("--policy: mapper: expected"));
+  EXPECT_THAT(Complaint("magm,smcap=0.8"), HasSubstr("did you mean sm_cap?"));
+  EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
+  EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
+  EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("no such word of a policy"));
+  // Nobody idles in the simulated cluster.
+  EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("no such word of a policy"));
+  EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
+  EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));
+}
+
+TEST(Experiment, RunsCommonWordsAndTheMatrixBecomePolicies) {
+  Experiment experiment;
+  const auto read = ReadExperiment("e.toml", R"(
+trace = "demo60"
+runs = 5
+noise = 0.03
+
+[common]
+estimator = "none"
+
+[model]
+memory_first = 0.6
+
+[run."MAGM 80 %, no.dots"]
+mapper = "magm"
+sm_cap = 0.8
+
+[run.plain]
+
+[matrix]
+mapper = ["magm", "lug"]
+sm_cap = [0.75, 0.8, false]
+)",
+                                   experiment);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(experiment.load.runs, 5);
+  EXPECT_EQ(experiment.load.noise, 0.03);
+  ASSERT_EQ(experiment.common.size(), 1u);
+  ASSERT_EQ(experiment.load.model.size(), 1u);
+  EXPECT_EQ(experiment.load.model[0].key, "memory_first");
+  ASSERT_EQ(experiment.policies.size(), 2u + 6u);
+  EXPECT_EQ(experiment.policies[0][0].value, "MAGM 80 %, no.dots");
+  EXPECT_EQ(experiment.policies[1][0].value, "plain");
+  const auto last = MakePolicy(config::Settings{}, experiment.policies.back());
+  ASSERT_TRUE(last) << last.error().message;
+  EXPECT_EQ(last->spec, "lug,sm_cap=false");
+}
+
+TEST(Experiment, MistakesAreToldByLine) {
+  const struct {
+    const char* text;
+    const char* message;
+  } cases[] = {
+      {"runs = 0\n", "e.toml:1: runs: expected a number from 1"},
+      {"\nbogus = 1\n", "e.toml:2: bogus: expected trace"},
+      {"trace = 3\n", "e.toml:1: trace: expected text in quotes"},
+      {"[matrix]\nmapper = \"magm\"\n", "e.toml:2: matrix.mapper: expected a list"},
+      {"seed = -1\n", "e.toml:1: seed: expected a whole number"},
+      {"run = [\n", "e.toml:"},
+  };
+  for (const auto& each : cases) {
+    Experiment experiment;
+    const auto read = ReadExperiment("e.toml", each.text, experiment);
+    ASSERT_FALSE(read) << each.text;
+    EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
+    EXPECT_THAT(read.error().message, HasSubstr(each.message));
+  }
+}
+
+TEST(Experiment, AMatrixWithoutEndIsRefused) {
+  std::string text = "[matrix]\n";
+  for (const char* key : {"sm_cap", "margin", "floor", "max_tasks_per_gpu"}) {
+    text += std::string(key) + " = [1,2,3,4,5,6,7,8,9]\n";
+  }
+  Experiment experiment;
+  const auto read = ReadExperiment("e.toml", text, experiment);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("more than 1000 policies"));
+}
+
+TEST(Model, ItsWordsHoldForEveryPolicyAndStandInTheLine) {
+  SimLoad load;
+  load.model = {{"memory_first", "0.5", "e.toml:3"},
+                {"checkpoint", "30m", "e.toml:4"},
+                {"memory_first", "0.6", "--model"}};
+  SimPolicy policy = Policy("magm");
+  ASSERT_TRUE(ApplyModel(load.model, policy));
+  EXPECT_EQ(policy.options.memory.first_share, 0.6);
+  EXPECT_THAT(ReproductionLine(load, {&policy, 1}),
+              HasSubstr("--model memory_first=0.6,checkpoint=30m --policy magm"));
+  load.model.push_back({"memory_first", "2", "e.toml:9"});
+  const auto wrong = ApplyModel(load.model, policy);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "e.toml:9: memory_first: expected share from 0 to 1, not '2'");
+}
+
+TEST(OneRunLine, ARunThatGoesOnFromOthersNeedsThemToo) {
+  SimLoad load;
+  load.seed = 5;
+  EXPECT_THAT(OneRunLine(load, Policy("magm"), 7), HasSubstr("--runs 1 --noise 0 --seed 7"));
+  EXPECT_THAT(OneRunLine(load, Policy("magm,history=runs"), 7),
+              HasSubstr("--runs 3 --noise 0 --seed 5"));
+}
+
+TEST(ReproductionLine, IsQuotedForAShell) {
+  SimLoad load;
+  load.trace = "my trace.csv";
+  load.runs = 3;
+  SimPolicy policy;
+  policy.spec = "magm,sm_cap=0.8";
+  EXPECT_EQ(ReproductionLine(load, {&policy, 1}),
+            "carma simulate --trace 'my trace.csv' --server dgx-station-a100 "
+            "--policy magm,sm_cap=0.8 --runs 3 --noise 0 --seed 1");
+}
+
+}  // namespace
+}  // namespace carma::cli

@@ -1,0 +1,316 @@
+// simulate validate: the simulator beside published and measured figures.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/client/verbs.h"
+#include "cli/progress_line.h"
+#include "cli/table.h"
+#include "lab/sim/pairs.h"
+#include "lab/sim/residency.h"
+#include "lab/sim/validate.h"
+#include "lab/verbs/simulate/plan.h"
+#include "lab/verbs/simulate/verbs.h"
+#include "lab/verbs/trace/files.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+
+constexpr std::size_t kMaxTasksBytes = 1 << 20;
+constexpr std::size_t kMaxPairsBytes = 64 << 20;
+
+struct ValidateFlags {
+  std::vector<std::string> traces;
+  std::vector<std::string> tasks;
+  std::vector<std::string> pairs;
+  std::string least = "10m";  // of tasks that count
+  std::string workloads;      // empty: built in
+  std::string server = "dgx-station-a100";
+  int runs = 40;
+  double noise = 0.03;
+  std::uint64_t seed = 1;
+};
+
+// One trace, or the models alone.
+struct Part {
+  std::string title;
+  std::vector<sim::Comparison> comparisons;
+};
+
+// One measured run, task by task.
+struct Replayed {
+  std::string path;
+  std::vector<sim::MeasuredTask> tasks;
+  sim::Residency listed;   // with the catalogue's parameters
+  sim::Residency guessed;  // as if nobody had measured the workloads
+  double least_s = 0;      // tasks that were there for less do not count
+};
+
+// Pairs of tasks of one file that shared a GPU by one method.
+struct Paired {
+  std::string path;
+  core::SharingMethod method{};
+  std::size_t pairs = 0;
+  std::vector<sim::PairAgreement> forms;
+};
+
+Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
+                           const trace::Catalogue& catalogue, const std::string& path) {
+  const Result<sim::Cluster> cluster = sim::ParseCluster(flags.server);
+  if (!cluster) return base::Wrap(cluster.error(), "server");
+  const Result<trace::TaskTrace> trace = LoadTaskTrace(path);
+  if (!trace) return std::unexpected(trace.error());
+  const auto arrivals = sim::Arrivals(*trace, catalogue, path);
+  if (!arrivals) return std::unexpected(arrivals.error());
+  const auto published = sim::RecognisePublished(*arrivals);
+  if (!published) {
+    return Fail(ErrorCode::kInvalid,
+                path +
+                    ": expected a trace of the published evaluation (60 or 90 tasks of heavy60, "
+                    "mix90 or t1)");
+  }
+  ProgressLine line(context, std::nullopt);
+  std::mutex mutex;
+  const auto start = std::chrono::steady_clock::now();
+  sim::ValidationOptions options{
+      .runs = flags.runs,
+      .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
+      .noise = flags.noise,
+      .seed = flags.seed,
+      .progress = {}};
+  options.progress = [&](int done, int all) {
+    const std::lock_guard lock(mutex);
+    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - start);
+    line.Show(fmt::format("{}: {}", sim::PublishedTraceName(*published),
+                          ProgressBar(static_cast<double>(done) / all, elapsed)));
+  };
+  auto validation = sim::Validate(*published, *cluster, *arrivals, options);
+  line.End();
+  if (!validation) return std::unexpected(validation.error());
+  return Part{fmt::format("{}: {} runs of each policy, {:.0f} % noise on durations, simulated",
+                          sim::PublishedTraceName(*published), flags.runs, flags.noise * 100),
+              std::move(validation->comparisons)};
+}
+
+Result<Replayed> ReplayMeasured(const trace::Catalogue& catalogue, const std::string& path,
+                                double least_s) {
+  const Result<std::string> text = ReadNamed(path, kMaxTasksBytes);
+  if (!text) return std::unexpected(text.error());
+  auto tasks = sim::ParseMeasuredTasks(*text, path);
+  if (!tasks) return std::unexpected(tasks.error());
+  auto listed =
+      sim::ReplayResidency(*tasks, catalogue, sim::Interference{}, sim::LoadAsListed, least_s);
+  if (!listed) return base::Wrap(listed.error(), path);
+  auto guessed =
+      sim::ReplayResidency(*tasks, catalogue, sim::Interference{}, sim::LoadAsGuessed, least_s);
+  if (!guessed) return base::Wrap(guessed.error(), path);
+  return Replayed{path, *std::move(tasks), *std::move(listed), *std::move(guessed), least_s};
+}
+
+Result<std::vector<Paired>> ComparePairs(const std::string& path) {
+  const Result<std::string> text = ReadNamed(path, kMaxPairsBytes);
+  if (!text) return std::unexpected(text.error());
+  const auto pairs = sim::ParsePairs(*text, path);
+  if (!pairs) return std::unexpected(pairs.error());
+  std::vector<Paired> found;
+  for (const auto& [method, of_method] : {std::pair(core::SharingMethod::kStreams, &pairs->streams),
+                                          std::pair(core::SharingMethod::kMps, &pairs->mps)}) {
+    if (of_method->empty()) continue;
+    found.push_back({path, method, of_method->size(), sim::ComparePairs(method, *of_method)});
+  }
+  return found;
+}
+
+std::string PairsText(const Paired& paired, const Screen& screen) {
+  Table table({{"SPEED BESIDE A NEIGHBOUR"}, {"FACTOR"}, {"MEAN ERROR", true}, {"R2", true}});
+  for (const sim::PairAgreement& each : paired.forms) {
+    table.Add({{each.form},
+               {!each.factor  ? "-"
+                : each.fitted ? "best for these pairs"
+                              : "the simulator's"},
+               {fmt::format("{:.3f}", each.mean_error)},
+               {fmt::format("{:.2f}", each.r2)}});
+  }
+  const bool mps = paired.method == core::SharingMethod::kMps;
+  return fmt::format("{}: {} pair{} {}\n\n", base::Printable(paired.path), paired.pairs,
+                     paired.pairs == 1 ? "" : "s",
+                     mps ? "under MPS" : "that took turns (streams)") +
+         table.Text(screen) + "\n";
+}
+
+std::string ReplayText(const Replayed& replayed, const Screen& screen) {
+  const auto agreement = [](const char* name, const sim::Agreement& all) {
+    return fmt::format("  {:<34} R2 {:.3f}, mean error {:.3f}\n", name, all.r2, all.mean_error);
+  };
+  Table table({{"TASK", true}, {"WORKLOAD"}, {"MEASURED", true}, {"MODEL", true}, {"GUESS", true}});
+  for (std::size_t i = 0; i < replayed.tasks.size(); ++i) {
+    const sim::MeasuredTask& task = replayed.tasks[i];
+    table.Add({{std::to_string(task.number)},
+               {base::Printable(task.workload_id, 40)},
+               {fmt::format("{:.2f}", task.slowdown)},
+               {fmt::format("{:.2f}", replayed.listed.predicted[i])},
+               {fmt::format("{:.2f}", replayed.guessed.predicted[i])}});
+  }
+  return fmt::format(
+             "{}: slowdown of {} tasks, each with the neighbours it had; of log slowdown, {} that "
+             "ran "
+             "for at least {}\n",
+             base::Printable(replayed.path), replayed.tasks.size(), replayed.listed.counted.tasks,
+             base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
+         agreement("parameters of the catalogue", replayed.listed.counted) +
+         agreement("guessed, as for unknown tasks", replayed.guessed.counted) + "\n" +
+         table.Text(screen) + "\n";
+}
+
+Json ComparisonJson(const sim::Comparison& each) {
+  Json json = {{"policy", each.policy},
+               {"figure", sim::FigureName(each.figure)},
+               {"source", each.source},
+               {"calibration", each.standing == sim::Standing::kCalibration},
+               {"published", each.published},
+               {"simulated", each.simulated},
+               {"sd", each.deviation},
+               {"low", each.low},
+               {"high", each.high},
+               {"agrees", each.Agrees()},
+               {"within_noise", each.WithinNoise()}};
+  if (each.from) json["from"] = *each.from;
+  if (each.to) json["to"] = *each.to;
+  return json;
+}
+
+Json PairsJson(const Paired& paired) {
+  Json forms = Json::array();
+  for (const sim::PairAgreement& each : paired.forms) {
+    forms.push_back({{"form", each.form},
+                     {"factor", each.factor ? Json(*each.factor) : Json(nullptr)},
+                     {"fitted", each.fitted},
+                     {"mean_error", each.mean_error},
+                     {"r2", each.r2}});
+  }
+  return {{"path", paired.path},
+          {"method", base::WordOf(paired.method)},
+          {"pairs", paired.pairs},
+          {"forms", std::move(forms)}};
+}
+
+std::string AllJson(const std::vector<Part>& parts, const std::vector<Replayed>& replays,
+                    const std::vector<Paired>& pairs) {
+  Json all = {{"parts", Json::array()}, {"replays", Json::array()}, {"pairs", Json::array()}};
+  for (const Paired& paired : pairs) all["pairs"].push_back(PairsJson(paired));
+  for (const Part& part : parts) {
+    Json comparisons = Json::array();
+    for (const sim::Comparison& each : part.comparisons) {
+      comparisons.push_back(ComparisonJson(each));
+    }
+    all["parts"].push_back({{"title", part.title}, {"comparisons", std::move(comparisons)}});
+  }
+  for (const Replayed& replay : replays) {
+    const auto agreement = [](const sim::Agreement& of) -> Json {
+      return {{"r2", of.r2}, {"mean_error", of.mean_error}};
+    };
+    all["replays"].push_back({{"path", replay.path},
+                              {"tasks", replay.tasks.size()},
+                              {"counted", replay.listed.counted.tasks},
+                              {"least_s", replay.least_s},
+                              {"listed", agreement(replay.listed.counted)},
+                              {"guessed", agreement(replay.guessed.counted)}});
+  }
+  return base::DumpJson(all) + "\n";
+}
+
+void RunValidate(Context& context, const ValidateFlags& flags) {
+  const Result<trace::Catalogue> catalogue = LoadCatalogue(flags.workloads);
+  if (!catalogue) return context.Fail(catalogue.error());
+  std::vector<Part> parts{{"the models alone", sim::ValidateModels()}};
+  for (const std::string& path : flags.traces) {
+    Result<Part> part = ValidateTrace(context, flags, *catalogue, path);
+    if (!part) return context.Fail(part.error());
+    parts.push_back(*std::move(part));
+  }
+  const Result<base::Duration> least = base::ParseSpan(flags.least);
+  if (!least) return context.Fail({ErrorCode::kInvalid, "--least: " + least.error().message});
+  std::vector<Replayed> replays;
+  for (const std::string& path : flags.tasks) {
+    Result<Replayed> replayed = ReplayMeasured(*catalogue, path, base::Seconds(*least));
+    if (!replayed) return context.Fail(replayed.error());
+    replays.push_back(*std::move(replayed));
+  }
+  std::vector<Paired> pairs;
+  for (const std::string& path : flags.pairs) {
+    Result<std::vector<Paired>> paired = ComparePairs(path);
+    if (!paired) return context.Fail(paired.error());
+    std::ranges::move(*paired, std::back_inserter(pairs));
+  }
+  bool agrees = true;
+  for (const Part& part : parts) {
+    for (const sim::Comparison& each : part.comparisons) agrees = agrees && each.Agrees();
+  }
+  if (!agrees) context.exit_code = kExitFailure;
+  if (context.json) return Print(context, AllJson(parts, replays, pairs));
+  std::string text;
+  for (const Part& part : parts) text += part.title + "\n\n" + sim::Table(part.comparisons) + "\n";
+  for (const Replayed& replayed : replays) text += ReplayText(replayed, ScreenOf(context.out));
+  for (const Paired& paired : pairs) text += PairsText(paired, ScreenOf(context.out));
+  text += agrees ? "All that is asked for agrees.\n" : "Not all that is asked for agrees.\n";
+  Print(context, text);
+}
+
+}  // namespace
+
+void AddSimulateValidate(CLI::App& simulate, Context& context) {
+  // shared_ptr: std::function wants to be copied.
+  auto flags = std::make_shared<ValidateFlags>();
+  CLI::App* verb =
+      simulate.add_subcommand("validate", "The simulator beside published and measured figures");
+  verb->add_option("--trace", flags->traces,
+                   "a trace of the published evaluation (heavy60, mix90, t1); may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  verb->add_option("--tasks", flags->tasks,
+                   "a measured run, task by task: task_no, workload_id, gpu, start_s, end_s, "
+                   "slowdown; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  verb->add_option(
+          "--least", flags->least,
+          "tasks of --tasks that ran for less do not count in the agreement (default: 10m)")
+      ->type_name("SPAN");
+  verb->add_option("--pairs", flags->pairs,
+                   "measured pairs: speed1, speed2 (of alone), u1, m1, u2, m2 (percent of GPU and "
+                   "memory utilisation alone), method (streams, mps; default: streams); may be "
+                   "repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  verb->add_option("--workloads", flags->workloads,
+                   "catalogue of their workloads (default: built in)")
+      ->type_name("FILE");
+  verb->add_option("--server", flags->server,
+                   "name or shape (default: dgx-station-a100, where it was measured)")
+      ->type_name("SERVER");
+  verb->add_option("--runs", flags->runs, "of each policy (default: 40)")
+      ->check(CLI::Range(1, kMaxSimRuns))
+      ->type_name("N");
+  verb->add_option("--noise", flags->noise, "on durations (default: 0.03)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SIGMA");
+  verb->add_option("--seed", flags->seed, "of the first run (default: 1)")->type_name("S");
+  verb->footer(
+      "Without a trace the models alone are compared. Exit code 1: something disagrees.\n"
+      "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");
+  verb->callback([&context, flags] { RunValidate(context, *flags); });
+}
+
+}  // namespace carma::cli

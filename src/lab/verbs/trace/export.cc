@@ -1,0 +1,207 @@
+// trace export: a trace, or what the daemon remembers, as CSV or as a script that submits it.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/calendar.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/verbs.h"
+#include "cli/shell_quote.h"
+#include "core/values/task.h"
+#include "lab/verbs/trace/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Duration;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+// ---- the daemon's history ----
+
+trace::JobStatus StatusOf(const api::TaskView& task) {
+  switch (core::ParseTaskState(task.state).value_or(core::TaskState::kQueued)) {
+    case core::TaskState::kSucceeded:
+      return trace::JobStatus::kPassed;
+    case core::TaskState::kCancelled:
+    case core::TaskState::kTimedOut:
+      return trace::JobStatus::kKilled;
+    case core::TaskState::kLaunching:
+    case core::TaskState::kRunning:
+    case core::TaskState::kStopping:
+      return trace::JobStatus::kRunning;
+    case core::TaskState::kSubmitted:
+    case core::TaskState::kEstimating:
+    case core::TaskState::kQueued:
+      return trace::JobStatus::kPending;
+    default:
+      return trace::JobStatus::kFailed;
+  }
+}
+
+// Local wall-clock time as milliseconds since 1970 without a time zone.
+std::int64_t LocalMs(std::int64_t utc_ms) {
+  return utc_ms + base::Calendar::OfServer().AheadOfUtc(base::FromMs(utc_ms)).count();
+}
+
+Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
+  Result<trace::Catalogue> catalogue = LoadCatalogue(flags.source.workloads);
+  if (!catalogue) return std::unexpected(catalogue.error());
+  const Result<TaskPage> page = ListTasks(context.client(), {.states = "all",
+                                                             .user = flags.user,
+                                                             .name = "",
+                                                             .limit = trace::kMaxTraceTasks,
+                                                             .newest_first = false});
+  if (!page) return std::unexpected(page.error());
+  if (page->tasks.empty()) return Fail(ErrorCode::kNotFound, "the daemon knows no tasks");
+  if (page->more) {
+    Warn(context, fmt::format("only the first {} tasks are exported", page->tasks.size()));
+  }
+  LoadedJobs history{.trace = trace::JobTrace(), .catalogue = *std::move(catalogue)};
+  trace::JobTrace& trace = history.trace;
+  trace.format = "history";
+  trace.start_ms = LocalMs(page->tasks.front().submitted_ms);
+  for (const api::TaskView& task : page->tasks) {
+    trace::Job job{.submit = Duration(task.submitted_ms - page->tasks.front().submitted_ms),
+                   .gpu_milli = task.gpus * 1000,
+                   .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
+                   .status = StatusOf(task)};
+    // The last attempt: what a crash before it took is the scheduler's doing, not the job's.
+    if (task.launched_ms && task.ended_ms) {
+      job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
+    }
+    job.user = trace.users.Number(task.user).value_or(0);
+    if (history.catalogue.Find(task.name)) {
+      job.workload = trace.workloads.Number(task.name).value_or(0);
+    }
+    trace.jobs.push_back(job);
+  }
+  std::stable_sort(trace.jobs.begin(), trace.jobs.end(),
+                   [](const trace::Job& a, const trace::Job& b) { return a.submit < b.submit; });
+  trace::StartAtFirstJob(trace);
+  trace.provenance.push_back(fmt::format("made by carma {}: trace export, of the daemon's {} tasks",
+                                         context.version, trace.jobs.size()));
+  return history;
+}
+
+// A task that shared its GPUs took longer than it would have alone: what runs it again shall go by
+// its workload.
+void ForgetSharedDurations(trace::JobTrace& trace) {
+  for (trace::Job& job : trace.jobs) {
+    if (job.workload != 0) job.duration.reset();
+  }
+}
+
+// ---- a script ----
+
+void Replace(std::string& text, std::string_view what, const std::string& with) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+}
+
+// Writes one `carma submit` line after the other, with the `sleep` between them.
+class Script {
+ public:
+  Script(const LoadedJobs& loaded, std::string_view estimate, std::string command)
+      : loaded_(loaded), estimate_(estimate), command_(std::move(command)) {}
+
+  std::string Lines(const trace::Job& job) {
+    std::string text;
+    if (job.submit > last_) text += "sleep " + trace::SecondsText(job.submit - last_) + "\n";
+    last_ = job.submit;
+    ++number_;
+    const std::string& id = loaded_.trace.workloads.Text(job.workload);
+    const auto found = loaded_.catalogue.Find(id);
+    const trace::Workload* workload = found ? *found : nullptr;
+    const std::string name =
+        workload != nullptr ? base::Printable(id, 200) : fmt::format("job-{}", number_);
+    text += fmt::format("carma submit --job-name {} --gpus {}", ShellQuote(name),
+                        trace::WholeGpus(job));
+    if (workload != nullptr) {
+      const trace::MemoryEstimate estimate = trace::Estimate(*workload, estimate_);
+      if (estimate.mib) text += fmt::format(" --memory {}", *estimate.mib);
+      if (estimate.whole_gpu) text += " --exclusive";
+    }
+    return text + " -- " + CommandOf(job, workload, name) + "\n";
+  }
+
+ private:
+  std::string CommandOf(const trace::Job& job, const trace::Workload* workload,
+                        const std::string& name) const {
+    const std::string duration = trace::SecondsText(job.duration.value_or(Duration(0)));
+    if (!command_.empty()) {
+      std::string command = command_;
+      // Names last: what they hold is not looked at again.
+      Replace(command, "{n}", std::to_string(number_));
+      Replace(command, "{gpus}", std::to_string(trace::WholeGpus(job)));
+      Replace(command, "{duration_s}", duration);
+      Replace(command, "{workload}", ShellQuote(name));
+      return command;
+    }
+    if (workload == nullptr) return "sleep " + duration;
+    trace::Workload played = *workload;
+    if (job.duration) played.solo_s = base::Seconds(*job.duration);
+    std::string command = "carma-simtask";
+    for (const std::string& word : trace::SimTaskArguments(played)) {
+      command += " " + ShellQuote(word);
+    }
+    return command;
+  }
+
+  const LoadedJobs& loaded_;
+  std::string_view estimate_;
+  std::string command_;
+  Duration last_{};
+  std::size_t number_ = 0;
+};
+
+Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
+  const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
+  if (!estimate) return Fail(ErrorCode::kInvalid, "--estimate: " + estimate.error().message);
+  if (flags.command.find('\n') != std::string::npos) {
+    return Fail(ErrorCode::kInvalid, "--command: expected one line");
+  }
+  const trace::Sink out = OutputOf(context);
+  Result<Unit> done =
+      out("#!/bin/sh\n" + trace::ProvenanceText(loaded.trace.provenance, loaded.trace.start_ms));
+  Script script(loaded, *estimate, flags.command);
+  for (auto job = loaded.trace.jobs.begin(); done && job != loaded.trace.jobs.end(); ++job) {
+    done = out(script.Lines(*job));
+  }
+  return done;
+}
+
+Result<Unit> Write(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
+  if (flags.as == "script") return WriteScript(context, loaded, flags);
+  if (flags.as == "jobs") return trace::WriteJobs(loaded.trace, OutputOf(context));
+  if (flags.as != "tasks") {
+    return Fail(ErrorCode::kInvalid, "--as: expected jobs, tasks or script, not '" +
+                                         base::Printable(flags.as, 40) + "'");
+  }
+  const Result<trace::TaskTrace> tasks = TasksOf(loaded);
+  if (!tasks) return std::unexpected(tasks.error());
+  return trace::WriteTasks(*tasks, loaded.trace.provenance, loaded.trace.start_ms,
+                           OutputOf(context));
+}
+
+}  // namespace
+
+void RunTraceExport(Context& context, const ExportFlags& flags) {
+  const bool history = flags.source.path.empty();
+  Result<LoadedJobs> loaded =
+      history ? LoadHistory(context, flags) : LoadJobs(context, flags.source);
+  if (!loaded) return context.Fail(loaded.error());
+  if (history && flags.as != "jobs") ForgetSharedDurations(loaded->trace);
+  if (!history) {
+    loaded->trace.provenance.push_back(
+        MadeBy(context, "export --as " + flags.as, flags.source, loaded->trace));
+  }
+  if (Result<Unit> done = Write(context, *loaded, flags); !done) context.Fail(done.error());
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,127 @@
+#include "lab/verbs/trace/files.h"
+
+#include <cerrno>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/client/verbs.h"
+#include "lab/trace/bytes.h"
+#include "lab/trace/job_reader.h"
+
+namespace carma::cli {
+
+using base::Result;
+using base::Unit;
+
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 64 << 20;
+constexpr const char* kBuiltIn = "demo60";
+
+bool IsBuiltIn(const std::string& path) {
+  return path == kBuiltIn && !base::Exists(path);
+}
+
+Result<trace::JobTrace> ReadFrom(const JobSource& source, const trace::ReadOptions& options) {
+  if (IsBuiltIn(source.path)) {
+    trace::TextSource text(trace::Demo60Csv());
+    return trace::ReadJobs(text, source.path, options);
+  }
+  Result<trace::FileSource> file = trace::FileSource::Open(source.path);
+  if (!file) return std::unexpected(NamedWrongly(file.error()));
+  return trace::ReadJobs(*file, InputName(source.path), options);
+}
+
+void WarnOf(Context& context, const trace::Complaints& complaints, const std::string& path) {
+  for (const std::string& told : complaints.told()) Warn(context, told);
+  if (complaints.total() == complaints.told().size()) return;
+  std::string counts;
+  for (std::size_t i = 0; i < trace::kComplaintKinds; ++i) {
+    const auto kind = static_cast<trace::Complaint>(i);
+    if (complaints.count(kind) == 0) continue;
+    const trace::ComplaintText& text = trace::Describe(kind);
+    counts += fmt::format("{}{} times {} ({})", counts.empty() ? "" : ", ", complaints.count(kind),
+                          text.what, text.remedy);
+  }
+  Warn(context, fmt::format("{}: {} complaints: {}", path, complaints.total(), counts));
+}
+
+}  // namespace
+
+Result<trace::TaskTrace> LoadTaskTrace(const std::string& path) {
+  if (IsBuiltIn(path)) return trace::BuiltInDemo60();
+  const Result<std::string> text = ReadNamed(path, kMaxFileBytes);
+  if (!text) return std::unexpected(text.error());
+  return trace::ParseTrace(*text, path);
+}
+
+Result<trace::Catalogue> LoadCatalogue(const std::string& path) {
+  if (path.empty()) return trace::Catalogue::BuiltIn();
+  const Result<std::string> text = ReadNamed(path, kMaxFileBytes);
+  if (!text) return std::unexpected(text.error());
+  return trace::Catalogue::Parse(*text, path);
+}
+
+Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source) {
+  Result<trace::Catalogue> catalogue = LoadCatalogue(source.workloads);
+  if (!catalogue) return std::unexpected(catalogue.error());
+  Result<trace::JobTrace> trace = ReadFrom(
+      source, {.format = source.format, .strict = source.strict, .catalogue = &*catalogue});
+  if (!trace) return std::unexpected(trace.error());
+  WarnOf(context, trace->complaints, InputName(source.path));
+  return LoadedJobs{*std::move(trace), *std::move(catalogue)};
+}
+
+std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
+                   const trace::JobTrace& trace) {
+  return fmt::format("made by carma {}: trace {}, of {} ({}, sha256 {})", context.version, command,
+                     base::Printable(InputName(source.path)), trace.format, trace.sha256);
+}
+
+trace::Sink OutputOf(Context& context) {
+  return [&context](std::string_view piece) -> Result<Unit> {
+    if (std::fwrite(piece.data(), 1, piece.size(), context.out) == piece.size()) return Unit{};
+    return base::FailErrno(errno, "write output");
+  };
+}
+
+Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded) {
+  trace::TaskTrace tasks;
+  tasks.submissions.reserve(loaded.trace.jobs.size());
+  for (const trace::Job& job : loaded.trace.jobs) {
+    Result<trace::Submission> task = TaskOf(job, loaded);
+    if (!task) return std::unexpected(task.error());
+    tasks.submissions.push_back(*std::move(task));
+  }
+  return tasks;
+}
+
+Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded) {
+  const std::string& id = loaded.trace.workloads.Text(job.workload);
+  const Result<const trace::Workload*> workload = loaded.catalogue.Find(id);
+  if (!workload) {
+    return base::Fail(base::ErrorCode::kInvalid,
+                      (id.empty() ? "a job names no workload" : workload.error().message) +
+                          "; carma trace map gives every job one");
+  }
+  trace::Submission task{.at = job.submit, .workload_id = id, .line = job.line};
+  if (loaded.trace.users.size() > 1) task.user = loaded.trace.users.Text(job.user);
+  const base::Duration solo(std::llround((*workload)->solo_s * 1000));
+  if (job.duration && *job.duration > base::Duration(0) && *job.duration != solo) {
+    task.solo_s = base::Seconds(*job.duration);
+  }
+  return task;
+}
+
+Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded) {
+  const trace::Sink out = OutputOf(context);
+  if (loaded.trace.format != kTaskFormat) return trace::WriteJobs(loaded.trace, out);
+  const Result<trace::TaskTrace> tasks = TasksOf(loaded);
+  if (!tasks) return std::unexpected(tasks.error());
+  return trace::WriteTasks(*tasks, loaded.trace.provenance, loaded.trace.start_ms, out);
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,51 @@
+// Traces and catalogues as the verbs are given them: files, standard input, or built in.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "lab/trace/job_trace.h"
+#include "lab/trace/job_writer.h"
+#include "lab/trace/task_trace.h"
+#include "lab/trace/workloads.h"
+
+namespace carma::cli {
+
+// "demo60", unless there is a file of that name, is the built-in trace. Errors: as
+// trace::ParseTrace, and those of reading a file.
+base::Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
+// Empty: the built-in catalogue.
+base::Result<trace::Catalogue> LoadCatalogue(const std::string& path);
+
+// Where the jobs of a cluster trace are read from.
+struct JobSource {
+  std::string path;       // "-": standard input; "demo60"
+  std::string format;     // empty: told by the content
+  std::string workloads;  // catalogue, for task traces; empty: the built-in one
+  bool strict = false;    // what is wrong with a line is an error
+};
+struct LoadedJobs {
+  trace::JobTrace trace;
+  trace::Catalogue catalogue;
+};
+// Warns of what is wrong with lines: of each kind the first ones, then how many there were.
+base::Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
+
+// A provenance line: what made a trace, and from which bytes.
+//   made by carma 0.1.0: trace sample --gpus 4, of philly.json (philly, sha256 …)
+std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
+                   const trace::JobTrace& trace);
+
+// Writes to the command's output.
+trace::Sink OutputOf(Context& context);
+// The jobs as submissions of their workloads. Errors: kInvalid: a job whose workload is not known.
+base::Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
+base::Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
+
+inline constexpr std::string_view kTaskFormat = "tasks";  // of trace::TraceFormats()
+// The trace on the command's output: a task trace if it was read as one, else jobs.
+base::Result<base::Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
+
+}  // namespace carma::cli

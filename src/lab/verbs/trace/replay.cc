@@ -1,0 +1,213 @@
+#include "lab/verbs/trace/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "base/text.h"
+#include "core/values/task.h"
+#include "task/describe/spec.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using base::Unit;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{1000};   // between two looks at the tasks
+constexpr milliseconds kRetry{1000};  // while the daemon is away
+constexpr int kMaxRetries = 60;
+constexpr std::size_t kMaxBatch = 1000;  // tasks of one submission
+
+bool HasEnded(const api::TaskView& task) {
+  const std::optional<core::TaskState> state = core::ParseTaskState(task.state);
+  return state && core::IsFinal(*state);
+}
+
+bool HasSucceeded(const api::TaskView& task) {
+  return core::ParseTaskState(task.state) == core::TaskState::kSucceeded;
+}
+
+bool OnGpus(const api::TaskView& task) {
+  const std::optional<core::TaskState> state = core::ParseTaskState(task.state);
+  return state == core::TaskState::kRunning || state == core::TaskState::kStopping;
+}
+
+Result<std::string> SpecText(const trace::Workload& workload, const ReplayOptions& options,
+                             std::optional<std::int64_t> said_mib) {
+  task::TaskSpec spec;
+  spec.name = base::Printable(workload.id, 200);
+  spec.command = trace::SimTaskArguments(workload);
+  spec.command.insert(spec.command.begin(), options.simtask);
+  spec.workdir = options.output_dir;
+  spec.environment = options.environment;
+  spec.gpus = workload.gpus;
+  const trace::MemoryEstimate estimate = trace::Estimate(workload, options.estimate);
+  spec.memory_mib = estimate.mib;
+  if (estimate.mib) spec.memory_source = options.estimate;
+  spec.exclusive = estimate.whole_gpu;
+  if (said_mib) {
+    spec.memory_mib = said_mib;
+    spec.memory_source = "given";
+    spec.exclusive = false;
+  }
+  spec.stdout_path = options.output_dir + "/%j-%x.out";
+  spec.stderr_path = options.output_dir + "/%j-%x.err";
+  if (Result<Unit> valid = task::Validate(spec); !valid) {
+    return base::Wrap(valid.error(), "workload '" + spec.name + "'");
+  }
+  return task::ToJsonText(spec);
+}
+
+}  // namespace
+
+Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
+                                           const std::vector<const trace::Workload*>& workloads,
+                                           const ReplayOptions& options) {
+  std::vector<ReplayStep> steps;
+  steps.reserve(workloads.size());
+  if (!options.said_mib.empty() && options.said_mib.rbegin()->first > workloads.size()) {
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("--memory {}=…: expected one of the {} tasks of the trace",
+                                  options.said_mib.rbegin()->first, workloads.size()));
+  }
+  for (std::size_t i = 0; i < workloads.size(); ++i) {
+    const trace::Workload played = trace::AsSubmitted(*workloads[i], trace.submissions[i]);
+    const auto said = options.said_mib.find(i + 1);
+    Result<std::string> spec =
+        SpecText(played, options,
+                 said == options.said_mib.end() ? std::nullopt : std::optional(said->second));
+    if (!spec) return std::unexpected(spec.error());
+    steps.push_back({trace.submissions[i].at, std::move(*spec)});
+  }
+  return steps;
+}
+
+std::string ProgressText(const ReplayProgress& progress) {
+  std::string text;
+  const auto add = [&](std::size_t count, const char* what) {
+    if (!text.empty()) text += ", ";
+    text += std::to_string(count) + " " + what;
+  };
+  const std::size_t to_come = progress.total - progress.submitted.size();
+  if (to_come > 0) add(to_come, "to come");
+  add(progress.queued, "queued");
+  add(progress.running, "running");
+  add(progress.succeeded, "done");
+  if (progress.failed > 0) add(progress.failed, "failed");
+  if (progress.ooms > 0) add(static_cast<std::size_t>(progress.ooms), "OOM");
+  text += ", " + base::FormatSpan(progress.elapsed);
+  if (progress.time_scale != 1) {
+    text += " simulated (x" + std::to_string(std::llround(progress.time_scale)) + ")";
+  }
+  return text;
+}
+
+template <class Call>
+auto Replay::Patiently(Call call) -> decltype(call()) {
+  for (int tries = 0;; ++tries) {
+    auto answer = call();
+    const bool away = !answer && answer.error().code == ErrorCode::kUnavailable;
+    if (!away || tries == kMaxRetries) return answer;
+    server_.Pause(kRetry);
+  }
+}
+
+Result<ReplayProgress> Replay::Run(const std::vector<ReplayStep>& steps, bool wait) {
+  progress_ = {};
+  progress_.total = steps.size();
+  const Result<api::StatusView> status = server_.Status();
+  if (!status) return std::unexpected(status.error());
+  start_ = base::FromMs(status->now_ms);
+  progress_.time_scale = status->time_scale;
+  Result<Unit> done = SubmitAll(steps);
+  if (done && wait) done = AwaitAll();
+  if (!done) {
+    return base::Wrap(done.error(), "after " + std::to_string(progress_.submitted.size()) + " of " +
+                                        std::to_string(steps.size()) + " submissions");
+  }
+  return progress_;
+}
+
+Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
+  for (std::size_t next = 0; next < steps.size();) {
+    const Result<api::StatusView> status = Patiently([&] { return server_.Status(); });
+    if (!status) return std::unexpected(status.error());
+    const base::Duration elapsed = base::FromMs(status->now_ms) - start_;
+    std::vector<std::string> due;
+    while (next < steps.size() && steps[next].at <= elapsed && due.size() < kMaxBatch) {
+      due.push_back(steps[next++].spec);
+    }
+    if (due.empty()) {
+      const double scale = std::max(status->time_scale, 1e-6);
+      const double left_ms = static_cast<double>((steps[next].at - elapsed).count()) / scale;
+      const milliseconds left(static_cast<std::int64_t>(std::min(std::ceil(left_ms), 1e9)));
+      if (show_ && left >= kLook) {
+        if (Result<Unit> looked = Look(); !looked) return looked;
+      }
+      server_.Pause(std::min(left, kLook));
+      continue;
+    }
+    // Not tried again: an answer that got lost may stand for tasks that were accepted.
+    const Result<std::vector<std::uint64_t>> ids = server_.Submit(due);
+    if (!ids) return std::unexpected(ids.error());
+    progress_.submitted.insert(progress_.submitted.end(), ids->begin(), ids->end());
+    unfinished_.insert(ids->begin(), ids->end());
+  }
+  return Look();
+}
+
+Result<Unit> Replay::AwaitAll() {
+  while (!unfinished_.empty()) {
+    // The oldest task's end is what a look waits for, so that the last one's is seen at once.
+    const std::uint64_t oldest = *unfinished_.begin();
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kLook);
+    const Result<api::TaskView> task = Patiently([&] { return server_.Await(oldest, seconds); });
+    if (!task) return std::unexpected(task.error());
+    if (Result<Unit> looked = Look(); !looked) return looked;
+  }
+  return Unit{};
+}
+
+// Who waits, who runs, and who has ended since the last look.
+Result<Unit> Replay::Look() {
+  const Result<std::vector<api::TaskView>> tasks = Patiently([&] { return server_.Unfinished(); });
+  if (!tasks) return std::unexpected(tasks.error());
+  std::set<std::uint64_t> still;
+  progress_.queued = progress_.running = 0;
+  for (const api::TaskView& task : *tasks) {
+    if (!unfinished_.contains(task.id)) continue;  // somebody else's
+    still.insert(task.id);
+    ooms_[task.id] = task.ooms;
+    ++(OnGpus(task) ? progress_.running : progress_.queued);
+  }
+  std::vector<std::uint64_t> gone;
+  std::set_difference(unfinished_.begin(), unfinished_.end(), still.begin(), still.end(),
+                      std::back_inserter(gone));
+  for (const std::uint64_t id : gone) {
+    const Result<api::TaskView> task =
+        Patiently([&] { return server_.Await(id, std::chrono::seconds(0)); });
+    if (!task) return std::unexpected(task.error());
+    if (HasEnded(*task)) CountEnded(*task);
+  }
+  progress_.ooms = std::accumulate(ooms_.begin(), ooms_.end(), 0,
+                                   [](int sum, const auto& entry) { return sum + entry.second; });
+  const Result<api::StatusView> status = Patiently([&] { return server_.Status(); });
+  if (!status) return std::unexpected(status.error());
+  progress_.elapsed = base::FromMs(status->now_ms) - start_;
+  if (show_) show_(progress_);
+  return Unit{};
+}
+
+void Replay::CountEnded(const api::TaskView& task) {
+  ++(HasSucceeded(task) ? progress_.succeeded : progress_.failed);
+  ooms_[task.id] = task.ooms;
+  unfinished_.erase(task.id);
+}
+
+}  // namespace carma::cli

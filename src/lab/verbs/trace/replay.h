@@ -1,0 +1,98 @@
+// Replays a trace against a running daemon: each task is submitted at its time on the daemon's
+// clock, then its end is awaited.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/views.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "lab/trace/task_trace.h"
+#include "lab/trace/workloads.h"
+
+namespace carma::cli {
+
+// How the trace's tasks are run.
+struct ReplayOptions {
+  std::string_view estimate = "oracle";  // trace::ParseEstimateSource
+  // What tasks of the trace (from 1) say that they need, as people do, in place of the estimate.
+  std::map<std::size_t, std::int64_t> said_mib;
+  std::string simtask;     // absolute path of carma-simtask
+  std::string output_dir;  // absolute; working directory and place of the outputs
+  std::map<std::string, std::string> environment;
+};
+
+struct ReplayStep {
+  base::Duration at{};  // since the replay's start, daemon's clock
+  std::string spec;     // JSON text of a task::TaskSpec
+};
+
+// One step per submission: carma-simtask playing its workload, named after it. A workload for which
+// the estimate's method could not tell gets GPUs of its own. Errors: kInvalid (an output folder
+// that is no valid path; a task beyond the last that says something).
+base::Result<std::vector<ReplayStep>> PlanReplay(
+    const trace::TaskTrace& trace, const std::vector<const trace::Workload*>& workloads,
+    const ReplayOptions& options);
+
+// What a replay needs of the daemon; the real one is a client, the tests' one a script.
+class ReplayServer {
+ public:
+  virtual ~ReplayServer() = default;
+  virtual base::Result<api::StatusView> Status() = 0;
+  // Numbers of the tasks, in order.
+  virtual base::Result<std::vector<std::uint64_t>> Submit(
+      const std::vector<std::string>& specs) = 0;
+  // Every task that has not ended.
+  virtual base::Result<std::vector<api::TaskView>> Unfinished() = 0;
+  // As soon as the task has ended, or after `wait`; at once with 0.
+  virtual base::Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) = 0;
+  virtual void Pause(std::chrono::milliseconds real_time) = 0;
+};
+
+struct ReplayProgress {
+  std::size_t total = 0;
+  std::vector<std::uint64_t> submitted;
+  std::size_t queued = 0;  // submitted, waiting for GPUs or being started
+  std::size_t running = 0;
+  std::size_t succeeded = 0;
+  std::size_t failed = 0;    // ended in any other way
+  int ooms = 0;              // crashes for lack of memory, also those that were recovered
+  base::Duration elapsed{};  // since the replay's start, daemon's clock
+  double time_scale = 1;
+};
+// "12 to come, 5 queued, 6 running, 36 done, 1 failed, 2 OOM, 3:12:40 simulated (x400)".
+std::string ProgressText(const ReplayProgress& progress);
+
+class Replay {
+ public:
+  using Show = std::function<void(const ReplayProgress&)>;
+  // show: called about once a second; it may be empty. wait: until all tasks have ended.
+  Replay(ReplayServer& server, Show show) : server_(server), show_(std::move(show)) {}
+  // Blocks. A daemon that is restarted meanwhile is waited for, a minute long. Errors: the
+  // daemon's; the message says how many tasks were submitted.
+  base::Result<ReplayProgress> Run(const std::vector<ReplayStep>& steps, bool wait);
+
+ private:
+  base::Result<base::Unit> SubmitAll(const std::vector<ReplayStep>& steps);
+  base::Result<base::Unit> AwaitAll();
+  base::Result<base::Unit> Look();
+  void CountEnded(const api::TaskView& task);
+  // Calls until the daemon answers.
+  template <class Call>
+  auto Patiently(Call call) -> decltype(call());
+
+  ReplayServer& server_;
+  Show show_;
+  ReplayProgress progress_;
+  std::set<std::uint64_t> unfinished_;
+  std::map<std::uint64_t, int> ooms_;
+  base::Time start_{};
+};
+
+}  // namespace carma::cli

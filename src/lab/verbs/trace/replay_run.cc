@@ -1,0 +1,194 @@
+// trace replay: the plan is made and kept by trace_replay.h; here it meets the daemon.
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <numeric>
+#include <thread>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/verbs.h"
+#include "cli/ids.h"
+#include "cli/progress_line.h"
+#include "lab/verbs/trace/replay.h"
+#include "lab/verbs/trace/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+// Where nobody watches a moving line, progress is told so often.
+constexpr std::chrono::seconds kLogEvery{30};
+
+// The trace and the workload of each submission.
+struct LoadedTrace {
+  trace::TaskTrace trace;
+  trace::Catalogue catalogue;  // the workloads point into its map, whose nodes never move
+  std::vector<const trace::Workload*> workloads;
+};
+
+Result<LoadedTrace> Load(const ReplayFlags& flags) {
+  Result<trace::TaskTrace> trace = LoadTaskTrace(flags.trace);
+  if (!trace) return std::unexpected(trace.error());
+  Result<trace::Catalogue> catalogue = LoadCatalogue(flags.workloads);
+  if (!catalogue) return std::unexpected(catalogue.error());
+  LoadedTrace loaded{
+      .trace = std::move(*trace), .catalogue = std::move(*catalogue), .workloads = {}};
+  auto workloads = trace::MatchWorkloads(loaded.trace, loaded.catalogue, flags.trace);
+  if (!workloads) {
+    const char* hint = flags.workloads.empty() ? " (name its catalogue with --workloads)" : "";
+    return Fail(workloads.error().code, workloads.error().message + hint);
+  }
+  loaded.workloads = std::move(*workloads);
+  return loaded;
+}
+
+Result<std::string> AbsolutePath(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char folder[4096];
+  if (!::getcwd(folder, sizeof folder)) return base::FailErrno(errno, "current folder");
+  return std::string(folder) + "/" + path;
+}
+
+// Each "38=6G": a task of the trace, from 1, and what it says.
+Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::string>& texts) {
+  std::map<std::size_t, std::int64_t> said;
+  for (const std::string& text : texts) {
+    const std::size_t sign = text.find('=');
+    const std::optional<std::int64_t> task = base::ParseInt(text.substr(0, sign));
+    const Result<std::int64_t> mib = sign == std::string::npos
+                                         ? Fail(ErrorCode::kInvalid, "")
+                                         : base::ParseMemoryMib(text.substr(sign + 1));
+    if (!task || *task < 1 || !mib) {
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("--memory {}: expected a task of the trace and what it says, as 38=6G",
+                      base::Printable(text, 60)));
+    }
+    said[static_cast<std::size_t>(*task)] = *mib;
+  }
+  return said;
+}
+
+Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
+  ReplayOptions options;
+  const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
+  if (!estimate) return Fail(ErrorCode::kInvalid, "--estimate: " + estimate.error().message);
+  options.estimate = *estimate;
+  Result<std::map<std::size_t, std::int64_t>> said = ReadSaid(flags.memory);
+  if (!said) return std::unexpected(said.error());
+  options.said_mib = *std::move(said);
+  const Result<std::string> simtask = AbsolutePath(
+      flags.simtask.empty() ? base::ExecutableDir() + "/carma-simtask" : flags.simtask);
+  if (!simtask) return std::unexpected(simtask.error());
+  if (::access(simtask->c_str(), X_OK) != 0) {
+    return base::FailErrno(errno, *simtask + " (see --simtask)");
+  }
+  options.simtask = *simtask;
+  const Result<std::string> output =
+      AbsolutePath(flags.output_dir.empty() ? "carma-replay" : flags.output_dir);
+  if (!output) return std::unexpected(output.error());
+  if (auto made = base::MakeDirs(*output); !made) return std::unexpected(made.error());
+  options.output_dir = *output;
+  for (const char* name : {"PATH", "HOME"}) {
+    if (const std::string value = base::GetEnv(name); !value.empty()) {
+      options.environment[name] = value;
+    }
+  }
+  return options;
+}
+
+class ClientServer : public ReplayServer {
+ public:
+  explicit ClientServer(Context& context) : context_(context) {}
+
+  Result<api::StatusView> Status() override { return Value(GetStatus(context_.client())); }
+
+  Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) override {
+    const auto answer = SubmitTasks(context_.client(), specs);
+    if (!answer) return std::unexpected(answer.error());
+    for (const std::string& warning : answer->value.warnings) Warn(context_, warning);
+    std::vector<std::uint64_t> ids(answer->value.count);
+    std::iota(ids.begin(), ids.end(), answer->value.first);
+    return ids;
+  }
+
+  Result<std::vector<api::TaskView>> Unfinished() override {
+    auto page = ListTasks(context_.client(), {.states = "",
+                                              .user = "",
+                                              .name = "",
+                                              .limit = trace::kMaxTraceTasks,
+                                              .newest_first = false});
+    if (!page) return std::unexpected(page.error());
+    return std::move(page->tasks);
+  }
+
+  Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) override {
+    return Value(AwaitTask(context_.client(), id, static_cast<int>(wait.count())));
+  }
+
+  void Pause(std::chrono::milliseconds real_time) override {
+    std::this_thread::sleep_for(real_time);
+  }
+
+ private:
+  template <class T>
+  static Result<T> Value(Called<T> answer) {
+    if (!answer) return std::unexpected(answer.error());
+    return std::move(answer->value);
+  }
+
+  Context& context_;
+};
+
+void PrintResult(Context& context, const ReplayFlags& flags, const ReplayProgress& result) {
+  if (context.json) {
+    std::string text = fmt::format("{{\"trace\":{},\"tasks\":[{}]", JsonString(flags.trace),
+                                   fmt::join(result.submitted, ","));
+    if (flags.wait) {
+      text +=
+          fmt::format(",\"succeeded\":{},\"failed\":{},\"ooms\":{},\"elapsed_s\":{}",
+                      result.succeeded, result.failed, result.ooms, base::Seconds(result.elapsed));
+    }
+    return Print(context, text + "}\n");
+  }
+  const std::string ids = RangesText(result.submitted);
+  if (flags.parsable) return Print(context, ids + "\n");
+  if (flags.quiet) return;
+  if (!flags.wait) {
+    return Print(context, fmt::format("Submitted tasks {} of {}\n", ids, flags.trace));
+  }
+  Print(context, fmt::format("Tasks {} of {}: {} succeeded, {} failed, {} OOM crashes, {}\n", ids,
+                             flags.trace, result.succeeded, result.failed, result.ooms,
+                             base::FormatSpan(result.elapsed)));
+}
+
+}  // namespace
+
+void RunTraceReplay(Context& context, const ReplayFlags& flags) {
+  const Result<LoadedTrace> loaded = Load(flags);
+  if (!loaded) return context.Fail(loaded.error());
+  const Result<ReplayOptions> options = PrepareReplay(flags);
+  if (!options) return context.Fail(options.error());
+  const auto steps = PlanReplay(loaded->trace, loaded->workloads, *options);
+  if (!steps) return context.Fail(steps.error());
+  ClientServer server(context);
+  ProgressLine line(context, kLogEvery);
+  Replay::Show show;
+  if (flags.progress && !flags.quiet) {
+    show = [&](const ReplayProgress& progress) {
+      line.Show(flags.trace + ": " + ProgressText(progress));
+    };
+  }
+  const Result<ReplayProgress> result = Replay(server, show).Run(*steps, flags.wait);
+  line.End();
+  if (!result) return context.Fail(result.error());
+  PrintResult(context, flags, *result);
+  if (result->failed > 0) context.exit_code = kExitFailure;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,210 @@
+// trace window, sample, map, generate: from one trace to another, on standard output.
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/client/verbs.h"
+#include "lab/trace/job_generator.h"
+#include "lab/trace/job_mapping.h"
+#include "lab/trace/job_sample.h"
+#include "lab/verbs/trace/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Duration;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+// "36h" or "0" since the start, or "2017-10-09", "2017-10-09 12:00", "2017-10-09T12:00:30" in the
+// trace's own time.
+Result<Duration> ParseMoment(const char* option, const std::string& text,
+                             const trace::JobTrace& trace) {
+  constexpr std::string_view kMidnight = "0000-00-00 00:00:00";
+  const bool date = text.size() >= 10 && text[4] == '-' && text[7] == '-';
+  if (text == "0") return Duration(0);
+  if (!date) {
+    if (text.find_first_of("smhd") != std::string::npos) {
+      if (const Result<Duration> span = base::ParseSpan(text)) return *span;
+    }
+  } else if (const auto at = trace::ParseLocalTime(
+                 text + std::string(kMidnight.substr(std::min(text.size(), kMidnight.size()))))) {
+    if (trace.start_ms) return Duration(*at - *trace.start_ms);
+    return Fail(ErrorCode::kInvalid,
+                std::string(option) + ": this trace has no dates; give a span like 36h");
+  }
+  return Fail(ErrorCode::kInvalid, std::string(option) +
+                                       ": expected a span like 36h since the trace's start or a "
+                                       "date like \"2017-10-09 12:00\", not '" +
+                                       base::Printable(text, 40) + "'");
+}
+
+// The number of a name; nothing is asked of an empty one. Errors: kNotFound.
+Result<std::optional<std::uint32_t>> NumberOf(const trace::Names& names, const char* what,
+                                              const std::string& name) {
+  if (name.empty()) return std::optional<std::uint32_t>();
+  for (std::uint32_t i = 1; i < names.size(); ++i) {
+    if (names.Text(i) == name) return i;
+  }
+  return Fail(ErrorCode::kNotFound,
+              fmt::format("the trace has no {} '{}'", what, base::Printable(name, 60)));
+}
+
+std::string WindowCommand(const WindowFlags& flags) {
+  std::string command = "window";
+  const auto add = [&command](const char* option, const std::string& value) {
+    if (!value.empty()) command += fmt::format(" {} '{}'", option, base::Printable(value, 60));
+  };
+  add("--from", flags.from);
+  add("--to", flags.to);
+  add("--vc", flags.vc);
+  add("--user", flags.user);
+  if (flags.max_gpus) command += fmt::format(" --max-gpus {}", *flags.max_gpus);
+  return command;
+}
+
+Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
+  Result<Duration> from = Duration(0);
+  Result<Duration> to = Duration::max();
+  if (!flags.from.empty()) from = ParseMoment("--from", flags.from, trace);
+  if (!from) return std::unexpected(from.error());
+  if (!flags.to.empty()) to = ParseMoment("--to", flags.to, trace);
+  if (!to) return std::unexpected(to.error());
+  const auto vc = NumberOf(trace.vcs, "virtual cluster", flags.vc);
+  if (!vc) return std::unexpected(vc.error());
+  const auto user = NumberOf(trace.users, "user", flags.user);
+  if (!user) return std::unexpected(user.error());
+  return trace::KeepJobs(trace, [&](const trace::Job& job) {
+    return job.submit >= *from && job.submit < *to && (!*vc || job.vc == **vc) &&
+           (!*user || job.user == **user) &&
+           (!flags.max_gpus || trace::WholeGpus(job) <= *flags.max_gpus);
+  });
+}
+
+// What is made like a task trace is one; other jobs are written as they are made.
+Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenerator& generator,
+                            std::size_t count) {
+  if (made.trace.format == kTaskFormat) {
+    if (count > trace::kMaxTraceTasks) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("--tasks: a task trace has at most {}", trace::kMaxTraceTasks));
+    }
+    for (std::size_t i = 0; i < count; ++i) made.trace.jobs.push_back(generator.Next());
+    return PrintTrace(context, made);
+  }
+  trace::JobWriter writer(made.trace, OutputOf(context));
+  Result<Unit> done = writer.Begin();
+  for (std::size_t i = 0; done && i < count; ++i) done = writer.Add(generator.Next());
+  return done ? writer.End() : done;
+}
+
+}  // namespace
+
+void RunTraceWindow(Context& context, const WindowFlags& flags) {
+  Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
+  if (!loaded) return context.Fail(loaded.error());
+  trace::JobTrace& trace = loaded->trace;
+  const std::size_t before = trace.jobs.size();
+  if (Result<Unit> cut = CutWindow(trace, flags); !cut) return context.Fail(cut.error());
+  trace.provenance.push_back(MadeBy(context, WindowCommand(flags), flags.source, trace));
+  trace.provenance.push_back(fmt::format("{} of {} jobs", trace.jobs.size(), before));
+  if (Result<Unit> done = PrintTrace(context, *loaded); !done) context.Fail(done.error());
+}
+
+void RunTraceSample(Context& context, const SampleFlags& flags) {
+  if (flags.tasks && flags.load && !flags.scale_time) {
+    return context.Fail({ErrorCode::kInvalid,
+                         "--tasks and --load: only one of them can be had without --scale-time"});
+  }
+  Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
+  if (!loaded) return context.Fail(loaded.error());
+  trace::JobTrace& trace = loaded->trace;
+  const Result<trace::SampleFacts> facts = trace::SampleJobs(trace, {.gpus = flags.gpus,
+                                                                     .load = flags.load.value_or(1),
+                                                                     .tasks = flags.tasks,
+                                                                     .scale_time = flags.scale_time,
+                                                                     .seed = flags.seed});
+  if (!facts) return context.Fail(facts.error());
+  std::string command = fmt::format("sample --gpus {}", flags.gpus);
+  if (flags.tasks) command += fmt::format(" --tasks {}", *flags.tasks);
+  if (flags.load) command += fmt::format(" --load {}", *flags.load);
+  if (flags.scale_time) command += " --scale-time";
+  command += fmt::format(" --seed {}", flags.seed);
+  trace.provenance.push_back(MadeBy(context, command, flags.source, trace));
+  trace.provenance.push_back(fmt::format(
+      "{} of {} jobs; left out: {} of more than {} GPUs, {} without a duration; load {:.3f}, CV of "
+      "gaps {:.2f} (before: {:.2f}), arrival profiles differ by {:.3f}{}",
+      trace.jobs.size(), facts->from, facts->too_large, flags.gpus, facts->no_duration, facts->load,
+      facts->cv_after, facts->cv_before, facts->profile_distance,
+      flags.scale_time ? fmt::format(", times x {:.6g}", facts->time_factor) : ""));
+  if (Result<Unit> done = PrintTrace(context, *loaded); !done) context.Fail(done.error());
+}
+
+void RunTraceMap(Context& context, const MapFlags& flags) {
+  const Result<std::vector<trace::ClassShare>> mix = trace::ParseMix(flags.mix);
+  if (!mix) return context.Fail(mix.error());
+  Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
+  if (!loaded) return context.Fail(loaded.error());
+  const Result<trace::MappedTasks> mapped = trace::MapJobs(loaded->trace, loaded->catalogue,
+                                                           {.mix = *mix,
+                                                            .keep_durations = flags.keep_durations,
+                                                            .groups_as_users = flags.users == "vc",
+                                                            .seed = flags.seed});
+  if (!mapped) return context.Fail(mapped.error());
+  std::vector<std::string>& provenance = loaded->trace.provenance;
+  provenance.push_back(
+      MadeBy(context,
+             fmt::format("map --mix {}{}{}{} --seed {}", flags.mix,
+                         flags.source.workloads.empty()
+                             ? ""
+                             : " --workloads " + base::Printable(flags.source.workloads),
+                         flags.keep_durations ? " --keep-durations" : "",
+                         flags.users == "vc" ? " --users vc" : "", flags.seed),
+             flags.source, loaded->trace));
+  std::string facts;
+  for (std::size_t i = 0; i < mix->size(); ++i) {
+    facts +=
+        fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped->by_class[i], (*mix)[i].weight_class);
+  }
+  provenance.push_back(fmt::format("{}; {} jobs on another number of GPUs, {} of unknown duration",
+                                   facts, mapped->other_gpus, mapped->no_duration));
+  if (Result<Unit> written =
+          trace::WriteTasks(mapped->trace, provenance, loaded->trace.start_ms, OutputOf(context));
+      !written) {
+    context.Fail(written.error());
+  }
+}
+
+void RunTraceGenerate(Context& context, const GenerateFlags& flags) {
+  trace::GeneratorOptions options{.seed = flags.seed, .mean_gap_s = flags.mean_gap_s};
+  if (flags.max_gpus) options.max_gpus = *flags.max_gpus;
+  std::string command = fmt::format("generate --tasks {}", flags.tasks);
+  if (flags.mean_gap_s) command += fmt::format(" --mean-gap {}", *flags.mean_gap_s);
+  if (flags.max_gpus) command += fmt::format(" --max-gpus {}", *flags.max_gpus);
+  command += fmt::format(" --seed {}", flags.seed);
+
+  trace::JobGenerator generator(options);
+  LoadedJobs made{.trace = trace::JobTrace(), .catalogue = trace::Catalogue()};
+  std::vector<std::string>& provenance = made.trace.provenance;
+  if (flags.fit.path.empty()) {
+    provenance.push_back(
+        fmt::format("made by carma {}: trace {}, built-in defaults", context.version, command));
+  } else {
+    Result<LoadedJobs> loaded = LoadJobs(context, flags.fit);
+    if (!loaded) return context.Fail(loaded.error());
+    Result<trace::JobGenerator> fitted = trace::JobGenerator::Fit(loaded->trace, options);
+    if (!fitted) return context.Fail(fitted.error());
+    generator = *std::move(fitted);
+    made = *std::move(loaded);
+    made.trace.jobs.clear();
+    made.trace.start_ms.reset();  // the hours of the day are not kept
+    provenance.push_back(MadeBy(context, command, flags.fit, made.trace));
+    provenance.push_back(fmt::format("fitted to {} jobs", generator.fitted()));
+  }
+  if (Result<Unit> done = WriteGenerated(context, made, generator, flags.tasks); !done) {
+    context.Fail(done.error());
+  }
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,77 @@
+// The work of `carma trace`'s sub-verbs, apart from how their options are spelled
+// (trace_command.cc).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "lab/verbs/trace/files.h"
+
+namespace carma::cli {
+
+struct ReplayFlags {
+  std::string trace;
+  std::string workloads;  // empty: the built-in catalogue
+  std::string estimate = "oracle";
+  std::vector<std::string> memory;  // "38=6G"
+  std::string simtask;              // empty: beside this program
+  std::string output_dir;           // empty: ./carma-replay
+  bool wait = false;
+  bool progress = false;
+  bool parsable = false;
+  bool quiet = false;
+};
+void RunTraceReplay(Context& context, const ReplayFlags& flags);
+
+void RunTraceInfo(Context& context, const JobSource& source);
+
+struct WindowFlags {
+  JobSource source;
+  std::string from;  // "36h" since the trace's start, or a date; empty: the start
+  std::string to;    // not included; empty: the end
+  std::string vc;    // empty: all
+  std::string user;
+  std::optional<int> max_gpus;
+};
+void RunTraceWindow(Context& context, const WindowFlags& flags);
+
+struct SampleFlags {
+  JobSource source;
+  int gpus = 4;
+  std::optional<double> load;  // absent: 1
+  std::optional<std::size_t> tasks;
+  bool scale_time = false;
+  std::uint64_t seed = 1;
+};
+void RunTraceSample(Context& context, const SampleFlags& flags);
+
+struct MapFlags {
+  JobSource source;
+  std::string mix;
+  bool keep_durations = false;
+  std::string users = "user";  // or "vc"
+  std::uint64_t seed = 1;
+};
+void RunTraceMap(Context& context, const MapFlags& flags);
+
+struct GenerateFlags {
+  JobSource fit;  // path empty: built-in defaults
+  std::size_t tasks = 60;
+  std::optional<double> mean_gap_s;
+  std::optional<int> max_gpus;
+  std::uint64_t seed = 1;
+};
+void RunTraceGenerate(Context& context, const GenerateFlags& flags);
+
+struct ExportFlags {
+  JobSource source;  // path empty: the daemon's history
+  std::string user;  // of the daemon's tasks; empty: everybody's
+  std::string as = "jobs";
+  std::string estimate = "oracle";
+  std::string command;  // empty: carma-simtask for workloads, sleep for other jobs
+};
+void RunTraceExport(Context& context, const ExportFlags& flags);
+
+}  // namespace carma::cli
