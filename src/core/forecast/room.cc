@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/books/reservation.h"
+#include "core/books/recovery_hold.h"
 
 namespace carma::core {
 
@@ -133,11 +133,11 @@ std::vector<TaskId> Room::LeaversOf(const Need& need, const std::vector<Gpu*>& f
 void Room::KeepFor(const Need& need) {
   std::vector<GpuView> views;
   for (const Gpu& gpu : gpus_) views.push_back(gpu.view);
-  Reservation reservation;
-  reservation.Keep(config_, need, views);
+  RecoveryHold recovery_hold;
+  recovery_hold.Keep(config_, need, views);
   for (Gpu& gpu : gpus_)
     gpu.view.reserved_for =
-        reservation.Keeps(gpu.view.index) ? reservation.task() : std::optional<TaskId>();
+        recovery_hold.Keeps(gpu.view.index) ? recovery_hold.task() : std::optional<TaskId>();
 }
 
 void Room::LetGo(TaskId kept_for) {

@@ -47,7 +47,7 @@ class Room {
   // Of each task that is there, how many times as long as alone on a GPU of pace 1 it takes on its
   // slowest one.
   std::map<TaskId, double> Slowdowns() const;
-  // Nobody else is put on the GPUs that Reservation would choose for it, until they are kept for
+  // Nobody else is put on the GPUs that RecoveryHold would choose for it, until they are kept for
   // another or let go.
   void KeepFor(const Need& need);
   void LetGo(TaskId kept_for);

@@ -180,8 +180,8 @@ std::optional<std::string> Scheduler::State::CheckTimers() const {
   if (limited != deadlines.size()) {
     return fmt::format("{} time limits, {} are watched", limited, deadlines.size());
   }
-  if (reservation.task() && !tasks.contains(*reservation.task())) {
-    return fmt::format("GPUs are kept for task {}, which is not held", *reservation.task());
+  if (recovery_hold.task() && !tasks.contains(*recovery_hold.task())) {
+    return fmt::format("GPUs are kept for task {}, which is not held", *recovery_hold.task());
   }
   return std::nullopt;
 }

@@ -146,9 +146,9 @@ Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) cons
 
 // Where nobody may pass the first, none are kept for it either, as long as it was not passed.
 std::string Scheduler::State::WhatIsKeptFor(const TaskRecord& task, Time at) const {
-  if (reservation.task() == task.id) {
+  if (recovery_hold.task() == task.id) {
     std::vector<std::string> numbers;
-    for (const GpuIndex gpu : reservation.gpus()) numbers.push_back(fmt::format("{}", gpu));
+    for (const GpuIndex gpu : recovery_hold.gpus()) numbers.push_back(fmt::format("{}", gpu));
     const bool one = numbers.size() == 1;
     return fmt::format(" GPU{} {} {} kept for it.", one ? "" : "s", base::Join(numbers, ", "),
                        one ? "is" : "are");

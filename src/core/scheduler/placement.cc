@@ -87,7 +87,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
     view.trouble = gpu.sample_trouble;
   } else {
     view.healthy = true;
-    view.reserved_for = reservation.Keeps(index) ? reservation.task() : KeptFor(gpu, at);
+    view.reserved_for = recovery_hold.Keeps(index) ? recovery_hold.task() : KeptFor(gpu, at);
     return view;
   }
   view.healthy = false;
@@ -263,7 +263,7 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   task.reason = {};
   task.not_before.reset();
   if (!task.first_start) task.first_start = now;
-  if (reservation.task() == task.id) reservation.Drop();
+  if (recovery_hold.task() == task.id) recovery_hold.Drop();
   for (GpuState& gpu : gpus) {
     if (gpu.kept_place && gpu.kept_place->task == task.id) gpu.kept_place.reset();
   }
@@ -372,7 +372,7 @@ void Scheduler::State::StartWhatFits() {
   }
   for (const TaskId id : crashed) {
     // The start of the reserving task frees its other GPUs for those behind it.
-    const bool reserving = reservation.task() == id;
+    const bool reserving = recovery_hold.task() == id;
     if (TryStart(id, views) && reserving) views = Views(now);
   }
   if (config.recovery_blocks && !recovery.empty()) return;

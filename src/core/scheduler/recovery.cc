@@ -160,31 +160,31 @@ bool Scheduler::State::MayKeepOthers(const TaskRecord& task) const {
 
 void Scheduler::State::UpdateReservation() {
   const std::set<QueueKey>& line = queue.Recovery();
-  if (const std::optional<TaskId> id = reservation.task()) {
+  if (const std::optional<TaskId> id = recovery_hold.task()) {
     const TaskRecord* task = Held(*id);
     const bool waits = task != nullptr && task->state == TaskState::kQueued &&
                        (task->queue == QueueKind::kRecovery || passed.task == *id) &&
                        queue.PlaceOf(task->id) == Place::kEligible;
-    const bool open = std::ranges::all_of(reservation.gpus(), [this](GpuIndex gpu) {
+    const bool open = std::ranges::all_of(recovery_hold.gpus(), [this](GpuIndex gpu) {
       const GpuView view = ViewOf(gpu, now);
       return view.healthy && !view.drained;
     });
     if (waits && open && !MayKeepOthers(*task)) return;
-    reservation.Drop();
+    recovery_hold.Drop();
   }
   std::size_t looks = 0;
   for (const QueueKey& key : line) {
     if (++looks > kRecoveryLooks) return;
     const TaskRecord& task = tasks.at(key.task);
     if (now - task.queued_since < config.recovery_patience) continue;
-    return reservation.Keep(config, NeedNow(task), Views(now));
+    return recovery_hold.Keep(config, NeedNow(task), Views(now));
   }
   if (!config.pass_limit || !passed.task || now - passed.since < *config.pass_limit) return;
   // Whom nobody may pass needs none.
   if (passed.times == 0 && FirstOnly()) return;
   // Since it was last seen there it may have been cancelled or held.
   if (queue.PlaceOf(*passed.task) != Place::kEligible) return;
-  reservation.Keep(config, NeedNow(tasks.at(*passed.task)), Views(now));
+  recovery_hold.Keep(config, NeedNow(tasks.at(*passed.task)), Views(now));
 }
 
 }  // namespace carma::core

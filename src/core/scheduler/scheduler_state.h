@@ -3,7 +3,7 @@
 // (out of memory), host_line.cc (cores and memory of the machine), turns.cc (who leaves for
 // others), expecting.cc (when they start), learning.cc (what running tasks teach), explain.cc
 // (why), books.cc. What can stand by itself does: Queue, LineUp, FairShare, Limits, Ledger,
-// Dependencies, Arrays, Deadlines, Lessons, Reservation, Bookings, LaunchTrouble, Room.
+// Dependencies, Arrays, Deadlines, Lessons, RecoveryHold, Bookings, LaunchTrouble, Room.
 #pragma once
 
 #include <limits>
@@ -23,7 +23,7 @@
 #include "core/books/ledger.h"
 #include "core/books/lessons.h"
 #include "core/books/limits.h"
-#include "core/books/reservation.h"
+#include "core/books/recovery_hold.h"
 #include "core/forecast/expected_start.h"
 #include "core/forecast/future.h"
 #include "core/forecast/room.h"
@@ -186,7 +186,7 @@ struct Scheduler::State : LineUp::Host {
   Dependencies dependencies;
   Arrays arrays;
   Deadlines deadlines;
-  Reservation reservation;
+  RecoveryHold recovery_hold;
   Bookings bookings;
   LaunchTrouble launch_trouble;
   std::optional<ServerClosed> closing;  // empty: the server is open

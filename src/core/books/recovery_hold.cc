@@ -1,12 +1,12 @@
-#include "core/books/reservation.h"
+#include "core/books/recovery_hold.h"
 
 #include <algorithm>
 #include <tuple>
 
 namespace carma::core {
 
-void Reservation::Keep(const PolicyConfig& config, const Need& need,
-                       std::span<const GpuView> views) {
+void RecoveryHold::Keep(const PolicyConfig& config, const Need& need,
+                        std::span<const GpuView> views) {
   std::vector<const GpuView*> open;
   for (const GpuView& view : views) {
     if (!view.healthy || view.drained) continue;

@@ -11,7 +11,7 @@
 
 namespace carma::core {
 
-class Reservation {
+class RecoveryHold {
  public:
   // Keeps as many GPUs as the task of `need` wants, those with most free memory: of the open ones
   // that it could ever use and that nobody has reserved. Keeps none where there are too few.
