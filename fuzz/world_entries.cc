@@ -4,8 +4,8 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
-#include "lab/sim/booking_words.h"
 #include "lab/sim/pairs.h"
+#include "lab/sim/reservation_words.h"
 #include "lab/sim/residency.h"
 #include "task/shim/shim_protocol.h"
 #include "tests/scenario/scenario.h"
@@ -46,13 +46,13 @@ void FuzzResidency(std::string_view bytes) {
   }
 }
 
-void FuzzBooking(std::string_view bytes) {
-  const auto booking = sim::ParseBooking(bytes);
+void FuzzReservation(std::string_view bytes) {
+  const auto booking = sim::ParseReservation(bytes);
   CheckError(booking);
   if (!booking) return;
   const core::Time first = base::FromMs(420'000);
   const core::Time horizon = first + std::chrono::hours(10 * 24);
-  for (const core::BookedPeriod& each : sim::PeriodsOf({&*booking, 1}, first, first, horizon)) {
+  for (const core::ReservedPeriod& each : sim::PeriodsOf({&*booking, 1}, first, first, horizon)) {
     CARMA_CHECK(each.from >= first && each.from < each.to, "a period has a beginning and an end");
     CARMA_CHECK(each.to - each.from == booking->length, "and lasts as long as it was said to");
   }

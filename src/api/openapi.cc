@@ -10,7 +10,7 @@
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/text.h"
-#include "core/values/booking.h"
+#include "core/values/reservation.h"
 #include "task/describe/spec.h"
 
 namespace carma::api {
@@ -74,7 +74,7 @@ constexpr const char* kSchema<LeaseView> = "Lease";
 template <>
 constexpr const char* kSchema<ReservationView> = "Reservation";
 template <>
-constexpr const char* kSchema<core::Booking> = "ReservationSpec";
+constexpr const char* kSchema<core::Reservation> = "ReservationSpec";
 template <>
 constexpr const char* kSchema<WhoView> = "Who";
 template <>
@@ -187,7 +187,7 @@ void AddProperties(Json& schemas, base::Absent absent) {
 std::string MakeOpenApi() {
   Json document = base::ParseJson(kOpenApiPaths).value();
   Json& schemas = document["components"]["schemas"];
-  AddProperties<task::TaskSpec, core::Booking>(schemas, base::Absent::kLeftOut);
+  AddProperties<task::TaskSpec, core::Reservation>(schemas, base::Absent::kLeftOut);
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
                 GpuHistoryView, VerdictView, HostVerdictView, ExplainView, RunView, KnowledgeView,
                 EventView, HostView, StatusView, TaskRow, GpuGlance, OverviewView, UserView,

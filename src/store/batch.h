@@ -39,7 +39,7 @@ struct Batch {
   // (GPU's UUID, by rule) -> how it is closed, or empty: it is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
   std::vector<std::optional<Closing>> closings;  // the last one holds; empty: the server is open
-  std::vector<BookingRow> bookings;
+  std::vector<ReservationRow> reservations;
   std::vector<JobReturnRow> job_returns;
 
   bool Empty() const;

@@ -50,7 +50,7 @@ std::vector<Case> Cases() {
   add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;
   add("a server that is closed", Durability::kNow).closings.emplace_back(Closing{"reboot"});
   add("one that is open again", Durability::kNow).closings.emplace_back();
-  add("a reservation", Durability::kNow).bookings.emplace_back();
+  add("a reservation", Durability::kNow).reservations.emplace_back();
   return cases;
 }
 
@@ -114,7 +114,8 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   batch.drains[{"GPU-0", false}] = DrainReason{"broken fan", base::FromMs(1'700'000'000'000)};
   batch.closings = {std::nullopt,
                     Closing{"reboot", base::FromMs(1'700'000'090'000), "the third start"}};
-  batch.bookings = {{core::BookingId{3}, "ada", "{}"}, {core::BookingId{4}, "eve", std::nullopt}};
+  batch.bookings = {{core::ReservationId{3}, "ada", "{}"},
+                    {core::ReservationId{4}, "eve", std::nullopt}};
   batch.attempts.push_back({.task = kTask, .number = 2, .gpu_uuids = {"GPU-0"}});
   ASSERT_TRUE(store_->Apply(batch, Durability::kNow));
   EXPECT_EQ(store_->Attempts(core::Time{}).value(), batch.attempts);
@@ -125,7 +126,7 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   EXPECT_EQ(store_->Drains().value(),
             (std::vector<Drain>{{"GPU-0", "broken fan", false, base::FromMs(1'700'000'000'000)}}));
   EXPECT_EQ(store_->ServerClosing().value(), batch.closings.back());
-  EXPECT_EQ(store_->Bookings().value(), batch.bookings);
+  EXPECT_EQ(store_->ReservationBook().value(), batch.reservations);
   ASSERT_EQ(store_->Observations()->size(), 1U);
   EXPECT_TRUE(store_->Observations()->front().formula);
 

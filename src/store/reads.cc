@@ -192,10 +192,10 @@ Result<std::optional<Closing>> Store::ServerClosing() {
       });
 }
 
-Result<std::vector<BookingRow>> Store::Bookings() {
-  return impl_->Read("reading reservations", [&]() -> Result<std::vector<BookingRow>> {
-    const Use rows(impl_->Prepared(SelectSql<BookingRow>() + "ORDER BY id"));
-    return ReadAll<BookingRow>(*rows, "reservations");
+Result<std::vector<ReservationRow>> Store::ReservationBook() {
+  return impl_->Read("reading reservations", [&]() -> Result<std::vector<ReservationRow>> {
+    const Use rows(impl_->Prepared(SelectSql<ReservationRow>() + "ORDER BY id"));
+    return ReadAll<ReservationRow>(*rows, "reservations");
   });
 }
 

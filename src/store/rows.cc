@@ -190,8 +190,8 @@ void Reader::Read(core::KindId& value) {
   value = core::KindId{
       static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()))};
 }
-void Reader::Read(core::BookingId& value) {
-  value = core::BookingId{
+void Reader::Read(core::ReservationId& value) {
+  value = core::ReservationId{
       static_cast<std::uint64_t>(Integer(1, std::numeric_limits<std::int64_t>::max()))};
 }
 void Reader::Read(core::Time& value) {

@@ -38,7 +38,7 @@ class Binder {
   void Bind(const std::string& value);
   void Bind(core::TaskId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
   void Bind(core::KindId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
-  void Bind(core::BookingId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
+  void Bind(core::ReservationId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
   void Bind(core::Time value) { Bind(base::ToMs(value)); }
   void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
   // By its word: a file stays readable, and reordering an enum changes nothing.
@@ -92,7 +92,7 @@ class Reader {
   void Read(std::string& value);
   void Read(core::TaskId& value);
   void Read(core::KindId& value);
-  void Read(core::BookingId& value);
+  void Read(core::ReservationId& value);
   void Read(core::Time& value);
   void Read(core::Duration& value);
   template <base::HasWords Enum>

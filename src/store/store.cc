@@ -109,7 +109,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
     return PutDrain({gpu_uuid, row.second->why, by_rule, row.second->empty_by});
   });
   each(batch.closings, [&](const std::optional<Closing>& closing) { return PutClosing(closing); });
-  each(batch.bookings, [&](const BookingRow& booking) { return PutBooking(booking); });
+  each(batch.bookings, [&](const ReservationRow& booking) { return PutReservation(booking); });
   each(batch.job_returns, [&](const JobReturnRow& row) { return PutJobReturn(row); });
   if (ok) return Commit();
   Rollback();
@@ -213,11 +213,11 @@ Result<Unit> Store::PutClosing(const std::optional<Closing>& closing) {
   });
 }
 
-Result<Unit> Store::PutBooking(const BookingRow& booking) {
+Result<Unit> Store::PutReservation(const ReservationRow& booking) {
   return impl_->Change("storing a reservation", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(ReplaceSql<BookingRow>()));
+    const Use put(impl_->Prepared(ReplaceSql<ReservationRow>()));
     Binder bind(*put);
-    Table<BookingRow>::Visit(bind, booking);
+    Table<ReservationRow>::Visit(bind, booking);
     put->exec();
     return Unit{};
   });

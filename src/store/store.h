@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "base/words.h"
 #include "core/books/fair_share.h"
-#include "core/values/booking.h"
+#include "core/values/reservation.h"
 #include "core/values/task.h"
 #include "task/verdict/observation.h"
 
@@ -148,13 +148,13 @@ struct Closing {
   friend bool operator==(const Closing&, const Closing&) = default;
 };
 
-// A reservation: its description as JSON (core::Booking), with who made it.
-struct BookingRow {
-  core::BookingId id{};
+// A reservation: its description as JSON (core::Reservation), with who made it.
+struct ReservationRow {
+  core::ReservationId id{};
   std::string made_by;
   std::optional<std::string>
       description;  // empty: it was removed, and its number is not used again
-  friend bool operator==(const BookingRow&, const BookingRow&) = default;
+  friend bool operator==(const ReservationRow&, const ReservationRow&) = default;
 };
 
 // A job of Slurm's that is being put back into its queue (slurm/job_return.h) because that task of
@@ -244,7 +244,7 @@ class Store {
   base::Result<base::Unit> PutDrain(const Drain& drain);
   base::Result<base::Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
   base::Result<base::Unit> PutClosing(const std::optional<Closing>& closing);  // empty: it is open
-  base::Result<base::Unit> PutBooking(const BookingRow& booking);              // insert or replace
+  base::Result<base::Unit> PutReservation(const ReservationRow& booking);      // insert or replace
   base::Result<base::Unit> PutJobReturn(const JobReturnRow& row);  // insert, replace or drop
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
   // Forgets the oldest beyond the limits of task/verdict/observation.h.
@@ -286,9 +286,9 @@ class Store {
   base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   base::Result<std::vector<Drain>> Drains();
   base::Result<std::optional<Closing>> ServerClosing();
-  base::Result<std::vector<BookingRow>> Bookings();      // by number, removed ones too
-  base::Result<std::vector<JobReturnRow>> JobReturns();  // by task
-  base::Result<bool> JobReturns(core::TaskId id);        // that task's job
+  base::Result<std::vector<ReservationRow>> ReservationBook();  // by number, removed ones too
+  base::Result<std::vector<JobReturnRow>> JobReturns();         // by task
+  base::Result<bool> JobReturns(core::TaskId id);               // that task's job
   base::Result<std::optional<AcceptedRequest>> FindRequest(std::uint32_t uid,
                                                            const std::string& request);
   base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);

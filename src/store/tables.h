@@ -162,7 +162,7 @@ struct Table<Closing> {
 };
 
 template <>
-struct Table<BookingRow> {
+struct Table<ReservationRow> {
   static constexpr const char* kName = "booking";
   template <class Visitor, class Row>
   static void Visit(Visitor& column, Row& booking) {

@@ -167,23 +167,23 @@ std::vector<core::Event> ScenarioEvents::Reserve(const std::string& verb, Clause
     in.Complain("expected a number, from=TIME and a later to=TIME");
     return {};
   }
-  const core::BookingId id{static_cast<std::uint64_t>(*number)};
-  std::erase_if(booked_, [id](const core::BookedPeriod& each) { return each.booking.id == id; });
+  const core::ReservationId id{static_cast<std::uint64_t>(*number)};
+  std::erase_if(booked_, [id](const core::ReservedPeriod& each) { return each.booking.id == id; });
   if (verb == "reserve") {
-    core::Booking booking{.id = id,
-                          .made_by = "test",
-                          .users = Names(in, "for"),
-                          .accounts = Names(in, "account"),
-                          .classes = Names(in, "class"),
-                          .on_gpus = Names(in, "on"),
-                          .from = core::Time{*from},
-                          .length = *to - *from,
-                          .why = in.Text("why")};
+    core::Reservation booking{.id = id,
+                              .made_by = "test",
+                              .users = Names(in, "for"),
+                              .accounts = Names(in, "account"),
+                              .classes = Names(in, "class"),
+                              .on_gpus = Names(in, "on"),
+                              .from = core::Time{*from},
+                              .length = *to - *from,
+                              .why = in.Text("why")};
     if (in.Has("type")) booking.gpu_type = in.Text("type");
     if (in.Has("count")) booking.count = static_cast<int>(in.Int("count", 1, 1000, 1));
     booked_.push_back({booking, core::Time{*from}, core::Time{*to}});
   }
-  return {core::BookingsTold{booked_}};
+  return {core::ReservationsChanged{booked_}};
 }
 
 // What is not said stays.

@@ -59,7 +59,7 @@ class ScenarioEvents {
   std::map<core::TaskId, core::KindId> kind_;
   std::map<core::TaskId, core::Profile> profile_;
   std::map<std::string, std::uint32_t> uids_;  // of users that were named
-  std::vector<core::BookedPeriod> booked_;
+  std::vector<core::ReservedPeriod> booked_;
 };
 
 }  // namespace carma::sim

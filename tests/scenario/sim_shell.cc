@@ -40,7 +40,7 @@ Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
       closed_ = *closed;
     } else if (std::holds_alternative<core::ServerOpened>(event)) {
       closed_.reset();
-    } else if (const auto* told = std::get_if<core::BookingsTold>(&event)) {
+    } else if (const auto* told = std::get_if<core::ReservationsChanged>(&event)) {
       booked_ = *told;
     }
   }

@@ -35,7 +35,7 @@ class SimShell : public ScenarioShell {
   std::vector<TimedAction> actions_;
   std::map<core::TaskId, core::TaskRecord> kept_;  // not final
   std::optional<core::ServerClosed> closed_;
-  core::BookingsTold booked_;
+  core::ReservationsChanged booked_;
   std::vector<core::Taken> ended_;  // by attempts
   // By a person or by rule; kept as well.
   std::map<std::pair<core::GpuIndex, bool>, core::DrainRequested> drains_;

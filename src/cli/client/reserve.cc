@@ -15,7 +15,7 @@
 #include "cli/client/start_text.h"
 #include "cli/client/verbs.h"
 #include "cli/table.h"
-#include "core/values/booking.h"
+#include "core/values/reservation.h"
 #include "task/describe/option_values.h"
 
 namespace carma::cli {
@@ -51,7 +51,7 @@ void AddWords(const std::vector<std::string>& lists, std::vector<std::string>& w
   }
 }
 
-Result<Unit> ReadWhom(const ReserveFlags& flags, core::Booking& booking) {
+Result<Unit> ReadWhom(const ReserveFlags& flags, core::Reservation& booking) {
   AddWords(flags.whom, booking.users);
   AddWords(flags.accounts, booking.accounts);
   AddWords(flags.classes, booking.classes);
@@ -65,7 +65,7 @@ Result<Unit> ReadWhom(const ReserveFlags& flags, core::Booking& booking) {
   return Unit{};
 }
 
-Result<Unit> ReadWhich(const ReserveFlags& flags, core::Booking& booking) {
+Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
   std::vector<std::string> names;
   AddWords(flags.gpus, names);
   if (names != std::vector<std::string>{"all"}) {
@@ -86,7 +86,7 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Booking& booking) {
   return Unit{};
 }
 
-Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Booking& booking) {
+Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservation& booking) {
   const Result<base::Time> from = task::ParseBegin(flags.from, now);
   if (!from) return base::Wrap(from.error(), "--from");
   booking.from = *from;
@@ -145,7 +145,7 @@ std::string StateText(const api::ReservationView& view) {
 void RunMake(Context& context, const ReserveFlags& flags) {
   const auto status = GetStatus(context.client());
   if (!status) return context.Fail(status.error());
-  core::Booking booking;
+  core::Reservation booking;
   booking.why = flags.why;
   for (const Result<Unit>& read : {ReadWhom(flags, booking), ReadWhich(flags, booking),
                                    ReadWhen(flags, base::FromMs(status->value.now_ms), booking)}) {

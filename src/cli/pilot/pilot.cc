@@ -29,7 +29,7 @@
 #include "cli/pilot/books.h"
 #include "cli/pilot/carmad.h"
 #include "cli/pilot/job_end.h"
-#include "core/values/booking.h"
+#include "core/values/reservation.h"
 #include "core/values/task.h"
 #include "task/describe/option_values.h"
 
@@ -324,7 +324,7 @@ class Pilot {
 
   // For nobody: whose time limit goes beyond that moment does not start any more.
   Result<Unit> Reserve(Time from) {
-    core::Booking booking;
+    core::Reservation booking;
     booking.from = from;
     booking.length = kReserved;
     booking.why = kEndOfAllocation;

@@ -12,7 +12,7 @@ void RecoveryHold::Keep(const PolicyConfig& config, const Need& need,
     if (!view.healthy || view.drained) continue;
     if (view.mig && need.gpus > 1) continue;
     if (need.choice && !need.choice->Allows(view.index)) continue;
-    if (BookedAgainst(config, need, view) != nullptr) continue;
+    if (ReservedAgainst(config, need, view) != nullptr) continue;
     if (std::max(need.memory_mib.value_or(0), need.retry_free_mib) > view.total_mib) continue;
     open.push_back(&view);
   }

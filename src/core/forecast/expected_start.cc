@@ -17,7 +17,7 @@ struct Pool {
 };
 
 bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
-  return RunsInto(gpu.booked, {.from = {}, .to = kNever, .own = task.own_bookings}) != nullptr;
+  return RunsInto(gpu.booked, {.from = {}, .to = kNever, .own = task.own_reservations}) != nullptr;
 }
 
 // Those that the task may have, where there are enough without those that are reserved for others
@@ -32,14 +32,14 @@ std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& 
 }
 
 // The first moment from `start` on at which no reservation keeps the task from any of them.
-Time PastBookings(std::span<const ExpectedGpu> gpus, const std::vector<bool>& pool,
-                  const ExpectedTask& task, Time start) {
+Time PastReservations(std::span<const ExpectedGpu> gpus, const std::vector<bool>& pool,
+                      const ExpectedTask& task, Time start) {
   for (int i = 0; i < kMostPeriods && start != kNever; ++i) {
-    const BookedPeriod* into = nullptr;
+    const ReservedPeriod* into = nullptr;
     for (std::size_t gpu = 0; gpu < gpus.size() && into == nullptr; ++gpu) {
       if (!pool[gpu]) continue;
       into = RunsInto(gpus[gpu].booked,
-                      {.from = start, .to = start + task.runs_into, .own = task.own_bookings});
+                      {.from = start, .to = start + task.runs_into, .own = task.own_reservations});
     }
     if (into == nullptr) return start;
     start = into->to;
@@ -74,8 +74,8 @@ class Line {
       const Pool& pool = pools_[pool_of_[i]];
       if (task.gpus > pool.free.size()) break;
       const Time start =
-          PastBookings(gpus_, pool.gpus, task,
-                       task.gpus == 0 ? before : std::max(before, pool.free[task.gpus - 1]));
+          PastReservations(gpus_, pool.gpus, task,
+                           task.gpus == 0 ? before : std::max(before, pool.free[task.gpus - 1]));
       if (start == kNever) break;  // and nobody behind it starts before it
       starts[i] = start;
       before = start + asked_for;
@@ -106,7 +106,7 @@ class Line {
       Duration todo = freely ? work[pool_of_[i]].todo : all.todo;
       if (task.takes) todo -= static_cast<std::int64_t>(TakenOf(task, pool.gpus)) * *task.takes;
       const Time start =
-          PastBookings(gpus_, pool.gpus, task, now_ + todo / static_cast<std::int64_t>(busy));
+          PastReservations(gpus_, pool.gpus, task, now_ + todo / static_cast<std::int64_t>(busy));
       if (start != kNever) starts[i] = start;
     }
     return starts;

@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
-#include "core/values/booking.h"
+#include "core/values/reservation.h"
 
 namespace carma::core {
 
 // A GPU as it will come free.
 struct ExpectedGpu {
   std::optional<Time> free_at;  // of everything that is on it; empty: nobody knows
-  std::span<const BookedPeriod* const> booked;
+  std::span<const ReservedPeriod* const> booked;
 };
 
 // A task that waits, or a newcomer.
@@ -23,7 +23,7 @@ struct ExpectedTask {
   std::vector<bool> may;          // by GPU: it would take that one if nobody were on it
   std::optional<Duration> takes;  // at most; empty: nobody knows
   Duration runs_into{};           // reservations that begin so soon keep it away
-  std::vector<BookingId> own_bookings;
+  std::vector<ReservationId> own_reservations;
 };
 
 // A running task of which nobody knows when it ends, because it may be made to leave and come back

@@ -67,8 +67,8 @@ TEST(ExpectedStart, WhoMayComeBackToTheLineMayTakeAnyGpuThatHeMayHave) {
 }
 
 TEST(ExpectedStart, ReservedGpusAreNotCountedOnOrTheirEndIsWaitedFor) {
-  const BookedPeriod period{.booking = {.id = BookingId{1}}, .from = At(60), .to = At(90)};
-  const std::vector<const BookedPeriod*> booked{&period};
+  const ReservedPeriod period{.booking = {.id = ReservationId{1}}, .from = At(60), .to = At(90)};
+  const std::vector<const ReservedPeriod*> booked{&period};
   const std::vector<ExpectedGpu> gpus{{.free_at = At(0), .booked = booked}, {.free_at = At(50)}};
   const std::vector<bool> any{true, true};
   ExpectedTask two = Task(2, 20, any);
@@ -76,7 +76,7 @@ TEST(ExpectedStart, ReservedGpusAreNotCountedOnOrTheirEndIsWaitedFor) {
             (std::vector{50}));
   EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, std::vector{two}, Pass::kInOrder)),
             (std::vector{90}));
-  two.own_bookings = {BookingId{1}};
+  two.own_reservations = {ReservationId{1}};
   EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, std::vector{two}, Pass::kInOrder)),
             (std::vector{50}));
 }

@@ -100,10 +100,10 @@ bool CheckDrain(const Question& q) {
 }
 
 bool CheckBooked(const Question& q) {
-  const BookedPeriod* period = BookedAgainst(q.config, q.need, q.gpu);
+  const ReservedPeriod* period = ReservedAgainst(q.config, q.need, q.gpu);
   if (period == nullptr) return true;
   return NotNow(q, ReasonCode::kReserved, [&] {
-    const Booking& booking = period->booking;
+    const Reservation& booking = period->booking;
     const std::string why = booking.why.empty() ? "" : ": " + booking.why;
     const std::string whom =
         fmt::format("GPU {} is reserved for {}", q.gpu.index, WhomFor(booking));

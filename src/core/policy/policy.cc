@@ -180,11 +180,11 @@ HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request) {
       .own_cpus = request.own_cpus};
 }
 
-const BookedPeriod* BookedAgainst(const PolicyConfig& config, const Need& need,
-                                  const GpuView& gpu) {
+const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& need,
+                                      const GpuView& gpu) {
   if (gpu.booked.empty()) return nullptr;
   const Time ends = gpu.at + need.runs_at_most.value_or(config.booking_lead);
-  return RunsInto(gpu.booked, {.from = gpu.at, .to = ends, .own = need.own_bookings});
+  return RunsInto(gpu.booked, {.from = gpu.at, .to = ends, .own = need.own_reservations});
 }
 
 std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,

@@ -150,7 +150,7 @@ struct Need {
   bool linked = false;  // all its GPUs are to be connected with each other
   // Where GPUs are reserved: its time limit, and the reservations that are for it.
   std::optional<Duration> runs_at_most;
-  std::vector<BookingId> own_bookings;
+  std::vector<ReservationId> own_reservations;
   std::uint32_t uid = 0;  // whose it is, where a rule of the server's own may ask; else 0
 };
 
@@ -187,7 +187,8 @@ struct Verdict {
 };
 
 // The reservation that keeps the task away from the GPU; null: none.
-const BookedPeriod* BookedAgainst(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& need,
+                                      const GpuView& gpu);
 
 // All guards in order: the task's own choice, health, MIG, drain, reservations, recovery reserve,
 // exclusivity, idle GPUs, tasks per GPU, settling, memory, SM activity, declared shares of SMs,

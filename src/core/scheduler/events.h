@@ -148,8 +148,8 @@ struct ServerClosed {
 struct ServerOpened {};  // it stays up after all
 // The periods in which GPUs are reserved by people: all that the core is to know of by now. A shell
 // that repeats reservations tells them again when the last it told comes near.
-struct BookingsTold {
-  std::vector<BookedPeriod> periods;
+struct ReservationsChanged {
+  std::vector<ReservedPeriod> periods;
 };
 // The rules from now on, validated; the pacing, and whether the mapper shares, stay what they were.
 // What was decided by the old ones stands: running tasks keep their GPUs and claims. Where idle
@@ -164,7 +164,7 @@ using Event =
                  EstimateReady, GpuSampled, GpuHealthChanged, SharingChosen, TaskStarted, TaskIdle,
                  LaunchFailed, TaskExited, CancelRequested, HoldRequested, ReleaseRequested,
                  RequeueRequested, PriorityChanged, TaskEdited, DrainRequested, ResumeRequested,
-                 ServerClosed, ServerOpened, BookingsTold, PolicyChanged, WakeUp>;
+                 ServerClosed, ServerOpened, ReservationsChanged, PolicyChanged, WakeUp>;
 
 // ---- actions, to be performed in order, after they are durable ----
 

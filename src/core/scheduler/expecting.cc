@@ -116,7 +116,7 @@ ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task, const WholeLin
     expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
   }
   expected.runs_into = task.request->time_limit.value_or(config.booking_lead);
-  expected.own_bookings = std::move(need.own_bookings);
+  expected.own_reservations = std::move(need.own_reservations);
   if (task.request->time_limit && !MayComeBack(task, line))
     expected.takes = *task.request->time_limit + kEnding;
   if (line.by_turns && expected.takes) *expected.takes += config.slots.notice;
@@ -149,7 +149,7 @@ WholeLine Scheduler::State::WholeLineOf(const std::vector<const TaskRecord*>& in
 std::vector<std::optional<Time>> Scheduler::State::StartsByTurns(
     Time at, const std::vector<const TaskRecord*>& in_line, WholeLine line) const {
   if (!config.slots.length || mapper_entry->shares || line.pass != Pass::kInOrder ||
-      !bookings.empty() || !queue.Recovery().empty()) {
+      !reservations.empty() || !queue.Recovery().empty()) {
     return {};
   }
   line.by_turns = true;
@@ -265,7 +265,7 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
 
   std::vector<ExpectedGpu> by_limit;
   for (std::uint32_t i = 0; i < gpus.size(); ++i)
-    by_limit.push_back({EndOn(GpuIndex{i}, at, all), bookings.On(GpuIndex{i})});
+    by_limit.push_back({EndOn(GpuIndex{i}, at, all), reservations.On(GpuIndex{i})});
   std::vector<ExpectedTask> limited;
   for (const TaskRecord* task : line) limited.push_back(ExpectedOf(*task, all));
   const bool may_say = pass == Pass::kInOrder || all_known;

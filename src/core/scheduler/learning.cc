@@ -157,9 +157,9 @@ Profile Scheduler::State::ProfileNow(const TaskRecord& task) const {
 void Scheduler::State::AddWhere(const TaskRequest& request, std::shared_ptr<const GpuChoice> choice,
                                 Need& need) const {
   need.choice = std::move(choice);
-  if (bookings.empty()) return;  // tasks of different limits ask for the same
+  if (reservations.empty()) return;  // tasks of different limits ask for the same
   need.runs_at_most = request.time_limit;
-  need.own_bookings = bookings.Of(request);
+  need.own_reservations = reservations.Of(request);
 }
 
 Need Scheduler::State::NeedNow(const TaskRecord& task) const {

@@ -691,8 +691,8 @@ void Scheduler::State::On(const ResumeRequested& event) {
   gpu.empty_by.reset();
 }
 
-void Scheduler::State::On(const BookingsTold& event) {
-  bookings.Follow(event.periods);
+void Scheduler::State::On(const ReservationsChanged& event) {
+  reservations.Follow(event.periods);
 }
 
 void Scheduler::State::On(const PolicyChanged& event) {

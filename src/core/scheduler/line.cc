@@ -74,7 +74,7 @@ FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const
                      .host = host.changes(),
                      .lessons = lessons.changes(),
                      .limits = limits.changes(),
-                     .booked = bookings.changes(),
+                     .booked = reservations.changes(),
                      .shares = shares.changes()};
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)

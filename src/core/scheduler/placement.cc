@@ -53,7 +53,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .drained = gpu.Drained() || closing,
                .drained_by_rule = !gpu.drained_by_person && !closing && gpu.drained_by_rule,
                .at = at,
-               .booked = bookings.On(index)};
+               .booked = reservations.On(index)};
   // Every decision looks at every GPU: no texts are made for those that are open.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
@@ -292,7 +292,7 @@ bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   return true;
 }
 
-std::vector<TaskId> Scheduler::State::InTheWayOf(const Booking& booking, GpuIndex gpu) const {
+std::vector<TaskId> Scheduler::State::InTheWayOf(const Reservation& booking, GpuIndex gpu) const {
   std::vector<TaskId> there;
   for (const Resident& resident : ledger.ResidentsOf(gpu)) {
     if (!IsFor(booking, tasks.at(resident.task).request)) there.push_back(resident.task);
@@ -300,23 +300,24 @@ std::vector<TaskId> Scheduler::State::InTheWayOf(const Booking& booking, GpuInde
   return there;
 }
 
-void Scheduler::State::SettleBookings() {
-  bookings.Settle(
-      now, config.booking_lead, gpu_infos, [this](const Booking& booking, GpuIndex gpu) {
-        const GpuState& state = gpus[Number(gpu)];
-        return Bookings::Standing{.open = state.healthy && !state.Drained(),
-                                  .others = static_cast<int>(InTheWayOf(booking, gpu).size())};
-      });
+void Scheduler::State::SettleReservations() {
+  reservations.Settle(now, config.booking_lead, gpu_infos,
+                      [this](const Reservation& booking, GpuIndex gpu) {
+                        const GpuState& state = gpus[Number(gpu)];
+                        return ReservationBook::Standing{
+                            .open = state.healthy && !state.Drained(),
+                            .others = static_cast<int>(InTheWayOf(booking, gpu).size())};
+                      });
 }
 
-void Scheduler::State::StartOnBooked(std::vector<GpuView>& views) {
-  if (!bookings.HoldAt(now)) return;
+void Scheduler::State::StartOnReserved(std::vector<GpuView>& views) {
+  if (!reservations.HoldAt(now)) return;
   LineUp line = MainLine();
   for (std::size_t looks = 0; looks < kBookedLooks; ++looks) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) break;
     TaskRecord& task = tasks.at(next->task);
-    const std::vector<GpuIndex> gpus_for = bookings.GpusFor(bookings.Of(task.request), now);
+    const std::vector<GpuIndex> gpus_for = reservations.GpusFor(reservations.Of(task.request), now);
     if (gpus_for.empty() || IsLimited(task)) continue;
     if (!HostTakes(task.id, HostNeedOf(config, task.request))) continue;
     std::vector<GpuView> own;
@@ -385,7 +386,7 @@ void Scheduler::State::StartWhatFits() {
     refused.Clear();
     taken_since.clear();
   }
-  StartOnBooked(views);
+  StartOnReserved(views);
   if (mapper_entry->chooses_task) {
     StartBestFirst(views, opened);
   } else {

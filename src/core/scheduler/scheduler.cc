@@ -39,7 +39,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     std::visit([&state](const auto& each) { state.On(each); }, event);
   }
   state.limits.Advance(now);
-  state.SettleBookings();
+  state.SettleReservations();
   state.StopExpired();
   state.WarnExpiring();
   state.SortWaiting();
@@ -146,10 +146,10 @@ Need Scheduler::NeedOfNew(const TaskRequest& request,
   return need;
 }
 
-std::vector<BookingStanding> Scheduler::BookingsNow() const {
-  std::vector<BookingStanding> standings = state_->bookings.Standings();
-  for (BookingStanding& each : standings) {
-    const Booking* booking = state_->bookings.Find(each.id);
+std::vector<ReservationStatus> Scheduler::ReservationsNow() const {
+  std::vector<ReservationStatus> standings = state_->reservations.Standings();
+  for (ReservationStatus& each : standings) {
+    const Reservation* booking = state_->reservations.Find(each.id);
     for (const GpuIndex gpu : each.gpus) {
       for (const TaskId task : state_->InTheWayOf(*booking, gpu)) {
         if (std::ranges::find(each.others, task) == each.others.end()) each.others.push_back(task);

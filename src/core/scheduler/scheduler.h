@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/books/bookings.h"
 #include "core/books/host.h"
 #include "core/books/limits.h"
+#include "core/books/reservation_book.h"
 #include "core/policy/policy.h"
 #include "core/scheduler/events.h"
 
@@ -131,7 +131,7 @@ class Scheduler {
   Need NeedOfNew(const TaskRequest& request, const std::optional<Estimate>& estimate) const;
 
   // What the core was told of reservations, by now; which GPUs are kept for them.
-  std::vector<BookingStanding> BookingsNow() const;
+  std::vector<ReservationStatus> ReservationsNow() const;
 
   // What holds GPUs, as if each attempt ended now; by task.
   std::vector<AttemptEnded> Attempts(Time now) const;

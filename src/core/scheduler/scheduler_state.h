@@ -3,7 +3,7 @@
 // (out of memory), host_line.cc (cores and memory of the machine), turns.cc (who leaves for
 // others), expecting.cc (when they start), learning.cc (what running tasks teach), explain.cc
 // (why), books.cc. What can stand by itself does: Queue, LineUp, FairShare, Limits, Ledger,
-// Dependencies, Arrays, Deadlines, Lessons, RecoveryHold, Bookings, LaunchTrouble, Room.
+// Dependencies, Arrays, Deadlines, Lessons, RecoveryHold, ReservationBook, LaunchTrouble, Room.
 #pragma once
 
 #include <limits>
@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/books/bookings.h"
 #include "core/books/fair_share.h"
 #include "core/books/host.h"
 #include "core/books/launch_trouble.h"
@@ -24,6 +23,7 @@
 #include "core/books/lessons.h"
 #include "core/books/limits.h"
 #include "core/books/recovery_hold.h"
+#include "core/books/reservation_book.h"
 #include "core/forecast/expected_start.h"
 #include "core/forecast/future.h"
 #include "core/forecast/room.h"
@@ -131,7 +131,7 @@ struct FruitlessLook {
   std::uint64_t host = 0;           // HostBooks::changes
   std::uint64_t lessons = 0;        // Lessons::changes
   std::uint64_t limits = 0;         // Limits::changes
-  std::uint64_t booked = 0;         // Bookings::changes
+  std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
   std::optional<Time> order_until;  // it may change then by time alone; empty: it does not
   std::vector<Openness> gpus;
@@ -187,7 +187,7 @@ struct Scheduler::State : LineUp::Host {
   Arrays arrays;
   Deadlines deadlines;
   RecoveryHold recovery_hold;
-  Bookings bookings;
+  ReservationBook reservations;
   LaunchTrouble launch_trouble;
   std::optional<ServerClosed> closing;  // empty: the server is open
   Lessons lessons;
@@ -248,7 +248,7 @@ struct Scheduler::State : LineUp::Host {
   void On(const ResumeRequested& event);
   void On(const ServerClosed& event);
   void On(const ServerOpened& event);
-  void On(const BookingsTold& event);
+  void On(const ReservationsChanged& event);
   void On(const PolicyChanged& event);
   void On(const WakeUp& event);
   TaskRecord* Held(TaskId id);
@@ -306,10 +306,10 @@ struct Scheduler::State : LineUp::Host {
   Choice Chosen(const TaskRecord& task, const std::vector<GpuView>& best, std::size_t eligible,
                 std::string_view rule) const;
   bool TryStart(TaskId id, std::vector<GpuView>& views);
-  void SettleBookings();
-  std::vector<TaskId> InTheWayOf(const Booking& booking, GpuIndex gpu) const;
+  void SettleReservations();
+  std::vector<TaskId> InTheWayOf(const Reservation& booking, GpuIndex gpu) const;
   // Those whose GPUs are reserved for them: nobody else's place in line matters there.
-  void StartOnBooked(std::vector<GpuView>& views);
+  void StartOnReserved(std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
   void StartWhatFits();  // the recovery queue, then the main line
   LineUp Line(LineKind kind, const std::optional<LineUp::Newcomer>& newcomer = {}) const;

@@ -86,7 +86,7 @@ void Scheduler::State::AskForWake() {
   if (trial && *trial <= now) trial.reset();
   const std::optional<Time> plateau = anyone ? next_plateau : std::nullopt;
   const std::optional<Time> limit = anyone ? limits.NextChange(now) : std::nullopt;
-  const std::optional<Time> booked = bookings.NextChange(now, config.booking_lead);
+  const std::optional<Time> booked = reservations.NextChange(now, config.booking_lead);
   for (const std::optional<Time>& when : {queue.NextDue(), deadlines.Next(), rules->NextDecision(),
                                           trial, plateau, limit, booked, NextOrder(), next_turn}) {
     if (when) next = std::min(next.value_or(*when), *when);

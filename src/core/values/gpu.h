@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/values/booking.h"
 #include "core/values/outlook.h"
+#include "core/values/reservation.h"
 #include "core/values/task.h"
 
 namespace carma::core {
@@ -83,7 +83,7 @@ struct GpuView {
   std::optional<TaskId> reserved_for;  // kept for a task that waits for recovery
   Time at{};                           // the moment
   // Reserved by people, from that moment on; valid until the core is told something.
-  std::span<const BookedPeriod* const> booked;
+  std::span<const ReservedPeriod* const> booked;
   mutable KeptOutlook outlook;  // of its residents with somebody: saves time, says nothing new
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
   // A person has drained it and no task is there: nobody reads it, for it may be in any state and

@@ -106,7 +106,7 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
       events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule, drain.empty_by});
   }
   if (Result<Unit> closing = RestoreClosing(); !closing) return closing;
-  if (Result<Unit> booked = RestoreBookings(); !booked) return booked;
+  if (Result<Unit> booked = RestoreReservations(); !booked) return booked;
   if (Result<Unit> counted = RestoreAttempts(); !counted) return counted;
   if (options_.history) {
     Result<std::vector<task::Observation>> observations = store_.Observations();
@@ -130,12 +130,12 @@ Result<Unit> Engine::RestoreClosing() {
   return Unit{};
 }
 
-Result<Unit> Engine::RestoreBookings() {
-  Result<std::vector<store::BookingRow>> rows = store_.Bookings();
+Result<Unit> Engine::RestoreReservations() {
+  Result<std::vector<store::ReservationRow>> rows = store_.ReservationBook();
   if (!rows) return std::unexpected(rows.error());
   if (Result<Unit> restored = reservations_.Restore(*rows); !restored) return restored;
   if (!reservations_.all().empty())
-    events_.push_back(core::BookingsTold{reservations_.Tell(clock_.Now())});
+    events_.push_back(core::ReservationsChanged{reservations_.Tell(clock_.Now())});
   return Unit{};
 }
 
@@ -265,24 +265,24 @@ void Engine::Open(Done done) {
   Post(core::ServerOpened{}, std::move(done));
 }
 
-Result<core::BookingId> Engine::Book(core::Booking booking, Done done) {
-  Result<core::Booking> made =
+Result<core::ReservationId> Engine::Book(core::Reservation booking, Done done) {
+  Result<core::Reservation> made =
       reservations_.Add(std::move(booking), scheduler_.GpuInfos(), clock_.Now());
   if (!made) return std::unexpected(made.error());
-  next_.rows.bookings.push_back(daemon::RowOf(*made));
+  next_.rows.reservations.push_back(daemon::RowOf(*made));
   next_.rows.events.push_back(ReserveEvent(*made, "", clock_.Now()));
-  Post(core::BookingsTold{reservations_.Tell(clock_.Now())}, std::move(done));
+  Post(core::ReservationsChanged{reservations_.Tell(clock_.Now())}, std::move(done));
   return made->id;
 }
 
-Result<Unit> Engine::Unbook(core::BookingId id, const std::string& who, Done done) {
-  const core::Booking* known = reservations_.Find(id);
+Result<Unit> Engine::Unbook(core::ReservationId id, const std::string& who, Done done) {
+  const core::Reservation* known = reservations_.Find(id);
   if (known == nullptr)
     return base::Fail(ErrorCode::kNotFound, fmt::format("there is no reservation {}", id));
-  next_.rows.bookings.push_back({id, known->made_by, std::nullopt});
+  next_.rows.reservations.push_back({id, known->made_by, std::nullopt});
   next_.rows.events.push_back(ReserveEvent(*known, who, clock_.Now()));
   reservations_.Remove(id);
-  Post(core::BookingsTold{reservations_.Tell(clock_.Now())}, std::move(done));
+  Post(core::ReservationsChanged{reservations_.Tell(clock_.Now())}, std::move(done));
   return Unit{};
 }
 
@@ -394,7 +394,7 @@ void Engine::Turn() {
   HandEarlyEvents();
   HandEstimates();
   if (reservations_.IsDue(clock_.Now()))
-    events_.push_back(core::BookingsTold{reservations_.Tell(clock_.Now())});
+    events_.push_back(core::ReservationsChanged{reservations_.Tell(clock_.Now())});
   const std::vector<core::Event> events = std::exchange(events_, {});
   if (!events.empty()) Collect(scheduler_.HandleAll(clock_.Now(), events));
   NoteDrains();

@@ -78,9 +78,10 @@ class Engine {
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
   // Keeps a reservation over restarts and tells the core; its number is given here. Errors:
   // kInvalid for GPUs that are not there, kConflict where others have them then.
-  base::Result<core::BookingId> Book(core::Booking booking, Done done = nullptr);
+  base::Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
   // Errors: kNotFound.
-  base::Result<base::Unit> Unbook(core::BookingId id, const std::string& who, Done done = nullptr);
+  base::Result<base::Unit> Unbook(core::ReservationId id, const std::string& who,
+                                  Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
   // From now on these values of what may change while it runs: policy, host, kill_grace, limits of
   // output, processes and submissions, default_time_limit, mps_memory_limit. Attempts keep what
@@ -122,7 +123,7 @@ class Engine {
 
   base::Result<base::Unit> RestoreAttempts();
   base::Result<base::Unit> TakeOver();
-  base::Result<base::Unit> RestoreBookings();
+  base::Result<base::Unit> RestoreReservations();
   base::Result<base::Unit> RestoreClosing();
   base::Result<core::TaskRecord> Translated(store::StoredTask stored);
   void LookAfterStore();

@@ -57,7 +57,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
         engine_->Close(*closed);
       } else if (std::holds_alternative<core::ServerOpened>(event)) {
         engine_->Open();
-      } else if (const auto* told = std::get_if<core::BookingsTold>(&event)) {
+      } else if (const auto* told = std::get_if<core::ReservationsChanged>(&event)) {
         Book(told->periods);
       } else {
         engine_->Post(event);
@@ -89,18 +89,18 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     return engine_->Start(gpus_);
   }
   // By its own numbers: those of a scenario rise from 1.
-  void Book(const std::vector<core::BookedPeriod>& periods) {
-    const auto wanted = [&](core::BookingId id) {
-      return std::ranges::find(periods, id, [](const core::BookedPeriod& each) {
+  void Book(const std::vector<core::ReservedPeriod>& periods) {
+    const auto wanted = [&](core::ReservationId id) {
+      return std::ranges::find(periods, id, [](const core::ReservedPeriod& each) {
                return each.booking.id;
              }) != periods.end();
     };
-    std::vector<core::BookingId> gone;
+    std::vector<core::ReservationId> gone;
     for (const auto& [id, booking] : engine_->reservations().all()) {
       if (!wanted(id)) gone.push_back(id);
     }
-    for (const core::BookingId id : gone) ASSERT_TRUE(engine_->Unbook(id, "test"));
-    for (const core::BookedPeriod& each : periods) {
+    for (const core::ReservationId id : gone) ASSERT_TRUE(engine_->Unbook(id, "test"));
+    for (const core::ReservedPeriod& each : periods) {
       if (engine_->reservations().Find(each.booking.id) != nullptr) continue;
       const auto id = engine_->Book(each.booking);
       ASSERT_TRUE(id) << id.error().message;

@@ -101,7 +101,7 @@ store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<s
   return event;
 }
 
-store::StoredEvent ReserveEvent(const core::Booking& booking, const std::string& removed_by,
+store::StoredEvent ReserveEvent(const core::Reservation& booking, const std::string& removed_by,
                                 base::Time now) {
   store::StoredEvent event;
   event.when = now;

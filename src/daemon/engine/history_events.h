@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "core/values/booking.h"
+#include "core/values/reservation.h"
 #include "core/values/task.h"
 #include "daemon/engine/intake.h"
 #include "store/store.h"
@@ -34,7 +34,7 @@ store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Ti
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now);
 // Of a reservation that was made, or removed by somebody.
-store::StoredEvent ReserveEvent(const core::Booking& booking, const std::string& removed_by,
+store::StoredEvent ReserveEvent(const core::Reservation& booking, const std::string& removed_by,
                                 base::Time now);
 
 // "0,2": the GPUs of a task's placement.

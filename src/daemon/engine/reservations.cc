@@ -20,7 +20,7 @@ using base::Unit;
 constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
 constexpr core::Duration kTellAgain = std::chrono::hours(24);
 
-Result<Unit> NameByUuid(core::Booking& booking, std::span<const core::GpuInfo> gpus) {
+Result<Unit> NameByUuid(core::Reservation& booking, std::span<const core::GpuInfo> gpus) {
   const core::TaskRequest asks{.gpu_type = booking.gpu_type, .on_gpus = booking.on_gpus};
   if (std::optional<std::string> misnamed = core::MisnamedGpus(asks, gpus))
     return Fail(ErrorCode::kInvalid, *std::move(misnamed));
@@ -39,18 +39,18 @@ Result<Unit> NameByUuid(core::Booking& booking, std::span<const core::GpuInfo> g
 
 }  // namespace
 
-store::BookingRow RowOf(const core::Booking& booking) {
+store::ReservationRow RowOf(const core::Reservation& booking) {
   return {booking.id, booking.made_by,
           base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut))};
 }
 
-Result<Unit> Reservations::Restore(const std::vector<store::BookingRow>& rows) {
-  for (const store::BookingRow& row : rows) {
+Result<Unit> Reservations::Restore(const std::vector<store::ReservationRow>& rows) {
+  for (const store::ReservationRow& row : rows) {
     last_ = std::max(last_, row.id);
     if (!row.description) continue;
     const Result<base::Json> json = base::ParseJson(*row.description);
-    Result<core::Booking> booking =
-        json ? base::FieldsFromJson<core::Booking>(*json, "", base::Unknown::kPassedOver)
+    Result<core::Reservation> booking =
+        json ? base::FieldsFromJson<core::Reservation>(*json, "", base::Unknown::kPassedOver)
              : std::unexpected(json.error());
     if (!booking) {
       return Fail(ErrorCode::kCorrupt,
@@ -63,15 +63,15 @@ Result<Unit> Reservations::Restore(const std::vector<store::BookingRow>& rows) {
   return Unit{};
 }
 
-Result<core::Booking> Reservations::Add(core::Booking booking, std::span<const core::GpuInfo> gpus,
-                                        core::Time now) {
+Result<core::Reservation> Reservations::Add(core::Reservation booking,
+                                            std::span<const core::GpuInfo> gpus, core::Time now) {
   if (Result<Unit> named = NameByUuid(booking, gpus); !named) return std::unexpected(named.error());
-  booking.id = core::BookingId{core::Number(last_) + 1};
+  booking.id = core::ReservationId{core::Number(last_) + 1};
   if (!NextOf(booking, now)) return Fail(ErrorCode::kInvalid, "its time is over");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });
-  if (all_.size() >= core::kMaxBookings) {
+  if (all_.size() >= core::kMaxReservations) {
     return Fail(ErrorCode::kConflict,
-                fmt::format("there are {} reservations already", core::kMaxBookings));
+                fmt::format("there are {} reservations already", core::kMaxReservations));
   }
   all_.emplace(booking.id, booking);
   const std::optional<std::string> why_not = core::WhyNotAll(PeriodsFrom(now), now, gpus);
@@ -83,28 +83,28 @@ Result<core::Booking> Reservations::Add(core::Booking booking, std::span<const c
   return booking;
 }
 
-const core::Booking* Reservations::Find(core::BookingId id) const {
+const core::Reservation* Reservations::Find(core::ReservationId id) const {
   const auto at = all_.find(id);
   return at == all_.end() ? nullptr : &at->second;
 }
 
-std::optional<core::BookedPeriod> Reservations::NextOf(const core::Booking& booking,
-                                                       core::Time now) const {
-  std::vector<core::BookedPeriod> next = core::PeriodsOf(booking, now, now, calendar_);
+std::optional<core::ReservedPeriod> Reservations::NextOf(const core::Reservation& booking,
+                                                         core::Time now) const {
+  std::vector<core::ReservedPeriod> next = core::PeriodsOf(booking, now, now, calendar_);
   if (next.empty()) return std::nullopt;
   return std::move(next.front());
 }
 
-std::vector<core::BookedPeriod> Reservations::PeriodsFrom(core::Time now) const {
-  std::vector<core::BookedPeriod> periods;
+std::vector<core::ReservedPeriod> Reservations::PeriodsFrom(core::Time now) const {
+  std::vector<core::ReservedPeriod> periods;
   for (const auto& [id, booking] : all_) {
-    for (core::BookedPeriod& each : core::PeriodsOf(booking, now, now + kHorizon, calendar_))
+    for (core::ReservedPeriod& each : core::PeriodsOf(booking, now, now + kHorizon, calendar_))
       periods.push_back(std::move(each));
   }
   return periods;
 }
 
-std::vector<core::BookedPeriod> Reservations::Tell(core::Time now) {
+std::vector<core::ReservedPeriod> Reservations::Tell(core::Time now) {
   tell_again_.reset();
   if (!all_.empty()) tell_again_ = now + kTellAgain;
   return PeriodsFrom(now);

@@ -9,7 +9,7 @@
 
 #include "base/calendar.h"
 #include "base/result.h"
-#include "core/books/booked_periods.h"
+#include "core/books/reserved_periods.h"
 #include "store/store.h"
 
 namespace carma::daemon {
@@ -20,33 +20,34 @@ class Reservations {
       : calendar_(calendar) {}
 
   // Those of an earlier life; numbers go on behind the last ever given. Errors: kCorrupt.
-  base::Result<base::Unit> Restore(const std::vector<store::BookingRow>& rows);
+  base::Result<base::Unit> Restore(const std::vector<store::ReservationRow>& rows);
   // With a number, and its GPUs by UUID: they stay the same whatever their order is after a
   // restart. Errors: kInvalid for GPUs that are not there and a period that is over, kConflict
   // where some reservation would not have its GPUs.
-  base::Result<core::Booking> Add(core::Booking booking, std::span<const core::GpuInfo> gpus,
-                                  core::Time now);
-  void Remove(core::BookingId id) { all_.erase(id); }
+  base::Result<core::Reservation> Add(core::Reservation booking,
+                                      std::span<const core::GpuInfo> gpus, core::Time now);
+  void Remove(core::ReservationId id) { all_.erase(id); }
 
-  const std::map<core::BookingId, core::Booking>& all() const { return all_; }
-  const core::Booking* Find(core::BookingId id) const;  // null: none
+  const std::map<core::ReservationId, core::Reservation>& all() const { return all_; }
+  const core::Reservation* Find(core::ReservationId id) const;  // null: none
   // When it holds now, or next; empty: it is over.
-  std::optional<core::BookedPeriod> NextOf(const core::Booking& booking, core::Time now) const;
+  std::optional<core::ReservedPeriod> NextOf(const core::Reservation& booking,
+                                             core::Time now) const;
 
   // What the core is to be told, and when it has to be told again (IsDue).
-  std::vector<core::BookedPeriod> Tell(core::Time now);
+  std::vector<core::ReservedPeriod> Tell(core::Time now);
   bool IsDue(core::Time now) const { return tell_again_ && now >= *tell_again_; }
 
  private:
-  std::vector<core::BookedPeriod> PeriodsFrom(core::Time now) const;
+  std::vector<core::ReservedPeriod> PeriodsFrom(core::Time now) const;
 
   base::Calendar calendar_;
-  std::map<core::BookingId, core::Booking> all_;
-  core::BookingId last_{};
+  std::map<core::ReservationId, core::Reservation> all_;
+  core::ReservationId last_{};
   std::optional<core::Time> tell_again_;
 };
 
 // As the store keeps it.
-store::BookingRow RowOf(const core::Booking& booking);
+store::ReservationRow RowOf(const core::Reservation& booking);
 
 }  // namespace carma::daemon

@@ -53,8 +53,8 @@ class Server {
     Tell(core::EstimateReady{id, core::Estimate{1'000, "given"}, {}, {}});
     return last_;
   }
-  void Reserve(const core::Booking& booking) {
-    Tell(core::BookingsTold{{{booking, booking.from, booking.from + booking.length}}});
+  void Reserve(const core::Reservation& booking) {
+    Tell(core::ReservationsChanged{{{booking, booking.from, booking.from + booking.length}}});
   }
   core::Time now() const { return now_; }
   bool Refuses(const std::string& user, const core::TaskRequest& asked) {

@@ -138,7 +138,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
   view.alerts = monitor.Alerts(gpu.index);
   AddActivity(gpu.index, engine, monitor, view);
   AddStrangers(monitor.Use(gpu.index), view);
-  for (const core::BookedPeriod* period : gpu.booked) {
+  for (const core::ReservedPeriod* period : gpu.booked) {
     view.reserved.push_back({.id = core::Number(period->booking.id),
                              .whom = core::WhomFor(period->booking),
                              .why = period->booking.why,

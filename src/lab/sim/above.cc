@@ -46,7 +46,7 @@ std::shared_ptr<Alike> Simulation::AlikeOf(const Job& job) {
                      job.arrival->gpu_type,
                      job.arrival->qos,
                      job.arrival->account,
-                     bookings_.empty() ? 0 : UidOf(job),
+                     reservations_.empty() ? 0 : UidOf(job),
                      estimate ? estimate->peak_mib : -1,
                      profile.sm_active.value_or(-1),
                      mps.sensitivity,

@@ -59,7 +59,7 @@ std::optional<double> Simulation::Ask(Alike& alike, std::uint32_t index) {
     return {};
   if (node.kind >= alike.needs.size()) alike.needs.resize(node.kind + 1);
   std::optional<core::Need>& need = alike.needs[node.kind];
-  if (!need || !bookings_.empty()) {  // whose they are at this moment
+  if (!need || !reservations_.empty()) {  // whose they are at this moment
     need = scheduler.NeedOfNew(alike.request, alike.estimate);
     need->load = core::NeighbourOf(scheduler.config(), alike.request, alike.profile);
     need->alone = alike.profile.alone;

@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "core/scheduler/published_rules.h"
 #include "estimate/estimator.h"
-#include "lab/sim/booking_words.h"
 #include "lab/sim/mig.h"
 #include "lab/sim/parallel.h"
+#include "lab/sim/reservation_words.h"
 #include "lab/sim/simulation.h"
 
 namespace carma::sim {
@@ -136,11 +136,12 @@ std::size_t MostOfOneKind(const Cluster& cluster) {
 }
 
 // Each server has them all.
-Result<Unit> CheckBookings(const Cluster& cluster, std::span<const core::Booking> bookings) {
-  if (bookings.empty()) return Unit{};
-  std::vector<core::Booking> numbered(bookings.begin(), bookings.end());
-  for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].id = core::BookingId{i + 1};
-  const std::vector<core::BookedPeriod> periods =
+Result<Unit> CheckBookings(const Cluster& cluster,
+                           std::span<const core::Reservation> reservations) {
+  if (reservations.empty()) return Unit{};
+  std::vector<core::Reservation> numbered(reservations.begin(), reservations.end());
+  for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].id = core::ReservationId{i + 1};
+  const std::vector<core::ReservedPeriod> periods =
       PeriodsOf(numbered, core::Time{}, core::Time{}, core::Time{kCheckedFor});
   for (const ServerShape& server : cluster.servers) {
     std::vector<core::GpuInfo> infos;
@@ -259,7 +260,7 @@ Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arri
   if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided, options); !valid) {
     return std::unexpected(valid.error());
   }
-  if (Result<Unit> valid = CheckBookings(cluster, options.bookings); !valid) {
+  if (Result<Unit> valid = CheckBookings(cluster, options.reservations); !valid) {
     return std::unexpected(valid.error());
   }
   return Simulation(cluster, arrivals, options).Run();

@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "core/policy/policy.h"
 #include "core/scheduler/scheduler.h"
-#include "core/values/booking.h"
+#include "core/values/reservation.h"
 #include "estimate/asking.h"
 #include "lab/sim/above.h"
 #include "lab/sim/gpu_types.h"
@@ -157,7 +157,7 @@ struct RunOptions {
   MonitorOptions monitor;
   Above above;
   // Of each server, from the first submission on (booking_words.h); their numbers are given here.
-  std::vector<core::Booking> bookings;
+  std::vector<core::Reservation> reservations;
 
   // With kMps: no task may hold more than it was promised and the policy's margin, as
   // collocation.mps_memory_limit; who needs more runs out of memory though the GPU has some.

@@ -7,14 +7,14 @@
 
 #include "base/rng.h"
 #include "base/text.h"
-#include "lab/sim/booking_words.h"
+#include "lab/sim/reservation_words.h"
 
 namespace carma::sim {
 namespace {
 
 constexpr TimerId kArrivalTimer = 0;
 constexpr TimerId kAboveTimer = 1;
-constexpr TimerId kBookingTimer = 2;
+constexpr TimerId kReservationTimer = 2;
 // Reservations are told for so long, and again the day after.
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kDay = std::chrono::hours(24);
@@ -71,7 +71,7 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
       mig_(ProfileOf(options)),
       keeps_history_(options.record || options.on_task),
       closes_(ClosesWhileSettling()),
-      bookings_(options.bookings),
+      reservations_(options.reservations),
       lines_(options.policy.order),
       shares_(options.policy.fair),
       counts_(options.above.gres) {
@@ -86,7 +86,8 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
     const auto uid = kFirstUid + static_cast<std::uint32_t>(uids_.size());
     if (!each.user.empty()) uids_.try_emplace(each.user, uid);
   }
-  for (std::size_t i = 0; i < bookings_.size(); ++i) bookings_[i].id = core::BookingId{i + 1};
+  for (std::size_t i = 0; i < reservations_.size(); ++i)
+    reservations_[i].id = core::ReservationId{i + 1};
   BuildServers();
   BuildAbove();
   if (options.estimates.method.empty()) return;
@@ -154,7 +155,7 @@ base::Result<RunResult> Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
   if (!arrivals_.empty()) timers_.Set(kArrivalTimer, at(0));
   // Ticks alone go on for ever; the run is over when nobody is left.
-  TellBookings();
+  SendReservations();
   while (next_arrival_ < arrivals_.size() || !job_of_.empty()) {
     if (still_days_ > kMostStillDays) {
       return base::Fail(
@@ -189,7 +190,7 @@ base::Result<RunResult> Simulation::Run() {
 void Simulation::Handle(TimerId timer) {
   if (timer == kArrivalTimer) return OnArrivals();
   if (timer == kAboveTimer) return OnAbove();
-  if (timer == kBookingTimer) return TellBookings();
+  if (timer == kReservationTimer) return SendReservations();
   if (timer >= JobTimer(0)) return OnJob(timer - JobTimer(0));
   const std::uint32_t node = (timer - 3) / 3;
   if (timer == WakeTimer(node)) return OnWake(node);
@@ -217,18 +218,19 @@ void Simulation::OnWake(std::uint32_t node) {
   Tell(node);
 }
 
-void Simulation::TellBookings() {
-  if (bookings_.empty()) return;
+void Simulation::SendReservations() {
+  if (reservations_.empty()) return;
   now_ = std::max(now_, start_);
-  const std::vector<core::BookedPeriod> periods = PeriodsOf(bookings_, first_, now_, now_ + kTold);
+  const std::vector<core::ReservedPeriod> periods =
+      PeriodsOf(reservations_, first_, now_, now_ + kTold);
   bool still = !job_of_.empty();
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    events_.emplace_back(core::BookingsTold{periods});
+    events_.emplace_back(core::ReservationsChanged{periods});
     Tell(i);
     still = still && nodes_[i].launched == 0;
   }
   still_days_ = still ? still_days_ + 1 : 0;
-  if (!periods.empty()) timers_.Set(kBookingTimer, now_ + kDay);
+  if (!periods.empty()) timers_.Set(kReservationTimer, now_ + kDay);
 }
 
 void Simulation::OnSamples(std::uint32_t index) {

@@ -152,7 +152,7 @@ class Simulation {
   void OnArrivals();
   void OnWake(std::uint32_t node);
   void OnSamples(std::uint32_t node);
-  void TellBookings();
+  void SendReservations();
   void OnJob(JobIndex index);
   // Tells the core what stands in events_ and does what it says, and so on until nothing follows.
   void Tell(std::uint32_t node);
@@ -302,7 +302,7 @@ class Simulation {
   base::Time first_{};  // the first submission
   base::Time last_end_{};
   std::size_t next_arrival_ = 0;
-  std::vector<core::Booking> bookings_;
+  std::vector<core::Reservation> reservations_;
   int still_days_ = 0;               // on which nothing ran though somebody waited
   std::int64_t starts_in_vain_ = 0;  // since a task ended or saved what it had not saved before
   TimerQueue timers_;

@@ -19,7 +19,7 @@ using base::Json;
 using base::Result;
 using base::Unit;
 
-api::ReservationView Present(const ReservationServices& services, const core::Booking& booking,
+api::ReservationView Present(const ReservationServices& services, const core::Reservation& booking,
                              base::Time now) {
   api::ReservationView view;
   view.id = core::Number(booking.id);
@@ -35,13 +35,13 @@ api::ReservationView Present(const ReservationServices& services, const core::Bo
   view.repeat = base::WordOf(booking.repeat);
   if (booking.until) view.until_ms = base::ToMs(*booking.until);
   view.why = booking.why;
-  const std::optional<core::BookedPeriod> next =
+  const std::optional<core::ReservedPeriod> next =
       services.engine.reservations().NextOf(booking, now);
   if (!next) return view;
   view.next_from_ms = base::ToMs(next->from);
   view.next_to_ms = base::ToMs(next->to);
   view.holds = next->from <= now;
-  for (const core::BookingStanding& each : services.engine.scheduler().BookingsNow()) {
+  for (const core::ReservationStatus& each : services.engine.scheduler().ReservationsNow()) {
     if (each.id != booking.id || each.from != next->from) continue;
     for (const core::GpuIndex gpu : each.gpus) view.gpu_indices.push_back(core::Number(gpu));
     for (const core::TaskId task : each.others) view.others.push_back(core::Number(task));
@@ -71,21 +71,21 @@ Result<Unit> MakeReservation(const ReservationServices& services, const Call& ca
   if (Result<Unit> may = MayReserve(services, call.caller); !may) return may;
   const Result<Json> json = ReadBody(call);
   if (!json) return std::unexpected(json.error());
-  Result<core::Booking> booking =
-      base::FieldsFromJson<core::Booking>(*json, "", base::Unknown::kRefused);
+  Result<core::Reservation> booking =
+      base::FieldsFromJson<core::Reservation>(*json, "", base::Unknown::kRefused);
   if (!booking) return std::unexpected(booking.error());
   booking->made_by = call.caller.user;
   booking->why = base::Printable(booking->why, 500);
   // Told by its number: by then it may have been removed again.
-  const auto made = std::make_shared<core::BookingId>();
+  const auto made = std::make_shared<core::ReservationId>();
   const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
     if (!done) return reply(std::unexpected(done.error()));
-    const core::Booking* kept = services.engine.reservations().Find(*made);
+    const core::Reservation* kept = services.engine.reservations().Find(*made);
     if (kept == nullptr) return reply(JsonAnswer(Json::object()));
     LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller);
     reply(JsonAnswer(ToJson(Present(services, *kept, services.clock.Now())), 201));
   };
-  const Result<core::BookingId> id = services.engine.Book(*std::move(booking), answer);
+  const Result<core::ReservationId> id = services.engine.Book(*std::move(booking), answer);
   if (!id) return std::unexpected(id.error());
   *made = *id;
   return Unit{};
@@ -99,8 +99,8 @@ Result<Unit> RemoveReservation(const ReservationServices& services, const Call& 
     return Fail(ErrorCode::kInvalid, fmt::format("'{}' is not the number of a reservation",
                                                  base::Printable(call.id, 40)));
   }
-  const core::BookingId id{static_cast<std::uint64_t>(*number)};
-  const core::Booking* known = services.engine.reservations().Find(id);
+  const core::ReservationId id{static_cast<std::uint64_t>(*number)};
+  const core::Reservation* known = services.engine.reservations().Find(id);
   if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user) {
     return Fail(ErrorCode::kDenied,
                 fmt::format("reservation {} was made by {}", id, known->made_by));

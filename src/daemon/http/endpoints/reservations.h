@@ -17,7 +17,7 @@ struct ReservationServices {
 };
 
 Answer ListReservations(const ReservationServices& services, const Call& call);
-// Body: core::Booking. For administrators and the makers of the configuration. 201 with the
+// Body: core::Reservation. For administrators and the makers of the configuration. 201 with the
 // reservation once it is durable.
 base::Result<base::Unit> MakeReservation(const ReservationServices& services, const Call& call,
                                          const api::Responder& reply);

@@ -31,7 +31,7 @@ TEST_F(ReservationsTest, AnAdministratorMakesOneAndItIsDurable) {
   EXPECT_EQ(made.body.at("holds"), false);
   ASSERT_EQ(List().body.at("reservations").size(), 1U);
   EXPECT_EQ(List().body.at("reservations")[0], made.body);
-  ASSERT_EQ(store_->Bookings()->size(), 1U);
+  ASSERT_EQ(store_->ReservationBook()->size(), 1U);
 
   clock_.Advance(std::chrono::minutes(11));
   Settle();

@@ -14,9 +14,9 @@
 #include "cli/client/verbs.h"
 #include "cli/command.h"
 #include "cli/progress_line.h"
-#include "lab/sim/booking_words.h"
 #include "lab/sim/matrix.h"
 #include "lab/sim/model_words.h"
+#include "lab/sim/reservation_words.h"
 #include "lab/verbs/lab.h"
 #include "lab/verbs/simulate/plan.h"
 #include "lab/verbs/simulate/summaries.h"
@@ -144,9 +144,9 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
       return std::unexpected(applied.error());
     }
     for (const std::string& text : experiment.load.reserve) {
-      Result<core::Booking> booking = sim::ParseBooking(text);
+      Result<core::Reservation> booking = sim::ParseReservation(text);
       if (!booking) return base::Wrap(booking.error(), "reserve");
-      policy->options.bookings.push_back(*std::move(booking));
+      policy->options.reservations.push_back(*std::move(booking));
     }
     policies.push_back(*std::move(policy));
   }

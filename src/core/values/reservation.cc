@@ -1,4 +1,4 @@
-#include "core/values/booking.h"
+#include "core/values/reservation.h"
 
 #include <fmt/format.h>
 
@@ -16,20 +16,20 @@ bool Lists(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-bool IsFor(const Booking& booking, const TaskRequest& request) {
+bool IsFor(const Reservation& booking, const TaskRequest& request) {
   return Lists(booking.users, UserOf(request)) ||
          (request.account && Lists(booking.accounts, *request.account)) ||
          Lists(booking.classes, QosOf(request));
 }
 
-std::string WhomFor(const Booking& booking) {
+std::string WhomFor(const Reservation& booking) {
   std::vector<std::string> whom = booking.users;
   for (const std::string& each : booking.accounts) whom.push_back("account " + each);
   for (const std::string& each : booking.classes) whom.push_back("class " + each);
   return whom.empty() ? "nobody" : base::Join(whom, ", ");
 }
 
-std::string WhichOf(const Booking& booking) {
+std::string WhichOf(const Reservation& booking) {
   std::string which = base::Join(booking.on_gpus, ", ");
   if (booking.gpu_type) which += (which.empty() ? "" : " of type ") + *booking.gpu_type;
   if (booking.count) {
@@ -40,9 +40,9 @@ std::string WhichOf(const Booking& booking) {
   return which.empty() ? "all GPUs" : which;
 }
 
-const BookedPeriod* RunsInto(std::span<const BookedPeriod* const> periods,
-                             const BookedStart& start) {
-  for (const BookedPeriod* period : periods) {
+const ReservedPeriod* RunsInto(std::span<const ReservedPeriod* const> periods,
+                               const BookedStart& start) {
+  for (const ReservedPeriod* period : periods) {
     if (period->from >= start.to) break;
     if (period->to <= start.from) continue;
     if (std::ranges::find(start.own, period->booking.id) == start.own.end()) return period;

@@ -7,20 +7,20 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/books/booked_periods.h"
+#include "core/books/reserved_periods.h"
 
 namespace carma::sim {
 
 // Words of `carma reserve` between blanks: "for=ada,bob gpus=0,1 from=9h for-time=8h
 // repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times count from the
-// first submission, which is on a Monday at midnight: Booking::from of 0 is that moment. Each
+// first submission, which is on a Monday at midnight: Reservation::from of 0 is that moment. Each
 // server has the reservation. Loads name users and neither accounts nor classes. Errors: kInvalid,
 // with what was expected.
-base::Result<core::Booking> ParseBooking(std::string_view text);
+base::Result<core::Reservation> ParseReservation(std::string_view text);
 
 // The periods that hold at `now` or begin before `horizon`, and the next one of each; `first`: of
-// the first submission. Bookings with numbers of their own.
-std::vector<core::BookedPeriod> PeriodsOf(std::span<const core::Booking> bookings, core::Time first,
-                                          core::Time now, core::Time horizon);
+// the first submission. ReservationBook with numbers of their own.
+std::vector<core::ReservedPeriod> PeriodsOf(std::span<const core::Reservation> bookings,
+                                            core::Time first, core::Time now, core::Time horizon);
 
 }  // namespace carma::sim

@@ -1,11 +1,11 @@
-#include "core/books/booked_periods.h"
+#include "core/books/reserved_periods.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "core/books/bookings.h"
+#include "core/books/reservation_book.h"
 
 namespace carma::core {
 namespace {
@@ -21,7 +21,7 @@ bool IsWeekend(int day_of_week) {
 }
 
 // Days after the first time from which on there may be periods that are not over.
-int FirstDay(const Booking& booking, Time now, int step) {
+int FirstDay(const Reservation& booking, Time now, int step) {
   const auto days = (now - booking.from - booking.length) / kDay - 2;
   if (days <= 0) return 0;
   return static_cast<int>(days / step) * step;
@@ -29,9 +29,9 @@ int FirstDay(const Booking& booking, Time now, int step) {
 
 }  // namespace
 
-std::vector<BookedPeriod> PeriodsOf(const Booking& booking, Time now, Time horizon,
-                                    const base::Calendar& calendar) {
-  std::vector<BookedPeriod> periods;
+std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time horizon,
+                                      const base::Calendar& calendar) {
+  std::vector<ReservedPeriod> periods;
   if (booking.repeat == Repeat::kOnce) {
     const Time to = booking.from + booking.length;
     if (to > now) periods.push_back({booking, booking.from, to});
@@ -54,13 +54,13 @@ std::vector<BookedPeriod> PeriodsOf(const Booking& booking, Time now, Time horiz
   return periods;
 }
 
-std::optional<std::string> WhyNotAll(std::vector<BookedPeriod> periods, Time now,
+std::optional<std::string> WhyNotAll(std::vector<ReservedPeriod> periods, Time now,
                                      std::span<const GpuInfo> gpus) {
-  Bookings bookings;
-  bookings.Follow(std::move(periods));
-  bookings.Settle(now, Duration{0}, gpus,
-                  [](const Booking&, GpuIndex) { return Bookings::Standing{}; });
-  const BookedPeriod* few = bookings.TooFew();
+  ReservationBook reservations;
+  reservations.Follow(std::move(periods));
+  reservations.Settle(now, Duration{0}, gpus,
+                      [](const Reservation&, GpuIndex) { return ReservationBook::Standing{}; });
+  const ReservedPeriod* few = reservations.TooFew();
   if (few == nullptr) return std::nullopt;
   return fmt::format(
       "reservation {} of {} for {} from {} on would not have its GPUs: there are not so many, or "

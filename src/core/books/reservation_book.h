@@ -8,31 +8,31 @@
 #include <span>
 #include <vector>
 
-#include "core/values/booking.h"
 #include "core/values/gpu.h"
+#include "core/values/reservation.h"
 
 namespace carma::core {
 
 // One time that a reservation holds.
-struct BookingStanding {
-  BookingId id{};
+struct ReservationStatus {
+  ReservationId id{};
   Time from{};
   Time to{};
   std::vector<GpuIndex> gpus;  // those that are kept, or will be
   std::vector<TaskId> others;  // tasks of others that run there now
 };
 
-class Bookings {
+class ReservationBook {
  public:
   // How a GPU stands, for the choice of some of many.
   struct Standing {
     bool open = true;
     int others = 0;  // tasks there that the reservation is not for
   };
-  using Look = std::function<Standing(const Booking&, GpuIndex)>;
+  using Look = std::function<Standing(const Reservation&, GpuIndex)>;
 
   // These are all, by now. What was chosen for one that goes on stays chosen.
-  void Follow(std::vector<BookedPeriod> periods);
+  void Follow(std::vector<ReservedPeriod> periods);
 
   // Before each decision: forgets what is over, and chooses GPUs where a reservation says only how
   // many. The highest numbers at first; `lead` before its beginning those with the fewest tasks of
@@ -41,14 +41,14 @@ class Bookings {
 
   bool empty() const { return slots_.empty(); }
   // In order of their beginnings; valid until the next call of the two above.
-  std::span<const BookedPeriod* const> On(GpuIndex gpu) const;
+  std::span<const ReservedPeriod* const> On(GpuIndex gpu) const;
   // Those that the task's are.
-  std::vector<BookingId> Of(const TaskRequest& request) const;
+  std::vector<ReservationId> Of(const TaskRequest& request) const;
   // Those that hold now and that the task's are: their GPUs, in order.
-  std::vector<GpuIndex> GpusFor(std::span<const BookingId> own, Time now) const;
+  std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
   // As they stand: which GPUs are kept; without the tasks of others.
-  std::vector<BookingStanding> Standings() const;
-  const Booking* Find(BookingId id) const;  // null: none
+  std::vector<ReservationStatus> Standings() const;
+  const Reservation* Find(ReservationId id) const;  // null: none
   // Some hold at that time.
   bool HoldAt(Time now) const;
   // When something changes by time alone.
@@ -58,11 +58,11 @@ class Bookings {
 
   // The first whose period has fewer GPUs than it asks for, because there are not so many or
   // others have them; empty: none. After Settle.
-  const BookedPeriod* TooFew() const;
+  const ReservedPeriod* TooFew() const;
 
  private:
   struct Slot {
-    BookedPeriod period;
+    ReservedPeriod period;
     std::vector<GpuIndex> gpus;
     bool chosen = false;
     bool near = false;  // chosen when its time was near
@@ -72,7 +72,7 @@ class Bookings {
   void List(std::size_t gpus);
 
   std::vector<Slot> slots_;  // those that say which GPUs first, then by beginning and number
-  std::vector<std::vector<const BookedPeriod*>> by_gpu_;
+  std::vector<std::vector<const ReservedPeriod*>> by_gpu_;
   std::uint64_t changes_ = 0;
   bool holds_ = false;  // as of the last look
 };

@@ -17,11 +17,11 @@
 
 namespace carma::core {
 
-enum class BookingId : std::uint64_t {};
-constexpr std::uint64_t Number(BookingId id) {
+enum class ReservationId : std::uint64_t {};
+constexpr std::uint64_t Number(ReservationId id) {
   return static_cast<std::uint64_t>(id);
 }
-constexpr std::uint64_t format_as(BookingId id) {
+constexpr std::uint64_t format_as(ReservationId id) {
   return Number(id);
 }
 
@@ -36,10 +36,10 @@ inline constexpr std::array<std::pair<Repeat, std::string_view>, 4> kRepeatWords
 // Shorter is no reservation, longer is a server of one's own: a drain says that better.
 inline constexpr Duration kLeastBooked{60'000};
 inline constexpr Duration kMostBooked = std::chrono::hours(24 * 366);
-inline constexpr std::size_t kMaxBookings = 1000;
+inline constexpr std::size_t kMaxReservations = 1000;
 
-struct Booking {
-  BookingId id{};       // the daemon's word, no field
+struct Reservation {
+  ReservationId id{};   // the daemon's word, no field
   std::string made_by;  // likewise
   // Whose tasks may be there meanwhile: those of all these. None at all: nobody's.
   std::vector<std::string> users;
@@ -81,33 +81,33 @@ struct Booking {
           {.low = 0, .high = kMaxBeginMs});
     field("why", booking.why, "One line for people.", {.max_bytes = 500});
   }
-  friend bool operator==(const Booking&, const Booking&) = default;
+  friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
 // One time that it holds.
-struct BookedPeriod {
-  Booking booking;
+struct ReservedPeriod {
+  Reservation booking;
   Time from{};
   Time to{};
-  friend bool operator==(const BookedPeriod&, const BookedPeriod&) = default;
+  friend bool operator==(const ReservedPeriod&, const ReservedPeriod&) = default;
 };
 
 // May the task be on its GPUs meanwhile?
-bool IsFor(const Booking& booking, const TaskRequest& request);
+bool IsFor(const Reservation& booking, const TaskRequest& request);
 // "ada, account vision", "nobody".
-std::string WhomFor(const Booking& booking);
+std::string WhomFor(const Reservation& booking);
 // "2 of a100", "GPU-1, GPU-2", "all GPUs".
-std::string WhichOf(const Booking& booking);
+std::string WhichOf(const Reservation& booking);
 
 // What is asked of the periods of one GPU, in order of their beginnings.
 struct BookedStart {
   Time from{};
-  Time to{};                       // the task may run for so long, or a new one is kept away
-  std::span<const BookingId> own;  // that are for it
+  Time to{};                           // the task may run for so long, or a new one is kept away
+  std::span<const ReservationId> own;  // that are for it
 };
 // The first that it would run into, which is not for it; null: none.
-const BookedPeriod* RunsInto(std::span<const BookedPeriod* const> periods,
-                             const BookedStart& start);
+const ReservedPeriod* RunsInto(std::span<const ReservedPeriod* const> periods,
+                               const BookedStart& start);
 
 }  // namespace carma::core
 

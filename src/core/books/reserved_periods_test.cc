@@ -1,4 +1,4 @@
-#include "core/books/booked_periods.h"
+#include "core/books/reserved_periods.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ constexpr Duration kDay = 24 * kHour;
 // 2026-03-25 is a Wednesday; in Berlin summer time begins on Sunday, the 29th.
 constexpr Time kWednesdayNine = base::FromMs(1'774'425'600'000);  // 08:00 UTC, 09:00 there
 
-class BookedPeriodsTest : public ::testing::Test {
+class ReservedPeriodsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ::setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
@@ -27,23 +27,24 @@ class BookedPeriodsTest : public ::testing::Test {
   }
 };
 
-std::string Begins(const std::vector<BookedPeriod>& periods) {
+std::string Begins(const std::vector<ReservedPeriod>& periods) {
   std::string text;
-  for (const BookedPeriod& each : periods)
+  for (const ReservedPeriod& each : periods)
     text += (text.empty() ? "" : " ") + base::FormatTimeIso(each.from).substr(5, 11);
   return text;
 }
 
-TEST_F(BookedPeriodsTest, OnceIsOver) {
-  const Booking booking{.from = kWednesdayNine, .length = 9 * kHour};
+TEST_F(ReservedPeriodsTest, OnceIsOver) {
+  const Reservation booking{.from = kWednesdayNine, .length = 9 * kHour};
   const auto calendar = base::Calendar::OfServer();
   EXPECT_EQ(PeriodsOf(booking, kWednesdayNine - kDay, kWednesdayNine, calendar).size(), 1u);
   EXPECT_EQ(PeriodsOf(booking, kWednesdayNine + 8 * kHour, kWednesdayNine, calendar).size(), 1u);
   EXPECT_TRUE(PeriodsOf(booking, kWednesdayNine + 9 * kHour, kWednesdayNine, calendar).empty());
 }
 
-TEST_F(BookedPeriodsTest, DaysKeepTheTimeOfDayWhereSummerTimeBegins) {
-  const Booking booking{.from = kWednesdayNine, .length = 9 * kHour, .repeat = Repeat::kWeekdays};
+TEST_F(ReservedPeriodsTest, DaysKeepTheTimeOfDayWhereSummerTimeBegins) {
+  const Reservation booking{
+      .from = kWednesdayNine, .length = 9 * kHour, .repeat = Repeat::kWeekdays};
   const auto periods =
       PeriodsOf(booking, kWednesdayNine, kWednesdayNine + 7 * kDay, base::Calendar::OfServer());
   EXPECT_EQ(Begins(periods),
@@ -55,8 +56,8 @@ TEST_F(BookedPeriodsTest, DaysKeepTheTimeOfDayWhereSummerTimeBegins) {
       << "the next one at least";
 }
 
-TEST_F(BookedPeriodsTest, WeeksGoOnUntilTheyEnd) {
-  Booking booking{.from = kWednesdayNine, .length = 2 * kHour, .repeat = Repeat::kWeekly};
+TEST_F(ReservedPeriodsTest, WeeksGoOnUntilTheyEnd) {
+  Reservation booking{.from = kWednesdayNine, .length = 2 * kHour, .repeat = Repeat::kWeekly};
   const Time later = kWednesdayNine + 1000 * kDay;  // a Tuesday
   EXPECT_EQ(Begins(PeriodsOf(booking, later, later + 10 * kDay, base::Calendar::Utc())),
             "12-20T08:00 12-27T08:00");
@@ -65,17 +66,17 @@ TEST_F(BookedPeriodsTest, WeeksGoOnUntilTheyEnd) {
   EXPECT_TRUE(PeriodsOf(booking, later, later + kDay, base::Calendar::Utc()).empty());
 }
 
-TEST_F(BookedPeriodsTest, WhatCannotHoldTogetherIsFound) {
+TEST_F(ReservedPeriodsTest, WhatCannotHoldTogetherIsFound) {
   const std::vector<GpuInfo> gpus{{.uuid = "GPU-0", .type = "A100", .total_mib = 40'000},
                                   {.uuid = "GPU-1", .type = "A100", .total_mib = 40'000},
                                   {.uuid = "GPU-2", .type = "T4", .total_mib = 15'000}};
-  const auto of = [](std::uint64_t id, int from_h, int to_h, Booking booking) {
-    booking.id = BookingId{id};
+  const auto of = [](std::uint64_t id, int from_h, int to_h, Reservation booking) {
+    booking.id = ReservationId{id};
     booking.from = Time{} + from_h * kHour;
     booking.length = (to_h - from_h) * kHour;
-    return BookedPeriod{booking, booking.from, booking.from + booking.length};
+    return ReservedPeriod{booking, booking.from, booking.from + booking.length};
   };
-  const BookedPeriod both = of(1, 1, 3, {.gpu_type = "a100", .count = 2});
+  const ReservedPeriod both = of(1, 1, 3, {.gpu_type = "a100", .count = 2});
   EXPECT_FALSE(WhyNotAll({both}, Time{}, gpus));
   EXPECT_FALSE(WhyNotAll({both, of(2, 2, 4, {.count = 1})}, Time{}, gpus)) << "the other type";
   EXPECT_FALSE(WhyNotAll({both, of(2, 3, 4, {})}, Time{}, gpus)) << "afterwards";

@@ -1,4 +1,4 @@
-#include "lab/sim/booking_words.h"
+#include "lab/sim/reservation_words.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@ using core::Time;
 using std::chrono::hours;
 using std::chrono::minutes;
 
-TEST(ParseBooking, ReadsTheWordsOfCarmaReserve) {
+TEST(ParseReservation, ReadsTheWordsOfCarmaReserve) {
   const auto booking =
-      ParseBooking("for=ada,bob gpus=0,1 from=9h for-time=8h repeat=weekdays until=30d");
+      ParseReservation("for=ada,bob gpus=0,1 from=9h for-time=8h repeat=weekdays until=30d");
   ASSERT_TRUE(booking) << booking.error().message;
   EXPECT_EQ(booking->users, (std::vector<std::string>{"ada", "bob"}));
   EXPECT_EQ(booking->on_gpus, (std::vector<std::string>{"0", "1"}));
@@ -23,7 +23,7 @@ TEST(ParseBooking, ReadsTheWordsOfCarmaReserve) {
   EXPECT_EQ(booking->length, hours(8));
   EXPECT_EQ(booking->repeat, core::Repeat::kWeekdays);
   EXPECT_EQ(booking->until, Time{hours(30 * 24)});
-  const auto nobody = ParseBooking("for=nobody  count=2 type=a100 from=1d to=36h");
+  const auto nobody = ParseReservation("for=nobody  count=2 type=a100 from=1d to=36h");
   ASSERT_TRUE(nobody) << nobody.error().message;
   EXPECT_TRUE(nobody->users.empty());
   EXPECT_EQ(nobody->count, 2);
@@ -31,7 +31,7 @@ TEST(ParseBooking, ReadsTheWordsOfCarmaReserve) {
   EXPECT_EQ(nobody->length, hours(12));
 }
 
-TEST(ParseBooking, SaysWhatWasExpected) {
+TEST(ParseReservation, SaysWhatWasExpected) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "expected for whom"},
       {"for=ada from=1h for-time=1h", "expected which GPUs"},
@@ -46,19 +46,20 @@ TEST(ParseBooking, SaysWhatWasExpected) {
       {"for=ada,,bob gpus=all from=1h to=2h", "for: expected users"},
   };
   for (const auto& [text, says] : cases) {
-    const auto booking = ParseBooking(text);
+    const auto booking = ParseReservation(text);
     ASSERT_FALSE(booking) << text;
     EXPECT_THAT(booking.error().message, ::testing::HasSubstr(says));
   }
 }
 
-TEST(PeriodsOfBookings, TheFirstSubmissionIsOnAMonday) {
-  std::vector<core::Booking> bookings{
-      *ParseBooking("for=ada gpus=0 from=9h for-time=8h repeat=weekdays")};
-  bookings[0].id = core::BookingId{1};
+TEST(PeriodsOfReservations, TheFirstSubmissionIsOnAMonday) {
+  std::vector<core::Reservation> bookings{
+      *ParseReservation("for=ada gpus=0 from=9h for-time=8h repeat=weekdays")};
+  bookings[0].id = core::ReservationId{1};
   const Time first{minutes(7)};
   std::vector<int> days;
-  for (const core::BookedPeriod& each : PeriodsOf(bookings, first, first, first + hours(8 * 24))) {
+  for (const core::ReservedPeriod& each :
+       PeriodsOf(bookings, first, first, first + hours(8 * 24))) {
     const Duration after = each.from - first;
     EXPECT_EQ(after % hours(24), hours(9));
     days.push_back(static_cast<int>(after / hours(24)));
@@ -80,7 +81,7 @@ class Reserved : public ::testing::Test {
     options_.policy.booking_lead = hours(1);
     options_.record = true;
   }
-  void Reserve(std::string_view text) { options_.bookings.push_back(*ParseBooking(text)); }
+  void Reserve(std::string_view text) { options_.reservations.push_back(*ParseReservation(text)); }
   void Submit(Duration at, std::string user) {
     arrivals_.push_back({.at = at, .workload = &work_, .user = std::move(user)});
   }
@@ -141,7 +142,7 @@ TEST_F(Reserved, WhatCannotBeIsRefused) {
   EXPECT_THAT(run.error().message, ::testing::HasSubstr("would not have its GPUs"));
   // The hour between is within the lead: who says no limit would never start.
   options_.policy.booking_lead = hours(2);
-  options_.bookings = {*ParseBooking("for=nobody gpus=all from=0s for-time=23h repeat=daily")};
+  options_.bookings = {*ParseReservation("for=nobody gpus=all from=0s for-time=23h repeat=daily")};
   const auto never = Simulate(*ParseCluster(servers_), arrivals_, options_);
   ASSERT_FALSE(never);
   EXPECT_THAT(never.error().message, ::testing::HasSubstr("reservations leave no time"));

@@ -1,4 +1,4 @@
-#include "core/books/bookings.h"
+#include "core/books/reservation_book.h"
 
 #include <algorithm>
 #include <tuple>
@@ -9,12 +9,12 @@
 namespace carma::core {
 namespace {
 
-bool Meet(const BookedPeriod& a, const BookedPeriod& b) {
+bool Meet(const ReservedPeriod& a, const ReservedPeriod& b) {
   return a.from < b.to && b.from < a.to;
 }
 
 // The GPUs that it is about.
-std::vector<GpuIndex> GpusOf(const Booking& booking, std::span<const GpuInfo> gpus) {
+std::vector<GpuIndex> GpusOf(const Reservation& booking, std::span<const GpuInfo> gpus) {
   const GpuChoice choice({.gpu_type = booking.gpu_type, .on_gpus = booking.on_gpus}, gpus);
   std::vector<GpuIndex> found;
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
@@ -25,9 +25,9 @@ std::vector<GpuIndex> GpusOf(const Booking& booking, std::span<const GpuInfo> gp
 
 }  // namespace
 
-void Bookings::Follow(std::vector<BookedPeriod> periods) {
+void ReservationBook::Follow(std::vector<ReservedPeriod> periods) {
   std::vector<Slot> slots;
-  for (BookedPeriod& each : periods) {
+  for (ReservedPeriod& each : periods) {
     const auto before = std::ranges::find(slots_, each, &Slot::period);
     slots.push_back(before == slots_.end() ? Slot{.period = std::move(each)} : std::move(*before));
   }
@@ -40,15 +40,15 @@ void Bookings::Follow(std::vector<BookedPeriod> periods) {
   ++changes_;
 }
 
-bool Bookings::IsTaken(GpuIndex gpu, const Slot& by) const {
+bool ReservationBook::IsTaken(GpuIndex gpu, const Slot& by) const {
   return std::ranges::any_of(slots_, [&](const Slot& each) {
     return &each != &by && each.chosen && Meet(each.period, by.period) &&
            std::ranges::find(each.gpus, gpu) != each.gpus.end();
   });
 }
 
-void Bookings::Choose(Slot& slot, std::span<const GpuInfo> gpus, const Look& look) {
-  const Booking& booking = slot.period.booking;
+void ReservationBook::Choose(Slot& slot, std::span<const GpuInfo> gpus, const Look& look) {
+  const Reservation& booking = slot.period.booking;
   std::vector<GpuIndex> found = GpusOf(booking, gpus);
   if (booking.count) {
     std::erase_if(found, [&](GpuIndex gpu) { return IsTaken(gpu, slot); });
@@ -68,7 +68,8 @@ void Bookings::Choose(Slot& slot, std::span<const GpuInfo> gpus, const Look& loo
   ++changes_;
 }
 
-void Bookings::Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look) {
+void ReservationBook::Settle(Time now, Duration lead, std::span<const GpuInfo> gpus,
+                             const Look& look) {
   if (slots_.empty()) return;
   if (std::erase_if(slots_, [now](const Slot& each) { return each.period.to <= now; }) > 0) {
     by_gpu_.clear();
@@ -89,31 +90,31 @@ void Bookings::Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, co
   if (std::exchange(holds_, HoldAt(now)) != holds_) ++changes_;
 }
 
-void Bookings::List(std::size_t gpus) {
+void ReservationBook::List(std::size_t gpus) {
   by_gpu_.assign(gpus, {});
   for (const Slot& slot : slots_) {
     for (const GpuIndex gpu : slot.gpus) by_gpu_[Number(gpu)].push_back(&slot.period);
   }
-  for (std::vector<const BookedPeriod*>& each : by_gpu_)
-    std::ranges::stable_sort(each, {}, &BookedPeriod::from);
+  for (std::vector<const ReservedPeriod*>& each : by_gpu_)
+    std::ranges::stable_sort(each, {}, &ReservedPeriod::from);
 }
 
-std::span<const BookedPeriod* const> Bookings::On(GpuIndex gpu) const {
+std::span<const ReservedPeriod* const> ReservationBook::On(GpuIndex gpu) const {
   if (Number(gpu) >= by_gpu_.size()) return {};
   return by_gpu_[Number(gpu)];
 }
 
-std::vector<BookingId> Bookings::Of(const TaskRequest& request) const {
-  std::vector<BookingId> own;
+std::vector<ReservationId> ReservationBook::Of(const TaskRequest& request) const {
+  std::vector<ReservationId> own;
   for (const Slot& each : slots_) {
-    const Booking& booking = each.period.booking;
+    const Reservation& booking = each.period.booking;
     if (std::ranges::find(own, booking.id) == own.end() && IsFor(booking, request))
       own.push_back(booking.id);
   }
   return own;
 }
 
-std::vector<GpuIndex> Bookings::GpusFor(std::span<const BookingId> own, Time now) const {
+std::vector<GpuIndex> ReservationBook::GpusFor(std::span<const ReservationId> own, Time now) const {
   std::vector<GpuIndex> gpus;
   for (const Slot& each : slots_) {
     if (each.period.from > now || now >= each.period.to) continue;
@@ -126,30 +127,30 @@ std::vector<GpuIndex> Bookings::GpusFor(std::span<const BookingId> own, Time now
   return gpus;
 }
 
-std::vector<BookingStanding> Bookings::Standings() const {
-  std::vector<BookingStanding> standings;
+std::vector<ReservationStatus> ReservationBook::Standings() const {
+  std::vector<ReservationStatus> standings;
   for (const Slot& each : slots_) {
     standings.push_back({.id = each.period.booking.id,
                          .from = each.period.from,
                          .to = each.period.to,
                          .gpus = each.gpus});
   }
-  std::ranges::stable_sort(standings, {}, &BookingStanding::from);
+  std::ranges::stable_sort(standings, {}, &ReservationStatus::from);
   return standings;
 }
 
-const Booking* Bookings::Find(BookingId id) const {
+const Reservation* ReservationBook::Find(ReservationId id) const {
   const auto at =
       std::ranges::find_if(slots_, [id](const Slot& each) { return each.period.booking.id == id; });
   return at == slots_.end() ? nullptr : &at->period.booking;
 }
 
-bool Bookings::HoldAt(Time now) const {
+bool ReservationBook::HoldAt(Time now) const {
   return std::ranges::any_of(
       slots_, [now](const Slot& each) { return each.period.from <= now && now < each.period.to; });
 }
 
-std::optional<Time> Bookings::NextChange(Time now, Duration lead) const {
+std::optional<Time> ReservationBook::NextChange(Time now, Duration lead) const {
   std::optional<Time> next;
   for (const Slot& each : slots_) {
     for (const Time when : {each.period.from - lead, each.period.from, each.period.to}) {
@@ -159,9 +160,9 @@ std::optional<Time> Bookings::NextChange(Time now, Duration lead) const {
   return next;
 }
 
-const BookedPeriod* Bookings::TooFew() const {
+const ReservedPeriod* ReservationBook::TooFew() const {
   for (const Slot& slot : slots_) {
-    const Booking& booking = slot.period.booking;
+    const Reservation& booking = slot.period.booking;
     const bool few = booking.count && slot.gpus.size() < static_cast<std::size_t>(*booking.count);
     const bool shared = !booking.count && std::ranges::any_of(slot.gpus, [&](GpuIndex gpu) {
       return IsTaken(gpu, slot);

@@ -1,4 +1,4 @@
-#include "lab/sim/booking_words.h"
+#include "lab/sim/reservation_words.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,8 @@ namespace {
 using base::ErrorCode;
 using base::Fail;
 using base::Result;
-using core::Booking;
 using core::Repeat;
+using core::Reservation;
 
 // 1970 began on a Thursday.
 constexpr base::Duration kFirstMonday = std::chrono::hours(4 * 24);
@@ -30,7 +30,7 @@ bool SetTime(core::Time& target, std::string_view value) {
   return true;
 }
 
-bool SetUsers(Booking& booking, std::string_view value) {
+bool SetUsers(Reservation& booking, std::string_view value) {
   for (const std::string_view each : base::Split(value, ',')) {
     if (each.empty()) return false;
     if (value != "nobody") booking.users.emplace_back(each);
@@ -38,7 +38,7 @@ bool SetUsers(Booking& booking, std::string_view value) {
   return true;
 }
 
-bool SetGpus(Booking& booking, std::string_view value) {
+bool SetGpus(Reservation& booking, std::string_view value) {
   if (value == "all") return true;
   Result<std::vector<std::string>> gpus = task::ParseGpuNames(value);
   if (gpus) booking.on_gpus = *std::move(gpus);
@@ -48,49 +48,49 @@ bool SetGpus(Booking& booking, std::string_view value) {
 struct Word {
   std::string_view name;
   std::string_view expected;
-  bool (*set)(Booking& booking, std::string_view value);
+  bool (*set)(Reservation& booking, std::string_view value);
 };
 
-// "to" says a time; ParseBooking makes a length of it.
+// "to" says a time; ParseReservation makes a length of it.
 constexpr std::array kWords{
     Word{"for", "users, or nobody", SetUsers},
     Word{"gpus", "the numbers of GPUs, or all", SetGpus},
     Word{"type", "a part of a GPU's name",
-         [](Booking& booking, std::string_view value) {
+         [](Reservation& booking, std::string_view value) {
            const auto type = task::ParseGpuType(value);
            if (type) booking.gpu_type = *type;
            return type.has_value();
          }},
     Word{"count", "a number from 1 to 1024",
-         [](Booking& booking, std::string_view value) {
+         [](Reservation& booking, std::string_view value) {
            const std::optional<std::int64_t> count = base::ParseInt(value);
            if (!count || *count < 1 || *count > core::kMaxGpus) return false;
            booking.count = static_cast<int>(*count);
            return true;
          }},
     Word{"from", "a time span of at most ten years after the first submission",
-         [](Booking& booking, std::string_view value) { return SetTime(booking.from, value); }},
+         [](Reservation& booking, std::string_view value) { return SetTime(booking.from, value); }},
     Word{"to", "a time span of at most ten years after the first submission",
-         [](Booking& booking, std::string_view value) {
+         [](Reservation& booking, std::string_view value) {
            core::Time to{};
            const bool set = SetTime(to, value);
            booking.length = to.time_since_epoch();
            return set;
          }},
     Word{"for-time", "a time span",
-         [](Booking& booking, std::string_view value) {
+         [](Reservation& booking, std::string_view value) {
            const Result<base::Duration> span = base::ParseSpan(value);
            if (span) booking.length = *span;
            return span.has_value();
          }},
     Word{"repeat", "once, daily, weekdays or weekly",
-         [](Booking& booking, std::string_view value) {
+         [](Reservation& booking, std::string_view value) {
            const std::optional<Repeat> repeat = base::FromWord<Repeat>(value);
            if (repeat) booking.repeat = *repeat;
            return repeat.has_value();
          }},
     Word{"until", "a time span of at most ten years after the first submission",
-         [](Booking& booking, std::string_view value) {
+         [](Reservation& booking, std::string_view value) {
            core::Time until{};
            const bool set = SetTime(until, value);
            booking.until = until;
@@ -100,8 +100,8 @@ constexpr std::array kWords{
 
 }  // namespace
 
-Result<Booking> ParseBooking(std::string_view text) {
-  Booking booking;
+Result<Reservation> ParseReservation(std::string_view text) {
+  Reservation booking;
   std::vector<std::string_view> told;
   for (const std::string_view piece : base::Split(text, ' ')) {
     if (piece.empty()) continue;
@@ -134,15 +134,15 @@ Result<Booking> ParseBooking(std::string_view text) {
   return booking;
 }
 
-std::vector<core::BookedPeriod> PeriodsOf(std::span<const Booking> bookings, core::Time first,
-                                          core::Time now, core::Time horizon) {
+std::vector<core::ReservedPeriod> PeriodsOf(std::span<const Reservation> bookings, core::Time first,
+                                            core::Time now, core::Time horizon) {
   // The calendar's time, in which the first submission is on a Monday.
   const base::Duration ahead = kFirstMonday - first.time_since_epoch();
-  std::vector<core::BookedPeriod> all;
-  for (Booking booking : bookings) {
+  std::vector<core::ReservedPeriod> all;
+  for (Reservation booking : reservations) {
     booking.from += kFirstMonday;
     if (booking.until) *booking.until += kFirstMonday;
-    for (core::BookedPeriod& each :
+    for (core::ReservedPeriod& each :
          core::PeriodsOf(booking, now + ahead, horizon + ahead, base::Calendar::Utc())) {
       each.from -= ahead;
       each.to -= ahead;
