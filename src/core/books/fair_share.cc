@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "core/values/interference.h"
-#include "core/values/outlook.h"
+#include "core/values/throughput.h"
 
 namespace carma::core {
 namespace {

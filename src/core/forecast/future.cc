@@ -105,7 +105,7 @@ class Course {
     Gpu& gpu = gpus_[index];
     gpu.view.residents = gpu.residents;
     gpu.view.outlook.Forget();
-    const Outlook outlook = OutlookOf(gpu.residents, nullptr, saturation_);
+    const ThroughputEstimate outlook = ThroughputOf(gpu.residents, nullptr, saturation_);
     gpu.view.delivered = outlook.delivered;
     gpu.view.slowest = outlook.slowest;
     stale_[index] = true;

@@ -15,7 +15,7 @@ constexpr int kMostLooks = 100'000;
 
 class Play {
  public:
-  Play(const PolicyConfig& config, Room room, std::span<const LikelyRun> running,
+  Play(const PolicyConfig& config, PreemptionPlan room, std::span<const LikelyRun> running,
        const LikelyLine& line)
       : config_(config),
         room_(std::move(room)),
@@ -107,7 +107,7 @@ class Play {
   }
 
   const PolicyConfig& config_;
-  Room room_;
+  PreemptionPlan room_;
   std::span<const LikelyStart> line_;
   std::vector<std::optional<double>> starts_;
   std::vector<bool> looked_at_;
@@ -124,7 +124,7 @@ class Play {
 
 }  // namespace
 
-std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, Room room,
+std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, PreemptionPlan room,
                                                 std::span<const LikelyRun> running,
                                                 const LikelyLine& line, std::size_t most) {
   return Play(config, std::move(room), running, line).Run(most);

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/forecast/room.h"
+#include "core/forecast/preemption_plan.h"
 
 namespace carma::core {
 
@@ -34,7 +34,7 @@ struct LikelyLine {
 // looked at behind those that do not fit, and about GPUs for who has been passed for long. Nobody
 // comes, nor does anybody come back, and neither reservations nor drains begin or end. Only until
 // the first `most` have started.
-std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, Room room,
+std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, PreemptionPlan room,
                                                 std::span<const LikelyRun> running,
                                                 const LikelyLine& line, std::size_t most);
 

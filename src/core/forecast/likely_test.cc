@@ -48,7 +48,7 @@ class LikelyTest : public ::testing::Test {
   }
 
   PolicyConfig config_;
-  Room room_{config_};
+  PreemptionPlan room_{config_};
   std::vector<LikelyRun> running_;
   LikelyLine line_;
   std::uint64_t last_ = 0;

@@ -19,9 +19,9 @@ using base::ErrorCode;
 using base::Result;
 using base::Unit;
 
-Outlook With(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+ThroughputEstimate With(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
   const Neighbour newcomer = OnPart(config, need.load, gpu.compute);
-  return OutlookOf(gpu.residents, &newcomer, SaturationOf({}, config.sharing));
+  return ThroughputOf(gpu.residents, &newcomer, SaturationOf({}, config.sharing));
 }
 
 double OwnTasks(const Need& need, const GpuView& gpu) {

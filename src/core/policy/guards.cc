@@ -255,13 +255,13 @@ bool CheckShares(const Question& q) {
   });
 }
 
-bool CheckOutlook(const Question& q) {
+bool CheckThroughput(const Question& q) {
   const GpuView& gpu = q.gpu;
   const bool limited = gpu.limited || q.need.load.max_slowdown < kAnySlowdown;
   const bool alone = gpu.residents.empty();
   if ((alone && gpu.compute >= 1) || (!limited && !IsJudgedByGain(q))) return true;
   const Neighbour newcomer = OnPart(q.config, q.need.load, gpu.compute);
-  const Outlook& with =
+  const ThroughputEstimate& with =
       gpu.outlook.With(gpu.residents, newcomer, SaturationOf({}, q.config.sharing));
   if (!with.bearable) {
     return NotNow(q, ReasonCode::kSlowdown, [&] {
@@ -305,7 +305,7 @@ bool PassAll(const Question& q) {
   return CheckChoice(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckBooked(q) &&
          CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) && CheckTaskCount(q) &&
          CheckSettled(q) && CheckMemory(q) && CheckActivity(q) && CheckShares(q) &&
-         CheckOutlook(q) && CheckOwnRule(q);
+         CheckThroughput(q) && CheckOwnRule(q);
 }
 
 Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Reason* reason) {

@@ -63,7 +63,7 @@ class ByWork : public Mapper {
       : config_(config), saturation_(SaturationOf({}, config.sharing)) {}
   double Score(const Need& need, const GpuView& gpu) const override {
     const Neighbour newcomer = OnPart(config_, need.load, gpu.compute);
-    const Outlook& with = gpu.outlook.With(gpu.residents, newcomer, saturation_);
+    const ThroughputEstimate& with = gpu.outlook.With(gpu.residents, newcomer, saturation_);
     const double length = need.alone ? std::min(1.0, base::Seconds(*need.alone) / kLongS) : 1.0;
     const double taken = ShareOf(need.memory_mib.value_or(0), gpu);
     const double left = need.nobody_behind ? 0 : ShareOf(gpu.free_mib, gpu) - taken;

@@ -56,8 +56,8 @@ struct PolicyConfig {
   // and estimates stand.
   std::optional<Duration> plateau_after = Duration{600'000};
   // A task whose memory need is known joins others only where it adds at least this share of its
-  // own activity to what the GPU gets done (OutlookOf); neither the SM cap nor settling is asked of
-  // it then. Empty: no condition.
+  // own activity to what the GPU gets done (ThroughputOf); neither the SM cap nor settling is asked
+  // of it then. Empty: no condition.
   std::optional<double> min_gain;
   // Nobody is to take longer than so many times its run time alone; empty: no condition but those
   // of single tasks.

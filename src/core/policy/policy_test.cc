@@ -286,7 +286,8 @@ TEST(Mappers, ByWorkPrefersWhatAddsMoreAndCostsLess) {
   GpuView empty{.total_mib = 40'000, .free_mib = 20'000};
   GpuView with_quiet = empty, with_loud = empty;
   const auto put = [](GpuView& gpu, const std::vector<Neighbour>& residents) {
-    const Outlook outlook = OutlookOf(residents, nullptr, SaturationOf({}, SharingMethod::kMps));
+    const ThroughputEstimate outlook =
+        ThroughputOf(residents, nullptr, SaturationOf({}, SharingMethod::kMps));
     gpu.residents = residents;
     gpu.delivered = outlook.delivered;
     gpu.slowest = outlook.slowest;

@@ -208,7 +208,7 @@ void Scheduler::State::FindGroups(LineUp& line, std::size_t places, LineLook& fo
                       .priority = next->priority,
                       .line = next->line,
                       .starving = next->starving,
-                      .on_no_gpu = on_no_gpu.Contains(task.id),
+                      .unplaceable = unplaceable.Contains(task.id),
                       .need = std::move(need),
                       .first = task.id,
                       .limits = next->bounds});
@@ -236,12 +236,12 @@ void Scheduler::State::StartBestFirst(std::vector<GpuView>& views,
     NoteOnNoGpu(look_at_line);
   }
   for (const TaskId task : look_at_line.passed_over) {
-    if (on_no_gpu.Contains(task)) look_at_line.on_no_gpu.Insert(task);
+    if (unplaceable.Contains(task)) look_at_line.unplaceable.Insert(task);
   }
   // They may be looked at again.
   if (some_wait) look_at_line.looked_at.Clear();
   std::swap(refused, look_at_line.looked_at);
-  std::swap(on_no_gpu, look_at_line.on_no_gpu);
+  std::swap(unplaceable, look_at_line.unplaceable);
 }
 
 void Scheduler::State::ScoreOn(Group& group, const GpuView& view, std::size_t place) const {
@@ -262,9 +262,9 @@ void Scheduler::State::Rate(Group& group, const LineUp& line) const {
 void Scheduler::State::ScoreFirst(Group& group, const std::vector<GpuView>& views,
                                   const std::vector<bool>& opened, const LineUp& line) const {
   for (std::size_t gpu = 0; gpu < views.size(); ++gpu) {
-    if (!group.on_no_gpu || opened[gpu]) ScoreOn(group, views[gpu], gpu);
+    if (!group.unplaceable || opened[gpu]) ScoreOn(group, views[gpu], gpu);
   }
-  group.on_no_gpu = IsOnNoGpu(group);
+  group.unplaceable = IsOnNoGpu(group);
   group.limited = IsLimited(group);
   Rate(group, line);
 }
@@ -297,7 +297,7 @@ void Scheduler::State::NoteStartOf(const Group& started, const std::vector<Place
       changed = true;
     }
     if (!changed) continue;
-    each.on_no_gpu = IsOnNoGpu(each);
+    each.unplaceable = IsOnNoGpu(each);
     Rate(each, line);
   }
 }
@@ -341,9 +341,9 @@ std::size_t Scheduler::State::StartBestOf(LineLook& look, LineUp& line, std::vec
 
 void Scheduler::State::NoteOnNoGpu(LineLook& look) {
   for (const Group& each : look.groups) {
-    if (!each.on_no_gpu || !each.first) continue;
-    look.on_no_gpu.Insert(*each.first);
-    for (const TaskId task : each.behind) look.on_no_gpu.Insert(task);
+    if (!each.unplaceable || !each.first) continue;
+    look.unplaceable.Insert(*each.first);
+    for (const TaskId task : each.behind) look.unplaceable.Insert(task);
   }
 }
 

@@ -14,11 +14,11 @@ void Scheduler::State::On(const ServerClosed& event) {
 
 void Scheduler::State::On(const ServerOpened&) {
   closing.reset();
-  fruitless_without_gpus = {};
+  no_start_without_gpus = {};
   // Whose GPU is to be empty all the same is asked anew.
   for (const TaskId id : std::vector<TaskId>(leaving.begin(), leaving.end())) {
     TaskRecord& task = tasks.at(id);
-    if (task.attempt->notice_cause == StopCause::kDrained) StayAfterAll(task);
+    if (task.attempt->notice_cause == StopCause::kDrained) CancelPreemption(task);
   }
 }
 

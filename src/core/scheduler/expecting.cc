@@ -197,7 +197,8 @@ std::vector<std::optional<Time>> Scheduler::State::LikelyOf(
     line.tasks.push_back(std::move(start));
   }
   std::vector<std::optional<Time>> starts;
-  for (const std::optional<double>& each : LikelyStarts(config, RoomNow(), running, line, most))
+  for (const std::optional<double>& each :
+       LikelyStarts(config, PreemptionPlanNow(), running, line, most))
     starts.push_back(each ? std::optional(at + OfSeconds(*each)) : std::nullopt);
   return starts;
 }

@@ -60,14 +60,14 @@ void Scheduler::State::StartWithoutGpus() {
   if (waiting.empty()) first_without_gpus = {};
   if (waiting.empty() || closing || launch_trouble.on()) return;
   const auto look = [this] {
-    return FruitlessLook{
+    return NoStartSnapshot{
         .line = queue.changes(), .host = host.changes(), .limits = limits.changes()};
   };
-  const FruitlessLook before = look();
+  const NoStartSnapshot before = look();
   // Where not all of the line is looked at, who is changes by time.
   const bool in_one_order = config.order == QueueOrder::kFifo ||
                             waiting.size <= static_cast<std::size_t>(config.backfill);
-  const FruitlessLook& last = fruitless_without_gpus;
+  const NoStartSnapshot& last = no_start_without_gpus;
   if (in_one_order && last.line == before.line && last.host == before.host &&
       last.limits == before.limits)
     return;
@@ -87,7 +87,7 @@ void Scheduler::State::StartWithoutGpus() {
     if (first_without_gpus.task != first) first_without_gpus = {.task = first, .since = now};
   }
   if (!first) first_without_gpus = {};
-  fruitless_without_gpus = look();
+  no_start_without_gpus = look();
 }
 
 void Scheduler::State::NoteShortOfHost() {

@@ -66,7 +66,8 @@ void Scheduler::State::LookAtResidents(GpuIndex index) {
   if (gpu.sample && gpu.sample->foreign_processes > 0)
     gpu.residents.push_back(
         OnPart(config, {.load = NeighbourOf(config, {}, {}).load}, gpu.info.compute));
-  const Outlook outlook = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config.sharing));
+  const ThroughputEstimate outlook =
+      ThroughputOf(gpu.residents, nullptr, SaturationOf({}, config.sharing));
   gpu.delivered = outlook.delivered;
   gpu.slowest = outlook.slowest;
   for (const Resident& resident : ledger.ResidentsOf(index)) NoteProgress(resident.task);

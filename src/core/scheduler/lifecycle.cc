@@ -279,7 +279,7 @@ void Scheduler::State::EndStopped(TaskRecord& task) {
     case StopCause::kDrained:
       return EndAsked(task, std::move(reason));
     case StopCause::kGpuLost:
-      return ComeBackLost(task, std::move(reason));
+      return RequeueLost(task, std::move(reason));
     case StopCause::kNone:
     case StopCause::kCancel:
     case StopCause::kIdle:
@@ -287,7 +287,7 @@ void Scheduler::State::EndStopped(TaskRecord& task) {
   }
 }
 
-void Scheduler::State::ComeBackLost(TaskRecord& task, Reason reason) {
+void Scheduler::State::RequeueLost(TaskRecord& task, Reason reason) {
   ++task.node_failures;
   if (!task.request->requeue || task.node_failures > config.max_node_failures) {
     return Finish(task, TaskState::kLost, std::move(reason));
@@ -295,7 +295,7 @@ void Scheduler::State::ComeBackLost(TaskRecord& task, Reason reason) {
   Enqueue(task, task.queue, std::move(reason));
 }
 
-void Scheduler::State::ComeBackVictim(TaskRecord& task) {
+void Scheduler::State::RequeueVictim(TaskRecord& task) {
   const std::string why = "Ended by a fault of a neighbour or of the MPS server";
   // Nobody wants it started again: a lease's process, for example, is not the server's to start.
   if (!task.request->requeue && task.request->max_recoveries == 0)
@@ -311,7 +311,7 @@ void Scheduler::State::ComeBackVictim(TaskRecord& task) {
 }
 
 // It was the machine that failed them.
-void Scheduler::State::GiveTriesBack(const std::map<TaskId, int>& innocent) {
+void Scheduler::State::RefundRetries(const std::map<TaskId, int>& innocent) {
   for (const auto& [id, failures] : innocent) {
     TaskRecord* task = Held(id);
     if (task == nullptr || failures == 0) continue;
@@ -527,7 +527,7 @@ void Scheduler::State::On(const LaunchFailed& event) {
   if (event.retryable) {
     const std::map<TaskId, int> innocent =
         launch_trouble.Failed(now, *task, event.text, event.exhausted);
-    GiveTriesBack(innocent);
+    RefundRetries(innocent);
     if (launch_trouble.on()) return Enqueue(*task, task->queue, std::move(reason));
   }
   ++task->launch_failures;
@@ -553,12 +553,11 @@ void Scheduler::State::On(const TaskExited& event) {
       if (task->request->gpus == 0) break;  // it has no GPU that could be too small
       return EndOutOfMemory(*task, event.tried_mib);
     case ExitKind::kVictim:
-      return ComeBackVictim(*task);
+      return RequeueVictim(*task);
     case ExitKind::kLost:
-      return ComeBackLost(*task, {ReasonCode::kNodeFail, "Its process vanished without a report."});
+      return RequeueLost(*task, {ReasonCode::kNodeFail, "Its process vanished without a report."});
     case ExitKind::kDeviceFault:
-      return ComeBackLost(*task,
-                          {ReasonCode::kNodeFail, Told("Its GPU failed", event.exit.detail)});
+      return RequeueLost(*task, {ReasonCode::kNodeFail, Told("Its GPU failed", event.exit.detail)});
     case ExitKind::kGpuFault:
     case ExitKind::kFailed:
     case ExitKind::kHostMemory:
@@ -710,10 +709,10 @@ void Scheduler::State::On(const PolicyChanged& event) {
     }
   }
   next_plateau = now;
-  fruitless.reset();
-  fruitless_without_gpus = {};
+  no_start.reset();
+  no_start_without_gpus = {};
   waiting_pays = false;
-  looked_for_room.reset();
+  planned_preemptions.reset();
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;

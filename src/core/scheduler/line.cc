@@ -69,26 +69,26 @@ void Scheduler::State::NoteHead() {
   }
 }
 
-FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const {
-  FruitlessLook look{.line = queue.changes(),
-                     .host = host.changes(),
-                     .lessons = lessons.changes(),
-                     .limits = limits.changes(),
-                     .booked = reservations.changes(),
-                     .shares = shares.changes()};
+NoStartSnapshot Scheduler::State::LookNow(const std::vector<GpuView>& views) const {
+  NoStartSnapshot look{.line = queue.changes(),
+                       .host = host.changes(),
+                       .lessons = lessons.changes(),
+                       .limits = limits.changes(),
+                       .booked = reservations.changes(),
+                       .shares = shares.changes()};
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)
-    look.gpus.push_back(OpennessOf(config, view, gpus[Number(view.index)].crowd));
+    look.gpus.push_back(FingerprintOf(config, view, gpus[Number(view.index)].crowd));
   return look;
 }
 
-bool Scheduler::State::OpensNothingSince(const FruitlessLook& look) const {
+bool Scheduler::State::OpensNothingSince(const NoStartSnapshot& look) const {
   return look.host == fruitless->host && look.lessons == fruitless->lessons &&
          look.limits == fruitless->limits && look.booked == fruitless->booked &&
          std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing);
 }
 
-std::vector<bool> Scheduler::State::OpenedSince(const FruitlessLook& look) const {
+std::vector<bool> Scheduler::State::OpenedSince(const NoStartSnapshot& look) const {
   std::vector<bool> opened(look.gpus.size(), true);
   if (!fruitless || fruitless->gpus.size() != look.gpus.size() || config.require ||
       look.lessons != fruitless->lessons || look.booked != fruitless->booked) {
@@ -100,7 +100,7 @@ std::vector<bool> Scheduler::State::OpenedSince(const FruitlessLook& look) const
   return opened;
 }
 
-bool Scheduler::State::SameLineSince(const FruitlessLook& look) const {
+bool Scheduler::State::SameLineSince(const NoStartSnapshot& look) const {
   if (look.line != fruitless->line) return false;
   const bool all = queue.Main().size <= static_cast<std::size_t>(config.backfill);
   if (config.order == QueueOrder::kFifo || all) return true;

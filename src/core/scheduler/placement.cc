@@ -27,7 +27,7 @@ std::string GpuList(const std::vector<Placement>& placement) {
 }  // namespace
 
 // One that asked for its GPUs alone and does not use them may have to share them all the same.
-bool Scheduler::State::KeepsOthersOut(const Resident& resident) const {
+bool Scheduler::State::IsExclusive(const Resident& resident) const {
   if (!resident.exclusive || config.idle_action != IdleAction::kShare) return resident.exclusive;
   return !tasks.at(resident.task).attempt->idle_since;
 }
@@ -61,7 +61,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                                          : *gpu.drained_by_rule;
   }
   for (const Resident& resident : residents) {
-    view.exclusive_task |= KeepsOthersOut(resident);
+    view.exclusive_task |= IsExclusive(resident);
     view.sm_shares += resident.sm_share;
   }
   for (const Neighbour& each : gpu.residents) view.limited |= each.max_slowdown < kAnySlowdown;
@@ -195,7 +195,8 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
   if (!first.residents.empty()) {
     const Need need = NeedNow(task);
     const Neighbour newcomer = OnPart(config, need.load, first.compute);
-    const Outlook with = OutlookOf(first.residents, &newcomer, SaturationOf({}, config.sharing));
+    const ThroughputEstimate with =
+        ThroughputOf(first.residents, &newcomer, SaturationOf({}, config.sharing));
     choice.why += fmt::format(
         " Expected to add {:.2f} to the {:.2f} of work done there, and to take {:.1f} times as "
         "long "
@@ -292,7 +293,8 @@ bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   return true;
 }
 
-std::vector<TaskId> Scheduler::State::InTheWayOf(const Reservation& booking, GpuIndex gpu) const {
+std::vector<TaskId> Scheduler::State::ConflictingTasks(const Reservation& booking,
+                                                       GpuIndex gpu) const {
   std::vector<TaskId> there;
   for (const Resident& resident : ledger.ResidentsOf(gpu)) {
     if (!IsFor(booking, tasks.at(resident.task).request)) there.push_back(resident.task);
@@ -306,7 +308,7 @@ void Scheduler::State::SettleReservations() {
                         const GpuState& state = gpus[Number(gpu)];
                         return ReservationBook::Standing{
                             .open = state.healthy && !state.Drained(),
-                            .others = static_cast<int>(InTheWayOf(booking, gpu).size())};
+                            .others = static_cast<int>(ConflictingTasks(booking, gpu).size())};
                       });
 }
 
@@ -378,7 +380,7 @@ void Scheduler::State::StartWhatFits() {
   }
   if (config.recovery_blocks && !recovery.empty()) return;
   if (views.empty()) return;
-  const FruitlessLook look = LookNow(views);
+  const NoStartSnapshot look = LookNow(views);
   const bool opens_nothing = fruitless && !config.require && OpensNothingSince(look);
   if (opens_nothing && SameLineSince(look)) return;
   const std::vector<bool> opened = OpenedSince(look);

@@ -151,7 +151,7 @@ std::vector<ReservationStatus> Scheduler::ReservationsNow() const {
   for (ReservationStatus& each : standings) {
     const Reservation* booking = state_->reservations.Find(each.id);
     for (const GpuIndex gpu : each.gpus) {
-      for (const TaskId task : state_->InTheWayOf(*booking, gpu)) {
+      for (const TaskId task : state_->ConflictingTasks(*booking, gpu)) {
         if (std::ranges::find(each.others, task) == each.others.end()) each.others.push_back(task);
       }
     }

@@ -3,7 +3,8 @@
 // (out of memory), host_line.cc (cores and memory of the machine), turns.cc (who leaves for
 // others), expecting.cc (when they start), learning.cc (what running tasks teach), explain.cc
 // (why), books.cc. What can stand by itself does: Queue, LineUp, FairShare, Limits, Ledger,
-// Dependencies, Arrays, Deadlines, Lessons, RecoveryHold, ReservationBook, LaunchTrouble, Room.
+// Dependencies, Arrays, Deadlines, Lessons, RecoveryHold, ReservationBook, LaunchTrouble,
+// PreemptionPlan.
 #pragma once
 
 #include <limits>
@@ -26,9 +27,9 @@
 #include "core/books/reservation_book.h"
 #include "core/forecast/expected_start.h"
 #include "core/forecast/future.h"
-#include "core/forecast/room.h"
+#include "core/forecast/preemption_plan.h"
+#include "core/policy/gpu_fingerprint.h"
 #include "core/policy/gpu_links.h"
-#include "core/policy/openness.h"
 #include "core/queue/arrays.h"
 #include "core/queue/deadlines.h"
 #include "core/queue/dependencies.h"
@@ -99,7 +100,7 @@ struct Group {
   std::int64_t priority = 0;
   std::size_t line = 0;  // LineUp::Next::line
   bool starving = false;
-  bool on_no_gpu = false;       // by the last look at them no GPU took them
+  bool unplaceable = false;     // by the last look at them no GPU took them
   Need need;                    // of the first
   std::optional<TaskId> first;  // of those that wait still; empty: all have started
   std::vector<TaskId> behind;   // of them the last one is the next
@@ -115,18 +116,18 @@ struct LineLook {
   std::vector<double> scores;        // of each group on each GPU
   std::vector<std::uint32_t> slots;  // by hash; 0: no group
   TaskSet looked_at;
-  TaskSet on_no_gpu;                // of them, whom no GPU takes
+  TaskSet unplaceable;              // of them, whom no GPU takes
   std::vector<TaskId> passed_over;  // of them, who had been refused
   void Clear() {
     groups.clear();
     looked_at.Clear();
-    on_no_gpu.Clear();
+    unplaceable.Clear();
     passed_over.clear();
   }
 };
 
 // How things stood when nobody of the main line could start.
-struct FruitlessLook {
+struct NoStartSnapshot {
   std::uint64_t line = 0;           // Queue::changes
   std::uint64_t host = 0;           // HostBooks::changes
   std::uint64_t lessons = 0;        // Lessons::changes
@@ -134,7 +135,7 @@ struct FruitlessLook {
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
   std::optional<Time> order_until;  // it may change then by time alone; empty: it does not
-  std::vector<Openness> gpus;
+  std::vector<GpuFingerprint> gpus;
 };
 
 // A start that is possible now.
@@ -199,23 +200,23 @@ struct Scheduler::State : LineUp::Host {
   // waiting, and the first of those without GPUs since it waits.
   Passed short_of_host;
   Passed first_without_gpus;
-  FruitlessLook fruitless_without_gpus;  // of the line without GPUs; counters alone
-  std::optional<FruitlessLook> fruitless;
+  NoStartSnapshot no_start_without_gpus;  // of the line without GPUs; counters alone
+  std::optional<NoStartSnapshot> no_start;
   // Those who were looked at then and could not start: as long as nothing else has changed they
   // need no other look. For look-up only.
   TaskSet refused;
-  TaskSet on_no_gpu;  // of them, and of those before: whom no GPU took
+  TaskSet unplaceable;  // of them, and of those before: whom no GPU took
   // GPUs on which somebody was started since all of them were asked: another crowd may gain more.
   std::set<GpuIndex> taken_since;
   LineLook look_at_line;
   bool waiting_pays = false;  // by the look ahead, although some could start
   // No task's memory has stood still for long enough before this that has not taught already.
   std::optional<Time> next_plateau;
-  std::set<TaskId> leaving;             // they run on, and were asked to save
-  std::map<TaskId, TaskId> room_for;    // of them, for whom at the last look
-  std::optional<Time> looked_for_room;  // the last look
-  std::optional<Time> next_turn;        // the next moment at which somebody may have to leave
-  std::optional<Time> wake;             // the last WakeAt, while it lies ahead
+  std::set<TaskId> leaving;                 // they run on, and were asked to save
+  std::map<TaskId, TaskId> room_for;        // of them, for whom at the last look
+  std::optional<Time> planned_preemptions;  // the last look
+  std::optional<Time> next_turn;            // the next moment at which somebody may have to leave
+  std::optional<Time> wake;                 // the last WakeAt, while it lies ahead
 
   // Of the events being handled.
   std::vector<Action> actions;
@@ -275,9 +276,9 @@ struct Scheduler::State : LineUp::Host {
   bool KeepsGpusAlone(const TaskRecord& task) const;
   void FollowEntitlements();  // those of config
   void EndStopped(TaskRecord& task);
-  void ComeBackLost(TaskRecord& task, Reason reason);
-  void ComeBackVictim(TaskRecord& task);
-  void GiveTriesBack(const std::map<TaskId, int>& innocent);
+  void RequeueLost(TaskRecord& task, Reason reason);
+  void RequeueVictim(TaskRecord& task);
+  void RefundRetries(const std::map<TaskId, int>& innocent);
   void Restart(TaskRecord& task, Reason reason);  // as submitted
   // known_mib: what this attempt is known to have held.
   void TakeGpus(const TaskRecord& task, std::int64_t known_mib);
@@ -294,7 +295,7 @@ struct Scheduler::State : LineUp::Host {
   void AskForWake();
 
   // ---- placement.cc ----
-  bool KeepsOthersOut(const Resident& resident) const;
+  bool IsExclusive(const Resident& resident) const;
   GpuView ViewOf(GpuIndex gpu, Time at) const;
   std::vector<GpuView> Views(Time at) const;
   std::optional<Reason> NeverTogether(int wanted) const;  // because GPUs are divided (MIG)
@@ -307,7 +308,7 @@ struct Scheduler::State : LineUp::Host {
                 std::string_view rule) const;
   bool TryStart(TaskId id, std::vector<GpuView>& views);
   void SettleReservations();
-  std::vector<TaskId> InTheWayOf(const Reservation& booking, GpuIndex gpu) const;
+  std::vector<TaskId> ConflictingTasks(const Reservation& booking, GpuIndex gpu) const;
   // Those whose GPUs are reserved for them: nobody else's place in line matters there.
   void StartOnReserved(std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
@@ -322,11 +323,11 @@ struct Scheduler::State : LineUp::Host {
   bool IsLimited(const TaskRecord& task) const;
   Limits::Wants WantsOf(const Need& need) const;
   Limits::Wants WantsOf(const TaskRecord& task) const;
-  FruitlessLook LookNow(const std::vector<GpuView>& views) const;
-  bool OpensNothingSince(const FruitlessLook& look) const;  // for those who were looked at
+  NoStartSnapshot LookNow(const std::vector<GpuView>& views) const;
+  bool OpensNothingSince(const NoStartSnapshot& look) const;  // for those who were looked at
   // Of GPUs: those that may take one who fitted on none then.
-  std::vector<bool> OpenedSince(const FruitlessLook& look) const;
-  bool SameLineSince(const FruitlessLook& look) const;  // the same are looked at
+  std::vector<bool> OpenedSince(const NoStartSnapshot& look) const;
+  bool SameLineSince(const NoStartSnapshot& look) const;  // the same are looked at
   void StartInOrder(std::vector<GpuView>& views);
   // Of those in the next so many places who are not refused.
   void FindGroups(LineUp& line, std::size_t places, LineLook& found) const;
@@ -336,13 +337,13 @@ struct Scheduler::State : LineUp::Host {
   void ScoreOn(Group& group, const GpuView& view, std::size_t place) const;
   bool IsLimited(const Group& group) const;
   void Advance(Group& group) const;  // its first one has started
-  // opened: the GPUs that may take one of `on_no_gpu`.
+  // opened: the GPUs that may take one of `unplaceable`.
   void ScoreFirst(Group& group, const std::vector<GpuView>& views, const std::vector<bool>& opened,
                   const LineUp& line) const;
   void Rate(Group& group, const LineUp& line) const;  // from its scores
   // What to start next; empty: nothing at the moment.
   std::optional<Pick> PickOf(std::vector<Group>& groups, const std::vector<GpuView>& views);
-  // opened: the GPUs that may take one of `on_no_gpu`.
+  // opened: the GPUs that may take one of `unplaceable`.
   void StartBestFirst(std::vector<GpuView>& views, const std::vector<bool>& opened);
   // How many.
   std::size_t StartBestOf(LineLook& look, LineUp& line, std::vector<GpuView>& views,
@@ -432,11 +433,11 @@ struct Scheduler::State : LineUp::Host {
   void TakeTurns();  // who has to leave is asked, and ended when his time is up
   void EmptyDrained();
   void MakeRoom();
-  void LookForRoom();
+  void PlanPreemptions();
   bool AnyTurns() const;  // by the rules in force
   void WakeForTurns(Time when);
   void AskToLeave(TaskRecord& task, StopCause cause, Time by);
-  void StayAfterAll(TaskRecord& task);
+  void CancelPreemption(TaskRecord& task);
   void StopAsked(TaskRecord& task);
   Reason ReasonToLeave(const TaskRecord& task) const;
   Reason ReasonOfLeaving(const TaskRecord& task) const;  // while it still runs
@@ -457,7 +458,7 @@ struct Scheduler::State : LineUp::Host {
   bool YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const;
   StopCause LeavesFor(const TaskRecord& running, const TaskRecord& waiting) const;
   std::vector<TaskId> LeaversFor(const TaskRecord& waiting) const;
-  Room RoomNow() const;
+  PreemptionPlan PreemptionPlanNow() const;
   std::optional<TaskId> KeptFor(const GpuState& gpu, Time at) const;
   Reason WithTurns(const TaskRecord& task, Reason reason) const;
 

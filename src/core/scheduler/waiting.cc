@@ -40,7 +40,7 @@ void Scheduler::State::SortIn(TaskRecord& task) {
 
 void Scheduler::State::PutInQueue(const TaskRecord& task, Place place, Time due, Time waits_since) {
   refused.Erase(task.id);
-  on_no_gpu.Erase(task.id);
+  unplaceable.Erase(task.id);
   queue.Put(task, place, due, waits_since);
 }
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/values/outlook.h"
 #include "core/values/reservation.h"
 #include "core/values/task.h"
+#include "core/values/throughput.h"
 
 namespace carma::core {
 
@@ -65,7 +65,7 @@ struct GpuView {
   // Its tasks, and what else computes there; valid until the core is told something.
   std::span<const Neighbour> residents;
   std::span<const std::uint32_t> users;  // whose its tasks are, by uid; likewise
-  double delivered = 0;                  // OutlookOf them
+  double delivered = 0;                  // ThroughputOf them
   double slowest = 1;                    // likewise
   bool limited = false;                  // one of them may not be slowed down without limit
   double sm_shares = 0;  // sum of the shares that tasks here have declared (TaskRequest::sm_share)
@@ -84,7 +84,7 @@ struct GpuView {
   Time at{};                           // the moment
   // Reserved by people, from that moment on; valid until the core is told something.
   std::span<const ReservedPeriod* const> booked;
-  mutable KeptOutlook outlook;  // of its residents with somebody: saves time, says nothing new
+  mutable KeptThroughput outlook;  // of its residents with somebody: saves time, says nothing new
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
   // A person has drained it and no task is there: nobody reads it, for it may be in any state and
   // is to be reset.

@@ -1,4 +1,4 @@
-#include "core/policy/openness.h"
+#include "core/policy/gpu_fingerprint.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 namespace carma::core {
 namespace {
 
-TEST(Openness, WhatMayLetSomebodyIn) {
+TEST(GpuFingerprint, WhatMayLetSomebodyIn) {
   const PolicyConfig config;
   GpuView gpu{.total_mib = 40'000, .free_mib = 10'000, .sm_active = 0.9, .settled = false};
   gpu.exclusive_task = true;
-  const Openness before = OpennessOf(config, gpu, 7);
+  const GpuFingerprint before = FingerprintOf(config, gpu, 7);
   const struct {
     const char* what;
     std::function<void(GpuView&)> change;
@@ -30,9 +30,9 @@ TEST(Openness, WhatMayLetSomebodyIn) {
   for (const auto& each : cases) {
     GpuView now = gpu;
     each.change(now);
-    EXPECT_EQ(!OpensNothing(before, OpennessOf(config, now, 7)), each.opens) << each.what;
+    EXPECT_EQ(!OpensNothing(before, FingerprintOf(config, now, 7)), each.opens) << each.what;
   }
-  EXPECT_FALSE(OpensNothing(before, OpennessOf(config, gpu, 8)));  // another crowd
+  EXPECT_FALSE(OpensNothing(before, FingerprintOf(config, gpu, 8)));  // another crowd
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-#include "core/policy/openness.h"
+#include "core/policy/gpu_fingerprint.h"
 
 namespace carma::core {
 
-Openness OpennessOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd) {
+GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd) {
   const double activity = gpu.sm_active.value_or(gpu.utilization.value_or(1));
   return {.takes = gpu.healthy && !gpu.drained && !gpu.exclusive_task,
           .settled = gpu.settled,
@@ -12,7 +12,7 @@ Openness OpennessOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_
           .crowd = crowd};
 }
 
-bool OpensNothing(const Openness& before, const Openness& now) {
+bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now) {
   return now.crowd == before.crowd && now.takes <= before.takes && now.settled <= before.settled &&
          now.quiet <= before.quiet && now.free_mib <= before.free_mib &&
          now.reserved_for == before.reserved_for;

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/text.h"
-#include "core/forecast/room.h"
+#include "core/forecast/preemption_plan.h"
 #include "core/policy/slots.h"
 #include "core/scheduler/scheduler_state.h"
 
@@ -45,7 +45,7 @@ void Scheduler::State::AskToLeave(TaskRecord& task, StopCause cause, Time by) {
 }
 
 // That it was asked is kept: what it was told to do it may do yet.
-void Scheduler::State::StayAfterAll(TaskRecord& task) {
+void Scheduler::State::CancelPreemption(TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   leaving.erase(task.id);
   Keep(task);
@@ -169,7 +169,7 @@ void Scheduler::State::EmptyDrained() {
     const std::span<const GpuIndex> held = ledger.GpusOf(id);
     if (!MustAllLeave() &&
         std::ranges::none_of(held, [&](GpuIndex gpu) { return MustBeEmpty(gpu); })) {
-      StayAfterAll(task);  // it was opened again, or is to be empty later
+      CancelPreemption(task);  // it was opened again, or is to be empty later
     } else if (*task.attempt->leaves_by <= now) {
       StopAsked(task);
     }
@@ -242,17 +242,17 @@ std::vector<TaskId> Scheduler::State::LeaversFor(const TaskRecord& waiting) cons
   return ids;
 }
 
-Room Scheduler::State::RoomNow() const {
-  Room room(config);
+PreemptionPlan Scheduler::State::PreemptionPlanNow() const {
+  PreemptionPlan room(config);
   const Time plateau_from = PlateauFrom(now);
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
     const GpuView view = ViewOf(GpuIndex{i}, now);
-    std::vector<RoomTask> there;
+    std::vector<PlannedTask> there;
     std::size_t place = 0;
     for (const Resident& each : ledger.ResidentsOf(GpuIndex{i})) {
       there.push_back({.task = each.task,
                        .promised_mib = PromiseOf(each, plateau_from),
-                       .exclusive = KeepsOthersOut(each),
+                       .exclusive = IsExclusive(each),
                        .sm_share = each.sm_share,
                        .load = view.residents[place],
                        .uid = view.users[place]});
@@ -266,10 +266,10 @@ Room Scheduler::State::RoomNow() const {
   return room;
 }
 
-void Scheduler::State::LookForRoom() {
-  looked_for_room = now;
+void Scheduler::State::PlanPreemptions() {
+  planned_preemptions = now;
   room_for.clear();
-  Room room = RoomNow();
+  PreemptionPlan room = PreemptionPlanNow();
   int stuck = 0;
   for (const TaskId id : InLine(LineKind::kWithGpus, kRoomLooks)) {
     const TaskRecord& waiting = tasks.at(id);
@@ -313,9 +313,10 @@ void Scheduler::State::MakeRoom() {
     due |= task.attempt->leaves_by && *task.attempt->leaves_by <= now;
   }
   if (!may_leave) return room_for.clear();
-  if (!due && looked_for_room && now < *looked_for_room + kLooksApart && now > *looked_for_room)
-    return WakeForTurns(*looked_for_room + kLooksApart);
-  LookForRoom();
+  if (!due && planned_preemptions && now < *planned_preemptions + kLooksApart &&
+      now > *planned_preemptions)
+    return WakeForTurns(*planned_preemptions + kLooksApart);
+  PlanPreemptions();
 }
 
 void Scheduler::State::TakeTurns() {
@@ -332,7 +333,7 @@ void Scheduler::State::TakeTurns() {
     if (room_for.contains(id)) {
       StopAsked(task);
     } else {
-      StayAfterAll(task);
+      CancelPreemption(task);
     }
   }
   for (GpuState& gpu : gpus) {

@@ -1,4 +1,4 @@
-#include "core/values/outlook.h"
+#include "core/values/throughput.h"
 
 #include <algorithm>
 
@@ -22,14 +22,14 @@ void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
   for (std::size_t i = 0; i < tasks.size(); ++i) slowdowns[i] *= held_back * tasks[i].cramped;
 }
 
-Outlook OutlookOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
-                  double saturation) {
+ThroughputEstimate ThroughputOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
+                                double saturation) {
   double pressure = newcomer == nullptr ? 0 : newcomer->load.pressure;
   for (const Neighbour& each : residents) pressure += each.load.pressure;
   const auto slowdown = [pressure](const Neighbour& each) {
     return 1 + each.load.sensitivity * (pressure - each.load.pressure);
   };
-  Outlook outlook;
+  ThroughputEstimate outlook;
   for (const Neighbour& each : residents) outlook.delivered += each.load.sm_active / slowdown(each);
   if (newcomer != nullptr) outlook.delivered += newcomer->load.sm_active / slowdown(*newcomer);
   const double held_back = std::max(1.0, outlook.delivered / saturation);

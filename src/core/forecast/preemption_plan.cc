@@ -1,4 +1,4 @@
-#include "core/forecast/room.h"
+#include "core/forecast/preemption_plan.h"
 
 #include <algorithm>
 #include <functional>
@@ -8,11 +8,12 @@
 
 namespace carma::core {
 
-Room::Room(const Room& other) : config_(other.config_), gpus_(other.gpus_) {
+PreemptionPlan::PreemptionPlan(const PreemptionPlan& other)
+    : config_(other.config_), gpus_(other.gpus_) {
   for (Gpu& gpu : gpus_) Refresh(gpu);  // its spans are its own
 }
 
-void Room::Add(const GpuView& view, std::vector<RoomTask> tasks) {
+void PreemptionPlan::Add(const GpuView& view, std::vector<PlannedTask> tasks) {
   Gpu gpu{.view = view, .tasks = std::move(tasks)};
   const std::size_t ours = std::min(gpu.tasks.size(), view.residents.size());
   gpu.strangers.assign(view.residents.begin() + static_cast<std::ptrdiff_t>(ours),
@@ -23,14 +24,14 @@ void Room::Add(const GpuView& view, std::vector<RoomTask> tasks) {
 }
 
 // Its spans point at what it holds itself: the picture outlives what it was told by.
-void Room::Refresh(Gpu& gpu) const {
+void PreemptionPlan::Refresh(Gpu& gpu) const {
   GpuView& view = gpu.view;
   gpu.residents.clear();
   gpu.users.clear();
   view.exclusive_task = false;
   view.sm_shares = 0;
   view.limited = false;
-  for (const RoomTask& each : gpu.tasks) {
+  for (const PlannedTask& each : gpu.tasks) {
     gpu.residents.push_back(each.load);
     gpu.users.push_back(each.uid);
     view.exclusive_task |= each.exclusive;
@@ -42,14 +43,15 @@ void Room::Refresh(Gpu& gpu) const {
   view.outlook.Forget();
   view.users = gpu.users;
   view.tasks = static_cast<int>(gpu.tasks.size());
-  const Outlook outlook = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config_.sharing));
+  const ThroughputEstimate outlook =
+      ThroughputOf(gpu.residents, nullptr, SaturationOf({}, config_.sharing));
   view.delivered = outlook.delivered;
   view.slowest = outlook.slowest;
 }
 
-void Room::Leave(TaskId task) {
+void PreemptionPlan::Leave(TaskId task) {
   for (Gpu& gpu : gpus_) {
-    const auto at = std::ranges::find(gpu.tasks, task, &RoomTask::task);
+    const auto at = std::ranges::find(gpu.tasks, task, &PlannedTask::task);
     if (at == gpu.tasks.end()) continue;
     GpuView& view = gpu.view;
     view.free_mib = std::min(view.total_mib, view.free_mib + at->promised_mib);
@@ -63,7 +65,7 @@ void Room::Leave(TaskId task) {
   }
 }
 
-std::vector<Room::Gpu*> Room::Fitting(const Need& need) {
+std::vector<PreemptionPlan::Gpu*> PreemptionPlan::Fitting(const Need& need) {
   std::vector<Gpu*> fitting;
   for (Gpu& gpu : gpus_) {
     if (FitOf(config_, need, gpu.view) == Fit::kFits) fitting.push_back(&gpu);
@@ -71,18 +73,18 @@ std::vector<Room::Gpu*> Room::Fitting(const Need& need) {
   return fitting;
 }
 
-bool Room::TakeIfOpened(const Need& need) {
+bool PreemptionPlan::TakeIfOpened(const Need& need) {
   const bool may = std::ranges::any_of(gpus_, [&](const Gpu& gpu) {
     return gpu.opened && FitOf(config_, need, gpu.view) == Fit::kFits;
   });
   return may && Take(need);
 }
 
-void Room::NoteLooked() {
+void PreemptionPlan::NoteLooked() {
   for (Gpu& gpu : gpus_) gpu.opened = false;
 }
 
-bool Room::Take(const Need& need) {
+bool PreemptionPlan::Take(const Need& need) {
   std::vector<Gpu*> fitting = Fitting(need);
   const auto wanted = static_cast<std::size_t>(need.gpus);
   if (fitting.size() < wanted) return false;
@@ -108,10 +110,10 @@ bool Room::Take(const Need& need) {
 }
 
 // Those on as many GPUs as it wants, where the fewest would leave.
-std::vector<TaskId> Room::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
-                                    const std::vector<TaskId>& leaving) const {
+std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
+                                              const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {
-    return std::ranges::find(gpu.tasks, task, &RoomTask::task) != gpu.tasks.end();
+    return std::ranges::find(gpu.tasks, task, &PlannedTask::task) != gpu.tasks.end();
   };
   std::vector<std::pair<std::ptrdiff_t, const Gpu*>> by_leavers;
   for (const Gpu* each : fitting) {
@@ -130,7 +132,7 @@ std::vector<TaskId> Room::LeaversOf(const Need& need, const std::vector<Gpu*>& f
   return there;
 }
 
-void Room::KeepFor(const Need& need) {
+void PreemptionPlan::KeepFor(const Need& need) {
   std::vector<GpuView> views;
   for (const Gpu& gpu : gpus_) views.push_back(gpu.view);
   RecoveryHold recovery_hold;
@@ -140,7 +142,7 @@ void Room::KeepFor(const Need& need) {
         recovery_hold.Keeps(gpu.view.index) ? recovery_hold.task() : std::optional<TaskId>();
 }
 
-void Room::LetGo(TaskId kept_for) {
+void PreemptionPlan::LetGo(TaskId kept_for) {
   for (Gpu& gpu : gpus_) {
     if (gpu.view.reserved_for != kept_for) continue;
     gpu.view.reserved_for.reset();
@@ -148,7 +150,7 @@ void Room::LetGo(TaskId kept_for) {
   }
 }
 
-std::map<TaskId, double> Room::Slowdowns() const {
+std::map<TaskId, double> PreemptionPlan::Slowdowns() const {
   std::map<TaskId, double> slowest;
   std::vector<double> slowdowns;
   for (const Gpu& gpu : gpus_) {
@@ -161,15 +163,15 @@ std::map<TaskId, double> Room::Slowdowns() const {
   return slowest;
 }
 
-bool Room::FitsWithout(const Need& need, std::span<const TaskId> gone) const {
-  Room without(*this);
+bool PreemptionPlan::FitsWithout(const Need& need, std::span<const TaskId> gone) const {
+  PreemptionPlan without(*this);
   for (const TaskId each : gone) without.Leave(each);
   return without.Fits(need);
 }
 
-std::optional<std::vector<TaskId>> Room::WhoMustLeave(const Need& need,
-                                                      std::span<const TaskId> candidates) const {
-  Room without(*this);
+std::optional<std::vector<TaskId>> PreemptionPlan::WhoMustLeave(
+    const Need& need, std::span<const TaskId> candidates) const {
+  PreemptionPlan without(*this);
   std::vector<TaskId> leaving;
   for (const TaskId each : candidates) {
     if (without.Fits(need)) break;

@@ -23,7 +23,7 @@ struct Neighbour {
 };
 
 // Of all tasks of one GPU together.
-struct Outlook {
+struct ThroughputEstimate {
   double delivered = 0;  // sum of activity times speed, in SM activity of one GPU
   double newcomer = 1;   // how many times as long as alone the last one takes
   double slowest = 1;    // and the one that is slowed down most
@@ -38,20 +38,20 @@ void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
                  std::vector<double>& slowdowns);
 
 // Without a newcomer (null) `newcomer` stays 1. By the same formula as Speeds.
-Outlook OutlookOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
-                  double saturation);
+ThroughputEstimate ThroughputOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
+                                double saturation);
 
 // The same of one GPU, kept for the next who asks: guard and mapper ask for one newcomer after the
 // other, and most newcomers are alike. Whoever changes residents where they are makes it forget.
-class KeptOutlook {
+class KeptThroughput {
  public:
-  const Outlook& With(std::span<const Neighbour> residents, const Neighbour& newcomer,
-                      double saturation) {
+  const ThroughputEstimate& With(std::span<const Neighbour> residents, const Neighbour& newcomer,
+                                 double saturation) {
     if (asked_ != newcomer || residents.data() != residents_.data() ||
         residents.size() != residents_.size()) {
       asked_ = newcomer;
       residents_ = residents;
-      outlook_ = OutlookOf(residents, &newcomer, saturation);
+      outlook_ = ThroughputOf(residents, &newcomer, saturation);
     }
     return outlook_;
   }
@@ -60,7 +60,7 @@ class KeptOutlook {
  private:
   std::optional<Neighbour> asked_;
   std::span<const Neighbour> residents_;
-  Outlook outlook_;
+  ThroughputEstimate outlook_;
 };
 
 }  // namespace carma::core

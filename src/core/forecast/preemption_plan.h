@@ -14,7 +14,7 @@
 namespace carma::core {
 
 // A task on a GPU.
-struct RoomTask {
+struct PlannedTask {
   TaskId task{};
   std::int64_t promised_mib = 0;
   bool exclusive = false;  // keeps others out
@@ -23,15 +23,15 @@ struct RoomTask {
   std::uint32_t uid = 0;
 };
 
-class Room {
+class PreemptionPlan {
  public:
-  explicit Room(const PolicyConfig& config) : config_(config) {}  // which outlives it
-  Room(const Room& other);
-  Room& operator=(const Room&) = delete;
+  explicit PreemptionPlan(const PolicyConfig& config) : config_(config) {}  // which outlives it
+  PreemptionPlan(const PreemptionPlan& other);
+  PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 
   // The next GPU, by index. tasks: those there, in the order of view.residents, which strangers
   // follow. Settling is not asked of it: what waits for that waits for nobody to leave.
-  void Add(const GpuView& view, std::vector<RoomTask> tasks);
+  void Add(const GpuView& view, std::vector<PlannedTask> tasks);
 
   void Leave(TaskId task);
   // Puts the task in where it fits, the emptiest GPUs first; false: not on enough of them.
@@ -55,7 +55,7 @@ class Room {
  private:
   struct Gpu {
     GpuView view;  // as it was told
-    std::vector<RoomTask> tasks;
+    std::vector<PlannedTask> tasks;
     std::vector<Neighbour> strangers;
     bool opened = true;  // something has come free since it was looked at
     // Of the tasks that are there now.

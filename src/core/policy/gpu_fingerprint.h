@@ -10,7 +10,7 @@
 
 namespace carma::core {
 
-struct Openness {
+struct GpuFingerprint {
   bool takes = false;    // in order, not closed, nobody wants it alone
   bool settled = false;  // GpuView::settled
   bool quiet = false;    // its activity does not keep tasks away
@@ -18,9 +18,9 @@ struct Openness {
   std::optional<TaskId> reserved_for;
   std::uint64_t crowd = 0;  // another number whenever another crowd is there
 };
-Openness OpennessOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
+GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
 // Whoever it did not take before it does not take now.
-bool OpensNothing(const Openness& before, const Openness& now);
+bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

@@ -1,4 +1,4 @@
-#include "core/values/outlook.h"
+#include "core/values/throughput.h"
 
 #include <gtest/gtest.h>
 
@@ -9,32 +9,32 @@
 namespace carma::core {
 namespace {
 
-TEST(Outlook, AloneATaskDoesItsOwnWork) {
+TEST(ThroughputEstimate, AloneATaskDoesItsOwnWork) {
   const Neighbour task{.load = {0.7, 1.0, 0.5}};
-  const Outlook outlook = OutlookOf({}, &task, 1.05);
+  const ThroughputEstimate outlook = ThroughputOf({}, &task, 1.05);
   EXPECT_DOUBLE_EQ(outlook.delivered, 0.7);
   EXPECT_DOUBLE_EQ(outlook.newcomer, 1);
   EXPECT_TRUE(outlook.bearable);
-  EXPECT_DOUBLE_EQ(OutlookOf({}, nullptr, 1.05).delivered, 0);
+  EXPECT_DOUBLE_EQ(ThroughputOf({}, nullptr, 1.05).delivered, 0);
 }
 
-TEST(Outlook, ByHand) {
+TEST(ThroughputEstimate, ByHand) {
   const std::vector<Neighbour> there{{.load = {0.4, 0.5, 0.3}, .max_slowdown = 1.1}};
   const Neighbour newcomer{.load = {0.3, 1.0, 0.2}};
-  Outlook outlook = OutlookOf(there, &newcomer, 1.05);
+  ThroughputEstimate outlook = ThroughputOf(there, &newcomer, 1.05);
   EXPECT_NEAR(outlook.delivered, 0.4 / 1.10 + 0.3 / 1.30, 1e-12);
   EXPECT_NEAR(outlook.newcomer, 1.30, 1e-12);
   EXPECT_NEAR(outlook.slowest, 1.30, 1e-12);
   EXPECT_TRUE(outlook.bearable);
   // A GPU that delivers no more makes everybody slower: by a fifth, and 1.1 times becomes too much.
-  outlook = OutlookOf(there, &newcomer, outlook.delivered / 1.2);
+  outlook = ThroughputOf(there, &newcomer, outlook.delivered / 1.2);
   EXPECT_NEAR(outlook.newcomer, 1.30 * 1.2, 1e-12);
   EXPECT_FALSE(outlook.bearable);
 }
 
 // What is predicted is what the simulated world does where the belief is right, whatever the way of
 // sharing.
-TEST(Outlook, AgreesWithTheSpeeds) {
+TEST(ThroughputEstimate, AgreesWithTheSpeeds) {
   base::Rng rng(1);
   for (int round = 0; round < 200; ++round) {
     for (const SharingMethod sharing : {SharingMethod::kMps, SharingMethod::kStreams}) {
@@ -54,7 +54,7 @@ TEST(Outlook, AgreesWithTheSpeeds) {
         EXPECT_NEAR(slowdowns[i], 1 / speeds[i], 1e-9);
       const Neighbour last = tasks.back();
       tasks.pop_back();
-      const Outlook outlook = OutlookOf(tasks, &last, SaturationOf({}, sharing));
+      const ThroughputEstimate outlook = ThroughputOf(tasks, &last, SaturationOf({}, sharing));
       EXPECT_NEAR(outlook.delivered, delivered, 1e-9);
       EXPECT_NEAR(outlook.newcomer, 1 / speeds.back(), 1e-9);
     }

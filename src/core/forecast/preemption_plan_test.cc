@@ -1,4 +1,4 @@
-#include "core/forecast/room.h"
+#include "core/forecast/preemption_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -8,16 +8,16 @@ namespace {
 constexpr std::int64_t kMib = 40'000;
 
 // Two GPUs; each task holds that much memory of its own.
-class RoomTest : public ::testing::Test {
+class PreemptionPlanTest : public ::testing::Test {
  protected:
-  RoomTest() {
+  PreemptionPlanTest() {
     config_.margin_mib = 0;
     config_.sm_cap.reset();
   }
-  void Add(std::uint32_t gpu, std::vector<RoomTask> tasks) {
+  void Add(std::uint32_t gpu, std::vector<PlannedTask> tasks) {
     std::int64_t promised_mib = 0;
     residents_[gpu].clear();
-    for (const RoomTask& each : tasks) {
+    for (const PlannedTask& each : tasks) {
       promised_mib += each.promised_mib;
       residents_[gpu].push_back(each.load);
     }
@@ -39,16 +39,16 @@ class RoomTest : public ::testing::Test {
 
   PolicyConfig config_;
   std::vector<Neighbour> residents_[2];
-  Room room_{config_};
+  PreemptionPlan room_{config_};
 };
 using Tasks = std::vector<TaskId>;
 
-TEST_F(RoomTest, NobodyLeavesWhereItFits) {
+TEST_F(PreemptionPlanTest, NobodyLeavesWhereItFits) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
   EXPECT_EQ(Who(Needs(10'000), {TaskId{1}}), Tasks{});
 }
 
-TEST_F(RoomTest, OnlyThoseLeaveWhoMust) {
+TEST_F(PreemptionPlanTest, OnlyThoseLeaveWhoMust) {
   Add(0,
       {{.task = TaskId{1}, .promised_mib = 10'000}, {.task = TaskId{2}, .promised_mib = 30'000}});
   Add(1, {{.task = TaskId{3}, .promised_mib = 35'000}});
@@ -59,14 +59,14 @@ TEST_F(RoomTest, OnlyThoseLeaveWhoMust) {
   EXPECT_EQ(Who(Needs(40'000), {TaskId{1}}), std::nullopt);
 }
 
-TEST_F(RoomTest, SeveralGpusAreMadeFree) {
+TEST_F(PreemptionPlanTest, SeveralGpusAreMadeFree) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
   Add(1, {{.task = TaskId{2}, .promised_mib = 30'000}, {.task = TaskId{3}, .promised_mib = 1'000}});
   EXPECT_EQ(Who(Needs(20'000, 2), {TaskId{3}, TaskId{2}, TaskId{1}}),
             (Tasks{TaskId{2}, TaskId{1}}));
 }
 
-TEST_F(RoomTest, WhoIsPutInTakesTheRoom) {
+TEST_F(PreemptionPlanTest, WhoIsPutInTakesTheRoom) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
   EXPECT_FALSE(room_.Take(Needs(20'000)));
   room_.Leave(TaskId{1});
@@ -75,7 +75,7 @@ TEST_F(RoomTest, WhoIsPutInTakesTheRoom) {
   EXPECT_TRUE(room_.Take(Needs(20'000)));
 }
 
-TEST_F(RoomTest, AnExclusiveTaskKeepsItsGpuUntilItLeaves) {
+TEST_F(PreemptionPlanTest, AnExclusiveTaskKeepsItsGpuUntilItLeaves) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 100, .exclusive = true}});
   EXPECT_FALSE(room_.Take(Needs(100)));
   EXPECT_EQ(Who(Needs(100), {TaskId{1}}), Tasks{TaskId{1}});
