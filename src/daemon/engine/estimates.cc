@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "daemon/loop/read_as.h"
+#include "daemon/loop/read_as_user.h"
 #include "model/summary.h"
 
 namespace carma::daemon {

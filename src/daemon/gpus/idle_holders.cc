@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "daemon/gpus/misuse.h"
 #include "daemon/gpus/monitor.h"
+#include "daemon/gpus/policy_violations.h"
 
 namespace carma::daemon {
 namespace {

@@ -56,7 +56,7 @@ void TaskWatch::Follow(const config::Settings& before) {
 
 std::vector<core::TaskIdle> TaskWatch::Look(const std::vector<const core::TaskRecord*>& running,
                                             std::int64_t margin_mib, const Monitor& monitor) {
-  LookForMisuse(running, margin_mib, monitor);
+  FindPolicyViolations(running, margin_mib, monitor);
   if (!idle_holders_) return {};
   std::vector<Holder> holders;
   for (const core::TaskRecord* record : running)
@@ -68,8 +68,8 @@ std::vector<core::TaskIdle> TaskWatch::Look(const std::vector<const core::TaskRe
   return news;
 }
 
-void TaskWatch::LookForMisuse(const std::vector<const core::TaskRecord*>& running,
-                              std::int64_t margin_mib, const Monitor& monitor) {
+void TaskWatch::FindPolicyViolations(const std::vector<const core::TaskRecord*>& running,
+                                     std::int64_t margin_mib, const Monitor& monitor) {
   std::vector<Sighting> over, elsewhere;
   for (const core::TaskRecord* record : running) {
     const int attempt = record->attempt->number;

@@ -14,8 +14,8 @@
 #include "core/scheduler/events.h"
 #include "core/values/task.h"
 #include "daemon/gpus/idle_holders.h"
-#include "daemon/gpus/misuse.h"
 #include "daemon/gpus/monitor.h"
+#include "daemon/gpus/policy_violations.h"
 #include "store/store.h"
 
 namespace carma::daemon {
@@ -49,8 +49,8 @@ class TaskWatch {
   void Follow(const config::Settings& before);
 
  private:
-  void LookForMisuse(const std::vector<const core::TaskRecord*>& running, std::int64_t margin_mib,
-                     const Monitor& monitor);
+  void FindPolicyViolations(const std::vector<const core::TaskRecord*>& running,
+                            std::int64_t margin_mib, const Monitor& monitor);
   void TellIdleHolder(const core::TaskIdle& idle);
 
   store::Store& store_;

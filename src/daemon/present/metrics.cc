@@ -8,7 +8,7 @@
 #include <iterator>
 #include <vector>
 
-#include "daemon/gpus/misuse.h"
+#include "daemon/gpus/policy_violations.h"
 #include "daemon/loop/own_process.h"
 #include "daemon/present/overview.h"
 #include "report/forecast.h"

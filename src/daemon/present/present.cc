@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "config/activity_rule.h"
 #include "core/policy/slots.h"
-#include "daemon/gpus/misuse.h"
+#include "daemon/gpus/policy_violations.h"
 #include "gpu/counters.h"
 
 namespace carma::daemon {

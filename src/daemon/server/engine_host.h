@@ -26,7 +26,7 @@
 #include "daemon/http/endpoints.h"
 #include "daemon/http/slow_answers.h"
 #include "daemon/loop/alarm.h"
-#include "daemon/loop/awaited_ends.h"
+#include "daemon/loop/completion_waiters.h"
 #include "daemon/loop/configuration.h"
 #include "daemon/loop/loop_meter.h"
 #include "daemon/loop/spare_memory.h"
@@ -124,8 +124,8 @@ class EngineHost : private Engine::Host {
   boost::asio::posix::stream_descriptor launcher_fd_;
   Alarm wake_, store_retry_, usage_;
   SpareMemory spare_memory_;
-  AwaitedEnds awaited_ends_;
-  AwaitedEnds awaited_grants_;  // of leases, or their ends
+  CompletionWaiters awaited_ends_;
+  CompletionWaiters awaited_grants_;  // of leases, or their ends
   ForecastDrift forecast_drift_;
   LineMeter line_;
   TaskWatch task_watch_;

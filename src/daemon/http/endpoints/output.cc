@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/tasks.h"
-#include "daemon/loop/read_as.h"
+#include "daemon/loop/read_as_user.h"
 
 namespace carma::daemon {
 namespace {

@@ -47,7 +47,7 @@ Answer FileAnswer(const page::File& file, const api::Request& request) {
 
 PageServices::PageServices(std::function<api::StatusView()> status,
                            const std::optional<ShownServer>& server)
-    : overview(std::make_shared<KeptText>(
+    : overview(std::make_shared<CachedResponse>(
           [status = std::move(status), server, host = base::HostName(),
            starts = KeptStarts()]() mutable {
             api::OverviewView view =
@@ -59,8 +59,8 @@ PageServices::PageServices(std::function<api::StatusView()> status,
           },
           kOverviewKept)) {
   if (!server) return;
-  users = std::make_shared<KeptText>([&engine = server->engine] { return UsersJson(engine); },
-                                     kUsersKept);
+  users = std::make_shared<CachedResponse>([&engine = server->engine] { return UsersJson(engine); },
+                                           kUsersKept);
 }
 
 Answer ShowPage(const PageServices&, const Call& call) {

@@ -11,7 +11,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/gpus/monitor.h"
 #include "daemon/http/routes.h"
-#include "daemon/loop/kept_text.h"
+#include "daemon/loop/cached_response.h"
 
 namespace carma::daemon {
 
@@ -26,8 +26,8 @@ struct ShownServer {
 struct PageServices {
   PageServices(std::function<api::StatusView()> status, const std::optional<ShownServer>& server);
   // shared_ptr: the endpoints of one table are several functions with copies of this.
-  std::shared_ptr<KeptText> overview;
-  std::shared_ptr<KeptText> users;  // null before the GPUs are known
+  std::shared_ptr<CachedResponse> overview;
+  std::shared_ptr<CachedResponse> users;  // null before the GPUs are known
 };
 
 Answer ShowPage(const PageServices& services, const Call& call);

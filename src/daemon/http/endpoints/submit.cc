@@ -341,7 +341,7 @@ Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
                             services.large->waiting()));
   }
   auto large = std::make_shared<Large>(Large{call, {}});
-  services.large->Ask([large, services, reply](const OneByOne::Hold& hold) {
+  services.large->Ask([large, services, reply](const SerialExecutor::Hold& hold) {
     const api::Responder last([reply, hold](api::Response answer) { reply(std::move(answer)); });
     services.aside(
         [large, max_batch = services.max_batch] {

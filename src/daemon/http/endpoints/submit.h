@@ -10,7 +10,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/engine/estimates.h"
 #include "daemon/http/routes.h"
-#include "daemon/loop/one_by_one.h"
+#include "daemon/loop/serial_executor.h"
 
 namespace carma::daemon {
 
@@ -21,7 +21,7 @@ struct SubmitServices {
   // Runs the first on a worker's thread and then the second on the loop.
   std::function<void(std::function<void()> read, std::function<void()> then)> aside;
   // Large bodies, one at a time from the reading to the answer: each may stand for hundreds of MiB.
-  std::shared_ptr<OneByOne> large = std::make_shared<OneByOne>();
+  std::shared_ptr<SerialExecutor> large = std::make_shared<SerialExecutor>();
   // As EstimateService::Ask.
   std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate;
 };

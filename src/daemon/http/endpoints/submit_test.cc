@@ -31,7 +31,7 @@ class SubmitTest : public EndpointTest {
             clock_,
             3,
             aside,
-            std::make_shared<OneByOne>(),
+            std::make_shared<SerialExecutor>(),
             [this](std::vector<EstimateJob> jobs, EstimateService::Take take) {
               asked_ = std::move(jobs);
               take_ = std::move(take);

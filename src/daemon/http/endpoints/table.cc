@@ -69,7 +69,7 @@ struct Resources {
       return fmt::format("carmad {}: {}; {}", now.version, now.policy, now.collocation);
     };
     submit.emplace(SubmitServices{all.engine, all.clock, settings.max_batch, all.aside,
-                                  std::make_shared<OneByOne>(), ask});
+                                  std::make_shared<SerialExecutor>(), ask});
     tasks.emplace(
         TaskServices{all.engine, all.monitor, all.store, all.clock, settings, all.when_final});
     gpus.emplace(GpuServices{all.engine, all.monitor, all.store, all.clock, settings.state_dir,

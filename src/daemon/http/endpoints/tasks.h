@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "config/settings.h"
 #include "daemon/engine/engine.h"
-#include "daemon/engine/told_lines.h"
+#include "daemon/engine/queue_snapshots.h"
 #include "daemon/gpus/monitor.h"
 #include "daemon/http/routes.h"
 
@@ -24,7 +24,7 @@ struct TaskServices {
   // As EngineServices::when_final.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
   // Of lists in order of turns; of one page and the next, so shared.
-  std::shared_ptr<ToldLines> lines = std::make_shared<ToldLines>();
+  std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
 };
 
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default

@@ -51,7 +51,7 @@ class TasksTest : public EndpointTest {
   std::uint64_t awaited_ = 0;
   int wait_s_ = 0;
   std::function<void()> when_final_;
-  std::shared_ptr<ToldLines> lines_ = std::make_shared<ToldLines>();
+  std::shared_ptr<QueueSnapshots> lines_ = std::make_shared<QueueSnapshots>();
 };
 
 TEST_F(TasksTest, AListHasPages) {

@@ -10,13 +10,13 @@
 
 namespace carma::daemon {
 
-class KeptText {
+class CachedResponse {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
   // make: a JSON object. Who has all of it but another "now_ms" has it. keep: an answer is not made
   // anew before that time is over.
-  KeptText(std::function<nlohmann::json()> make, std::chrono::nanoseconds keep);
+  CachedResponse(std::function<nlohmann::json()> make, std::chrono::nanoseconds keep);
 
   // 304 for a client that has this text already. now: never goes back.
   api::Response Answer(const api::Request& request, Moment now = std::chrono::steady_clock::now());

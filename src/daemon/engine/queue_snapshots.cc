@@ -1,4 +1,4 @@
-#include "daemon/engine/told_lines.h"
+#include "daemon/engine/queue_snapshots.h"
 
 #include <algorithm>
 
@@ -25,13 +25,13 @@ std::optional<std::size_t> ToldLine::PlaceOf(core::TaskId task) const {
   return at->second;
 }
 
-void ToldLines::Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with) {
+void QueueSnapshots::Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with) {
   std::erase_if(kept_, [&](const Kept& each) { return each.line == line; });
   if (kept_.size() == kMostKept) kept_.erase(kept_.begin());
   kept_.push_back({std::move(line), ended_with});
 }
 
-std::shared_ptr<const ToldLine> ToldLines::Behind(core::TaskId task, base::Time now) {
+std::shared_ptr<const ToldLine> QueueSnapshots::Behind(core::TaskId task, base::Time now) {
   std::erase_if(kept_, [&](const Kept& each) { return now - each.line->told() >= kKept; });
   const auto of_page = std::ranges::find(kept_, task, &Kept::ended_with);
   if (of_page != kept_.end()) return of_page->line;

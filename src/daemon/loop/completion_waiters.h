@@ -15,9 +15,9 @@
 namespace carma::daemon {
 
 // Of the loop's thread.
-class AwaitedEnds {
+class CompletionWaiters {
  public:
-  explicit AwaitedEnds(boost::asio::io_context& loop) : loop_(loop) {}
+  explicit CompletionWaiters(boost::asio::io_context& loop) : loop_(loop) {}
 
   // Calls once, later: when the task has ended, or after so long in real time, whichever is first.
   // An asker that has gone meanwhile is called all the same; never after this is gone.

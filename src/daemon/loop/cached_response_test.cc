@@ -1,4 +1,4 @@
-#include "daemon/loop/kept_text.h"
+#include "daemon/loop/cached_response.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ std::string HeaderOf(const api::Response& response, std::string_view name) {
   return "";
 }
 
-class KeptTextTest : public ::testing::Test {
+class CachedResponseTest : public ::testing::Test {
  protected:
   api::Response At(int ms, const std::string& known = "", bool gzip = false) {
     api::Request request;
@@ -26,17 +26,17 @@ class KeptTextTest : public ::testing::Test {
   }
   base::Json said_{{"tasks", 1}};
   int made_ = 0;
-  KeptText text_{[this] {
-                   ++made_;
-                   base::Json json = said_;
-                   json["now_ms"] = made_;
-                   return json;
-                 },
-                 milliseconds(500)};
-  const KeptText::Moment start_ = std::chrono::steady_clock::now();
+  CachedResponse text_{[this] {
+                         ++made_;
+                         base::Json json = said_;
+                         json["now_ms"] = made_;
+                         return json;
+                       },
+                       milliseconds(500)};
+  const CachedResponse::Moment start_ = std::chrono::steady_clock::now();
 };
 
-TEST_F(KeptTextTest, IsMadeOnceForAllWhoAskMeanwhile) {
+TEST_F(CachedResponseTest, IsMadeOnceForAllWhoAskMeanwhile) {
   const api::Response first = At(0);
   EXPECT_EQ(base::ParseJson(first.body).value(), (base::Json{{"tasks", 1}, {"now_ms", 1}}));
   said_["tasks"] = 2;
@@ -45,7 +45,7 @@ TEST_F(KeptTextTest, IsMadeOnceForAllWhoAskMeanwhile) {
   EXPECT_EQ(base::ParseJson(At(500).body).value(), (base::Json{{"tasks", 2}, {"now_ms", 2}}));
 }
 
-TEST_F(KeptTextTest, WhoHasItIsToldSoUntilMoreThanTheTimeIsAnother) {
+TEST_F(CachedResponseTest, WhoHasItIsToldSoUntilMoreThanTheTimeIsAnother) {
   const std::string etag = HeaderOf(At(0), "ETag");
   EXPECT_EQ(At(1000, etag).status, 304);
   EXPECT_TRUE(At(1000, etag).body.empty());
@@ -56,7 +56,7 @@ TEST_F(KeptTextTest, WhoHasItIsToldSoUntilMoreThanTheTimeIsAnother) {
   EXPECT_NE(HeaderOf(changed, "ETag"), etag);
 }
 
-TEST_F(KeptTextTest, IsPackedForThoseWhoTakeIt) {
+TEST_F(CachedResponseTest, IsPackedForThoseWhoTakeIt) {
   const api::Response packed = At(0, "", true);
   EXPECT_EQ(HeaderOf(packed, "Content-Encoding"), "gzip");
   EXPECT_TRUE(packed.body.starts_with("\x1f\x8b"));

@@ -1,4 +1,4 @@
-#include "daemon/loop/kept_text.h"
+#include "daemon/loop/cached_response.h"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@
 
 namespace carma::daemon {
 
-KeptText::KeptText(std::function<base::Json()> make, std::chrono::nanoseconds keep)
+CachedResponse::CachedResponse(std::function<base::Json()> make, std::chrono::nanoseconds keep)
     : make_(std::move(make)), keep_(keep) {}
 
-void KeptText::MakeAnew() {
+void CachedResponse::MakeAnew() {
   base::Json json = make_();
   base::Json now = nullptr;
   if (const auto time = json.find("now_ms"); time != json.end()) {
@@ -31,7 +31,7 @@ void KeptText::MakeAnew() {
   gzip_ = page::Gzip(text_, page::Effort::kEvery);
 }
 
-api::Response KeptText::Answer(const api::Request& request, Moment now) {
+api::Response CachedResponse::Answer(const api::Request& request, Moment now) {
   if (text_.empty() || now - made_ >= keep_) {
     MakeAnew();
     made_ = now;

@@ -1,4 +1,4 @@
-#include "daemon/gpus/misuse.h"
+#include "daemon/gpus/policy_violations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -29,7 +29,7 @@ class ToldLine {
 };
 
 // Those of the last few lists that have further pages, for a while.
-class ToldLines {
+class QueueSnapshots {
  public:
   // Of a list whose page ended with that task.
   void Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with);

@@ -1,4 +1,4 @@
-#include "daemon/loop/awaited_ends.h"
+#include "daemon/loop/completion_waiters.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ constexpr core::TaskId kOther{8};
 constexpr auto kForEver = std::chrono::hours(1);
 constexpr auto kAtOnce = std::chrono::nanoseconds(0);
 
-class AwaitedEndsTest : public ::testing::Test {
+class CompletionWaitersTest : public ::testing::Test {
  protected:
   void Await(core::TaskId task, std::chrono::nanoseconds limit, char name) {
     ends_->Await(task, limit, [this, name] { called_ += name; });
@@ -26,11 +26,11 @@ class AwaitedEndsTest : public ::testing::Test {
   }
 
   boost::asio::io_context loop_{1};
-  std::unique_ptr<AwaitedEnds> ends_ = std::make_unique<AwaitedEnds>(loop_);
+  std::unique_ptr<CompletionWaiters> ends_ = std::make_unique<CompletionWaiters>(loop_);
   std::string called_;
 };
 
-TEST_F(AwaitedEndsTest, AnEndCallsAllWhoWaitForThatTaskInOrder) {
+TEST_F(CompletionWaitersTest, AnEndCallsAllWhoWaitForThatTaskInOrder) {
   Await(kTask, kForEver, 'a');
   Await(kOther, kForEver, 'x');
   Await(kTask, kForEver, 'b');
@@ -42,7 +42,7 @@ TEST_F(AwaitedEndsTest, AnEndCallsAllWhoWaitForThatTaskInOrder) {
   EXPECT_EQ(called_, "ab") << "each is called once";
 }
 
-TEST_F(AwaitedEndsTest, TheLimitCallsOnlyItsOwn) {
+TEST_F(CompletionWaitersTest, TheLimitCallsOnlyItsOwn) {
   Await(kTask, kForEver, 'a');
   Await(kTask, kAtOnce, 'b');
   Await(kOther, kAtOnce, 'c');
@@ -55,14 +55,14 @@ TEST_F(AwaitedEndsTest, TheLimitCallsOnlyItsOwn) {
   EXPECT_EQ(ends_->waiting(), 0U);
 }
 
-TEST_F(AwaitedEndsTest, ALimitThatStrikesWithTheEndCallsNobodyTwice) {
+TEST_F(CompletionWaitersTest, ALimitThatStrikesWithTheEndCallsNobodyTwice) {
   Await(kTask, kAtOnce, 'a');
   ends_->Ended(kTask);
   RunWhatIsDue();
   EXPECT_EQ(called_, "a");
 }
 
-TEST_F(AwaitedEndsTest, WhoIsCalledMayWaitAnew) {
+TEST_F(CompletionWaitersTest, WhoIsCalledMayWaitAnew) {
   ends_->Await(kTask, kForEver, [this] {
     called_ += 'a';
     Await(kTask, kForEver, 'b');
@@ -77,7 +77,7 @@ TEST_F(AwaitedEndsTest, WhoIsCalledMayWaitAnew) {
   EXPECT_EQ(ends_->waiting(), 2U);
 }
 
-TEST_F(AwaitedEndsTest, NobodyIsCalledWhenItIsGone) {
+TEST_F(CompletionWaitersTest, NobodyIsCalledWhenItIsGone) {
   Await(kTask, kAtOnce, 'a');
   ends_.reset();
   RunWhatIsDue();

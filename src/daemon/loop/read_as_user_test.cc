@@ -1,4 +1,4 @@
-#include "daemon/loop/read_as.h"
+#include "daemon/loop/read_as_user.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

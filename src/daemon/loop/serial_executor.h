@@ -10,7 +10,7 @@
 namespace carma::daemon {
 
 // One thread; made by make_shared.
-class OneByOne : public std::enable_shared_from_this<OneByOne> {
+class SerialExecutor : public std::enable_shared_from_this<SerialExecutor> {
  public:
   // Whoever holds a copy is under way still.
   using Hold = std::shared_ptr<const void>;
@@ -30,7 +30,7 @@ class OneByOne : public std::enable_shared_from_this<OneByOne> {
     if (!busy_) return;
     const Call call = std::move(waiting_.front());
     waiting_.pop_front();
-    call(Hold(this, [self = weak_from_this()](const OneByOne*) {
+    call(Hold(this, [self = weak_from_this()](const SerialExecutor*) {
       if (const auto alive = self.lock()) alive->Next();
     }));
   }

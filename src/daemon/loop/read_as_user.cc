@@ -1,4 +1,4 @@
-#include "daemon/loop/read_as.h"
+#include "daemon/loop/read_as_user.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

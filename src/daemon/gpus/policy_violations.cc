@@ -1,4 +1,4 @@
-#include "daemon/gpus/misuse.h"
+#include "daemon/gpus/policy_violations.h"
 
 #include <algorithm>
 #include <utility>
