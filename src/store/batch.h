@@ -51,11 +51,11 @@ struct Batch {
 // Every kind of row, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
 inline auto Kinds(const Batch& batch) {
   const auto& [records, events, usage, line_waits, forecasts, observations, attempts, descriptions,
-               notices, notice_results, forget_calibration, drains, closings, bookings,
+               notices, notice_results, forget_calibration, drains, closings, reservations,
                job_returns] = batch;
   return std::tie(records, events, usage, line_waits, forecasts, observations, attempts,
                   descriptions, notices, notice_results, forget_calibration, drains, closings,
-                  bookings, job_returns);
+                  reservations, job_returns);
 }
 
 }  // namespace carma::store

@@ -114,8 +114,8 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   batch.drains[{"GPU-0", false}] = DrainReason{"broken fan", base::FromMs(1'700'000'000'000)};
   batch.closings = {std::nullopt,
                     Closing{"reboot", base::FromMs(1'700'000'090'000), "the third start"}};
-  batch.bookings = {{core::ReservationId{3}, "ada", "{}"},
-                    {core::ReservationId{4}, "eve", std::nullopt}};
+  batch.reservations = {{core::ReservationId{3}, "ada", "{}"},
+                        {core::ReservationId{4}, "eve", std::nullopt}};
   batch.attempts.push_back({.task = kTask, .number = 2, .gpu_uuids = {"GPU-0"}});
   ASSERT_TRUE(store_->Apply(batch, Durability::kNow));
   EXPECT_EQ(store_->Attempts(core::Time{}).value(), batch.attempts);

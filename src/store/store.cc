@@ -109,7 +109,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
     return PutDrain({gpu_uuid, row.second->why, by_rule, row.second->empty_by});
   });
   each(batch.closings, [&](const std::optional<Closing>& closing) { return PutClosing(closing); });
-  each(batch.bookings, [&](const ReservationRow& booking) { return PutReservation(booking); });
+  each(batch.reservations, [&](const ReservationRow& booking) { return PutReservation(booking); });
   each(batch.job_returns, [&](const JobReturnRow& row) { return PutJobReturn(row); });
   if (ok) return Commit();
   Rollback();

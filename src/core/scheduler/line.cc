@@ -83,29 +83,29 @@ NoStartSnapshot Scheduler::State::LookNow(const std::vector<GpuView>& views) con
 }
 
 bool Scheduler::State::OpensNothingSince(const NoStartSnapshot& look) const {
-  return look.host == fruitless->host && look.lessons == fruitless->lessons &&
-         look.limits == fruitless->limits && look.booked == fruitless->booked &&
-         std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing);
+  return look.host == no_start->host && look.lessons == no_start->lessons &&
+         look.limits == no_start->limits && look.booked == no_start->booked &&
+         std::ranges::equal(no_start->gpus, look.gpus, OpensNothing);
 }
 
 std::vector<bool> Scheduler::State::OpenedSince(const NoStartSnapshot& look) const {
   std::vector<bool> opened(look.gpus.size(), true);
-  if (!fruitless || fruitless->gpus.size() != look.gpus.size() || config.require ||
-      look.lessons != fruitless->lessons || look.booked != fruitless->booked) {
+  if (!no_start || no_start->gpus.size() != look.gpus.size() || config.require ||
+      look.lessons != no_start->lessons || look.booked != no_start->booked) {
     return opened;
   }
   for (std::size_t i = 0; i < opened.size(); ++i)
-    opened[i] = !OpensNothing(fruitless->gpus[i], look.gpus[i]) ||
+    opened[i] = !OpensNothing(no_start->gpus[i], look.gpus[i]) ||
                 taken_since.contains(GpuIndex{static_cast<std::uint32_t>(i)});
   return opened;
 }
 
 bool Scheduler::State::SameLineSince(const NoStartSnapshot& look) const {
-  if (look.line != fruitless->line) return false;
+  if (look.line != no_start->line) return false;
   const bool all = queue.Main().size <= static_cast<std::size_t>(config.backfill);
   if (config.order == QueueOrder::kFifo || all) return true;
-  return look.shares == fruitless->shares &&
-         (!fruitless->order_until || now < *fruitless->order_until);
+  return look.shares == no_start->shares &&
+         (!no_start->order_until || now < *no_start->order_until);
 }
 
 void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {

@@ -381,7 +381,7 @@ void Scheduler::State::StartWhatFits() {
   if (config.recovery_blocks && !recovery.empty()) return;
   if (views.empty()) return;
   const NoStartSnapshot look = LookNow(views);
-  const bool opens_nothing = fruitless && !config.require && OpensNothingSince(look);
+  const bool opens_nothing = no_start && !config.require && OpensNothingSince(look);
   if (opens_nothing && SameLineSince(look)) return;
   const std::vector<bool> opened = OpenedSince(look);
   if (!opens_nothing) {
@@ -394,8 +394,8 @@ void Scheduler::State::StartWhatFits() {
   } else {
     StartInOrder(views);
   }
-  fruitless = LookNow(views);
-  fruitless->order_until = NextOrder();
+  no_start = LookNow(views);
+  no_start->order_until = NextOrder();
   NoteHead();
 }
 

@@ -134,8 +134,8 @@ Result<Reservation> ParseReservation(std::string_view text) {
   return booking;
 }
 
-std::vector<core::ReservedPeriod> PeriodsOf(std::span<const Reservation> bookings, core::Time first,
-                                            core::Time now, core::Time horizon) {
+std::vector<core::ReservedPeriod> PeriodsOf(std::span<const Reservation> reservations,
+                                            core::Time first, core::Time now, core::Time horizon) {
   // The calendar's time, in which the first submission is on a Monday.
   const base::Duration ahead = kFirstMonday - first.time_since_epoch();
   std::vector<core::ReservedPeriod> all;

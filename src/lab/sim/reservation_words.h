@@ -20,7 +20,7 @@ base::Result<core::Reservation> ParseReservation(std::string_view text);
 
 // The periods that hold at `now` or begin before `horizon`, and the next one of each; `first`: of
 // the first submission. ReservationBook with numbers of their own.
-std::vector<core::ReservedPeriod> PeriodsOf(std::span<const core::Reservation> bookings,
+std::vector<core::ReservedPeriod> PeriodsOf(std::span<const core::Reservation> reservations,
                                             core::Time first, core::Time now, core::Time horizon);
 
 }  // namespace carma::sim

@@ -53,13 +53,13 @@ TEST(ParseReservation, SaysWhatWasExpected) {
 }
 
 TEST(PeriodsOfReservations, TheFirstSubmissionIsOnAMonday) {
-  std::vector<core::Reservation> bookings{
+  std::vector<core::Reservation> reservations{
       *ParseReservation("for=ada gpus=0 from=9h for-time=8h repeat=weekdays")};
-  bookings[0].id = core::ReservationId{1};
+  reservations[0].id = core::ReservationId{1};
   const Time first{minutes(7)};
   std::vector<int> days;
   for (const core::ReservedPeriod& each :
-       PeriodsOf(bookings, first, first, first + hours(8 * 24))) {
+       PeriodsOf(reservations, first, first, first + hours(8 * 24))) {
     const Duration after = each.from - first;
     EXPECT_EQ(after % hours(24), hours(9));
     days.push_back(static_cast<int>(after / hours(24)));
@@ -142,7 +142,8 @@ TEST_F(Reserved, WhatCannotBeIsRefused) {
   EXPECT_THAT(run.error().message, ::testing::HasSubstr("would not have its GPUs"));
   // The hour between is within the lead: who says no limit would never start.
   options_.policy.booking_lead = hours(2);
-  options_.bookings = {*ParseReservation("for=nobody gpus=all from=0s for-time=23h repeat=daily")};
+  options_.reservations = {
+      *ParseReservation("for=nobody gpus=all from=0s for-time=23h repeat=daily")};
   const auto never = Simulate(*ParseCluster(servers_), arrivals_, options_);
   ASSERT_FALSE(never);
   EXPECT_THAT(never.error().message, ::testing::HasSubstr("reservations leave no time"));
