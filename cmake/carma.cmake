@@ -96,7 +96,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/test_paths/test_paths.h CONTENT
 #define CARMA_FAKE_NVML \"$<TARGET_FILE:gpu_fake_nvml>\"
 #define CARMA_FAKE_CUDA_DIR \"${CMAKE_BINARY_DIR}/src/gpu/fake_cuda\"
 #define CARMA_CONTEXT_HOLDER \"$<TARGET_FILE:gpu_context_holder>\"
-#define CARMA_SIMGPU_DRIVER \"$<TARGET_FILE:carma_simgpu_driver>\"
+#define CARMA_SIMGPU_DRIVER \"${CMAKE_BINARY_DIR}/bin/libcarma-simgpu.so\"
 ")
 
 # Who may include whom: one list, declared by the rooms below and read by tools/check_layers.py.

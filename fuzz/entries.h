@@ -26,7 +26,7 @@ void FuzzShim(std::string_view bytes);         // what a shim leaves in its atte
 void FuzzScenario(std::string_view bytes);     // scenario files
 void FuzzResidency(std::string_view bytes);    // measured runs, replayed
 void FuzzPairs(std::string_view bytes);        // measured pairs, fitted
-void FuzzBooking(std::string_view bytes);      // reservations of simulated servers
+void FuzzReservation(std::string_view bytes);      // reservations of simulated servers
 void FuzzRule(std::string_view bytes);         // rules of a server's own
 void FuzzProfiles(std::string_view bytes);     // profiles of workloads
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
@@ -61,7 +61,7 @@ inline constexpr std::array kEntries{
     Entry{"recording", FuzzRecording}, Entry{"mps", FuzzMps},
     Entry{"attach", FuzzAttach},       Entry{"shape", FuzzShape},
     Entry{"simmps", FuzzSimMps},       Entry{"pairs", FuzzPairs},
-    Entry{"booking", FuzzBooking},     Entry{"reader", FuzzReader},
+    Entry{"booking", FuzzReservation},     Entry{"reader", FuzzReader},
     Entry{"hf_config", FuzzHfConfig},  Entry{"kernel_log", FuzzKernelLog},
     Entry{"rule", FuzzRule},           Entry{"profiles", FuzzProfiles},
     Entry{"training", FuzzTraining},   Entry{"settings", FuzzSettings},

@@ -14,7 +14,7 @@ Result<Unit> SimShell::Open(const core::PolicyConfig& policy,
   policy_ = policy;
   gpus_ = gpus;
   host_ = host;
-  core_ = std::make_unique<WakingCore>(policy_);
+  core_ = std::make_unique<core::WakingCore>(policy_);
   return Inject({core::GpusDiscovered{gpus_}, core::HostDiscovered{host_}});
 }
 
@@ -49,7 +49,7 @@ Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
 }
 
 Result<Unit> SimShell::Restart() {
-  core_ = std::make_unique<WakingCore>(policy_);
+  core_ = std::make_unique<core::WakingCore>(policy_);
   std::vector<core::Event> events{core::GpusDiscovered{gpus_}, core::HostDiscovered{host_}};
   for (const auto& [place, drain] : drains_) events.emplace_back(drain);
   if (closed_) events.emplace_back(*closed_);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "lab/sim/waking_core.h"
+#include "core/scheduler/waking_core.h"
 #include "tests/scenario/scenario.h"
 
 namespace carma::sim {
@@ -30,7 +30,7 @@ class SimShell : public ScenarioShell {
   core::PolicyConfig policy_;
   std::vector<core::GpuInfo> gpus_;
   core::HostInfo host_;
-  std::unique_ptr<WakingCore> core_;
+  std::unique_ptr<core::WakingCore> core_;
   core::Time now_{};
   std::vector<TimedAction> actions_;
   std::map<core::TaskId, core::TaskRecord> kept_;  // not final

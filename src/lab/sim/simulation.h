@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/scheduler/waking_core.h"
 #include "lab/sim/alike.h"
 #include "lab/sim/appraisals.h"
 #include "lab/sim/lines_above.h"
@@ -24,7 +25,6 @@
 #include "lab/sim/sim_gpu.h"
 #include "lab/sim/simulate.h"
 #include "lab/sim/timer_queue.h"
-#include "lab/sim/waking_core.h"
 
 namespace carma::sim {
 
@@ -120,7 +120,7 @@ class Simulation {
   using OpenKey = std::tuple<int, int, std::uint32_t>;
   struct Node {
     explicit Node(core::PolicyConfig policy) : core(std::move(policy)) {}
-    WakingCore core;
+    core::WakingCore core;
     std::uint32_t first_gpu = 0;
     std::uint32_t gpu_count = 0;  // SimGpus
     std::uint32_t kind = 0;       // servers with the same GPUs have the same

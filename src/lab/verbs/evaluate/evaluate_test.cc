@@ -42,7 +42,7 @@ class Evaluations : public ::testing::Test {
   Ran RunDataSet(std::initializer_list<const char*> more) {
     std::vector<std::string> words = DataSet();
     words.insert(words.end(), more.begin(), more.end());
-    return Run(std::move(words), "", LabProgram());
+    return Run(std::move(words));
   }
   FakeDaemon daemon_;
 };
