@@ -1,6 +1,7 @@
 // carma: the command for people.
 #include <string_view>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "gpu/cuda_context.h"
 
@@ -11,5 +12,6 @@ int main(int argc, char** argv) {
   }
   carma::cli::Context context;
   context.version = CARMA_VERSION;
+  context.laboratory = carma::base::ExecutableDir() + "/carma-lab";
   return carma::cli::RunCarma(argc, argv, context, carma::cli::ServerProgram());
 }

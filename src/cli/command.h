@@ -29,6 +29,7 @@ struct Context {
   std::string socket_path;           // --socket; empty: DefaultSocketPath()
   std::string version;               // of this program
   const Program* program = nullptr;  // the one that runs; set by RunCarma
+  std::string laboratory;   // path of carma-lab; empty: its verbs fail
   bool json = false;                 // --json: one JSON value on `out` instead of text
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;

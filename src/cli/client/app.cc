@@ -94,10 +94,6 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
   return base::Unit{};
 }
 
-std::string LaboratoryPath() {
-  return base::ExecutableDir() + "/carma-lab";
-}
-
 void AddOne(CLI::App& app, const Verb& verb, Context& context) {
   if (verb.add) return verb.add(app, context);
   app.add_subcommand(std::string(verb.name), std::string(verb.help))->prefix_command();
@@ -124,16 +120,16 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& con
 // The verb of these words that carma-lab runs, "" for none. Only it knows the options of all verbs,
 // so it completes for both where it is installed.
 std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>& words,
-                             const Program& program) {
+                             const Context& context) {
   std::size_t at = SkipOptions(app, app, words, 0);
   if (at < words.size() && words[at] == "help") ++at;
   const std::string asked = at < words.size() ? words[at] : "";
   const std::string below = at + 1 < words.size() ? words[at + 1] : "";
-  for (const Verb& verb : program.verbs) {
+  for (const Verb& verb : context.program->verbs) {
     if (verb.add) continue;
     if (verb.parent.empty() && verb.name == asked) return asked;
     if (verb.parent == asked && verb.name == below) return asked + " " + below;
-    if (asked == "completion" && base::Exists(LaboratoryPath())) return asked;
+    if (asked == "completion" && base::Exists(context.laboratory)) return asked;
   }
   return "";
 }
@@ -179,8 +175,8 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
       "Exit code: 0 done, 1 failed, 2 asked wrongly. 'carma VERB --help' says more.");
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   AddVerbs(app, words, context);
-  if (const std::string verb = VerbOfLaboratory(app, words, program); !verb.empty()) {
-    ::execv(LaboratoryPath().c_str(), const_cast<char* const*>(argv));  // returns where it fails
+  if (const std::string verb = VerbOfLaboratory(app, words, context); !verb.empty()) {
+    ::execv(context.laboratory.c_str(), const_cast<char* const*>(argv));  // returns where it fails
     context.Fail({base::ErrorCode::kNotFound,
                   "carma " + verb + " needs carma-lab, which is not installed beside carma"});
     return context.exit_code;

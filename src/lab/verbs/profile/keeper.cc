@@ -165,7 +165,7 @@ Result<Keeper> StartKeeper(std::vector<std::string> arguments,
   Result<base::Pipe> words = base::MakePipe(false);
   if (!lifeline) return std::unexpected(lifeline.error());
   if (!words) return std::unexpected(words.error());
-  const std::string self = base::ExecutableDir() + "/carma";
+  const std::string self = base::ExecutableDir() + "/carma-lab";
   arguments.insert(arguments.begin(), {self, std::string(kKeepWord)});
   const auto spawned =
       base::Spawn(arguments, {.files = {lifeline->read.get(), words->write.get(), "/dev/null"},

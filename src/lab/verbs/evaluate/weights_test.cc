@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "cli/fake_daemon.h"
+#include "lab/verbs/lab.h"
 #include "test_paths.h"
 
 namespace carma::cli {
@@ -34,7 +35,7 @@ class Weights : public ::testing::Test {
     for (std::vector<std::string>& words : verbs) {
       words.insert(words.end(), {"-e", "gpumemnet-mlp,horus"});
       words.insert(words.end(), more.begin(), more.end());
-      ran.push_back(RunWords(daemon_.socket_path(), words));
+      ran.push_back(RunWords(daemon_.socket_path(), words, "", LabProgram()));
     }
     return ran;
   }
