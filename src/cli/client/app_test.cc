@@ -613,16 +613,6 @@ TEST_F(App, CompletionKnowsEveryOptionOfSubmit) {
   }
 }
 
-TEST_F(App, CompletionOffersTheWordsThatOptionsTake) {
-  for (const char* shell : {"bash", "zsh", "fish"}) {
-    const Ran ran = Run({"completion", shell});
-    for (const char* word : {"out_of_memory", "magm", "sm_cap=", "structural", "streams", "philly",
-                             "collocation.method", "predicted"}) {
-      EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
-    }
-  }
-}
-
 TEST_F(App, ConfigShowsTheKeysThatAreNamed) {
   const std::string path = daemon_.dir() + "/c.toml";
   std::ofstream(path) << "[policy]\nmapper = \"lug\"\n";

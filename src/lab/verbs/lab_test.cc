@@ -35,5 +35,15 @@ TEST(Lab, HasTheServersVerbsToo) {
   EXPECT_NE(RunLab({"completion", "bash"}).out.find("--policy"), std::string::npos);
 }
 
+TEST(Lab, CompletesTheWordsThatOptionsTake) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Ran ran = RunLab({"completion", shell});
+    for (const char* word : {"out_of_memory", "magm", "sm_cap=", "structural", "streams", "philly",
+                             "collocation.method", "predicted"}) {
+      EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace carma::cli

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/fake_daemon.h"
+#include "lab/verbs/lab.h"
 
 namespace carma::cli {
 namespace {
@@ -41,7 +42,7 @@ class Transformers : public ::testing::Test {
   Ran Run(std::vector<std::string> more) {
     std::vector<std::string> words = {"estimate"};
     words.insert(words.end(), more.begin(), more.end());
-    return RunWords(daemon_.socket_path(), std::move(words));
+    return RunWords(daemon_.socket_path(), std::move(words), "", LabProgram());
   }
   Ran Ask(std::vector<std::string> more) {
     more.insert(more.begin(), {"--hf-config", Path("config.json")});
