@@ -133,6 +133,8 @@ enter() {
   for name in CI JOBS http_proxy https_proxy no_proxy; do
     [ -z "${!name:-}" ] || settings+=("$name=${!name}")
   done
+  # ccache tells compilations apart by it; no other locale exists in the root.
+  [ "${LANG:-}" != C.UTF-8 ] || settings+=("LANG=$LANG")
   cd "$root"
   mkdir .before
   # Programs that are tested make namespaces too, which the kernel refuses in a root that is no mount point.
