@@ -202,7 +202,7 @@ type_in() {
   fi
   # Without a network no command could pass. The ordinary user has sudo.
   within unshare --mount --pid --fork --kill-child chroot "$root" \
-    /bin/sh -c "apt-get update -qq && { [ -z '$user' ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends sudo; }" \
+    /bin/sh -c "apt-get update -qq -o APT::Update::Error-Mode=any && { [ -z '$user' ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends sudo; }" \
     >"$work/log" 2>&1 </dev/null || cannot "apt has no network in it: $(tail -n 1 "$work/log")"
   [ -z "$user" ] || echo "$user ALL=(ALL) NOPASSWD: ALL" >"$root/etc/sudoers.d/$user"
   rm -rf "$root"/var/lib/apt/lists/*
