@@ -16,12 +16,12 @@ fail() {
   echo "deb_test: $*" >&2
   exit 1
 }
-[ "$(id -u)" -eq 0 ] || skip "a bare Debian is entered as root only"
-command -v debootstrap >/dev/null || skip "no debootstrap (Debian's package of that name)"
-command -v dpkg-shlibdeps >/dev/null || skip "no dpkg-shlibdeps (Debian's package dpkg-dev)"
+[ "$(id -u)" -eq 0 ] || skip "needs root, to enter a bare Debian"
+command -v debootstrap >/dev/null || skip "needs Debian's package debootstrap"
+command -v dpkg-shlibdeps >/dev/null || skip "needs Debian's package dpkg-dev"
 # Mounts and processes of the test end with it.
 if [ -z "${CARMA_DEB_TEST_INSIDE:-}" ]; then
-  unshare --mount --pid --fork true 2>/dev/null || skip "no mounts of one's own are possible here"
+  unshare --mount --pid --fork true 2>/dev/null || skip "needs the right to mount"
   CARMA_DEB_TEST_INSIDE=1 exec unshare --mount --pid --fork --kill-child "$0" "$@"
 fi
 
@@ -45,14 +45,14 @@ if [ ! -e "$bare/made" ]; then
   rm -rf "$bare"
   mkdir -p "$bare"
   debootstrap --variant=minbase bookworm "$bare/root" http://deb.debian.org/debian >"$bare/log" 2>&1 ||
-    skip "no bare Debian could be made: $(tail -n 1 "$bare/log")"
+    skip "needs a bare Debian, which could not be made: $(tail -n 1 "$bare/log")"
   rm -f "$bare"/root/var/cache/apt/archives/*.deb
   cp /etc/resolv.conf "$bare/root/etc/"
   touch "$bare/made"
 fi
 if [ "$(cat "$bare/needed" 2>/dev/null)" != "$needed" ]; then
   chroot "$bare/root" sh -c "apt-get -qq update && apt-get -qq -y --no-install-recommends --download-only install $(echo $needed)" >>"$bare/log" 2>&1 ||
-    skip "what the packages need could not be fetched: $(tail -n 1 "$bare/log")"
+    skip "needs packages that could not be fetched: $(tail -n 1 "$bare/log")"
   echo "$needed" >"$bare/needed"
 fi
 cp -a "$bare/root" "$root"

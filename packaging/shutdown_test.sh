@@ -17,24 +17,24 @@ fail() {
   [ ! -r "$work/log" ] || tail -n 40 "$work/log" >&2
   exit 1
 }
-[ "$(id -u)" -eq 0 ] || skip "a systemd is started as root only"
-[ -x $systemd ] || skip "no systemd (Debian's package of that name)"
+[ "$(id -u)" -eq 0 ] || skip "needs root, to start a systemd"
+[ -x $systemd ] || skip "needs Debian's package systemd"
 groups=$(findmnt -t cgroup2 -n -o TARGET | head -n 1)
-[ "$groups" ] || skip "no cgroup v2"
+[ "$groups" ] || skip "needs cgroup v2"
 group=$groups/carma-shutdown-test-$$
-mkdir "$group" 2>/dev/null || skip "no cgroup of one's own"
+mkdir "$group" 2>/dev/null || skip "needs the right to make a cgroup"
 
 work=$(mktemp -d)
 manager=
 cleanup() {
   # With the first of them all end, and unshare only then.
-  [ -z "$manager" ] || pkill -KILL -P "$manager" || true
+  [ -z "$manager" ] || kill -KILL $(cat "/proc/$manager/task/$manager/children") 2>/dev/null || true
   [ -z "$manager" ] || wait "$manager" 2>/dev/null || true
   find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
-unshare --mount --pid --cgroup --fork true 2>/dev/null || skip "no namespaces of one's own are possible here"
+unshare --mount --pid --cgroup --fork true 2>/dev/null || skip "needs the right to make namespaces"
 
 # ---- the machine ----
 

@@ -220,6 +220,15 @@ Ran Site::Stop(int signal) {
 }
 
 // Another user may not be able to reach the build folder.
+std::string Site::CallAs(uid_t uid, const std::string& method, const std::string& target,
+                         const std::string& body) const {
+  return CallAsUser(uid, [&] {
+    api::Client client(socket());
+    const auto answer = client.Call(method, target, body);
+    return answer ? *answer : answer.error().message;
+  });
+}
+
 std::string Site::SharedCarma() const {
   const std::string copy = folder_ / "carma";
   if (!base::Exists(copy)) std::filesystem::copy_file(Program("carma"), copy);

@@ -95,6 +95,10 @@ class Site {
   std::uint64_t Train(std::vector<std::string> options, const Training& training) const;
 
   api::Client& client() { return client_; }
+  // A request of another user of this machine (needs root): the daemon's answer or the message of
+  // its error.
+  std::string CallAs(uid_t uid, const std::string& method, const std::string& target,
+                     const std::string& body = "") const;
   api::TaskView Task(std::uint64_t id);
   // The task once it has ended; fails the test if that takes longer.
   api::TaskView Await(std::uint64_t id, std::chrono::seconds deadline = kDeadline);

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <utility>
 
 #include "base/file.h"
@@ -69,6 +71,31 @@ bool BecomeUser(uid_t uid) {
          ::setuid(uid) == 0;
 }
 
+// True if the program is a file, or a file in one of the folders of PATH.
+bool IsInstalled(const std::string& program) {
+  if (program.find('/') != program.npos)
+    return program.front() != '/' || ::access(program.c_str(), F_OK) == 0;
+  // execvpe() searches the test's own PATH, not the one of the new environment.
+  const char* path = ::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// The Debian package of a program, where it is not named like the program.
+std::string PackageOf(const std::string& program) {
+  static const std::map<std::string, std::string> kPackages = {
+      {"nc", "netcat-openbsd"}, {"pgrep", "procps"},     {"pkill", "procps"},
+      {"ps", "procps"},         {"script", "bsdutils"},  {"cc", "gcc"},
+      {"ip", "iproute2"},       {"mount", "util-linux"}, {"unshare", "util-linux"},
+      {"setpriv", "util-linux"}};
+  const std::string name = program.substr(program.rfind('/') + 1);
+  const auto found = kPackages.find(name);
+  return found == kPackages.end() ? name : found->second;
+}
+
 [[noreturn]] void Become(char* const* argv, char* const* env, const RunOptions& options, int in,
                          int out, int err) {
   ::setpgid(0, 0);
@@ -100,6 +127,11 @@ std::string Ran::Text() const {
 
 Child Child::Start(const std::vector<std::string>& argv, const RunOptions& options) {
   Child child;
+  if (!IsInstalled(argv.at(0))) {
+    ADD_FAILURE() << "program " << argv[0] << " is missing (apt-get install " << PackageOf(argv[0])
+                  << ")";
+    return child;
+  }
   const base::UniqueFd in = MemoryFile("stdin", options.input);
   child.out_ = MemoryFile("stdout");
   child.err_ = MemoryFile("stderr");
@@ -162,6 +194,19 @@ std::string Child::Err() const {
 
 Ran RunProgram(const std::vector<std::string>& argv, const RunOptions& options) {
   return Child::Start(argv, options).Wait(options.deadline);
+}
+
+std::string CallAsUser(uid_t uid, const std::function<std::string()>& function) {
+  const base::UniqueFd out = MemoryFile("returned");
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (!BecomeUser(uid)) ::_exit(1);
+    ::_exit(base::WriteAll(out.get(), function()) ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid) << std::strerror(errno);
+  EXPECT_EQ(status, 0) << "user " << uid << " could not call the function";
+  return Content(out);
 }
 
 bool WaitReadable(int fd, std::chrono::milliseconds deadline) {

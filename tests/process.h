@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,7 +41,8 @@ struct RunOptions {
 // running at the end of the object's life is killed.
 class Child {
  public:
-  // Fails the test and returns an ended child if it cannot be started.
+  // Fails the test and returns an ended child if it cannot be started. For a program that is not
+  // installed the failure names the Debian package.
   static Child Start(const std::vector<std::string>& argv, const RunOptions& options = {});
   Child() = default;
   Child(Child&& other) noexcept { *this = std::move(other); }
@@ -63,6 +65,10 @@ class Child {
 };
 
 Ran RunProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
+
+// What the function returns when this user calls it, with that user's groups; needs root. It runs
+// in a child of the test.
+std::string CallAsUser(uid_t uid, const std::function<std::string()>& function);
 
 // True once poll() finds the descriptor readable.
 bool WaitReadable(int fd, std::chrono::milliseconds deadline);

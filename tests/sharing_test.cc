@@ -190,10 +190,8 @@ TEST_F(TwoUsers, NeitherReadsWhatTheOtherDescribedOrWrote) {
   for (const std::vector<std::string>& look : looks)
     EXPECT_EQ(site.Carma(look, Eve()).Text().find("hers-alone"), std::string::npos) << look[0];
   EXPECT_EQ(logs.Text().find("hers-alone"), std::string::npos);
-  const Ran spec = RunProgram({"/usr/bin/curl", "-s", "--unix-socket", site.socket(),
-                               fmt::format("http://localhost/v1/tasks/{}/spec", id)},
-                              Eve());
-  if (spec.code != -1) EXPECT_THAT(spec.out, HasSubstr("belongs to nobody"));
+  EXPECT_THAT(site.CallAs(*Eve().uid, "GET", fmt::format("/v1/tasks/{}/spec", id)),
+              HasSubstr("belongs to nobody"));
 }
 
 TEST_F(TwoUsers, NeitherChangesWhatIsTheOthersAndAnAdministratorMay) {

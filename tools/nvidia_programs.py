@@ -149,7 +149,7 @@ def main():
                 print(f"without branch {branch}: {why}", file=sys.stderr)
         signal.alarm(0)
     except Unavailable as why:
-        print(f"NVIDIA's programs cannot be had here: {why}", file=sys.stderr)
+        print(f"skipped: needs NVIDIA's programs, which cannot be had here: {why}")
         return CANNOT
     if len(words) < 3:
         return 0

@@ -8,7 +8,7 @@ import unittest
 try:
     import torch  # noqa: F401
 except ImportError:
-    print("skipped: no PyTorch for this interpreter; ./dev python-test installs python3-torch")
+    print("skipped: needs Debian's package python3-torch")
     sys.exit(77)
 
 folder = os.path.dirname(os.path.abspath(__file__))

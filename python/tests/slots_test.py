@@ -144,7 +144,7 @@ class SlotsTest(unittest.TestCase):
         for written in self.take_turns(PLAIN, 50, (10, 15, 15)):
             self.assertEqual(written, [STEPS, STEPS * (STEPS + 1) // 2])
 
-    @unittest.skipIf(importlib.util.find_spec("torch") is None, "no PyTorch for this interpreter")
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "needs Debian's package python3-torch")
     def test_trainings_with_pytorch_take_turns_and_learn_what_they_would_have_alone(self):
         written = self.take_turns(TRAINING, TRAININGS, (TRAININGS // 6, TRAININGS // 3))
         for steps, total, loss in written:

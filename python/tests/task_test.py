@@ -113,7 +113,7 @@ class LoopTest(unittest.TestCase):
     def test_a_plain_loop_goes_on(self):
         self.check(PLAIN)
 
-    @unittest.skipIf(torch is None, "no PyTorch for this interpreter")
+    @unittest.skipIf(torch is None, "needs Debian's package python3-torch")
     def test_a_training_with_pytorch_has_the_same_curve(self):
         self.check(TORCH)
 

@@ -161,10 +161,10 @@ TEST(History, AnswersAsAnEstimator) {
 
 TEST(ProfileFrom, TheNewestActivityAndTheMiddleRunTime) {
   const auto run = [](std::optional<double> sm_active, int alone_s, const std::string& type) {
-    task::Observation run = Peaked(1000, false, "s", type);
-    run.sm_active = sm_active;
-    if (alone_s > 0) run.alone = base::Duration{alone_s * 1000};
-    return run;
+    task::Observation observed = Peaked(1000, false, "s", type);
+    observed.sm_active = sm_active;
+    if (alone_s > 0) observed.alone = base::Duration{alone_s * 1000};
+    return observed;
   };
   EXPECT_EQ(ProfileFrom({}, "A100", {}), core::Profile{});
   const std::vector<task::Observation> newest_first{

@@ -111,7 +111,7 @@ def main():
     try:
         reader.own_machine()
     except OSError as error:
-        print(f"skipped: no machine of its own for a reader: {error}")
+        print(f"skipped: needs the right to make namespaces: {error}")
         return 77
     typed = left_out = 0
     with concurrent.futures.ThreadPoolExecutor(2) as workers:

@@ -107,7 +107,7 @@ class JupyterTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if shutil.which("jupyter-notebook") is None:
-        print("skipped: there is no Jupyter here (Debian: jupyter-notebook)")
+        print("skipped: needs Debian's package jupyter-notebook")
         sys.exit(77)
     PROGRAMS = sys.argv.pop(1)
     unittest.main(verbosity=2)

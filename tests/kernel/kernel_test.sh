@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Boots a Linux of its own, as one process, whose cgroup v2 has the controllers that enforce cores and memory, and runs the tests
 # there that skip where a machine's has none.
-# Exit status 77, skipped: no User-Mode Linux (Debian's package user-mode-linux).
+# Exit status 77, skipped: needs Debian's package user-mode-linux.
 # usage: kernel_test.sh BIN_DIR
 set -euo pipefail
 bin=$(realpath "${1:?usage: kernel_test.sh BIN_DIR}")
-command -v linux.uml >/dev/null || { echo "skipped: no User-Mode Linux (Debian's package user-mode-linux)"; exit 77; }
+command -v linux.uml >/dev/null || { echo "skipped: needs Debian's package user-mode-linux"; exit 77; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -381,7 +381,7 @@ def main():
     """Reads the folder of programs and runs the tests."""
     global PROGRAMS  # pylint: disable=global-statement
     if not browser.find():
-        print("skipped: there is no chromium (Debian's package of that name)")
+        print("skipped: needs Debian's packages chromium, chromium-driver")
         return 77
     PROGRAMS = sys.argv.pop(1)
     if not os.path.exists(os.path.join(PROGRAMS, "carmad")):

@@ -181,6 +181,6 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     PROGRAMS = sys.argv.pop(1)
     if not (shutil.which("prometheus") and shutil.which("promtool")):
-        print("skipped: no prometheus with promtool (Debian's package prometheus)")
+        print("skipped: needs Debian's package prometheus")
         sys.exit(77)
     unittest.main(verbosity=2)

@@ -43,7 +43,7 @@ def missing():
     """Why there can be no such bed here; empty: there can."""
     why = slurm.missing()
     without = [name for name in ("slurmdbd", "mariadbd", "sacctmgr") if not shutil.which(name)]
-    return why or (f"no {', '.join(without)}: install slurmdbd and mariadb-server" if without else "")
+    return why or ("needs Debian's packages slurmdbd, mariadb-server" if without else "")
 
 
 class AccountsBed(slurm.Bed):

@@ -61,9 +61,9 @@ export CARMA_COLLOCATION_METHOD=streams CARMA_POLICY_STALE_AFTER=1d CARMA_MONITO
 def missing():
     """Why there can be no bed here; empty: there can."""
     if os.geteuid() != 0:
-        return "slurmd wants to be root"
+        return "needs root, which slurmd wants"
     without = [name for name in ("slurmctld", "slurmd", "munged", "sbatch", "srun") if not shutil.which(name)]
-    return f"no {', '.join(without)}: install slurmctld, slurmd, slurm-client and munge" if without else ""
+    return "needs Debian's packages slurmctld, slurmd, slurm-client, munge" if without else ""
 
 
 def free_ports(count):

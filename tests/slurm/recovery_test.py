@@ -152,7 +152,7 @@ class Recovery(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    WHY_NOT = slurm.missing() or ("" if os.path.exists(f"{sys.argv[1]}/spank_carma.so") else "the plug-in was not built")
+    WHY_NOT = slurm.missing() or ("" if os.path.exists(f"{sys.argv[1]}/spank_carma.so") else "needs Debian's package libslurm-dev")
     if WHY_NOT:
         print(f"skipped: {WHY_NOT}")
         sys.exit(77)

@@ -118,7 +118,7 @@ class Site(unittest.TestCase):
 if __name__ == "__main__":
     WHY_NOT = spank_bed.missing(sys.argv[1])
     if not WHY_NOT and not glob.glob("/usr/lib/*/slurm-wlm/job_submit_lua.so"):
-        WHY_NOT = "no job_submit_lua.so"
+        WHY_NOT = "needs job_submit_lua.so, which this Slurm does not bring"
     if WHY_NOT:
         print(f"skipped: {WHY_NOT}")
         sys.exit(77)

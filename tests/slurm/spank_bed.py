@@ -17,9 +17,9 @@ def missing(programs):
     """Why there can be no such bed here; empty: there can."""
     why_not = bed.missing()
     if not why_not and not os.path.exists(os.path.join(programs, "spank_carma.so")):
-        why_not = "the plug-in was not built: install libslurm-dev"
+        why_not = "needs Debian's package libslurm-dev"
     if not why_not and not shutil.which("curl"):
-        why_not = "no curl"
+        why_not = "needs Debian's package curl"
     return why_not
 
 

@@ -27,10 +27,6 @@ bool IsPython(std::string_view program) {
   return program.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-bool IsScript(std::string_view word) {
-  return word.ends_with(".py");
-}
-
 bool IsConfiguration(std::string_view word) {
   return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
 }

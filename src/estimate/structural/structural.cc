@@ -346,7 +346,7 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
   const double of_batch_mib = SumOf(answer.terms);
   const double more_mib = std::max(0.0, SmallerBatchMib(question, kept) - of_batch_mib);
   answer.terms.insert(answer.terms.begin(), Term{std::string(kContextTerm), context_mib});
-  answer.terms.push_back({"a smaller batch needs more", more_mib});
+  answer.terms.emplace_back("a smaller batch needs more", more_mib);
   std::erase_if(answer.terms, [](const Term& term) { return term.mib == 0; });
 
   const double point_mib = context_mib + of_batch_mib + more_mib;

@@ -147,9 +147,9 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
     if (ReadResult<base::Unit> open = OpenAgain(); !open) return std::unexpected(open.error());
   }
   if (!places_[device].current) {
-    const auto again = aside_.find(number);
+    const auto aside = aside_.find(number);
     return std::unexpected(ReadError(base::ErrorCode::kUnavailable,
-                                     again != aside_.end() ? again->second.why : "it is left alone",
+                                     aside != aside_.end() ? aside->second.why : "it is left alone",
                                      uuid));
   }
   reader_->Ask(ReadRequest{*places_[device].current, now});

@@ -121,7 +121,7 @@ TEST_F(SendTest, AProgramReadsTheMessageWithoutAShell) {
 
 TEST_F(SendTest, AWebhookIsPostedAndItsAnswerDecides) {
   if (!RunBounded({.words = {"curl", "--version"}, .environment = {"PATH=/usr/bin:/bin"}}))
-    GTEST_SKIP() << "needs curl";
+    GTEST_SKIP() << "needs Debian's package curl";
   const std::pair<const char*, int> cases[] = {{"200 OK", kNoticeSent},
                                                {"204 No Content", kNoticeSent},
                                                {"302 Found", kNoticeFailed},
