@@ -12,6 +12,7 @@ void FuzzScript(std::string_view bytes);       // #CARMA and #SBATCH directives
 void FuzzRad(std::string_view bytes);          // .rad files
 void FuzzSpec(std::string_view bytes);         // TaskSpec as JSON
 void FuzzOom(std::string_view bytes);          // the end of a task's stderr
+void FuzzProgress(std::string_view bytes);     // the output of training programs
 void FuzzAttach(std::string_view bytes);       // what carma run and a shim tell each other
 void FuzzMps(std::string_view bytes);          // what an MPS control daemon answers and logs
 void FuzzTrace(std::string_view bytes);        // task traces
@@ -26,7 +27,7 @@ void FuzzShim(std::string_view bytes);         // what a shim leaves in its atte
 void FuzzScenario(std::string_view bytes);     // scenario files
 void FuzzResidency(std::string_view bytes);    // measured runs, replayed
 void FuzzPairs(std::string_view bytes);        // measured pairs, fitted
-void FuzzReservation(std::string_view bytes);      // reservations of simulated servers
+void FuzzReservation(std::string_view bytes);  // reservations of simulated servers
 void FuzzRule(std::string_view bytes);         // rules of a server's own
 void FuzzProfiles(std::string_view bytes);     // profiles of workloads
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
@@ -49,23 +50,41 @@ struct Entry {
   void (*run)(std::string_view bytes);
 };
 inline constexpr std::array kEntries{
-    Entry{"script", FuzzScript},       Entry{"rad", FuzzRad},
-    Entry{"spec", FuzzSpec},           Entry{"oom", FuzzOom},
-    Entry{"trace", FuzzTrace},         Entry{"catalogue", FuzzCatalogue},
-    Entry{"target", FuzzTarget},       Entry{"views", FuzzViews},
-    Entry{"config", FuzzConfig},       Entry{"report", FuzzReport},
-    Entry{"squeue", FuzzSqueue},       Entry{"shim", FuzzShim},
-    Entry{"scenario", FuzzScenario},   Entry{"summary", FuzzSummary},
-    Entry{"jobs", FuzzJobs},           Entry{"philly", FuzzPhilly},
-    Entry{"residency", FuzzResidency}, Entry{"dcgmi", FuzzDcgmi},
-    Entry{"recording", FuzzRecording}, Entry{"mps", FuzzMps},
-    Entry{"attach", FuzzAttach},       Entry{"shape", FuzzShape},
-    Entry{"simmps", FuzzSimMps},       Entry{"pairs", FuzzPairs},
-    Entry{"booking", FuzzReservation},     Entry{"reader", FuzzReader},
-    Entry{"hf_config", FuzzHfConfig},  Entry{"kernel_log", FuzzKernelLog},
-    Entry{"rule", FuzzRule},           Entry{"profiles", FuzzProfiles},
-    Entry{"training", FuzzTraining},   Entry{"settings", FuzzSettings},
-    Entry{"spank", FuzzSpank},         Entry{"site", FuzzSite},
+    Entry{"script", FuzzScript},
+    Entry{"rad", FuzzRad},
+    Entry{"spec", FuzzSpec},
+    Entry{"oom", FuzzOom},
+    Entry{"progress", FuzzProgress},
+    Entry{"trace", FuzzTrace},
+    Entry{"catalogue", FuzzCatalogue},
+    Entry{"target", FuzzTarget},
+    Entry{"views", FuzzViews},
+    Entry{"config", FuzzConfig},
+    Entry{"report", FuzzReport},
+    Entry{"squeue", FuzzSqueue},
+    Entry{"shim", FuzzShim},
+    Entry{"scenario", FuzzScenario},
+    Entry{"summary", FuzzSummary},
+    Entry{"jobs", FuzzJobs},
+    Entry{"philly", FuzzPhilly},
+    Entry{"residency", FuzzResidency},
+    Entry{"dcgmi", FuzzDcgmi},
+    Entry{"recording", FuzzRecording},
+    Entry{"mps", FuzzMps},
+    Entry{"attach", FuzzAttach},
+    Entry{"shape", FuzzShape},
+    Entry{"simmps", FuzzSimMps},
+    Entry{"pairs", FuzzPairs},
+    Entry{"booking", FuzzReservation},
+    Entry{"reader", FuzzReader},
+    Entry{"hf_config", FuzzHfConfig},
+    Entry{"kernel_log", FuzzKernelLog},
+    Entry{"rule", FuzzRule},
+    Entry{"profiles", FuzzProfiles},
+    Entry{"training", FuzzTraining},
+    Entry{"settings", FuzzSettings},
+    Entry{"spank", FuzzSpank},
+    Entry{"site", FuzzSite},
 };
 
 }  // namespace carma::fuzz

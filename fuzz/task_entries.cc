@@ -11,6 +11,7 @@
 #include "task/describe/spec.h"
 #include "task/mps/mps.h"
 #include "task/mps/mps_child.h"
+#include "task/progress/reader.h"
 #include "task/verdict/oom_detect.h"
 
 namespace carma::fuzz {
@@ -90,6 +91,20 @@ void FuzzOom(std::string_view bytes) {
               "what we stopped is no OOM");
   CARMA_CHECK(base::IsUtf8(info.detail) && info.detail.find('\n') == std::string::npos,
               "the detail is one readable line");
+}
+
+void FuzzProgress(std::string_view bytes) {
+  task::ProgressReader reader;
+  reader.Feed(0, bytes.substr(0, bytes.size() / 2));
+  reader.Feed(0, bytes.substr(bytes.size() / 2));
+  const task::Progress progress = reader.Now();
+  const auto sane = [](std::optional<double> value) { return !value || *value >= 0; };
+  CARMA_CHECK(!progress.total || (*progress.total >= 1 && *progress.done <= *progress.total),
+              "a total holds what is done");
+  CARMA_CHECK(sane(progress.done) && sane(progress.rate_per_s) && sane(progress.eta_s) &&
+                  sane(progress.run_left_s),
+              "no negative numbers");
+  CARMA_CHECK(sane(progress.run_fraction) && progress.run_fraction.value_or(0) <= 1, "a fraction");
 }
 
 void FuzzAttach(std::string_view bytes) {

@@ -85,6 +85,7 @@ void AddSlurmCommand(CLI::App& app, Context& context);
 void AddTopCommand(CLI::App& app, Context& context);
 void AddReserveCommand(CLI::App& app, Context& context);
 void AddTokenCommand(CLI::App& app, Context& context);  // create, list, revoke
+void AddProgressCommand(CLI::App& app, Context& context);
 void AddUsageCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);

@@ -519,6 +519,7 @@ Program ServerProgram() {
       {"show", &AddShow},
       {"explain", &AddExplain},
       {"logs", &AddLogs},
+      {"progress", &AddProgressCommand},
       {"wait", &AddWait},
       {"cancel", &AddCancel},
       {"hold", &AddHold},

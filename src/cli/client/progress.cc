@@ -1,0 +1,105 @@
+// progress: what the reader of progress finds in a file.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "cli/client/verbs.h"
+#include "cli/command.h"
+#include "task/progress/reader.h"
+
+namespace carma::cli {
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
+
+base::Result<task::Progress> ReadFileProgress(const std::string& path) {
+  base::UniqueFd file;
+  if (path != "-") {
+    file.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return std::unexpected(NamedWrongly(base::FailErrno(errno, path).error()));
+  }
+  task::ProgressReader reader;
+  std::string piece(kPieceBytes, '\0');
+  while (true) {
+    const ssize_t n = ::read(file ? file.get() : STDIN_FILENO, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return base::FailErrno(errno, InputName(path));
+    if (n == 0) return reader.Now();
+    reader.Feed(0, std::string_view(piece.data(), static_cast<std::size_t>(n)));
+  }
+}
+
+std::string JsonOf(const task::Progress& progress) {
+  nlohmann::ordered_json json;
+  const auto add = [&json](const char* name, const auto& value) {
+    json[name] = nullptr;
+    if (value) json[name] = *value;
+  };
+  add("fraction", progress.fraction());
+  add("unit", progress.unit.empty() ? std::nullopt : std::optional(progress.unit));
+  add("done", progress.done);
+  add("total", progress.total);
+  add("rate_per_s", progress.rate_per_s);
+  add("eta_s", progress.eta_s);
+  add("loss", progress.loss);
+  json["phase"] = ToText(progress.phase);
+  add("epoch", progress.epoch);
+  add("run_fraction", progress.run_fraction);
+  add("run_left_s", progress.run_left_s);
+  return json.dump() + "\n";
+}
+
+std::string Span(double seconds) {
+  return base::FormatSpan(base::Duration(static_cast<std::int64_t>(seconds * 1000)));
+}
+
+std::string TextOf(const task::Progress& progress) {
+  if (!progress.found()) return "no progress found\n";
+  std::string text = progress.phase == task::Phase::kEval ? "evaluation, " : "training, ";
+  if (progress.epoch) text += fmt::format("epoch {}, ", *progress.epoch);
+  text += fmt::format("{} {}", progress.unit, *progress.done);
+  if (progress.total)
+    text += fmt::format(" of {} ({:.1f} %)", *progress.total, *progress.fraction() * 100);
+  if (progress.rate_per_s) text += fmt::format(", {:.3g} per second", *progress.rate_per_s);
+  if (progress.eta_s) text += ", " + Span(*progress.eta_s) + " left as printed";
+  if (progress.loss) text += fmt::format(", loss {:.4g}", *progress.loss);
+  text += "\n";
+  if (progress.run_fraction)
+    text += fmt::format("whole run: {:.1f} %", *progress.run_fraction * 100);
+  if (progress.run_fraction && progress.run_left_s)
+    text += ", " + Span(*progress.run_left_s) + " left";
+  if (progress.run_fraction) text += "\n";
+  return text;
+}
+
+}  // namespace
+
+void AddProgressCommand(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("progress", "What CARMA reads of a program's progress in its output");
+  verb->footer(
+      "  carma progress train.log\n"
+      "  python train.py 2>&1 | carma progress - --json\n"
+      "--json prints one object: fraction, unit, done, total, rate_per_s, eta_s, loss and phase of "
+      "the\n"
+      "innermost loop, epoch, run_fraction and run_left_s of the whole run; null: not found.\n"
+      "Every verb also takes --json and --socket PATH.");
+  auto path = std::make_shared<std::string>();
+  verb->add_option("file", *path, "output of a training program; -: standard input")
+      ->required()
+      ->type_name("FILE");
+  verb->callback([&context, path] {
+    const base::Result<task::Progress> progress = ReadFileProgress(*path);
+    if (!progress) return context.Fail(progress.error());
+    Print(context, context.json ? JsonOf(*progress) : TextOf(*progress));
+  });
+}
+
+}  // namespace carma::cli

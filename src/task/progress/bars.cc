@@ -1,0 +1,384 @@
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "task/progress/reading.h"
+#include "task/progress/scan.h"
+
+namespace carma::task {
+namespace {
+
+using std::string_view;
+
+// Faster than any training loop counts: bytes of a download.
+constexpr double kMostRate = 50'000;
+
+// A bar whose description begins with such a word prepares something, unless it shows a loss.
+constexpr std::array<string_view, 58> kPreparations{
+    "download", "fetch",      "load",    "map",     "filter", "token",   "generat", "extract",
+    "cach",     "scan",       "read",    "writ",    "sav",    "upload",  "unpack",  "decompress",
+    "resolv",   "preprocess", "process", "collect", "build",  "compil",  "captur",  "comput",
+    "convert",  "copy",       "verify",  "check",   "index",  "creat",   "prepar",  "flatten",
+    "shuffl",   "pack",       "concat",  "dropp",   "add",    "apply",   "truncat", "quantiz",
+    "merg",     "import",     "install", "push",    "pull",   "clon",    "receiv",  "count",
+    "compress", "updat",      "warm",    "profil",  "init",   "process", "casting", "group",
+    "pars",     "render"};
+// The same anywhere in it.
+constexpr std::array<string_view, 18> kPreparationWords{
+    "download", "downloading", "shards",      "tokenizing",    "tokenizer",  "scanning",
+    "caching",  "dataset",     "safetensors", "cuda graph",    "split",      "examples",
+    "prompts",  "files",       "weights",     "chat template", "extracting", "loading"};
+constexpr std::array<string_view, 22> kStepUnits{
+    "it",        "its",    "step",    "steps",  "batch",   "batches", "iter",  "iters",
+    "iteration", "update", "updates", "round",  "rounds",  "trial",   "epoch", "epochs",
+    "img",       "image",  "images",  "sample", "samples", "ep"};
+
+bool IsHeavyLine(string_view text) {
+  return text.starts_with("\xe2\x94\x81");
+}  // ━
+// A character of a thin bar: ━ ─ ╸ ╺.
+bool IsThinBar(string_view text) {
+  return IsHeavyLine(text) || text.starts_with("\xe2\x94\x80") ||
+         text.starts_with("\xe2\x95\xb8") || text.starts_with("\xe2\x95\xba");
+}
+
+bool IsPreparation(string_view label) {
+  const auto letter = std::ranges::find_if(label, IsLetter);
+  const string_view first(letter, label.end());
+  const std::string lower = base::ToLower(first.substr(0, 12));
+  if (std::ranges::any_of(kPreparations, [&](string_view word) { return lower.starts_with(word); }))
+    return true;
+  if (std::ranges::any_of(kPreparationWords,
+                          [&](string_view word) { return HasWord(label, word); }))
+    return true;
+  // "foo.safetensors", "model-00001-of-00003.bin", "train-00000-of-00001.parquet".
+  constexpr string_view kFiles[] = {".bin",     ".json", ".zip", ".gz",  ".tar",
+                                    ".parquet", ".pt",   ".pth", ".txt", ".model"};
+  return std::ranges::any_of(kFiles, [&](string_view file) { return label.ends_with(file); });
+}
+
+// The unit of a loop by that of its rate, "it" or "epoch".
+string_view UnitOf(string_view printed, string_view label, const std::optional<Counter>& epoch) {
+  if (printed.starts_with("epoch")) return "epoch";
+  if (printed.starts_with("im") || printed.starts_with("sample")) return "sample";
+  const bool epochs = HasWord(label, "epochs") || (HasWord(label, "epoch") && !epoch);
+  return epochs ? "epoch" : "step";
+}
+
+// "12.35it/s", "1.75s/it", "2.1kB/s", "?it/s", "2.31": the unit, and the rate where one is known.
+struct Rate {
+  string_view unit;
+  std::optional<double> per_s;
+};
+std::optional<Rate> ReadRate(Scan& scan) {
+  const std::size_t before = scan.at;
+  const bool unknown = scan.Skip("?");
+  const std::optional<double> number = unknown ? std::nullopt : scan.Number();
+  if (!unknown && (!number || *number < 0)) {
+    scan.at = before;
+    return std::nullopt;
+  }
+  scan.SkipAny(" ", 1);
+  const std::size_t first = scan.at;
+  while (IsLetter(scan.peek())) ++scan.at;
+  const string_view unit = scan.text.substr(first, scan.at - first);
+  if (!scan.Skip("/")) {
+    scan.at = before;
+    return std::nullopt;
+  }
+  if (unit == "s") {  // seconds for each
+    const std::size_t named = scan.at;
+    while (IsLetter(scan.peek())) ++scan.at;
+    const string_view each = scan.text.substr(named, scan.at - named);
+    return Rate{each, number && *number > 0 ? std::optional(1 / *number) : std::nullopt};
+  }
+  // "s", or the end of a line that was cut.
+  if (!scan.Skip("s") && !scan.done()) {
+    scan.at = before;
+    return std::nullopt;
+  }
+  return Rate{unit, number};
+}
+
+// Decides what the bar is about.
+std::optional<Reading> Judge(Reading bar, string_view label, string_view unit, string_view rest) {
+  label = base::Trim(label);
+  while (!label.empty() && (label.back() == ':' || label.back() == ' ')) label.remove_suffix(1);
+  bar.bar = true;
+  bar.named = std::ranges::any_of(label, IsLetter);
+  bar.loss = ReadLoss(rest);
+  if (!bar.loss) bar.loss = ReadLoss(label);
+  if (!bar.epoch) bar.epoch = ReadEpoch(label);
+  bar.phase = PhaseOf(label);
+  if (unit.ends_with('B')) bar.phase = Phase::kDownload;
+  if (bar.phase == Phase::kDownload) return bar;
+  const bool learns =
+      bar.loss || bar.epoch || HasWord(label, "train") || HasWord(label, "training");
+  const bool counts = unit.empty() || std::ranges::find(kStepUnits, unit) != kStepUnits.end();
+  const bool sanity = HasWord(label, "sanity");
+  if (!bar.loss && !sanity && IsPreparation(label)) bar.phase = Phase::kOther;
+  if (!learns && !counts) bar.phase = Phase::kOther;
+  if (!bar.loss && bar.rate_per_s.value_or(0) > kMostRate) bar.phase = Phase::kDownload;
+  const string_view first = label.substr(0, label.find(' '));
+  if (!learns && bar.phase == Phase::kTrain && bar.named &&
+      (first.ends_with("ing") || first.ends_with("ed")) && !HasWord(first, "finetuning") &&
+      !HasWord(first, "tuning") && !HasWord(first, "optimizing") && !HasWord(first, "fitting") &&
+      !HasWord(first, "learning"))
+    bar.phase = Phase::kOther;
+  if (bar.unit.empty()) bar.unit = UnitOf(unit, label, bar.epoch);
+  if (bar.unit == "epoch") bar.epoch.reset();
+  return bar;
+}
+
+// The description of a tqdm bar: what is left of "  53%|###  | " before its counter.
+string_view LabelBefore(string_view text) {
+  text = text.substr(0, text.find_last_not_of(' ') + 1);
+  if (text.ends_with('|')) {
+    text.remove_suffix(1);
+    const std::size_t bar = text.rfind('|');
+    if (bar != string_view::npos && text.size() - bar < 600) text = text.substr(0, bar);
+    text = text.substr(0, text.find_last_not_of(' ') + 1);
+  }
+  if (text.ends_with('%')) {
+    text.remove_suffix(1);
+    while (!text.empty() && (IsDigit(text.back()) || text.back() == '.')) text.remove_suffix(1);
+  }
+  return text;
+}
+
+// "      1/100      1.18G      1.287 …  640:" of Ultralytics: the row of an epoch is its bar's
+// description.
+std::optional<Counter> UltralyticsEpoch(string_view label) {
+  Scan scan{label};
+  scan.SkipAny(" ");
+  std::optional<Counter> epoch = ReadPair(scan);
+  if (!epoch) return std::nullopt;
+  scan.SkipAny(" ");
+  if (!scan.Number()) return std::nullopt;
+  const char unit = scan.peek();
+  return unit == 'G' || unit == 'M' ? epoch : std::nullopt;
+}
+
+std::optional<Reading> WithLabel(Reading bar, string_view before, string_view unit,
+                                 string_view rest) {
+  const string_view label = LabelBefore(before);
+  if (const std::optional<Counter> epoch = UltralyticsEpoch(label)) {
+    if (bar.loop.total) bar.row = bar.loop.done / *bar.loop.total;
+    bar.loop = *epoch;
+    bar.unit = "epoch";
+    bar.bar = bar.named = true;
+    bar.rate_per_s.reset();
+    bar.eta_s.reset();
+    return bar;
+  }
+  return Judge(bar, label.substr(label.size() > 200 ? label.size() - 200 : 0), unit, rest);
+}
+
+// Backwards from where `text` ends: "58130/250000", "2/?", "25it".
+struct CounterBefore {
+  Counter counter;
+  std::size_t at;  // where it begins
+};
+std::optional<CounterBefore> CounterAtEnd(string_view text) {
+  std::size_t end = text.find_last_not_of(' ') + 1;
+  std::size_t first = end;
+  const auto counts = [](char c) {
+    return IsDigit(c) || IsLetter(c) || c == '.' || c == '/' || c == '?';
+  };
+  while (first > 0 && counts(text[first - 1]) && end - first < 60) --first;
+  Scan scan{text.substr(0, end), first};
+  const std::optional<double> done = scan.Count();
+  if (!done) return std::nullopt;
+  if (!scan.Skip("/")) {
+    // "25it": the unit is glued to it.
+    if (!IsLetter(scan.peek())) return std::nullopt;
+    return CounterBefore{{*done, std::nullopt}, first};
+  }
+  if (scan.Skip("?") && scan.done()) return CounterBefore{{*done, std::nullopt}, first};
+  const std::optional<double> total = scan.Count();
+  if (!total || *total < 1 || *done > *total || !scan.done()) return std::nullopt;
+  return CounterBefore{{*done, *total}, first};
+}
+
+// "… 45/100 [00:10<00:12,  4.5it/s, loss=0.3]"
+std::optional<Reading> TqdmAt(string_view line, std::size_t bracket) {
+  Scan scan{line, bracket + 1};
+  if (!scan.Span()) return std::nullopt;
+  Reading bar;
+  if (scan.Skip("<")) {
+    if (!scan.Skip("?")) bar.eta_s = scan.Span();
+  } else if (scan.peek() != ',' && scan.peek() != ']') {
+    return std::nullopt;
+  }
+  const std::optional<CounterBefore> counter = CounterAtEnd(line.substr(0, bracket));
+  if (!counter) return std::nullopt;
+  bar.loop = counter->counter;
+  if (!bar.loop.total) bar.eta_s.reset();  // "<00:00" of an unknown total
+  scan.SkipAny(", ");
+  const std::optional<Rate> rate = ReadRate(scan);
+  if (rate) bar.rate_per_s = rate->per_s;
+  if (bar.loop.total && bar.loop.done == *bar.loop.total && !bar.eta_s) bar.eta_s = 0;
+  return WithLabel(bar, line.substr(0, counter->at), rate ? rate->unit : "", line.substr(scan.at));
+}
+
+// "[10/100 00:05<00:45 2.31]" of fastprogress, "[ 500/1000 05:00 < 05:00, 1.7 it/s, Epoch 1/2]" of
+// Hugging Face in a notebook.
+std::optional<Reading> FastProgressAt(string_view line, std::size_t bracket) {
+  Scan scan{line, bracket + 1};
+  scan.SkipAny(" ");
+  const std::optional<Counter> counter = ReadPair(scan);
+  if (!counter) return std::nullopt;
+  scan.SkipAny(" ");
+  if (!scan.Span()) return std::nullopt;
+  scan.SkipAny(" ");
+  if (!scan.Skip("<")) return std::nullopt;
+  scan.SkipAny(" ");
+  Reading bar{.loop = *counter, .eta_s = scan.Span()};
+  scan.SkipAny(" ,");
+  if (const std::optional<Rate> rate = ReadRate(scan)) bar.rate_per_s = rate->per_s;
+  bar.epoch = ReadEpoch(line.substr(scan.at));
+  return WithLabel(bar, line.substr(0, bracket), "", line.substr(scan.at));
+}
+
+// "448/450 [====>.] - ETA: 0s - loss: 0.9" of Keras 2.
+std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
+  Scan scan{line, bracket + 1};
+  scan.SkipAny("=>.");
+  if (scan.at < bracket + 4 || !scan.Skip("]")) return std::nullopt;
+  const std::optional<CounterBefore> counter = CounterAtEnd(line.substr(0, bracket));
+  if (!counter || !counter->counter.total) return std::nullopt;
+  Reading bar{.loop = counter->counter, .bar = true};
+  // What is trained from arrays counted samples before 2.0.
+  const double total = *bar.loop.total;
+  const auto done = static_cast<std::int64_t>(bar.loop.done);
+  bar.unit = total > 2000 && done > 0 && (done % 32 == 0 || done == total) ? "sample" : "step";
+  const string_view rest = line.substr(scan.at);
+  if (const std::size_t at = FindWord(rest, "eta"); at != string_view::npos) {
+    Scan eta{rest, at + 3};
+    eta.SkipAny(": ");
+    bar.eta_s = eta.Span();
+  }
+  if (const std::size_t at = rest.find("s/step"); at != string_view::npos) {
+    std::size_t first = at;
+    while (first > 0 && rest[first - 1] != ' ') --first;
+    Scan each{rest, first};
+    const std::optional<double> span = each.Span();
+    if (span && *span > 0) bar.rate_per_s = 1 / *span;
+  }
+  bar.loss = ReadLoss(rest);
+  return bar;
+}
+
+// "300/500, 15.2 task/s, elapsed: 20s, ETA: 13s" behind "[>>>   ] " of mmcv, which evaluates so.
+std::optional<Reading> MmcvAt(string_view line, std::size_t bracket) {
+  Scan scan{line, bracket + 1};
+  scan.SkipAny("> ");
+  if (scan.at < bracket + 4 || !scan.Skip("] ")) return std::nullopt;
+  const std::optional<Counter> counter = ReadPair(scan);
+  if (!counter || !scan.Skip(", ")) return std::nullopt;
+  const std::optional<Rate> rate = ReadRate(scan);
+  if (!rate || rate->unit != "task") return std::nullopt;
+  Reading bar{.phase = Phase::kEval,
+              .unit = "sample",
+              .loop = *counter,
+              .rate_per_s = rate->per_s,
+              .bar = true};
+  if (const std::size_t at = FindWord(line, "eta", scan.at); at != string_view::npos) {
+    Scan eta{line, at + 3};
+    eta.SkipAny(": ");
+    bar.eta_s = eta.Span();
+  }
+  return bar;
+}
+
+// Thin bars: "37/391 ━━━━ 12s 35ms/step - loss: 2.3" of Keras 3, "100% ━━━━ 12/12 3.5it/s 3.5s" of
+// Ultralytics, "Epoch 0/9  ━━━━ 400/1875 0:00:04 • 0:00:17 87.50it/s" of rich.
+std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
+  std::size_t end = first;
+  while (end < line.size() && (IsThinBar(line.substr(end)) || line[end] == ' '))
+    end += line[end] == ' ' ? 1 : 3;
+  const string_view before = line.substr(0, first);
+  Scan scan{line, end};
+  const std::optional<Counter> behind = ReadPair(scan);
+  if (!behind) {
+    const std::optional<CounterBefore> counter = CounterAtEnd(before);
+    if (!counter || !counter->counter.total) return std::nullopt;
+    scan.at = end;
+    Reading bar{.unit = "step", .loop = counter->counter, .bar = true};
+    const std::optional<double> span = scan.Span();
+    const bool over = bar.loop.done == *bar.loop.total;
+    if (!over) bar.eta_s = span;
+    // Span() may have taken both: "12s 35ms".
+    scan.at = end;
+    const std::size_t step = line.find("s/step", end);
+    if (step != string_view::npos) {
+      std::size_t at = step;
+      while (at > end && line[at - 1] != ' ') --at;
+      Scan each{line, at};
+      const std::optional<double> seconds = each.Span();
+      if (seconds && *seconds > 0) bar.rate_per_s = 1 / *seconds;
+      if (!over && span && seconds) bar.eta_s = std::max(0.0, *span - *seconds);
+    }
+    bar.loss = ReadLoss(line.substr(end));
+    return bar;
+  }
+  // Of pip and other programs that count bytes: "12.3/45.6 MB".
+  scan.SkipAny(" ");
+  if (IsLetter(scan.peek()) || scan.peek() == '.') return std::nullopt;
+  Reading bar{.loop = *behind};
+  std::string_view unit;
+  const auto clock = [&]() -> std::optional<double> {
+    if (scan.Skip("-:--:--")) return std::nullopt;
+    return scan.Span();
+  };
+  if (std::optional<Rate> rate = ReadRate(scan)) {  // Ultralytics
+    unit = rate->unit;
+    bar.rate_per_s = rate->per_s;
+    scan.SkipAny(" ");
+    (void)scan.Span();
+    if (scan.Skip("<")) bar.eta_s = scan.Span();
+  } else {
+    (void)clock();
+    scan.SkipAny(" ");
+    (void)scan.Skip("\xe2\x80\xa2");  // •
+    scan.SkipAny(" ");
+    bar.eta_s = clock();
+    scan.SkipAny(" ");
+    if (std::optional<Rate> last = ReadRate(scan)) {
+      unit = last->unit;
+      bar.rate_per_s = last->per_s;
+    }
+  }
+  return WithLabel(bar, before, unit, line.substr(scan.at));
+}
+
+}  // namespace
+
+std::optional<Reading> ReadBar(string_view line) {
+  for (std::size_t at = line.find('['); at != string_view::npos; at = line.find('[', at + 1)) {
+    for (const auto read : {TqdmAt, FastProgressAt, KerasAt, MmcvAt}) {
+      if (std::optional<Reading> bar = read(line, at)) return bar;
+    }
+  }
+  constexpr string_view kHeavy = "\xe2\x94\x81";
+  const std::size_t thin = line.find(kHeavy);
+  return thin == string_view::npos ? std::nullopt : ThinBarAt(line, thin);
+}
+
+Phase PhaseOf(string_view label) {
+  constexpr string_view kDownloads[] = {"download", "downloading", "fetching"};
+  constexpr string_view kEvals[] = {
+      "sanity",  "valid",      "val",        "validation", "validating", "validate",
+      "eval",    "evaluation", "evaluating", "evaluate",   "test",       "testing",
+      "predict", "predicting", "prediction", "inference",  "map50"};
+  if (std::ranges::any_of(kDownloads, [&](string_view word) { return HasWord(label, word); }))
+    return Phase::kDownload;
+  const std::size_t train = std::min(FindWord(label, "train"), FindWord(label, "training"));
+  for (const string_view word : kEvals) {
+    if (FindWord(label, word) < train) return Phase::kEval;
+  }
+  const bool table = HasWord(label, "class") && HasWord(label, "images");
+  return table ? Phase::kEval : Phase::kTrain;
+}
+
+}  // namespace carma::task

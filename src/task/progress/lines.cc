@@ -1,0 +1,44 @@
+#include "task/progress/lines.h"
+
+namespace carma::task {
+
+bool OutputLines::Ends(char c) {
+  if (escape_ != Escape::kNone) return EndsEscape(c);
+  switch (c) {
+    case '\x1b':
+      escape_ = Escape::kBegun;
+      return false;
+    case '\n':
+    case '\r':
+    case '\b':
+      return true;
+    default:
+      break;
+  }
+  const bool control = static_cast<unsigned char>(c) < ' ' && c != '\t';
+  if (!control && line_.size() < kMaxLine) line_.push_back(c == '\t' ? ' ' : c);
+  return false;
+}
+
+bool OutputLines::EndsEscape(char c) {
+  // No sequence goes beyond a line, so that a lone ESC hides little.
+  if (c == '\n' || c == '\r') {
+    escape_ = Escape::kNone;
+    return true;
+  }
+  switch (escape_) {
+    case Escape::kBegun:
+      escape_ = c == '[' ? Escape::kControl : c == ']' ? Escape::kText : Escape::kNone;
+      return false;
+    case Escape::kControl:
+      if (c < '@' || c > '~') return false;
+      escape_ = Escape::kNone;
+      return std::string_view("ABEFGHf").find(c) != std::string_view::npos;
+    default:
+      if (c == '\a') escape_ = Escape::kNone;
+      if (c == '\x1b') escape_ = Escape::kBegun;
+      return false;
+  }
+}
+
+}  // namespace carma::task

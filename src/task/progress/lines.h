@@ -1,0 +1,38 @@
+// Cuts the output of a program into short clean lines, in fixed memory.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace carma::task {
+
+class OutputLines {
+ public:
+  static constexpr std::size_t kMaxLine = 1024;  // the rest of a longer line is skipped
+
+  // Calls take(line) for each line that ends in `bytes`. Lines end at a newline, a carriage return,
+  // backspaces and movements of the cursor. Escape sequences and other controls are left out.
+  template <class Take>
+  void Feed(std::string_view bytes, Take take) {
+    for (const char c : bytes) {
+      if (Ends(c)) {
+        if (!line_.empty()) take(std::string_view(line_));
+        line_.clear();
+      }
+    }
+  }
+  // The line that has not ended yet, such as a bar that the next one will overwrite.
+  std::string_view pending() const { return line_; }
+
+ private:
+  enum class Escape { kNone, kBegun, kControl, kText };
+  // Adds the character to the line. True: it ends the line.
+  bool Ends(char c);
+  bool EndsEscape(char c);
+
+  std::string line_;
+  Escape escape_ = Escape::kNone;
+};
+
+}  // namespace carma::task

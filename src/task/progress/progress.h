@@ -1,0 +1,36 @@
+// How far a program is, as far as its own output shows.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace carma::task {
+
+enum class Phase {
+  kOther,     // nothing is known, or something that is no training: a compiler, a loading bar
+  kDownload,  // a download, and nothing else so far
+  kTrain,
+  kEval,  // a validation, a test, a sanity check
+};
+std::string_view ToText(Phase phase);  // "other", "download", "train", "eval"
+
+// The counters are those of one loop, often of one epoch. `run_fraction` is about the whole run.
+// All numbers are finite and not negative (`loss` may be negative).
+struct Progress {
+  Phase phase = Phase::kOther;
+  std::string_view unit;       // of the loop: "step", "iter", "epoch", …; empty: nothing was read
+  std::optional<double> done;  // of the loop
+  std::optional<double> total;  // at least 1, and at least `done`
+  std::optional<double> rate_per_s;
+  std::optional<double> eta_s;         // as printed
+  std::optional<double> loss;          // the latest training loss
+  std::optional<double> run_fraction;  // 0..1
+  std::optional<double> run_left_s;    // by the printed rates, evaluation not included
+  std::optional<double> epoch;         // the running one, counted from 1
+
+  bool found() const { return done.has_value(); }
+  std::optional<double> fraction() const;  // done/total
+  friend bool operator==(const Progress&, const Progress&) = default;
+};
+
+}  // namespace carma::task

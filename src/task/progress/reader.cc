@@ -1,0 +1,301 @@
+#include "task/progress/reader.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "task/progress/scan.h"
+
+namespace carma::task {
+namespace {
+
+using std::string_view;
+
+constexpr string_view kExact = "carma: progress ";
+
+// The number behind the text, wherever in the line it stands: "Num Epochs = 3".
+std::optional<double> NumberAfter(string_view line, string_view text) {
+  const std::size_t at = line.find(text);
+  if (at == string_view::npos) return std::nullopt;
+  std::string digits;
+  for (const char c : line.substr(at + text.size())) {
+    if (IsDigit(c)) digits.push_back(c);
+    if ((!IsDigit(c) && c != ',' && c != ' ' && c != '=' && c != ':') || digits.size() > 15) break;
+  }
+  Scan scan{digits};
+  const std::optional<double> number = scan.Count();
+  return number && *number >= 1 ? number : std::nullopt;
+}
+
+// Without "[rank0]: " or "[default0]:"; nothing of other ranks.
+std::optional<string_view> OfRankZero(string_view line) {
+  Scan scan{line};
+  if (!scan.Skip("[rank") && !scan.Skip("[default") && !scan.Skip("[1,") && !scan.Skip("["))
+    return line;
+  const std::size_t first = scan.at;
+  while (IsDigit(scan.peek())) ++scan.at;
+  const string_view rank = line.substr(first, scan.at - first);
+  if (rank.empty() || !scan.Skip("]")) return line;
+  if (!scan.Skip(":") && !scan.Skip("<stderr>:") && !scan.Skip("<stdout>:")) return line;
+  if (rank.find_first_not_of('0') != string_view::npos) return std::nullopt;
+  return line.substr(scan.at);
+}
+
+bool SameLoop(const Reading& a, const Reading& b) {
+  return a.loop.total == b.loop.total;
+}
+bool Over(const Reading& reading) {
+  return reading.loop.total && reading.loop.done >= *reading.loop.total;
+}
+double Share(const Counter& counter) {
+  return std::min(1.0, counter.done / *counter.total);
+}
+
+// The cell of "|    loss   | -0.0404   |" behind the name.
+std::optional<double> Cell(string_view line, string_view name) {
+  const std::size_t at = FindWord(line, name);
+  if (at == string_view::npos) return std::nullopt;
+  Scan scan{line, at + name.size()};
+  scan.SkipAny(" ");
+  if (!scan.Skip("|")) return std::nullopt;
+  scan.SkipAny(" ");
+  return scan.Number();
+}
+
+}  // namespace
+
+string_view ToText(Phase phase) {
+  constexpr string_view kWords[] = {"other", "download", "train", "eval"};
+  return kWords[static_cast<std::size_t>(phase)];
+}
+
+std::optional<double> Progress::fraction() const {
+  if (!done || !total) return std::nullopt;
+  return std::min(1.0, *done / *total);
+}
+
+void ProgressReader::Feed(int stream, string_view bytes) {
+  streams_[static_cast<std::size_t>(stream)].Feed(bytes, [this](string_view line) { Take(line); });
+}
+
+void ProgressReader::Take(string_view whole) {
+  const std::optional<string_view> line = OfRankZero(whole);
+  if (!line || std::ranges::none_of(*line, IsDigit)) {
+    if (line) TakeContext(*line);
+    return;
+  }
+  if (line->starts_with(kExact)) return TakeExact(line->substr(kExact.size()));
+  if (exact_) return;
+  if (const std::optional<Reading> bar = ReadBar(*line)) return TakeBar(*bar);
+  TakeContext(*line);
+  if (const std::optional<Reading> counters = ReadCounters(*line)) return TakeCounters(*counters);
+  // A loss on a line of its own.
+  const bool heading = epoch_ && (!train_ || (train_->unit == "epoch" && !train_->loop.total));
+  if ((!train_ && !heading) || PhaseOf(line->substr(0, 40)) == Phase::kEval) return;
+  if (line->find("train_runtime") != string_view::npos) return;
+  const std::optional<double> loss = ReadLoss(*line);
+  if (!loss) return;
+  loss_ = loss;
+  if (heading) TakeTraining({.unit = "epoch", .loop = *epoch_, .loss = loss});
+}
+
+// "120/1000", and perhaps " loss 0.5".
+void ProgressReader::TakeExact(string_view line) {
+  Scan scan{line};
+  const std::optional<double> done = scan.Count();
+  if (!done || !scan.Skip("/")) return;
+  const std::optional<double> total = scan.Count();
+  if (!total || *total < 1 || *done > *total) return;
+  exact_ = true;
+  epoch_.reset();
+  evaluating_ = restarted_ = false;
+  train_ = Reading{.unit = "step", .loop = {*done, total}};
+  loss_ = ReadLoss(line);
+}
+
+void ProgressReader::TakeBar(Reading bar) {
+  if (bar.phase == Phase::kDownload) download_ = true;
+  if (bar.phase == Phase::kOther || bar.phase == Phase::kDownload) return;
+  if (bar.phase == Phase::kTrain && !bar.named && IsEvaluationBar(bar)) bar.phase = Phase::kEval;
+  if (bar.phase == Phase::kEval) return TakeEvaluation(bar);
+  TakeTraining(bar);
+}
+
+bool ProgressReader::IsEvaluationBar(const Reading& bar) {
+  if (!train_ || bar.loss || !bar.loop.total || !bar.unit.starts_with("step"))
+    return announced_ && !bar.loss;
+  const bool main = train_->bar && train_->loop.total.has_value();
+  if (!main || SameLoop(bar, *train_)) {
+    if (main) announced_ = false;
+    return announced_;
+  }
+  if (outer_ && SameLoop(bar, *outer_) && bar.loop.done >= outer_->loop.done) {
+    outer_ = bar;
+    SetEpoch(bar.loop, true);
+    return false;
+  }
+  const bool slower =
+      bar.rate_per_s && train_->rate_per_s && *train_->rate_per_s > 20 * *bar.rate_per_s;
+  if (announced_) return true;
+  if (slower || train_->named) return false;
+  if (*bar.loop.total < *train_->loop.total) return true;
+  if (!Over(*train_)) outer_ = *train_;
+  return false;
+}
+
+void ProgressReader::TakeCounters(Reading reading) {
+  if (reading.phase == Phase::kEval) {
+    if (reading.loop.total) TakeEvaluation(reading);
+    return;
+  }
+  if (!reading.loop.total && loops_total_ && *loops_total_ >= reading.loop.done &&
+      reading.unit != "epoch")
+    reading.loop.total = loops_total_;
+  const bool heading =
+      reading.unit == "epoch" && !reading.loss && !reading.loop.total && !reading.result;
+  if (!reading.loop.total && !heading && train_ && train_->loop.total) {
+    // It adds to what is known, and counts less well.
+    if (reading.loss) loss_ = reading.loss;
+    return;
+  }
+  if (heading) return SetEpoch(reading.loop, false);
+  if (reading.result && !reading.loss) return;
+  TakeTraining(reading);
+}
+
+void ProgressReader::TakeEvaluation(const Reading& reading) {
+  eval_ = reading;
+  evaluating_ = !Over(reading) || !train_;
+}
+
+void ProgressReader::TakeTraining(Reading reading) {
+  evaluating_ = announced_ = false;
+  if (reading.loss) loss_ = reading.loss;
+  if (reading.unit == "epoch") {
+    SetEpoch(reading.loop, reading.bar && !reading.row);
+    reading = FromOne(reading);
+  } else if (reading.epoch) {
+    SetEpoch(*reading.epoch, false);
+  }
+  if (reading.bar && train_ && train_->bar && SameLoop(reading, *train_) &&
+      reading.unit == train_->unit && reading.loop.done < train_->loop.done)
+    restarted_ = true;
+  train_ = reading;
+}
+
+void ProgressReader::SetEpoch(Counter epoch, bool completed) {
+  // Of a whole number of tens one less: counted from 0, as in "29/299".
+  const auto of_tens = [](double total) { return std::fmod(total + 1, 10) == 0; };
+  if (!completed && (epoch.done == 0 || (epoch.total && of_tens(*epoch.total)))) from_zero_ = true;
+  if (completed) from_zero_ = false;
+  if (epoch.total && from_zero_ && *epoch.total < epoch.done + 1e9) ++*epoch.total;
+  if (!epoch.total && epochs_total_ && *epochs_total_ >= epoch.done) epoch.total = epochs_total_;
+  epoch_ = epoch;
+  completed_ = completed || epoch.done != std::floor(epoch.done);
+}
+
+// An epoch's counter as if it began at 1.
+Reading ProgressReader::FromOne(Reading reading) const {
+  if (from_zero_) {
+    ++reading.loop.done;
+    if (reading.loop.total) ++*reading.loop.total;
+  }
+  if (!reading.loop.total && epoch_) reading.loop.total = epoch_->total;
+  return reading;
+}
+
+void ProgressReader::TakeContext(string_view line) {
+  if (const auto total = NumberAfter(line, "Num Epochs =")) epochs_total_ = total;
+  if (const auto total = NumberAfter(line, "Scheduled epochs:")) epochs_total_ = total;
+  if (const auto total = NumberAfter(line, "max_iters =")) loops_total_ = total;
+  if (line.find("***** Running Evaluation") != string_view::npos ||
+      line.find("***** Running Prediction") != string_view::npos)
+    announced_ = true;
+  constexpr string_view kDownloads[] = {
+      "Downloading ", "% Total    % Received", "Saving to:", "Receiving objects:", "Extracting ../",
+      "Length: ",     "Cloning into",          "Collecting "};
+  if (std::ranges::any_of(kDownloads,
+                          [&](string_view text) { return line.find(text) != string_view::npos; }))
+    download_ = true;
+  if (line.find('|') != string_view::npos) return TakeTable(line);
+  const std::vector<string_view> words = base::SplitWords(line.substr(0, 300));
+  if (words.size() >= 3 && words[0] == "epoch" && words[1] == "train_loss") {
+    rows_ = true;
+  } else if (rows_ && words.size() >= 3) {
+    Scan epoch{words[0]};
+    Scan loss{words[1]};
+    Scan time{words.back()};
+    const std::optional<double> done = epoch.Count();
+    const std::optional<double> value = loss.Number();
+    rows_ = done && value && epoch.done() && loss.done() && time.Span();
+    if (!rows_ || (train_ && train_->bar && train_->loop.total)) return;
+    TakeTraining({.unit = "epoch", .loop = {*done, std::nullopt}, .loss = value});
+  }
+}
+
+void ProgressReader::TakeTable(string_view line) {
+  if (const auto rate = Cell(line, "fps")) {
+    rate_ = rate;
+    if (train_ && train_->unit == "timestep") train_->rate_per_s = rate;
+  }
+  if (const auto done = Cell(line, "total_timesteps");
+      done && *done >= 0 && !(train_ && train_->loop.total))
+    TakeTraining({.unit = "timestep", .loop = {*done, std::nullopt}, .rate_per_s = rate_});
+}
+
+double ProgressReader::EpochsDone() const {
+  return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1));
+}
+
+std::optional<double> ProgressReader::RunFraction() const {
+  if (!train_ || !train_->loop.total) return std::nullopt;
+  const Counter& loop = train_->loop;
+  if (train_->unit == "epoch") {
+    if (train_->row) return std::clamp((loop.done - 1 + *train_->row) / *loop.total, 0.0, 1.0);
+    const bool finished = completed_ || train_->loss;
+    return std::clamp((loop.done - (finished ? 0 : 1)) / *loop.total, 0.0, 1.0);
+  }
+  if (epoch_ && epoch_->total)
+    return std::clamp((EpochsDone() + Share(loop)) / *epoch_->total, 0.0, 1.0);
+  if (epoch_ || restarted_) return std::nullopt;
+  return Share(loop);
+}
+
+std::optional<double> ProgressReader::RunLeft() const {
+  if (!train_) return std::nullopt;
+  const Reading& train = *train_;
+  const bool run = train.whole_run || (train.unit == "epoch" ? completed_ : !epoch_ && !restarted_);
+  if (run && train.eta_s) return train.eta_s;
+  if (!train.loop.total || !train.rate_per_s || *train.rate_per_s <= 0 || train.unit == "epoch")
+    return std::nullopt;
+  const double total = *train.loop.total;
+  if (!epoch_ && !restarted_) return (total - train.loop.done) / *train.rate_per_s;
+  if (!epoch_ || !epoch_->total) return std::nullopt;
+  const double loops = std::max(0.0, *epoch_->total - EpochsDone());
+  return std::max(0.0, loops * total - train.loop.done) / *train.rate_per_s;
+}
+
+Progress ProgressReader::Now() {
+  for (const OutputLines& stream : streams_) {
+    if (!stream.pending().empty()) Take(std::string(stream.pending()));
+  }
+  Progress progress;
+  const std::optional<Reading>& shown = evaluating_ || !train_ ? eval_ : train_;
+  if (!shown) {
+    if (download_) progress.phase = Phase::kDownload;
+    return progress;
+  }
+  progress.phase = shown->phase;
+  progress.unit = shown->unit;
+  progress.done = shown->loop.done;
+  progress.total = shown->loop.total;
+  progress.rate_per_s = shown->rate_per_s;
+  progress.eta_s = shown->eta_s;
+  if (train_) progress.loss = loss_;
+  progress.run_fraction = RunFraction();
+  progress.run_left_s = RunLeft();
+  if (epoch_) progress.epoch = std::floor(EpochsDone()) + 1;
+  return progress;
+}
+
+}  // namespace carma::task

@@ -1,0 +1,59 @@
+// Follows the output of a program and keeps what it shows of its progress. Fixed memory, whatever
+// the program prints; equal output gives equal answers.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "task/progress/lines.h"
+#include "task/progress/progress.h"
+#include "task/progress/reading.h"
+
+namespace carma::task {
+
+class ProgressReader {
+ public:
+  // stream: 0 stdout, 1 stderr. The bytes may begin and end within a line.
+  void Feed(int stream, std::string_view bytes);
+  // Reads the lines that have not ended yet, too: a bar ends only when the next one begins.
+  Progress Now();
+
+ private:
+  void Take(std::string_view line);
+  void TakeExact(std::string_view line);
+  void TakeBar(Reading bar);
+  void TakeCounters(Reading reading);
+  // Lines that say something of the lines around them.
+  void TakeContext(std::string_view line);
+  void TakeTable(std::string_view line);  // of Stable-Baselines3
+  void TakeTraining(Reading reading);
+  void TakeEvaluation(const Reading& reading);
+  // True: an unnamed bar beside another one is that of an evaluation.
+  bool IsEvaluationBar(const Reading& bar);
+  void SetEpoch(Counter epoch, bool completed);
+  Reading FromOne(Reading reading) const;
+  double EpochsDone() const;
+  std::optional<double> RunFraction() const;
+  std::optional<double> RunLeft() const;
+
+  std::array<OutputLines, 2> streams_;
+  std::optional<Reading> train_;
+  std::optional<Reading> eval_;
+  std::optional<Reading> outer_;  // an unnamed bar around the one that is followed
+  std::optional<double> loss_;
+  std::optional<Counter> epoch_;
+  bool completed_ = false;   // epoch_ counts what is done, not what runs
+  bool from_zero_ = false;   // epochs are counted from 0
+  bool evaluating_ = false;  // eval_ began after train_ and has not ended
+  bool announced_ = false;   // the program has said that an evaluation begins
+  bool exact_ = false;       // the program reports by itself
+  bool restarted_ = false;   // the bar has begun again: it is not that of the whole run
+  bool download_ = false;
+  bool rows_ = false;                   // a table of fastai has begun
+  std::optional<double> epochs_total_;  // printed apart from the counters
+  std::optional<double> loops_total_;
+  std::optional<double> rate_;  // of a table
+};
+
+}  // namespace carma::task

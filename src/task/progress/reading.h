@@ -1,0 +1,50 @@
+// What one line of output shows of a loop.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "task/progress/progress.h"
+
+namespace carma::task {
+
+// A counter as printed: "3/10", "[1]", "0/299".
+struct Counter {
+  double done = 0;
+  std::optional<double> total;
+};
+
+struct Reading {
+  Phase phase = Phase::kTrain;
+  std::string_view unit;  // a constant
+  Counter loop;
+  std::optional<double> rate_per_s;
+  std::optional<double> eta_s;
+  std::optional<double> loss;
+  std::optional<Counter> epoch;  // beside the loop; of Ultralytics' rows it is the loop, and `row`
+  std::optional<double> row;     // how much of the running epoch is done, 0..1
+  bool bar = false;
+  bool named = false;      // the bar has a description
+  bool result = false;     // of a dictionary of results, "{'eval_loss': 0.7, 'epoch': 1.0}"
+  bool whole_run = false;  // eta_s is that of the run, not of the loop
+};
+
+// A bar of tqdm, Keras, rich, Ultralytics, fastprogress or mmcv, wherever in the line it stands.
+std::optional<Reading> ReadBar(std::string_view line);
+// Counters in words: "Epoch 3/10", "Epoch: [0]  [ 10/1251]", "iteration 10/ 1000 | …",
+// "step 500 | loss 2.3". A counter without a total counts only beside a loss or an end time.
+std::optional<Reading> ReadCounters(std::string_view line);
+
+// The training loss: "loss: 0.5", "'train_loss': '0.5'", "lm loss: 1.07E+01", "| loss | -0.04 |".
+// Validation, parts ("loss_bbox") and "loss scale" are none.
+std::optional<double> ReadLoss(std::string_view line);
+// Of an epoch, in any text: "Epoch 3/10", "[Epoch 3]", "Epoch: [0]". `end`: where it ends.
+std::optional<Counter> ReadEpoch(std::string_view text, std::size_t* end = nullptr);
+// "d/t", "d / t" or "d of t" at the place, all of it digits; moves behind it.
+struct Scan;
+std::optional<Counter> ReadPair(Scan& scan);
+
+// By the description of a bar or the beginning of a line.
+Phase PhaseOf(std::string_view label);
+
+}  // namespace carma::task
