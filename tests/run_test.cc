@@ -217,7 +217,7 @@ TEST_F(Run, WhatCannotStartSaysWhy) {
   site.Start();
   const Ran at_once = site.Carma({"run", "--", "/no/such/program"});
   EXPECT_EQ(at_once.code, 2) << at_once.Text();
-  EXPECT_THAT(at_once.err, HasSubstr("no such program"));
+  EXPECT_THAT(at_once.err, HasSubstr("no program '"));
   const Ran later = site.Carma({"run", "--no-check", "--", "/no/such/program"});
   EXPECT_EQ(later.code, 1) << later.Text();
   EXPECT_THAT(later.err, HasSubstr("cannot run '/no/such/program'"));

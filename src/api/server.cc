@@ -491,7 +491,7 @@ base::Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, 
       ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     const std::string where = fmt::format("127.0.0.1:{}", port);
     if (errno == EADDRINUSE) {
-      return base::Fail(base::ErrorCode::kConflict, where + ": somebody listens there");
+      return base::Fail(base::ErrorCode::kConflict, where + ": the port is in use");
     }
     return base::FailErrno(errno, "listen on " + where);
   }

@@ -133,13 +133,12 @@ int Run(int argc, char** argv) {
   app.add_option("--socket", flags.socket, "Unix socket to listen on (daemon.socket)");
   app.add_option("--state-dir", flags.state_dir, "folder of the durable state (daemon.state_dir)");
   app.add_option("--log", flags.log,
-                 "append the log to this file instead of standard error; SIGHUP opens it anew");
+                 "append the log to this file instead of standard error; SIGHUP reopens it");
   app.add_flag(
       "--background", flags.background,
       "leave the shell once the socket answers; without --log the log is carmad.log in the "
       "state folder");
-  app.add_option("--parent", flags.parent,
-                 "process that started it: ends, as by SIGTERM, when that has ended (carma pilot)")
+  app.add_option("--parent", flags.parent, "exit when this parent process exits (carma pilot)")
       ->type_name("PID");
   app.add_flag("--check-config", flags.check_only, "read and check the configuration, then exit");
   app.footer("SIGHUP: reads the configuration again. SIGTERM: ends; tasks go on without it.");

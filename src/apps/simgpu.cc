@@ -185,7 +185,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
       add("clear", "end faults", true, Clear),
       add("xid", "let the driver announce a critical error of a GPU", true, Xid),
       add("damage", "give a GPU errors that last until it is reset", true, Damage),
-      add("reset", "end a GPU's faults and heal what a reset can", true, Reset),
+      add("reset", "clear a GPU's faults as a reset would", true, Reset),
       add("hold", "be a foreign process that holds memory until it is killed", true, Hold),
       add("audit", "exit 1 if any process or memory is left", true, Audit)};
   CLI::App& create = *verbs[0].app;

@@ -39,7 +39,8 @@ void AddWork(CLI::App& app, TrainingOptions& options) {
 }
 
 void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework) {
-  app.add_option("--framework", framework, "whose texts: pytorch, tensorflow, jax");
+  app.add_option("--framework", framework,
+                 "framework whose messages to print: pytorch, tensorflow, jax");
   app.add_option("--crash-s", options.crash_s, "from a failed allocation to the end")->check(kSpan);
   app.add_option("--grow-at", options.grow_at, "share of the work after which memory grows")
       ->check(kShare);

@@ -40,7 +40,7 @@ Result<std::optional<UserEntry>> FindUser(std::uint32_t uid) {
   }
   if (IsNone(error)) return std::nullopt;
   return Fail(ErrorCode::kUnavailable,
-              fmt::format("the user database cannot say who user {} is", uid));
+              fmt::format("the user database has no entry for user {}", uid));
 }
 
 Result<std::uint32_t> FindGroup(const std::string& name) {

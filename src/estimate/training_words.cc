@@ -250,17 +250,15 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
                                   config.sees_images ? "images" : "sounds", plan.sequence,
                                   config.sees_images ? "patches" : "pieces"));
   } else if (words.Find("seq-len") == nullptr) {
-    assumed.push_back(fmt::format(
-        "no length of the samples is told: {} tokens are assumed (--seq-len)", plan.sequence));
+    assumed.push_back(
+        fmt::format("sequence length unknown: {} tokens assumed (--seq-len)", plan.sequence));
   }
   if (config.decoder_layers > 0 && words.Find("target-len") == nullptr) {
-    assumed.push_back(fmt::format(
-        "no length of what the decoder writes is told: {} tokens are assumed (--target-len)",
-        plan.target.value_or(plan.sequence)));
+    assumed.push_back(fmt::format("decoder length unknown: {} tokens assumed (--target-len)",
+                                  plan.target.value_or(plan.sequence)));
   }
   if (words.Find("batch") == nullptr) {
-    assumed.push_back(
-        fmt::format("no batch size is told: {} is assumed (--batch-size)", plan.batch));
+    assumed.push_back(fmt::format("batch size unknown: {} assumed (--batch-size)", plan.batch));
   }
   if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype) {
     assumed.emplace_back("nothing says how weights are stored: 16 bits are assumed (--weights)");

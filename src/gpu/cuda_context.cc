@@ -362,7 +362,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
   }
   if (!reading->processes.empty()) return "it is in use";
   if (reading->used_mib > kIdleMib) {
-    return base::FormatMib(reading->used_mib) + " are in use by nobody who is listed";
+    return base::FormatMib(reading->used_mib) + " are used by no listed process";
   }
   return "";
 }

@@ -270,7 +270,7 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
     return base::Unit{};  // its programs come first, and what they are is its own affair
   }
   if (spec.command.empty() || FindProgram(spec, spec.command.front())) return base::Unit{};
-  return refuse(fmt::format("no such program: {}{}", spec.command.front(),
+  return refuse(fmt::format("no program '{}'{}", spec.command.front(),
                             Suggestion(spec, spec.command.front())));
 }
 

@@ -51,7 +51,7 @@ constexpr std::array kQuestions{
              "Who may act on everybody's tasks and close GPUs, beside root? nobody, or these users",
              true},
     Question{"order", "policy.order", Form::kWord, "",
-             "Who goes first? fifo: who was first; fair: who has taken least", true},
+             "Queue order? fifo: first come first served; fair: least usage first", true},
     Question{"sharing", "collocation.method", Form::kWord, "",
              "How do tasks share a GPU? auto: as well as this server can; mps, streams; "
              "exclusive: not at all",
@@ -245,9 +245,9 @@ void AddInitCommand(CLI::App& app, Context& context) {
     verb->add_option("--" + std::string(kQuestions[i].option), flags->given[i], help)
         ->type_name(type);
   };
-  add(0, "who may submit: everybody, or groups", "LIST");
-  add(1, "who may act on everybody's tasks: nobody, or users", "LIST");
-  add(2, "who goes first: fifo or fair", "WORD");
+  add(0, "users who may submit: everybody, or groups", "LIST");
+  add(1, "users who may act on all tasks: nobody, or users", "LIST");
+  add(2, "queue order: fifo or fair", "WORD");
   add(3, "how tasks share a GPU: auto, mps, streams or exclusive", "WORD");
   add(4, "port of the web page and of /metrics, or none", "PORT");
   verb->callback([&context, flags] { RunInit(context, *flags); });

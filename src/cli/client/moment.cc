@@ -38,7 +38,7 @@ Result<base::Time> ParseMoment(Context& context, const char* option, const std::
     return Fail(ErrorCode::kInvalid,
                 std::string(option) +
                     ": expected a date like \"2026-03-01 14:05\" or a span like " +
-                    "2h for so long ago, not '" + base::Printable(text, 40) + "'");
+                    "2h for two hours ago, not '" + base::Printable(text, 40) + "'");
   }
   const Called<api::StatusView> status = GetStatus(context.client());
   if (!status) return std::unexpected(status.error());

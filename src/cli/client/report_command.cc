@@ -183,10 +183,10 @@ void AddReportCommand(CLI::App& app, Context& context) {
                    "kept reports (--json) instead of the daemon's history; -: standard input")
       ->type_name("FILE");
   verb->add_option("--since", flags->since,
-                   "only tasks submitted since: a date, or 2h for so long ago")
+                   "only tasks submitted since: a date, or 2h for two hours ago")
       ->type_name("TIME");
   verb->add_option("--until", flags->until,
-                   "only tasks submitted until: a date, or 2h for so long ago")
+                   "only tasks submitted until: a date, or 2h for two hours ago")
       ->type_name("TIME");
   verb->add_option("--last", flags->last, "only the N tasks of the span submitted last")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))

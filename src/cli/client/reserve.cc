@@ -60,7 +60,7 @@ Result<Unit> ReadWhom(const ReserveFlags& flags, core::Reservation& booking) {
       !booking.users.empty() || !booking.accounts.empty() || !booking.classes.empty();
   if (nobody == named) {
     return Fail(ErrorCode::kInvalid,
-                "expected for whom: --for USER, --account, --class, or --for nobody");
+                "name the beneficiary: --for USER, --account, --class, or --for nobody");
   }
   return Unit{};
 }
@@ -221,8 +221,8 @@ void RunRemove(Context& context, const std::vector<std::string>& ids) {
 
 void AddReserveCommand(CLI::App& app, Context& context) {
   auto flags = std::make_shared<ReserveFlags>();
-  CLI::App* verb =
-      app.add_subcommand("reserve", "Keep GPUs for somebody in a period (administrators)");
+  CLI::App* verb = app.add_subcommand(
+      "reserve", "Reserve GPUs for users or accounts in a period (administrators)");
   verb->footer(
       "  carma reserve --for ada --gpus 0,1 --from 14:00 --to 18:00 --why demo\n"
       "  carma reserve --account vision --count 2 --type a100 --from tomorrow --for-time 2d\n"
@@ -234,21 +234,23 @@ void AddReserveCommand(CLI::App& app, Context& context) {
       "Every verb also takes --json and --socket PATH.");
   verb->add_option("--for", flags->whom, "users whose tasks may run there; nobody: keep it free")
       ->type_name("USER");
-  verb->add_option("--account", flags->accounts, "accounts, likewise")->type_name("NAME");
-  verb->add_option("--class", flags->classes, "classes (--qos), likewise")->type_name("NAME");
+  verb->add_option("--account", flags->accounts, "accounts whose tasks may run there")
+      ->type_name("NAME");
+  verb->add_option("--class", flags->classes, "classes (--qos) whose tasks may run there")
+      ->type_name("NAME");
   verb->add_option("--gpus", flags->gpus, "which: indices or UUIDs, or all")->type_name("LIST");
   verb->add_option("--type", flags->type, "of this model: a100 …")->type_name("NAME");
-  verb->add_option("--count", flags->count, "so many of them, those that are free first")
+  verb->add_option("--count", flags->count, "number of GPUs, free ones first")
       ->type_name("N")
       ->check(CLI::Range(1, core::kMaxGpus));
   verb->add_option("--from", flags->from, "14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)")
       ->type_name("TIME");
   verb->add_option("--to", flags->to, "until then, in the same forms")->type_name("TIME");
-  verb->add_option("--for-time", flags->length, "or for so long: 4h, 2d")->type_name("SPAN");
+  verb->add_option("--for-time", flags->length, "or for this time: 4h, 2d")->type_name("SPAN");
   verb->add_option("--repeat", flags->repeat, "once (default), daily, weekdays, weekly")
       ->type_name("HOW");
   verb->add_option("--until", flags->until, "no repetition begins after that")->type_name("TIME");
-  verb->add_option("--why", flags->why, "shown to everybody who waits")->type_name("TEXT");
+  verb->add_option("--why", flags->why, "shown as the reason to waiting tasks")->type_name("TEXT");
   verb->require_subcommand(0, 1);
   verb->callback([&context, flags, verb] {
     if (verb->get_subcommands().empty()) RunMake(context, *flags);

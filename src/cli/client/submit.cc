@@ -82,7 +82,7 @@ base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags
   // What it waits for may make what is missing now.
   if (!flags.no_check && described->first.dependencies.empty()) {
     if (const auto can = CheckItCanStart(described->first); !can)
-      return base::Wrap(can.error(), "not submitted (--no-check does)");
+      return base::Wrap(can.error(), "not submitted (--no-check submits anyway)");
   }
   return described;
 }

@@ -192,10 +192,10 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (HoldsGpus(task) && task.leaves_by_ms) {
     facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " + in(*task.leaves_by_ms) + ")");
   } else if (task.turn_ends_ms && *task.turn_ends_ms > now_ms) {
-    facts.Add("Turn ends", fmt::format("{} (in {}), if somebody waits for its place",
+    facts.Add("Turn ends", fmt::format("{} (in {}), if another task waits for its GPUs",
                                        TimePoint(task.turn_ends_ms), in(*task.turn_ends_ms)));
   } else if (task.turn_ends_ms) {
-    facts.Add("Turn ends", "when somebody waits for its place");
+    facts.Add("Turn ends", "when another task waits for its GPUs");
   }
 }
 

@@ -17,9 +17,9 @@ TEST_F(TaskTextTest, FactsSayWhenTheTurnOfARunningTaskEnds) {
   TaskView task = SomeTasks()[1];
   task.turn_ends_ms = kNow + 5'400'000;
   EXPECT_THAT(TaskFacts(task, kNow),
-              ::testing::HasSubstr(" (in 1:30:00), if somebody waits for its place\n"));
+              ::testing::HasSubstr(" (in 1:30:00), if another task waits for its GPUs\n"));
   EXPECT_THAT(TaskFacts(task, kNow + 6'000'000),
-              ::testing::HasSubstr("  Turn ends     when somebody waits for its place\n"));
+              ::testing::HasSubstr("  Turn ends     when another task waits for its GPUs\n"));
   task.leaves_by_ms = kNow + 60'000;
   const std::string leaving = TaskFacts(task, kNow);
   EXPECT_THAT(leaving, ::testing::HasSubstr("  Leaves by     "));

@@ -57,7 +57,7 @@ void RunCreate(Context& context, const CreateFlags& flags) {
       json ? api::FromJson<api::TokenView>(*json) : std::unexpected(json.error());
   if (!made) return context.Fail(made.error());
   Print(context, base::Printable(made->token, 200) + "\n");
-  Warn(context, fmt::format("token {} until {}: whoever has it may cancel, hold and read your "
+  Warn(context, fmt::format("token {} until {}: its holder may cancel, hold and read your "
                             "tasks; it is not shown again",
                             made->id, base::FormatTime(base::FromMs(made->expires_ms))));
 }

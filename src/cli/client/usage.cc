@@ -180,9 +180,9 @@ void AddUsageCommand(CLI::App& app, Context& context) {
   verb->add_option("--by", flags->by, "rows for each user, account, qos, and month or day")
       ->type_name("LIST")
       ->capture_default_str();
-  verb->add_option("--since", flags->since, "only time since: a date, or 2h for so long ago")
+  verb->add_option("--since", flags->since, "only usage since: a date, or 2h for two hours ago")
       ->type_name("TIME");
-  verb->add_option("--until", flags->until, "only time until: a date, or 2h for so long ago")
+  verb->add_option("--until", flags->until, "only usage until: a date, or 2h for two hours ago")
       ->type_name("TIME");
   verb->add_flag("--csv", flags->csv, "one line per row, comma-separated, in seconds and MiB");
   verb->callback([&context, flags] { RunUsage(context, *flags); });

@@ -46,7 +46,7 @@ void AddSubmit(CLI::App& app, Context& context) {
   AddTaskOptions(*verb);
   verb->add_flag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
   verb->add_flag("--no-check", flags->no_check,
-                 "also where its program, folder or conda environment is not there yet");
+                 "skip the check that program, working directory and conda environment exist");
   verb->add_flag("-W,--wait", flags->wait, "wait for its end and exit with its exit code");
   verb->add_flag("--parsable", flags->parsable, "print only the number, or first-last");
   verb->add_option("--batch", flags->batch, "submit every line of FILE, - for standard input")
@@ -103,7 +103,7 @@ void AddEdit(CLI::App& app, Context& context) {
       "                                        comment, notify\n"
       "  carma edit 40-45 --gpu-mem 20G -G 2\n"
       "  carma edit @ --begin tomorrow --notify me\n"
-      "The history tells who changed what.\n");
+      "The history shows all changes and their authors.\n");
   verb->add_option("tasks", flags->tasks, kTasksHelp)->required();
   AddTaskOptions(*verb, &IsEditable);
   verb->callback([&context, flags, verb] {
@@ -137,7 +137,7 @@ void AddList(CLI::App& app, Context& context) {
                    "only these: running, R, failed,OOM … or all (newest first)")
       ->type_name("LIST");
   verb->add_option("--name", flags->name, "only tasks of this name")->type_name("NAME");
-  verb->add_option("--limit", flags->limit, "at most so many (default: 500)")
+  verb->add_option("--limit", flags->limit, "at most N tasks (default: 500)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
   verb->add_flag("-a,--all", flags->all, "ended ones too, newest first");
@@ -202,7 +202,7 @@ void AddChange(CLI::App& app, Context& context, const std::string& name, const c
 void AddCancel(CLI::App& app, Context& context) {
   AddChange(app, context, "cancel", "End tasks, or take them from the queue",
             "  carma cancel 42,43\n  carma cancel --name sweep --state queued\n"
-            "  carma cancel --array 40        all of the array whose first task is 40\n"
+            "  carma cancel --array 40        the whole array that starts with task 40\n"
             "  carma cancel --all\n");
 }
 
@@ -312,7 +312,7 @@ void AddGpus(CLI::App& app, Context& context) {
       app, "gpus", "List GPUs with their memory, activity and tasks",
       "USED is measured, PROMISED is booked for tasks, FREE is left for a new one.\n"
       "  carma gpus -w\n"
-      "  carma gpus -v 0           everything known of it, and who told it\n"
+      "  carma gpus -v 0           everything known about it, with sources\n"
       "  carma gpus --history 6h   activity, memory and power; at the end of a line the mean,\n"
       "                            or the highest for peaks\n");
   verb->add_option("gpus", flags->gpus.gpus, "indices or UUIDs: 0, 0,2, GPU-… (default: all)");
@@ -357,7 +357,8 @@ void AddDrain(CLI::App& app, Context& context) {
                    "  carma drain all --until-boot --wait    in a script, before the machine goes "
                    "down\n",
                    flags);
-  verb->add_option("--reason", flags->reason, "shown to everybody who waits")->type_name("TEXT");
+  verb->add_option("--reason", flags->reason, "shown as the reason to waiting tasks")
+      ->type_name("TEXT");
   verb->add_option("--by", flags->by,
                    "their tasks are asked to save before, and are ended then and wait again: "
                    "18:00, 2026-03-01T14:05, now+2hours")

@@ -17,8 +17,8 @@ struct KnownCode {
   const char* remedy;
 };
 constexpr KnownCode kCodes[] = {
-    {2, "its memory is taken by somebody who is not listed: look with nvidia-smi on the host"},
-    {46, "somebody else holds it alone: see nvidia-smi -q for its compute mode"},
+    {2, "its memory is used by a process that is not listed: see nvidia-smi on the host"},
+    {46, "another process uses it exclusively: see its compute mode in nvidia-smi -q"},
     {100,
      "CUDA sees no GPU: see that /dev/nvidia* and /dev/nvidia-uvm are there and may be opened"},
     {101, "CUDA does not find the GPU that NVML shows: are both libraries of one driver?"},

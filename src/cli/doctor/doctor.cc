@@ -50,7 +50,7 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
            "be needed";
   }
   if (facts.simulated) {
-    return "make the simulated server anew: carma-simgpu create --state " +
+    return "recreate the simulated server: carma-simgpu create --state " +
            base::Printable(settings.simgpu_state);
   }
   if (answer == gpu::nvml::kLibRmVersionMismatch) {

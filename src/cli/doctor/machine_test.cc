@@ -170,7 +170,7 @@ TEST_F(DoctorMps, NeedsAFolderThatNobodyElseWrites) {
   Put("/run/carma/mps/.keep", "");
   EXPECT_EQ(Worst(Check()), Level::kOk);
   ::chmod((root_ + "/run/carma/mps").c_str(), 0777);
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("can be written by others"));
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is writable by others"));
   settings_.mps_dir = "/run/carma/mps/.keep/mps";
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is no folder"));
   if (::geteuid() == 0) return;  // who may write everywhere

@@ -203,7 +203,8 @@ class MpsCheck {
       return Add(Level::kBad, base::Printable(existing) + " is no folder", remedy);
     }
     if (existing == settings_.mps_dir && (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-      return Add(Level::kBad, shown + " can be written by others, who could pose as servers there",
+      return Add(Level::kBad,
+                 shown + " is writable by others, so they could impersonate servers there",
                  "chmod go-w " + shown);
     }
     if (is_daemon_user && ::access((root_ + existing).c_str(), W_OK | X_OK) != 0) {

@@ -54,7 +54,7 @@ void AddPilotCommand(CLI::App& app, Context& context) {
   CLI::Option* until = verb->add_option("--until", flags->until,
                                         "when it ends: 18:00, +4h (default: the job's own end)")
                            ->type_name("TIME");
-  AddSpan(*verb, "--for", flags->length, "or after so long: 4h, 90m")->excludes(until);
+  AddSpan(*verb, "--for", flags->length, "or after this time: 4h, 90m")->excludes(until);
   AddSpan(*verb, "--notice", flags->notice,
           "so long before the end tasks are asked to save, and none without a time limit is\n"
           "started (default: slots.notice, at most a quarter of the time)");

@@ -118,7 +118,7 @@ constexpr std::array kQuantities{
                  [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
                    return With(config, need, gpu).newcomer;
                  }},
-    RuleQuantity{"slowest", "the same of whoever would be slowed down most",
+    RuleQuantity{"slowest", "the same for the task slowed down most",
                  [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
                    return With(config, need, gpu).slowest;
                  }},

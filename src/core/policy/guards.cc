@@ -273,7 +273,7 @@ bool CheckThroughput(const Question& q) {
       }
       return fmt::format(
           "Beside the {} of GPU {} it would take {:.1f} times as long as alone, and the slowest "
-          "there {:.1f} times; somebody there asks for less.",
+          "there {:.1f} times; a task there asks for less.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest);
     });

@@ -130,8 +130,8 @@ std::string Scheduler::State::WhatItCost(const TaskRecord& task) const {
         task.cut_off, CheckpointSignal(config.slots, task.request));
   }
   if (!config.slots.length || !TakesTurns(config.slots, task))
-    return " It is not known to save, and begins anew.";
-  return fmt::format(" It is not known to save, and begins anew; its next turn is of {}.",
+    return " It is not known to checkpoint, and starts over.";
+  return fmt::format(" It is not known to checkpoint, and starts over; its next time slice is {}.",
                      base::FormatSpan(TurnOf(config.slots, task)));
 }
 

@@ -1,5 +1,7 @@
 #include "core/values/task.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <array>
 
@@ -99,10 +101,11 @@ std::string_view TaskStateCode(TaskState state) {
 }
 
 std::optional<TaskState> ParseTaskState(std::string_view name_or_code) {
+  const std::string lower = base::ToLower(name_or_code);
   for (const StateEntry& entry : kStates) {
-    if (entry.code == name_or_code) return entry.state;
+    if (base::ToLower(entry.code) == lower) return entry.state;
   }
-  return base::FromWord<TaskState>(name_or_code);
+  return base::FromWord<TaskState>(lower);
 }
 
 bool IsFinal(TaskState state) {

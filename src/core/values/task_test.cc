@@ -27,6 +27,8 @@ TEST(TaskState, ACodeMeansTheStateThatPeopleMean) {
   EXPECT_EQ(ParseTaskState("PD"), TaskState::kQueued);
   EXPECT_EQ(ParseTaskState("R"), TaskState::kRunning);
   EXPECT_EQ(ParseTaskState("OOM"), TaskState::kOutOfMemory);
+  EXPECT_EQ(ParseTaskState("oom"), TaskState::kOutOfMemory);
+  EXPECT_EQ(ParseTaskState("Running"), TaskState::kRunning);
   EXPECT_EQ(ParseTaskState("NF"), TaskState::kLost);
   EXPECT_EQ(ParseTaskState("nonsense"), std::nullopt);
   EXPECT_EQ(ParseTaskState(""), std::nullopt);

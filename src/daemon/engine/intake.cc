@@ -334,9 +334,9 @@ Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) 
   if (!known) return std::unexpected(known.error());
   if (!*known) return std::nullopt;
   if ((*known)->count != submission.tasks.size()) {
-    return Fail(ErrorCode::kConflict, fmt::format("request {} was a submission of {} tasks before, "
-                                                  "expected a new name for another",
-                                                  by.request, (*known)->count));
+    return Fail(ErrorCode::kConflict,
+                fmt::format("request name '{}' was already used for a submission of {} tasks",
+                            by.request, (*known)->count));
   }
   return Submitted{(*known)->first, (*known)->count, true};
 }

@@ -354,7 +354,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     fresh.push_back({member.process, {}, member.keeper});
     const Result<Unit> kept = KeepMembers(lease, fresh);
-    if (!kept) return base::Wrap(kept.error(), "keeping who adopts a lease");
+    if (!kept) return base::Wrap(kept.error(), "recording which process adopts a lease");
     if (!lease.adopted)
       std::erase_if(lease.members, [](const LeaseMember& each) { return !each.keeper; });
     lease.members.push_back(std::move(member));

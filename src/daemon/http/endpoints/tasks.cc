@@ -53,7 +53,7 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
     const std::optional<core::TaskState> state = core::ParseTaskState(name);
     if (!state) {
       return Fail(ErrorCode::kInvalid,
-                  fmt::format("state: '{}' is none: expected {} or all", base::Printable(name, 40),
+                  fmt::format("no task state '{}': expected {} or all", base::Printable(name, 40),
                               base::Join(StateNames(), ", ")));
     }
     states.push_back(*state);
@@ -581,7 +581,7 @@ Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint3
                     fmt::join(kEditableAlways, ", "), fmt::join(kEditableWhileItWaits, ", ")));
   }
   if (changes.contains("notify") && caller.uid != owner)
-    return Fail(ErrorCode::kDenied, "only its owner may change whom a task tells");
+    return Fail(ErrorCode::kDenied, "only its owner may change a task's notifications");
   return Unit{};
 }
 

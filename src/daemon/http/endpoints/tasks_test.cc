@@ -182,7 +182,7 @@ TEST_F(TasksTest, AListThatIsAskedForWronglySaysWhatWasExpected) {
     Query query;
     const char* message;
   } cases[] = {
-      {{{"state", "asleep"}}, "state: 'asleep' is none: expected "},
+      {{{"state", "asleep"}}, "no task state 'asleep': expected "},
       {{{"limit", "0"}}, "?limit: expected a whole number from 1 to 10000"},
       {{{"limit", "1"}, {"before", "x"}}, "?before: expected a whole number from 0"},
       {{{"order", "up"}}, "?order: expected asc, desc or turn"},
@@ -394,7 +394,7 @@ TEST_F(TasksTest, AnEditIsRefusedInWords) {
       {kEve, R"({"name":"x"})", 403, "task 1 belongs to ada"},
       {kAda, R"({"uid":0})", 400, "/uid: expected a field that can be changed"},
       {kAda, R"({"environment":{}})", 400, "/environment: expected a field"},
-      {kRoot, R"({"notify":[{"target":"/bin/true"}]})", 403, "only its owner may change whom"},
+      {kRoot, R"({"notify":[{"target":"/bin/true"}]})", 403, "only its owner may change a task's notifications"},
       {kAda, "{}", 400, "expected an object of fields"},
       {kAda, "[]", 400, "expected an object of fields"},
       {kAda, R"({"gpus":-1})", 400, "/gpus: expected"},

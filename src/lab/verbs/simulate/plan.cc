@@ -258,7 +258,8 @@ constexpr std::array kWords{
          [](Draft& draft, const std::string& value) {
            return SetNumber(draft.policy.options.above.time_limit, value, 0.01, 1e6);
          }},
-    Word{{"wait", "time span", "that a server has not started a task before another gets it"},
+    Word{{"wait", "time span",
+          "how long a server may hold a task before it is offered to another server"},
          [](Draft& draft, const std::string& value) {
            return SetSpan(draft.policy.options.above.wait, value);
          }},
