@@ -14,6 +14,23 @@ constexpr double kLeastFraction = 0.01;
 constexpr std::int64_t kLeastSpanMs = 60'000;
 constexpr double kMostLeftMs = 1e12;
 
+// Without what was overwritten on its line: the last two versions of each are left.
+std::string LastOnEachLine(std::string_view data) {
+  std::string last;
+  while (!data.empty()) {
+    const std::size_t end = std::min(data.find('\n'), data.size());
+    std::string_view line = data.substr(0, end);
+    const std::size_t text = line.find_last_not_of('\r');
+    std::size_t from = text == std::string_view::npos ? text : line.rfind('\r', text);
+    if (from != std::string_view::npos && from > 0) from = line.rfind('\r', from - 1);
+    if (from != std::string_view::npos) line.remove_prefix(from);
+    last.append(line);
+    if (end < data.size()) last.push_back('\n');
+    data.remove_prefix(std::min(end + 1, data.size()));
+  }
+  return last;
+}
+
 }  // namespace
 
 void ProgressTracker::Take(int stream, std::string_view data) {
@@ -49,7 +66,7 @@ std::optional<ProgressReport> ProgressTracker::Look(std::int64_t now_ms) {
       reader_.Feed(static_cast<int>(stream), "\n");
       data.remove_prefix(end);
     }
-    reader_.Feed(static_cast<int>(stream), data);
+    reader_.Feed(static_cast<int>(stream), LastOnEachLine(data));
     kept_[stream].clear();
     torn_[stream] = false;
   }
