@@ -15,7 +15,7 @@ Needs nothing but Python 3.9. Outside of a task of CARMA nobody ever asks to sav
 """
 
 from .frameworks import last_checkpoint, lightning_callback, lightning_checkpoint, trainer_callback
-from .turn import SAVED, folder, leave, listen, replacing, restarts, seconds_left, should_save
+from .turn import SAVED, folder, leave, listen, progress, replacing, restarts, seconds_left, should_save
 
 __all__ = [
     "SAVED",
@@ -25,6 +25,7 @@ __all__ = [
     "lightning_callback",
     "lightning_checkpoint",
     "listen",
+    "progress",
     "replacing",
     "restarts",
     "seconds_left",

@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterator, NoReturn, Optional, Union
 
 # The exit code that says: saved, to go on later (slots.exit_codes of the configuration).
 SAVED = 85
+_REPORT_EVERY_S = 5.0
 
 _Handler = Union[Callable[[int, Any], Any], int, None]
 
@@ -24,6 +25,7 @@ class _Turn:
         self.listening = False
         self.asked_at: Optional[float] = None  # time.monotonic()
         self.before: _Handler = None
+        self.reported_at: Optional[float] = None  # time.monotonic()
 
     def take(self, number: int, frame: Any) -> None:
         """The handler of the signal; whoever listened before hears it, too."""
@@ -63,6 +65,19 @@ def seconds_left() -> Optional[float]:
         return None
     notice = float(os.environ.get("CARMA_CHECKPOINT_NOTICE") or 0)
     return max(0.0, notice - (time.monotonic() - _turn.asked_at))
+
+
+def progress(done: float, total: float, loss: Optional[float] = None) -> None:
+    """How far the whole run is, done of total, counted on after a restart. Outside of a task, and on other ranks than 0, it does nothing.
+
+    It prints a line that CARMA reads, at most one in five seconds and one at the end."""
+    if "CARMA_TASK_ID" not in os.environ or os.environ.get("RANK", "0") != "0":
+        return
+    now = time.monotonic()
+    if done < total and _turn.reported_at is not None and now - _turn.reported_at < _REPORT_EVERY_S:
+        return
+    _turn.reported_at = now
+    print(f"carma: progress {done:.15g}/{total:.15g}" + ("" if loss is None else f" loss {loss:g}"), file=sys.stderr, flush=True)
 
 
 def restarts() -> int:

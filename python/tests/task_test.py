@@ -72,6 +72,27 @@ for step in range(first, 8):
 """
 
 
+class Progress(unittest.TestCase):
+    """Lines that CARMA reads."""
+
+    def lines(self, body, **more):
+        """What the program prints to its errors."""
+        environment = {**os.environ, "CARMA_TASK_ID": "7", "PYTHONPATH": os.path.dirname(HERE), **more}
+        ran = subprocess.run([sys.executable, "-c", "import carma_task\n" + body], env=environment, capture_output=True, text=True, check=True)
+        self.assertEqual(ran.stdout, "")
+        return ran.stderr.splitlines()
+
+    def test_first_and_last_report_are_printed(self):
+        """A line for each step would fill the log."""
+        printed = self.lines("for step in range(1, 1001): carma_task.progress(step, 1000, loss=1 / step)")
+        self.assertEqual(printed, ["carma: progress 1/1000 loss 1", "carma: progress 1000/1000 loss 0.001"])
+
+    def test_only_rank_zero_of_a_task_reports(self):
+        """Other ranks and programs outside of tasks stay silent."""
+        self.assertEqual(self.lines("carma_task.progress(1, 2)", RANK="1"), [])
+        self.assertEqual(self.lines("import os; del os.environ['CARMA_TASK_ID']; carma_task.progress(1, 2)"), [])
+
+
 class LoopTest(unittest.TestCase):
     """Programs as tasks run them."""
 

@@ -47,6 +47,7 @@ struct TaskRow {
   std::optional<std::int64_t> idle_since_ms;
   std::optional<std::uint64_t> array_id;
   std::optional<std::int64_t> array_index;
+  std::optional<task::ProgressReport> progress;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& task) {
@@ -90,6 +91,7 @@ struct TaskRow {
     field("idle_since_ms", task.idle_since_ms, "It holds GPUs and has not used them since.");
     field("array_id", task.array_id, "First task of its array.");
     field("array_index", task.array_index, "Index in its array.");
+    field("progress", task.progress, "How far it is, as in Task.");
   }
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/fields.h"
 #include "base/result.h"
+#include "task/progress/report.h"
 
 namespace carma::api {
 
@@ -110,6 +111,7 @@ struct TaskView {
   std::vector<std::pair<std::string, std::string>> parameters;
   std::vector<std::string> notify;
   std::vector<NoticeView> notices;
+  std::optional<task::ProgressReport> progress;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& task) {
@@ -230,6 +232,9 @@ struct TaskView {
     field("parameters", task.parameters, "Its values, as one task of a sweep.");
     field("notify", task.notify, "Who is told of it, and of what; of a URL only the server.");
     field("notices", task.notices, "Whom it was told to, and how that went; empty in lists.");
+    field(
+        "progress", task.progress,
+        "How far it is, as its output shows; null: its output shows nothing, or it does not run.");
   }
 };
 
@@ -246,6 +251,7 @@ struct GpuTaskView {
   std::optional<double> sm_active;
   std::string sm_active_by;
   std::optional<std::int64_t> idle_since_ms;
+  std::optional<double> progress;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& task) {
@@ -272,6 +278,9 @@ struct GpuTaskView {
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,
           "It holds GPUs and has not used them since; null: it uses them.");
+    field("progress", task.progress,
+          "How much of the whole run is done, 0..1, as its output shows; null: not known.",
+          {.least = 0, .most = 1});
   }
 };
 // A process on the GPU that belongs to no task.

@@ -86,7 +86,8 @@ TaskView FullTask() {
           .no_slots = true,
           .checkpoints = 2,
           .leaves_by_ms = 7,
-          .turn_ends_ms = 8};
+          .turn_ends_ms = 8,
+          .progress = task::ProgressReport{.phase = "train", .unit = "step", .done = 3}};
 }
 
 KnowledgeView FullKnowledge() {

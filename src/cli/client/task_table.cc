@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/words.h"
+#include "cli/client/progress_text.h"
 #include "cli/client/start_text.h"
 #include "cli/client/task_words.h"
 #include "cli/table.h"
@@ -42,7 +43,8 @@ std::string CpusText(const TaskView& task) {
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
   if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";
-  return HoldsGpus(task) && task.over_promise_mib ? "OverPromise" : "";
+  if (HoldsGpus(task) && task.over_promise_mib) return "OverPromise";
+  return HoldsGpus(task) && task.progress && task.progress->stalled ? "Stalled" : "";
 }
 
 std::string WhereText(const TaskView& task) {
@@ -64,6 +66,10 @@ std::string WaitsText(const TaskView& task, std::int64_t now_ms) {
 std::string StartText(const TaskView& task, std::int64_t now_ms) {
   const std::string text = StartBrief(task.latest_start_ms, task.likely_start_ms, now_ms);
   return text.empty() ? "-" : text;
+}
+
+std::string ProgressText(const TaskView& task, std::int64_t now_ms) {
+  return ProgressBrief(task.progress, now_ms);
 }
 
 std::string ExitText(const TaskView& task) {
@@ -126,6 +132,7 @@ const std::vector<ListColumn>& ListColumns() {
        {"MEM", kRight},
        "per GPU: running used/promised, waiting ~predicted, ended peak",
        &Timeless<&MemoryText>},
+      {"progress", {"PROGRESS"}, "how much of its run is done, and the time left", &ProgressText},
       {"where",
        {"GPU(REASON)", false, 11},
        "its GPUs, or why it waits or how it ended",
@@ -158,7 +165,7 @@ const std::vector<ListColumn>& ListColumns() {
   return columns;
 }
 
-constexpr const char* kUsualColumns = "id,name,user,st,time,gpus,mem,where";
+constexpr const char* kUsualColumns = "id,name,user,st,time,gpus,mem,progress,where";
 
 const ListColumn* FindColumn(std::string_view key) {
   for (const ListColumn& column : ListColumns()) {
@@ -204,7 +211,12 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
                       const Screen& screen) {
   std::vector<const ListColumn*> chosen;
   std::vector<Column> columns;
+  const bool usual = style.columns == ParseColumns("");
+  const bool any_progress =
+      std::ranges::any_of(tasks, [](const TaskView& task) { return task.progress.has_value(); });
   for (const std::string& key : style.columns) {
+    // It takes its place only where there is something to show, or it was asked for.
+    if (usual && key == "progress" && !any_progress) continue;
     chosen.push_back(FindColumn(key));
     columns.push_back(chosen.back()->column);
   }

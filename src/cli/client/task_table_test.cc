@@ -108,5 +108,21 @@ TEST_F(TaskTableTest, AnIdleHolderIsVisibleEverywhere) {
   EXPECT_EQ(TaskTable({task}, style, {}), "42  3\n") << "it holds nothing any more";
 }
 
+TEST(TaskTable, ShowsProgressWhereThereIsSome) {
+  TaskView task;
+  task.id = 42;
+  task.state = "running";
+  task.gpu_indices = {3};
+  const ListStyle usual{.columns = *ParseColumns(""), .now_ms = kNow};
+  EXPECT_EQ(TaskTable({task}, usual, {}).find("PROGRESS"), std::string::npos);
+  task.progress = task::ProgressReport{.phase = "train", .unit = "step", .fraction = 0.5};
+  EXPECT_THAT(TaskTable({task}, usual, {}), ::testing::HasSubstr("PROGRESS"));
+  task.progress->stalled = true;
+  const ListStyle style{
+      .columns = *ParseColumns("progress,where"), .titles = false, .now_ms = kNow};
+  EXPECT_EQ(TaskTable({task}, style, {}), "50%  3 (Stalled)\n");
+  EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("  Stalled       no progress since "));
+}
+
 }  // namespace
 }  // namespace carma::cli

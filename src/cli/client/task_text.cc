@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/client/facts.h"
 #include "cli/client/gpu_text.h"
+#include "cli/client/progress_text.h"
 #include "cli/client/start_text.h"
 #include "cli/client/task_words.h"
 #include "cli/ids.h"
@@ -354,6 +355,10 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
                                              : ""));
   }
   AddTimes(task, now_ms, facts);
+  if (task.progress) facts.Add("Progress", ProgressSentence(*task.progress, now_ms));
+  if (task.progress && task.progress->stalled)
+    facts.Add("Stalled", "no progress since " + TimePoint(task.progress->changed_ms) + " (" +
+                             SpanText(task.progress->changed_ms, now_ms) + ")");
   if (task.array_id) {
     facts.Add("Array",
               std::to_string(*task.array_id) +

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/client/gpu_text.h"
+#include "cli/client/progress_text.h"
 #include "cli/client/task_words.h"
 #include "cli/memory_bar.h"
 #include "cli/small_bars.h"
@@ -90,6 +91,8 @@ std::string NoteText(const TaskView& task, const TopData& data) {
       note += fmt::format("(uses {} more than promised) ", base::FormatMib(*task.over_promise_mib));
     if (!task.wrong_gpus.empty()) note += "(WrongDevice) ";
     if (task.idle_since_ms) note += "(idle) ";
+    if (task.progress && task.progress->stalled) note += "(Stalled) ";
+    if (task.progress) note += ProgressBrief(task.progress, data.server.now_ms) + "  ";
     const auto line = data.output.find(task.id);
     return base::Printable(note + (line == data.output.end() ? "" : line->second), 400);
   }

@@ -583,6 +583,12 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
   }
 }
 
+ProgressBoard::Place Engine::ProgressOf(const core::TaskRecord& record) const {
+  const int attempt = record.attempt->number;
+  return {record.id, attempt, !record.attempt->placement.empty(),
+          starts_.AttemptDir(record.id, attempt)};
+}
+
 void Engine::PollLauncher() {
   launcher_.Poll([this](const task::ShimEvent& event) { TakeShimEvent(event); });
 }

@@ -19,6 +19,7 @@
 #include "daemon/engine/engine_options.h"
 #include "daemon/engine/estimates.h"
 #include "daemon/engine/intake.h"
+#include "daemon/engine/progress_board.h"
 #include "daemon/engine/reservations.h"
 #include "daemon/engine/starts.h"
 #include "daemon/gpus/attribution.h"
@@ -106,6 +107,10 @@ class Engine {
   // What holds GPUs, as attempts that end now.
   std::vector<store::EndedAttempt> RunningAttempts() const;
   Attribution& attribution() { return attribution_; }
+  ProgressBoard& progress() { return progress_; }
+  const ProgressBoard& progress() const { return progress_; }
+  // Of a running attempt that a shim looks after: where its progress is to be read.
+  ProgressBoard::Place ProgressOf(const core::TaskRecord& record) const;
   store::Store& store() { return store_; }
   // Empty while the store takes writes; else why not (a full disk, a database that was removed).
   const std::string& store_trouble() const { return store_trouble_; }
@@ -153,6 +158,7 @@ class Engine {
   Host& host_;
   core::Scheduler scheduler_;
   Attribution attribution_;
+  ProgressBoard progress_;
   Intake intake_;
   Starts starts_;
   Ends ends_;

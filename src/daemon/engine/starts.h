@@ -47,6 +47,7 @@ class Starts {
   // Nothing of the attempt is needed any more.
   void Forget(core::TaskId id, int attempt);
 
+  std::string AttemptDir(core::TaskId id, int attempt) const;
   // The MPS servers that tasks here may have, as task::MpsServerId::gpus.
   std::vector<std::string> MpsServers() const;
 
@@ -58,7 +59,6 @@ class Starts {
   };
 
   const core::GpuInfo& Gpu(const core::Placement& at) const;
-  std::string AttemptDir(core::TaskId id, int attempt) const;
   base::Result<task::LaunchOrder> OrderFor(const core::StartTask& start);
   core::Sharing MpsSharing(const core::StartTask& start, const task::MpsServerId& server) const;
   task::MpsServerId MpsServerOf(const task::LaunchOrder& order) const;

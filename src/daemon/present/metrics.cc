@@ -444,6 +444,9 @@ std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
        }},
       {"carma_task_sm_active_ratio", "The task's part of the SM activity; absent: not told.",
        [](const api::GpuTaskView& task) -> std::optional<double> { return task.sm_active; }},
+      {"carma_task_progress_ratio",
+       "How much of its run the task has done, as its output shows; absent: not known.",
+       [](const api::GpuTaskView& task) { return task.progress; }},
   };
   api::MetricsText out;
   for (const TaskGauge& gauge : kTaskGauges) {

@@ -62,6 +62,8 @@ api::GpuTaskView PresentResident(const core::Promise& promise, core::GpuIndex gp
   view.peak_mib = record.peak_mib;
   view.sharing = core::SharingMethodName(record.attempt->sharing.method);
   view.idle_since_ms = OptionalMs(record.attempt->idle_since);
+  if (const auto* progress = engine.progress().Find(record.id, record.attempt->number))
+    view.progress = progress->fraction;
   if (const std::optional<SmShare> share = monitor.ShareOf(gpu, record.id)) {
     view.sm_active = share->sm_active;
     view.sm_active_by = share->by;
@@ -249,6 +251,9 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   const core::TaskRecord& record = stored.record;
   api::TaskView view = Present(stored);
   if (!core::IsFinal(record.state)) TellReason(engine.scheduler().ReasonFor(record.id, now), view);
+  if (const auto* progress = engine.progress().Find(record.id, record.attempt->number);
+      progress != nullptr && core::HoldsGpus(record.state))
+    view.progress = *progress;
   if (record.state == core::TaskState::kRunning)
     view.turn_ends_ms = OptionalMs(core::TurnEnds(engine.scheduler().config().slots, record));
   if (core::HoldsGpus(record.state)) {

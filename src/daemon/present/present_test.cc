@@ -27,9 +27,10 @@ TEST(Present, FillsEveryField) {
   }
   // Remarks and notices are kept apart from the task; a signal ended it; the others are known while
   // it runs.
-  EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
-                                  "likely_start_ms", "notices", "observed_mib", "over_promise_mib",
-                                  "pid", "turn_ends_ms", "waiting_since_ms", "wrong_gpus"));
+  EXPECT_THAT(untold,
+              ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
+                          "likely_start_ms", "notices", "observed_mib", "over_promise_mib", "pid",
+                          "progress", "turn_ends_ms", "waiting_since_ms", "wrong_gpus"));
 }
 
 TEST(PolicyLine, TellsHowTheLineGoesWhereItIsNotAsUsual) {

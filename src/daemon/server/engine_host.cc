@@ -11,6 +11,7 @@
 #include "base/host.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/loop/boot_mark.h"
 #include "daemon/server/from_settings.h"
 #include "daemon/slurm/slurm_jobs.h"
@@ -24,6 +25,7 @@ using base::Unit;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
+constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
 
 std::string HealthMessage(core::GpuIndex gpu, const std::string& why) {
   const std::string host = base::ShortHostName();
@@ -57,11 +59,13 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
       wake_(*around_.loop),
       store_retry_(*around_.loop),
       usage_(*around_.loop),
+      progress_alarm_(*around_.loop),
       spare_memory_(*around_.loop),
       awaited_ends_(*around_.loop),
       awaited_grants_(*around_.loop),
       task_watch_(around_.store, around_.clock, settings(),
                   [this](const std::string& message) { TellAdministrators("idle", message); }),
+      progress_reader_(around_.loop, BackgroundWorker::AtEnd::kLeave),
       slow_answers_(around_.loop, [this] { spare_memory_.GiveBackSoon(); }) {
   ListenToLeases();
 }
@@ -78,6 +82,7 @@ Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
   RestoreHealthDrains();
   mps_->TakeOver(engine_.MpsServers());
   usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
+  ReadProgress();
   return Unit{};
 }
 
@@ -343,6 +348,39 @@ void EngineHost::WatchTasks() {
        task_watch_.Look(running, scheduler.config().margin_mib, monitor_)) {
     engine_.Post(idle);
   }
+}
+
+void EngineHost::ReadProgress() {
+  std::vector<ProgressBoard::Place> places;
+  for (const core::TaskId id : engine_.attribution().Tasks()) {
+    const core::TaskRecord* record = engine_.scheduler().Find(id);
+    if (record != nullptr && record->state == core::TaskState::kRunning)
+      places.push_back(engine_.ProgressOf(*record));
+  }
+  // Shims write by the system's clock.
+  const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());
+  const std::int64_t shift_ms = base::ToMs(around_.clock.Now()) - now_ms;
+  progress_reader_.Ask(
+      [places = std::move(places), now_ms] { return ProgressBoard::Read(places, now_ms); },
+      [this, shift_ms](std::vector<ProgressBoard::Seen> seen) {
+        for (const core::TaskId id : engine_.progress().Take(std::move(seen), shift_ms))
+          TellStalled(id);
+        progress_alarm_.Set(kProgressGap, [this] { ReadProgress(); });
+      });
+}
+
+void EngineHost::TellStalled(core::TaskId id) {
+  const Result<store::StoredTask> stored = around_.store.Get(id);
+  if (!stored) return;
+  const std::string text =
+      fmt::format("Task {} ({}) of {} holds GPUs and makes no progress", id,
+                  base::Printable(stored->name, 100), base::Printable(stored->user, 100));
+  base::LogWarn("stalled", {{"task", id}, {"user", stored->user}});
+  TellAdministrators("stalled", base::DumpJson({{"event", "stalled"},
+                                                {"text", text},
+                                                {"task", core::Number(id)},
+                                                {"name", stored->name},
+                                                {"user", stored->user}}));
 }
 
 void EngineHost::WatchLine() {

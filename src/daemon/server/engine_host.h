@@ -26,6 +26,7 @@
 #include "daemon/http/endpoints.h"
 #include "daemon/http/slow_answers.h"
 #include "daemon/loop/alarm.h"
+#include "daemon/loop/background_worker.h"
 #include "daemon/loop/completion_waiters.h"
 #include "daemon/loop/configuration.h"
 #include "daemon/loop/loop_meter.h"
@@ -109,6 +110,9 @@ class EngineHost : private Engine::Host {
   void TakeEstimates(std::vector<EstimateResult> results);
   void PostSeen(core::Event event);
   void WatchTasks();
+  // Every few seconds, on a worker.
+  void ReadProgress();
+  void TellStalled(core::TaskId id);
   void WatchLine();
   void KeepUsage();
   void CloseUsage();
@@ -122,13 +126,14 @@ class EngineHost : private Engine::Host {
   std::unique_ptr<NoticeSender> notice_sender_;  // null: not yet
   std::unique_ptr<SlurmDesk> slurm_desk_;        // null: slurm.enabled is false
   boost::asio::posix::stream_descriptor launcher_fd_;
-  Alarm wake_, store_retry_, usage_;
+  Alarm wake_, store_retry_, usage_, progress_alarm_;
   SpareMemory spare_memory_;
   CompletionWaiters awaited_ends_;
   CompletionWaiters awaited_grants_;  // of leases, or their ends
   ForecastDrift forecast_drift_;
   LineMeter line_;
   TaskWatch task_watch_;
+  BackgroundWorker progress_reader_;
   bool turn_posted_ = false;
   SlowAnswers slow_answers_;
 };

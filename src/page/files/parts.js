@@ -109,7 +109,24 @@ export function warnings(task) {
   if (task.leaves_by_ms && task.state === 'running')
     list.push(chip('warn', `leaves in ${span(Math.max(0, task.leaves_by_ms - now()))}`, 'it was asked to save, because others wait for its place'));
   if (task.ooms > 0) list.push(chip('warn', `ran out of memory ${task.ooms === 1 ? 'once' : `${task.ooms} times`}`));
+  if (task.progress?.stalled)
+    list.push(chip('warn', `no progress for ${span(now() - task.progress.changed_ms)}`, 'it holds GPUs, and the counters in its output stand still'));
   return list;
+}
+
+// How far the run is, else the loop that its output shows: {share, text}.
+export function progressOf({fraction, done, total, unit, epoch, ends_ms: end}) {
+  const whole = (share) => `${Math.floor(share * 100)} %`;
+  if (fraction !== null) return {share: fraction, text: `${whole(fraction)}${end ? `, ${span(Math.max(0, end - now()))} left` : ''}`};
+  if (!total) return {share: null, text: `${done} ${unit}s`};
+  const share = Math.min(1, done / total);
+  return {share, text: `${whole(share)} of ${epoch !== null && unit !== 'epoch' ? `epoch ${epoch}` : `${unit}s`}`};
+}
+
+export function progressBar(progress) {
+  if (!progress) return null;
+  const {share, text} = progressOf(progress);
+  return h('span', {class: 'measured'}, share !== null && shareBar(share, text), h('small', {}, text));
 }
 
 // A table that turns into cards on a phone: every cell says what it is.
@@ -134,6 +151,7 @@ export const kTaskColumns = {
     {name: 'user', title: 'User'},
     {name: 'gpus', title: 'GPU'},
     {name: 'memory', title: 'Memory', kind: 'wide'},
+    {name: 'progress', title: 'Progress', kind: 'wide'},
     {name: 'since', title: 'Runs for'},
     {name: 'until', title: 'Until'},
     {name: 'notes', title: 'Notes', kind: 'text'},
@@ -176,6 +194,7 @@ export function runningRow(task) {
       gpus: task.gpu_indices.length > 0 ? task.gpu_indices.join(', ') : '',
       memory: h('span', {class: 'measured'}, memoryBar({used: used || 0, promised, total: Math.max(promised, used || 0), over: task.over_promise_mib}, words),
         h('small', {}, promised ? `${memory(used)} of ${memory(promised)}` : memory(used))),
+      progress: progressBar(task.progress),
       since: times.since === null ? stateWord(task.state) : span(times.since),
       until: times.until ? when(times.until) : '',
       notes: [task.state === 'running' ? null : stateChip(task), task.attempt > 1 && chip('', `start ${task.attempt}`), ...warnings(task)]

@@ -4,7 +4,7 @@ import {h} from './dom.js';
 import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, memory, moment, percent, plural, span} from './words.js';
 import {get, now, Refused} from './link.js';
 import {mayAct, mayRaise} from './who.js';
-import {chip, memoryBar, runTimes, stateChip, taskLink, waits, warnings, when} from './parts.js';
+import {chip, memoryBar, progressOf, runTimes, stateChip, taskLink, waits, warnings, when} from './parts.js';
 
 const kMostEvents = 200;
 const kOutputEveryMs = 3000;
@@ -160,6 +160,9 @@ function facts(task) {
     fact('Waits since', task.waiting_since_ms && task.waiting_since_ms !== task.submitted_ms && [when(task.waiting_since_ms), ', ', waits(task)]),
     fact('Started', task.launched_ms && when(task.launched_ms), task.launched_ms && isRunning(task.state) && `, ${span(times.since)} ago`),
     fact('Until', times.until && isRunning(task.state) && [when(times.until), ' at the latest (time limit)']),
+    fact('Progress', task.progress && [progressOf(task.progress).text, task.progress.phase === 'eval' && ', evaluation',
+      task.progress.rate_per_s && `, ${Number(task.progress.rate_per_s.toPrecision(3))} ${task.progress.unit}s per second`,
+      task.progress.loss !== null && `, loss ${Number(task.progress.loss.toPrecision(4))}`]),
     fact('Ended', task.ended_ms && when(task.ended_ms), task.ended_ms && task.launched_ms && `, ran ${span(task.ended_ms - task.launched_ms)}`),
     fact('Result', hasEnded(task.state) && (ending(task) || (task.exit_code === 0 ? 'exit code 0' : ''))),
     fact('Last words', task.exit_detail && h('code', {}, task.exit_detail)),

@@ -261,6 +261,12 @@ Result<Unit> SetOpenMode(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
+Result<Unit> SetProgress(Draft& draft, std::string_view value) {
+  if (value != "auto" && value != "none") return Expected("auto or none", value);
+  draft.spec.no_progress = value == "none";
+  return Unit{};
+}
+
 // As Slurm has it: [B:]SIGNAL[@SECONDS], a minute before the end.
 Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   constexpr std::string_view kForm = "[B:]SIGNAL[@SECONDS] such as USR1@120";
@@ -423,6 +429,8 @@ constexpr std::array kRows{
     Row{{"mail-user", 0, "ADDRESS", "address for --mail-type (default: me)", true}, SetMailUser},
     Row{{"open-mode", 0, "MODE", "existing output files: truncate (default) or append", true},
         SetOpenMode},
+    Row{{"progress", 0, "WORD", "read its progress from its output: auto (default) or none", true},
+        SetProgress},
     Row{{"signal", 0, "[B:]SIGNAL[@S]",
          "send it S seconds (default 60) before the time limit; B: to the script's shell only",
          true},

@@ -77,6 +77,7 @@ struct TaskSpec : core::TaskRequest {
   std::map<std::string, std::string> parameters;  // its values, as one task of a sweep
   std::vector<NotifyRule> notify;
   bool append_output = false;         // to files that are there already
+  bool no_progress = false;           // its output is not read for its progress
   std::optional<std::string> signal;  // sent signal_before its time limit: "USR1"
   bool signal_main = false;           // to its main process only, not to what that has started
   std::optional<std::string> attach;
@@ -151,6 +152,8 @@ struct TaskSpec : core::TaskRequest {
           {.max_items = kMaxNotifyRules, .unless_empty = true});
     field("append_output", task.append_output,
           "Output files that are there already are appended to, not emptied.",
+          {.unless_empty = true});
+    field("no_progress", task.no_progress, "Its progress is not read from its output.",
           {.unless_empty = true});
     field("signal", task.signal,
           "Sent signal_before_s seconds before its time limit: USR1, INT … by name.",

@@ -202,6 +202,7 @@ TaskSpec AnySpec(base::Rng& rng) {
   if (chance()) s.not_on_gpus = {"7"};
   s.linked_gpus = chance();
   s.no_slots = chance();
+  s.no_progress = chance();
   if (chance()) s.checkpoint_signal = "USR2";
   if (chance()) s.model_summary = "/m/" + AnyLine(rng);
   if (chance()) s.batch_size = 1 + static_cast<std::int64_t>(rng.Below(1000));

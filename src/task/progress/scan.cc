@@ -122,6 +122,7 @@ std::optional<double> Scan::Span() {
 
 std::size_t FindWord(std::string_view text, std::string_view word, std::size_t from) {
   for (std::size_t i = from; i + word.size() <= text.size(); ++i) {
+    if (Lower(text[i]) != word.front()) continue;
     if (i > 0 && IsNameChar(text[i - 1]) && IsNameChar(word.front())) continue;
     std::size_t same = 0;
     while (same < word.size() && Lower(text[i + same]) == word[same]) ++same;

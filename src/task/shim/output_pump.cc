@@ -85,6 +85,7 @@ bool OutputPump::Move(int stream) {
   const std::string_view data(buffer_.data(), static_cast<std::size_t>(n));
   if (stream == 1 || has_terminal()) tail_.Append(data);
   (stream == 1 && err_ ? *err_ : out_).Write(data);
+  if (progress_ != nullptr) progress_->Take(stream, data);
   if (attachment_ != nullptr)
     attachment_->Tell(
         {.kind = stream == 1 ? AttachMessage::Kind::kErrors : AttachMessage::Kind::kOutput,

@@ -10,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "task/attach/attachment.h"
 #include "task/shim/output_file.h"
+#include "task/shim/progress_file.h"
 #include "task/shim/shim_protocol.h"
 
 namespace carma::task {
@@ -35,6 +36,11 @@ class OutputPump {
   // A line of ours among the task's errors.
   void Note(std::string_view line);
 
+  // Shows it all output from now on; it outlives this.
+  void Show(ProgressFile& progress) { progress_ = &progress; }
+  // Null: nothing follows the output.
+  ProgressFile* progress() const { return progress_; }
+
   std::string StderrTail() const { return tail_.Text(); }
   std::int64_t DroppedBytes() const;
 
@@ -47,6 +53,7 @@ class OutputPump {
   OutputFile out_;
   std::optional<OutputFile> err_;  // empty: together with out_
   Attachment* attachment_;
+  ProgressFile* progress_ = nullptr;
   Tail tail_{kStderrTailBytes};
   std::array<base::UniqueFd, 2> pipes_;
   std::array<base::UniqueFd, 2> task_ends_;

@@ -25,6 +25,7 @@
 #include "task/shim/child.h"
 #include "task/shim/environment.h"
 #include "task/shim/output_pump.h"
+#include "task/shim/progress_file.h"
 #include "task/shim/shim_protocol.h"
 #include "task/shim/supervisor.h"
 
@@ -96,6 +97,7 @@ class Shim {
   UserInfo user_;
   std::unique_ptr<WornRights> rights_;
   std::optional<Attachment> attachment_;
+  ProgressFile progress_;
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
   UniqueFd script_;
@@ -234,6 +236,10 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   rights_->DropPrivileges();
   if (!pump) return Refuse(pump.error());
   pump_ = std::move(*pump);
+  if (!order_.spec.no_progress) {
+    progress_.Open(dir_);
+    pump_->Show(progress_);
+  }
   const Environment environment = TaskEnvironment(order_, user_, conda ? &*conda : nullptr, dir_);
   plan_.search = environment.at("PATH");
   plan_.block = ToBlock(environment);

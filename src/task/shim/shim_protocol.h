@@ -8,6 +8,7 @@
 //                 instruction.
 //   started.json  the task's main process; written when its exec has succeeded
 //   exit.json     how it ended, or why it could not start; durable. Present: nothing of it runs.
+//   progress      shim -> daemon: what the task's output shows of its progress (ProgressReport)
 //   *.reserve     blocks set aside at the start for the last two, so that a full disk cannot lose
 //                 them
 //   shim.log      the shim's own complaints
@@ -93,6 +94,7 @@ struct ShimOrder : LaunchOrder {
     field("terminal", order.spec.terminal);
     field("parameters", order.spec.parameters, "", {.unless_empty = true});
     field("append_output", order.spec.append_output, "", {.unless_empty = true});
+    field("no_progress", order.spec.no_progress, "", {.unless_empty = true});
     field("signal", order.spec.signal);
     field("signal_main", order.spec.signal_main, "", {.unless_empty = true});
     field("checkpoint_signal", order.checkpoint_signal, "", {.max_bytes = 16});

@@ -98,6 +98,7 @@ ShimReport Supervisor::Run() {
     for (int stream = 0; stream < 2; ++stream) {
       if (fds[stream + 1].revents != 0) pump_.Move(stream);
     }
+    if (pump_.progress() != nullptr) pump_.progress()->LookIfDue();
     if ((fds[3].revents | fds[4].revents) != 0) ServeAttachment();
     if (fds[0].revents != 0) ReadSignals();
     CheckDeadline();
@@ -251,10 +252,12 @@ int Supervisor::PollTimeoutMs() const {
   const std::int64_t until_ns = dead        ? same_signal_until_ns_
                                 : stopping_ ? deadline_ns_
                                             : ask_again_ns_;
-  if (until_ns == 0) return dead ? 0 : -1;
+  const std::optional<int> look =
+      pump_.progress() == nullptr ? std::nullopt : pump_.progress()->DueInMs();
+  if (until_ns == 0) return dead ? 0 : look.value_or(-1);
   // Rounded up: a wait that ends a little early would spin until the deadline.
   const std::int64_t left_ms = (until_ns - SteadyNs() + 999'999) / 1'000'000;
-  return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3'600'000));
+  return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, look.value_or(3'600'000)));
 }
 
 bool Supervisor::HostOom() const {

@@ -1,0 +1,59 @@
+#include "daemon/engine/progress_board.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+
+namespace carma::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::int64_t kNowMs = 1'772'000'000'000;
+constexpr core::TaskId kTask{7};
+
+ProgressBoard::Seen Seen(int attempt, bool stalled) {
+  return {{kTask, attempt, true, ""}, {.phase = "train", .unit = "step", .stalled = stalled}};
+}
+
+TEST(ProgressBoard, ReadsTheFilesOfShims) {
+  const std::string dir = testing::TempDir() + "/progress_board";
+  std::filesystem::create_directories(dir);
+  std::string text = ToText(task::ProgressReport{
+      .phase = "train", .unit = "step", .done = 5, .changed_ms = kNowMs - 700'000});
+  ASSERT_TRUE(base::WriteFileAtomic(dir + "/progress", text + std::string(100, ' ')));
+  const std::vector<ProgressBoard::Place> places{
+      {kTask, 2, true, dir}, {core::TaskId{8}, 1, false, dir}, {core::TaskId{9}, 1, true, "/none"}};
+  const auto seen = ProgressBoard::Read(places, kNowMs);
+  ASSERT_EQ(seen.size(), 2);
+  EXPECT_EQ(seen[0].report.done, 5);
+  EXPECT_TRUE(seen[0].report.stalled);
+  EXPECT_FALSE(seen[1].report.stalled) << "it holds no GPU";
+  ASSERT_TRUE(base::WriteFileAtomic(dir + "/progress", "{\"half"));
+  EXPECT_THAT(ProgressBoard::Read(places, kNowMs), IsEmpty());
+  std::filesystem::remove_all(dir);
+}
+
+TEST(ProgressBoard, NamesAStalledAttemptOnce) {
+  ProgressBoard board;
+  EXPECT_THAT(board.Take({Seen(1, false)}), IsEmpty());
+  EXPECT_THAT(board.Take({Seen(1, true)}), ElementsAre(kTask));
+  EXPECT_THAT(board.Take({Seen(1, true)}), IsEmpty());
+  EXPECT_THAT(board.Take({Seen(2, true)}), ElementsAre(kTask)) << "another attempt";
+}
+
+TEST(ProgressBoard, ForgetsWhatRunsNoMore) {
+  ProgressBoard board;
+  board.Take({Seen(1, false)});
+  EXPECT_NE(board.Find(kTask, 1), nullptr);
+  EXPECT_EQ(board.Find(kTask, 2), nullptr);
+  board.Take({});
+  EXPECT_EQ(board.Find(kTask, 1), nullptr);
+}
+
+}  // namespace
+}  // namespace carma::daemon

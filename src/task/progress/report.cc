@@ -1,0 +1,42 @@
+#include "task/progress/report.h"
+
+#include <algorithm>
+
+#include "base/fields_json.h"
+
+namespace carma::task {
+namespace {
+
+constexpr std::int64_t kLeastStallMs = 600'000;
+constexpr std::int64_t kStallSteps = 10;
+
+}  // namespace
+
+bool ProgressReport::IsPhase(std::string_view text) {
+  return text == "train" || text == "eval";
+}
+
+bool ProgressReport::IsUnit(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+std::string ToText(const ProgressReport& report) {
+  return base::DumpJson(base::FieldsToJson(report, base::Absent::kLeftOut)) + "\n";
+}
+
+base::Result<ProgressReport> ParseProgressReport(std::string_view text) {
+  const base::Result<base::Json> json = base::ParseJson(text);
+  if (!json) return std::unexpected(json.error());
+  base::Result<ProgressReport> report =
+      base::FieldsFromJson<ProgressReport>(*json, "", base::Unknown::kPassedOver);
+  // Both are shown as they are.
+  if (report && (!ProgressReport::IsPhase(report->phase) || !ProgressReport::IsUnit(report->unit)))
+    return base::Fail(base::ErrorCode::kInvalid, "progress: unknown phase or unit");
+  return report;
+}
+
+bool IsStalled(const ProgressReport& report, std::int64_t now_ms) {
+  return now_ms - report.changed_ms > std::max(kLeastStallMs, kStallSteps * report.longest_step_ms);
+}
+
+}  // namespace carma::task

@@ -1,0 +1,64 @@
+// What is kept and shown of a running task's progress.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/fields.h"
+#include "base/result.h"
+
+namespace carma::task {
+
+struct ProgressReport {
+  std::string phase;
+  std::string unit;
+  double done = 0;
+  std::optional<double> total;
+  std::optional<double> rate_per_s;
+  std::optional<double> loss;
+  std::optional<double> epoch;
+  std::optional<double> fraction;
+  std::optional<std::int64_t> ends_ms;
+  std::int64_t changed_ms = 0;
+  std::int64_t longest_step_ms = 0;
+  bool stalled = false;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& report) {
+    constexpr base::FieldRule kCount{.least = 0, .most = 1e15};
+    field("phase", report.phase, "What it does now.",
+          {.max_bytes = 16, .fits = IsPhase, .words = "train,eval"});
+    field("unit", report.unit, "What the innermost loop counts: step, iter, epoch, sample …",
+          {.max_bytes = 16, .fits = IsUnit, .expected = "up to 16 small letters"});
+    field("done", report.done, "How many of them are done.", kCount);
+    field("total", report.total, "Of how many; null: not known.", kCount);
+    field("rate_per_s", report.rate_per_s, "How many per second, as the program prints it.",
+          kCount);
+    field("loss", report.loss, "The last training loss that it printed.");
+    field("epoch", report.epoch, "The running epoch, counted from 1.", kCount);
+    field("fraction", report.fraction, "How much of the whole run is done; null: not known.",
+          {.least = 0, .most = 1});
+    field("ends_ms", report.ends_ms, "About when it is done (ms since the epoch); null: not known.",
+          {.low = 0});
+    field("changed_ms", report.changed_ms, "When the counters last changed.", {.low = 0});
+    field("longest_step_ms", report.longest_step_ms,
+          "The longest time between two changes of the counters.", {.low = 0});
+    field("stalled", report.stalled,
+          "The counters have not changed for ten times that, and for at least ten minutes.");
+  }
+  friend bool operator==(const ProgressReport&, const ProgressReport&) = default;
+
+  static bool IsPhase(std::string_view text);
+  static bool IsUnit(std::string_view text);
+};
+
+// One line of JSON, and any bytes back. Errors: kInvalid.
+std::string ToText(const ProgressReport& report);
+base::Result<ProgressReport> ParseProgressReport(std::string_view text);
+
+// True: no change for ten times the longest step, and for at least ten minutes.
+bool IsStalled(const ProgressReport& report, std::int64_t now_ms);
+
+}  // namespace carma::task
