@@ -252,8 +252,8 @@ TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
   const Appraisal result = Appraiser(Rules()).Appraise(spec, kAda, summary);
   ASSERT_TRUE(result.estimate);
   EXPECT_THAT(result.remarks,
-              ElementsAre(HasSubstr("MiB of it for tensors"), HasSubstr("2048 tokens are assumed"),
-                          HasSubstr("no batch size is told: 1 is assumed")));
+              ElementsAre(HasSubstr("MiB of it for tensors"), HasSubstr("2048 tokens assumed"),
+                          HasSubstr("batch size unknown: 1 assumed")));
   const Summary other = ReadSummary(std::string(R"({"model_type":"mamba"})"), "config.json");
   EXPECT_THAT(Appraiser(Rules()).Appraise(spec, kAda, other).remarks,
               ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected a family")));

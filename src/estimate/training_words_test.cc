@@ -51,7 +51,7 @@ TEST(TrainingWords, ADecoderHasALengthOfItsOwn) {
   ASSERT_TRUE(silent);
   EXPECT_FALSE(silent->target);
   ASSERT_EQ(Assumptions(said, config, *silent).size(), 1U);
-  EXPECT_NE(Assumptions(said, config, *silent)[0].find("512 tokens are assumed (--target-len)"),
+  EXPECT_NE(Assumptions(said, config, *silent)[0].find("512 tokens assumed (--target-len)"),
             std::string::npos);
   std::vector<TrainingWord> more = said;
   more.push_back({"target-len", "128", ""});
