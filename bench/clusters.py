@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of docs/clusters.md: policies of clusters.toml on clusters of several sizes.
+"""The tables of docs/server/clusters.md: policies of clusters.toml on clusters of several sizes.
 
 bench/clusters.py build/release/bin [SERVERS[xLOADS] …]     e.g. 4x5 100x1; without any: all of the page
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/sharing.md: how alike users fare, on windows of a cluster trace whose virtual clusters are taken for users.
+"""The table of docs/server/sharing.md: how alike users fare, on windows of a cluster trace whose virtual clusters are taken for users.
 
 bench/fairness.py build/release/bin philly_vc_jobs.csv [SAMPLES [LOAD]]
 

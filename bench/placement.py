@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of docs/policies.md: what rules of placement come to on published and made-up loads.
+"""The tables of docs/server/policies.md: what rules of placement come to on published and made-up loads.
 
 bench/placement.py build/release/bin DATA TABLE [RUNS]
 

@@ -92,7 +92,7 @@ def traces(carma, text, *words):
 
 
 def made_up(carma, servers, tasks, seed):
-    """A load of docs/clusters.md."""
+    """A load of docs/server/clusters.md."""
     jobs = traces(carma, "", "generate", "--tasks", str(tasks), "--mean-gap", f"{GAP_S / servers:g}", "--max-gpus", "4", "--seed", str(seed))
     return traces(carma, jobs, "map", "-")
 

@@ -56,7 +56,8 @@ mv "$carma/usr/share/zsh/site-functions/_carma" "$carma/usr/share/zsh/vendor-com
 rmdir "$carma/usr/share/zsh/site-functions"
 
 mkdir -p "$doc/usr/share/doc/carma"
-cp "$source/README.md" "$source"/docs/*.md "$source"/docs/*.png "$doc/usr/share/doc/carma/"
+cp "$source/README.md" "$doc/usr/share/doc/carma/"
+cp -r "$source/docs" "$doc/usr/share/doc/carma/"
 for root in "${packages[@]}"; do
   documents=$root/usr/share/doc/$(basename "$root")
   mkdir -p "$documents"

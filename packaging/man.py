@@ -55,7 +55,7 @@ def title(name, about, version):
 def see_also(name):
     """The other pages."""
     others = [f"\\fB{escaped(each)}\\fR({section})" for each, section in SECTIONS.items() if each != name]
-    return f".SH SEE ALSO\n{', '.join(others)}\n.PP\n{escaped(DOCUMENTS)}/*.md (package carma\\-doc)\n"
+    return f".SH SEE ALSO\n{', '.join(others)}\n.PP\n{escaped(DOCUMENTS)}/docs (package carma\\-doc)\n"
 
 
 # ---- the documents ----
@@ -278,9 +278,9 @@ def main():
     pages = {
         "carma": carma(f"{programs}/carma", version),
         "carmad": carmad(f"{programs}/carmad", version),
-        "carma.toml": of_documents("carma.toml", "configuration of CARMA's daemon", version, [read("configuration.md")]),
+        "carma.toml": of_documents("carma.toml", "configuration of CARMA's daemon", version, [read("server/configuration.md")]),
         "carma-tasks": of_documents("carma-tasks", "describing a task to CARMA: options, scripts, environment", version,
-                                    [read("tasks.md"), read("environment.md")]),
+                                    [read("use/tasks.md"), read("use/environment.md")]),
         "carma-simgpu": simulation(programs, "carma-simgpu", "make, show and trouble a simulated GPU server", version),
         "carma-simtask": simulation(programs, "carma-simtask", "a task that behaves like a training on simulated GPUs", version),
     }

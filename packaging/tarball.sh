@@ -34,7 +34,8 @@ mv "$work/staged/usr/local" "$root"
 documents=$root/share/doc/carma
 licences=$documents/licences
 mkdir -p "$licences"
-cp "$source"/{README.md,CHANGELOG.md,LICENSE,NOTICE} "$source"/docs/*.md "$source"/docs/*.png "$documents"
+cp "$source"/{README.md,CHANGELOG.md,LICENSE,NOTICE} "$documents"
+cp -r "$source/docs" "$documents"
 for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so; do
   for library in $(needed "$file"); do
     [[ $library =~ $GLIBC_FILES ]] || fail "${file#"$root"/} needs $library, which other machines need not have"

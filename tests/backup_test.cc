@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 class Backup : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
-  // What docs/operations.md tells an administrator to do.
+  // What docs/server/operations.md tells an administrator to do.
   void Restore(const std::string& copy) {
     std::filesystem::rename(site.state_dir(), site.state_dir() + ".old");
     ASSERT_EQ(::mkdir(site.state_dir().c_str(), IsRoot() ? 0711 : 0700), 0);

@@ -104,7 +104,7 @@ compared=$("$bin/carma" report compare "$work/exclusive.json" "$work/magm-mps.js
 tail -n +3 <<<"$compared"
 cat <<EOF
 
-All figures are simulated: memory, durations and slowdowns of tasks follow published measurements (docs/simgpu.md).
+All figures are simulated: memory, durations and slowdowns of tasks follow published measurements (docs/inside/simgpu.md).
 
 The report, with figures: $report
 Try next, from README.md, "Run your own script":

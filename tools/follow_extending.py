@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does what docs/extending.md tells a stranger to do, in a copy of the tree: what it prints must build and pass.
+"""Does what docs/inside/extending.md tells a stranger to do, in a copy of the tree: what it prints must build and pass.
 
 usage: follow_extending.py BUILD_FOLDER
 
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "extending.md"
+PAGE = ROOT / "docs" / "inside" / "extending.md"
 COPIED = ["CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "data", "docs", "fuzz", "packaging", "python", "src", "tests", "tools"]
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMPILE = re.compile(r"^<!-- compile: (.*?) -->$", re.MULTILINE)
@@ -50,7 +50,7 @@ def follow(page, folder):
             path = folder / name
             text = path.read_text() if old else ""
             if old and text.count(old) != 1:
-                raise SystemExit(f"docs/extending.md: diff {number}: stands {text.count(old)} times in {name}:\n{old}")
+                raise SystemExit(f"docs/inside/extending.md: diff {number}: stands {text.count(old)} times in {name}:\n{old}")
             path.write_text(text.replace(old, new) if old else new)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains the same small tasks one per GPU, then collocated by CARMA, with streams and under MPS,
-and writes what each took, with checks of what CARMA measured. Called by run.sh; docs/gpu-proof.md
+and writes what each took, with checks of what CARMA measured. Called by run.sh; docs/server/gpu-proof.md
 says what the figures mean.
 
 How the work is made equal: in the exclusive phase each task trains for --task-seconds and says how

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The proof on real hardware: trains a dozen or more small tasks exclusively, then collocated by CARMA, with streams and
-# under MPS, and writes what came of it (docs/gpu-proof.md). Needs an NVIDIA GPU and a python3 with PyTorch;
+# under MPS, and writes what came of it (docs/server/gpu-proof.md). Needs an NVIDIA GPU and a python3 with PyTorch;
 # --dry needs neither: simulated GPUs, simulated training.
 # usage: run.sh [--tarball FILE | --bin DIR] [options of gpu_proof.py…]
 # CARMA is taken from there, else from the tarball that this script is part of, else it is built (Debian 12).

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How training tasks that share a GPU slow each other down: a dozen workloads alone, all their
 pairs, larger groups and copies, with plain processes (streams) and as clients of an MPS server;
-then what MPS does with shares, limits and faults. docs/sweep.md.
+then what MPS does with shares, limits and faults. docs/server/sweep.md.
 
     sweep.py --output DIR                 on GPU 0, in eight minutes
     sweep.py --output DIR --dry           the same paths without a GPU and without PyTorch

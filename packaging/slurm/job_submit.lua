@@ -1,5 +1,5 @@
 -- For Slurm's JobSubmitPlugins=lua: the GPU memory that a job asks of CARMA is counted as gres/carma, in GiB, so that Slurm sends it
--- to a node that has so much. Loaded by /etc/slurm/job_submit.lua with dofile(), or that file itself. docs/slurm.md
+-- to a node that has so much. Loaded by /etc/slurm/job_submit.lua with dofile(), or that file itself. docs/server/slurm.md
 --
 -- What a site may set before:
 --   carma_gib_per_gpu   counted for a GPU whose memory nobody has said (carma slurm config prints it)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class CarmaError(Exception):
-    """`code`: the word of the API (docs/api.md); the text is the daemon's own."""
+    """`code`: the word of the API (docs/use/api.md); the text is the daemon's own."""
 
     def __init__(self, message: str, code: str = "io") -> None:
         super().__init__(message)

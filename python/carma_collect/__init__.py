@@ -13,7 +13,7 @@ run begins; a collector that is killed loses the run it was in. Networks that ru
 crash or take too long are rows too, marked as censored.
 
 Without a GPU (--device cpu) the same path runs dry: what it measures is the process, not a GPU, and
-every row is censored. docs/python.md has the ranges and the columns. Needs PyTorch and
+every row is censored. docs/use/python.md has the ranges and the columns. Needs PyTorch and
 carma_summary beside it.
 """
 

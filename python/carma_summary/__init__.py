@@ -16,9 +16,9 @@ one batch size to the other grows with the batch. Code that looks at values cann
 memory; it runs on the CPU instead, with tiny batches.
 
 Where a GPU would keep something else than the CPU (byte masks of dropout, fused attention,
-recurrent networks of cuDNN, autocast), stand-ins keep what the GPU keeps: docs/python.md.
+recurrent networks of cuDNN, autocast), stand-ins keep what the GPU keeps: docs/use/python.md.
 
-The file is CARMA's layer list, docs/layer-lists.md. Needs PyTorch 1.13 or newer, nothing else.
+The file is CARMA's layer list, docs/use/layer-lists.md. Needs PyTorch 1.13 or newer, nothing else.
 """
 
 from .callbacks import lightning_callback, trainer_callback

@@ -82,7 +82,7 @@ def _layer(row: Row, inputs: List[int], outputs: List[int]) -> list:
 
 
 def layers_of(passes: Sequence[Pass]) -> List[list]:
-    """Rows as docs/layer-lists.md has them. Raises SummaryError."""
+    """Rows as docs/use/layer-lists.md has them. Raises SummaryError."""
     if len(passes) == 1:
         only = passes[0]
         return [

@@ -17,7 +17,7 @@ MAX_ROWS = 200_000  # limit of the reader (src/model/layers.h)
 
 @dataclasses.dataclass
 class Row:
-    """A module that ran, with the shapes of this one pass; see docs/layer-lists.md."""
+    """A module that ran, with the shapes of this one pass; see docs/use/layer-lists.md."""
 
     module: nn.Module
     name: str

@@ -59,7 +59,7 @@ def describe(
     time_limit_s: Optional[float] = None,
     beside: Sequence[nn.Module] = (),
 ) -> dict:
-    """The model's layer list (docs/layer-lists.md).
+    """The model's layer list (docs/use/layer-lists.md).
 
     inputs: InputSpecs, or one real batch: a tensor, a tuple (positional) or a mapping (by name).
     batch: of the training; default: that of the real batch. optimizer: a name or the optimizer.

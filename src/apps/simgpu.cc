@@ -1,4 +1,4 @@
-// carma-simgpu: makes, shows and troubles a simulated GPU server (docs/simgpu.md).
+// carma-simgpu: makes, shows and troubles a simulated GPU server (docs/inside/simgpu.md).
 #include <signal.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,5 @@
-// carma-simmps: a stand-in for nvidia-cuda-mps-control on a simulated GPU server (docs/simgpu.md).
+// carma-simmps: a stand-in for nvidia-cuda-mps-control on a simulated GPU server
+// (docs/inside/simgpu.md).
 #include <CLI/CLI.hpp>
 
 #include "lab/simgpu/mps_control.h"

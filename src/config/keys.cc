@@ -105,7 +105,7 @@ Kind<std::vector<T>> Texts(const char* type, base::Result<T> (*parse)(std::strin
 }
 
 Kind<core::GpuRule> Rule() {
-  return {"expression over a task and a GPU (docs/policies.md, own rules)", kText,
+  return {"expression over a task and a GPU (docs/server/policies.md, own rules)", kText,
           [](std::string_view text) -> std::optional<core::GpuRule> {
             base::Result<core::GpuRule> rule = core::GpuRule::Parse(text);
             if (!rule) return std::nullopt;
@@ -234,7 +234,7 @@ std::vector<Key> MakeKeys() {
          Flag(), AT(policy.use_given_memory)),
       Of("policy.order",
          "Order among tasks of equal priority: first come first served, or users and accounts that "
-         "have used least first (docs/sharing.md).",
+         "have used least first (docs/server/sharing.md).",
          Choice<core::QueueOrder>(
              {{"fifo", core::QueueOrder::kFifo}, {"fair", core::QueueOrder::kFair}}),
          AT(policy.order)),
@@ -259,21 +259,21 @@ std::vector<Key> MakeKeys() {
          AT(policy.classes)),
       Of("limits.rules",
          "Limits of users, accounts and classes; \"*\" applies to each of them separately "
-         "(docs/sharing.md).",
+         "(docs/server/sharing.md).",
          Texts("list of texts like [\"user=* running=8 gpu_hours=200/7d\", \"qos=background "
                "gpus=2\"]",
                &core::ParseLimitRule),
          AT(policy.limits)),
       Of("slots.length",
          "Length of a time slice: after running this long a task makes way for a waiting one; "
-         "false: never (docs/sharing.md).",
+         "false: never (docs/server/sharing.md).",
          OrFalse(Span(kSecond, kYear)), AT(policy.slots.length)),
       Of("slots.notice", "How long before the end of its time slice a task is asked to checkpoint.",
          Span(Duration{0}, kYear), AT(policy.slots.notice)),
       Of("slots.preempt_notice", "The same for a task that is preempted by another class.",
          Span(Duration{0}, kYear), AT(policy.slots.preempt_notice)),
       Of("slots.shutdown_notice",
-         "The same for all running tasks when the machine shuts down (docs/operations.md).",
+         "The same for all running tasks when the machine shuts down (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
          "What happens at the end of a time slice to a task that is not known to checkpoint: it "
@@ -348,7 +348,7 @@ std::vector<Key> MakeKeys() {
          Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",
          "One MPS server per user and GPU, or one per user for all whole GPUs, which also serves "
-         "tasks of several GPUs (docs/collocation.md).",
+         "tasks of several GPUs (docs/server/collocation.md).",
          Choice<bool>({{"gpu", true}, {"user", false}}), AT(mps_server_per_gpu), kRestart),
       Of("collocation.mps_clients", "An MPS server with this many processes takes no further task.",
          Count(1, 60), AT(mps_clients), kRestart),
@@ -386,12 +386,12 @@ std::vector<Key> MakeKeys() {
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
          "Speeds of GPU types relative to an A100-40GB, for servers with several types; others as "
-         "built in (docs/policies.md, by work).",
+         "built in (docs/server/policies.md, by work).",
          Texts("list of texts like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),
       Of("monitor.source",
          "Source of SM activity: the driver where it can, else DCGM; the driver only; or DCGM for "
-         "every GPU (docs/gpus.md).",
+         "every GPU (docs/server/gpus.md).",
          Choice<ActivitySource>({{"auto", ActivitySource::kAuto},
                                  {"nvml", ActivitySource::kNvml},
                                  {"dcgm", ActivitySource::kDcgm}}),
@@ -419,7 +419,7 @@ std::vector<Key> MakeKeys() {
                              {"share", IdleAction::kShare},
                              {"end", IdleAction::kEnd}}),
          AT(policy.idle_action)),
-      Of("notify.enabled", "Allow notifications about tasks (docs/tasks.md).", Flag(),
+      Of("notify.enabled", "Allow notifications about tasks (docs/use/tasks.md).", Flag(),
          AT(notify_enabled)),
       Of("notify.allow", "Allowed kinds of notification.",
          List("list of \"mail\", \"webhook\" and \"program\"", kTextList, 3,
@@ -440,7 +440,7 @@ std::vector<Key> MakeKeys() {
          AT(notify_admin)),
       Of("slurm.enabled",
          "Requeue Slurm jobs whose task ran out of GPU memory or was ended by a neighbour's fault, "
-         "with a larger claim (docs/slurm.md).",
+         "with a larger claim (docs/server/slurm.md).",
          Flag(), AT(slurm_enabled), kRestart),
       Of("slurm.retries", "Default limit on restarts of a job.", Count(0, 100), AT(slurm_retries)),
       Of("slurm.scontrol", "Path of Slurm's scontrol.", Path("absolute path", 4'095),
@@ -449,7 +449,7 @@ std::vector<Key> MakeKeys() {
          kRestart),
       Of("estimate.method",
          "How a task's memory is predicted; \"auto\" takes the best available method "
-         "(docs/estimators.md).",
+         "(docs/inside/estimators.md).",
          EstimateMethod(), AT(estimate_method)),
       Of("estimate.coverage",
          "Share of tasks that should need no more than their promise; 0: promise the most likely "
@@ -467,7 +467,7 @@ std::vector<Key> MakeKeys() {
          "Trust the memory that a user states; false: only where nothing else is known.", Flag(),
          AT(estimate_prefer_given)),
       Of("estimate.profiles",
-         "File of profiles measured by \"carma profile\" (docs/profile.md): SM activity and "
+         "File of profiles measured by \"carma profile\" (docs/server/profile.md): SM activity and "
          "slowdown known from the start; empty: none.",
          PathOrNone(), AT(estimate_profiles)),
       Of("task.kill_grace", "Time between the request to end and SIGKILL.", Span(Duration{0}, kDay),

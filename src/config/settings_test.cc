@@ -479,7 +479,7 @@ TEST_F(SettingsAgain, MistakesAndWhatContradictsTheKeysThatStayAreRefused) {
 
 TEST(SettingsDocs, WhatTheRecipesSayIsUnderstood) {
   const std::string text =
-      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/sharing.md", 1 << 20);
+      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/server/sharing.md", 1 << 20);
   const std::string begin = "```toml\n";
   int blocks = 0;
   for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
@@ -494,7 +494,7 @@ TEST(SettingsDocs, WhatTheRecipesSayIsUnderstood) {
 
 TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
   const std::string text =
-      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/configuration.md", 1 << 20);
+      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/server/configuration.md", 1 << 20);
   std::vector<std::string> rows;
   for (const std::string_view line : base::Split(text, '\n')) {
     if (line.starts_with("| `")) rows.emplace_back(line);
@@ -509,7 +509,7 @@ TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
 
 TEST(SettingsDocs, WhatOwnRulesMayNameIsListed) {
   const std::string text =
-      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/policies.md", 1 << 20);
+      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/server/policies.md", 1 << 20);
   for (const core::RuleQuantity& each : core::RuleQuantities()) {
     EXPECT_THAT(text, HasSubstr("| `" + std::string(each.name) + "` | " +
                                 std::string(each.meaning) + " |\n"));

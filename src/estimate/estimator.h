@@ -103,7 +103,7 @@ std::unique_ptr<Estimator> MakeGiven();
 std::unique_ptr<Estimator> MakeHorus();
 // Parameters plus tensors kept for backward.
 std::unique_ptr<Estimator> MakeFakeTensor();
-// docs/estimators.md.
+// docs/inside/estimators.md.
 std::unique_ptr<Estimator> MakeStructural();
 // The closed form for transformers (estimate/transformer/peak.h), from a config.json.
 std::unique_ptr<Estimator> MakeTransformer();

@@ -1,5 +1,5 @@
 // How good an estimator is: its answers beside measured peaks, and the figures that the literature
-// and docs/estimators.md report.
+// and docs/inside/estimators.md report.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ struct ReadOptions {
   bool exact = false;
 };
 
-// layers: one model per line (docs/layer-lists.md), plain or gzip. measured: CSV with the columns
-// model, batch, measured_mib and, where there, censored, optimizer, precision, family.
+// layers: one model per line (docs/use/layer-lists.md), plain or gzip. measured: CSV with the
+// columns model, batch, measured_mib and, where there, censored, optimizer, precision, family.
 // Errors: kInvalid with the place; kInvalid if no row of the measurements has a layer list.
 base::Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
                                   const ReadOptions& options);

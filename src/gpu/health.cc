@@ -10,7 +10,7 @@ struct XidLine {
   XidFact fact;
 };
 
-// Sources in docs/gpus.md. In the order of the numbers.
+// Sources in docs/server/gpus.md. In the order of the numbers.
 constexpr XidLine kXids[] = {
     {8, {XidClass::kDevice, "the GPU stopped processing"}},
     {13, {XidClass::kTask, "exception of the graphics engine"}},

@@ -1,5 +1,5 @@
 // What a GPU's errors and condition mean: whose fault an Xid is, and when a GPU should take no more
-// tasks. Pure; facts about NVIDIA's Xids with their sources in docs/gpus.md.
+// tasks. Pure; facts about NVIDIA's Xids with their sources in docs/server/gpus.md.
 #pragma once
 
 #include <cstdint>

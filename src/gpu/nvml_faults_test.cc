@@ -1,6 +1,6 @@
 // Every function of NVML with every error that it may answer, on one GPU and on the whole driver,
 // and every function missing: the other GPUs go on, and the outcome is the documented one
-// (docs/gpus.md).
+// (docs/server/gpus.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

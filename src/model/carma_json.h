@@ -1,4 +1,4 @@
-// CARMA's own layer lists: one JSON object per model, docs/layer-lists.md.
+// CARMA's own layer lists: one JSON object per model, docs/use/layer-lists.md.
 #pragma once
 
 #include <string_view>

@@ -13,12 +13,11 @@ namespace carma::model {
 
 // Recognises the format by its text: torchsummary, torchinfo (with and without input shapes),
 // printed module trees with and without ", N params", Keras summary() of TensorFlow 1 and 2 and of
-// Keras 3, CARMA's JSON (docs/layer-lists.md). `path` is for messages. Lines around a summary are
-// passed over, with a note.
-// Errors: kInvalid "path:line: what, expected" ("path: /json/pointer: expected …" for JSON) for
-// text of no known format, two summaries in one file, a table or tree that is cut off, numbers that
-// make no sense, and everything beyond the limits of layers.h. What could be read but looks
-// incomplete becomes a Note, never a silent guess.
+// Keras 3, CARMA's JSON (docs/use/layer-lists.md). `path` is for messages. Lines around a summary
+// are passed over, with a note. Errors: kInvalid "path:line: what, expected" ("path: /json/pointer:
+// expected …" for JSON) for text of no known format, two summaries in one file, a table or tree
+// that is cut off, numbers that make no sense, and everything beyond the limits of layers.h. What
+// could be read but looks incomplete becomes a Note, never a silent guess.
 base::Result<LayerList> ParseSummary(std::string_view text, std::string_view path);
 
 // What all lines of a data set may be together, unpacked.

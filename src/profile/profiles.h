@@ -1,5 +1,5 @@
 // What workloads do to a GPU, as `carma profile` measured it on this server: a file with one line
-// for each workload and type of GPU (docs/profile.md).
+// for each workload and type of GPU (docs/server/profile.md).
 #pragma once
 
 #include <cstddef>

@@ -39,9 +39,9 @@ struct BoundPool {
 //   "memory area"        work = memory x run at the GPU's memory
 //   "SM activity area, slowdown at most 2.5"  work = limited_share x run at a capacity of 1 per GPU
 // An area bound is the highest, over all times s, of s + (work that cannot be done by s) / (GPUs x
-// capacity): nobody runs faster than alone, nor before it is released and loaded; docs/metrics.md.
-// None for no tasks or no GPUs, no memory bound where usable_mib is 0, the last one only with a
-// slowdown_limit. O(n log n); tasks in any order.
+// capacity): nobody runs faster than alone, nor before it is released and loaded;
+// docs/server/metrics.md. None for no tasks or no GPUs, no memory bound where usable_mib is 0, the
+// last one only with a slowdown_limit. O(n log n); tasks in any order.
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
 // What no policy beats: the highest of the bounds that hold however tasks share GPUs, so neither

@@ -43,7 +43,7 @@ void PutProvenance(std::string& out, const std::vector<Case>& cases) {
       Put(out, "<dd><code>{}</code></dd>", Escape(first.provenance, 4096));
     }
   }
-  out += "</dl><p>Definitions of the metrics: docs/metrics.md of CARMA.</p></section>\n";
+  out += "</dl><p>Definitions of the metrics: docs/server/metrics.md of CARMA.</p></section>\n";
 }
 
 // The result and its numbers, before everything else.

@@ -59,8 +59,8 @@ struct ForecastMetrics {
   friend bool operator==(const ForecastMetrics&, const ForecastMetrics&) = default;
 };
 
-// Definitions follow the dissertation, section 6.3 (docs/metrics.md). An "executed" task is one
-// that has ended and whose process ran at least once.
+// Definitions follow the dissertation, section 6.3 (docs/server/metrics.md). An "executed" task is
+// one that has ended and whose process ran at least once.
 struct Metrics {
   std::string label;
   std::string provenance;

@@ -29,7 +29,7 @@ struct Report {
 Report MakeReport(RunRecord run);
 
 // One line of JSON: the fields of the metrics, and the record as "run" {"version": 1, …} where
-// there is one (docs/metrics.md). A task takes about 250 bytes.
+// there is one (docs/server/metrics.md). A task takes about 250 bytes.
 std::string ToJsonText(const Report& report);
 // One report, or a list of them. Errors: kInvalid with JSON pointer: a version that is not 1, more
 // than the limits, attempts on GPUs that do not exist, times that go back, equal task ids.

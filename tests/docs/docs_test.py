@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Types every command that README.md and docs/*.md print, as printed: docs_test.py BIN_DIR [PAGE …]
+"""Types every command that README.md and the pages under docs print, as printed: docs_test.py BIN_DIR [PAGE …]
 
 Each page is read from its first block to its last in one shell, on a machine of its own with a simulated server (reader.py), after
 what before/PAGE.sh says has happened there. A command must end with 0 and print no error. Blocks that nobody can type here are marked
@@ -32,7 +32,7 @@ ERROR = re.compile(r"^(carma[\w-]*|bash|python3|curl|jq|cat|sed): (?!warning|tas
 
 def pages():
     """README.md and the documents."""
-    return ["README.md"] + sorted(f"docs/{path.name}" for path in (reader.ROOT / "docs").glob("*.md"))
+    return ["README.md"] + sorted(str(path.relative_to(reader.ROOT)) for path in (reader.ROOT / "docs").rglob("*.md"))
 
 
 def read(page):

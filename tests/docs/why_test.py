@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/why.md names exists: why_test.py BIN_DIR. In the last column of its table stand tests (Suite.Test), scenarios
+"""What docs/start/why.md names exists: why_test.py BIN_DIR. In the last column of its table stand tests (Suite.Test), scenarios
 (name.scenario) and commands (carma verb --option)."""
 
 import pathlib
@@ -16,7 +16,7 @@ TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 
 def rows():
     """(number, names in its last column) of each row."""
-    text = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "start" / "why.md").read_text(encoding="utf-8")
     for line in re.findall(r"^\| \d+ \|.*\|$", text, re.MULTILINE):
         cells = line.strip("|").split(" | ")
         yield int(cells[0]), re.findall(r"`([^`]+)`", cells[-1])

@@ -11,12 +11,12 @@ import unittest
 import bed as slurm
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "slurm.md")
+PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "server", "slurm.md")
 USER, OTHER = "nobody", "games"  # two who are no administrators
 
 
 def job_script_of_the_page():
-    """The one that docs/slurm.md prints first."""
+    """The one that docs/server/slurm.md prints first."""
     with open(PAGE, encoding="utf-8") as file:
         return re.search(r"```sh\n(#!/bin/bash\n.*?)```", file.read(), re.DOTALL).group(1)
 

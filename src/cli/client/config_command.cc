@@ -116,7 +116,7 @@ void AddConfigCommand(CLI::App& app, Context& context) {
       "  carma config show --origin\n"
       "  carma config show policy idle.after\n"
       "Reads the files and variables that a daemon of the same user would; keys are explained in\n"
-      "docs/configuration.md. Every verb also takes --json.");
+      "docs/server/configuration.md. Every verb also takes --json.");
   auto flags = std::make_shared<ConfigFlags>();
   CLI::App* check = verb->add_subcommand("check", "Say whether the configuration is sound");
   CLI::App* show = verb->add_subcommand("show", "Print every value in force");

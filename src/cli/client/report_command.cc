@@ -174,7 +174,8 @@ void AddReportCommand(CLI::App& app, Context& context) {
       "  carma report exclusive.json magm.json --html both.html\n"
       "  carma simulate --runs 20 --noise 0.03 --json | carma report - --html runs.html\n"
       "  carma report --last 100 --csv --tasks > tasks.csv\n"
-      "Tasks submitted in the span count; the definitions are in docs/metrics.md. The first of "
+      "Tasks submitted in the span count; the definitions are in docs/server/metrics.md. The first "
+      "of "
       "several\nreports is what the others are compared with; equal names are replays of one "
       "run.\n"
       "Every verb also takes --json and --socket PATH.");

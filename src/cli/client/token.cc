@@ -104,7 +104,7 @@ void AddTokenCommand(CLI::App& app, Context& context) {
       "  carma token create laptop --expires 7d\n"
       "  carma token list\n"
       "  carma token revoke 3\n"
-      "The web page asks for it (docs/page.md). Whoever has it may cancel, hold, release and\n"
+      "The web page asks for it (docs/use/page.md). Whoever has it may cancel, hold, release and\n"
       "requeue your tasks, lower their priority and read their output; never submit.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<CreateFlags>();

@@ -174,7 +174,7 @@ void AddUsageCommand(CLI::App& app, Context& context) {
       "  carma usage --by user,qos --since 2026-03-01 --until 2026-04-01\n"
       "Sums of starts, from the decision to the end of each; what runs counts up to now. Months "
       "and\n"
-      "days are those of UTC. The books keep starts for a year (docs/sharing.md).\n"
+      "days are those of UTC. The books keep starts for a year (docs/server/sharing.md).\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<UsageFlags>();
   verb->add_option("--by", flags->by, "rows for each user, account, qos, and month or day")

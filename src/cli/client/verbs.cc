@@ -399,7 +399,7 @@ void AddBackup(CLI::App& app, Context& context) {
       app, "backup", "Copy the books (queue, history, what was learned) while the daemon runs",
       "  carma backup /backup/              there as carma-YYYYMMDD-HHMMSS.db\n"
       "  carma backup --force carma.db\n"
-      "For root and the user that carmad runs as. How to restore it: docs/operations.md.\n");
+      "For root and the user that carmad runs as. How to restore it: docs/server/operations.md.\n");
   verb->add_option("target", flags->target, "the new file, or a folder to make it in")
       ->type_name("FILE")
       ->required();

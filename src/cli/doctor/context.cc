@@ -82,9 +82,9 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
       ": {} MiB less than the bare context, so that predictions are too low", -libraries_mib);
   finding.remedy = assumed.learns
                        ? "nothing but to run tasks with a summary: five that finish teach CARMA "
-                         "the value of this server (docs/estimators.md)"
+                         "the value of this server (docs/inside/estimators.md)"
                        : "set estimate.history = true: five tasks with a summary that finish teach "
-                         "CARMA the value of this server (docs/estimators.md)";
+                         "CARMA the value of this server (docs/inside/estimators.md)";
   return finding;
 }
 

@@ -61,7 +61,7 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
     return "load the module (modprobe nvidia), and see the kernel's log (dmesg) if that fails";
   }
   return "install the NVIDIA driver so that nvidia-smi works, or name its library with "
-         "monitor.nvml_library; a server without GPUs can be simulated (docs/simgpu.md)";
+         "monitor.nvml_library; a server without GPUs can be simulated (docs/inside/simgpu.md)";
 }
 
 // "0-3,5"

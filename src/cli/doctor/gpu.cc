@@ -202,7 +202,7 @@ class GpuCheck {
         "policy.without_sm_activity");
   }
 
-  // DCGM's counts of instances cannot be told apart (docs/gpus.md), so that it is no remedy.
+  // DCGM's counts of instances cannot be told apart (docs/server/gpus.md), so that it is no remedy.
   void NoActivityOfInstances() {
     const std::string text = "nobody counts SM activity of instances before Hopper";
     const core::PolicyConfig& policy = settings_.policy;

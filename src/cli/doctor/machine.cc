@@ -167,9 +167,10 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
   const auto signed_lines = std::ranges::count_if(
       *profiles, [](const profile::WorkloadProfile& each) { return !each.signature.empty(); });
   if (signed_lines == 0) {
-    return {"profiles", Level::kWarn,
-            fmt::format("{}: none of {} profiles has a signature", path, profiles->size()),
-            "measure your own commands (docs/profile.md): built-in workloads are nobody's task"};
+    return {
+        "profiles", Level::kWarn,
+        fmt::format("{}: none of {} profiles has a signature", path, profiles->size()),
+        "measure your own commands (docs/server/profile.md): built-in workloads are nobody's task"};
   }
   const bool of_here = std::ranges::any_of(*profiles, [&](const profile::WorkloadProfile& each) {
     return !each.signature.empty() &&

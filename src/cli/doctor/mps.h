@@ -1,5 +1,5 @@
 // Checks of MPS: whether CARMA can start its control daemons, which of them run, and whether
-// somebody else's does (docs/collocation.md).
+// somebody else's does (docs/server/collocation.md).
 #pragma once
 
 #include <optional>

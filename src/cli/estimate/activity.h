@@ -16,7 +16,7 @@ namespace carma::cli {
 // grain: of the model that is asked about (core/profile.h), if known.
 std::string ActivityText(const api::KnowledgeView& known, std::optional<double> grain,
                          std::span<const double> beside);
-// docs/api.md.
+// docs/use/api.md.
 base::Json ActivityJson(const api::KnowledgeView& known, std::optional<double> grain,
                         std::span<const double> beside);
 

@@ -39,7 +39,7 @@ struct EstimateSheet {
 // A table of all opinions; with explain also the model, the parts of each number, the warnings and
 // the calibration.
 std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen& screen);
-// One object; docs/api.md.
+// One object; docs/use/api.md.
 std::string EstimateJson(const EstimateSheet& sheet);
 
 }  // namespace carma::cli

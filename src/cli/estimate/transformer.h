@@ -29,7 +29,7 @@ void AddTransformerOptions(CLI::App& verb, TransformerFlags& flags);
 std::string TransformerText(const std::string& file, const estimate::TransformerConfig& config,
                             const estimate::TrainingPlan& plan,
                             const estimate::TransformerEstimate& estimate);
-// One object; docs/api.md.
+// One object; docs/use/api.md.
 std::string TransformerJson(const std::string& file, const estimate::TransformerConfig& config,
                             const estimate::TransformerEstimate& estimate);
 

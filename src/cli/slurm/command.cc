@@ -166,7 +166,7 @@ void AddSlurmCommand(CLI::App& app, Context& context) {
   verb->footer(
       "  carma slurm config   # lines for slurm.conf, gres.conf, plugstack.conf\n"
       "  carma slurm check    # what of this node is not right yet\n"
-      "docs/slurm.md tells the rest. Every verb also takes --json and --socket PATH.");
+      "docs/server/slurm.md tells the rest. Every verb also takes --json and --socket PATH.");
   auto node = std::make_shared<std::string>();
   const auto add = [&](const char* name, const char* help) {
     CLI::App* one = verb->add_subcommand(name, help);

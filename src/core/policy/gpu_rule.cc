@@ -266,7 +266,8 @@ class GpuRuleParser {
     if (name == "max") return Call(name, Op::kMax, 2);
     if (name == "if") return Call(name, Op::kIf, 3);
     const auto* known = std::ranges::find(kQuantities, name, &RuleQuantity::name);
-    if (known == kQuantities.end()) return Expected("a quantity (docs/policies.md lists them)");
+    if (known == kQuantities.end())
+      return Expected("a quantity (docs/server/policies.md lists them)");
     at_ += name.size();
     return Push(
         {.op = Op::kQuantity, .quantity = static_cast<std::size_t>(known - kQuantities.begin())});

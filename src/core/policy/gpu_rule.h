@@ -18,7 +18,7 @@ struct GpuView;
 struct Need;
 struct PolicyConfig;
 
-// What a rule may name. docs/policies.md has them too, and a test compares.
+// What a rule may name. docs/server/policies.md has them too, and a test compares.
 struct RuleQuantity {
   std::string_view name;
   std::string_view meaning;  // with its unit

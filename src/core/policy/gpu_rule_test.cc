@@ -65,7 +65,7 @@ TEST(GpuRule, SaysWhereItIsWrong) {
       {"", "at letter 1: expected a number, a name or '(', not the end"},
       {"free_mib -", "at letter 11: expected a number, a name or '(', not the end"},
       {"fre_mib * 2",
-       "at letter 1: expected a quantity (docs/policies.md lists them), not 'fre_mib * 2'"},
+       "at letter 1: expected a quantity (docs/server/policies.md lists them), not 'fre_mib * 2'"},
       {"2 * (tasks + 1", "at letter 15: expected ')', not the end"},
       {"min(1)", "at letter 6: expected ',', not ')'"},
       {"1 2", "at letter 3: expected an operator or the end, not '2'"},

@@ -40,7 +40,8 @@ enum class IdleAction {
   kShare,  // others may join it, although it asked for its GPUs alone
   kEnd,    // it is stopped
 };
-// Everything a policy can be told. Names in the configuration file are those of docs/policies.md.
+// Everything a policy can be told. Names in the configuration file are those of
+// docs/server/policies.md.
 struct PolicyConfig {
   std::string mapper = "magm";
   // Windowed mean SM activity at most this; empty: no condition.

@@ -1,5 +1,5 @@
 // The rules of the published system, for comparison with it. They are written out in
-// docs/policies.md, "As published".
+// docs/server/policies.md, "As published".
 #pragma once
 
 #include <string_view>

@@ -25,8 +25,8 @@ inline constexpr double kUsualSensitivity = 0.8;
 // kernels, where both are known, else what is usual.
 Load LoadOf(const Profile& profile);
 
-// Fits of two measured A100 runs, Lucid's pairs and the dissertation's anchors; docs/simulator.md
-// has the evidence.
+// Fits of two measured A100 runs, Lucid's pairs and the dissertation's anchors;
+// docs/inside/simulator.md has the evidence.
 struct Interference {
   double mps_saturation = 1.05;  // sum of u_i * speed_i never exceeds this under MPS
   // Option: what oversubscription costs. The most that the tasks of a GPU get done together falls

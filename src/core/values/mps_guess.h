@@ -27,7 +27,7 @@ struct MpsParameters {
 // Without the number of layers: s = 0.787 * sqrt(u) * (128 / batch)^0.740,
 // p = 1.757 * u^2 * (batch / 128)^0.658; without the batch size, a batch of 64. Transformers:
 // s = 0.485, p = 0.649 * u. Fitted on one measured run of 58 tasks of ten architectures;
-// docs/simulator.md has the errors for architectures left out.
+// docs/inside/simulator.md has the errors for architectures left out.
 MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
 // g of a convolutional network whose batch and layers are known, held to the range that the fit has

@@ -26,7 +26,7 @@ using base::Time;
 
 enum class TaskId : std::uint64_t {};
 // Tasks of one user with the same number are the same thing, and need the same memory; 0: not
-// known. The shell's word (docs/estimates.md).
+// known. The shell's word (docs/use/estimates.md).
 enum class KindId : std::uint64_t {};
 // Position in the server's list, PCI order; GPUs are stored by UUID.
 enum class GpuIndex : std::uint32_t {};

@@ -1,6 +1,6 @@
 // Tasks and their MPS servers: starts a control daemon for a user and a GPU when the first task
 // needs it, ends it when the last has left, and knows what became of it. Lives on the loop;
-// whatever takes time happens on a worker of each server. Rules: docs/collocation.md.
+// whatever takes time happens on a worker of each server. Rules: docs/server/collocation.md.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The recipes of docs/sharing.md, each played on a server of four GPUs.
+// The recipes of docs/server/sharing.md, each played on a server of four GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 core::PolicyConfig Recipe(const std::string& name) {
   const std::string text =
-      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/sharing.md", 1 << 20);
+      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/server/sharing.md", 1 << 20);
   const std::string begin = "<!-- recipe: " + name + " -->\n```toml\n";
   const std::size_t at = text.find(begin);
   EXPECT_NE(at, std::string::npos) << name;

@@ -1,5 +1,5 @@
 // How attempts start and are stopped: what the launcher is told, and whom a task shares its GPUs
-// with, by which means (docs/collocation.md).
+// with, by which means (docs/server/collocation.md).
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
                         const Counters& counters, const Configuration& configuration,
                         base::Time now, const std::string& version);
 
-// How many leases (docs/leases.md) wait, are granted, and are adopted.
+// How many leases (docs/use/leases.md) wait, are granted, and are adopted.
 std::string LeaseMetricsText(const task::LeaseLauncher& leases);
 
 // Of each task on each of its GPUs what it holds and does. Apart from the others: every task makes

@@ -2,8 +2,9 @@
 //
 // A summary lists modules in the order in which they finish. A row reads the tensor that was made
 // last, if the size fits. If not, it reads an earlier one (a branch, a shortcut), or one that code
-// between the modules made (a sum, a product, a concatenation, attention): docs/estimators.md,
-// "Functional code". Where sizes mislead, a named correction says better (corrections.h).
+// between the modules made (a sum, a product, a concatenation, attention):
+// docs/inside/estimators.md, "Functional code". Where sizes mislead, a named correction says better
+// (corrections.h).
 #pragma once
 
 #include "estimate/structural/rows.h"

@@ -2,7 +2,7 @@
 //   graph.h        who reads what, and which tensors stay
 //   keep_rules.h   bytes by what each layer does: a table of facts about PyTorch
 //   corrections.h  what the first two miss: a list, each with the model that demanded it
-// docs/estimators.md, section "Kept bytes", says how to add to the tables.
+// docs/inside/estimators.md, section "Kept bytes", says how to add to the tables.
 #pragma once
 
 #include <vector>

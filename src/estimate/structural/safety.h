@@ -15,8 +15,8 @@ enum class Evidence {
 };
 
 // (measured - context) / (predicted - context) is at most this for so many (0.5..0.999) of the
-// runs: docs/estimators.md, section "Bound". At least 1; between the tabled coverages on a straight
-// line.
+// runs: docs/inside/estimators.md, section "Bound". At least 1; between the tabled coverages on a
+// straight line.
 double ShippedFactor(Evidence evidence, double coverage);
 
 }  // namespace carma::estimate

@@ -1,4 +1,4 @@
-// The memory of a transformer's training in closed form: docs/estimators.md, "Transformers".
+// The memory of a transformer's training in closed form: docs/inside/estimators.md, "Transformers".
 #pragma once
 
 #include <cstdint>

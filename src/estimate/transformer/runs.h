@@ -47,8 +47,8 @@ struct TrainingRuns {
 };
 
 // runs, models: one file or several of each; models are the sizes of the runs' models. The columns
-// are those of docs/estimators.md, "Tables of runs". Errors: as base::ReadFile; kInvalid with file
-// and line; kInvalid if no row has a model.
+// are those of docs/inside/estimators.md, "Tables of runs". Errors: as base::ReadFile; kInvalid
+// with file and line; kInvalid if no row has a model.
 base::Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                             const std::vector<std::string>& models);
 

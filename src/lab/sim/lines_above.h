@@ -29,9 +29,9 @@ class LinesAbove {
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
-  // The first `most` of them, in order. By fair order as in a server's own line (docs/policies.md):
-  // the user with the least share goes first, what runs and what is passed on counting as if it ran
-  // an hour longer.
+  // The first `most` of them, in order. By fair order as in a server's own line
+  // (docs/server/policies.md): the user with the least share goes first, what runs and what is
+  // passed on counting as if it ran an hour longer.
   std::vector<Waiting> First(std::size_t most, const core::FairShare& shares, core::Time now) const;
 
  private:

@@ -8,11 +8,11 @@
 
 namespace carma::sim {
 
-// Defaults as seen in the two measured A100 runs behind docs/simulator.md: nothing for about 14 s
-// (imports, CUDA context, first batch), then the plateau at once and until the end; the line that
-// tells of a failed allocation shows about 8 s later, when the process ends. A newcomer that does
-// not fit crashes; residents never suffer, because they hold what they need. With the options below
-// it is always the one that allocates on a full GPU that crashes: the newcomer, or who grows.
+// Defaults as seen in the two measured A100 runs behind docs/inside/simulator.md: nothing for about
+// 14 s (imports, CUDA context, first batch), then the plateau at once and until the end; the line
+// that tells of a failed allocation shows about 8 s later, when the process ends. A newcomer that
+// does not fit crashes; residents never suffer, because they hold what they need. With the options
+// below it is always the one that allocates on a full GPU that crashes: the newcomer, or who grows.
 struct MemoryModel {
   base::Duration load{14'000};        // launch to first allocation
   base::Duration crash_delay{8'000};  // failed allocation to the end of the process

@@ -1,7 +1,7 @@
 // The discrete-event simulator: what would these servers have done with that load? It drives the
 // very core of carmad (core/scheduler.h) and models only the world around it: memory, speed,
-// power, what the monitor sees, what an estimator says. docs/simulator.md has the models and their
-// evidence.
+// power, what the monitor sees, what an estimator says. docs/inside/simulator.md has the models and
+// their evidence.
 #pragma once
 
 #include <cstddef>
@@ -202,8 +202,8 @@ base::Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
 
 // ---- what came out ----
 
-// Means and sums over the run, in the definitions of docs/metrics.md; exact, not sampled. The run
-// lasts from the first submission to the last end.
+// Means and sums over the run, in the definitions of docs/server/metrics.md; exact, not sampled.
+// The run lasts from the first submission to the last end.
 struct Totals {
   std::int64_t tasks = 0;
   std::int64_t succeeded = 0;

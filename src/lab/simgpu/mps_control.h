@@ -1,5 +1,5 @@
 // carma-simmps: the control daemon of a simulated MPS and its command line, in the place of
-// NVIDIA's nvidia-cuda-mps-control. What it does and what it leaves out: docs/simgpu.md.
+// NVIDIA's nvidia-cuda-mps-control. What it does and what it leaves out: docs/inside/simgpu.md.
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
 // Readers for the traces that clusters have published, and for our own: a stream of bytes becomes a
-// JobTrace. docs/traces.md describes the formats column by column.
+// JobTrace. docs/use/traces.md describes the formats column by column.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the plug-in asks of carmad: a lease for a step of a job (docs/leases.md).
+// What the plug-in asks of carmad: a lease for a step of a job (docs/use/leases.md).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The process for which a task holds GPUs without being started by us: a lease (docs/leases.md).
+// The process for which a task holds GPUs without being started by us: a lease
+// (docs/use/leases.md).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The original system's task descriptions, .rad files: the named form and the positional twelve
-// lines. docs/tasks.md shows both.
+// lines. docs/use/tasks.md shows both.
 #pragma once
 
 #include <array>

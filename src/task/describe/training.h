@@ -1,5 +1,5 @@
 // How a transformer is trained, in words: what the closed form for its memory is asked with
-// (docs/estimators.md, "Transformers"). Options say them, and files that a training reads.
+// (docs/inside/estimators.md, "Transformers"). Options say them, and files that a training reads.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // MPS as values: whose control daemon serves which GPU, where it lives, what its answers mean and
-// what its clients are told. Facts and rules: docs/collocation.md.
+// what its clients are told. Facts and rules: docs/server/collocation.md.
 #pragma once
 
 #include <sys/types.h>

@@ -2,11 +2,12 @@
 // end. The folders are a user's, who may put anything into them, and carmad may be root: no link is
 // followed below mps_dir, nothing is waited for, and only that user's files are read or cut.
 //
-// What the files are was seen of NVIDIA's programs (docs/collocation.md, "What NVIDIA's programs
-// do"). A daemon is known by its lock, and by nothing else: all branches hold it from before they
-// listen to their end, the kernel names the holder, and it lets go of the lock however the daemon
-// ends. The pid file exists from branch 550 on only and outlives a killed daemon; a connection to
-// its socket would name the process too, but fails while it is busy, and is logged each time.
+// What the files are was seen of NVIDIA's programs (docs/server/collocation.md, "What NVIDIA's
+// programs do"). A daemon is known by its lock, and by nothing else: all branches hold it from
+// before they listen to their end, the kernel names the holder, and it lets go of the lock however
+// the daemon ends. The pid file exists from branch 550 on only and outlives a killed daemon; a
+// connection to its socket would name the process too, but fails while it is busy, and is logged
+// each time.
 #pragma once
 
 #include <sys/types.h>

@@ -72,7 +72,7 @@ void ApplyConda(const CondaEnv& conda, Environment& environment) {
 
 const std::string kParameter = "CARMA_PARAM_";  // before the name of a sweep's parameter
 
-// What Slurm's own batch step has, as far as one server has it. docs/environment.md lists them.
+// What Slurm's own batch step has, as far as one server has it. docs/use/environment.md lists them.
 void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& environment) {
   const std::string id = fmt::format("{}", order.id);
   const std::string host = base::ShortHostName();

@@ -38,7 +38,7 @@ struct ExitEvidence {
 };
 
 // The last line that says "out of GPU memory", printable, or empty: PyTorch, TensorFlow, JAX, CUDA,
-// cuBLAS/cuDNN forms of docs/tasks.md. Only the last 16 KiB and 200 lines are read: what stands
+// cuBLAS/cuDNN forms of docs/use/tasks.md. Only the last 16 KiB and 200 lines are read: what stands
 // further up was survived. Warnings that TensorFlow prints and survives do count here;
 // ClassifyExit weighs them.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);

@@ -65,7 +65,7 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   estimate::ReadOptions options{
       .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
   const bool catalogue = !flags.catalogue.empty();
-  // What the published data were trained with where no column says it (docs/estimators.md).
+  // What the published data were trained with where no column says it (docs/inside/estimators.md).
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
   options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
   if (!options.optimizer) {
@@ -354,11 +354,12 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
       "  carma estimate evaluate --layers layers.jsonl.gz --measured measured.csv --by family\n"
       "  carma estimate evaluate --catalogue catalog.csv --calibrate light\n"
       "  carma estimate evaluate --runs runs.csv --models models.csv --by source,method\n"
-      "Layer lists: one model per line (docs/layer-lists.md), gzip or plain. Measurements: CSV "
+      "Layer lists: one model per line (docs/use/layer-lists.md), gzip or plain. Measurements: CSV "
       "with\n"
       "model, batch, measured_mib and, where there, censored, optimizer, precision, family.\n"
       "Catalogue: CSV with batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
-      "Runs of transformers: CSV with the columns of docs/estimators.md, \"Tables of runs\"; they "
+      "Runs of transformers: CSV with the columns of docs/inside/estimators.md, \"Tables of "
+      "runs\"; they "
       "need no\n"
       "summaries, but a table of models. Sweeps of batches (gpu, benchmark, batch, "
       "mem_mib_median)\n"

@@ -521,7 +521,8 @@ void AddProfileCommand(CLI::App& app, Context& context) {
       "  carma profile --built-in resnet50-b32,bert-base-b32 --methods mps --degrees none\n"
       "A line of the file: {\"name\":\"ours\",\"command\":[\"python3\",\"train.py\"]}, for a "
       "command "
-      "that does the\nsame amount of work each time (docs/profile.md). An interrupted call is "
+      "that does the\nsame amount of work each time (docs/server/profile.md). An interrupted call "
+      "is "
       "continued by the same\ncommand. Exit code: 0 all was measured, 130 interrupted.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ProfileFlags>();

@@ -348,7 +348,7 @@ std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const
   std::string body =
       "<p>U: SM activity alone; S, P: sensitivity and pressure under MPS; TIME: of computing "
       "alone; "
-      "ERROR: mean error of the predicted slowdowns. docs/profile.md of CARMA.</p>\n";
+      "ERROR: mean error of the predicted slowdowns. docs/server/profile.md of CARMA.</p>\n";
   for (const TypeFindings& type : findings) PutType(body, type);
   const auto failures = Failures(runs);
   if (!failures.empty()) body += "<section><h2>What failed</h2><dl>\n";

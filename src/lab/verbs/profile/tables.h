@@ -15,7 +15,7 @@ namespace carma::cli {
 // Profiles, parameters, what sharing did, what watching costs, what failed.
 std::string FindingsText(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
                          const Screen& screen);
-// One JSON object: {"types":[…], "failed":[…]} (docs/profile.md).
+// One JSON object: {"types":[…], "failed":[…]} (docs/server/profile.md).
 std::string FindingsJson(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs);
 // One line for each workload in each group that was measured.
 std::string MeetingsCsv(std::span<const TypeFindings> findings);
