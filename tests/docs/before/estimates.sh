@@ -1,0 +1,2 @@
+cd ~/carma
+carmad --background
