@@ -501,8 +501,9 @@ TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
   }
   std::vector<std::string> expected;
   for (const KeyInfo& key : Keys()) {
-    expected.push_back("| `" + key.name + "` | " + key.type + " | `" + key.default_value + "` | " +
-                       (key.live ? "live" : "restart") + " | " + key.meaning + " |");
+    const std::string values = key.type.starts_with('"') ? " of " + key.type : "";
+    expected.push_back("| `" + key.name + "` | `" + key.default_value + "`" + values + " | " +
+                       key.meaning + (key.live ? "" : " Needs a restart.") + " |");
   }
   EXPECT_EQ(rows, expected);
 }
