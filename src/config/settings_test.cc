@@ -497,13 +497,13 @@ TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
       *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/server/configuration.md", 1 << 20);
   std::vector<std::string> rows;
   for (const std::string_view line : base::Split(text, '\n')) {
-    if (line.starts_with("| `")) rows.emplace_back(line);
+    if (line.starts_with("- `") && line.find("` (`") != line.npos) rows.emplace_back(line);
   }
   std::vector<std::string> expected;
   for (const KeyInfo& key : Keys()) {
     const std::string values = key.type.starts_with('"') ? " of " + key.type : "";
-    expected.push_back("| `" + key.name + "` | `" + key.default_value + "`" + values + " | " +
-                       key.meaning + (key.live ? "" : " Needs a restart.") + " |");
+    expected.push_back("- `" + key.name + "` (`" + key.default_value + "`" + values +
+                       "): " + key.meaning + (key.live ? "" : " Needs a restart."));
   }
   EXPECT_EQ(rows, expected);
 }

@@ -13,7 +13,7 @@ using Needs = std::map<double, double>;  // by amount, never falling; MiB
 
 constexpr double kFarthest = 4;  // times the largest, or of the least, amount that was seen
 // Of what was predicted, the more the fewer amounts were seen; and of the growth beyond these. Of
-// sweeps of batches on one GPU 95 of 100 lie within (docs/inside/estimators.md, "Amounts").
+// sweeps of batches on one GPU 95 of 100 lie within (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // of two amounts
 constexpr double kBeyondAllowance = 0.2;

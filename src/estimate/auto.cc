@@ -101,7 +101,7 @@ class OfAmounts {
   }
 
   // Of another GPU type only where there is none of this one: what a sample adds is the same there,
-  // only the context differs (docs/inside/estimators.md).
+  // only the context differs (docs/evidence/estimators.md).
   void Add(const task::Observation& run, double amount, std::vector<Sighting>& seen) const {
     if (own_type_ && run.gpu_type != question_.gpu_type) return;
     const double shift_mib = own_type_ ? 0 : ContextShift(run.gpu_type, question_.gpu_type);
@@ -143,7 +143,7 @@ class OfAmounts {
 };
 
 // Networks with widths that change at every layer are what the formula knows least of and a
-// classifier that was trained on such knows better (docs/inside/estimators.md): its class bounds
+// classifier that was trained on such knows better (docs/evidence/estimators.md): its class bounds
 // the formula's answer, which is finer within it.
 void KeepWithinClass(const Question& question, Answer& answer) {
   // Of the bound over the point, besides: from 1151 runs, so that 95 of 100 are covered.

@@ -1,5 +1,5 @@
 // The constant part of a training process's memory: its CUDA context, and the code of the libraries
-// that its model makes PyTorch load. docs/inside/estimators.md says what the values rest on.
+// that its model makes PyTorch load. docs/evidence/estimators.md says what the values rest on.
 #pragma once
 
 #include <string_view>

@@ -56,7 +56,7 @@ class RoundRobin : public Mapper {
 
 // What the GPU gets done more with the task, less what the task and its neighbours pay for that.
 // Large tasks and tight places come first, as in packing: what is left over at the end is easy to
-// place. How the weights were found: docs/server/policies.md.
+// place. How the weights were found: docs/evidence/policies.md.
 class ByWork : public Mapper {
  public:
   explicit ByWork(const PolicyConfig& config)

@@ -1,5 +1,5 @@
 // The peak of a training step, from the structure of the model: docs/inside/estimators.md has the
-// formula, where each constant comes from, and how far off it is.
+// formula and its constants, docs/evidence/estimators.md how far off it is.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -21,7 +21,7 @@ using base::Result;
 constexpr double kMib = 1024.0 * 1024.0;
 constexpr double kGibMib = 1024;
 
-// ---- constants; where each comes from stands in docs/inside/estimators.md ----
+// ---- constants; docs/evidence/estimators.md says what they rest on ----
 
 // Buckets of DeepSpeed for reducing and gathering, at their usual sizes: 4 GB (Qwen's tables).
 constexpr double kDeepSpeedBucketBytes = 4e9;

@@ -1,4 +1,4 @@
-// Each number here is one that docs/inside/estimators.md explains; the models are made up.
+// Each number here is one that docs/evidence/estimators.md explains; the models are made up.
 #include "estimate/transformer/peak.h"
 
 #include <gtest/gtest.h>
