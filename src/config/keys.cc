@@ -142,8 +142,8 @@ std::vector<Key> MakeKeys() {
               [](std::string_view name) { return name.empty() || IsName(name); }),
          AT(socket_group), kRestart),
       Of("daemon.allow_users",
-         "Users who may submit and change tasks, besides allow_groups, administrators and root. "
-         "Both empty: everyone. Others may look.",
+         "Users who may submit and change tasks. Empty, with allow_groups: everyone. Others may "
+         "look.",
          UserNames(), AT(allow_users)),
       Of("daemon.allow_groups", "Groups whose members may submit and change tasks.", GroupNames(),
          AT(allow_groups)),
@@ -157,8 +157,8 @@ std::vector<Key> MakeKeys() {
          "Users who may act on all tasks and drain GPUs, besides root and the daemon's own user.",
          UserNames(), AT(admins)),
       Of("daemon.gpus",
-         "GPUs to manage, by number, UUID or the start of one; empty: all. Other GPUs are neither "
-         "read nor used.",
+         "GPUs to manage, by number, UUID or the start of one; others are neither read nor used. "
+         "Empty: all.",
          List("list of GPUs like [0, 1] or [\"GPU-3f2a\", \"MIG-77e1\"]",
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
          AT(gpus), kRestart),
@@ -241,8 +241,7 @@ std::vector<Key> MakeKeys() {
       Of("fair.half_life", "Half-life of past usage in the fair-share calculation.",
          Span(kSecond, kYear), AT(policy.fair.half_life)),
       Of("fair.patience",
-         "With fair order: a user whose tasks have waited this long without a start goes first, "
-         "regardless of share and priority.",
+         "With fair order: a user whose tasks have waited this long without a start goes first.",
          Span(kSecond, kYear), AT(policy.fair.patience)),
       Of("fair.weights", "Shares of users and accounts (\"@name\"); all others have 1.",
          Texts("list of texts like [\"ada=2\", \"@vision=3\"]", &core::ParseShareWeight),
@@ -252,21 +251,21 @@ std::vector<Key> MakeKeys() {
          Texts("list of texts like [\"vision: ada bob\", \"course: *\"]", &core::ParseAccountRule),
          AT(policy.accounts)),
       Of("fair.classes",
-         "Classes for tasks (--qos): each adds its priority, and classes that preempt take GPUs "
-         "from preemptible ones.",
+         "Classes for tasks (--qos): each adds its priority; some preempt others "
+         "(docs/server/sharing.md).",
          Texts("list of texts like [\"interactive priority=1000 preempts\", \"normal\"]",
                &core::ParseQosClass),
          AT(policy.classes)),
       Of("limits.rules",
-         "Limits of users, accounts and classes; \"*\" applies to each of them separately "
+         "Limits of users, accounts and classes; \"*\": of each separately "
          "(docs/server/sharing.md).",
          Texts("list of texts like [\"user=* running=8 gpu_hours=200/7d\", \"qos=background "
                "gpus=2\"]",
                &core::ParseLimitRule),
          AT(policy.limits)),
       Of("slots.length",
-         "Length of a time slice: after running this long a task makes way for a waiting one; "
-         "false: never (docs/server/sharing.md).",
+         "Run time after which a task makes way for a waiting one; false: never "
+         "(docs/server/sharing.md).",
          OrFalse(Span(kSecond, kYear)), AT(policy.slots.length)),
       Of("slots.notice", "How long before the end of its time slice a task is asked to checkpoint.",
          Span(Duration{0}, kYear), AT(policy.slots.notice)),
@@ -276,8 +275,7 @@ std::vector<Key> MakeKeys() {
          "The same for all running tasks when the machine shuts down (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
-         "What happens at the end of a time slice to a task that is not known to checkpoint: it "
-         "stays, or is ended once, or every time.",
+         "How often a time slice ends a task that is not known to checkpoint.",
          Choice<core::WithoutCheckpoint>({{"never", core::WithoutCheckpoint::kNever},
                                           {"once", core::WithoutCheckpoint::kOnce},
                                           {"end", core::WithoutCheckpoint::kEnd}}),
@@ -304,8 +302,8 @@ std::vector<Key> MakeKeys() {
       Of("reserve.makers", "Users who may reserve GPUs (carma reserve), besides administrators.",
          UserNames(), AT(reservation_makers), kRestart),
       Of("recovery.mode",
-         "Where a task that ran out of memory is retried: idle GPUs only, or where its last claim "
-         "plus a growing step is free, and finally an idle GPU.",
+         "Retry after running out of memory: on an idle GPU, or with a larger claim, at last on an "
+         "idle GPU.",
          Choice<RecoveryMode>(
              {{"exclusive", RecoveryMode::kExclusive}, {"escalate", RecoveryMode::kEscalate}}),
          AT(policy.recovery)),
@@ -330,8 +328,8 @@ std::vector<Key> MakeKeys() {
          "Restarts of a task ended by a neighbour's fault under MPS.", Count(0, 1'000),
          AT(policy.max_victim_restarts)),
       Of("collocation.method",
-         "How tasks share a GPU: not at all (the mapper becomes exclusive), time slices, MPS, or "
-         "auto: MPS if its control daemon answers at start, else time slices.",
+         "How tasks share a GPU; \"exclusive\": not at all; \"auto\": MPS if its daemon answers, "
+         "else streams.",
          Choice<std::optional<core::SharingMethod>>({{"auto", std::nullopt},
                                                      {"exclusive", core::SharingMethod::kAlone},
                                                      {"streams", core::SharingMethod::kStreams},
@@ -347,8 +345,8 @@ std::vector<Key> MakeKeys() {
       Of("collocation.mps_dir", "Folder of the pipes and logs of MPS servers.",
          Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",
-         "One MPS server per user and GPU, or one per user for all whole GPUs, which also serves "
-         "tasks of several GPUs (docs/server/collocation.md).",
+         "One MPS server per user and GPU, or per user for all whole GPUs "
+         "(docs/server/collocation.md).",
          Choice<bool>({{"gpu", true}, {"user", false}}), AT(mps_server_per_gpu), kRestart),
       Of("collocation.mps_clients", "An MPS server with this many processes takes no further task.",
          Count(1, 60), AT(mps_clients), kRestart),
@@ -375,8 +373,8 @@ std::vector<Key> MakeKeys() {
          "Raise an alert when more GPU memory than this belongs to no known process.", Size(),
          AT(unattributed_mib)),
       Of("monitor.probe_timeout",
-         "A GPU whose driver call takes longer (real time) is treated as hung; the other GPUs are "
-         "still sampled.",
+         "A GPU whose driver call takes longer (real time) is treated as hung; others are still "
+         "sampled.",
          Span(100 * kMs, kHour), AT(probe_timeout), kRestart),
       Of("monitor.nvml_library", "Driver library used to read GPUs.",
          NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),
@@ -385,13 +383,13 @@ std::vector<Key> MakeKeys() {
          "read.",
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
-         "Speeds of GPU types relative to an A100-40GB, for servers with several types; others as "
-         "built in (docs/server/policies.md, by work).",
+         "Speeds of GPU types relative to an A100-40GB; others as built in "
+         "(docs/server/policies.md, by work).",
          Texts("list of texts like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),
       Of("monitor.source",
-         "Source of SM activity: the driver where it can, else DCGM; the driver only; or DCGM for "
-         "every GPU (docs/server/gpus.md).",
+         "Source of SM activity; \"auto\": the driver where it can, else DCGM "
+         "(docs/server/gpus.md).",
          Choice<ActivitySource>({{"auto", ActivitySource::kAuto},
                                  {"nvml", ActivitySource::kNvml},
                                  {"dcgm", ActivitySource::kDcgm}}),
@@ -413,8 +411,8 @@ std::vector<Key> MakeKeys() {
                   [](double below) { return below >= 0 && below <= 0.5; }),
          AT(idle_below)),
       Of("idle.action",
-         "What to do with a task that holds GPUs without using them: report it, let others join it "
-         "although it is exclusive, or end it.",
+         "What to do with a task that does not use its GPUs: report it, let others join it, or end "
+         "it.",
          Choice<IdleAction>({{"tell", IdleAction::kTell},
                              {"share", IdleAction::kShare},
                              {"end", IdleAction::kEnd}}),
@@ -433,14 +431,13 @@ std::vector<Key> MakeKeys() {
       Of("notify.sendmail", "Program that delivers mail, like sendmail(8).",
          Path("absolute path", 4'095), AT(notify_sendmail)),
       Of("notify.admin",
-         "Targets notified of idle holders and failing GPUs: mail addresses, URLs or programs, as "
-         "for carma submit --notify.",
+         "Targets notified of idle holders and failing GPUs, as for carma submit --notify.",
          List("list of targets like [\"root@example.org\", \"https://example.org/hook\"]",
               kTextList, 8, Text("", &IsNotifyTarget)),
          AT(notify_admin)),
       Of("slurm.enabled",
-         "Requeue Slurm jobs whose task ran out of GPU memory or was ended by a neighbour's fault, "
-         "with a larger claim (docs/server/slurm.md).",
+         "Requeue Slurm jobs that ran out of GPU memory, with a larger claim "
+         "(docs/server/slurm.md).",
          Flag(), AT(slurm_enabled), kRestart),
       Of("slurm.retries", "Default limit on restarts of a job.", Count(0, 100), AT(slurm_retries)),
       Of("slurm.scontrol", "Path of Slurm's scontrol.", Path("absolute path", 4'095),
@@ -448,7 +445,7 @@ std::vector<Key> MakeKeys() {
       Of("slurm.squeue", "Path of Slurm's squeue.", Path("absolute path", 4'095), AT(slurm_squeue),
          kRestart),
       Of("estimate.method",
-         "How a task's memory is predicted; \"auto\" takes the best available method "
+         "How memory is predicted; \"auto\": the best available method "
          "(docs/inside/estimators.md).",
          EstimateMethod(), AT(estimate_method)),
       Of("estimate.coverage",
@@ -467,8 +464,7 @@ std::vector<Key> MakeKeys() {
          "Trust the memory that a user states; false: only where nothing else is known.", Flag(),
          AT(estimate_prefer_given)),
       Of("estimate.profiles",
-         "File of profiles measured by \"carma profile\" (docs/server/profile.md): SM activity and "
-         "slowdown known from the start; empty: none.",
+         "Profiles measured by \"carma profile\"; empty: none (docs/server/profile.md).",
          PathOrNone(), AT(estimate_profiles)),
       Of("task.kill_grace", "Time between the request to end and SIGKILL.", Span(Duration{0}, kDay),
          AT(kill_grace)),
@@ -483,31 +479,28 @@ std::vector<Key> MakeKeys() {
       Of("task.max_queued_per_user", "Maximum number of unfinished tasks of one user.",
          Count(1, 10'000'000), AT(max_queued_per_user)),
       Of("task.max_processes",
-         "Maximum processes and threads of a task (of its user, where no cgroup counts them); 0: "
-         "no limit. Without cgroups root has no limit.",
+         "Maximum processes and threads of a task (without cgroups of its user); 0: no limit.",
          Count(0, 4'194'304), AT(max_processes)),
       Of("task.max_batch", "Maximum number of tasks in one submission.", Count(1, 10'000'000),
          AT(max_batch)),
       Of("task.cgroups", "Put each task into a cgroup of its own, where cgroup v2 allows it.",
          Flag(), AT(cgroups), kRestart),
       Of("host.cpus",
-         "Cores (hardware threads) to promise to tasks in all; \"auto\": those of the machine, "
-         "less one where there are 8 or more; 0: not counted.",
+         "Cores (threads) to promise in all; \"auto\": the machine's, less one of 8 or more; 0: "
+         "not counted.",
          OrAuto(Count<int>(0, core::kMaxCpus)), AT(host_cpus)),
       Of("host.memory",
-         "Main memory to promise to tasks in all; \"auto\": that of the machine less a tenth, at "
-         "most 16G less; 0: not counted.",
+         "Main memory to promise in all; \"auto\": the machine's less a tenth (at most 16G); 0: "
+         "not counted.",
          OrAuto(Size()), AT(host_memory_mib)),
       Of("host.cpus_per_gpu",
          "Cores promised per GPU to a task that states none; 0: none are counted for it.",
          Count<int>(0, 4'096), AT(policy.cpus_per_gpu)),
       Of("host.memory_per_gpu",
-         "Main memory promised per GPU to a task that states none, and its limit; 0: not counted "
-         "and not limited.",
+         "Main memory per GPU, promised and limited, of a task that states none; 0: not counted.",
          Size(), AT(policy.host_memory_per_gpu_mib)),
       Of("host.cpu_limit",
-         "How promised cores are enforced: \"weight\" shares a busy machine in proportion "
-         "(cpu.weight); \"cap\" is a hard limit (cpu.max).",
+         "Promised cores: a weight on a busy machine (cpu.weight), or a hard limit (cpu.max).",
          Choice<bool>({{"weight", false}, {"cap", true}}), AT(cpu_cap)),
       Of("simulation.state", "State file of a simulated server; empty: real GPUs.", PathOrNone(),
          AT(simgpu_state), kRestart),
