@@ -22,8 +22,12 @@ from .executor import Executor, TaskFuture
 from .socket_path import default_socket
 from .task import Task
 
-__all__ = ["CarmaError", "Client", "ConflictError", "DeniedError", "Executor", "InvalidError", "NotFoundError", "Task", "TaskFailed",
-           "TaskFuture", "UnavailableError", "cancel", "default_socket", "list", "map", "submit", "wait"]
+__version__ = "0.1.0"
+
+AutoExecutor = Executor  # as submitit calls it
+
+__all__ = ["AutoExecutor", "CarmaError", "Client", "ConflictError", "DeniedError", "Executor", "InvalidError", "NotFoundError", "Task", "TaskFailed",
+           "TaskFuture", "UnavailableError", "__version__", "cancel", "default_socket", "list", "map", "submit", "wait"]
 
 
 def submit(command: Submittable, **options: Any) -> Task:

@@ -11,6 +11,7 @@ import uuid
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import urlencode
 
+from .checks import check as check_it_can_start, suggestion
 from .connection import Connection, Lost
 from .errors import CarmaError, InvalidError, UnavailableError
 from .socket_path import default_socket
@@ -24,6 +25,14 @@ LONG_POLL_S = 30
 PATIENCE_S = 60.0  # a daemon that is started anew is back within less
 RETRY_S = 0.2
 PAGE = 1000
+# Of a description, besides those that description() itself takes.
+FIELDS = frozenset((
+    "account", "append_output", "array_index", "array_limit", "batch_size", "begin_ms", "checkpoint_signal", "comment", "conda_env",
+    "cpus", "gpu_memory_min_mib", "gpu_type", "linked_gpus", "max_slowdown", "model_summary", "no_progress", "no_slots", "not_on_gpus",
+    "notify", "on_gpus", "optimizer", "own_cpus", "parameters", "precision", "priority", "qos", "requeue", "script_args", "signal",
+    "signal_before_s", "signal_main", "sm_share", "training"))
+OPTIONS = frozenset(("name", "gpus", "memory", "mem", "exclusive", "time", "cwd", "env", "output", "error", "after", "hold", "retries",
+                     "check"))
 UNITS_MIB = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -102,6 +111,10 @@ class Client:
                     retries: Optional[int] = None, **fields: Any) -> Dict[str, Any]:
         """The task as POST /v1/tasks takes it. memory: of each GPU, mem: of the server. Other fields of it go by their own names
         (cpus, priority, qos, comment …)."""
+        for field in fields:
+            near = suggestion(field, FIELDS | OPTIONS)
+            if field not in FIELDS and near:  # another daemon may know more
+                raise InvalidError(f"unknown option {field!r}{near}", "invalid")
         folder = os.path.abspath(cwd or os.getcwd())
         spec: Dict[str, Any] = {"workdir": folder, "environment": _environment(env), "umask": _umask(), "gpus": gpus, **fields}
         if isinstance(command, str):
@@ -121,14 +134,20 @@ class Client:
 
     def submit(self, command: Submittable, **options: Any) -> Task:
         """One task: a list of words, run without a shell, or a line for /bin/sh. Options: as description(). It returns once the
-        task is on the daemon's disk; it is submitted once, also where the connection is cut."""
+        task is on the daemon's disk; it is submitted once, also where the connection is cut. What cannot start (no such program,
+        script or folder) is refused, unless check is False."""
         return self.submit_all([command], **options)[0]
 
-    def submit_all(self, commands: Iterable[Submittable], **options: Any) -> List[Task]:
-        """Many tasks with the same options, all of them or none."""
+    def submit_all(self, commands: Iterable[Submittable], *, array: bool = False, check: bool = True, **options: Any) -> List[Task]:
+        """Many tasks with the same options, all of them or none. array: as one array, a row in lists."""
         specs = [self.description(command, **options) for command in commands]
         if not specs:
             return []
+        if array:
+            for index, spec in enumerate(specs):
+                spec["array_index"] = index
+        if check and not specs[0].get("dependencies"):  # what a task waits for may make what is missing now
+            check_it_can_start(specs[0])
         shared = ("workdir", "environment", "umask")
         common = {key: specs[0][key] for key in shared}
         tasks = [{key: value for key, value in spec.items() if key not in shared} for spec in specs]

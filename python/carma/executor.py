@@ -9,10 +9,12 @@ import sys
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
+import warnings
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from .client import PATIENCE_S, RETRY_S, Client
-from .errors import CarmaError, TaskFailed, UnavailableError
+from .checks import suggestion
+from .client import FIELDS, OPTIONS, PATIENCE_S, RETRY_S, Client
+from .errors import CarmaError, InvalidError, TaskFailed, UnavailableError
 from .task import Task
 
 RESULT = ".result"  # behind the path of a call
@@ -35,6 +37,24 @@ class TaskFuture(_Future):
         self.path = path  # of the call; its result lies beside it
         self._client = client
 
+    @property
+    def job_id(self) -> str:
+        """The task's number, as submitit has it."""
+        return str(self.task.id)
+
+    @property
+    def state(self) -> str:
+        """The task's, as the daemon has it now."""
+        return self._client.show(self.task).state
+
+    def stdout(self) -> str:
+        """The last of what the task wrote, its errors with it unless `error` separates them."""
+        return self._client.output(self.task)
+
+    def stderr(self) -> str:
+        """The last of its errors."""
+        return self._client.output(self.task, stderr=True)
+
     def cancel(self) -> bool:
         """As of any future: only what does not run yet. A running one: carma.cancel(future.task)."""
         if not super().cancel():
@@ -44,6 +64,36 @@ class TaskFuture(_Future):
         except CarmaError:
             pass  # it has ended
         return True
+
+
+# Parameters of submitit and what they are here. None: one server has no such thing.
+SAME: Dict[str, Optional[Tuple[str, Callable[[Any], Any]]]] = {
+    "timeout_min": ("time", lambda minutes: 60 * minutes), "gpus_per_node": ("gpus", int), "cpus_per_task": ("cpus", int),
+    "mem_gb": ("mem", lambda gb: f"{gb}G"), "job_name": ("name", str), "array_parallelism": ("array_limit", int),
+    "additional_parameters": None, "setup": None, "partition": None, "qos": None, "account": None, "constraint": None, "comment": None,
+    "stderr_to_stdout": None, "signal_delay_s": None, "exclude": None, "use_srun": None, "srun_args": None, "max_num_timeout": None}
+ONE = frozenset(("nodes", "tasks_per_node", "ntasks_per_node"))
+
+
+def _translated(name: str, value: Any) -> Tuple[Optional[str], Any]:
+    """An option of submit() for a parameter of submitit; None: it means nothing here."""
+    bare = name[len("slurm_"):] if name.startswith("slurm_") else name
+    if name in OPTIONS or (name in FIELDS and bare == name):
+        return name, value
+    if bare in ONE:
+        if value != 1:
+            raise InvalidError(f"{name}={value!r}: a call is one process on one server, expected 1", "invalid")
+        return None, None
+    if bare == "time":
+        return "time", 60 * value if isinstance(value, (int, float)) else value
+    if bare in SAME:
+        same = SAME[bare]
+        if same is not None:
+            return same[0], same[1](value)
+    elif bare == name:
+        raise InvalidError(f"unknown parameter {name!r}{suggestion(name, FIELDS | OPTIONS | SAME.keys())}", "invalid")
+    warnings.warn(f"{name}: means nothing to CARMA", stacklevel=3)
+    return None, None
 
 
 def _main_path() -> Optional[str]:
@@ -105,7 +155,19 @@ class Executor(concurrent.futures.Executor):
 
         return results()
 
-    def _submit(self, calls: List[Any]) -> List[TaskFuture]:
+    def map_array(self, fn: Callable[..., Any], *iterables: Any) -> List[TaskFuture]:
+        """As submitit's: an array with a call for each set of arguments, one row in lists; returns their futures."""
+        return self._submit([(fn, args, {}) for args in zip(*iterables)], array=True)
+
+    def update_parameters(self, **parameters: Any) -> None:
+        """Options of the calls from now on: those of Client.submit(), or submitit's (timeout_min, gpus_per_node, cpus_per_task, mem_gb,
+        slurm_array_parallelism …). Those of Slurm that mean nothing on one server are warned of."""
+        for name, value in parameters.items():
+            option, meant = _translated(name, value)
+            if option is not None:
+                self.options[option] = meant
+
+    def _submit(self, calls: List[Any], array: bool = False) -> List[TaskFuture]:
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
         os.makedirs(self.folder, exist_ok=True)
@@ -121,8 +183,10 @@ class Executor(concurrent.futures.Executor):
         environment = dict(options.pop("env", None) or os.environ)
         ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (environment.get("PYTHONPATH"), ours)))
+        if not array:
+            options.pop("array_limit", None)
         tasks = self.client.submit_all([[self._python, "-m", "carma.worker", future.path] for future in futures], env=environment,
-                                       **options)
+                                       array=array, **options)
         with self._lock:
             for future, task in zip(futures, tasks):
                 future.task = task
@@ -212,10 +276,10 @@ class Executor(concurrent.futures.Executor):
         if good and task.succeeded:
             future.set_result(value)
         elif not good and isinstance(value, BaseException):
-            value.__cause__ = TaskFailed(f"task {task.id} is {task.state}\n{said}", task)
+            value.__cause__ = TaskFailed(f"task {task.id} failed\n{said}", task)
             future.set_exception(value)
         else:
-            future.set_exception(TaskFailed(f"task {task.id} is {task.state}: {task.reason}{self._last_words(task)}", task))
+            future.set_exception(TaskFailed(f"{task.sentence}{self._last_words(task)}", task))
 
     def _last_words(self, task: Task) -> str:
         try:

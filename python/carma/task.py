@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
 FINAL = frozenset(("succeeded", "failed", "out_of_memory", "timed_out", "cancelled", "rejected", "lost"))
+# What a task did, after "task 42".
+ENDS = {"failed": "failed", "out_of_memory": "ran out of GPU memory", "timed_out": "reached its time limit",
+        "cancelled": "was cancelled", "rejected": "was rejected", "lost": "was lost"}
 ON_GPUS = frozenset(("launching", "running", "stopping"))
 
 
@@ -40,6 +43,16 @@ class Task:
     def succeeded(self) -> bool:
         """It has ended well."""
         return self.state == "succeeded"
+
+    @property
+    def sentence(self) -> str:
+        """"task 42 failed: exit code 9."; where it has not ended the state."""
+        said = f"task {self.id} " + ENDS.get(self.state, f"is {self.state}")
+        why = self.reason
+        prefix = "Failed: "  # said already
+        if why.startswith(prefix):
+            why = why[len(prefix):]
+        return f"{said}: {why}" if why else said
 
     @property
     def on_gpus(self) -> bool:

@@ -145,6 +145,23 @@ class ModuleTest(unittest.TestCase):
             carma.submit(["true"], gpus=64)
         with self.assertRaisesRegex(carma.UnavailableError, "is carmad running"):
             carma.Client("/nonexistent/socket").list()
+        with self.assertRaisesRegex(carma.InvalidError, "'gpu_typ'; did you mean gpu_type?"):
+            carma.submit(["true"], gpu_typ="a100")
+
+    def test_what_cannot_start_is_refused_before_the_queue(self):
+        with open(self.path("train.py"), "w", encoding="utf-8") as file:
+            file.write("print(1)\n")
+        for command, options, expected in (
+                (["nosuchprogram"], {}, "no program 'nosuchprogram'"), (["train.py"], {}, "did you mean .'python3', 'train.py'"),
+                (["python3", "-u", "trian.py"], {}, "no file 'trian.py' in .*did you mean train.py"),
+                (["true"], {"cwd": "/no/such"}, "working directory /no/such"),
+                (["true"], {"output": "train.py/%j.out"}, "train.py/%j.out: cannot be written")):
+            with self.assertRaisesRegex(carma.InvalidError, expected):
+                carma.submit(command, **{"cwd": self.folder, "memory": "1G", **options})
+        task = carma.submit(["python3", "later.py"], cwd=self.folder, check=False, hold=True)
+        carma.cancel(task)
+        with self.assertWarnsRegex(UserWarning, "sets CUDA_VISIBLE_DEVICES"):
+            carma.cancel(carma.submit("export CUDA_VISIBLE_DEVICES=1\ntrue", cwd=self.folder, hold=True))
 
     # ---- the executor ----
 
@@ -157,6 +174,25 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(self.client.show(future.task).name, "twice")
         with open(self.path(f"jobs/{future.task.id}.out"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "twice\n")
+
+    def test_a_script_for_submitit_runs(self):
+        executor = carma.AutoExecutor(folder=self.path("log"))
+        self.addCleanup(executor.shutdown)
+        executor.update_parameters(timeout_min=60, gpus_per_node=1, cpus_per_task=1, slurm_array_parallelism=2, name="points")
+        with self.assertWarnsRegex(UserWarning, "slurm_partition: means nothing"):
+            executor.update_parameters(slurm_partition="gpu", nodes=1, tasks_per_node=1, memory="1G")
+        jobs = executor.map_array(divmod, [7, 8, 9], [2, 3, 5])
+        self.assertEqual([job.result(LIMIT_S) for job in jobs], [(3, 1), (2, 2), (1, 4)])
+        details = [self.client.show(int(job.job_id)).details for job in jobs]
+        self.assertEqual([(each["array_id"], each["array_index"]) for each in details], [(jobs[0].task.id, i) for i in range(3)])
+        self.assertEqual((details[0]["time_limit_s"], details[0]["name"]), (3600, "points"))
+        self.assertEqual(jobs[0].state, "succeeded")
+        job = executor.submit(twice, Point(1))
+        job.result(LIMIT_S)
+        self.assertEqual(job.stdout(), "twice\n")
+        for wrong, expected in (({"nodes": 2}, "one server"), ({"timeout_mn": 5}, "did you mean timeout_min")):
+            with self.assertRaisesRegex(carma.InvalidError, expected):
+                executor.update_parameters(**wrong)
 
     def test_map_keeps_the_order(self):
         os.chdir(self.folder)
@@ -174,7 +210,7 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(cause.task.exit_code, 1)
 
     def test_a_task_that_is_killed_has_no_result(self):
-        with self.assertRaisesRegex(carma.TaskFailed, "is failed"):
+        with self.assertRaisesRegex(carma.TaskFailed, "task [0-9]+ failed: .*signal 9"):
             self.executor().submit(is_killed).result(LIMIT_S)
 
     def test_out_of_memory_is_tried_again(self):
@@ -225,6 +261,11 @@ class ModuleTest(unittest.TestCase):
             self.skipTest("with cloudpickle it can")
         with self.assertRaisesRegex(carma.CarmaError, "cloudpickle"):
             self.executor().submit(lambda: 1)
+
+
+    def test_the_version_is_that_of_the_command(self):
+        said = subprocess.run([os.path.join(PROGRAMS, "carma"), "version"], capture_output=True, text=True, check=True, timeout=LIMIT_S)
+        self.assertEqual(said.stdout, f"carma {carma.__version__}\n")
 
 
 class WithoutADaemon(unittest.TestCase):
