@@ -24,14 +24,18 @@ constexpr std::array<string_view, 58> kPreparations{
     "compress", "updat",      "warm",    "profil",  "init",   "process", "casting", "group",
     "pars",     "render"};
 // The same anywhere in it.
-constexpr std::array<string_view, 18> kPreparationWords{
-    "download", "downloading", "shards",      "tokenizing",    "tokenizer",  "scanning",
-    "caching",  "dataset",     "safetensors", "cuda graph",    "split",      "examples",
-    "prompts",  "files",       "weights",     "chat template", "extracting", "loading"};
+constexpr std::array<string_view, 19> kPreparationWords{
+    "download", "downloading",   "shards",     "tokenizing", "tokenizer", "scanning", "caching",
+    "dataset",  "safetensors",   "cuda graph", "split",      "examples",  "prompts",  "files",
+    "weights",  "chat template", "extracting", "loading",    "apply"};
 constexpr std::array<string_view, 22> kStepUnits{
     "it",        "its",    "step",    "steps",  "batch",   "batches", "iter",  "iters",
     "iteration", "update", "updates", "round",  "rounds",  "trial",   "epoch", "epochs",
     "img",       "image",  "images",  "sample", "samples", "ep"};
+
+bool IsStepUnit(string_view unit) {
+  return std::ranges::find(kStepUnits, unit) != kStepUnits.end();
+}
 
 bool IsHeavyLine(string_view text) {
   return text.starts_with("\xe2\x94\x81");
@@ -61,7 +65,8 @@ bool IsPreparation(string_view label) {
 string_view UnitOf(string_view printed, string_view label, const std::optional<Counter>& epoch) {
   if (printed.starts_with("epoch")) return "epoch";
   if (printed.starts_with("im") || printed.starts_with("sample")) return "sample";
-  const bool epochs = HasWord(label, "epochs") || (HasWord(label, "epoch") && !epoch);
+  const bool names_epoch = HasWord(label, "epoch") && !HasWord(label, "train") && !epoch;
+  const bool epochs = HasWord(label, "epochs") || names_epoch;
   return epochs ? "epoch" : "step";
 }
 
@@ -81,10 +86,15 @@ std::optional<Rate> ReadRate(Scan& scan) {
   scan.SkipAny(" ", 1);
   const std::size_t first = scan.at;
   while (IsLetter(scan.peek())) ++scan.at;
-  const string_view unit = scan.text.substr(first, scan.at - first);
+  string_view unit = scan.text.substr(first, scan.at - first);
   if (!scan.Skip("/")) {
     scan.at = before;
     return std::nullopt;
+  }
+  double scale = 1;
+  if (unit.size() > 1 && (unit[0] == 'k' || unit[0] == 'M') && IsStepUnit(unit.substr(1))) {
+    scale = unit[0] == 'k' ? 1e3 : 1e6;
+    unit.remove_prefix(1);
   }
   if (unit == "s") {  // seconds for each
     const std::size_t named = scan.at;
@@ -97,7 +107,7 @@ std::optional<Rate> ReadRate(Scan& scan) {
     scan.at = before;
     return std::nullopt;
   }
-  return Rate{unit, number};
+  return Rate{unit, number ? std::optional(*number * scale) : std::nullopt};
 }
 
 // Decides what the bar is about.
@@ -114,7 +124,7 @@ std::optional<Reading> Judge(Reading bar, string_view label, string_view unit, s
   if (bar.phase == Phase::kDownload) return bar;
   const bool learns =
       bar.loss || bar.epoch || HasWord(label, "train") || HasWord(label, "training");
-  const bool counts = unit.empty() || std::ranges::find(kStepUnits, unit) != kStepUnits.end();
+  const bool counts = unit.empty() || IsStepUnit(unit);
   const bool sanity = HasWord(label, "sanity");
   if (!bar.loss && !sanity && IsPreparation(label)) bar.phase = Phase::kOther;
   if (!learns && !counts) bar.phase = Phase::kOther;
@@ -325,6 +335,9 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   // Of pip and other programs that count bytes: "12.3/45.6 MB".
   scan.SkipAny(" ");
   if (IsLetter(scan.peek()) || scan.peek() == '.') return std::nullopt;
+  // "2/3 [torch]" of pip, but "30,720/102,400  [ 0:00:20 < 0:00:47 , 1540 it/s ]".
+  if (scan.Skip("[")) scan.SkipAny(" ");
+  if (IsLetter(scan.peek())) return std::nullopt;
   Reading bar{.loop = *behind};
   std::string_view unit;
   const auto clock = [&]() -> std::optional<double> {
@@ -340,10 +353,10 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   } else {
     (void)clock();
     scan.SkipAny(" ");
-    (void)scan.Skip("\xe2\x80\xa2");  // •
+    if (!scan.Skip("\xe2\x80\xa2")) (void)scan.Skip("<");  // •
     scan.SkipAny(" ");
     bar.eta_s = clock();
-    scan.SkipAny(" ");
+    scan.SkipAny(" ,");
     if (std::optional<Rate> last = ReadRate(scan)) {
       unit = last->unit;
       bar.rate_per_s = last->per_s;

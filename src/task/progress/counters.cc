@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "task/progress/reading.h"
@@ -27,8 +28,8 @@ constexpr std::array<Key, 20> kKeys{
     Key{"steps", "step", true},
     Key{"batch", "step", true},
     Key{"minibatch", "step", true},
-    Key{"update", "update", true},
     Key{"num_updates", "update", true},
+    Key{"update", "update", true},
     Key{"episode", "episode"},
     Key{"training_iteration", "iter"},
     Key{"round", "round", true},
@@ -40,7 +41,8 @@ constexpr std::array<Key, 20> kKeys{
 };
 constexpr double kPlainTotal = 50;
 
-constexpr std::array<string_view, 32> kLossKeys{"loss",
+constexpr std::array<string_view, 33> kLossKeys{"loss",
+                                                "lm_loss",
                                                 "train_loss",
                                                 "train/loss",
                                                 "loss/train",
@@ -100,7 +102,7 @@ std::optional<double> SpanAfter(string_view line, string_view word) {
 }
 
 std::optional<double> ReadEta(string_view line) {
-  for (const string_view word : {"eta", "remaining", "remaining_time"}) {
+  for (const string_view word : {"eta", "remaining", "remaining_time", "remaining time"}) {
     if (const std::optional<double> span = SpanAfter(line, word)) return span;
   }
   return std::nullopt;
@@ -108,19 +110,19 @@ std::optional<double> ReadEta(string_view line) {
 
 // From the time that each step takes, or from steps per second.
 std::optional<double> ReadStepRate(string_view line) {
-  constexpr string_view kTimes[] = {"time", "elapsed time per iteration", "step_time", "iter_time",
-                                    "seconds"};
+  constexpr string_view kTimes[] = {
+      "time", "elapsed time per iteration", "step_time", "iter_time", "ms/batch", "seconds"};
   for (const string_view word : kTimes) {
     const std::size_t at = FindWord(line, word);
     if (at == string_view::npos) continue;
     Scan scan{line, at + word.size()};
     scan.SkipAny("\"' ", 8);
-    const bool in_ms = scan.Skip("(ms)");
+    const bool in_ms = scan.Skip("(ms)") || word.starts_with("ms/");
     (void)scan.Skip("(s)");
     scan.SkipAny("\"':= ", 8);
     std::optional<double> seconds = scan.Number();
     if (!seconds || scan.peek() == ':') continue;
-    if (in_ms || scan.Skip("ms")) *seconds /= 1000;
+    if (in_ms || scan.Skip("ms") || scan.Skip(" ms")) *seconds /= 1000;
     if (*seconds > 1e-6 && *seconds < 1e5) return 1 / *seconds;
   }
   if (const std::size_t at = FindWord(line, "ups"); at != string_view::npos) {  // fairseq
@@ -205,7 +207,9 @@ std::optional<Found> FindLoop(string_view line) {
 // "[12] train-rmse:0.12" of XGBoost and LightGBM, "[100] loss=0.5" of clu, "100: learn: 0.5 …
 // remaining: 10.8s" of CatBoost.
 std::optional<Reading> ReadBoosting(string_view line) {
-  Scan scan{line};
+  // Behind the head of a log line: "… writer.py:48] [1200] loss=2.4".
+  const std::size_t head = line.find("] [");
+  Scan scan{line, head == string_view::npos || !IsLetter(line.front()) ? 0 : head + 2};
   scan.SkipAny(" ");
   const bool bracket = scan.Skip("[");
   const std::size_t digits = scan.at;
@@ -252,9 +256,62 @@ std::optional<Reading> ReadTimm(string_view line) {
     const std::optional<Counter> loop = ReadPair(scan);
     if (!loop) continue;
     reading.loop = *loop;
+    // "Train: [12/300][450/1251]" names the epoch first.
+    Scan inner = scan;
+    if (!reading.epoch && inner.Skip("][")) {
+      if (const std::optional<Counter> steps = ReadPair(inner)) {
+        reading.epoch = *loop;
+        reading.loop = *steps;
+      }
+    }
     return reading;
   }
   return std::nullopt;
+}
+
+// "391/391 - 14s - loss: 0.8 - 36ms/step" of Keras without a bar, "12/41, train_loss: 0.5" of
+// MONAI, "loss: 2.3  [ 6464/60000]" and "[1,  2000] loss: 2.2" of
+// PyTorch's tutorials, and "Inference done 11/5000. … ETA=0:05:53" of Detectron2, which evaluates.
+std::optional<Reading> ReadHead(string_view line) {
+  Scan scan{line};
+  scan.SkipAny(" ");
+  if (const std::size_t at = line.find("Inference done "); at != string_view::npos) {
+    scan.at = at + 15;
+    const std::optional<Counter> loop = ReadPair(scan);
+    if (!loop) return std::nullopt;
+    return Reading{.phase = Phase::kEval, .unit = "iter", .loop = *loop, .eta_s = ReadEta(line)};
+  }
+  Reading reading{.unit = "step", .loss = ReadLoss(line)};
+  if (!reading.loss) return std::nullopt;
+  if (const std::size_t at = line.rfind('['); at != string_view::npos && line.ends_with(']')) {
+    Scan last{line, at + 1};
+    last.SkipAny(" ");
+    if (const std::optional<Counter> samples = ReadPair(last); samples && last.peek() == ']') {
+      reading.unit = "sample";
+      reading.loop = *samples;
+      return reading;
+    }
+  }
+  if (scan.Skip("[")) {
+    const std::optional<double> epoch = scan.Count();
+    if (!epoch || !scan.Skip(",")) return std::nullopt;
+    scan.SkipAny(" ");
+    const std::optional<double> step = scan.Count();
+    if (!step || !scan.Skip("]")) return std::nullopt;
+    reading.epoch = Counter{*epoch, std::nullopt};
+    reading.loop = {*step, std::nullopt};
+    return reading;
+  }
+  const std::optional<Counter> loop = ReadPair(scan);
+  if (!loop || !(scan.Skip(" - ") || scan.Skip(", "))) return std::nullopt;
+  reading.loop = *loop;
+  if (const std::size_t step = line.find("s/step"); step != string_view::npos) {
+    scan.at = step;
+    while (scan.at > 0 && line[scan.at - 1] != ' ') --scan.at;
+    const std::optional<double> each = scan.Span();
+    if (each && *each > 0) reading.rate_per_s = 1 / *each;
+  }
+  return reading;
 }
 
 void AddMeasures(Reading& reading, string_view line) {
@@ -263,8 +320,21 @@ void AddMeasures(Reading& reading, string_view line) {
   if (reading.unit != "epoch" && !reading.rate_per_s) reading.rate_per_s = ReadStepRate(line);
 }
 
+// Of reinforcement learning, which shows no loss; and of TensorFlow's object detection.
+bool HasReward(string_view line) {
+  return HasWord(line, "episodic_return") || HasWord(line, "reward") ||
+         HasWord(line, "per-step time");
+}
+
 bool HasRate(string_view line) {
   return HasWord(line, "lr") || HasWord(line, "learning_rate") || HasWord(line, "learning rate");
+}
+
+// ",000" and no other digit.
+bool ThousandsAt(string_view text, std::size_t at) {
+  if (at + 4 > text.size() || text[at] != ',') return false;
+  const bool digits = IsDigit(text[at + 1]) && IsDigit(text[at + 2]) && IsDigit(text[at + 3]);
+  return digits && (at + 4 == text.size() || !IsDigit(text[at + 4]));
 }
 
 }  // namespace
@@ -273,9 +343,14 @@ std::optional<Counter> ReadPair(Scan& scan) {
   const std::size_t before = scan.at;
   const auto whole = [&scan]() -> std::optional<double> {
     const std::size_t first = scan.at;
-    while (IsDigit(scan.peek())) ++scan.at;
-    Scan digits{scan.text.substr(0, scan.at), first};
-    return digits.Count();
+    std::string digits;
+    while (IsDigit(scan.peek())) digits.push_back(scan.text[scan.at++]);
+    // "12,000".
+    while (scan.at > first && scan.at - first <= 12 && ThousandsAt(scan.text, scan.at)) {
+      digits.append(scan.text.substr(scan.at + 1, 3));
+      scan.at += 4;
+    }
+    return Scan{digits}.Count();
   };
   const std::optional<double> done = whole();
   if (done) {
@@ -318,6 +393,7 @@ std::optional<double> ReadLoss(string_view line) {
       continue;
     const std::size_t value = scan.at;
     scan.SkipAny("\"' ", 40);
+    (void)scan.Skip("train");
     scan.SkipAny(":=|", 1);
     scan.SkipAny("\"' ", 40);
     (void)scan.Skip("tensor(");
@@ -335,6 +411,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     return timm;
   }
   if (std::optional<Reading> boosting = ReadBoosting(line)) return boosting;
+  if (std::optional<Reading> head = ReadHead(line)) return head;
   Reading reading;
   std::size_t end = 0;
   reading.epoch = ReadEpoch(line, &end);
@@ -351,6 +428,11 @@ std::optional<Reading> ReadCounters(string_view line) {
       reading.whole_run = brackets;
       end = before = scan.at;
     }
+  }
+  if (reading.unit.empty() && reading.epoch && reading.epoch->total &&
+      line.find("Epoch(test)") != string_view::npos) {  // MMEngine counts no epochs there
+    reading.unit = "iter";
+    reading.loop = *std::exchange(reading.epoch, std::nullopt);
   }
   if (reading.unit.empty()) {
     const std::optional<Found> found = FindLoop(line);
@@ -377,7 +459,7 @@ std::optional<Reading> ReadCounters(string_view line) {
   reading.phase = PhaseOf(line.substr(0, before));
   reading.result = line.find('{') != string_view::npos;
   AddMeasures(reading, line);
-  const bool measured = reading.loss || reading.eta_s || HasRate(line);
+  const bool measured = reading.loss || reading.eta_s || HasRate(line) || HasReward(line);
   if (plain && !measured && !reading.epoch) return std::nullopt;
   if (!reading.loop.total && !measured && reading.unit != "epoch") return std::nullopt;
   if (!measured && IsBuildStep(line.substr(end))) return std::nullopt;

@@ -27,8 +27,27 @@ std::optional<double> NumberAfter(string_view line, string_view text) {
   return number && *number >= 1 ? number : std::nullopt;
 }
 
+// "[Rank 3] step 10", "(rank 3) step 10", "rank3: step 10", wherever in the head of a log line.
+bool NamesOtherRank(string_view line) {
+  constexpr std::size_t kHead = 100;
+  for (std::size_t at = 0; at + 5 < std::min(line.size(), kHead); ++at) {
+    if ((line[at] | 0x20) != 'r' || base::ToLower(line.substr(at, 4)) != "rank") continue;
+    if (at > 0 && line[at - 1] != '[' && line[at - 1] != '(') continue;
+    Scan scan{line, at + 4};
+    scan.SkipAny(" =:#", 3);
+    const std::size_t first = scan.at;
+    while (IsDigit(scan.peek())) ++scan.at;
+    const string_view rank = line.substr(first, scan.at - first);
+    const char end = scan.peek();
+    if (rank.empty() || (end != ']' && end != ')' && end != ':' && end != '|')) continue;
+    return rank.find_first_not_of('0') != string_view::npos;
+  }
+  return false;
+}
+
 // Without "[rank0]: " or "[default0]:"; nothing of other ranks.
 std::optional<string_view> OfRankZero(string_view line) {
+  if (NamesOtherRank(line)) return std::nullopt;
   Scan scan{line};
   if (!scan.Skip("[rank") && !scan.Skip("[default") && !scan.Skip("[1,") && !scan.Skip("["))
     return line;
@@ -84,6 +103,7 @@ void ProgressReader::Take(string_view whole) {
     if (line) TakeContext(*line);
     return;
   }
+  if (line->starts_with("wandb: ")) return;  // sums up what was read already
   if (line->starts_with(kExact)) return TakeExact(line->substr(kExact.size()));
   if (exact_) return;
   if (const std::optional<Reading> bar = ReadBar(*line)) return TakeBar(*bar);
@@ -115,6 +135,7 @@ void ProgressReader::TakeExact(string_view line) {
 
 void ProgressReader::TakeBar(Reading bar) {
   if (bar.phase == Phase::kDownload) download_ = true;
+  if (prepares_ && !bar.named && !bar.loss) bar.phase = Phase::kOther;
   if (bar.phase == Phase::kOther || bar.phase == Phase::kDownload) return;
   if (bar.phase == Phase::kTrain && !bar.named && IsEvaluationBar(bar)) bar.phase = Phase::kEval;
   if (bar.phase == Phase::kEval) return TakeEvaluation(bar);
@@ -205,6 +226,11 @@ Reading ProgressReader::FromOne(Reading reading) const {
 }
 
 void ProgressReader::TakeContext(string_view line) {
+  constexpr string_view kPreparing[] = {"preprocessing", "tokenizing", "building contexts",
+                                        "extracting", "converting"};
+  const std::string head = base::ToLower(base::Trim(line).substr(0, 20));
+  prepares_ =
+      std::ranges::any_of(kPreparing, [&](string_view word) { return head.starts_with(word); });
   if (const auto total = NumberAfter(line, "Num Epochs =")) epochs_total_ = total;
   if (const auto total = NumberAfter(line, "Scheduled epochs:")) epochs_total_ = total;
   if (const auto total = NumberAfter(line, "max_iters =")) loops_total_ = total;

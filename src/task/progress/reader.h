@@ -50,6 +50,7 @@ class ProgressReader {
   bool exact_ = false;       // the program reports by itself
   bool restarted_ = false;   // the bar has begun again: it is not that of the whole run
   bool download_ = false;
+  bool prepares_ = false;               // the line above an unnamed bar says so
   bool rows_ = false;                   // a table of fastai has begun
   std::optional<double> epochs_total_;  // printed apart from the counters
   std::optional<double> loops_total_;
