@@ -1,8 +1,10 @@
 # For scripts that pack: which licences of others go along, and where they come from.
 
 # Compiled in, so that no file tells where they came from.
-COMPILED_IN=(libboost1.81-dev libcli11-dev libeigen3-dev libfmt-dev libncurses-dev libspdlog-dev libsqlite3-dev libsqlitecpp-dev libstdc++-12-dev
-  libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev)
+# Those of Boost and the C++ library have their version in their names: whichever is installed.
+COMPILED_IN=($(cd /usr/share/doc && ls -d libboost1.*-dev libstdc++-[0-9]*-dev | grep -E '^lib(boost1\.[0-9]+|stdc\+\+-[0-9]+)-dev$')
+  libcli11-dev libeigen3-dev libfmt-dev libncurses-dev libspdlog-dev libsqlite3-dev libsqlitecpp-dev libtomlplusplus-dev
+  nlohmann-json3-dev zlib1g-dev)
 
 # keep_licence FOLDER PACKAGE: a copy of the copyright file of a Debian package.
 keep_licence() {

@@ -9,3 +9,7 @@ template fmt::detail::dragonbox::decimal_fp<float> fmt::detail::dragonbox::to_de
     float) noexcept;
 template fmt::detail::dragonbox::decimal_fp<double> fmt::detail::dragonbox::to_decimal(
     double) noexcept;
+#if FMT_VERSION >= 100000
+template void fmt::detail::vformat_to(buffer<char>&, string_view, typename vformat_args<>::type,
+                                      locale_ref);
+#endif
