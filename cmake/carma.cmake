@@ -170,7 +170,41 @@ endfunction()
 
 # What is installed takes of the machine glibc alone.
 function(carma_link_static target)
-  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed)
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed,--gc-sections)
+  carma_portable(${target})
+endfunction()
+
+# The target `portable` links what is installed once more, into the folder portable: against an older C library, so that it starts on older
+# distributions than this one. Objects are the same. A function that the older library lacks is an error of the link, or stands in
+# packaging/old_libc.cc.
+set(CARMA_OLD_LIBC "" CACHE PATH "folder made by packaging/old_libc.sh; empty: there is no target `portable`")
+if(CARMA_OLD_LIBC)
+  add_custom_target(portable)
+  add_library(carma_old_libc OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/packaging/old_libc.cc)
+  # Other libraries of a process keep their own functions.
+  target_compile_options(carma_old_libc PRIVATE -fvisibility=hidden)
+endif()
+function(carma_portable target)
+  if(NOT CARMA_OLD_LIBC)
+    return()
+  endif()
+  get_target_property(type ${target} TYPE)
+  set(objects $<TARGET_OBJECTS:${target}> $<TARGET_OBJECTS:carma_old_libc>)
+  if(type STREQUAL "EXECUTABLE")
+    add_executable(${target}_portable EXCLUDE_FROM_ALL ${objects})
+  else()
+    add_library(${target}_portable SHARED EXCLUDE_FROM_ALL ${objects})
+  endif()
+  set_target_properties(${target}_portable PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME $<TARGET_FILE_BASE_NAME:${target}> PREFIX ""
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/portable LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/portable)
+  # Without -B and -L the compiler finds its own start files and C library first.
+  set(folder lib/${CMAKE_LIBRARY_ARCHITECTURE})
+  target_link_options(${target}_portable PRIVATE $<TARGET_PROPERTY:${target},LINK_OPTIONS> --sysroot=${CARMA_OLD_LIBC}
+    -B${CARMA_OLD_LIBC}/usr/${folder}/ -L${CARMA_OLD_LIBC}/usr/${folder} -L${CARMA_OLD_LIBC}/${folder}
+    -Wl,--wrap=exp,--wrap=exp2,--wrap=log,--wrap=log2,--wrap=pow
+    -Wl,--wrap=posix_spawnp,--wrap=posix_spawn_file_actions_addchdir_np)
+  target_link_libraries(${target}_portable PRIVATE $<TARGET_PROPERTY:${target},LINK_LIBRARIES> pthread dl rt util)
+  add_dependencies(portable ${target}_portable)
 endfunction()
 
 # carma_program(carmad SOURCES carmad.cc DEPENDS carma::daemon): one installed executable.
