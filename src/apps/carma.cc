@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "build_text.h"
 #include "cli/command.h"
 #include "gpu/cuda_context.h"
 
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   }
   carma::cli::Context context;
   context.version = CARMA_VERSION;
+  context.build = kBuildText;
   context.laboratory = carma::base::ExecutableDir() + "/carma-lab";
   return carma::cli::RunCarma(argc, argv, context, carma::cli::ServerProgram());
 }

@@ -2,6 +2,7 @@
 #include <string_view>
 #include <vector>
 
+#include "build_text.h"
 #include "gpu/cuda_context.h"
 #include "lab/verbs/lab.h"
 #include "lab/verbs/profile/keeper.h"
@@ -17,5 +18,6 @@ int main(int argc, char** argv) {
   }
   carma::cli::Context context;
   context.version = CARMA_VERSION;
+  context.build = kBuildText;
   return carma::cli::RunCarma(argc, argv, context, carma::cli::LabProgram());
 }

@@ -28,8 +28,9 @@ inline constexpr int kExitUsage = 2;
 struct Context {
   std::string socket_path;           // --socket; empty: DefaultSocketPath()
   std::string version;               // of this program
+  std::string build;                 // which build it is; empty: not said
   const Program* program = nullptr;  // the one that runs; set by RunCarma
-  std::string laboratory;   // path of carma-lab; empty: its verbs fail
+  std::string laboratory;            // path of carma-lab; empty: its verbs fail
   bool json = false;                 // --json: one JSON value on `out` instead of text
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;

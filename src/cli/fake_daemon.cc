@@ -101,6 +101,7 @@ Ran RunWords(const std::string& socket_path, std::vector<std::string> words,
   {
     Context context;
     context.version = "1.2.3";
+    context.build = "of today";
     context.socket_path = socket_path;
     context.out = ::open_memstream(&out, &out_size);
     context.err = ::open_memstream(&err, &err_size);

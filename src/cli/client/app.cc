@@ -167,7 +167,7 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
   app.add_option("--socket", context.socket_path, "the daemon's socket ($CARMA_SOCKET)")
       ->type_name("PATH");
   app.add_flag("--json", context.json, "JSON instead of text");
-  app.set_version_flag("--version", "carma " + context.version);
+  app.set_version_flag("--version", VersionText(context));
   app.footer(
       "  carma submit --gpus 1 --memory 12G python train.py\n"
       "  carma list\n"

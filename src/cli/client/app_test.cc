@@ -573,8 +573,8 @@ TEST_F(App, EveryVerbHasHelpWithAnExample) {
     EXPECT_EQ(help.exit_code, 0) << verb;
     EXPECT_NE(help.out.find("  carma " + std::string(verb)), std::string::npos) << verb;
   }
-  EXPECT_EQ(Run({"version"}).out, "carma 1.2.3\n");
-  EXPECT_EQ(Run({"--version"}).out, "carma 1.2.3\n");
+  EXPECT_EQ(Run({"version"}).out, "carma 1.2.3 (of today)\n");
+  EXPECT_EQ(Run({"--version"}).out, "carma 1.2.3 (of today)\n");
 }
 
 TEST_F(App, ATokenIsPrintedAloneAndListedWithoutItsSecret) {

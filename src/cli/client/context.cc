@@ -54,6 +54,10 @@ void Print(const Context& context, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), context.out);
 }
 
+std::string VersionText(const Context& context) {
+  return "carma " + context.version + (context.build.empty() ? "" : " (" + context.build + ")");
+}
+
 void Warn(const Context& context, std::string_view text) {
   std::fprintf(context.err, "carma: warning: %s\n", base::Printable(text, 4096).c_str());
 }

@@ -1,11 +1,14 @@
 // How the verbs and their options are spelled; what they do is declared in verbs.h.
 #include "cli/client/verbs.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 
 #include "base/text.h"
+#include "cli/calls.h"
 #include "cli/client/completion.h"
 #include "cli/client/server_choices.h"
 #include "cli/client/task_table.h"
@@ -474,11 +477,13 @@ void AddCompletion(CLI::App& app, Context& context) {
 }
 
 void AddVersion(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      AddVerb(app, "version", "Print the version of this program", "  carma version\n");
+  CLI::App* verb = AddVerb(app, "version", "Print version, commit and build of this program",
+                           "  carma version\n");
   verb->callback([&context] {
-    Print(context, context.json ? "{\"version\":\"" + context.version + "\"}\n"
-                                : "carma " + context.version + "\n");
+    Print(context, context.json
+                       ? fmt::format("{{\"version\":{},\"build\":{}}}\n",
+                                     JsonString(context.version), JsonString(context.build))
+                       : VersionText(context) + "\n");
   });
 }
 

@@ -30,6 +30,8 @@ base::Result<Settings> WithTasksResolved(Context& context, Settings settings);
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
+// "carma 0.1.0 (commit 0123456789ab, Release build by g++ 12.2.0)".
+std::string VersionText(const Context& context);
 // A file that cannot be found or opened was named wrongly: kInvalid, exit code 2.
 base::Error NamedWrongly(base::Error error);
 // The text of a FILE on the command line. Errors: as base::ReadFile, but NamedWrongly().

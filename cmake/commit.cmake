@@ -1,0 +1,18 @@
+# Writes a C++ source that says which commit is built, unless that stands there already: what is linked with it is not linked again then.
+execute_process(COMMAND git rev-parse --short=12 HEAD WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE
+  ERROR_QUIET RESULT_VARIABLE failed)
+if(failed)
+  set(commit "unknown")
+else()
+  execute_process(COMMAND git diff-index --quiet HEAD -- WORKING_DIRECTORY ${SOURCE} RESULT_VARIABLE changed ERROR_QUIET)
+  if(changed)
+    string(APPEND commit " with changes")
+  endif()
+endif()
+set(text "#include \"build_text.h\"\nconst char* const kBuildText = \"commit ${commit}, ${BUILD}\";\n")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} before)
+endif()
+if(NOT "${before}" STREQUAL "${text}")
+  file(WRITE ${OUTPUT} "${text}")
+endif()

@@ -1,0 +1,5 @@
+// Which build this is: "commit 0123456789ab, Release build by g++ 12.2.0". Made by
+// cmake/commit.cmake.
+#pragma once
+
+extern const char* const kBuildText;
