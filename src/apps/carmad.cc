@@ -16,14 +16,20 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/file.h"
 #include "base/journal.h"
 #include "base/log.h"
+#include "base/spawn.h"
 #include "base/terminal_output.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "build_text.h"
 #include "config/settings.h"
+#include "config/simulated.h"
 #include "daemon/loop/detach.h"
 #include "daemon/server/daemon.h"
 
@@ -36,6 +42,7 @@ constexpr std::chrono::minutes kLongestStart{2};
 
 struct Flags {
   std::string config, socket, state_dir, log;
+  std::string simulate;  // shape of a simulated server; empty: real GPUs
   bool check_only = false;
   bool background = false;
   int parent = 0;  // 0: whoever it is
@@ -49,13 +56,54 @@ int Refuse(const carma::base::Error& error, int exit_code) {
   return exit_code;
 }
 
+std::string SimulatedState(const Flags& flags) {
+  return flags.state_dir + "/gpus";
+}
+
 // Looked for anew each time: files in carma.d come and go.
 carma::config::Sources FindSources(const Flags& flags) {
   carma::config::Sources sources = carma::config::StandardSources(
       flags.config.empty() ? std::nullopt : std::optional(flags.config), ::getuid() == 0);
   if (!flags.socket.empty()) sources.overrides.emplace_back("daemon.socket", flags.socket);
   if (!flags.state_dir.empty()) sources.overrides.emplace_back("daemon.state_dir", flags.state_dir);
+  if (!flags.simulate.empty()) {
+    for (auto& each :
+         carma::config::SimulatedServer(carma::base::ExecutableDir(), SimulatedState(flags)))
+      sources.overrides.push_back(std::move(each));
+  }
   return sources;
+}
+
+// Runs carma-simgpu; 0: it succeeded. said: where its messages go.
+int RunSimgpu(std::vector<std::string> words, std::variant<int, std::string> said) {
+  words.insert(words.begin(), carma::base::ExecutableDir() + "/carma-simgpu");
+  const auto spawned =
+      carma::base::Spawn(words, {.files = {"/dev/null", "/dev/null", std::move(said)}});
+  if (!spawned) return spawned.error();
+  int status = 0;
+  while (::waitpid(spawned->pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+// Its books are apart from those of the real GPUs. A server that is there stays, with the tasks
+// that run on it.
+Result<Unit> MakeSimulated(Flags& flags) {
+  if (flags.state_dir.empty()) {
+    const std::string shape = std::exchange(flags.simulate, "");
+    const Result<carma::config::Loaded> loaded = carma::config::Load(FindSources(flags));
+    flags.simulate = shape;
+    if (!loaded) return std::unexpected(loaded.error());
+    flags.state_dir = loaded->settings.state_dir + "-simulated";
+  }
+  flags.state_dir = std::filesystem::absolute(flags.state_dir).string();
+  if (const Result<Unit> made = carma::base::MakeDirs(flags.state_dir, 0711); !made) return made;
+  const std::string state = SimulatedState(flags);
+  if (RunSimgpu({"show", "--state", state}, "/dev/null") == 0) return Unit{};
+  if (RunSimgpu({"create", "--shape", flags.simulate, "--state", state}, STDERR_FILENO) == 0)
+    return Unit{};
+  return carma::base::Fail(carma::base::ErrorCode::kInvalid,
+                           "--simulate " + flags.simulate + ": no simulated server was made");
 }
 
 // False: it has ended already.
@@ -126,7 +174,7 @@ int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
 
 int Run(int argc, char** argv) {
   CLI::App app{"carmad, the CARMA node daemon: queue, placement, launch and recovery of GPU tasks"};
-  app.set_version_flag("--version", CARMA_VERSION);
+  app.set_version_flag("--version", fmt::format("carmad {} ({})", CARMA_VERSION, kBuildText));
   Flags flags;
   app.add_option("--config", flags.config,
                  "configuration file instead of /etc/carma/carma.toml and the user's own");
@@ -138,6 +186,9 @@ int Run(int argc, char** argv) {
       "--background", flags.background,
       "leave the shell once the socket answers; without --log the log is carmad.log in the "
       "state folder");
+  app.add_option("--simulate", flags.simulate,
+                 "run on simulated GPUs, for example 4xA100-40GB, with books of their own")
+      ->type_name("SHAPE");
   app.add_option("--parent", flags.parent, "exit when this parent process exits (carma pilot)")
       ->type_name("PID");
   app.add_flag("--check-config", flags.check_only, "read and check the configuration, then exit");
@@ -149,6 +200,9 @@ int Run(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   }
 
+  if (!flags.simulate.empty() && !flags.check_only) {
+    if (const Result<Unit> made = MakeSimulated(flags); !made) return Refuse(made.error(), 2);
+  }
   const Result<carma::config::Loaded> loaded = carma::config::Load(FindSources(flags));
   if (!loaded) return Refuse(loaded.error(), 2);
   if (flags.check_only) {
