@@ -549,6 +549,7 @@ Program ServerProgram() {
       {"usage", &AddUsageCommand},
       {"completion", &AddCompletion},
       {"version", &AddVersion},
+      {"demo", nullptr, "See CARMA at work on simulated GPUs: 60 tasks in under two minutes"},
       {"trace", nullptr, "Look at, cut, make up, replay and export traces"},
       {"simulate", nullptr, "What this load would have come to under other policies, in seconds"},
       {"report", &AddReportCommand},

@@ -93,9 +93,8 @@ struct LabVerb {
   void (*add)(CLI::App& app, Context& context);
 };
 constexpr std::array kVerbs{
-    LabVerb{"trace", &AddTraceCommand},
-    LabVerb{"simulate", &AddSimulateCommand},
-    LabVerb{"profile", &AddProfileCommand},
+    LabVerb{"demo", &AddDemoCommand},         LabVerb{"trace", &AddTraceCommand},
+    LabVerb{"simulate", &AddSimulateCommand}, LabVerb{"profile", &AddProfileCommand},
     LabVerb{"evaluate", &AddEvaluateCommand},
 };
 

@@ -8,6 +8,7 @@ namespace carma::cli {
 // carma-lab: the verbs of `carma`, and those of the laboratory, which `carma` has it run.
 Program LabProgram();
 
+void AddDemoCommand(CLI::App& app, Context& context);
 void AddTraceCommand(CLI::App& app, Context& context);
 void AddSimulateCommand(CLI::App& app, Context& context);
 void AddProfileCommand(CLI::App& app, Context& context);

@@ -1,0 +1,272 @@
+// demo: the same tasks on two simulated servers, one task per GPU and by CARMA's defaults, on one
+// screen.
+#include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/client/verbs.h"
+#include "cli/top/curses.h"
+#include "lab/verbs/demo/screen.h"
+#include "lab/verbs/demo/server.h"
+#include "lab/verbs/lab.h"
+#include "report/html.h"
+#include "report/result.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Result;
+using base::Unit;
+using std::chrono::milliseconds;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::int64_t kTasks = 60;  // of the trace demo60
+constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simulated hours
+constexpr milliseconds kLook{500};
+constexpr std::chrono::seconds kLineEvery{10};
+constexpr std::size_t kMostNews = 100;
+// This task says that it needs half of what it takes, as people do. It is the first of its kind: of
+// later ones CARMA knows better.
+constexpr std::uint64_t kUnderstated = 24;
+
+struct DemoFlags {
+  std::string html;
+  double speed = kSpeed;
+};
+
+volatile sig_atomic_t g_interrupted = 0;
+
+// While it lives, these signals only leave a note, so that the servers are ended.
+class NotedSignals {
+ public:
+  NotedSignals() {
+    struct sigaction note {};
+    note.sa_handler = [](int) { g_interrupted = 1; };
+    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &note, &before_[i]);
+  }
+  ~NotedSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  NotedSignals(const NotedSignals&) = delete;
+  NotedSignals& operator=(const NotedSignals&) = delete;
+
+ private:
+  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+// In /tmp whatever $TMPDIR says: names of sockets are short.
+class DemoFolder {
+ public:
+  DemoFolder() { made_ = ::mkdtemp(path_.data()) != nullptr; }
+  ~DemoFolder() {
+    std::error_code ignored;
+    if (made_) std::filesystem::remove_all(path_, ignored);
+  }
+  DemoFolder(const DemoFolder&) = delete;
+  DemoFolder& operator=(const DemoFolder&) = delete;
+  bool made() const { return made_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/carma-demo.XXXXXX";
+  bool made_ = false;
+};
+
+class Demo {
+ public:
+  Demo(Context& context, const DemoFlags& flags) : context_(context), flags_(flags) {
+    data_.sides = {{"One task per GPU", {}, 0}, {"CARMA", {}, 0}};
+    data_.tasks = kTasks;
+    data_.speed = flags.speed;
+  }
+
+  void Run() {
+    if (!folder_.made()) return context_.Fail(base::FailErrno(errno, "/tmp").error());
+    if (const Result<Unit> started = Start(); !started) return context_.Fail(started.error());
+    if (const Result<Unit> watched = Watch(); !watched) return context_.Fail(watched.error());
+    if (g_interrupted != 0 || left_) {
+      std::fprintf(context_.err, "carma: the demo was ended before its tasks had\n");
+      context_.exit_code = kExitFailure;
+      return;
+    }
+    if (const Result<Unit> told = Tell(); !told) return context_.Fail(told.error());
+  }
+
+ private:
+  Result<Unit> Start() {
+    if (!context_.json) Print(context_, "Starting two simulated servers with 4 x A100 40 GB …\n");
+    const std::array<std::pair<const char*, const char*>, 2> kinds{
+        {{"/a", "method = \"exclusive\"\n"}, {"/b", ""}}};
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      auto server =
+          DemoServer::Start(folder_.path() + kinds[i].first, flags_.speed, kinds[i].second);
+      if (!server) return std::unexpected(server.error());
+      servers_.push_back(std::move(*server));
+    }
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      const auto status = GetStatus(servers_[i]->client());
+      if (!status) return std::unexpected(status.error());
+      data_.sides[i].began_ms = status->value.now_ms;
+      const Result<Unit> replayed = servers_[i]->Replay(
+          {"--estimate", "gpumemnet", "--memory", fmt::format("{}=6G", kUnderstated)});
+      if (!replayed) return replayed;
+    }
+    return Unit{};
+  }
+
+  // Until all tasks have ended, or the person has seen enough.
+  Result<Unit> Watch() {
+    const bool terminal =
+        !context_.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+    std::optional<CursesScreen> screen;
+    if (terminal) screen.emplace();
+    const NotedSignals signals;  // after ncurses, which has its own way with them
+    auto next_line = SteadyClock::now() + kLineEvery;
+    while (g_interrupted == 0 && !left_) {
+      bool replays = false;
+      for (std::size_t i = 0; i < servers_.size(); ++i) {
+        const Result<bool> goes_on = servers_[i]->Replays();
+        if (!goes_on) return std::unexpected(goes_on.error());
+        replays = replays || *goes_on;
+        if (const Result<Unit> looked = Look(i, *goes_on); !looked) return looked;
+      }
+      if (!replays) return Unit{};
+      if (screen) {
+        screen->Show(DrawDemo(data_, screen->size()));
+        const auto stroke = screen->Await(kLook);
+        left_ = stroke && stroke->key == TopKey::kCharacter && stroke->character == 'q';
+        continue;
+      }
+      if (!context_.json && SteadyClock::now() >= next_line) {
+        next_line += kLineEvery;
+        Print(context_, DemoLine(data_) + "\n");
+        std::fflush(context_.out);
+      }
+      std::this_thread::sleep_for(kLook);
+    }
+    return Unit{};
+  }
+
+  // The clock of a server stops on the screen where its last task has ended.
+  Result<Unit> Look(std::size_t which, bool goes_on) {
+    DemoSide& side = data_.sides[which];
+    if (!goes_on && DemoDone(side.server) == kTasks) return Unit{};
+    auto server = GetOverview(servers_[which]->client());
+    if (!server) return std::unexpected(server.error());
+    side.server = std::move(server->value);
+    if (which != 1) return Unit{};
+    for (std::string& sentence : news_.Look(side.server, side.began_ms)) {
+      if (!context_.json && ::isatty(STDOUT_FILENO) != 1) Print(context_, sentence + "\n");
+      data_.news.push_back(std::move(sentence));
+      if (data_.news.size() > kMostNews) data_.news.pop_front();
+    }
+    return Unit{};
+  }
+
+  Result<Unit> Tell() {
+    std::vector<report::Report> reports;
+    std::vector<report::Metrics> metrics;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      Result<report::Report> made = servers_[i]->Report(i == 0 ? "exclusive" : "carma");
+      if (!made) return std::unexpected(made.error());
+      metrics.push_back(made->metrics);
+      reports.push_back(std::move(*made));
+    }
+    if (!flags_.html.empty()) {
+      const Result<Unit> written = base::WriteFileAtomic(
+          flags_.html, report::Html(reports, "CARMA demo, simulated", std::nullopt));
+      if (!written) return written;
+    }
+    if (context_.json) {
+      Print(context_, fmt::format("[{},{}]\n", report::ToJsonText(metrics[0]),
+                                  report::ToJsonText(metrics[1])));
+      return Unit{};
+    }
+    const Screen screen = ScreenOf(context_.out);
+    Print(context_, "\n" + WrapTo(base::Printable(report::ResultSentence(metrics), 1000), screen) +
+                        "\n\n" + DemoChart(metrics[0], metrics[1], screen) + "\n");
+    Print(context_, WrapTo(CrashSentence(), screen) + Next());
+    return Unit{};
+  }
+
+  // What became of the task that says too little.
+  std::string CrashSentence() {
+    const auto task = GetTask(servers_[1]->client(), kUnderstated);
+    if (!task || task->value.ooms == 0) return "";
+    return fmt::format("Task {} ({}) said that it needs 6.0G and takes {}. ", kUnderstated,
+                       base::Printable(task->value.name, 60),
+                       base::FormatMib(task->value.peak_mib)) +
+           fmt::format(
+               "It ran out of GPU memory ({} time{}), went back to the queue, was promised more, "
+               "and {}.\n",
+               task->value.ooms, task->value.ooms == 1 ? "" : "s", task->value.state);
+  }
+
+  std::string Next() const {
+    std::string text =
+        "The daemons, the processes, the crash and the recovery were real; GPUs and training are "
+        "simulated\n(memory, durations and slowdowns follow published measurements).\n";
+    if (!flags_.html.empty())
+      text += "The report, with figures: " + std::filesystem::absolute(flags_.html).string() + "\n";
+    text += "\nType next:\n";
+    const std::string folder = base::ExecutableDir();
+    if (!OnPath(folder)) text += fmt::format("  export PATH={}:$PATH\n", folder);
+    return text +
+           "  carmad --background --simulate 4xA100-40GB   # a CARMA of your own, on simulated "
+           "GPUs\n"
+           "  carma submit --gpu-mem 12G -- carma-simtask --memory-mib 11000 --solo-s 60\n"
+           "  carma top\n"
+           "On a server with GPUs: carma doctor; carmad --background; carma submit "
+           "YOUR_SCRIPT.sh\n";
+  }
+
+  static bool OnPath(const std::string& folder) {
+    return (":" + base::GetEnv("PATH") + ":").find(":" + folder + ":") != std::string::npos;
+  }
+
+  Context& context_;
+  const DemoFlags& flags_;
+  DemoFolder folder_;  // before the servers, which end first
+  std::vector<std::unique_ptr<DemoServer>> servers_;
+  DemoData data_;
+  DemoNews news_;
+  bool left_ = false;
+};
+
+}  // namespace
+
+void AddDemoCommand(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<DemoFlags>();
+  CLI::App* verb = app.add_subcommand(
+      "demo", "See CARMA at work on simulated GPUs: 60 tasks in under two minutes");
+  verb->footer(
+      "Two simulated servers with 4 GPUs get the same 60 training tasks: one runs a task per GPU,\n"
+      "the other is CARMA with its defaults. Needs no GPU, no root and no compiler; leaves "
+      "nothing\n"
+      "behind. One task asks for half the memory that it takes, crashes and comes back.\n"
+      "  carma demo --html demo.html\n"
+      "With --json: the metrics of both runs.\n");
+  verb->add_option("--html", flags->html, "write tables and figures of both runs as one HTML file")
+      ->type_name("FILE");
+  verb->add_option("--speed", flags->speed,
+                   fmt::format("simulated seconds per second (default: {:.0f})", kSpeed))
+      ->type_name("N")
+      ->check(CLI::Range(1.0, 10000.0));
+  verb->callback([&context, flags] { Demo(context, *flags).Run(); });
+}
+
+}  // namespace carma::cli

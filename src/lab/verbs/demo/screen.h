@@ -1,0 +1,61 @@
+// What `carma demo` shows while two simulated servers run the same tasks, and what it ends with.
+// Values only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/overview.h"
+#include "cli/terminal.h"
+#include "cli/top/frame.h"
+#include "report/metrics.h"
+
+namespace carma::cli {
+
+// One of the servers at a moment.
+struct DemoSide {
+  std::string title;
+  api::OverviewView server;
+  std::int64_t began_ms = 0;  // on the server's clock
+};
+
+struct DemoData {
+  std::vector<DemoSide> sides;   // one task per GPU, then CARMA
+  std::int64_t tasks = 0;        // of the trace
+  double speed = 1;              // simulated seconds per second
+  std::deque<std::string> news;  // what happened on the last side, newest last
+};
+
+// Tasks of that server that ended well, and that run or stop.
+std::int64_t DemoDone(const api::OverviewView& server);
+std::int64_t DemoRunning(const api::OverviewView& server);
+
+// Exactly size.rows lines of at most size.columns characters.
+std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size);
+// The same in one line, for output that is no terminal.
+std::string DemoLine(const DemoData& data);
+
+// Finds what happened between two looks at a server.
+class DemoNews {
+ public:
+  // Sentences about tasks that ran out of GPU memory, came back, or ended after that.
+  std::vector<std::string> Look(const api::OverviewView& server, std::int64_t began_ms);
+
+ private:
+  struct Seen {
+    int ooms = 0;
+    int attempt = 0;
+    bool ended = false;
+  };
+  std::map<std::uint64_t, Seen> seen_;
+};
+
+// A bar for each run and quantity: how long all tasks took, a task's completion and waiting, GPU
+// activity.
+std::string DemoChart(const report::Metrics& exclusive, const report::Metrics& carma,
+                      const Screen& screen);
+
+}  // namespace carma::cli

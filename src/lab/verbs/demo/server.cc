@@ -1,0 +1,158 @@
+// The servers of `carma demo`: installed programs, each started as a person would.
+#include "lab/verbs/demo/server.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/spawn.h"
+#include "base/text.h"
+#include "config/simulated.h"
+
+extern char** environ;
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using base::Unit;
+
+constexpr std::size_t kMaxLog = 1 << 20;
+constexpr std::size_t kToldOfLog = 300;
+
+// Ours without what would configure another CARMA.
+std::vector<std::string> PlainEnvironment() {
+  std::vector<std::string> variables;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    if (!std::string_view(*each).starts_with("CARMA_")) variables.emplace_back(*each);
+  }
+  return variables;
+}
+
+std::string PathOf(std::string_view name) {
+  return fmt::format("{}/{}", base::ExecutableDir(), name);
+}
+
+int Reap(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+DemoServer::DemoServer(std::string folder) : folder_(std::move(folder)) {
+  context_.socket_path = folder_ + "/socket";
+}
+
+base::Error DemoServer::Failure(const std::string& what, const std::string& log) const {
+  const auto text = base::ReadFile(log, kMaxLog);
+  std::string said = text ? *text : "";
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  if (said.size() > kToldOfLog) said.erase(0, said.size() - kToldOfLog);
+  return {ErrorCode::kIo, what + ": " + base::Printable(said, 2 * kToldOfLog)};
+}
+
+Result<pid_t> DemoServer::Begin(std::vector<std::string> words, const std::string& log) const {
+  base::SpawnOptions options;
+  options.files = {"/dev/null", log, log};
+  options.environment = PlainEnvironment();
+  const std::string name = words.front();
+  words.front() = PathOf(name);
+  const auto spawned = base::Spawn(words, options);
+  if (!spawned) return base::FailErrno(spawned.error(), words.front());
+  return spawned->pid;
+}
+
+Result<Unit> DemoServer::Run(std::vector<std::string> words) const {
+  const std::string log = folder_ + "/log";
+  const std::string name = words.front();
+  const Result<pid_t> pid = Begin(std::move(words), log);
+  if (!pid) return std::unexpected(pid.error());
+  if (const int status = Reap(*pid); status != 0) return std::unexpected(Failure(name, log));
+  return Unit{};
+}
+
+Result<std::unique_ptr<DemoServer>> DemoServer::Start(const std::string& folder, double speed,
+                                                      const std::string& configuration) {
+  std::unique_ptr<DemoServer> server(new DemoServer(folder));
+  if (const Result<Unit> made = base::MakeDirs(folder + "/out", 0700); !made)
+    return std::unexpected(made.error());
+  const std::string state = folder + "/gpus";
+  if (const Result<Unit> made =
+          server->Run({"carma-simgpu", "create", "--shape", "4xA100-40GB", "--time-scale",
+                       fmt::format("{}", speed), "--state", state});
+      !made) {
+    return std::unexpected(made.error());
+  }
+  std::string text = fmt::format(
+      "[daemon]\nsocket = \"{0}/socket\"\nstate_dir = \"{0}/state\"\nlog_level = \"warn\"\n"
+      "[monitor]\nnvml_library = \"{1}\"\nkernel_log = \"\"\n[simulation]\nstate = \"{2}\"\n"
+      "[collocation]\nmps_control = \"{3}\"\nmps_dir = \"{0}/mps\"\n{4}",
+      folder, config::SimulatedDriver(base::ExecutableDir()), state, PathOf("carma-simmps"),
+      configuration);
+  if (const Result<Unit> written = base::WriteFileAtomic(folder + "/carma.toml", text); !written)
+    return std::unexpected(written.error());
+  const Result<pid_t> daemon = server->Begin(
+      {"carmad", "--config", folder + "/carma.toml", "--parent", fmt::format("{}", ::getpid())},
+      folder + "/carmad.log");
+  if (!daemon) return std::unexpected(daemon.error());
+  server->daemon_ = *daemon;
+  const Result<Unit> serves =
+      server->Run({"carma", "--socket", folder + "/socket", "status", "--wait", "--timeout", "30"});
+  if (!serves) return std::unexpected(server->Failure("carmad", folder + "/carmad.log"));
+  return server;
+}
+
+DemoServer::~DemoServer() {
+  if (replay_ > 0) {
+    ::kill(replay_, SIGTERM);
+    Reap(replay_);
+  }
+  if (daemon_ > 0) {
+    (void)Run({"carma", "--socket", folder_ + "/socket", "cancel", "--all"});
+    ::kill(daemon_, SIGTERM);
+    Reap(daemon_);
+  }
+}
+
+Result<Unit> DemoServer::Replay(const std::vector<std::string>& options) {
+  std::vector<std::string> words{"carma",  "--socket", folder_ + "/socket", "trace",
+                                 "replay", "demo60",   "--output-dir",      folder_ + "/out",
+                                 "--wait", "--quiet"};
+  words.insert(words.end(), options.begin(), options.end());
+  const Result<pid_t> pid = Begin(std::move(words), folder_ + "/replay.log");
+  if (!pid) return std::unexpected(pid.error());
+  replay_ = *pid;
+  return Unit{};
+}
+
+Result<bool> DemoServer::Replays() {
+  if (replay_ == 0) return false;
+  int status = 0;
+  if (::waitpid(replay_, &status, WNOHANG) == 0) return true;
+  replay_ = 0;
+  if (status != 0) return std::unexpected(Failure("carma trace replay", folder_ + "/replay.log"));
+  return false;
+}
+
+Result<report::Report> DemoServer::Report(const std::string& label) {
+  const Result<std::string> answer = client().Get("/v1/report?run=1");
+  if (!answer) return std::unexpected(answer.error());
+  Result<std::vector<report::Report>> reports = report::ReportsFromJsonText(*answer);
+  if (!reports) return std::unexpected(reports.error());
+  report::Report report = std::move(reports->front());
+  report.metrics.label = label;
+  if (report.run) report.run->label = label;
+  return report;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,46 @@
+// A simulated GPU server with a CARMA of its own, in a folder that is removed with it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "report/report.h"
+
+namespace carma::cli {
+
+class DemoServer {
+ public:
+  // folder: absolute and short, since sockets lie there; it must not exist. configuration: lines
+  // after those of the simulation. Errors: the programs' own words.
+  static base::Result<std::unique_ptr<DemoServer>> Start(const std::string& folder, double speed,
+                                                         const std::string& configuration);
+  // Cancels what still runs and ends the daemon.
+  ~DemoServer();
+  DemoServer(const DemoServer&) = delete;
+  DemoServer& operator=(const DemoServer&) = delete;
+
+  // Submits the tasks of the trace at their times, in the background.
+  base::Result<base::Unit> Replay(const std::vector<std::string>& options);
+  // False once all tasks of the trace have ended. Errors: the replay's words.
+  base::Result<bool> Replays();
+  base::Result<report::Report> Report(const std::string& label);
+  api::Client& client() { return context_.client(); }
+
+ private:
+  explicit DemoServer(std::string folder);
+  base::Result<base::Unit> Run(std::vector<std::string> words) const;
+  base::Result<pid_t> Begin(std::vector<std::string> words, const std::string& log) const;
+  base::Error Failure(const std::string& what, const std::string& log) const;
+
+  std::string folder_;
+  Context context_;
+  pid_t daemon_ = 0;
+  pid_t replay_ = 0;
+};
+
+}  // namespace carma::cli
