@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/doctor/context.h"
 #include "cli/doctor/gpu.h"
+#include "cli/doctor/packages.h"
 #include "gpu/nvml_abi.h"
 
 namespace carma::cli {
@@ -60,8 +61,10 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
   if (answer == gpu::nvml::kDriverNotLoaded) {
     return "load the module (modprobe nvidia), and see the kernel's log (dmesg) if that fails";
   }
-  return "install the NVIDIA driver so that nvidia-smi works, or name its library with "
-         "monitor.nvml_library; a server without GPUs can be simulated (docs/inside/simgpu.md)";
+  return "install the NVIDIA driver" + InstallCommand("", Missing::kDriver) +
+         " so that nvidia-smi works, or name its library with monitor.nvml_library; simulated "
+         "GPUs: "
+         "carmad --background --simulate 4xA100-40GB";
 }
 
 // "0-3,5"

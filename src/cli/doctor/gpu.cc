@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "cli/doctor/packages.h"
 #include "config/activity_rule.h"
 #include "gpu/counters.h"
 #include "gpu/health.h"
@@ -198,8 +199,8 @@ class GpuCheck {
     if (const std::string rule = config::RuleWithoutActivity(settings_.policy); !rule.empty())
       text += "; " + rule;
     Add(Level::kWarn, text,
-        "install DCGM 3 or newer, so that `dcgmi dmon -e 1002` shows numbers; else see "
-        "policy.without_sm_activity");
+        "install DCGM 3 or newer" + InstallCommand("", Missing::kDcgm) +
+            ", so that `dcgmi dmon -e 1002` shows numbers; else see policy.without_sm_activity");
   }
 
   // DCGM's counts of instances cannot be told apart (docs/server/gpus.md), so that it is no remedy.

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/doctor/packages.h"
 #include "profile/profiles.h"
 
 namespace carma::cli {
@@ -205,10 +206,10 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
     const std::string shown = base::Printable(settings.notify_sendmail);
     findings.push_back({"notices", Level::kOk, "mail through " + shown, ""});
     if (!IsProgram(root + settings.notify_sendmail)) {
-      findings.back() = {"notices", Level::kWarn,
-                         "no mail can be sent: there is no program " + shown,
-                         "install one that takes mail as sendmail(8) (on Debian msmtp-mta, dma or "
-                         "postfix), or leave mail out of notify.allow"};
+      findings.back() = {
+          "notices", Level::kWarn, "no mail can be sent: there is no program " + shown,
+          "install one that takes mail as sendmail(8)" + InstallCommand(root, Missing::kMail) +
+              ", or leave mail out of notify.allow"};
     }
   }
   if (allowed("webhook")) {
@@ -218,7 +219,8 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
                                   "/usr/bin",        "/sbin",          "/bin"};
     if (std::ranges::none_of(kFolders, has_curl)) {
       findings.back() = {"notices", Level::kWarn, "no webhook can be called: there is no curl",
-                         "install curl, or leave webhooks out of notify.allow"};
+                         "install curl" + InstallCommand(root, Missing::kCurl) +
+                             ", or leave webhooks out of notify.allow"};
     }
   }
   return findings;

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/doctor/packages.h"
 #include "task/mps/mps_files.h"
 
 namespace carma::cli {
@@ -143,8 +144,8 @@ class MpsCheck {
               (searched ? " is not in $PATH" : " is no program that can be run") +
               ": all tasks share by streams, without limits",
           settings_.simgpu_state.empty()
-              ? "install the driver's MPS programs, or name the one to take with "
-                "collocation.mps_control"
+              ? "install the driver's MPS programs" + InstallCommand(root_, Missing::kMps) +
+                    ", or name the one to take with collocation.mps_control"
               : "set collocation.mps_control to the path of carma-simmps, which a simulated server "
                 "takes in its place");
     } else {

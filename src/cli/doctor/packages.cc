@@ -1,0 +1,86 @@
+// Commands that install what `carma doctor` misses: Debian, Ubuntu (and DGX OS), RHEL and its
+// likes, Fedora.
+#include "cli/doctor/packages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+constexpr std::size_t kMaxFile = 64 * 1024;
+
+struct Packages {
+  std::string_view distribution;  // a word of ID or ID_LIKE; the first row that is one counts
+  std::string_view install;
+  std::string_view driver, mps, dcgm, mail, curl;
+};
+// Ubuntu's are before Debian's, which it names in ID_LIKE. DCGM is in NVIDIA's own repository.
+constexpr std::array<Packages, 4> kPackages{{
+    {"ubuntu", "sudo apt install", "ubuntu-drivers-common && sudo ubuntu-drivers install --gpgpu",
+     "nvidia-compute-utils-$(cut -d. -f1 /sys/module/nvidia/version)", "datacenter-gpu-manager",
+     "msmtp-mta", "curl"},
+    {"debian", "sudo apt install", "nvidia-driver", "nvidia-cuda-mps", "datacenter-gpu-manager",
+     "msmtp-mta", "curl"},
+    {"fedora", "sudo dnf install", "akmod-nvidia xorg-x11-drv-nvidia-cuda",
+     "xorg-x11-drv-nvidia-cuda", "datacenter-gpu-manager", "msmtp", "curl"},
+    {"rhel", "sudo dnf install", "nvidia-driver-cuda kmod-nvidia-latest-dkms", "nvidia-driver-cuda",
+     "datacenter-gpu-manager", "postfix", "curl"},
+}};
+
+// Words of KEY="a b" in os-release.
+std::vector<std::string> WordsOf(std::string_view text, std::string_view key) {
+  std::vector<std::string> words;
+  for (const std::string_view line : base::Split(text, '\n')) {
+    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != '=') continue;
+    std::string value(line.substr(key.size() + 1));
+    std::erase_if(value, [](char c) { return c == '"' || c == '\''; });
+    for (const std::string_view word : base::SplitWords(value)) words.emplace_back(word);
+  }
+  return words;
+}
+
+std::string_view PackageOf(const Packages& row, Missing what) {
+  switch (what) {
+    case Missing::kDriver:
+      return row.driver;
+    case Missing::kMps:
+      return row.mps;
+    case Missing::kDcgm:
+      return row.dcgm;
+    case Missing::kMail:
+      return row.mail;
+    case Missing::kCurl:
+      return row.curl;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string InstallCommandFor(std::string_view os_release, Missing what) {
+  // What the distribution is comes before what it is like: RHEL says that it is like Fedora.
+  for (const char* key : {"ID", "ID_LIKE"}) {
+    const std::vector<std::string> words = WordsOf(os_release, key);
+    for (const std::string& word : words) {
+      const auto* row = std::find_if(kPackages.begin(), kPackages.end(), [&](const Packages& each) {
+        return each.distribution == word;
+      });
+      if (row != kPackages.end())
+        return fmt::format(" ({} {})", row->install, PackageOf(*row, what));
+    }
+  }
+  return "";
+}
+
+std::string InstallCommand(const std::string& root, Missing what) {
+  const auto text = base::ReadFile(root + "/etc/os-release", kMaxFile);
+  return text ? InstallCommandFor(*text, what) : "";
+}
+
+}  // namespace carma::cli
