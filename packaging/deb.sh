@@ -3,9 +3,12 @@
 # where the plug-in for Slurm was built.
 # The same build gives the same bytes.
 # Who packs is their maintainer, as Debian's tools know him: DEBFULLNAME, DEBEMAIL.
-# usage: [COMPRESSION=xz] deb.sh BUILD_DIR OUTPUT_DIR   prints the paths of the packages
+# With --portable its programs are those of the target `portable`: for Debian 11 and newer and Ubuntu 20.04 and newer.
+# usage: [COMPRESSION=xz] deb.sh [--portable] BUILD_DIR OUTPUT_DIR   prints the paths of the packages
 set -euo pipefail
 umask 022
+portable=
+if [ "${1:-}" = --portable ]; then portable=yes; shift; fi
 build=$(realpath "${1:?usage: deb.sh BUILD_DIR OUTPUT_DIR}")
 mkdir -p "${2:?usage: deb.sh BUILD_DIR OUTPUT_DIR}"
 output=$(realpath "$2")
@@ -25,6 +28,8 @@ DESTDIR="$carma" cmake --install "$build" --prefix /usr --strip >"$work/install.
   tail -n 3 "$work/install.log" >&2
   exit 1
 }
+
+[ -z "$portable" ] || "$source/packaging/use_portable.sh" "$build" "$carma"
 
 # For those who name it, no library of the system's.
 mkdir -p "$carma/usr/lib/carma"
@@ -71,6 +76,8 @@ for package in "${COMPILED_IN[@]}"; do keep_licence "$carma/usr/share/doc/carma/
 
 # libraries ROOT: the packages of the libraries that its programs need, with the versions that they need.
 libraries() {
+  # That of the target `portable`: this Debian's tables know only in which of its own versions a function was moved to another library.
+  [ -z "$portable" ] || { echo "libc6 (>= 2.28)"; return; }
   mkdir "$work/debian"
   printf 'Source: carma\n\nPackage: carma\nArchitecture: any\n' >"$work/debian/control"
   (cd "$work" && dpkg-shlibdeps -O --ignore-missing-info "$1"/usr/bin/* "$1"/usr/libexec/carma/* "$1"/usr/lib/carma/*.so 2>/dev/null) |

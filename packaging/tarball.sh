@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # Packs a release build into carma-VERSION-linux-x86_64.tar.gz: unpacked anywhere, it runs on every Linux whose glibc is
-# at least that of GLIBC_LIMIT: every other library is linked in.
+# at least that of GLIBC_LIMIT: every other library is linked in. With --portable its programs are those of the target `portable`.
 # The same build gives the same bytes: names sorted, owners and times fixed.
-# usage: tarball.sh BUILD_DIR OUTPUT_DIR   prints the path of the tarball
+# usage: tarball.sh [--portable] BUILD_DIR OUTPUT_DIR   prints the path of the tarball
 set -euo pipefail
 umask 022
+portable=
+if [ "${1:-}" = --portable ]; then portable=yes; shift; fi
 build=$(realpath "${1:?usage: tarball.sh BUILD_DIR OUTPUT_DIR}")
 mkdir -p "${2:?usage: tarball.sh BUILD_DIR OUTPUT_DIR}"
 output=$(realpath "$2")
 source=$(realpath "$(dirname "$0")/..")
 
 GLIBC_LIMIT=2.36 # Debian 12
+[ -z "$portable" ] || GLIBC_LIMIT=2.28 # RHEL 8
 # What belongs to glibc comes from the machine: its parts only fit each other.
-GLIBC_FILES='^(lib(c|m|dl|rt|pthread|resolv|util|anl)\.so\.[0-9]+|ld-linux-x86-64\.so\.2)$'
+GLIBC_FILES='^(lib(c|m|dl|rt|pthread|resolv|util|anl)\.so\.[0-9]+|ld-linux-(x86-64|aarch64)\.so\.[12])$'
 . "$source/packaging/licences.sh"
 
 fail() {
@@ -22,7 +25,7 @@ fail() {
 needed() { objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'; }
 
 version=$("$build/bin/carma" version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1)
-name=carma-$version-linux-x86_64
+name=carma-$version-linux-$(uname -m)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/$name
@@ -30,6 +33,7 @@ root=$work/$name
 DESTDIR="$work/staged" cmake --install "$build" --prefix /usr/local --strip >"$work/install.log" ||
   fail "$(tail -n 3 "$work/install.log")"
 mv "$work/staged/usr/local" "$root"
+[ -z "$portable" ] || "$source/packaging/use_portable.sh" "$build" "$root"
 
 documents=$root/share/doc/carma
 licences=$documents/licences
@@ -37,16 +41,21 @@ mkdir -p "$licences"
 cp "$source"/{README.md,CHANGELOG.md,LICENSE,NOTICE} "$documents"
 cp -r "$source/docs" "$documents"
 for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so; do
+  [[ $file != */at-shutdown ]] || continue # a script
   for library in $(needed "$file"); do
     [[ $library =~ $GLIBC_FILES ]] || fail "${file#"$root"/} needs $library, which other machines need not have"
   done
 done
 for package in "${COMPILED_IN[@]}"; do keep_licence "$licences" "$package"; done
 
-highest=$(for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so*; do objdump -T "$file"; done |
+highest=$(find "$root"/{bin,lib,libexec} -type f ! -name '*.service' ! -name '*.conf' ! -name at-shutdown -exec objdump -T {} \; 2>/dev/null |
   grep -oE 'GLIBC_[0-9]+(\.[0-9]+)+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
 [ "$(printf '%s\n' "$highest" "$GLIBC_LIMIT" | sort -V | tail -n 1)" = "$GLIBC_LIMIT" ] ||
-  fail "needs glibc $highest, newer than $GLIBC_LIMIT: build on Debian 12"
+  fail "needs glibc $highest, newer than $GLIBC_LIMIT: build on Debian 12, or ./dev release"
+echo "$highest" >"$root/share/carma/glibc"
+install -m 755 "$source/packaging/archive/install.sh" "$root/install.sh"
+install -m 755 "$source/packaging/uninstall.sh" "$root/share/carma/uninstall.sh"
+(cd "$root" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS)
 
 time=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
 tar -C "$work" --format=ustar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Removes what install.sh installed. The configuration and the books stay; tasks that run go on to their end.
-# usage: uninstall.sh PREFIX
+# usage: uninstall.sh [PREFIX]   (default: the one that this script is installed in)
 set -euo pipefail
-prefix=$(realpath -m "${1:?usage: uninstall.sh PREFIX}")
+prefix=$(realpath -m "${1:-$(dirname "$(realpath "$0")")/../..}")
 list=$prefix/share/carma/installed
 [ -r "$list" ] || {
-  echo "uninstall: no $list: nothing was installed below $prefix by ./dev install" >&2
+  echo "uninstall: no $list: nothing was installed below $prefix by install.sh or ./dev install" >&2
   exit 1
 }
 
@@ -14,8 +14,17 @@ if [ -d /run/systemd/system ] && [ "$(id -u)" -eq 0 ] && systemctl is-enabled --
   systemctl stop carmad-shutdown
   systemctl disable --now carmad
 fi
+if [ "$(id -u)" -ne 0 ] && systemctl --user is-enabled --quiet carmad 2>/dev/null &&
+  grep -qxF "$(systemctl --user show --property=FragmentPath --value carmad)" "$list"; then
+  systemctl --user disable --now carmad
+fi
 mapfile -t files <"$list"
 rm -f -- "${files[@]}" "$list"
+# Folders that were made for these files, once they are empty.
+for file in "${files[@]}"; do
+  folder=$(dirname "$file")
+  while [[ $folder == "$prefix"/?* ]] && rmdir -- "$folder" 2>/dev/null; do folder=$(dirname "$folder"); done
+done
 # Folders of others are not empty, or were there before.
 for folder in share/carma/python share/carma/gpu-proof share/carma libexec/carma; do
   [ ! -d "$prefix/$folder" ] || find "$prefix/$folder" -name __pycache__ -prune -exec rm -r {} +

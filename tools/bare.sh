@@ -7,7 +7,7 @@
 #   --all           type ./dev test --all instead of ./dev test
 #   --user          as an ordinary user with sudo, not as root
 #   --cache         with this machine's compiler cache
-# usage: bare.sh unpack 12|13 FOLDER
+# usage: bare.sh unpack 11|12|13 FOLDER
 #   unpacks the bare root into the new FOLDER; its apt reaches what the apt of this machine reaches
 #
 # Exit status: that of the first command that failed. 77: no bare root can be made here; the last line says why.
@@ -33,9 +33,10 @@ within() {
 
 codename() {
   case "$1" in
+    11) echo bullseye ;;
     12) echo bookworm ;;
     13) echo trixie ;;
-    *) echo "bare.sh: unknown Debian '$1', expected 12 or 13" >&2; return 2 ;;
+    *) echo "bare.sh: unknown Debian '$1', expected 11, 12 or 13" >&2; return 2 ;;
   esac
 }
 
