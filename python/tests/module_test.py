@@ -264,8 +264,9 @@ class ModuleTest(unittest.TestCase):
 
 
     def test_the_version_is_that_of_the_command(self):
-        said = subprocess.run([os.path.join(PROGRAMS, "carma"), "version"], capture_output=True, text=True, check=True, timeout=LIMIT_S)
-        self.assertEqual(said.stdout, f"carma {carma.__version__}\n")
+        said = subprocess.run([os.path.join(PROGRAMS, "carma"), "version", "--json"], capture_output=True, text=True, check=True,
+                              timeout=LIMIT_S)
+        self.assertEqual(json.loads(said.stdout)["version"], carma.__version__)
 
 
 class WithoutADaemon(unittest.TestCase):
