@@ -82,5 +82,94 @@ TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
   EXPECT_EQ(site.Task(id).progress->unit, "step");
 }
 
+// A small training that goes on from its checkpoint, with an evaluation after each epoch.
+constexpr char kLoop[] = R"py(
+import os, sys, time
+import torch
+from tqdm import tqdm
+
+state, epochs, steps, pause_s = sys.argv[1], 4, 50, 0.1
+state += os.environ.get("CARMA_ARRAY_INDEX", "")
+torch.set_num_threads(1)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+first = 0
+if os.path.exists(state):
+    saved = torch.load(state)
+    model.load_state_dict(saved["model"])
+    first = saved["step"]
+for epoch in range(first // steps, epochs):
+    begin = first - epoch * steps if epoch == first // steps else 0
+    bar = tqdm(range(begin, steps), initial=begin, total=steps, desc=f"Epoch {epoch + 1}/{epochs}", mininterval=0)
+    for step in bar:
+        loss = model(torch.ones(4, 8)).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        bar.set_postfix(loss=loss.item())
+        time.sleep(pause_s)
+        torch.save({"model": model.state_dict(), "step": epoch * steps + step + 1}, state + ".new")
+        os.replace(state + ".new", state)
+    for _ in tqdm(range(5), desc="Validation"):
+        time.sleep(pause_s)
+)py";
+
+class RealLoopTest : public ProgressTest {
+ protected:
+  void SetUp() override {
+    if (RunProgram({"/usr/bin/python3", "-c", "import torch, tqdm"}).code != 0)
+      GTEST_SKIP() << "needs Debian's packages python3-torch, python3-tqdm";
+    ProgressTest::SetUp();
+    WriteText(site.folder() / "loop.py", kLoop);
+  }
+  std::uint64_t Loop(std::vector<std::string> options) const {
+    options.insert(options.end(), {"--memory", "1G", "--", "/usr/bin/python3",
+                                   site.folder() / "loop.py", site.folder() / "weights"});
+    return site.Submit(std::move(options));
+  }
+  // The progress once it shows at least that share of the run.
+  std::optional<task::ProgressReport> From(std::uint64_t id, double share, int attempt = 1) {
+    std::optional<task::ProgressReport> seen;
+    Eventually([&] {
+      const api::TaskView task = site.Task(id);
+      seen = task.progress;
+      return task.attempt == attempt && seen && seen->fraction.value_or(0) >= share;
+    });
+    return seen;
+  }
+};
+
+TEST_F(RealLoopTest, IsFollowedThroughACrashAndCountsOnFromItsCheckpoint) {
+  const std::uint64_t id = Loop({});
+  const auto begun = From(id, 0.1);
+  ASSERT_TRUE(begun);
+  EXPECT_EQ(begun->total, 50);
+  EXPECT_TRUE(begun->loss);
+  site.Restart(SIGKILL);
+  const auto later = From(id, 0.3);
+  ASSERT_TRUE(later) << "the shim went on reading while carmad was gone";
+  ASSERT_TRUE(later->ends_ms);
+  EXPECT_EQ(site.Carma({"requeue", std::to_string(id)}).code, 0);
+  const auto again = From(id, 0.01, 2);
+  ASSERT_TRUE(again);
+  EXPECT_GE(again->fraction.value_or(0), *later->fraction) << "not from zero";
+  const auto last = From(id, 0.8, 2);
+  ASSERT_TRUE(last && last->ends_ms);
+  const api::TaskView ended = site.Await(id);
+  EXPECT_EQ(ended.state, "succeeded");
+  const double off_s = std::abs(static_cast<double>(*last->ends_ms - *ended.ended_ms)) / 1000;
+  EXPECT_LT(off_s, 15) << "a fifth of some 22 s was left, and the machine may be busy";
+}
+
+TEST_F(RealLoopTest, IsFollowedInEachTaskOfAnArray) {
+  const std::uint64_t first = Loop({"--array", "1-2"});
+  for (const std::uint64_t id : {first, first + 1}) {
+    const auto progress = From(id, 0.1);
+    ASSERT_TRUE(progress);
+    EXPECT_EQ(progress->unit, "step");
+    EXPECT_EQ(progress->total, 50);
+  }
+}
+
 }  // namespace
 }  // namespace carma::system_test
