@@ -69,6 +69,15 @@ server=\$(du -cb ~/.local/bin/{carma,carmad,carma-shim,carma-reader,carma-notify
 echo "installed: \$size bytes, of which the server \$server"
 [ \$server -le $LARGEST ]
 
+# Installed again while the daemon runs, which goes on; a damaged archive is refused.
+$folder/install.sh >/dev/null
+carma status >/dev/null
+cp -r $folder damaged
+echo x >>damaged/share/carma/carma.toml
+! damaged/install.sh >/dev/null 2>said || { echo "a damaged archive was installed"; exit 1; }
+grep -q 'damaged: share/carma/carma.toml' said || { cat said; exit 1; }
+rm -r damaged said
+
 # A killed daemon: the task goes on, and its exit code is kept.
 carma submit -G 0 --no-check -- sh -c 'sleep 3; exit 7'
 until [ "\$(carma list -t running --no-header -o id)" ]; do sleep 0.1; done
