@@ -105,6 +105,12 @@ class Building {
   base::UniqueFd fd_;
 };
 
+// Whoever uses the copy gives numbers again that these books have given meanwhile.
+void BecomeOtherBooks(SQLite::Database& copy) {
+  if (!copy.tableExists("books")) return;  // of an older carmad; the upgrade does it
+  copy.exec("INSERT OR REPLACE INTO books SELECT value+1,NULL,1 FROM counter WHERE name='task'");
+}
+
 // One step takes all pages under one look at the books: no daemon waits for it, as its log is
 // written on, and nothing is copied twice.
 Result<Unit> Copy(const std::string& books, const std::string& path) {
@@ -120,6 +126,7 @@ Result<Unit> Copy(const std::string& books, const std::string& path) {
         return Fail(ErrorCode::kUnavailable, books + " is locked by another program");
       ::poll(nullptr, 0, kTryAgainMs);
     }
+    BecomeOtherBooks(to);
     return Unit{};
   } catch (const SQLite::Exception& exception) {
     return std::unexpected(FromSqlite(exception, "copying " + books));

@@ -81,6 +81,20 @@ TEST_F(BackUpTest, BooksThatNobodyHasOpenAreCopiedAndStayUsable) {
   EXPECT_EQ((*again)->Unfinished()->size(), 1U);
 }
 
+// It gives numbers again that the first books have given to other tasks.
+TEST_F(BackUpTest, ACopyThatIsPutToUseIsOtherBooksFromThereOn) {
+  const Result<std::unique_ptr<Store>> store = Store::Open(State());
+  ASSERT_TRUE(store);
+  Put(**store, 1);
+  std::filesystem::create_directory(Path("restored"));
+  ASSERT_TRUE(BackUp(State(), Path("restored") + "/carma.db", false));
+  const Result<std::unique_ptr<Store>> restored = Store::Open(Path("restored"));
+  ASSERT_TRUE(restored) << restored.error().message;
+  const core::TaskId old{1}, next = (*restored)->NextId().value();
+  EXPECT_EQ((*restored)->BooksOf(old), (*store)->BooksOf(old)) << "it finds what it has saved";
+  EXPECT_NE((*restored)->BooksOf(next).id, (*store)->BooksOf(next).id);
+}
+
 TEST_F(BackUpTest, AFileIsReplacedOnlyOnDemandAndTheBooksNever) {
   const Result<std::unique_ptr<Store>> store = Store::Open(State());
   ASSERT_TRUE(store);

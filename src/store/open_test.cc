@@ -99,6 +99,28 @@ class StoreRefusal : public ::testing::Test {
   std::string dir_, path_;
 };
 
+TEST_F(StoreRefusal, EveryNewSetOfBooksHasAnIdThatStays) {
+  const auto id = [](const std::string& dir) {
+    return Store::Open(dir).value()->BooksOf(core::TaskId{1});
+  };
+  const BooksId first = id(dir_);
+  EXPECT_EQ(first.id.size(), 32U);
+  EXPECT_TRUE(first.named);
+  EXPECT_EQ(id(dir_), first);
+  const std::string other = dir_ + "/other";
+  std::filesystem::create_directory(other);
+  EXPECT_NE(id(other).id, first.id);
+}
+
+TEST_F(StoreRefusal, AnUpgradeLeavesTheNamesOfTasksThatAreThere) {
+  MakeOldBooks(20, "UPDATE counter SET value=12 WHERE name='task'");
+  const std::unique_ptr<Store> store = Store::Open(dir_).value();
+  const BooksId old = store->BooksOf(core::TaskId{12}), next = store->BooksOf(core::TaskId{13});
+  EXPECT_FALSE(old.named);
+  EXPECT_TRUE(next.named);
+  EXPECT_EQ(old.id.size(), 32U);
+}
+
 TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
   const std::string sound = Bytes();
   const auto with = [&](std::size_t at, const std::string& bytes) {

@@ -71,6 +71,11 @@ Result<core::TaskId> Store::NextId() {
   return core::TaskId{static_cast<std::uint64_t>(impl_->last_task) + 1};
 }
 
+BooksId Store::BooksOf(core::TaskId id) const {
+  auto after = impl_->books.upper_bound(static_cast<std::int64_t>(core::Number(id)));
+  return after == impl_->books.begin() ? after->second : std::prev(after)->second;
+}
+
 Result<std::vector<StoredTask>> Store::Unfinished() {
   return impl_->Read("reading unfinished tasks", [&]() -> Result<std::vector<StoredTask>> {
     const Use rows(impl_->Prepared(impl_->select_tasks +

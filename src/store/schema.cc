@@ -385,6 +385,19 @@ constexpr std::string_view kVersion20 = R"sql(
 ALTER TABLE task ADD COLUMN profile_grain REAL;
 )sql";
 
+// Which books these are: numbers of tasks are unique only within them. From a task number on; a
+// copy that is put to use gives its numbers again and so is other books from there. id: chosen at
+// the next opening where it is NULL; named: files of these tasks carry it in their names.
+constexpr std::string_view kVersion21 = R"sql(
+CREATE TABLE books (
+  from_task INTEGER PRIMARY KEY,
+  id TEXT,
+  named INTEGER NOT NULL
+) STRICT;
+INSERT INTO books SELECT 1, NULL, 0 FROM counter WHERE name='task' AND value > 0;
+INSERT INTO books SELECT value + 1, NULL, 1 FROM counter WHERE name='task';
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
@@ -392,7 +405,7 @@ constexpr std::array kMigrations{
     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
     Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
     Migration{16, kVersion16}, Migration{17, kVersion17}, Migration{18, kVersion18},
-    Migration{19, kVersion19}, Migration{20, kVersion20},
+    Migration{19, kVersion19}, Migration{20, kVersion20}, Migration{21, kVersion21},
 };
 
 }  // namespace

@@ -45,6 +45,7 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir) {
   impl.db = *std::move(db);
   const Result<Unit> loaded = impl.Read("reading the counters", [&]() -> Result<Unit> {
     impl.LoadCounters();
+    impl.LoadBooks();
     return Unit{};
   });
   if (!loaded) return std::unexpected(loaded.error());

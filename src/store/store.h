@@ -201,6 +201,13 @@ struct AcceptedRequest {
   std::size_t count = 0;
 };
 
+// The books that gave a task its number. Other books give the same numbers to other tasks.
+struct BooksId {
+  std::string id;     // 32 hexadecimal digits, random
+  bool named = true;  // false: a task of a version that did not put it into names of files
+  friend bool operator==(const BooksId&, const BooksId&) = default;
+};
+
 // When a batch must survive the failure of the machine's power.
 enum class Durability {
   kNow,    // once Commit returns
@@ -273,6 +280,7 @@ class Store {
 
   // Reading.
   base::Result<core::TaskId> NextId();                 // one past the highest id ever given
+  BooksId BooksOf(core::TaskId id) const;              // also of one that is yet to come
   base::Result<std::vector<StoredTask>> Unfinished();  // by id, without paging
   base::Result<std::vector<core::TaskId>> Arrivals();  // the first numbers of unfinished ones
   base::Result<StoredTask> Get(core::TaskId id);       // kNotFound

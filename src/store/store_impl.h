@@ -148,6 +148,16 @@ struct Store::Impl {
     last_task = durable_task = Counter("task");
     last_event = durable_event = Counter("event");
   }
+  // A new set of books gets its id here, and so does a copy that was put to use.
+  void LoadBooks() {
+    db->exec("UPDATE books SET id=lower(hex(randomblob(16))) WHERE id IS NULL");
+    const Use rows(Prepared("SELECT from_task,id,named FROM books"));
+    while (rows->executeStep()) {
+      books[rows->getColumn(0).getInt64()] = {rows->getColumn(1).getString(),
+                                              rows->getColumn(2).getInt() != 0};
+    }
+    if (books.empty()) throw SQLite::Exception("table books is empty", SQLITE_CORRUPT);
+  }
   // Once per batch, so that numbering costs nothing per row.
   void SaveCounters() {
     if (last_task != durable_task) PutCounter("task", last_task);
@@ -170,6 +180,7 @@ struct Store::Impl {
   std::unique_ptr<SQLite::Database> db;
   std::map<std::string, std::unique_ptr<SQLite::Statement>> statements;
   std::map<std::string, Known> templates;  // by user
+  std::map<std::int64_t, BooksId> books;   // by the first task number
   Transaction batch = Transaction::kNone;
   Durability durability = Durability::kNow;  // as OpenForWork set it
   // Highest numbers ever given: as on disk, and with the open batch.

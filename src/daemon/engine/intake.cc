@@ -539,7 +539,8 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   const task::PathWords words{.id = record.id,
                               .array = record.request->array.value_or(record.id),
                               .user = submitter.user,
-                              .host = base::ShortHostName()};
+                              .host = base::ShortHostName(),
+                              .books = task::BooksWord(store_.BooksOf(record.id).id)};
   stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, words);
   stored.stderr_path = spec.stderr_path.empty() ? stored.stdout_path
                                                 : task::ExpandPath(spec.stderr_path, spec, words);

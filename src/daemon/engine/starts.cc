@@ -185,6 +185,9 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.checkpoint_signal = core::CheckpointSignal(slots, stored->record.request);
   order.checkpoint_notice = slots.notice;
   order.saves = core::KnowsToSave(stored->record);
+  store::BooksId books = store_.BooksOf(start.id);
+  order.books = std::move(books.id);
+  order.books_named = books.named;
   return order;
 }
 

@@ -69,7 +69,7 @@ TEST(Description, FillsInDefaults) {
   const TaskSpec spec = One({});
   EXPECT_EQ(spec.name, "true");
   EXPECT_EQ(spec.workdir, "/home/eve/proj");
-  EXPECT_EQ(spec.stdout_path, "/home/eve/proj/carma-%j.out");
+  EXPECT_EQ(spec.stdout_path, "/home/eve/proj/carma-%j-%B.out");
   EXPECT_EQ(spec.stderr_path, "");
   EXPECT_EQ(spec.gpus, 1);
   EXPECT_FALSE(spec.memory_mib);

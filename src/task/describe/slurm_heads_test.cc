@@ -129,7 +129,7 @@ std::string Described(const std::vector<TaskSpec>& tasks, const Description& des
   if (task.array_index) add(fmt::format("array={}/{}", *task.array_index, tasks.size()));
   if (task.array_limit > 0) add(fmt::format("at-once={}", task.array_limit));
   if (task.workdir != "/w") add("in=" + task.workdir);
-  if (!task.stdout_path.ends_with("carma-%j.out")) add("out=" + task.stdout_path);
+  if (!task.stdout_path.ends_with("carma-%j-%B.out")) add("out=" + task.stdout_path);
   if (!task.stderr_path.empty()) add("err=" + task.stderr_path);
   if (task.exclusive) add("exclusive");
   for (const NotifyRule& rule : task.notify) add("notify=" + ShownRule(rule));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <span>
@@ -282,7 +283,7 @@ void FillDefaults(TaskSpec& spec) {
   }
   if (spec.name.empty() && spec.script) spec.name = "script";
   if (spec.stdout_path.empty()) {
-    spec.stdout_path = spec.workdir + (spec.workdir.ends_with('/') ? "" : "/") + "carma-%j.out";
+    spec.stdout_path = spec.workdir + (spec.workdir.ends_with('/') ? "" : "/") + "carma-%j-%B.out";
   }
 }
 
@@ -300,6 +301,19 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
   request.uid = uid;
   request.user = std::move(user);
   return request;
+}
+
+std::string BooksWord(std::string_view id) {
+  // Without the letters that look like digits, and each other.
+  constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";
+  constexpr int kBits = 5, kCount = 6;
+  std::uint32_t number = 0;
+  const std::string_view head = id.substr(0, 8);
+  const auto [end, error] = std::from_chars(head.data(), head.data() + head.size(), number, 16);
+  if (error != std::errc() || end != head.data() + 8) return "";
+  std::string word;
+  for (int i = 0; i < kCount; ++i) word += kLetters[number >> (i * kBits) & 31];
+  return word;
 }
 
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words) {
@@ -325,6 +339,8 @@ std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const P
         return AsFileName(words.user);
       case 'N':
         return AsFileName(words.host);
+      case 'B':
+        return words.books.empty() ? std::nullopt : std::optional(words.books);
       case '%':
         return "%";
       default:

@@ -113,7 +113,7 @@ struct TaskSpec : core::TaskRequest {
           {.max_bytes = kMaxPathBytes});
     field("stdout_path", task.stdout_path,
           "Absolute path of standard output; %j task id, %x name, %u user, %A first task of the "
-          "array, %a index, %3a with zeros, %N host, %% percent. Default: carma-%j.out in the "
+          "array, %a index, %3a with zeros, %N host, %% percent. Default: carma-%j-%B.out in the "
           "working directory.",
           kPath);
     field("stderr_path", task.stderr_path,
@@ -227,11 +227,16 @@ struct PathWords {
   core::TaskId id{};
   core::TaskId array{};  // the first task of its array; outside of one the task itself
   std::string user;
-  std::string host;  // short
-  int rank = 0;      // of several copies
+  std::string host;   // short
+  std::string books;  // BooksWord
+  int rank = 0;       // of several copies
 };
+// Six letters and digits for the books of a carmad (store::BooksId::id), short enough for names of
+// files; empty for an id that is no hexadecimal number.
+std::string BooksWord(std::string_view id);
 // "%j" and friends in an output path, as sbatch has them: %j %J task, %A array, %a index (0 outside
-// an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch"; "%3a" with zeros in front. A '/'
+// an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the books
+// of its carmad; "%3a" with zeros in front. A '/'
 // in name or user becomes '_', unknown letters stay as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
 // Whether the tasks of an array would all write into one file.

@@ -265,7 +265,7 @@ TEST(SpecJson, TakesWhatItLeavesOutFromACommonPart) {
   EXPECT_EQ(brief->workdir, "/w");
   EXPECT_EQ(brief->environment.at("A"), "1");
   EXPECT_EQ(brief->gpus, 2);
-  EXPECT_EQ(brief->stdout_path, "/w/carma-%j.out");
+  EXPECT_EQ(brief->stdout_path, "/w/carma-%j-%B.out");
 
   const auto own = SpecFromJsonText(
       R"({"command":["x"],"workdir":"/v","environment":{},"gpus":1,"dependencies":[]})", *common);
@@ -326,7 +326,7 @@ TEST(SpecJson, FillsDefaults) {
   const auto spec = SpecFromJsonText(R"({"command":["/usr/bin/python3","x.py"],"workdir":"/w"})");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_EQ(spec->name, "x.py");
-  EXPECT_EQ(spec->stdout_path, "/w/carma-%j.out");
+  EXPECT_EQ(spec->stdout_path, "/w/carma-%j-%B.out");
   EXPECT_EQ(spec->gpus, 1);
   EXPECT_TRUE(spec->requeue);
 }
@@ -395,6 +395,17 @@ TEST(ExpandPath, PutsInTheTask) {
   EXPECT_EQ(ExpandPath("%99a %3", spec, words), "0000000007 %3") << "ten digits at most";
   spec.array_index.reset();
   EXPECT_EQ(ExpandPath("%a", spec, words), "0");
+  EXPECT_EQ(ExpandPath("%B", spec, words), "%B") << "outside of any books";
+}
+
+TEST(ExpandPath, TellsBooksApart) {
+  const TaskSpec spec = Good();
+  const std::string word = BooksWord("0f1e2d3c4b5a69788796a5b4c3d2e1f0");
+  EXPECT_EQ(word, "w9bwh7");
+  EXPECT_NE(word, BooksWord("0f1e2d3d4b5a69788796a5b4c3d2e1f0"));
+  EXPECT_EQ(ExpandPath("carma-%j-%B.out", spec, {.id = core::TaskId{7}, .books = word}),
+            "carma-7-w9bwh7.out");
+  EXPECT_EQ(BooksWord("none"), "");
 }
 
 TEST(ExpandPath, KnowsWhereAnArrayWritesOneFile) {

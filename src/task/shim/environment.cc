@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/host.h"
 #include "base/text.h"
+#include "task/shim/checkpoint_folder.h"
 
 namespace carma::task {
 namespace {
@@ -126,11 +127,6 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
   }
   return Fail(ErrorCode::kNotFound, "conda environment '" + base::Printable(name_or_path) +
                                         "' not found; searched " + base::Join(places, ", "));
-}
-
-std::string CheckpointFolder(const ShimOrder& order) {
-  return fmt::format("{}/carma-{}.ckpt", order.spec.workdir == "/" ? "" : order.spec.workdir,
-                     order.id);
 }
 
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,

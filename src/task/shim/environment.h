@@ -36,10 +36,6 @@ base::Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Envir
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir);
 
-// Where a task may keep what it saves to go on from (CARMA_CHECKPOINT_DIR): in its working
-// directory, the same for all its starts.
-std::string CheckpointFolder(const ShimOrder& order);
-
 // "NAME=value" each, as execve() wants them.
 std::vector<std::string> ToBlock(const Environment& environment);
 

@@ -42,6 +42,8 @@ struct LaunchOrder {
   std::string checkpoint_signal;       // asks it to save, by name; empty: nothing does
   base::Duration checkpoint_notice{};  // the time that it has then
   bool saves = false;                  // it is known to save: its folder for that is made
+  std::string books;                   // store::BooksId, for its folder
+  bool books_named = true;
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 

@@ -22,6 +22,7 @@
 #include "task/describe/spec.h"
 #include "task/process/cgroup.h"
 #include "task/process/user.h"
+#include "task/shim/checkpoint_folder.h"
 #include "task/shim/child.h"
 #include "task/shim/environment.h"
 #include "task/shim/output_pump.h"
@@ -77,9 +78,7 @@ class Shim {
   std::expected<Unit, LaunchError> OpenUserFiles();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
-  // The folder for what the task saves; what is in it is the user's, and stays.
-  void MakeCheckpointFolder() const;
-  void DropEmptyCheckpoints();
+  void LeaveCheckpoints();
   void MakeGroup();
   void LimitGroup();
   void TellStarted(pid_t main);
@@ -134,7 +133,7 @@ int Shim::Run() {
                         attachment_ ? &*attachment_ : nullptr, WarningOf(order_.spec),
                         CheckpointSignalOf(order_));
   ShimReport report = supervisor.Run();
-  DropEmptyCheckpoints();
+  LeaveCheckpoints();
   if (group_) group_->Remove();
   report.started_ms = std::chrono::duration_cast<std::chrono::milliseconds>(started).count();
   report.started_boot_ns = started_boot_ns;
@@ -231,8 +230,11 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
     }
     conda = std::move(*found);
   }
+  if (Result<Unit> own = PrepareCheckpoints(order_); !own) {
+    rights_->DropPrivileges();
+    return Refuse(own.error());
+  }
   Result<OutputPump> pump = OpenOutput();
-  MakeCheckpointFolder();
   rights_->DropPrivileges();
   if (!pump) return Refuse(pump.error());
   pump_ = std::move(*pump);
@@ -255,14 +257,9 @@ Result<OutputPump> Shim::OpenOutput() {
   return OutputPump::Open(order_, &*attachment_);
 }
 
-// With the user's rights. A task that cannot have one may save elsewhere.
-void Shim::MakeCheckpointFolder() const {
-  if (order_.saves) ::mkdir(CheckpointFolder(order_).c_str(), 0777);
-}
-
-void Shim::DropEmptyCheckpoints() {
-  if (!order_.saves || !rights_->Wear()) return;
-  ::rmdir(CheckpointFolder(order_).c_str());
+void Shim::LeaveCheckpoints() {
+  if (!rights_->Wear()) return;
+  SettleCheckpoints(order_, user_.name);
   rights_->DropPrivileges();
 }
 

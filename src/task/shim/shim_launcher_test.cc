@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -255,6 +256,45 @@ TEST_F(ShimLauncherTest, WhoHasAHandlerIsAskedToSave) {
   Go();  // a shell runs its trap once its read has ended
   EXPECT_EQ(NextExited().exit_code, 85);
   EXPECT_EQ(base::ReadFile(root_ + "/carma-5.ckpt/state", 100).value_or(""), "kept\n");
+}
+
+TEST_F(ShimLauncherTest, ATaskNeverGoesOnFromTheCheckpointsOfAnotherCarmad) {
+  const std::string first_books = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
+  const std::string folder = root_ + "/carma-5-w9bwh7.ckpt";
+  LaunchOrder order = Order("ls -A $CARMA_CHECKPOINT_DIR; echo kept > $CARMA_CHECKPOINT_DIR/state");
+  order.saves = true;
+  order.books = first_books;
+  EXPECT_EQ(Run(order).exit_code, 0);
+  EXPECT_EQ(Out(), "") << "new, and empty";
+  EXPECT_THAT(base::ReadFile(folder + "/.carma-task", 1000).value_or(""),
+              testing::AllOf(testing::HasSubstr("\"task\":5"), testing::HasSubstr(first_books)));
+
+  launcher_->Forget(kTask, 1, Dir());
+  EXPECT_EQ(Run(order).exit_code, 0);
+  EXPECT_THAT(Out(), testing::HasSubstr("state")) << "its own";
+
+  launcher_->Forget(kTask, 1, Dir());
+  order.books = "1" + first_books.substr(1);
+  EXPECT_EQ(Run(order).exit_code, 0);
+  EXPECT_EQ(Out(), "") << "another folder";
+
+  // Names that are alike by chance, or those of an older version.
+  const std::string plain = root_ + "/carma-5.ckpt";
+  std::filesystem::rename(folder, plain);
+  launcher_->Forget(kTask, 1, Dir());
+  order.books_named = false;
+  launcher_->Start(order);
+  EXPECT_THAT(NextFailed().text, testing::HasSubstr("that of task 5"));
+}
+
+TEST_F(ShimLauncherTest, CheckpointsOfAnotherUserAreNotLoaded) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root";
+  LaunchOrder order = Order("exit 0");
+  const std::string folder = root_ + "/carma-5.ckpt";
+  std::filesystem::create_directory(folder);
+  ASSERT_EQ(::chown(folder.c_str(), 12'345, 12'345), 0);
+  launcher_->Start(order);
+  EXPECT_THAT(NextFailed().text, testing::HasSubstr("belongs to user 12345"));
 }
 
 TEST_F(ShimLauncherTest, WhoListensLaterIsAskedThen) {

@@ -101,6 +101,8 @@ struct ShimOrder : LaunchOrder {
     field("checkpoint_notice_ms", order.checkpoint_notice, "",
           {.low = 0, .high = std::int64_t{366} * 86'400'000});
     field("saves", order.saves, "", {.unless_empty = true});
+    field("books", order.books, "", {.max_bytes = 64});
+    field("books_named", order.books_named);
     field("stdout", order.spec.stdout_path, "", kFile);
     field("stderr", order.spec.stderr_path, "", kFile);
     field("max_output_bytes", order.max_output_bytes, "", {.low = 0});
