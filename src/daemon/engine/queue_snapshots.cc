@@ -1,18 +1,19 @@
 #include "daemon/engine/queue_snapshots.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace carma::daemon {
 namespace {
 
 constexpr std::size_t kMostKept = 4;
 constexpr base::Duration kKept{120'000};
+constexpr base::Duration kFresh{1'000};
 
 }  // namespace
 
-ToldLine::ToldLine(const core::TasksInLine& line, base::Time told)
-    : tasks_(line.with_gpus), told_(told) {
-  tasks_.insert(tasks_.end(), line.without_gpus.begin(), line.without_gpus.end());
+ToldLine::ToldLine(std::vector<core::TaskId> tasks, base::Time told)
+    : tasks_(std::move(tasks)), told_(told) {
   places_.reserve(tasks_.size());
   for (std::size_t i = 0; i < tasks_.size(); ++i) places_.emplace_back(tasks_[i], i);
   std::ranges::sort(places_);
@@ -29,6 +30,15 @@ void QueueSnapshots::Keep(std::shared_ptr<const ToldLine> line, core::TaskId end
   std::erase_if(kept_, [&](const Kept& each) { return each.line == line; });
   if (kept_.size() == kMostKept) kept_.erase(kept_.begin());
   kept_.push_back({std::move(line), ended_with});
+}
+
+void QueueSnapshots::Remember(const std::shared_ptr<const ToldLine>& line) {
+  last_ = line;
+}
+
+std::shared_ptr<const ToldLine> QueueSnapshots::Fresh(base::Time now) const {
+  std::shared_ptr<const ToldLine> line = last_.lock();
+  return line != nullptr && now - line->told() < kFresh ? line : nullptr;
 }
 
 std::shared_ptr<const ToldLine> QueueSnapshots::Behind(core::TaskId task, base::Time now) {

@@ -16,7 +16,7 @@ namespace carma::daemon {
 // Those with GPUs, then those without, the first one first.
 class ToldLine {
  public:
-  ToldLine(const core::TasksInLine& line, base::Time told);
+  ToldLine(std::vector<core::TaskId> tasks, base::Time told);
   const std::vector<core::TaskId>& tasks() const { return tasks_; }
   // In tasks(); empty: it does not stand there.
   std::optional<std::size_t> PlaceOf(core::TaskId task) const;
@@ -33,6 +33,10 @@ class QueueSnapshots {
  public:
   // Of a list whose page ended with that task.
   void Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with);
+  // The last one that was found, while anybody holds it.
+  void Remember(const std::shared_ptr<const ToldLine>& line);
+  // That one, if it was told a moment ago: for lists that begin; else null.
+  std::shared_ptr<const ToldLine> Fresh(base::Time now) const;
   // For the page behind that task: of the list whose page ended with it, else the last one in which
   // it stands; null: none is kept. now: never goes back.
   std::shared_ptr<const ToldLine> Behind(core::TaskId task, base::Time now);
@@ -42,6 +46,7 @@ class QueueSnapshots {
     std::shared_ptr<const ToldLine> line;
     core::TaskId ended_with{};
   };
+  std::weak_ptr<const ToldLine> last_;
   std::vector<Kept> kept_;  // the one asked for last at the end
 };
 

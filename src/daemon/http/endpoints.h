@@ -12,6 +12,7 @@
 #include "daemon/engine/estimates.h"
 #include "daemon/gpus/monitor.h"
 #include "daemon/http/routes.h"
+#include "daemon/http/snapshot_answers.h"
 #include "daemon/http/tokens.h"
 #include "task/lease/lease_launcher.h"
 
@@ -48,6 +49,7 @@ struct EngineServices {
   std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
       ask_claim = nullptr;
   std::function<bool(core::TaskId)> holds_job = nullptr;  // LeaseServices
+  AnswerAside from_snapshot = AnswerAtOnce;
 };
 
 // engine: null as long as no GPU is known; then most of them cannot be handled yet.

@@ -10,6 +10,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/engine/estimates.h"
 #include "daemon/http/routes.h"
+#include "daemon/http/snapshot_answers.h"
 #include "daemon/loop/serial_executor.h"
 
 namespace carma::daemon {
@@ -24,6 +25,7 @@ struct SubmitServices {
   std::shared_ptr<SerialExecutor> large = std::make_shared<SerialExecutor>();
   // As EstimateService::Ask.
   std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate;
+  AnswerAside from_snapshot = AnswerAtOnce;
 };
 
 // Body: {"tasks": [spec, …], "common": fields of all of them}, or {"spec": spec, "array": [index,

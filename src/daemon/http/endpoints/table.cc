@@ -69,9 +69,10 @@ struct Resources {
       return fmt::format("carmad {}: {}; {}", now.version, now.policy, now.collocation);
     };
     submit.emplace(SubmitServices{all.engine, all.clock, settings.max_batch, all.aside,
-                                  std::make_shared<SerialExecutor>(), ask});
-    tasks.emplace(
-        TaskServices{all.engine, all.monitor, all.store, all.clock, settings, all.when_final});
+                                  std::make_shared<SerialExecutor>(), ask, all.from_snapshot});
+    tasks.emplace(TaskServices{all.engine, all.monitor, all.store, all.clock, settings,
+                               all.when_final, std::make_shared<QueueSnapshots>(),
+                               all.from_snapshot});
     gpus.emplace(GpuServices{all.engine, all.monitor, all.store, all.clock, settings.state_dir,
                              settings.sample_period, all.answer_later});
     closing.emplace(ClosingServices{all.engine, all.clock, settings, server->status});

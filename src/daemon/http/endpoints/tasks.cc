@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -25,10 +27,11 @@ using base::Result;
 using base::Unit;
 
 constexpr int kMaxWaitS = 3600;
+constexpr std::size_t kChangesAtOnce = 100;  // of one request
 constexpr std::size_t kMostRows =
     1'000;  // of one answer; to make more would hold up everybody else
 // Tasks that one answer goes through in order of turns; a page with few rows may have a next one.
-constexpr std::size_t kMostLooks = 4'000;
+constexpr std::size_t kMostLooks = 1'000;
 
 std::vector<std::string> StateNames() {
   std::vector<std::string> names;
@@ -127,14 +130,10 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// Those in line as they will be looked at, or as they stood when the list was begun; behind them
-// all others by their numbers.
-Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter) {
+// Those in line as they stood when the list was begun; behind them all others by their numbers.
+Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
+                        std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services.engine.scheduler();
-  const base::Time now = services.clock.Now();
-  std::shared_ptr<const ToldLine> line;
-  if (filter.before) line = services.lines->Behind(*filter.before, now);
-  if (line == nullptr) line = std::make_shared<ToldLine>(scheduler.InLine(SIZE_MAX), now);
   Page page;
   PageFiller filler(filter, page);
   std::size_t at = 0;
@@ -187,12 +186,6 @@ Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter
   return page;
 }
 
-Result<store::StoredTask> Stored(store::Store& store, const Call& call) {
-  const Result<core::TaskId> id = TaskIdOf(call.id);
-  if (!id) return std::unexpected(id.error());
-  return store.Get(*id);
-}
-
 api::TaskView View(const TaskServices& services, const store::StoredTask& stored) {
   return Present(stored, services.engine, services.monitor, services.engine.attribution(),
                  services.clock.Now());
@@ -205,17 +198,30 @@ void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::Ta
   if (at->second.likely) view.likely_start_ms = base::ToMs(*at->second.likely);
 }
 
-// With what a look at one task adds to its row in a list.
-api::TaskView FullView(const TaskServices& services, const store::StoredTask& stored) {
-  api::TaskView view = View(services, stored);
-  if (const Result<std::optional<store::Forecast>> forecast =
-          services.store.ForecastOf(stored.record.id);
+// What the books say of one task.
+struct Known {
+  store::StoredTask stored;
+  std::vector<std::string> remarks;  // of its estimate
+  std::vector<store::Notice> notices;
+};
+Result<Known> LookUp(store::Store& store, core::TaskId id) {
+  Result<store::StoredTask> stored = store.Get(id);
+  if (!stored) return std::unexpected(stored.error());
+  Known known{*std::move(stored), {}, {}};
+  if (Result<std::optional<store::Forecast>> forecast = store.ForecastOf(id);
       forecast && *forecast) {
-    view.estimate_remarks = (*forecast)->remarks;
+    known.remarks = std::move((*forecast)->remarks);
   }
-  if (const auto notices = services.store.NoticesOf(stored.record.id)) {
-    for (const store::Notice& each : *notices) view.notices.push_back(Present(each));
-  }
+  if (Result<std::vector<store::Notice>> notices = store.NoticesOf(id))
+    known.notices = *std::move(notices);
+  return known;
+}
+
+// With what a look at one task adds to its row in a list. From memory.
+api::TaskView FullView(const TaskServices& services, const Known& known) {
+  api::TaskView view = View(services, known.stored);
+  view.estimate_remarks = known.remarks;
+  for (const store::Notice& each : known.notices) view.notices.push_back(Present(each));
   if (view.waiting_since_ms)
     AddStart(services.engine.scheduler().ExpectedStarts(services.clock.Now()), view);
   return view;
@@ -229,18 +235,19 @@ Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, cons
   return stored;
 }
 
-using MakeView = api::TaskView (*)(const TaskServices&, const store::StoredTask&);
-
-Answer TaskNow(const TaskServices& services, core::TaskId id, MakeView view) {
-  const Result<store::StoredTask> stored = services.store.Get(id);
-  if (!stored) return std::unexpected(stored.error());
-  return JsonAnswer(ToJson(view(services, *stored)));
-}
-
-Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id,
+// Answers with the task as it is then.
+Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const Caller& caller,
                             const api::Responder& reply) {
-  return [services, id, reply](const Result<Unit>& done) {
-    reply(done ? TaskNow(services, id, &View) : std::unexpected(done.error()));
+  return [services, id, uid = caller.uid, reply](const Result<Unit>& done) {
+    if (!done) return reply(std::unexpected(done.error()));
+    const auto prepare = [services, id]() -> Result<MakeAnswer> {
+      Result<store::StoredTask> stored = services.store.Get(id);
+      if (!stored) return std::unexpected(stored.error());
+      return [services, stored = *std::move(stored)] {
+        return JsonAnswer(ToJson(View(services, stored)));
+      };
+    };
+    services.from_snapshot(uid, prepare, reply);
   };
 }
 
@@ -251,11 +258,12 @@ Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask&
   const core::TaskId id = stored.record.id;
   std::vector<base::Field> fields = {{"task", id}, {"owner", stored.user}};
   fields.insert(fields.end(), more.begin(), more.end());
-  return [answer = AnswerWithTask(services, id, reply), event = fmt::format("task_{}", verb),
-          fields = std::move(fields), caller](const Result<Unit>& done) {
-    if (done) LogAsked(event, fields, caller);
-    answer(done);
-  };
+  return
+      [answer = AnswerWithTask(services, id, caller, reply), event = fmt::format("task_{}", verb),
+       fields = std::move(fields), caller](const Result<Unit>& done) {
+        if (done) LogAsked(event, fields, caller);
+        answer(done);
+      };
 }
 
 // What may be changed of a task that has not ended, by the names of its description.
@@ -378,17 +386,25 @@ Result<ManyChanges> ReadChanges(const Call& call) {
 // Answers once it is known of each task what became of it: when the last one who holds it is gone.
 class ChangesTold {
  public:
-  ChangesTold(const TaskServices& services, api::Responder reply)
-      : services_(services), reply_(std::move(reply)) {}
+  ChangesTold(const TaskServices& services, const Caller& caller, api::Responder reply)
+      : services_(services), uid_(caller.uid), reply_(std::move(reply)) {}
   ChangesTold(const ChangesTold&) = delete;
   ChangesTold& operator=(const ChangesTold&) = delete;
   ~ChangesTold() {
-    api::ChangesView view{.tasks = {}, .refused = std::move(refused_)};
-    for (const core::TaskId id : changed_) {
-      if (const Result<store::StoredTask> stored = services_.store.Get(id))
-        view.tasks.push_back(View(services_, *stored));
-    }
-    reply_(JsonAnswer(ToJson(view)));
+    const auto prepare = [services = services_, changed = std::move(changed_),
+                          refused = std::move(refused_)]() -> Result<MakeAnswer> {
+      std::vector<store::StoredTask> rows;
+      for (const core::TaskId id : changed) {
+        if (Result<store::StoredTask> stored = services.store.Get(id))
+          rows.push_back(*std::move(stored));
+      }
+      return [services, rows = std::move(rows), refused] {
+        api::ChangesView view{.tasks = {}, .refused = refused};
+        for (const store::StoredTask& stored : rows) view.tasks.push_back(View(services, stored));
+        return JsonAnswer(ToJson(view));
+      };
+    };
+    services_.from_snapshot(uid_, prepare, reply_);
   }
   void Take(core::TaskId id, const Result<Unit>& done) {
     if (done) return changed_.push_back(id);
@@ -399,24 +415,61 @@ class ChangesTold {
 
  private:
   TaskServices services_;
+  std::uint32_t uid_;
   api::Responder reply_;
   std::vector<core::TaskId> changed_;
   std::vector<api::RefusedChange> refused_;
 };
 
-}  // namespace
+// Changes a share of them, and the next one once that is durable: a thousand at once would hold up
+// everybody else.
+void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyChanges>& changes,
+                 std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
+  const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());
+  // Gone with the last change of this share.
+  const std::shared_ptr<const void> last(told.get(), [=](const void*) {
+    if (to < changes->tasks.size()) ChangeShare(services, changes, to, caller, told);
+  });
+  for (std::size_t i = from; i < to; ++i) {
+    const core::TaskId id = changes->tasks[i];
+    const Result<store::StoredTask> stored = TouchableBy(services.store, id, caller);
+    if (!stored) {
+      told->Take(id, std::unexpected(stored.error()));
+      continue;
+    }
+    const auto done = [told, last, id, verb = changes->verb, owner = stored->user,
+                       caller](const Result<Unit>& result) {
+      told->Take(id, result);
+      if (result) LogAsked(fmt::format("task_{}", verb), {{"task", id}, {"owner", owner}}, caller);
+    };
+    const Result<Unit> posted =
+        PostChange(services.engine, stored->record, changes->verb, caller, done);
+    if (!posted) told->Take(id, posted);
+  }
+}
 
-Answer ListTasks(const TaskServices& services, const Call& call) {
-  Result<Asked> asked = QueryFilter(call);
-  if (!asked) return std::unexpected(asked.error());
-  store::TaskFilter& filter = asked->filter;
-  filter.limit = std::min(filter.limit, kMostRows);
-  const Result<Page> page =
-      asked->by_turn ? ListByTurn(services, filter) : ListByNumber(services, filter);
-  if (!page) return std::unexpected(page.error());
+// From memory.
+Answer Explained(const TaskServices& services, const Known& known) {
+  api::ExplainView view;
+  view.task = FullView(services, known);
+  view.now_ms = base::ToMs(services.clock.Now());
+  view.policy = PolicyLine(services.settings);
+  view.collocation = CollocationLine(services.settings, &services.monitor);
+  if (const std::optional<core::Explanation> why =
+          services.engine.scheduler().Explain(known.stored.record.id, services.clock.Now())) {
+    if (why->ahead) view.ahead = *why->ahead;
+    view.taught_mib = why->taught_mib;
+    if (why->host) view.host = Present(*why->host);
+    for (const core::GpuVerdict& each : why->gpus) view.gpus.push_back(Present(each));
+  }
+  return JsonAnswer(ToJson(view));
+}
+
+// From memory.
+Answer ListOf(const TaskServices& services, const Page& page) {
   Json tasks = Json::array();
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
-  for (const store::StoredTask& stored : page->rows) {
+  for (const store::StoredTask& stored : page.rows) {
     api::TaskView view = View(services, stored);
     if (view.waiting_since_ms) {
       if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
@@ -425,8 +478,81 @@ Answer ListTasks(const TaskServices& services, const Call& call) {
     tasks.push_back(ToJson(view));
   }
   Json next = nullptr;
-  if (page->next) next = core::Number(*page->next);
+  if (page.next) next = core::Number(*page.next);
   return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
+}
+
+// read: the rows, on the loop.
+void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> uid,
+                    const std::function<Result<Page>()>& read, const api::Responder& reply) {
+  const auto prepare = [services, read]() -> Result<MakeAnswer> {
+    Result<Page> page = read();
+    if (!page) return std::unexpected(page.error());
+    return [services, page = *std::move(page)] { return ListOf(services, page); };
+  };
+  services.from_snapshot(uid, prepare, reply);
+}
+
+// The lines as a text: numbers with blanks between them, those without GPUs behind the others.
+Answer LinesAsText(const core::Scheduler& scheduler) {
+  const core::TasksInLine line = scheduler.InLine(SIZE_MAX);
+  api::Response response;
+  for (const auto* tasks : {&line.with_gpus, &line.without_gpus}) {
+    for (const core::TaskId id : *tasks)
+      fmt::format_to(std::back_inserter(response.body), "{} ", id);
+  }
+  return response;
+}
+std::vector<core::TaskId> TasksIn(std::string_view text) {
+  std::vector<core::TaskId> tasks;
+  for (const std::string_view word : base::SplitWords(text)) {
+    if (const auto number = base::ParseInt(word))
+      tasks.push_back(core::TaskId{static_cast<std::uint64_t>(*number)});
+  }
+  return tasks;
+}
+
+// Finds the lines first, unless the list goes on or they were told a moment ago.
+void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid,
+                  const store::TaskFilter& filter, const api::Responder& reply) {
+  const auto answer = [services, uid, filter, reply](std::shared_ptr<const ToldLine> line) {
+    AnswerWithList(
+        services, uid,
+        [services, filter, line = std::move(line)] { return ListByTurn(services, filter, line); },
+        reply);
+  };
+  const base::Time now = services.clock.Now();
+  if (std::shared_ptr<const ToldLine> line =
+          filter.before ? services.lines->Behind(*filter.before, now) : services.lines->Fresh(now))
+    return answer(std::move(line));
+  const auto find = [services]() -> Result<MakeAnswer> {
+    return [services] { return LinesAsText(services.engine.scheduler()); };
+  };
+  services.from_snapshot(uid, find, [services, answer, reply](Answer lines) {
+    if (!lines) return reply(std::move(lines));
+    if (lines->status != 200) return reply(std::move(lines));
+    auto line = std::make_shared<ToldLine>(TasksIn(lines->body), services.clock.Now());
+    services.lines->Remember(line);
+    answer(std::move(line));
+  });
+}
+
+}  // namespace
+
+Result<Unit> ListTasks(const TaskServices& services, const Call& call,
+                       const api::Responder& reply) {
+  Result<Asked> asked = QueryFilter(call);
+  if (!asked) return std::unexpected(asked.error());
+  store::TaskFilter& filter = asked->filter;
+  filter.limit = std::min(filter.limit, kMostRows);
+  if (asked->by_turn) {
+    AnswerByTurn(services, AskerOf(call), filter, reply);
+  } else {
+    AnswerWithList(
+        services, AskerOf(call),
+        [services, filter = std::move(filter)] { return ListByNumber(services, filter); }, reply);
+  }
+  return Unit{};
 }
 
 Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api::Responder& reply) {
@@ -435,10 +561,23 @@ Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api:
   QueryReader in(call);
   const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxWaitS));
   if (in.error()) return std::unexpected(*in.error());
-  const Result<store::StoredTask> stored = services.store.Get(*id);
-  if (!stored) return std::unexpected(stored.error());
-  const auto answer = [services, id = *id, reply] { reply(TaskNow(services, id, &FullView)); };
-  if (wait_s == 0 || core::IsFinal(stored->record.state)) {
+  const Result<std::optional<core::TaskState>> state = services.store.StateOf(*id);
+  if (!state) return std::unexpected(state.error());
+  if (!*state) return std::unexpected(services.store.Get(*id).error());
+  const auto answer = [services, id = *id, uid = AskerOf(call), reply] {
+    const auto prepare = [services, id]() -> Result<MakeAnswer> {
+      Result<Known> known = LookUp(services.store, id);
+      if (!known) return std::unexpected(known.error());
+      return [services, known = *std::move(known)] {
+        return JsonAnswer(ToJson(FullView(services, known)));
+      };
+    };
+    // Only of one that waits there is anything to be looked for.
+    const core::TaskRecord* record = services.engine.scheduler().Find(id);
+    const bool waits = record != nullptr && !core::HoldsGpus(record->state);
+    waits ? services.from_snapshot(uid, prepare, reply) : AnswerAtOnce(uid, prepare, reply);
+  };
+  if (wait_s == 0 || core::IsFinal(**state)) {
     answer();
   } else {
     services.when_final(*id, wait_s, answer);
@@ -446,22 +585,17 @@ Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api:
   return Unit{};
 }
 
-Answer ExplainTask(const TaskServices& services, const Call& call) {
-  const Result<store::StoredTask> stored = Stored(services.store, call);
-  if (!stored) return std::unexpected(stored.error());
-  api::ExplainView view;
-  view.task = FullView(services, *stored);
-  view.now_ms = base::ToMs(services.clock.Now());
-  view.policy = PolicyLine(services.settings);
-  view.collocation = CollocationLine(services.settings, &services.monitor);
-  if (const std::optional<core::Explanation> why =
-          services.engine.scheduler().Explain(stored->record.id, services.clock.Now())) {
-    if (why->ahead) view.ahead = *why->ahead;
-    view.taught_mib = why->taught_mib;
-    if (why->host) view.host = Present(*why->host);
-    for (const core::GpuVerdict& each : why->gpus) view.gpus.push_back(Present(each));
-  }
-  return JsonAnswer(ToJson(view));
+Result<Unit> ExplainTask(const TaskServices& services, const Call& call,
+                         const api::Responder& reply) {
+  const Result<core::TaskId> id = TaskIdOf(call.id);
+  if (!id) return std::unexpected(id.error());
+  const auto prepare = [services, id = *id]() -> Result<MakeAnswer> {
+    Result<Known> known = LookUp(services.store, id);
+    if (!known) return std::unexpected(known.error());
+    return [services, known = *std::move(known)] { return Explained(services, known); };
+  };
+  services.from_snapshot(AskerOf(call), prepare, reply);
+  return Unit{};
 }
 
 Answer ShowSpec(const TaskServices& services, const Call& call) {
@@ -485,24 +619,10 @@ Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
 
 Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
                          const api::Responder& reply) {
-  const Result<ManyChanges> changes = ReadChanges(call);
+  Result<ManyChanges> changes = ReadChanges(call);
   if (!changes) return std::unexpected(changes.error());
-  const auto told = std::make_shared<ChangesTold>(services, reply);
-  for (const core::TaskId id : changes->tasks) {
-    const Result<store::StoredTask> stored = TouchableBy(services.store, id, call.caller);
-    if (!stored) {
-      told->Take(id, std::unexpected(stored.error()));
-      continue;
-    }
-    const auto done = [told, id, verb = changes->verb, owner = stored->user,
-                       caller = call.caller](const Result<Unit>& result) {
-      told->Take(id, result);
-      if (result) LogAsked(fmt::format("task_{}", verb), {{"task", id}, {"owner", owner}}, caller);
-    };
-    const Result<Unit> posted =
-        PostChange(services.engine, stored->record, changes->verb, call.caller, done);
-    if (!posted) told->Take(id, posted);
-  }
+  ChangeShare(services, std::make_shared<const ManyChanges>(*std::move(changes)), 0, call.caller,
+              std::make_shared<ChangesTold>(services, call.caller, reply));
   return Unit{};
 }
 

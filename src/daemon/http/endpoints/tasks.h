@@ -12,6 +12,7 @@
 #include "daemon/engine/queue_snapshots.h"
 #include "daemon/gpus/monitor.h"
 #include "daemon/http/routes.h"
+#include "daemon/http/snapshot_answers.h"
 
 namespace carma::daemon {
 
@@ -25,15 +26,18 @@ struct TaskServices {
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
   // Of lists in order of turns; of one page and the next, so shared.
   std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
+  AnswerAside from_snapshot = AnswerAtOnce;
 };
 
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
 // the newest hundred of those that have not ended.
-Answer ListTasks(const TaskServices& services, const Call& call);
+base::Result<base::Unit> ListTasks(const TaskServices& services, const Call& call,
+                                   const api::Responder& reply);
 // ?wait_s=: answers when the task has ended, or after so long.
 base::Result<base::Unit> ShowTask(const TaskServices& services, const Call& call,
                                   const api::Responder& reply);
-Answer ExplainTask(const TaskServices& services, const Call& call);
+base::Result<base::Unit> ExplainTask(const TaskServices& services, const Call& call,
+                                     const api::Responder& reply);
 // As it was described. A description holds its user's environment: for the owner and
 // administrators only.
 Answer ShowSpec(const TaskServices& services, const Call& call);
