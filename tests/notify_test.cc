@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sstream>
+
 #include "tests/kit.h"
 
 namespace carma::system_test {
@@ -69,6 +71,30 @@ TEST_F(Notify, AProgramRunsAsTheSubmitterAndAMailGoesToHim) {
   if (IsRoot()) {
     EXPECT_TRUE(Mailed("to: nobody"));
   }
+}
+
+TEST_F(Notify, AProgramHasTheLimitsOfATaskAndLeavesNothingBehind) {
+  const std::string told = site.out_dir() + "/told.sh", left = site.out_dir() + "/left";
+  WriteText(told,
+            "#!/bin/sh\ngrep NoNewPrivs /proc/self/status > " + left + ".new\nulimit -u >> " +
+                left + ".new\nsetsid sleep 100000 &\necho $! >> " + left + ".new\nmv " + left +
+                ".new " + left + "\n",
+            0755);
+  site.Set("task.max_processes", "321");
+  site.Start();
+  RunOptions options;
+  if (IsRoot()) options.uid = OtherUser();
+  const std::uint64_t id = site.Submit({"--notify", told + ":start", "--", "/bin/true"}, options);
+  ASSERT_TRUE(Tells(id, "start to ")) << site.daemon().Err();
+  ASSERT_TRUE(Eventually([&] { return !ReadText(left).empty(); }));
+  std::istringstream lines(ReadText(left));
+  std::string word, privileges;
+  long limit = 0, sleeper = 0;
+  lines >> word >> privileges >> limit >> sleeper;
+  EXPECT_EQ(privileges, "1");
+  EXPECT_EQ(limit, 321);
+  ASSERT_GT(sleeper, 0);
+  EXPECT_TRUE(Eventually([&] { return ::kill(static_cast<pid_t>(sleeper), 0) != 0; }));
 }
 
 TEST_F(Notify, AKilledDaemonLosesNoNotice) {

@@ -19,6 +19,7 @@
 #include <future>
 #include <thread>
 
+#include "api/loopback_owner.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/unique_fd.h"
@@ -515,6 +516,38 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
   EXPECT_TRUE(ask("localhost:" + std::to_string(port)).ends_with("nobody"));
   EXPECT_TRUE(ask("127.0.0.1").ends_with("nobody"));
   EXPECT_TRUE(ask("evil.example").starts_with("HTTP/1.1 403"));
+  EXPECT_TRUE(ask("localhost\r\nHost: evil.example").starts_with("HTTP/1.1 400"));
+}
+
+// "localhost" may lead to either family, and what is left free anybody may take.
+TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  base::UniqueFd taken(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(taken.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  if (::bind(taken.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    GTEST_SKIP() << "needs IPv6";
+  ASSERT_EQ(::listen(taken.get(), 1), 0);
+  socklen_t size = sizeof address;
+  ::getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  const std::uint16_t port = ntohs(address.sin6_port);
+  const auto handler = [](Request, Responder reply) { reply({.body = "ours"}); };
+  OnLoop([&] {
+    const auto refused = Server::ListenTcp(loop_, port, handler);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message, "[::1]:" + std::to_string(port) + ": the port is in use");
+    auto server = Server::ListenTcp(loop_, 0, handler);
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = std::move(*server);
+  });
+  address.sin6_port = htons(server_->port());
+  base::UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_TRUE(Exchange(fd, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                  .ends_with("ours"));
+  EXPECT_EQ(LoopbackOwner(fd.get()), ::getuid()) << "of the server's end";
 }
 
 TEST_F(ServerFixture, AnswersABrowserOnlyForItsOwnPage) {

@@ -17,8 +17,11 @@
 #include <boost/beast/http.hpp>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <vector>
 
 #include "api/http.h"
+#include "api/loopback_owner.h"
 #include "api/unix_address.h"
 #include "api/url.h"
 #include "base/text.h"
@@ -140,8 +143,10 @@ Response ParseFailure(const ErrorCode& error) {
 // One connection: reads a request, hands it to the handler, writes the answer, again.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer)
-      : stream_(std::move(socket)), hub_(hub), peer_(peer) {}
+  // counted_as: whose connection it is in Hub::per_user.
+  Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
+          std::optional<std::uint32_t> counted_as)
+      : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}
 
   const std::optional<Peer>& peer() const { return peer_; }
 
@@ -234,6 +239,9 @@ class Session : public std::enable_shared_from_this<Session> {
     auto message = parser_->release();
     keep_alive_ = message.keep_alive();
     head_only_ = message.method() == http::verb::head;
+    if (message.count(http::field::host) > 1) {
+      return Refuse(ErrorResponse({base::ErrorCode::kInvalid, "Host: expected once"}));
+    }
     if (!IsLoopbackHost(message[http::field::host])) {
       return Refuse(ErrorResponse({base::ErrorCode::kDenied, "Host: expected localhost"}));
     }
@@ -324,7 +332,7 @@ class Session : public std::enable_shared_from_this<Session> {
     Hub* hub = std::exchange(hub_, nullptr);
     Close();
     ReleaseBody(*hub);
-    if (peer_ && --hub->per_user[peer_->uid] == 0) hub->per_user.erase(peer_->uid);
+    if (counted_as_ && --hub->per_user[*counted_as_] == 0) hub->per_user.erase(*counted_as_);
     hub->sessions.erase(this);  // the caller's shared_ptr keeps this alive until it returns
   }
 
@@ -334,25 +342,34 @@ class Session : public std::enable_shared_from_this<Session> {
   http::response<http::string_body> response_;
   Hub* hub_;  // null once closed
   std::optional<Peer> peer_;
+  std::optional<std::uint32_t> counted_as_;
   std::size_t body_bytes_ = 0;  // reserved for the request that is being read or answered
   bool keep_alive_ = true;
   bool head_only_ = false;
   bool writing_ = false;
 };
 
+// A socket that listens, and its family.
+struct Listening {
+  base::UniqueFd fd;
+  int family = AF_UNIX;
+};
+
 class BeastServer : public Server {
  public:
-  BeastServer(asio::io_context& loop, base::UniqueFd fd, int family, Handler handler)
-      : acceptor_(loop, Protocol(family, 0), fd.release()), retry_(loop) {
+  BeastServer(asio::io_context& loop, std::vector<Listening> sockets, Handler handler) {
     hub_.handler = std::move(handler);
-    hub_.tcp = family != AF_UNIX;
-    Accept();
+    hub_.tcp = sockets.front().family != AF_UNIX;
+    for (Listening& each : sockets) {
+      doors_.push_back(std::make_unique<Door>(loop, std::move(each)));
+      Accept(*doors_.back());
+    }
   }
 
   ~BeastServer() override {
     *alive_ = false;
     ErrorCode ignored;
-    acceptor_.close(ignored);
+    for (const std::unique_ptr<Door>& door : doors_) door->acceptor.close(ignored);
     for (auto& [raw, session] : hub_.sessions) session->Abandon();
     struct stat now {};
     // Another daemon may have put its own socket there meanwhile.
@@ -371,19 +388,27 @@ class BeastServer : public Server {
   }
 
  private:
-  void Accept() {
-    acceptor_.async_accept([this, alive = alive_](ErrorCode error, Protocol::socket socket) {
-      if (!*alive) return;
-      if (!error) {
-        Admit(std::move(socket));
-        return Accept();
-      }
-      if (error == asio::error::operation_aborted) return;
-      retry_.expires_after(kAcceptRetry);
-      retry_.async_wait([this, alive](ErrorCode cancelled) {
-        if (*alive && !cancelled) Accept();
-      });
-    });
+  struct Door {
+    Door(asio::io_context& loop, Listening socket)
+        : acceptor(loop, Protocol(socket.family, 0), socket.fd.release()), retry(loop) {}
+    Acceptor acceptor;
+    asio::steady_timer retry;
+  };
+
+  void Accept(Door& door) {
+    door.acceptor.async_accept(
+        [this, &door, alive = alive_](ErrorCode error, Protocol::socket socket) {
+          if (!*alive) return;
+          if (!error) {
+            Admit(std::move(socket));
+            return Accept(door);
+          }
+          if (error == asio::error::operation_aborted) return;
+          door.retry.expires_after(kAcceptRetry);
+          door.retry.async_wait([this, &door, alive](ErrorCode cancelled) {
+            if (*alive && !cancelled) Accept(door);
+          });
+        });
   }
 
   void Admit(Protocol::socket socket) {
@@ -391,12 +416,15 @@ class BeastServer : public Server {
     if (!hub_.tcp && !peer) return;  // no identity, no service
     // Twice the limit: the refusals themselves must not pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
+    const std::optional<std::uint32_t> user =
+        peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());
+    const auto known = user ? hub_.per_user.find(*user) : hub_.per_user.end();
     const bool crowded =
         hub_.sessions.size() >= kMaxConnections ||
-        (peer && peer->uid != 0 && hub_.per_user[peer->uid] >= kMaxConnectionsPerUser);
-    auto session = std::make_shared<Session>(std::move(socket), &hub_, peer);
+        (known != hub_.per_user.end() && *user != 0 && known->second >= kMaxConnectionsPerUser);
+    auto session = std::make_shared<Session>(std::move(socket), &hub_, peer, user);
     hub_.sessions.emplace(session.get(), session);
-    if (peer) ++hub_.per_user[peer->uid];
+    if (user) ++hub_.per_user[*user];
     if (crowded) {
       session->Refuse(ErrorResponse({base::ErrorCode::kUnavailable, "too many connections"}));
     } else {
@@ -405,8 +433,7 @@ class BeastServer : public Server {
   }
 
   Hub hub_;
-  Acceptor acceptor_;
-  asio::steady_timer retry_;
+  std::vector<std::unique_ptr<Door>> doors_;
   // Tells callbacks that the loop still holds whether this object exists. shared_ptr: they outlive
   // it.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -470,34 +497,74 @@ base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
     ::unlink(path.c_str());
     return base::FailErrno(error, "listen on socket " + path);
   }
-  auto server = std::make_unique<BeastServer>(loop, std::move(fd), AF_UNIX, std::move(handler));
+  std::vector<Listening> sockets;
+  sockets.push_back({std::move(fd), AF_UNIX});
+  auto server = std::make_unique<BeastServer>(loop, std::move(sockets), std::move(handler));
   server->RemoveWhenDone(path, bound);
   return server;
 }
 
-base::Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
-                                                        Handler handler) {
-  base::UniqueFd fd = NewSocket(AF_INET);
-  if (!fd) return base::FailErrno(errno, "socket");
+namespace {
+
+// Listens on the loopback address of one family. port: 0 for any; what it has become.
+base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port) {
+  Listening listening{NewSocket(family), family};
+  const int fd = listening.fd.get();
+  if (fd < 0 && errno == EAFNOSUPPORT)
+    return base::Fail(base::ErrorCode::kNotFound, "this machine has no such addresses");
+  if (fd < 0) return base::FailErrno(errno, "socket");
   const int on = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      ::listen(fd.get(), SOMAXCONN) != 0 ||
-      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    const std::string where = fmt::format("127.0.0.1:{}", port);
-    if (errno == EADDRINUSE) {
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(sockaddr_in);
+  storage.ss_family = static_cast<sa_family_t>(family);
+  auto& four = reinterpret_cast<sockaddr_in&>(storage);
+  auto& six = reinterpret_cast<sockaddr_in6&>(storage);
+  if (family == AF_INET) {
+    four.sin_port = htons(port);
+    four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  } else {
+    ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    size = sizeof(sockaddr_in6);
+    six.sin6_port = htons(port);
+    six.sin6_addr = in6addr_loopback;
+  }
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&storage), size) != 0 ||
+      ::listen(fd, SOMAXCONN) != 0 ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
+    const std::string where = fmt::format("{}:{}", family == AF_INET ? "127.0.0.1" : "[::1]", port);
+    if (errno == EADDRINUSE)
       return base::Fail(base::ErrorCode::kConflict, where + ": the port is in use");
-    }
+    if (errno == EADDRNOTAVAIL)
+      return base::Fail(base::ErrorCode::kNotFound, "this machine has no " + where);
     return base::FailErrno(errno, "listen on " + where);
   }
-  auto server = std::make_unique<BeastServer>(loop, std::move(fd), AF_INET, std::move(handler));
-  server->set_port(ntohs(address.sin_port));
-  return server;
+  port = ntohs(family == AF_INET ? four.sin_port : six.sin6_port);
+  return listening;
+}
+
+}  // namespace
+
+// Both families: "localhost" may lead to either, and a port that is left free is anybody's to take.
+base::Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
+                                                        Handler handler) {
+  constexpr int kTries = 20;  // of any port: one that is free in both
+  for (int tries = 1;; ++tries) {
+    std::uint16_t chosen = port;
+    base::Result<Listening> four = ListenOnLoopback(AF_INET, chosen);
+    if (!four) return std::unexpected(four.error());
+    base::Result<Listening> six = ListenOnLoopback(AF_INET6, chosen);
+    if (!six && six.error().code == base::ErrorCode::kConflict && port == 0 && tries < kTries)
+      continue;
+    const bool without = !six && six.error().code == base::ErrorCode::kNotFound;
+    if (!six && !without) return std::unexpected(six.error());
+    std::vector<Listening> sockets;
+    sockets.push_back(*std::move(four));
+    if (six) sockets.push_back(*std::move(six));
+    auto server = std::make_unique<BeastServer>(loop, std::move(sockets), std::move(handler));
+    server->set_port(chosen);
+    return server;
+  }
 }
 
 }  // namespace carma::api

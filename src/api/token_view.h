@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "api/views.h"
@@ -32,7 +33,7 @@ struct TokenView {
 // Who the daemon takes the caller for.
 struct WhoView {
   std::string user;
-  std::uint32_t uid = 0;
+  std::optional<std::int64_t> uid;
   bool admin = false;
   std::string by;
 

@@ -103,7 +103,8 @@ void NoticeSender::Start(store::Notice notice) {
                           .uid = notice.uid,
                           .gid = ::getgid(),
                           .sendmail = options_.sendmail,
-                          .limit = options_.limit};
+                          .limit = options_.limit,
+                          .max_processes = options_.max_processes};
   if (const base::Result<base::Json> json = base::ParseJson(notice.message);
       json && json->is_object())
     order.text = json->value("text", "");

@@ -18,7 +18,8 @@ namespace carma::daemon {
 struct NoticeSenderOptions {
   std::string program;  // carma-notify
   std::string sendmail;
-  base::Duration limit{30'000};  // real time, of one try
+  base::Duration limit{30'000};    // real time, of one try
+  std::int64_t max_processes = 0;  // of a user at once, as task::NoticeOrder has it
 };
 
 class NoticeSender {

@@ -59,7 +59,7 @@ MonitorOptions MonitorOptionsOf(const config::Settings& settings) {
 }
 
 NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std::string& program) {
-  return {program, settings.notify_sendmail, settings.notify_time_limit};
+  return {program, settings.notify_sendmail, settings.notify_time_limit, settings.max_processes};
 }
 
 estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstring>
 
 #include "base/text.h"
@@ -268,6 +269,10 @@ Result<Unit> SetProgress(Draft& draft, std::string_view value) {
 }
 
 // As Slurm has it: [B:]SIGNAL[@SECONDS], a minute before the end.
+bool MayBeHandled(int signal) {
+  return signal != SIGKILL && signal != SIGSTOP;
+}
+
 Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   constexpr std::string_view kForm = "[B:]SIGNAL[@SECONDS] such as USR1@120";
   constexpr std::int64_t kUsualS = 60;
@@ -289,13 +294,15 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
   // Who handles it saves then, as batch scripts of clusters do.
-  if (!draft.spec.checkpoint_signal) draft.spec.checkpoint_signal = draft.spec.signal;
+  if (!draft.spec.checkpoint_signal && MayBeHandled(*number))
+    draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};
 }
 
 Result<Unit> SetCheckpointSignal(Draft& draft, std::string_view value) {
   const std::optional<int> number = base::SignalNumber(value);
-  if (!number) return Expected("a signal such as USR1", value);
+  if (!number || !MayBeHandled(*number))
+    return Expected("a signal that a program can handle, such as USR1", value);
   draft.spec.checkpoint_signal = ::sigabbrev_np(*number);
   return Unit{};
 }

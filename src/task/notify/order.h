@@ -25,6 +25,8 @@ struct NoticeOrder {
   std::map<std::string, std::string> environment;  // of what is run: proxies for webhooks
   std::string sendmail = "/usr/sbin/sendmail";
   base::Duration limit{30'000};  // real time, of one try
+  // Processes and threads of its user at once, as a task's; 0: no limit.
+  std::int64_t max_processes = 0;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& order) {
@@ -38,6 +40,7 @@ struct NoticeOrder {
     field("environment", order.environment);
     field("sendmail", order.sendmail);
     field("limit_s", order.limit);
+    field("max_processes", order.max_processes, "", {.low = 0});
   }
   friend bool operator==(const NoticeOrder&, const NoticeOrder&) = default;
 };

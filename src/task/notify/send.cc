@@ -1,9 +1,15 @@
 #include "task/notify/send.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -13,6 +19,7 @@
 #include "task/describe/notify.h"
 #include "task/notify/bounded_run.h"
 #include "task/notify/forms.h"
+#include "task/process/process_tree.h"
 #include "task/process/user.h"
 
 namespace carma::task {
@@ -134,6 +141,35 @@ Result<base::Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& targ
   return BecomeUser(*user);
 }
 
+// What a task may do. Mail programs hand letters over by their group's rights, and go on by
+// themselves.
+Result<base::Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
+  if (target.kind == NotifyKind::kMail) return base::Unit{};
+  rlimit limit{};
+  if (order.max_processes > 0 && ::getrlimit(RLIMIT_NPROC, &limit) == 0) {
+    const auto most = static_cast<rlim_t>(order.max_processes);
+    limit.rlim_cur = std::min(limit.rlim_cur, most);
+    limit.rlim_max = std::min(limit.rlim_max, most);
+    ::setrlimit(RLIMIT_NPROC, &limit);
+  }
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever leaves its group becomes our child
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return base::FailErrno(errno, "no_new_privs");
+  return base::Unit{};
+}
+
+// Of a program that has ended nothing computes on.
+void EndWhatIsLeft() {
+  constexpr int kRounds = 100;
+  constexpr int kPauseMs = 10;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const base::ProcessStat& left : Descendants(::getpid())) Tell(left.id, {SIGKILL});
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    if (Descendants(::getpid()).empty()) return;
+    ::poll(nullptr, 0, kPauseMs);
+  }
+}
+
 int Say(const SendResult& result) {
   if (!result.text.empty()) std::printf("%s\n", result.text.c_str());
   return result.code;
@@ -165,7 +201,11 @@ int RunNotify() {
   if (!target) return Say(Failed(target.error().message));
   if (const Result<base::Unit> taken = TakeRights(*order, *target); !taken)
     return Say(Again(taken.error().message));
-  return Say(Send(*order));
+  if (const Result<base::Unit> limited = TakeLimits(*order, *target); !limited)
+    return Say(Again(limited.error().message));
+  const SendResult result = Send(*order);
+  if (target->kind != NotifyKind::kMail) EndWhatIsLeft();
+  return Say(result);
 }
 
 }  // namespace carma::task

@@ -37,7 +37,7 @@ api::TokenView View(const Token& token) {
 Answer ShowWho(const TokenServices&, const Call& call) {
   api::WhoView view;
   view.user = call.caller.user;
-  view.uid = call.caller.uid;
+  if (!view.user.empty()) view.uid = call.caller.uid;
   view.admin = call.caller.admin;
   if (!view.user.empty()) view.by = call.caller.by_token ? "token" : "socket";
   return JsonAnswer(ToJson(view));
