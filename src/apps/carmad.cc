@@ -31,6 +31,7 @@
 #include "config/settings.h"
 #include "config/simulated.h"
 #include "daemon/loop/detach.h"
+#include "daemon/server/beside.h"
 #include "daemon/server/daemon.h"
 
 namespace {
@@ -45,6 +46,7 @@ struct Flags {
   std::string simulate;  // shape of a simulated server; empty: real GPUs
   bool check_only = false;
   bool background = false;
+  bool beside = false;
   int parent = 0;  // 0: whoever it is
 };
 
@@ -189,6 +191,8 @@ int Run(int argc, char** argv) {
   app.add_option("--simulate", flags.simulate,
                  "run on simulated GPUs, for example 4xA100-40GB, with books of their own")
       ->type_name("SHAPE");
+  app.add_flag("--beside", flags.beside,
+               "start although root's carmad manages the GPUs of this server");
   app.add_option("--parent", flags.parent, "exit when this parent process exits (carma pilot)")
       ->type_name("PID");
   app.add_flag("--check-config", flags.check_only, "read and check the configuration, then exit");
@@ -208,6 +212,11 @@ int Run(int argc, char** argv) {
   if (flags.check_only) {
     std::puts("configuration is valid");
     return 0;
+  }
+  // A pilot, which is the parent, has looked by itself.
+  if (!flags.beside && flags.parent == 0) {
+    if (const Result<Unit> alone = carma::daemon::CheckBesideServer(loaded->settings); !alone)
+      return Refuse(alone.error(), 1);
   }
   if (flags.parent != 0 && !EndsWithParent(flags.parent)) return 1;
   return flags.background ? ServeInBackground(std::move(flags), *loaded)

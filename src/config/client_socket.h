@@ -7,6 +7,9 @@
 
 namespace carma::config {
 
+// Where root's carmad listens unless it is told otherwise.
+inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
+
 // What the sources say of daemon.socket, later ones winning; empty: nothing. Mistakes are passed
 // over: the configuration is the daemon's affair, and its socket should be found although another
 // key is wrong.

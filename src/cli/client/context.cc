@@ -14,14 +14,29 @@
 #include "config/settings.h"
 
 namespace carma::cli {
+namespace {
+
+// For people at a terminal; a script uses what it has set up.
+void NoteTwoDaemons(const Context& context, const std::string& path) {
+  const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
+  const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
+  if (!own || !shown || !base::Exists(config::kServerSocket)) return;
+  std::fprintf(context.err,
+               "carma: this is your own carmad at %s; the server's listens at %s (CARMA_SOCKET "
+               "chooses)\n",
+               path.c_str(), config::kServerSocket);
+}
+
+}  // namespace
 
 Context::Context() = default;
 Context::~Context() = default;
 
 api::Client& Context::client() {
   if (!client_) {
-    client_ =
-        std::make_unique<api::Client>(socket_path.empty() ? DefaultSocketPath() : socket_path);
+    const std::string path = socket_path.empty() ? DefaultSocketPath() : socket_path;
+    if (socket_path.empty()) NoteTwoDaemons(*this, path);
+    client_ = std::make_unique<api::Client>(path);
   }
   return *client_;
 }
@@ -40,7 +55,7 @@ std::string DefaultSocketPath() {
   const config::Sources sources = config::StandardSources(std::nullopt, ::geteuid() == 0);
   if (std::string path = config::ConfiguredSocket(sources); !path.empty()) return path;
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
-  const std::string shared = "/run/carma/carmad.sock";
+  const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
   // Where neither listens yet, a user without root rights can only start a daemon of its own.
   return base::Exists(shared) || ::geteuid() == 0 ? shared : own;

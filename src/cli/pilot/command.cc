@@ -62,6 +62,8 @@ void AddPilotCommand(CLI::App& app, Context& context) {
                  "end as soon as nothing runs and nothing that waits could start");
   verb->add_flag("--once", flags->once,
                  "the command is for new books: later pilots of the name leave it out");
+  verb->add_flag("--beside", flags->beside,
+                 "outside of any job: start although root's carmad manages the GPUs");
   verb->callback([&context, flags] { RunPilot(context, *flags); });
 }
 

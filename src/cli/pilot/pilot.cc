@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "api/other_daemon.h"
 #include "base/clock.h"
 #include "base/fields_json.h"
 #include "base/file.h"
@@ -29,6 +30,7 @@
 #include "cli/pilot/books.h"
 #include "cli/pilot/carmad.h"
 #include "cli/pilot/job_end.h"
+#include "config/client_socket.h"
 #include "core/values/reservation.h"
 #include "core/values/task.h"
 #include "task/describe/option_values.h"
@@ -162,6 +164,12 @@ class Pilot {
     const Result<config::Loaded> configured =
         config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
     if (!configured) return std::unexpected(configured.error());
+    // A job's GPUs are its own; without one they are root's carmad's, where there is one.
+    if (allocation_.job.empty() && !flags_.beside && ::geteuid() != 0 &&
+        configured->settings.simgpu_state.empty()) {
+      const Result<Unit> alone = api::CheckNoOtherDaemon(config::kServerSocket, "--beside");
+      if (!alone) return alone;
+    }
     if (Result<Unit> planned = PlanEnd(configured->settings); !planned) return planned;
     const Result<PilotPlace> place = MakePlace(environment, allocation_.job, flags_.name);
     if (!place) return std::unexpected(place.error());

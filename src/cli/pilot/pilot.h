@@ -26,6 +26,7 @@ struct PilotFlags {
   std::optional<base::Duration> notice;
   bool until_empty = false;
   bool once = false;
+  bool beside = false;  // beside root's carmad
 };
 
 // Serves until the end of the allocation, a signal, or (until_empty, or with a command in

@@ -1,0 +1,31 @@
+// Asks a carmad that may be there who it is.
+#include "api/other_daemon.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "api/http.h"
+#include "api/views.h"
+#include "base/json.h"
+#include "base/user.h"
+
+namespace carma::api {
+
+base::Result<base::Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option) {
+  constexpr int kPatienceS = 2;
+  Client client(socket);
+  const base::Result<std::string> text = client.Get("/v1/status", kPatienceS);
+  if (!text) return base::Unit{};
+  const base::Result<base::Json> json = base::ParseJson(*text);
+  if (!json) return base::Unit{};
+  const base::Result<StatusView> status = FromJson<StatusView>(*json);
+  if (!status || status->uid == ::getuid()) return base::Unit{};
+  return base::Fail(
+      base::ErrorCode::kConflict,
+      fmt::format(
+          "{}'s carmad (process {}, {}) manages the GPUs of this server already, and would "
+          "not know of your tasks: submit to it with 'carma', or start a second one with {}",
+          base::UserName(static_cast<uid_t>(status->uid)), status->pid, socket, option));
+}
+
+}  // namespace carma::api

@@ -1,0 +1,16 @@
+// Looks for root's carmad before a user's own starts.
+#include "daemon/server/beside.h"
+
+#include <unistd.h>
+
+#include "api/other_daemon.h"
+#include "config/client_socket.h"
+
+namespace carma::daemon {
+
+base::Result<base::Unit> CheckBesideServer(const config::Settings& settings) {
+  if (::getuid() == 0 || !settings.simgpu_state.empty()) return base::Unit{};
+  return api::CheckNoOtherDaemon(config::kServerSocket, "--beside");
+}
+
+}  // namespace carma::daemon
