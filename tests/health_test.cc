@@ -38,6 +38,70 @@ class Health : public ::testing::Test {
   Site site;
 };
 
+// A night's queue on a server whose driver breaks: tasks that import their framework, fail, and say
+// so, as PyTorch's do.
+class Breaker : public ::testing::Test {
+ protected:
+  Breaker() { WriteText(order(), ""); }
+  void Start() {
+    site.Start(true, {.environment = {{"LD_LIBRARY_PATH", CARMA_FAKE_CUDA_FOLDER},
+                                      {"CARMA_FAKE_CUDA", "@" + order()}}});
+  }
+  std::string order() const { return site.folder() / "cuda"; }
+  void Break() const { WriteText(order(), "fail=cuInit:802\n"); }
+  void Repair() const { WriteText(order(), ""); }
+  std::string Script() const {
+    return "echo x >> starts; if grep -q fail " + order() +
+           "; then echo x >> failed; echo 'RuntimeError: CUDA error: system not yet initialized' "
+           ">&2; exit 1; fi";
+  }
+  std::size_t Lines(const std::string& name) const {
+    const std::string text = ReadText(site.out_dir() + "/" + name);
+    return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  }
+
+  Site site{{.shape = "4xA100-40GB", .time_scale = 20}};
+};
+
+TEST_F(Breaker, ABrokenDriverFailsNoNightsQueue) {
+  Start();
+  std::uint64_t first = 0;
+  for (const char* name : {"a", "b"}) {
+    const std::uint64_t id = site.Submit(
+        {"--array", "0-99", "-J", name, "-o", "/dev/null", "--", "/bin/sh", "-c", Script()});
+    if (first == 0) first = id;
+  }
+  ASSERT_TRUE(Eventually([&] { return Lines("starts") >= 20; }));
+  Break();
+  ASSERT_TRUE(Eventually([&] {
+    const std::vector<api::GpuView> gpus = site.Gpus();
+    return std::ranges::all_of(gpus, [](const auto& gpu) { return gpu.drained_by_rule; });
+  }));
+  EXPECT_THAT(site.Gpus().at(0).trouble, HasSubstr("CUDA does not work there"));
+  EXPECT_LE(Lines("failed"), 6U);
+  EXPECT_THAT(site.Carma({"list", "--state", "failed"}).out, Not(HasSubstr("sh")));
+  Repair();
+  for (std::uint64_t id = first; id < first + 200; ++id) {
+    const api::TaskView task = site.Await(id, std::chrono::seconds(120));
+    ASSERT_EQ(task.state, "succeeded") << id << ": " << task.reason_text;
+  }
+  EXPECT_LE(Lines("failed"), 6U);
+}
+
+TEST_F(Breaker, ScriptsThatFailByThemselvesCloseNoGpu) {
+  Start();
+  const std::uint64_t bad = site.Submit({"--array", "0-99", "--", "/bin/sh", "-c", "exit 3"});
+  const std::uint64_t no_gpu =
+      site.Submit({"--array", "0-99", "--", "/bin/sh", "-c",
+                   "echo 'RuntimeError: No CUDA GPUs are available' >&2; exit 1"});
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(site.Await(bad + i, std::chrono::seconds(120)).state, "failed");
+    EXPECT_EQ(site.Await(no_gpu + i, std::chrono::seconds(120)).state, "failed");
+  }
+  for (const api::GpuView& gpu : site.Gpus()) EXPECT_FALSE(gpu.drained_by_rule) << gpu.trouble;
+  EXPECT_EQ(site.Task(no_gpu).attempt, 1);
+}
+
 TEST_F(Health, AFaultOfTheDeviceDrainsItUntilAPersonResumesIt) {
   site.Start();
   Gated gated(site, "gated");

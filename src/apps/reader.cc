@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "gpu/cuda_context.h"
 #include "gpu/reader/reader.h"
 
 int main(int argc, char** argv) {
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
     std::puts("carma-reader " CARMA_VERSION);
     return 0;
   }
+  if (std::string_view(argv[1]) == carma::gpu::kHoldContextWord) return carma::gpu::HoldContext();
   // Should it hang in the driver, it does not outlive the daemon.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto served = carma::gpu::ServeReader(carma::base::UniqueFd(0), argv[1]);

@@ -55,6 +55,8 @@ using CuResult = int;
 using CuDevice = int;
 using CuContext = struct CuContextHandle*;
 constexpr CuResult kCudaSuccess = 0;
+constexpr CuResult kCudaOutOfMemory = 2;         // others have taken it
+constexpr CuResult kCudaDeviceUnavailable = 46;  // another process has it for itself
 constexpr CuResult kCudaInvalidDevice = 101;
 constexpr CuResult kCudaNoSymbol = 500;
 
@@ -386,6 +388,19 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
                                                base::Printable(*pci, 40), info.pci));
   }
   return Weigh(probe, device, before->used_mib, holder.pid(), options.settling);
+}
+
+std::optional<ContextTrouble> TryContext(const std::string& uuid, const ContextOptions& options) {
+  Holder holder;
+  if (!holder.Start(options.holder, uuid)) return std::nullopt;
+  const Tried<std::string> made = holder.Await(options.patience);
+  if (made) return std::nullopt;
+  const ContextTrouble& trouble = made.error();
+  const bool tells =
+      trouble.kind == Kind::kHung || trouble.kind == Kind::kDied ||
+      (trouble.kind == Kind::kRefused && trouble.cuda_code != kCudaOutOfMemory &&
+       trouble.cuda_code != kCudaDeviceUnavailable && trouble.cuda_code != kCudaNoSymbol);
+  return tells ? std::optional(trouble) : std::nullopt;
 }
 
 }  // namespace carma::gpu

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,5 +62,10 @@ struct ContextTrouble {
 std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::size_t device,
                                                           const DeviceInfo& info,
                                                           const ContextOptions& options);
+
+// Makes a context on the GPU or instance of that UUID, whoever else is there, and lets it go. What
+// it returns keeps CUDA programs from working there; empty: nothing does, or it cannot be told.
+// Blocks like MeasureContext().
+std::optional<ContextTrouble> TryContext(const std::string& uuid, const ContextOptions& options);
 
 }  // namespace carma::gpu

@@ -520,8 +520,10 @@ void Scheduler::State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*task);
   if (event.interrupted) {
-    return Enqueue(*task, task->queue,
-                   {ReasonCode::kLaunchFailed, "The daemon ended before it was started."});
+    // A text: why a task whose program ended at once, through no fault of its own, starts again.
+    const std::string why = event.text.empty() ? "The daemon ended before it was started."
+                                               : Told("Its GPU could not be used", event.text);
+    return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
   }
   Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
   if (event.retryable) {

@@ -7,11 +7,15 @@
 
 #include "base/log.h"
 #include "gpu/health.h"
+#include "task/verdict/cuda_start.h"
 
 namespace carma::daemon {
 namespace {
 
 using base::Result;
+
+// Programs meet a driver that does not work within moments; importing frameworks takes longest.
+constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
   return record.attempt->launched.value_or(base::Time{});
@@ -58,6 +62,25 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
+// From its launch on: that it started may come in the same moment as its end. One that nobody wants
+// started again, as a lease, bears its end itself.
+bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
+  return record.request->requeue && record.attempt->launched &&
+         !record.attempt->placement.empty() &&
+         clock_.Now() - *record.attempt->launched < kBeginning &&
+         task::FindCudaStartText(event.stderr_tail).has_value();
+}
+
+void Ends::GiveBack(core::TaskId id, int attempt, const std::string& trouble) {
+  const auto found = unjudged_.extract(core::Number(id));
+  if (!found || found.mapped().attempt != attempt) return;
+  base::LogWarn("gpu_unusable", {{"task", id}, {"attempt", attempt}, {"why", trouble}});
+  ended_.erase(core::Number(id));
+  if (options_.mps != nullptr) options_.mps->Detach(id, attempt);
+  post_(core::LaunchFailed{
+      .id = id, .attempt = attempt, .text = trouble, .retryable = true, .interrupted = true});
+}
+
 // The driver's word on a fault comes with its next reading, that on an MPS server from its control
 // daemon.
 void Ends::Take(const task::ShimEvent& event) {
@@ -76,8 +99,16 @@ void Ends::Take(const task::ShimEvent& event) {
       options_.mps->AskEvidence(id, attempt, judge);
     };
   }
-  if (NeedsReading(event, *record)) return gpus_.AfterNextReading(std::move(ask));
-  ask();
+  if (NeedsReading(event, *record)) {
+    ask = [this, ask = std::move(ask)] { gpus_.AfterNextReading(ask); };
+  }
+  if (!CouldNotBegin(event, *record)) return ask();
+  std::vector<core::GpuIndex> its;
+  for (const core::Placement& at : record->attempt->placement) its.push_back(at.gpu);
+  gpus_.TryCuda(its, [this, ask = std::move(ask), id = event.id,
+                      attempt = event.attempt](const std::string& trouble) {
+    trouble.empty() ? ask() : GiveBack(id, attempt, trouble);
+  });
 }
 
 void Ends::Judge(core::TaskId id, int attempt, const MpsEvidence& mps) {

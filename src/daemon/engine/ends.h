@@ -37,6 +37,12 @@ class GpuEvidence {
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
   // Why this GPU cannot be reached any more, as its last reading told; empty: it can.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
+  // Calls with what keeps CUDA from working on one of these GPUs, once that was tried; empty: it
+  // works, or nobody can tell.
+  virtual void TryCuda(const std::vector<core::GpuIndex>&,
+                       std::function<void(const std::string& trouble)> call) {
+    call("");
+  }
   // Calls, later, once a reading that begins after now has been taken, or is overdue.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
@@ -69,6 +75,10 @@ class Ends {
   bool IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const;
   bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
+  // By its words it could not begin to use CUDA, moments after its start.
+  bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
+  // Its GPU is to blame: the attempt does not count.
+  void GiveBack(core::TaskId id, int attempt, const std::string& trouble);
   void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);
   void NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence);

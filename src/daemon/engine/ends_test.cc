@@ -47,6 +47,10 @@ class EndsTest : public ::testing::Test, public GpuEvidence {
   std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return xids_; }
   std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) override { return faulty_; }
   void AfterNextReading(std::function<void()> call) override { waiting_.push_back(call); }
+  void TryCuda(const std::vector<core::GpuIndex>&,
+               std::function<void(const std::string&)> call) override {
+    trials_.push_back(std::move(call));
+  }
 
   std::string state_dir_ = NewFolder();
   std::unique_ptr<store::Store> store_ = store::Store::Open(state_dir_).value();
@@ -59,6 +63,7 @@ class EndsTest : public ::testing::Test, public GpuEvidence {
   std::vector<int> xids_;
   std::optional<core::TaskId> faulty_;
   std::vector<std::function<void()>> waiting_;
+  std::vector<std::function<void(const std::string&)>> trials_;
 };
 
 TEST_F(EndsTest, AnEndThatExplainsItselfIsToldAtOnce) {
@@ -94,6 +99,36 @@ TEST_F(EndsTest, WhoMadeAFaultIsAskedOfTheKernelsLog) {
   ASSERT_EQ(posted_.size(), 2U);
   EXPECT_EQ(Kind(), ExitKind::kVictim) << "though it was heard first";
   EXPECT_EQ(std::get<core::TaskExited>(posted_[1]).exit.kind, ExitKind::kGpuFault);
+}
+
+TEST_F(EndsTest, ATaskThatCouldNotBeginOnABrokenGpuIsGivenBack) {
+  ends_.Take(Exit(1, "RuntimeError: No CUDA GPUs are available"));
+  ASSERT_EQ(trials_.size(), 1U);
+  trials_[0]("CUDA hangs");
+  ASSERT_EQ(posted_.size(), 1U);
+  const auto& failed = std::get<core::LaunchFailed>(posted_[0]);
+  EXPECT_TRUE(failed.interrupted) << "not counted";
+  EXPECT_EQ(failed.text, "CUDA hangs");
+}
+
+TEST_F(EndsTest, WhereCudaWorksTheTaskHasFailedByItself) {
+  ends_.Take(Exit(1, "RuntimeError: No CUDA GPUs are available"));
+  ASSERT_EQ(trials_.size(), 1U);
+  trials_[0]("");
+  ASSERT_EQ(posted_.size(), 1U);
+  EXPECT_EQ(Kind(), ExitKind::kFailed);
+}
+
+TEST_F(EndsTest, OnlyWordsOfABeginningAreTried) {
+  ends_.Take(Exit(1, "FileNotFoundError: train.csv"));
+  EXPECT_TRUE(trials_.empty());
+  EXPECT_EQ(Kind(), ExitKind::kFailed);
+}
+
+TEST_F(EndsTest, ATaskThatHasRunForLongCouldBegin) {
+  clock_.Advance(std::chrono::minutes(10));
+  ends_.Take(Exit(1, "RuntimeError: No CUDA GPUs are available"));
+  EXPECT_TRUE(trials_.empty());
 }
 
 TEST_F(EndsTest, WhatTheDriverHasSaidAlreadyNeedsNoFurtherReading) {

@@ -609,8 +609,8 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
       base::LogWarn("launch_failed",
                     {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
       starts_.Detach(event.id, event.attempt);
-      Post(core::LaunchFailed{event.id, event.attempt, event.text, event.retryable,
-                              event.interrupted, event.exhausted});
+      Post(core::LaunchFailed{event.id, event.attempt, event.interrupted ? "" : event.text,
+                              event.retryable, event.interrupted, event.exhausted});
       break;
     case task::ShimEventKind::kExited:
       ends_.Take(event);

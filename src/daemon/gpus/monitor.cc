@@ -154,7 +154,7 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   device.rules.Take(reading);
   // Only now: what is announced with the first reading happened before it.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
-  const std::string& why = device.rules.why();
+  const std::string& why = device.cuda_trouble.empty() ? device.rules.why() : device.cuda_trouble;
   if (why == device.drain_told) return;
   device.drain_told = why;
   base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "all is well again" : why}});
@@ -250,12 +250,32 @@ std::vector<HistoryPoint> Monitor::History(core::GpuIndex gpu, base::Time from,
 void Monitor::Acknowledge(core::GpuIndex gpu) {
   if (core::Number(gpu) >= states_.size()) return;
   states_[core::Number(gpu)].rules.Acknowledge();
+  states_[core::Number(gpu)].cuda_trouble.clear();
   states_[core::Number(gpu)].drain_told.clear();
+}
+
+void Monitor::NoteCuda(core::GpuIndex gpu, const std::string& trouble) {
+  if (core::Number(gpu) < states_.size()) states_[core::Number(gpu)].cuda_trouble = trouble;
+}
+
+const std::string& Monitor::CudaTrouble(core::GpuIndex gpu) const {
+  static const std::string kNone;
+  const Device* device = Find(gpu);
+  return device != nullptr ? device->cuda_trouble : kNone;
+}
+
+bool Monitor::Healthy(core::GpuIndex gpu) const {
+  const Device* device = Find(gpu);
+  return device != nullptr && device->healthy;
 }
 
 void Monitor::RestoreDrain(core::GpuIndex gpu, const std::string& why) {
   if (core::Number(gpu) >= states_.size()) return;
-  states_[core::Number(gpu)].rules.Restore(why);
+  if (why.starts_with(kCudaTrouble)) {
+    states_[core::Number(gpu)].cuda_trouble = why;
+  } else {
+    states_[core::Number(gpu)].rules.Restore(why);
+  }
   states_[core::Number(gpu)].drain_told = why;
 }
 

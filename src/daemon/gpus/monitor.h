@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -20,6 +21,9 @@
 #include "store/store.h"
 
 namespace carma::daemon {
+
+// How what NoteCuda() is told begins.
+inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {
   base::Duration window{60'000};
@@ -68,6 +72,12 @@ class Monitor {
 
   // A person resumed the GPU: what the rules of health know now is no reason to close it any more.
   void Acknowledge(core::GpuIndex gpu);
+  // What a trial of CUDA on the GPU has found (daemon/gpus/gpu_trials.h); empty: that it works. The
+  // rules of health close it by that, with the next reading, until it works or a person opens it.
+  void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
+  const std::string& CudaTrouble(core::GpuIndex gpu) const;
+  // The last verdict: it answers.
+  bool Healthy(core::GpuIndex gpu) const;
   // Other values of history, health and unattributed_mib from now on; windows stay as they are.
   void Follow(const MonitorOptions& options);
   // An earlier daemon closed the GPU by rule, and why.
@@ -116,6 +126,7 @@ class Monitor {
     bool away = false;  // was lost, and has not answered since
     UsageMeter usage;
     std::deque<HistoryPoint> history;
+    std::string cuda_trouble;
     std::string drain_told;  // why the rules of health have closed it; empty: they have not
     std::map<int, std::uint64_t> xid_counts;
     std::optional<base::Time> unattributed_since;  // more than the limit

@@ -36,6 +36,7 @@
 #include "daemon/present/server_status.h"
 #include "daemon/server/engine_host.h"
 #include "daemon/server/from_settings.h"
+#include "gpu/cuda_context.h"
 #include "store/store.h"
 
 namespace carma::daemon {
@@ -48,6 +49,10 @@ using base::Unit;
 // Whoever started the daemon waits for a driver or a control daemon that does not answer no longer
 // than this.
 constexpr std::chrono::seconds kLongestSearch{5};
+// For a CUDA context on one GPU.
+constexpr std::chrono::seconds kCudaPatience{15};
+
+GpuTrials::Try TryCudaBy(const std::string& reader);
 
 class RealDaemon : public Daemon, public Sampler::Taker {
  public:
@@ -316,7 +321,12 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
                              UserNames::Call call) { user_names_.Ask(uid, std::move(call)); },
           .after_next_reading = [this](auto call) { sampler_->AfterNextReading(std::move(call)); },
           .shim_path = options_.shim_path,
-          .notify_path = options_.notify_path},
+          .notify_path = options_.notify_path,
+          .try_cuda = TryCudaBy(options_.reader_path),
+          .driver_versions =
+              settings.simgpu_state.empty()
+                  ? [library = settings.nvml_library] { return gpu::ReadDriverVersions(library); }
+                  : std::function<gpu::DriverVersions()>()},
       std::move(devices), gpus);
   if (Result<Unit> started = engine_host_->Start(std::move(gpus)); !started) {
     base::LogError("start_failed", {{"why", started.error().message}});
@@ -325,6 +335,15 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
     return;
   }
   OpenRoutes();
+}
+
+// The reader's program makes the context: a driver may hang or crash over it.
+GpuTrials::Try TryCudaBy(const std::string& reader) {
+  return [reader](const std::string& uuid) -> std::string {
+    const auto trouble = gpu::TryContext(
+        uuid, {.holder = {reader, gpu::kHoldContextWord}, .patience = kCudaPatience});
+    return trouble ? trouble->text : "";
+  };
 }
 
 void RealDaemon::TellServing() {
@@ -372,6 +391,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   // A client that hung up and a file that may not grow are errors of one write, no reason to end;
   // nor is a terminal that lets only its foreground write (stty tostop), or is closed meanwhile.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGUSR1, SIG_IGN);  // by default they would end it
+  ::signal(SIGUSR2, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   ::signal(SIGTTOU, SIG_IGN);
   Signals::Block();  // until they are heard

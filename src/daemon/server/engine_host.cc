@@ -25,6 +25,13 @@ using base::Unit;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
+// To go through so many takes less than to copy the process.
+constexpr std::size_t kFewTasks = 200;
+// Begins as kCudaTrouble does.
+constexpr std::string_view kDriverUpgrade = "CUDA does not work there: driver upgrade: ";
+constexpr auto kDriverGap = std::chrono::seconds(30);  // real time
+constexpr auto kLongTurn = std::chrono::milliseconds(50);
+constexpr int kPausesPerTurn = 10;
 constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
 
 std::string HealthMessage(core::GpuIndex gpu, const std::string& why) {
@@ -66,7 +73,12 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
       task_watch_(around_.store, around_.clock, settings(),
                   [this](const std::string& message) { TellAdministrators("idle", message); }),
       progress_reader_(around_.loop, BackgroundWorker::AtEnd::kLeave),
-      slow_answers_(around_.loop, [this] { spare_memory_.GiveBackSoon(); }) {
+      trials_(MakeTrials()),
+      driver_reader_(around_.loop, BackgroundWorker::AtEnd::kLeave),
+      driver_alarm_(*around_.loop),
+      slow_answers_(around_.loop, [this] { spare_memory_.GiveBackSoon(); }),
+      snapshot_answers_(*around_.loop,
+                        [this] { return engine_.scheduler().Tasks().size() <= kFewTasks; }) {
   ListenToLeases();
 }
 
@@ -83,6 +95,7 @@ Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
   mps_->TakeOver(engine_.MpsServers());
   usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
   ReadProgress();
+  WatchDriver();
   return Unit{};
 }
 
@@ -110,10 +123,7 @@ EngineServices EngineHost::Services() {
       around_.store,
       settings(),
       around_.clock,
-      [this] {
-        KeepUsage();
-        engine_.Turn();
-      },
+      [this] { CloseUsageNow(); },
       [this](auto make, auto send) {
         return slow_answers_.Report(std::move(make), std::move(send));
       },
@@ -127,6 +137,9 @@ EngineServices EngineHost::Services() {
         awaited_grants_.Await(id, std::chrono::seconds(seconds), std::move(answer));
       },
       around_.ask_name};
+  services.from_snapshot = [this](auto uid, auto prepare, auto send) {
+    snapshot_answers_.Ask(uid, std::move(prepare), std::move(send));
+  };
   if (slurm_desk_) {
     services.ask_claim = [this](std::uint64_t job, auto call) {
       slurm_desk_->claims.Ask(job, std::move(call));
@@ -326,6 +339,7 @@ void EngineHost::RestoreHealthDrains() {
       engine_.Resume({*gpu, true});
     } else {
       monitor_.RestoreDrain(*gpu, drain.why);
+      if (trials_ && !monitor_.CudaTrouble(*gpu).empty()) trials_->Restore(*gpu);
     }
   }
 }
@@ -395,6 +409,16 @@ void EngineHost::KeepUsage() {
   engine_.AddUsage(monitor_.CloseUsage(around_.clock.Now()), line_.Close(around_.clock.Now()));
 }
 
+// With a long queue a turn takes long: reports that come in quick succession share one.
+void EngineHost::CloseUsageNow() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < usage_closed_until_) return;
+  KeepUsage();
+  engine_.Turn();
+  const auto ended = std::chrono::steady_clock::now();
+  if (ended - now > kLongTurn) usage_closed_until_ = ended + kPausesPerTurn * (ended - now);
+}
+
 void EngineHost::CloseUsage() {
   KeepUsage();
   usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
@@ -424,6 +448,64 @@ std::string EngineHost::LostGpu(core::GpuIndex gpu) {
 
 void EngineHost::AfterNextReading(std::function<void()> call) {
   around_.after_next_reading(std::move(call));
+}
+
+// Where GPUs are never closed by rule, a task would be sent back to a broken one for ever.
+void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
+                         std::function<void(const std::string&)> call) {
+  if (!trials_ || !settings().health.drain) return call("");
+  trials_->Ask(gpus, std::move(call));
+}
+
+std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
+  if (!around_.try_cuda) return nullptr;
+  std::vector<std::string> uuids;
+  for (const gpu::DeviceInfo& device : monitor_.devices()) uuids.push_back(device.uuid);
+  const auto hold = [this](core::GpuIndex gpu, bool held) {
+    if (held) {
+      return engine_.Post(core::GpuHealthChanged{
+          gpu, false, false, "a task could not begin to use CUDA there; it is being tried"});
+    }
+    // What was found closes the GPU with the next reading.
+    AfterNextReading([this, gpu] {
+      if (monitor_.Healthy(gpu)) engine_.Post(core::GpuHealthChanged{gpu, true, false, ""});
+    });
+  };
+  const auto found = [this](core::GpuIndex gpu, const std::string& why) {
+    if (!driver_upgrade_.value_or("").empty()) return;
+    monitor_.NoteCuda(gpu, why.empty() ? "" : fmt::format("{}{}", kCudaTrouble, why));
+  };
+  const auto known = [this](core::GpuIndex gpu) { return monitor_.CudaTrouble(gpu); };
+  return std::make_unique<GpuTrials>(around_.loop, around_.clock, std::move(uuids),
+                                     around_.try_cuda, GpuTrials::Actions{hold, found, known});
+}
+
+// ---- the driver's upgrade ----
+
+void EngineHost::WatchDriver() {
+  if (!around_.driver_versions) return;
+  driver_reader_.Ask(around_.driver_versions, [this](const gpu::DriverVersions& versions) {
+    TakeDriverVersions(versions);
+    driver_alarm_.Set(kDriverGap, [this] { WatchDriver(); });
+  });
+}
+
+// Whatever starts now would fail, on every GPU. What runs goes on.
+void EngineHost::TakeDriverVersions(const gpu::DriverVersions& versions) {
+  const std::string why = versions.Differ()
+                              ? fmt::format(
+                                    "{}the kernel has {}, the libraries are {}; until the "
+                                    "machine boots",
+                                    kDriverUpgrade, *versions.loaded, *versions.installed)
+                              : "";
+  if (driver_upgrade_ == why) return;
+  driver_upgrade_ = why;
+  if (!why.empty()) base::LogWarn("driver_upgrade", {{"why", why}});
+  for (std::size_t i = 0; i < monitor_.devices().size(); ++i) {
+    const auto gpu = static_cast<core::GpuIndex>(i);
+    if (!why.empty() || monitor_.CudaTrouble(gpu).starts_with(kDriverUpgrade))
+      monitor_.NoteCuda(gpu, why);
+  }
 }
 
 }  // namespace carma::daemon

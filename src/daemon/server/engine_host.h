@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,10 +22,12 @@
 #include "daemon/engine/mps_servers.h"
 #include "daemon/engine/notice_sender.h"
 #include "daemon/gpus/fault_origins.h"
+#include "daemon/gpus/gpu_trials.h"
 #include "daemon/gpus/monitor.h"
 #include "daemon/gpus/task_watch.h"
 #include "daemon/http/endpoints.h"
 #include "daemon/http/slow_answers.h"
+#include "daemon/http/snapshot_answers.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/background_worker.h"
 #include "daemon/loop/completion_waiters.h"
@@ -33,6 +36,7 @@
 #include "daemon/loop/spare_memory.h"
 #include "daemon/present/metrics.h"
 #include "daemon/slurm/slurm_desk.h"
+#include "gpu/driver_version.h"
 
 namespace carma::daemon {
 
@@ -55,6 +59,10 @@ class EngineHost : private Engine::Host {
     std::function<void(std::function<void()> call)> after_next_reading;
     std::string shim_path;
     std::string notify_path;
+    // On a worker: as GpuTrials::Try. Null: nothing is tried.
+    GpuTrials::Try try_cuda = nullptr;
+    // On a worker. Null: nobody looks.
+    std::function<gpu::DriverVersions()> driver_versions = nullptr;
   };
 
   // gpus: the same devices, as the core knows them.
@@ -96,6 +104,8 @@ class EngineHost : private Engine::Host {
   std::optional<core::TaskId> FaultyTask(core::GpuIndex gpu, base::Time since) override;
   std::string LostGpu(core::GpuIndex gpu) override;
   void AfterNextReading(std::function<void()> call) override;
+  void TryCuda(const std::vector<core::GpuIndex>& gpus,
+               std::function<void(const std::string&)> call) override;
 
   const config::Settings& settings() const { return around_.in_force.settings; }
   EngineOptions MakeEngineOptions();
@@ -114,8 +124,13 @@ class EngineHost : private Engine::Host {
   void ReadProgress();
   void TellStalled(core::TaskId id);
   void WatchLine();
+  std::unique_ptr<GpuTrials> MakeTrials();
+  // Every half a minute: whether the driver is being upgraded.
+  void WatchDriver();
+  void TakeDriverVersions(const gpu::DriverVersions& versions);
   void KeepUsage();
   void CloseUsage();
+  void CloseUsageNow();
 
   const Surroundings around_;
   Monitor monitor_;
@@ -134,8 +149,15 @@ class EngineHost : private Engine::Host {
   LineMeter line_;
   TaskWatch task_watch_;
   BackgroundWorker progress_reader_;
+  std::unique_ptr<GpuTrials> trials_;  // null: nothing is tried
+  BackgroundWorker driver_reader_;
+  std::optional<std::string>
+      driver_upgrade_;  // why it closes all GPUs, or ""; empty: not yet known
+  Alarm driver_alarm_;
   bool turn_posted_ = false;
+  std::chrono::steady_clock::time_point usage_closed_until_;  // as far as reports need it
   SlowAnswers slow_answers_;
+  SnapshotAnswers snapshot_answers_;
 };
 
 }  // namespace carma::daemon

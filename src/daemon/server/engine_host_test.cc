@@ -70,7 +70,8 @@ class EngineHostTest : public ::testing::Test {
                                  .ask_name = [](std::uint32_t, const auto& call) { call("ada"); },
                                  .after_next_reading = [](const auto& call) { call(); },
                                  .shim_path = "/no/such/program",
-                                 .notify_path = "/no/such/program"},
+                                 .notify_path = "/no/such/program",
+                                 .driver_versions = [this] { return driver_; }},
         devices, gpus);
     ASSERT_TRUE(host_->Start(gpus));
   }
@@ -104,6 +105,7 @@ class EngineHostTest : public ::testing::Test {
   Configuration::InForce in_force_;
   Counters counters_;
   FaultOrigins fault_origins_{""};
+  gpu::DriverVersions driver_;  // read on a thread, while the loop is not open
   std::shared_ptr<asio::io_context> loop_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
   std::optional<LoopMeter> loop_meter_;
@@ -161,6 +163,23 @@ TEST_F(EngineHostTest, TellsAdministratorsOfAGpuThatItsRulesClose) {
       ElementsAre(AllOf(Field(&store::Notice::event, "health"),
                         Field(&store::Notice::target, "mail:root"),
                         Field(&store::Notice::message, HasSubstr("takes no tasks: Xid 79")))));
+}
+
+TEST_F(EngineHostTest, ADriverThatIsBeingUpgradedClosesTheGpusUntilTheBoot) {
+  driver_ = {"535.183.01", "550.54.15"};
+  Open();
+  Until([&] { return !host_->monitor().CudaTrouble(kSecond).empty(); });
+  Read();
+  Until([&] { return ClosedByRule(kFirst) && ClosedByRule(kSecond); });
+  EXPECT_THAT(host_->monitor().HealthTrouble(kFirst),
+              HasSubstr("driver upgrade: the kernel has 535.183.01, the libraries are 550.54.15"));
+  EXPECT_THAT(store_->WaitingNotices(10).value(),
+              ::testing::Contains(Field(&store::Notice::message, HasSubstr("driver upgrade"))));
+  driver_.loaded = driver_.installed;
+  Open();
+  Until([&] { return host_->monitor().CudaTrouble(kSecond).empty(); });
+  Read();
+  Until([&] { return !ClosedByRule(kFirst) && !ClosedByRule(kSecond); });
 }
 
 TEST_F(EngineHostTest, WhatTheRulesClosedIsOpenedWhenTheyNoLongerClose) {

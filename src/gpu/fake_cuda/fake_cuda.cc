@@ -1,11 +1,12 @@
 // A CUDA driver for the tests of cuda_context.cc, loaded as the real one is: by its name, in a
 // child. It does what CARMA_FAKE_CUDA says: "fail=FUNCTION:CODE", "hang=FUNCTION",
-// "crash=FUNCTION"; and it writes the variables that it sees into the file that CARMA_FAKE_CUDA_LOG
-// names.
+// "crash=FUNCTION", or what the file says that it names ("@PATH"); and it writes the variables that
+// it sees into the file that CARMA_FAKE_CUDA_LOG names.
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
@@ -28,8 +29,16 @@ void Log(const std::string& line) {
   std::fclose(log);
 }
 
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
 int Answer(const std::string& function) {
-  const std::string order = Variable("CARMA_FAKE_CUDA");
+  std::string order = Variable("CARMA_FAKE_CUDA");
+  if (order.starts_with("@")) order = FirstLine(order.substr(1));
   if (order == "hang=" + function) {
     for (;;) ::pause();
   }

@@ -1,0 +1,65 @@
+// Whether CUDA works on a GPU, tried when a task could not begin to use it: a broken driver or GPU
+// would fail one waiting task after another, and one mistaken script must not close a GPU.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/values/gpu.h"
+#include "daemon/loop/alarm.h"
+#include "daemon/loop/background_worker.h"
+
+namespace carma::daemon {
+
+// Lives on the loop.
+class GpuTrials {
+ public:
+  // On a worker: what keeps CUDA programs from working there, one line; empty: nothing does.
+  using Try = std::function<std::string(const std::string& uuid)>;
+  struct Actions {
+    // Nothing starts there while it is tried, and again.
+    std::function<void(core::GpuIndex, bool held)> hold;
+    // What was found: why CUDA does not work there, or that it does again (empty).
+    std::function<void(core::GpuIndex, const std::string& why)> found;
+    // What was found and still holds; empty: a person has opened the GPU since.
+    std::function<std::string(core::GpuIndex)> known;
+  };
+
+  GpuTrials(std::shared_ptr<boost::asio::io_context> loop, base::Clock& clock,
+            std::vector<std::string> uuids, Try try_cuda, Actions actions);
+
+  // A task could not begin to use CUDA on these. then: on the loop, what is wrong with one of them;
+  // empty: CUDA works there, so it is the task's own affair.
+  void Ask(const std::vector<core::GpuIndex>& gpus, std::function<void(const std::string&)> then);
+  // Found so by an earlier daemon: it is tried again from time to time.
+  void Restore(core::GpuIndex gpu);
+
+ private:
+  struct Gpu {
+    std::unique_ptr<BackgroundWorker> worker;  // null: was never tried
+    bool under_way = false;
+    std::optional<std::chrono::steady_clock::time_point> works;  // seen then
+    std::vector<std::function<void(const std::string&)>> waiting;
+  };
+  void AskOne(core::GpuIndex gpu, std::function<void(const std::string&)> then);
+  void Begin(core::GpuIndex gpu);
+  void Take(core::GpuIndex gpu, const std::string& why);
+  void TryAgainLater();
+
+  std::shared_ptr<boost::asio::io_context> loop_;
+  base::Clock& clock_;
+  const std::vector<std::string> uuids_;
+  const Try try_;
+  const Actions actions_;
+  std::map<core::GpuIndex, Gpu> gpus_;
+  Alarm again_;
+  bool again_set_ = false;
+};
+
+}  // namespace carma::daemon
