@@ -1,0 +1,496 @@
+// The world itself: people, processes, GPUs, disk and time around one engine.
+#include "tests/world/world.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+#include "daemon/engine/engine.h"
+#include "store/fake_vfs.h"
+#include "task/shim/checkpoint_folder.h"
+
+namespace carma::world {
+namespace {
+
+using core::TaskId;
+using core::TaskState;
+
+constexpr int kGpus = 3;
+constexpr std::int64_t kGpuMib = 40'000;
+constexpr int kMostTurns = 200;
+constexpr std::size_t kMostUnfinished = 60;
+// Rounds in which all that waits must have come to its end.
+constexpr int kLastRounds = 4'000;
+
+// An attempt of a task as its processes know it. They outlive the daemon.
+struct Process {
+  enum class State { kOrdered, kRuns, kEnded, kNeverBegan } state = State::kOrdered;
+  bool asked_to_end = false;
+  std::vector<core::GpuIndex> gpus;
+  std::int64_t memory_mib = 0;
+  int exit_code = 0;
+  std::string last_words;
+};
+using Key = std::pair<TaskId, int>;
+
+class World : public daemon::Engine::Host, public task::Launcher {
+ public:
+  explicit World(Plant plant) : plant_(plant) {
+    std::string folder = (std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp") +
+                         std::string("/carma-world-XXXXXX");
+    if (::mkdtemp(folder.data()) == nullptr) Note("no folder");
+    state_dir_ = folder;
+    Begin();
+  }
+  ~World() override {
+    engine_.reset();
+    store_.reset();
+    std::filesystem::remove_all(state_dir_);
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  const std::string& violation() const { return violation_; }
+
+  void Do(const Step& step) {
+    Happen(step);
+    Turns();
+    Check();
+  }
+
+  // Everybody is well, nobody holds anything back: all that waits must end.
+  void ComeToEnd() {
+    disk_.space_left.reset();
+    if (!engine_) Begin();
+    for (std::uint32_t i = 0; i < kGpus; ++i) {
+      engine_->Resume({core::GpuIndex{i}});
+      engine_->Post(core::GpuHealthChanged{core::GpuIndex{i}, true, false, ""});
+    }
+    engine_->Open();
+    for (const auto& [id, record] : engine_->scheduler().Tasks()) {
+      if (record.held) engine_->Post(core::ReleaseRequested{id});
+    }
+    retry_ = true;
+    for (int round = 0; round < kLastRounds && violation_.empty(); ++round) {
+      Turns();
+      Check();
+      if (engine_->scheduler().Tasks().empty()) return;
+      AnswerEstimates(kMostUnfinished);
+      for (auto& [key, process] : processes_) {
+        if (process.state == Process::State::kOrdered) BeginProcess(key, process);
+        if (process.state == Process::State::kRuns) EndProcess(key, process, 0, "");
+      }
+      Advance(base::Duration(1'000));
+      Sample();
+    }
+    if (!violation_.empty() || engine_->scheduler().Tasks().empty()) return;
+    const core::TaskRecord& waits = engine_->scheduler().Tasks().begin()->second;
+    const core::Reason why = engine_->scheduler().ReasonFor(waits.id, clock_.Now());
+    Note(fmt::format("task {} is {} for ever: {} {}", waits.id, core::TaskStateName(waits.state),
+                     core::ReasonName(why.code), *why.text));
+  }
+
+ private:
+  void Note(const std::string& what) {
+    if (violation_.empty()) violation_ = what;
+  }
+
+  // ---- the daemon's lives ----
+
+  void Begin() {
+    base::Result<std::unique_ptr<store::Store>> store = store::Store::Open(state_dir_);
+    if (!store) {
+      if (!disk_.space_left) Note("the store does not open: " + store.error().message);
+      return;
+    }
+    store_ = *std::move(store);
+    daemon::EngineOptions options;
+    options.state_dir = state_dir_;
+    options.machine_start = "this start";
+    options.policy.settle = false;
+    options.policy.max_node_failures = 1'000;
+    engine_ = std::make_unique<daemon::Engine>(options, *store_, *this, clock_, *this);
+    std::vector<core::GpuInfo> gpus;
+    for (int i = 0; i < kGpus; ++i)
+      gpus.push_back({.uuid = fmt::format("GPU-{}", i), .type = "A", .total_mib = kGpuMib});
+    if (const auto started = engine_->Start(std::move(gpus)); !started) {
+      if (!disk_.space_left) Note("the engine does not start: " + started.error().message);
+      return Kill();
+    }
+    Sample();
+    Turns();
+  }
+  void Kill() {
+    engine_.reset();
+    store_.reset();
+    told_.clear();
+    estimates_.clear();
+    wake_.reset();
+    retry_ = turn_ = false;
+  }
+
+  void Turns() {
+    if (!engine_) return;
+    if (std::exchange(retry_, false)) turn_ = true;
+    for (int turns = 0; turns < kMostTurns && (turn_ || !told_.empty()); ++turns) {
+      turn_ = false;
+      engine_->PollLauncher();
+      engine_->Turn();
+    }
+    if (turn_ && engine_->store_trouble().empty()) Note("turn follows turn without end");
+  }
+
+  // ---- what happens ----
+
+  void Happen(const Step& step) {
+    const std::string& verb = step.verb;
+    if (verb == "kill") return Kill(), Begin();
+    if (verb == "full") return void(disk_.space_left = static_cast<std::int64_t>(step.a % 60'000));
+    if (verb == "space") {
+      disk_.space_left.reset();
+      retry_ = true;
+      return engine_ ? void() : Begin();
+    }
+    if (!engine_) return Begin();
+    if (verb == "submit") return Submit(step);
+    if (verb == "estimate") return AnswerEstimates(1 + step.a % 4);
+    if (verb == "sample") return Sample();
+    if (verb == "advance") return Advance(base::Duration(1 + step.a % 120'000));
+    if (verb == "jump") return Advance(base::Duration(86'400'000));
+    if (verb == "begin" || verb == "exit" || verb == "fail") return OfProcess(step);
+    if (verb == "close") return engine_->Close({"closed", clock_.Now() + base::Duration(60'000)});
+    if (verb == "open") return engine_->Open();
+    const core::GpuIndex gpu{static_cast<std::uint32_t>(step.a % kGpus)};
+    if (verb == "drain") return engine_->Drain({gpu, "drained", step.b % 2 == 0});
+    if (verb == "resume") return engine_->Resume({gpu});
+    if (verb == "sick") return engine_->Post(core::GpuHealthChanged{gpu, false, false, "sick"});
+    if (verb == "well") return engine_->Post(core::GpuHealthChanged{gpu, true, false, ""});
+    ChangeTask(step);
+  }
+
+  void Submit(const Step& step) {
+    if (engine_->scheduler().Tasks().size() > kMostUnfinished) return;
+    task::TaskSpec spec;
+    spec.name = "t";
+    spec.command = {"true"};
+    spec.workdir = "/work";
+    spec.stdout_path = "/dev/null";
+    spec.gpus = static_cast<int>(step.a % 7 == 0 ? 2 : step.a % 11 == 0 ? 0 : 1);
+    spec.exclusive = step.a % 5 == 0;
+    spec.held = step.b % 13 == 0;
+    spec.priority = -static_cast<std::int64_t>(step.b % 3);
+    if (step.b % 4 == 0) spec.time_limit = base::Duration(60'000 + static_cast<int>(step.b));
+    if (step.b % 17 == 0) spec.begin = clock_.Now() + base::Duration(90'000);
+    if (step.a % 9 == 0 && !accepted_.empty()) {
+      spec.dependencies.push_back(
+          {core::DependencyKind::kAfterAny,
+           *std::next(accepted_.begin(), static_cast<std::ptrdiff_t>(step.b % accepted_.size()))});
+    }
+    const auto uid = static_cast<std::uint32_t>(1000 + step.b % 3);
+    engine_->Submit({spec}, {uid, uid, fmt::format("user{}", uid)},
+                    [this](const base::Result<daemon::Submitted>& done) {
+                      if (done) accepted_.insert(done->first);
+                    });
+  }
+
+  void ChangeTask(const Step& step) {
+    const core::TaskRecords& tasks = engine_->scheduler().Tasks();
+    if (tasks.empty()) return;
+    const core::TaskRecord& task =
+        std::next(tasks.begin(), static_cast<std::ptrdiff_t>(step.a % tasks.size()))->second;
+    const TaskId id = task.id;
+    const bool waits = !core::HoldsGpus(task.state);
+    if (step.verb == "cancel") return engine_->Post(core::CancelRequested{id, "a person"});
+    if (step.verb == "priority")
+      return engine_->Post(core::PriorityChanged{id, -static_cast<std::int64_t>(step.b % 5)});
+    if (step.verb == "hold" && waits) return engine_->Post(core::HoldRequested{id});
+    if (step.verb == "release" && waits) return engine_->Post(core::ReleaseRequested{id});
+    if (step.verb == "requeue" && task.state != TaskState::kStopping)
+      engine_->Requeue(id, [](const auto&) {});
+  }
+
+  void AnswerEstimates(std::size_t most) {
+    for (std::size_t i = 0; i < most && !estimates_.empty(); ++i) {
+      daemon::EstimateResult result;
+      result.id = result.forecast.task = estimates_.front();
+      estimates_.pop_front();
+      const std::uint64_t number = core::Number(result.id);
+      if (number % 6 != 0)
+        result.estimate =
+            core::Estimate{static_cast<std::int64_t>(2'000 + number * 997 % 30'000), "given"};
+      engine_->TakeEstimate(std::move(result));
+    }
+  }
+
+  void Sample() {
+    for (std::uint32_t i = 0; i < kGpus; ++i) {
+      core::GpuSample sample;
+      sample.taken = clock_.Now();
+      sample.window_from = sample.taken - base::Duration(60'000);
+      sample.sm_active = 0.1;
+      for (const auto& [key, process] : processes_) {
+        const bool there = process.state == Process::State::kRuns &&
+                           std::ranges::find(process.gpus, core::GpuIndex{i}) != process.gpus.end();
+        if (!there) continue;
+        sample.tasks_mib[key.first] = process.memory_mib;
+        sample.used_mib += process.memory_mib;
+      }
+      engine_->Post(core::GpuSampled{core::GpuIndex{i}, sample});
+    }
+  }
+
+  // Wakes the engine on the way, as it has asked.
+  void Advance(base::Duration span) {
+    const base::Time to = clock_.Now() + span;
+    while (wake_ && *wake_ <= to) {
+      clock_.MoveTo(std::max(clock_.Now(), *std::exchange(wake_, std::nullopt)));
+      if (plant_ == Plant::kLostWakeUp) continue;
+      engine_->Post(core::WakeUp{});
+      Turns();
+      if (!engine_) return;
+    }
+    clock_.MoveTo(to);
+  }
+
+  // ---- processes ----
+
+  void OfProcess(const Step& step) {
+    const auto wanted = step.verb == "begin" ? Process::State::kOrdered : Process::State::kRuns;
+    std::vector<std::map<Key, Process>::iterator> those;
+    for (auto at = processes_.begin(); at != processes_.end(); ++at) {
+      if (at->second.state == wanted) those.push_back(at);
+    }
+    if (those.empty()) return;
+    auto& [key, process] = *those[step.a % those.size()];
+    if (step.verb == "begin" && step.b % 15 == 0) {
+      process.state = Process::State::kNeverBegan;
+      return Tell({.kind = task::ShimEventKind::kLaunchFailed,
+                   .id = key.first,
+                   .attempt = key.second,
+                   .text = "no memory",
+                   .retryable = step.b % 2 == 0});
+    }
+    if (step.verb == "begin") return BeginProcess(key, process);
+    if (step.verb == "exit") return EndProcess(key, process, 0, "");
+    const bool oom = step.b % 2 == 0;
+    EndProcess(key, process, 1, oom ? "torch.cuda.OutOfMemoryError: CUDA out of memory." : "error");
+  }
+  void BeginProcess(const Key& key, Process& process) {
+    process.state = Process::State::kRuns;
+    Tell({.kind = task::ShimEventKind::kStarted,
+          .id = key.first,
+          .attempt = key.second,
+          .process = {static_cast<pid_t>(core::Number(key.first)), 1}});
+  }
+  void EndProcess(const Key& key, Process& process, int code, const std::string& words) {
+    process.state = Process::State::kEnded;
+    process.exit_code = process.asked_to_end ? 143 : code;
+    process.last_words = words;
+    TellEnd(key, process);
+  }
+  void TellEnd(const Key& key, const Process& process) {
+    if (plant_ == Plant::kKeptClaim && core::Number(key.first) % 5 == 0) return;
+    Tell({.kind = task::ShimEventKind::kExited,
+          .id = key.first,
+          .attempt = key.second,
+          .exit_code = process.exit_code,
+          .stderr_tail = process.last_words});
+  }
+  void Tell(task::ShimEvent event) {
+    if (engine_) told_.push_back(std::move(event));
+  }
+
+  // task::Launcher
+  void Start(task::LaunchOrder order) override {
+    const Key key{order.id, order.attempt};
+    if (processes_.contains(key) || !started_.insert(key).second)
+      return Note(fmt::format("attempt {} of task {} is started twice", key.second, key.first));
+    const base::Result<store::StoredTask> row = store_->Get(order.id);
+    if (!row || row->record.attempt->number != order.attempt)
+      return Note(fmt::format("task {} is started before that is durable", order.id));
+    Process process;
+    for (const core::Placement& at : row->record.attempt->placement) process.gpus.push_back(at.gpu);
+    process.memory_mib = 1'000;
+    processes_[key] = process;
+    CheckFolder(order);
+    if (plant_ == Plant::kDoubleStart && core::Number(order.id) % 7 == 0) Start(order);
+  }
+  void CheckFolder(const task::LaunchOrder& order) {
+    task::ShimOrder shim;
+    static_cast<task::LaunchOrder&>(shim) = order;
+    if (plant_ == Plant::kSharedFolder) shim.id = TaskId{core::Number(order.id) / 2 + 1};
+    const auto [at, fresh] = folders_.try_emplace(task::CheckpointFolder(shim), order.id);
+    if (!fresh && at->second != order.id)
+      Note(fmt::format("tasks {} and {} share {}", at->second, order.id, at->first));
+  }
+  void Stop(TaskId id, int attempt) override {
+    const auto at = processes_.find({id, attempt});
+    if (at == processes_.end()) return;
+    at->second.asked_to_end = true;
+    if (at->second.state == Process::State::kOrdered) at->second.state = Process::State::kRuns;
+    if (at->second.state == Process::State::kRuns) EndProcess(at->first, at->second, 143, "");
+  }
+  void Warn(TaskId, int) override {}
+  void AskToSave(TaskId, int) override {}
+  void Adopt(const task::KnownAttempt& known) override {
+    const auto at = processes_.find({known.id, known.number});
+    if (at == processes_.end()) {
+      started_.insert({known.id, known.number});  // and now never will be
+      return Tell2({.kind = task::ShimEventKind::kLaunchFailed,
+                    .id = known.id,
+                    .attempt = known.number,
+                    .text = "it never began",
+                    .retryable = true,
+                    .interrupted = true});
+    }
+    switch (at->second.state) {
+      case Process::State::kOrdered:
+        return;  // its shim tells
+      case Process::State::kNeverBegan:
+        return Tell2({.kind = task::ShimEventKind::kLaunchFailed,
+                      .id = known.id,
+                      .attempt = known.number,
+                      .text = "no memory",
+                      .retryable = true});
+      case Process::State::kEnded:
+      case Process::State::kRuns:
+        Tell2({.kind = task::ShimEventKind::kStarted,
+               .id = known.id,
+               .attempt = known.number,
+               .process = {static_cast<pid_t>(core::Number(known.id)), 1}});
+        if (at->second.state == Process::State::kEnded) TellEnd2(at->first, at->second);
+    }
+  }
+  // While the engine is being made.
+  void Tell2(task::ShimEvent event) { told_.push_back(std::move(event)); }
+  void TellEnd2(const Key& key, const Process& process) {
+    Tell2({.kind = task::ShimEventKind::kExited,
+           .id = key.first,
+           .attempt = key.second,
+           .exit_code = process.exit_code,
+           .stderr_tail = process.last_words});
+  }
+  void Forget(TaskId id, int attempt, const std::string&) override {
+    const auto at = processes_.find({id, attempt});
+    if (at == processes_.end()) return;
+    if (at->second.state == Process::State::kRuns)
+      Note(fmt::format("task {} is forgotten while it runs", id));
+    processes_.erase(at);
+  }
+  int PollFd() const override { return -1; }
+  void Poll(const Sink& sink) override {
+    for (const task::ShimEvent& event : std::exchange(told_, {})) sink(event);
+  }
+
+  // Engine::Host
+  void RequestTurn() override { turn_ = true; }
+  void RequestEstimates(std::vector<daemon::EstimateJob> jobs) override {
+    for (const daemon::EstimateJob& job : jobs) estimates_.push_back(job.id);
+  }
+  void WakeAt(base::Time when) override { wake_ = when; }
+  void RetryTurnLater() override { retry_ = true; }
+  void TaskChanged(const core::TaskRecord& record) override {
+    const auto [at, fresh] = ended_.try_emplace(record.id, record.state);
+    if (!core::IsFinal(record.state)) {
+      if (!fresh && core::IsFinal(at->second))
+        Note(fmt::format("task {} was {} and is {}", record.id, core::TaskStateName(at->second),
+                         core::TaskStateName(record.state)));
+      ended_.erase(at);
+    }
+  }
+  std::optional<double> RecentFullness(core::GpuIndex) override { return 0.5; }
+  std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
+  void AfterNextReading(std::function<void()> call) override { call(); }
+
+  // ---- what must hold ----
+
+  void Check() {
+    if (!engine_ || !violation_.empty()) return;
+    const core::Scheduler& scheduler = engine_->scheduler();
+    if (const auto wrong = scheduler.CheckBooks()) return Note(*wrong);
+    for (const TaskId id : accepted_) {
+      const auto state = store_->StateOf(id);
+      if (!state || !*state) return Note(fmt::format("task {} was accepted and is lost", id));
+    }
+    // What waits for the disk has not happened yet.
+    if (!engine_->store_trouble().empty() || retry_) return;
+    for (const auto& [key, process] : processes_) CheckProcess(key, process);
+    for (const auto& [id, record] : scheduler.Tasks()) CheckTask(record);
+  }
+  void CheckProcess(const Key& key, const Process& process) {
+    if (process.state != Process::State::kRuns && process.state != Process::State::kEnded) return;
+    const core::TaskRecord* record = engine_->scheduler().Find(key.first);
+    const bool held = record != nullptr && core::HoldsGpus(record->state) &&
+                      record->attempt->number == key.second;
+    if (process.state == Process::State::kRuns && !held)
+      Note(fmt::format("task {} runs and holds nothing in the books", key.first));
+    if (process.state == Process::State::kEnded && held)
+      Note(fmt::format("task {} has ended and keeps its claim", key.first));
+  }
+  void CheckTask(const core::TaskRecord& record) {
+    const TaskId id = record.id;
+    if (core::HoldsGpus(record.state)) {
+      if (!processes_.contains({id, record.attempt->number}))
+        Note(fmt::format("task {} is {} without a process", id, core::TaskStateName(record.state)));
+      return;
+    }
+    if (record.state != TaskState::kQueued) return;
+    core::Reason why = engine_->scheduler().ReasonFor(id, clock_.Now());
+    if (plant_ == Plant::kFalseReason && core::Number(id) % 4 == 0)
+      why.code = core::ReasonCode::kHeld;
+    if (why.code == core::ReasonCode::kNone)
+      Note(fmt::format("task {} waits without a reason", id));
+    if ((why.code == core::ReasonCode::kHeld) != record.held)
+      Note(
+          fmt::format("task {} waits ({}), held: {}", id, core::ReasonName(why.code), record.held));
+    const bool begins_later = record.request->begin && *record.request->begin > clock_.Now();
+    if (why.code == core::ReasonCode::kBeginTime && !begins_later)
+      Note(fmt::format("task {} waits for a time that has come", id));
+    if (why.code == core::ReasonCode::kDraining && !engine_->closing() && !AnyDrained())
+      Note(fmt::format("task {} waits (Draining), and nothing is drained", id));
+  }
+  bool AnyDrained() const {
+    return std::ranges::any_of(engine_->scheduler().Gpus(clock_.Now()),
+                               [](const core::GpuView& gpu) { return gpu.drained; });
+  }
+
+  const Plant plant_;
+  std::string state_dir_;
+  std::string violation_;
+  store::FakeVfs disk_;
+  base::FakeClock clock_{base::FromMs(1'000'000)};
+  std::map<Key, Process> processes_;
+  std::set<Key> started_;
+  std::map<std::string, TaskId> folders_;
+  std::set<TaskId> accepted_;
+  std::map<TaskId, TaskState> ended_;
+  // Of one life of the daemon.
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<daemon::Engine> engine_;
+  std::deque<TaskId> estimates_;
+  std::vector<task::ShimEvent> told_;
+  std::optional<base::Time> wake_;
+  bool turn_ = false, retry_ = false;
+};
+
+}  // namespace
+
+std::optional<Violation> Play(const std::vector<Step>& steps, Plant plant) {
+  World world(plant);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    world.Do(steps[i]);
+    if (!world.violation().empty()) return Violation{world.violation(), i};
+  }
+  world.ComeToEnd();
+  if (!world.violation().empty()) return Violation{world.violation(), steps.size()};
+  return std::nullopt;
+}
+
+}  // namespace carma::world
