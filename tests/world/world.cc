@@ -74,14 +74,14 @@ class World : public daemon::Engine::Host, public task::Launcher {
       engine_->Post(core::GpuHealthChanged{core::GpuIndex{i}, true, false, ""});
     }
     engine_->Open();
-    for (const auto& [id, record] : engine_->scheduler().Tasks()) {
-      if (record.held) engine_->Post(core::ReleaseRequested{id});
-    }
     retry_ = true;
     for (int round = 0; round < kLastRounds && violation_.empty(); ++round) {
       Turns();
       Check();
       if (engine_->scheduler().Tasks().empty()) return;
+      for (const auto& [id, record] : engine_->scheduler().Tasks()) {
+        if (record.held) engine_->Post(core::ReleaseRequested{id});
+      }
       AnswerEstimates(kMostUnfinished);
       for (auto& [key, process] : processes_) {
         if (process.state == Process::State::kOrdered) BeginProcess(key, process);
@@ -189,9 +189,10 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (step.b % 4 == 0) spec.time_limit = base::Duration(60'000 + static_cast<int>(step.b));
     if (step.b % 17 == 0) spec.begin = clock_.Now() + base::Duration(90'000);
     if (step.a % 9 == 0 && !accepted_.empty()) {
-      spec.dependencies.push_back(
-          {core::DependencyKind::kAfterAny,
-           *std::next(accepted_.begin(), static_cast<std::ptrdiff_t>(step.b % accepted_.size()))});
+      core::Dependency on;
+      on.task =
+          *std::next(accepted_.begin(), static_cast<std::ptrdiff_t>(step.b % accepted_.size()));
+      spec.dependencies = {on};
     }
     const auto uid = static_cast<std::uint32_t>(1000 + step.b % 3);
     engine_->Submit({spec}, {uid, uid, fmt::format("user{}", uid)},
@@ -239,7 +240,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
         const bool there = process.state == Process::State::kRuns &&
                            std::ranges::find(process.gpus, core::GpuIndex{i}) != process.gpus.end();
         if (!there) continue;
-        sample.tasks_mib[key.first] = process.memory_mib;
+        sample.tasks_mib.emplace_back(key.first, process.memory_mib);
         sample.used_mib += process.memory_mib;
       }
       engine_->Post(core::GpuSampled{core::GpuIndex{i}, sample});
@@ -456,7 +457,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (why.code == core::ReasonCode::kDraining && !engine_->closing() && !AnyDrained())
       Note(fmt::format("task {} waits (Draining), and nothing is drained", id));
   }
-  bool AnyDrained() const {
+  bool AnyDrained() {
     return std::ranges::any_of(engine_->scheduler().Gpus(clock_.Now()),
                                [](const core::GpuView& gpu) { return gpu.drained; });
   }

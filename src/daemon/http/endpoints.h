@@ -50,6 +50,9 @@ struct EngineServices {
       ask_claim = nullptr;
   std::function<bool(core::TaskId)> holds_job = nullptr;  // LeaseServices
   AnswerAside from_snapshot = AnswerAtOnce;
+  // As FairTurns::Ask: for calls that take the loop for milliseconds. Null: they run at once.
+  std::function<void(std::optional<std::uint32_t> user, std::function<void()> work)> in_turn =
+      nullptr;
 };
 
 // engine: null as long as no GPU is known; then most of them cannot be handled yet.

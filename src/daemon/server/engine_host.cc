@@ -78,7 +78,8 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
       driver_alarm_(*around_.loop),
       slow_answers_(around_.loop, [this] { spare_memory_.GiveBackSoon(); }),
       snapshot_answers_(*around_.loop,
-                        [this] { return engine_.scheduler().Tasks().size() <= kFewTasks; }) {
+                        [this] { return engine_.scheduler().Tasks().size() <= kFewTasks; }),
+      fair_turns_(*around_.loop) {
   ListenToLeases();
 }
 
@@ -137,6 +138,7 @@ EngineServices EngineHost::Services() {
         awaited_grants_.Await(id, std::chrono::seconds(seconds), std::move(answer));
       },
       around_.ask_name};
+  services.in_turn = [this](auto user, auto work) { fair_turns_.Ask(user, std::move(work)); };
   services.from_snapshot = [this](auto uid, auto prepare, auto send) {
     snapshot_answers_.Ask(uid, std::move(prepare), std::move(send));
   };

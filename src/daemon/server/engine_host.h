@@ -32,6 +32,7 @@
 #include "daemon/loop/background_worker.h"
 #include "daemon/loop/completion_waiters.h"
 #include "daemon/loop/configuration.h"
+#include "daemon/loop/fair_turns.h"
 #include "daemon/loop/loop_meter.h"
 #include "daemon/loop/spare_memory.h"
 #include "daemon/present/metrics.h"
@@ -158,6 +159,7 @@ class EngineHost : private Engine::Host {
   std::chrono::steady_clock::time_point usage_closed_until_;  // as far as reports need it
   SlowAnswers slow_answers_;
   SnapshotAnswers snapshot_answers_;
+  FairTurns fair_turns_;
 };
 
 }  // namespace carma::daemon

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "daemon/http/endpoints.h"
 #include "daemon/http/endpoints/closing.h"
@@ -42,6 +43,19 @@ Endpoint::Handle With(const std::optional<Services>& services, Later<Services> a
   if (!services) return nullptr;
   return [services = *services, answer](const Call& call, const api::Responder& reply) {
     return answer(services, call, reply);
+  };
+}
+
+// Many of them by one user do not hold up others.
+Endpoint::Handle InTurn(const EngineServices* engine, Endpoint::Handle handle) {
+  if (engine == nullptr || !engine->in_turn || !handle) return handle;
+  return [in_turn = engine->in_turn, handle = std::move(handle)](const Call& call,
+                                                                 const api::Responder& reply) {
+    in_turn(AskerOf(call), [handle, call, reply] {
+      if (const Result<Unit> begun = handle(call, reply); !begun)
+        reply(std::unexpected(begun.error()));
+    });
+    return Result<Unit>();
   };
 }
 
@@ -115,8 +129,8 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/users", kEverybody, With(on.users, &ListUsers)},
       {"GET", "/v1/status", kEverybody, With(on.server, &ShowStatus)},
       {"GET", "/v1/openapi.json", kEverybody, With(on.server, &ShowOpenApi)},
-      {"GET", "/metrics", kEverybody, With(on.server, &ShowMetrics)},
-      {"GET", "/metrics/tasks", kEverybody, With(on.gpus, &ShowTaskMetrics)},
+      {"GET", "/metrics", kEverybody, InTurn(engine, With(on.server, &ShowMetrics))},
+      {"GET", "/metrics/tasks", kEverybody, InTurn(engine, With(on.gpus, &ShowTaskMetrics))},
       {"POST", "/v1/tasks", kUsers, With(on.submit, &SubmitTasks)},
       {"GET", "/v1/tasks", kEverybody, With(on.tasks, &ListTasks)},
       {"GET", "/v1/tasks/{id}", kEverybody, With(on.tasks, &ShowTask)},
@@ -124,13 +138,13 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/tasks/{id}/spec", kUsers, With(on.tasks, &ShowSpec)},
       {"GET", "/v1/tasks/{id}/output", kOwners, With(on.output, &ShowOutput)},
       {"PATCH", "/v1/tasks/{id}", kUsers, With(on.tasks, &EditTask)},
-      {"POST", "/v1/changes", kOwners, With(on.tasks, &ChangeTasks)},
+      {"POST", "/v1/changes", kOwners, InTurn(engine, With(on.tasks, &ChangeTasks))},
       {"POST", "/v1/tasks/{id}/priority", kOwners, With(on.tasks, &SetPriority)},
       {"POST", "/v1/tasks/{id}/redo", kUsers, With(on.submit, &RedoTask)},
       {"POST", "/v1/tasks/{id}/{verb}", kOwners, With(on.tasks, &ChangeTask)},
       {"GET", "/v1/gpus", kEverybody, With(on.gpus, &ListGpus)},
-      {"GET", "/v1/gpus/history.html", kEverybody, With(on.gpus, &DrawGpuHistory)},
-      {"GET", "/v1/gpus/{id}/history", kEverybody, With(on.gpus, &ShowGpuHistory)},
+      {"GET", "/v1/gpus/history.html", kEverybody, InTurn(engine, With(on.gpus, &DrawGpuHistory))},
+      {"GET", "/v1/gpus/{id}/history", kEverybody, InTurn(engine, With(on.gpus, &ShowGpuHistory))},
       {"POST", "/v1/gpus/{id}/drain", kUsers, With(on.gpus, &DrainGpu)},
       {"POST", "/v1/gpus/{id}/resume", kUsers, With(on.gpus, &ResumeGpu)},
       {"POST", "/v1/server/drain", kUsers, With(on.closing, &CloseServer)},
@@ -149,10 +163,10 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"POST", "/v1/tokens/{id}/revoke", kUsers, With(on.tokens, &RevokeToken)},
       {"GET", "/v1/estimate", kEverybody, With(on.estimates, &ShowKnowledge)},
       {"POST", "/v1/estimate/reset", kUsers, With(on.estimates, &ForgetCalibration)},
-      {"GET", "/v1/events", kEverybody, With(on.past, &ListEvents)},
-      {"GET", "/v1/report", kEverybody, With(on.past, &MakeReport)},
-      {"GET", "/v1/report.html", kEverybody, With(on.past, &DrawReport)},
-      {"GET", "/v1/usage", kEverybody, With(on.past, &TellUsage)},
+      {"GET", "/v1/events", kEverybody, InTurn(engine, With(on.past, &ListEvents))},
+      {"GET", "/v1/report", kEverybody, InTurn(engine, With(on.past, &MakeReport))},
+      {"GET", "/v1/report.html", kEverybody, InTurn(engine, With(on.past, &DrawReport))},
+      {"GET", "/v1/usage", kEverybody, InTurn(engine, With(on.past, &TellUsage))},
   };
 }
 

@@ -130,6 +130,58 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
+// What the books may hold of the wanted tasks that the core does not: those that have ended or are
+// just being taken in.
+std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
+  std::vector<core::TaskState> states;
+  for (int i = 0; i < core::kTaskStateCount; ++i) {
+    const auto state = static_cast<core::TaskState>(i);
+    const bool wanted =
+        filter.states.empty() || std::ranges::find(filter.states, state) != filter.states.end();
+    if (wanted && (core::IsFinal(state) || state == core::TaskState::kSubmitted))
+      states.push_back(state);
+  }
+  return states;
+}
+
+// Tasks that stand in no line, oldest first: from the core and from the books, by their numbers.
+Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& filter,
+                       const ToldLine& line, PageFiller& filler) {
+  const core::TaskRecords& live = services.engine.scheduler().Tasks();
+  auto at = filter.before ? live.upper_bound(*filter.before) : live.begin();
+  store::TaskFilter kept = filter;
+  kept.limit = kMostRows;
+  kept.states = StatesInBooksAlone(filter);
+  bool more = !kept.states.empty();
+  std::vector<store::StoredTask> rows;
+  std::size_t row = 0;
+  while (!filler.Full()) {
+    while (at != live.end() && line.PlaceOf(at->first)) ++at;
+    if (row == rows.size() && more) {
+      Result<std::vector<store::StoredTask>> found = services.store.List(kept);
+      if (!found) return std::unexpected(found.error());
+      rows = *std::move(found);
+      row = 0;
+      more = rows.size() == kept.limit;
+      if (more) kept.before = rows.back().record.id;
+    }
+    const bool has_row = row < rows.size();
+    if (!has_row && at == live.end()) break;
+    if (has_row && (at == live.end() || rows[row].record.id < at->first)) {
+      const core::TaskId id = rows[row].record.id;
+      live.contains(id) ? filler.Pass(id) : filler.Look(std::move(rows[row]));
+      ++row;
+      continue;
+    }
+    const core::TaskRecord& record = (at++)->second;
+    if (filter.user && record.request->user != *filter.user) continue;
+    Result<store::StoredTask> stored = services.store.Get(record.id);
+    if (!stored) return std::unexpected(stored.error());
+    filler.Look(*std::move(stored));
+  }
+  return Unit{};
+}
+
 // Those in line as they stood when the list was begun; behind them all others by their numbers.
 Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
@@ -144,31 +196,13 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
   }
   for (; at < line->tasks().size() && !filler.Full(); ++at) {
     const core::TaskRecord* record = scheduler.Find(line->tasks()[at]);
-    if (record != nullptr && filter.user && record->request->user != *filter.user) {
-      filler.Pass(record->id);
-      continue;
-    }
+    if (record != nullptr && filter.user && record->request->user != *filter.user) continue;
     Result<store::StoredTask> stored = services.store.Get(line->tasks()[at]);
     if (!stored) return std::unexpected(stored.error());
     filler.Look(*std::move(stored));
   }
-  store::TaskFilter others = filter;
-  others.limit = kMostRows;
-  bool more = true;
-  while (more && !filler.Full()) {
-    Result<std::vector<store::StoredTask>> found = services.store.List(others);
-    if (!found) return std::unexpected(found.error());
-    more = found->size() == others.limit;
-    if (more) others.before = found->back().record.id;
-    for (store::StoredTask& each : *found) {
-      if (filler.Full()) break;
-      if (line->PlaceOf(each.record.id)) {
-        filler.Pass(each.record.id);
-      } else {
-        filler.Look(std::move(each));
-      }
-    }
-  }
+  if (Result<Unit> added = AddOthers(services, filter, *line, filler); !added)
+    return std::unexpected(added.error());
   if (page.next) services.lines->Keep(std::move(line), *page.next);
   return page;
 }

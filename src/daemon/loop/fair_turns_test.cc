@@ -1,0 +1,37 @@
+#include "daemon/loop/fair_turns.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace carma::daemon {
+namespace {
+
+TEST(FairTurns, UsersAlternateAndTheLoopServesOthersInBetween) {
+  boost::asio::io_context loop(1);
+  FairTurns turns(loop);
+  std::vector<std::string> ran;
+  const auto note = [&](const std::string& what) { return [&ran, what] { ran.push_back(what); }; };
+  for (const char* what : {"a1", "a2", "a3"}) turns.Ask(1, note(what));
+  turns.Ask(2, note("b1"));
+  turns.Ask(std::nullopt, note("c1"));
+  boost::asio::post(loop, note("status"));
+  loop.run();
+  EXPECT_THAT(ran, testing::ElementsAre("a1", "status", "b1", "c1", "a2", "a3"));
+}
+
+TEST(FairTurns, WhatWaitsAtItsEndIsDropped) {
+  boost::asio::io_context loop(1);
+  bool ran = false;
+  {
+    FairTurns turns(loop);
+    turns.Ask(1, [&] { ran = true; });
+  }
+  loop.run();
+  EXPECT_FALSE(ran);
+}
+
+}  // namespace
+}  // namespace carma::daemon
