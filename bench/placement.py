@@ -22,7 +22,7 @@ CATALOGUE, SUMMARIES = DATA / "workloads" / "catalog.csv", ("--summaries", str(D
 RUNS = int((sys.argv[4:] or [20])[0])
 FOLDER = tempfile.TemporaryDirectory()
 SETTINGS = "magm,sm_cap=0.95,window=15s,margin=512M"
-BY_WORK = "by-work,backfill=1000,min_gain=0.06,margin=1G,pass_limit=2h,floor=15G,sm_cap=0.9"
+BY_WORK = "by-work"  # the default under MPS, with the values that it brings
 PUBLISHED = ["heavy60", "mix90", "t1"]
 NINE = PUBLISHED + ["made11", "made12", "made13", "made14", "philly0-0", "philly0-1"]
 LOOKED_AT = NINE + [f"made{seed}" for seed in range(51, 59)] + [f"philly2-{i}" for i in range(8)]
@@ -217,13 +217,13 @@ def unknown():
 
 
 ROWS = {
-    "**defaults**": "magm", "settings": SETTINGS, "by work, first day": BY_WORK,
-    "defaults, seen": "magm,history=runs", "settings, seen": SETTINGS + ",history=runs", "by work, seen": BY_WORK + ",history=runs",
-    "by work, seen, durations": BY_WORK + ",history=runs,durations=true",
-    "by work, seen, measured": BY_WORK + ",history=runs,profiles=measured",
-    "by work, seen, measured, durations": BY_WORK + ",history=runs,profiles=measured,durations=true",
-    "by work, seen, `max_slowdown=2.5`": BY_WORK + ",history=runs,max_slowdown=2.5",
-    "by work, seen, measured, `max_slowdown=2.5`": BY_WORK + ",history=runs,profiles=measured,max_slowdown=2.5",
+    "magm": "magm", "settings": SETTINGS, "**default**": BY_WORK,
+    "magm, seen": "magm,history=runs", "settings, seen": SETTINGS + ",history=runs", "**default**, seen": BY_WORK + ",history=runs",
+    "default, seen, durations": BY_WORK + ",history=runs,durations=true",
+    "default, seen, measured": BY_WORK + ",history=runs,profiles=measured",
+    "default, seen, measured, durations": BY_WORK + ",history=runs,profiles=measured,durations=true",
+    "default, seen, `max_slowdown=2.5`": BY_WORK + ",history=runs,max_slowdown=2.5",
+    "default, seen, measured, `max_slowdown=2.5`": BY_WORK + ",history=runs,profiles=measured,max_slowdown=2.5",
 }
 
 
@@ -233,18 +233,18 @@ def nine():
         cells = [measure(load(one), rule) for one in NINE]
         row(name, *[number(makespan(cell)) for cell in cells], number(mean(cells, makespan)), number(mean(cells, "completion"), 0),
             f"{number(mean(cells, 'slowdown'), 2)}, {number(mean(cells, 'slowdown95'), 2)}", number(mean(cells, "crashes"), 2), number(mean(cells, "longest"), 0))
-    ramp, measured = ("--model", "memory_first=0.6,memory_ramp=10m"), ROWS["by work, seen, measured"]
+    ramp, measured = ("--model", "memory_first=0.6,memory_ramp=10m"), ROWS["default, seen, measured"]
     for name, rule, model in (
-            *[(f"ramp: {name}", ROWS[name], ramp) for name in ("**defaults**", "settings", "by work, first day", "by work, seen")],
+            *[(f"ramp: {name}", ROWS[name], ramp) for name in ("magm", "settings", "**default**", "**default**, seen")],
             ("activity ± 30 %", measured + ",activity_sigma=0.26", ()), ("s and p × / ÷ 1.5", measured + ",slowdown_sigma=0.4", ()),
-            ("run times × / ÷ 2", ROWS["by work, seen, measured, durations"] + ",duration_sigma=0.7", ())):
+            ("run times × / ÷ 2", ROWS["default, seen, measured, durations"] + ",duration_sigma=0.7", ())):
         cells = [measure(load(one), rule, SUMMARIES + model) for one in NINE]
         print(name, number(mean(cells, makespan)), "crashes", number(mean(cells, "crashes"), 2))
 
 
 def published():
-    rows = {"first day": "by work, first day", "seen": "by work, seen", "seen, measured": "by work, seen, measured",
-            "and durations": "by work, seen, measured, durations", "measured, `max_slowdown=2.5`": "by work, seen, measured, `max_slowdown=2.5`"}
+    rows = {"first day": "**default**", "seen": "**default**, seen", "seen, measured": "default, seen, measured",
+            "and durations": "default, seen, measured, durations", "measured, `max_slowdown=2.5`": "default, seen, measured, `max_slowdown=2.5`"}
     head("", *PUBLISHED, "standard errors")
     for name, rule in rows.items():
         cells = [measure(load(one), ROWS[rule]) for one in PUBLISHED]
@@ -263,12 +263,12 @@ def later(cells, others):
 
 
 def all_loads():
-    rows = ["**defaults**", "settings", "by work, first day", "defaults, seen", "settings, seen", "by work, seen", "by work, seen, measured"]
+    rows = ["magm", "settings", "**default**", "magm, seen", "settings, seen", "**default**, seen", "default, seen, measured"]
     halves = [{name: [measure(load(one), ROWS[name]) for one in names] for name in rows} for names in (LOOKED_AT, NOT_LOOKED_AT)]
     head("", "makespan", "against settings", "completion", "slowdown, 95 %", "crashes", "longest wait", "later")
     for name in rows:
         seen = "seen" in name
-        against, defaults = ("settings, seen", "defaults, seen") if seen else ("settings", "**defaults**")
+        against, defaults = ("settings, seen", "magm, seen") if seen else ("settings", "magm")
         both = lambda text: "; ".join(text(half, half[name]) for half in halves)
 
         def settings(half, cells):
@@ -279,7 +279,7 @@ def all_loads():
             both(lambda half, cells: f"{number(mean(cells, 'slowdown'), 2)}, {number(mean(cells, 'slowdown95'), 2)}"),
             both(lambda half, cells: number(mean(cells, "crashes"), 2)), both(lambda half, cells: number(mean(cells, "longest"), 0)),
             both(lambda half, cells: later(cells, half[defaults])))
-    for rule in ("magm", BY_WORK.replace("sm_cap=0.9", "sm_cap=0.8"), BY_WORK):
+    for rule in ("magm", BY_WORK + ",sm_cap=0.8", BY_WORK):
         cells = [measure(load(one), rule, ()) for one in LOOKED_AT + NOT_LOOKED_AT]
         print("without any summary:", rule, number(mean(cells, makespan)), "crashes", number(mean(cells, "crashes"), 2))
 
@@ -325,10 +325,10 @@ def defaults():
 
 
 def turns():
-    rule = BY_WORK.replace(",sm_cap=0.9", "") + ",collocation=streams"
+    rule = BY_WORK + ",collocation=streams"
     some = LOOKED_AT[3:13] + NOT_LOOKED_AT[:10]
     head("", *PUBLISHED, "20 others")
-    for name, policy in (("defaults", "magm,collocation=streams"), ("by work", rule), ("defaults, seen", "magm,collocation=streams,history=runs"), ("by work, seen", rule + ",history=runs")):
+    for name, policy in (("magm", "magm,collocation=streams"), ("by-work", rule), ("magm, seen", "magm,collocation=streams,history=runs"), ("**default**, seen", rule + ",history=runs")):
         cells = [measure(load(one), policy) for one in PUBLISHED + some]
         row(name, *[f"{number(makespan(cell))} ± {number(error(cell['changes']))}, {cell['completion']:.0f}" for cell in cells[:3]],
             f"{number(mean(cells[3:], makespan))}, {mean(cells[3:], 'completion'):.0f}")
@@ -337,7 +337,7 @@ def turns():
 def by_knowledge(columns):
     """A table of the defaults and by work, on a first day and seen; of each column its loads, words of the policy, and words of `carma simulate`."""
     head("", *columns)
-    for name, policy in (("defaults", "magm"), ("by work", BY_WORK), ("defaults, seen", "magm,history=runs"), ("by work, seen", BY_WORK + ",history=runs")):
+    for name, policy in (("magm", "magm"), ("by-work", BY_WORK), ("magm, seen", "magm,history=runs"), ("**default**, seen", BY_WORK + ",history=runs")):
         cells = []
         for loads, words, more in columns.values():
             ones = [measure(load(one), policy + words, more) for one in loads]
@@ -358,7 +358,21 @@ def instances():
     by_knowledge({name: (loads, words, SUMMARIES) for name, words in ways.items()})
 
 
-TABLES = {"plateaus": plateaus, "unknown": unknown, "nine": nine, "published": published, "56": all_loads, "values": values, "defaults": defaults, "turns": turns,
+def worlds():
+    """Where sharing costs what the default does not know of; 14 loads, as many runs."""
+    names = LOOKED_AT[3:17]
+    ways = {
+        "as simulated": (), "oversubscription 0.25": ("--model", "oversubscription=0.25"), "64 cores, 8 wanted": ("--model", "cpu_cores=64,cpu_cores_wanted=8"),
+        "128 cores, 8 wanted": ("--model", "cpu_cores=128,cpu_cores_wanted=8"),
+        "ramp, growth, spikes": ("--model", "memory_first=0.6,memory_ramp=10m,memory_growth=0.05,memory_spike=0.1,memory_spike_every=30m"),
+    }
+    head("", *ways)
+    for rule in ("magm", BY_WORK):
+        cells = [[measure(load(one), rule, SUMMARIES + more) for one in names] for more in ways.values()]
+        row(rule, *[f"{number(mean(ones, makespan))} ± {number(error([makespan(one) for one in ones]))}, {mean(ones, 'completion'):.0f}{crashes(ones)}" for ones in cells])
+
+
+TABLES = {"worlds": worlds, "plateaus": plateaus, "unknown": unknown, "nine": nine, "published": published, "56": all_loads, "values": values, "defaults": defaults, "turns": turns,
           "types": types, "instances": instances}
 
 if __name__ == "__main__":
