@@ -59,9 +59,12 @@ Kind<std::optional<double>> SmCap() {
 Kind<std::string> Mapper() {
   std::vector<std::string> names;
   for (const core::MapperEntry& entry : core::Mappers()) names.emplace_back(entry.name);
+  names.emplace(names.begin(), kAutoMapper);
   Kind<std::string> kind = Word(names);
   kind.read = [](std::string_view text) -> std::optional<std::string> {
-    const core::MapperEntry* entry = core::FindMapper(base::ToLower(base::Trim(text)));
+    std::string word = base::ToLower(base::Trim(text));
+    if (word == kAutoMapper) return word;
+    const core::MapperEntry* entry = core::FindMapper(word);
     if (entry == nullptr) return std::nullopt;
     return std::string(entry->name);
   };
@@ -118,6 +121,46 @@ Kind<core::GpuRule> Rule() {
           }};
 }
 
+// A size, or a share of the GPU.
+Key Floor() {
+  const Kind<std::int64_t> size = Size();
+  const auto share_of = [](std::string_view text) -> std::optional<double> {
+    const std::optional<double> share = base::ParseDouble(base::Trim(text));
+    return share && *share > 0 && *share < 1 ? share : std::nullopt;
+  };
+  return {"policy.floor",
+          size.type + ", or a fraction below 1 of the GPU's memory",
+          "Free memory required for a task without an estimate; 0: none.",
+          size.forms,
+          [=](Settings& settings, std::string_view text) {
+            const std::optional<double> share = share_of(text);
+            const std::optional<std::int64_t> mib = share ? std::nullopt : size.read(text);
+            if (!share && !mib) return false;
+            settings.policy.floor_share = share.value_or(0);
+            if (mib) settings.policy.floor_mib = *mib;
+            return true;
+          },
+          [=](const Settings& settings) {
+            const core::PolicyConfig& policy = settings.policy;
+            return policy.floor_share > 0 ? fmt::format("{}", policy.floor_share)
+                                          : size.write(policy.floor_mib);
+          },
+          [](Settings& to, const Settings& from) {
+            to.policy.floor_mib = from.policy.floor_mib;
+            to.policy.floor_share = from.policy.floor_share;
+          }};
+}
+
+// The settings remember which keys somebody has set.
+Key Remembered(Key key) {
+  key.set = [name = key.name, set = std::move(key.set)](Settings& settings, std::string_view text) {
+    if (!set(settings, text)) return false;
+    settings.chosen.insert(name);
+    return true;
+  };
+  return key;
+}
+
 // Member of Settings by name, for any constness.
 #define AT(member)       \
   [](auto& s) -> auto& { \
@@ -163,9 +206,9 @@ std::vector<Key> MakeKeys() {
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
          AT(gpus), kRestart),
       Of("policy.mapper",
-         "Which of the eligible GPUs is chosen; the abbreviations of the dissertation are accepted "
-         "too.",
-         Mapper(), AT(policy.mapper)),
+         "Which of the eligible GPUs is chosen. It brings its own sm_cap, margin, floor, min_gain, "
+         "backfill and pass_limit. Auto: by-work under MPS, else magm.",
+         Mapper(), AT(mapper)),
       Of("policy.published",
          "Use the rules of the published system, for comparison: the dissertation's, or those of "
          "its November 2025 version.",
@@ -182,15 +225,14 @@ std::vector<Key> MakeKeys() {
          AT(policy.without_activity)),
       Of("policy.margin", "Free memory required on top of a task's estimate.", Size(),
          AT(policy.margin_mib)),
-      Of("policy.floor", "Free memory required for a task without an estimate; 0: none.", Size(),
-         AT(policy.floor_mib)),
+      Floor(),
       Of("policy.plateau_after",
          "Once its memory has been stable this long, a task's promise drops to what it used, as do "
          "those of waiting tasks of its kind; false: never.",
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.min_gain",
-         "A task of known memory joins others only if it adds at least this share of its own SM "
-         "activity to the GPU's throughput. It replaces sm_cap and settle. False: off.",
+         "A task of known memory and activity joins others only if it adds at least this share of "
+         "its own activity to the GPU's throughput. It replaces sm_cap and settle. False: off.",
          OrFalse(
              Fraction("fraction from 0 to 1", [](double gain) { return gain >= 0 && gain <= 1; })),
          AT(policy.min_gain)),
@@ -209,7 +251,7 @@ std::vector<Key> MakeKeys() {
          OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
          "How many places of the queue are considered; later tasks may start before a head that "
-         "must wait. 1: only the head.",
+         "must wait. 1: only the head, and others on GPUs that it could never take.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
          "How many possible starts are compared by playing them forward (by-work only, where all "
@@ -532,7 +574,11 @@ std::string VariableOf(std::string_view name) {
 }
 
 const std::vector<Key>& AllKeys() {
-  static const std::vector<Key> kKeys = MakeKeys();
+  static const std::vector<Key> kKeys = [] {
+    std::vector<Key> keys = MakeKeys();
+    for (Key& key : keys) key = Remembered(std::move(key));
+    return keys;
+  }();
   return kKeys;
 }
 

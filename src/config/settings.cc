@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <system_error>
 
@@ -63,6 +64,32 @@ std::optional<std::string> NearestKey(const std::string& name) {
     if (key.name.ends_with("." + name)) return key.name;
   }
   return DidYouMean(name, KeyNames(), 3);
+}
+
+// The keys whose values a mapper brings along (core::MapperValues).
+constexpr std::array<std::string_view, 6> kKeysOfMapper{"policy.sm_cap",   "policy.margin",
+                                                        "policy.floor",    "policy.min_gain",
+                                                        "policy.backfill", "policy.pass_limit"};
+
+// The tables of docs/server/policies.md decide: by-work pays under MPS; where tasks take turns or
+// have instances it gains nothing on a first day.
+std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
+  if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
+  const bool pays = method == core::SharingMethod::kMps && !settings.divided && !settings.published;
+  return pays ? "by-work" : "magm";
+}
+
+// The mapper in force, and what it brings for keys that nobody has set.
+void UseMapper(Settings& settings, core::SharingMethod method) {
+  settings.policy.mapper =
+      settings.mapper == kAutoMapper ? MapperWhere(method, settings) : settings.mapper;
+  if (settings.published) return;
+  Settings brought;
+  brought.policy.mapper = settings.policy.mapper;
+  core::UseMapperValues(brought.policy);
+  for (const std::string_view name : kKeysOfMapper) {
+    if (!settings.chosen.contains(name)) FindKey(name)->copy(settings, brought);
+  }
 }
 
 // One load: settings as they grow, and where each value came from.
@@ -125,13 +152,24 @@ class Loading {
   // The key as it is there, wherever that value once came from.
   void Keep(const Key& key, const Loaded& running) {
     key.copy(loaded_.settings, running.settings);
+    if (running.settings.chosen.contains(key.name)) {
+      loaded_.settings.chosen.insert(key.name);
+    } else {
+      loaded_.settings.chosen.erase(key.name);
+    }
     loaded_.origins[key.name].where = running.origins.at(key.name).where;
   }
 
   Result<Loaded> Finish() {
     Settings& settings = loaded_.settings;
     if (settings.collocation == core::SharingMethod::kAlone) {
-      Decide("collocation.method", [&] { settings.policy.mapper = core::kNeverSharing; });
+      Decide("collocation.method", [&] { settings.mapper = core::kNeverSharing; });
+    }
+    const auto method = settings.collocation.value_or(core::SharingMethod::kMps);
+    if (settings.chosen.contains("policy.mapper")) {
+      Decide("policy.mapper", [&] { UseMapper(settings, method); });
+    } else {
+      UseMapper(settings, method);
     }
     if (settings.published) {
       Result<core::PolicyConfig> policy = core::AsPublished(*settings.published, settings.policy);
@@ -269,7 +307,9 @@ std::string_view CollocationName(core::SharingMethod method) {
 }
 
 core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method) {
-  core::PolicyConfig policy = settings.policy;
+  Settings decided = settings;
+  UseMapper(decided, method);
+  core::PolicyConfig policy = std::move(decided.policy);
   policy.sharing = method == core::SharingMethod::kMps ? core::SharingMethod::kMps
                                                        : core::SharingMethod::kStreams;
   if (method != core::SharingMethod::kStreams || settings.published) return policy;
@@ -359,6 +399,7 @@ Result<Loaded> LoadText(const std::string& name, std::string_view text, bool roo
 std::vector<KeyInfo> Keys() {
   Settings defaults;
   SetDefaultPaths({.root = true}, defaults);
+  UseMapper(defaults, core::SharingMethod::kMps);
   std::vector<KeyInfo> keys;
   for (const Key& key : AllKeys()) {
     keys.push_back({key.name, key.type, key.get(defaults), key.meaning, key.takes == Takes::kLive});

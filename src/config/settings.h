@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,10 +23,13 @@ namespace carma::config {
 // As collocation.method names it: "streams", "mps", "exclusive" (kAlone).
 std::string_view CollocationName(core::SharingMethod method);
 
+// policy.mapper that chooses by how tasks share: by-work where that pays, else magm.
+inline constexpr std::string_view kAutoMapper = "auto";
+
 struct Settings;
-// The rules of placement where tasks share like that. Under streams each neighbour costs the others
-// what it computes, so fewer may meet (streams_sm_cap, streams_tasks); the published rules stay as
-// they are.
+// The rules of placement where tasks share like that: the mapper, the values that it brings for
+// keys that nobody has set, and under streams, where each neighbour costs the others what it
+// computes, streams_sm_cap and streams_tasks. The published rules stay as they are.
 core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method);
 
 struct Settings {
@@ -47,6 +52,7 @@ struct Settings {
   // [policy], [recovery]: core::PolicyConfig; "published" = "thesis" | "v2" replaces the rules by
   // the original's
   std::optional<std::string> published;
+  std::string mapper{kAutoMapper};  // policy.mapper as it was set; the one in force is `policy`'s
   core::PolicyConfig policy;
   // [collocation]
   // Empty, "auto": MPS where NVIDIA's control daemon answers, else streams.
@@ -115,6 +121,9 @@ struct Settings {
   std::string estimate_profiles;               // file of `carma profile`; empty: none
   // [simulation]
   std::string simgpu_state;  // state file of a simulated server; empty: real
+  // Names of the keys that were set, by a file, the environment or a flag.
+  std::set<std::string, std::less<>> chosen;
+  bool divided = false;  // all GPUs are MIG instances: the daemon's word, no key
 };
 
 struct Origin {

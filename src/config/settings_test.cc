@@ -32,16 +32,54 @@ std::string ErrorOf(const std::string& text) {
   return loaded.error().message;
 }
 
-TEST(Settings, DefaultsAreThoseOfTheDissertation) {
+TEST(Settings, TheDefaultMapperBringsItsOwnValues) {
   const Settings s = FromText("").settings;
-  EXPECT_EQ(s.policy.mapper, "magm");
-  EXPECT_EQ(s.policy.sm_cap, 0.80);
-  EXPECT_EQ(s.policy.floor_mib, 5 * 1024);
+  EXPECT_EQ(s.policy.mapper, "by-work");
+  EXPECT_EQ(s.policy.sm_cap, 0.95);
+  EXPECT_EQ(s.policy.floor_share, 0.375);
   EXPECT_EQ(s.policy.margin_mib, 2 * 1024);
+  EXPECT_EQ(s.policy.min_gain, 0.06);
+  EXPECT_EQ(s.policy.backfill, 1000);
+  EXPECT_EQ(s.policy.pass_limit, base::Duration(7'200'000));
   EXPECT_EQ(s.window, base::Duration(60'000));
   EXPECT_EQ(s.sample_period, base::Duration(1'000));
   EXPECT_EQ(s.socket, "/run/carma/carmad.sock");
   EXPECT_EQ(s.state_dir, "/var/lib/carma");
+}
+
+TEST(Settings, ValuesOfTheMapperGiveWayToThoseThatSomebodySets) {
+  const Loaded magm = FromText("[policy]\nmapper = \"magm\"\nmargin = \"1G\"");
+  EXPECT_EQ(magm.settings.policy.sm_cap, 0.80) << "those of the dissertation";
+  EXPECT_EQ(magm.settings.policy.floor_mib, 5 * 1024);
+  EXPECT_EQ(magm.settings.policy.floor_share, 0);
+  EXPECT_EQ(magm.settings.policy.backfill, 1);
+  EXPECT_EQ(magm.settings.policy.margin_mib, 1024);
+  const Settings set = FromText("[policy]\nsm_cap = 0.8\nfloor = \"5G\"\nbackfill = 1").settings;
+  EXPECT_EQ(set.policy.sm_cap, 0.80) << "set to what another mapper brings, but set";
+  EXPECT_EQ(set.policy.floor_mib, 5 * 1024);
+  EXPECT_EQ(set.policy.floor_share, 0);
+  EXPECT_EQ(set.policy.backfill, 1);
+  EXPECT_EQ(set.policy.min_gain, 0.06);
+}
+
+TEST(Settings, TheMapperFollowsFromTheWayOfSharing) {
+  Settings s = FromText("policy.margin = '3G'").settings;
+  EXPECT_EQ(PolicyFor(s, core::SharingMethod::kMps).mapper, "by-work");
+  const core::PolicyConfig streams = PolicyFor(s, core::SharingMethod::kStreams);
+  EXPECT_EQ(streams.mapper, "magm");
+  EXPECT_EQ(streams.backfill, 1);
+  EXPECT_EQ(streams.min_gain, std::nullopt);
+  EXPECT_EQ(streams.margin_mib, 3 * 1024) << "it was set";
+  s.divided = true;
+  EXPECT_EQ(PolicyFor(s, core::SharingMethod::kMps).mapper, "magm");
+  const Settings named = FromText("policy.mapper = 'by-work'").settings;
+  EXPECT_EQ(PolicyFor(named, core::SharingMethod::kStreams).mapper, "by-work");
+}
+
+TEST(Settings, AFloorMayBeAShareOfTheGpu) {
+  const Settings s = FromText("policy.floor = 0.5").settings;
+  EXPECT_EQ(core::FloorMib(s.policy, 40'000), 20'000);
+  EXPECT_EQ(core::FloorMib(FromText("policy.floor = 512").settings.policy, 40'000), 512);
 }
 
 // One accepted text for each key, other than its default, and one that must be refused.
@@ -431,7 +469,17 @@ TEST_F(SettingsAgain, LiveKeysChangeAndTheOthersStay) {
        "daemon.socket = '/s'\ndaemon.admins = ['ada']",
        {"daemon.admins"},
        {"daemon.socket"}},
-      {"among mappers that share", "", "policy.mapper = 'lug'", {"policy.mapper"}, {}},
+      {"among mappers that share, whose values are the same",
+       "policy.mapper = 'magm'",
+       "policy.mapper = 'lug'",
+       {"policy.mapper"},
+       {}},
+      {"a mapper with other values",
+       "policy.margin = '1G'",
+       "policy.margin = '1G'\npolicy.mapper = 'magm'",
+       {"policy.mapper", "policy.sm_cap", "policy.floor", "policy.min_gain", "policy.backfill",
+        "policy.pass_limit"},
+       {}},
       {"to one that does not", "", "policy.mapper = 'exclusive'", {}, {"policy.mapper"}},
       {"and back", "policy.mapper = 'exclusive'", "", {}, {"policy.mapper"}},
       {"by the method",

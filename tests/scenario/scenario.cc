@@ -32,7 +32,7 @@ struct VerbEntry {
 };
 constexpr std::array kHappens{
     VerbEntry{"submit", 1, "exclusive held predicted own_cpus no_slots linked",
-              "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
+              "gpus need_mib likely_mib kind priority begin afterok afterany afternotok time_limit "
               "signal_before max_recoveries requeue estimate sm_share max_slowdown sm_active "
               "sensitivity pressure grain alone user account qos cpus host_mib checkpoint type "
               "min_mib on "
@@ -40,6 +40,7 @@ constexpr std::array kHappens{
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
+    VerbEntry{"cores", 0, "", "all used t"},  // of the machine, in use; those of its tasks
     VerbEntry{"silent", 0, "", "gpu"},
     VerbEntry{"speaks", 0, "", "gpu"},
     VerbEntry{"health", 0, "lost", "gpu healthy text"},
@@ -349,7 +350,7 @@ class Parser {
     return base::Unit{};
   }
 
-  // policy magm margin_mib=1000 [published=thesis]
+  // policy magm margin_mib=1000 [published=thesis]; own_values=yes: those that the mapper brings
   base::Result<base::Unit> Policy(const std::vector<std::string>& words) {
     if (words.size() < 2 || core::FindMapper(words[1]) == nullptr) {
       return Bad("expected 'policy MAPPER [option=value]'");
@@ -363,11 +364,10 @@ class Parser {
     }
     ClauseReader in(clause);
     std::string published;
+    if (in.YesNo("own_values", false)) core::UseMapperValues(scenario_.policy);
     for (const auto& [name, value] : clause.options) {
-      if (name == "published") {
-        published = value;
-        continue;
-      }
+      if (name == "published") published = value;
+      if (name == "published" || name == "own_values") continue;
       const PolicyOption* option = FindPolicyOption(name);
       if (option == nullptr) return Bad("'" + name + "': no such option of a policy");
       option->set(scenario_.policy, in, name);

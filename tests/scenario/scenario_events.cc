@@ -51,6 +51,7 @@ std::vector<core::Event> ScenarioEvents::Of(const Clause& clause, ClauseReader& 
   const std::string& verb = clause.verb;
   if (verb == "submit") return Submit(in);
   if (verb == "use") return Use(clause, in);
+  if (verb == "cores") return Cores(clause, in);
   if (verb == "silent" || verb == "speaks") {
     world_.Gpu(in.Gpu(world_.size())).silent = verb == "silent";
     return {};
@@ -153,7 +154,9 @@ std::vector<core::Event> ScenarioEvents::Submit(ClauseReader& in) {
     profile_[id] = profile;
     need_mib_[id] = request.memory_mib;
     if (in.Text("estimate") == "later") later_.insert(id);
-    if (in.Flag("predicted")) predicted_.insert(id);
+    const std::optional<std::int64_t> likely_mib = in.OptionalInt("likely_mib", 1, kMaxMib);
+    if (in.Flag("predicted") || likely_mib)
+      likely_mib_[id] = likely_mib.value_or(request.memory_mib.value_or(0));
     kind_[id] = core::KindId{static_cast<std::uint64_t>(in.Int("kind", 0, kMaxCount, 0))};
     events.emplace_back(core::TaskSubmitted{id, request});
   }
@@ -234,6 +237,16 @@ std::vector<core::Event> ScenarioEvents::Use(const Clause& clause, ClauseReader&
   return {world_.Sample(index, shell_.Now())};
 }
 
+std::vector<core::Event> ScenarioEvents::Cores(const Clause& clause, ClauseReader& in) {
+  core::HostSampled sample{.cpus = static_cast<double>(in.Int("all", 1, core::kMaxCpus, 1)),
+                           .used_cpus = static_cast<double>(in.Int("used", 0, core::kMaxCpus, 0))};
+  for (const auto& [option, value] : clause.options) {
+    if (const auto task = ParseTaskName(option))
+      sample.tasks_cpus.emplace_back(*task, in.Int(option, 0, core::kMaxCpus, 0));
+  }
+  return {sample};
+}
+
 std::vector<core::Event> ScenarioEvents::Started(TaskId id, ClauseReader& in) {
   if (const auto use_mib = in.OptionalInt("use_mib", 0, kMaxMib)) {
     for (const core::Placement& each : seen_.placed[id])
@@ -270,7 +283,8 @@ std::optional<core::Estimate> ScenarioEvents::Given(TaskId id) const {
   const auto need = need_mib_.find(id);
   if (need == need_mib_.end() || !need->second) return std::nullopt;
   core::Estimate estimate{*need->second, "given"};
-  if (predicted_.contains(id)) estimate = {*need->second, "structural", *need->second};
+  const auto likely = likely_mib_.find(id);
+  if (likely != likely_mib_.end()) estimate = {*need->second, "structural", likely->second};
   return estimate;
 }
 core::EstimateReady ScenarioEvents::Answer(TaskId id) const {

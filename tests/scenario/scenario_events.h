@@ -45,6 +45,7 @@ class ScenarioEvents {
   std::vector<core::Event> Reserve(const std::string& verb, ClauseReader& in);
   std::vector<core::Event> Edit(core::TaskId id, ClauseReader& in);
   std::vector<core::Event> Use(const Clause& clause, ClauseReader& in);
+  std::vector<core::Event> Cores(const Clause& clause, ClauseReader& in);
   std::vector<core::Event> Started(core::TaskId id, ClauseReader& in);
   std::vector<core::Event> Exit(core::TaskId id, ClauseReader& in);
   core::Dependency Depends(core::TaskId id, core::DependencyKind kind) const;
@@ -55,7 +56,8 @@ class ScenarioEvents {
   SeenTasks& seen_;
   std::set<core::TaskId> later_;
   std::map<core::TaskId, std::optional<std::int64_t>> need_mib_;
-  std::set<core::TaskId> predicted_;  // by an estimator; the others' need is stated
+  // The most likely need of those that an estimator predicted; the others' need is stated.
+  std::map<core::TaskId, std::int64_t> likely_mib_;
   std::map<core::TaskId, core::KindId> kind_;
   std::map<core::TaskId, core::Profile> profile_;
   std::map<std::string, std::uint32_t> uids_;  // of users that were named

@@ -32,6 +32,14 @@ void Lessons::Activity(const TaskRecord& task, double sm_active) {
   if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
 }
 
+// It changes with every sample a little, and lets nobody start by itself.
+void Lessons::Cpus(const TaskRecord& task, double cpus) {
+  const auto kind = kinds_.find(KeyOf(task));
+  if (kind == kinds_.end()) return;
+  std::optional<double>& known = kind->second.lesson.cpus;
+  known = std::max(known.value_or(0), cpus);
+}
+
 void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {
   if (Lesson* lesson = LessonFor(task))
     lesson->at_least_mib = std::max(lesson->at_least_mib, demand_mib);

@@ -16,6 +16,7 @@ struct Lesson {
   std::int64_t enough_mib = 0;      // a run stood still and needs no more; 0: none did
   std::int64_t at_least_mib = 0;    // a run ran out of memory and asks for this next; 0: none did
   std::optional<double> sm_active;  // of the last run that was seen, as if alone on its GPU
+  std::optional<double> cpus;  // of the run that used most: threads kept busy for each of its GPUs
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
@@ -30,6 +31,7 @@ class Lessons {
   // Only of tasks that have joined.
   void Enough(const TaskRecord& task, std::int64_t need_mib);
   void Activity(const TaskRecord& task, double sm_active);
+  void Cpus(const TaskRecord& task, double cpus);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
 
   // Null: nothing has been learned.

@@ -10,10 +10,8 @@ void RecoveryHold::Keep(const PolicyConfig& config, const Need& need,
   std::vector<const GpuView*> open;
   for (const GpuView& view : views) {
     if (!view.healthy || view.drained) continue;
-    if (view.mig && need.gpus > 1) continue;
-    if (need.choice && !need.choice->Allows(view.index)) continue;
+    if (!CouldEverTake(need, view)) continue;
     if (ReservedAgainst(config, need, view) != nullptr) continue;
-    if (std::max(need.memory_mib.value_or(0), need.retry_free_mib) > view.total_mib) continue;
     open.push_back(&view);
   }
   const auto wanted = static_cast<std::size_t>(need.gpus);

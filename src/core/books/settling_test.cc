@@ -38,5 +38,29 @@ TEST(Settling, ATaskThatNeverShowsIsGivenUp) {
   EXPECT_TRUE(HasSettled(sample, {}, At(400), Duration{1'000})) << "nobody is there";
 }
 
+TEST(Settling, MemoryThatStandsStillShowsTheTaskBeforeTheWindowDoes) {
+  const GpuSample sample{.taken = At(60'000), .window_from = At(0)};
+  Resident resident{.launched = At(20'000), .first_seen = At(30'000)};
+  resident.memory.See(1'000, At(50'000));
+  const Settled rising = LookWhetherSettled(sample, {&resident, 1}, {false}, At(60'000), {});
+  EXPECT_EQ(rising.by, At(90'000)) << "when the window begins with its first sight";
+  resident.memory = {};
+  resident.memory.See(1'000, At(45'000));
+  const Settled still = LookWhetherSettled(sample, {&resident, 1}, {false}, At(60'000), {});
+  EXPECT_EQ(still.by, std::nullopt);
+  EXPECT_DOUBLE_EQ(still.share, 0.5) << "half of the window is with it";
+}
+
+TEST(Settling, WhatIsKnownNeedsNotBeSeen) {
+  const GpuSample sample{.taken = At(60'000), .window_from = At(0)};
+  const Resident unseen{.launched = At(59'000)};
+  const auto look = [&](bool known) {
+    return LookWhetherSettled(sample, {&unseen, 1}, {known}, At(60'000), Duration{180'000});
+  };
+  EXPECT_EQ(look(true).by, std::nullopt);
+  EXPECT_DOUBLE_EQ(look(true).share, 1);
+  EXPECT_EQ(look(false).by, At(239'000));
+}
+
 }  // namespace
 }  // namespace carma::core

@@ -160,20 +160,31 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Its memory is promised and its activity predicted, so nothing has to show first. Where tasks take
-// turns those that are as usual gain nothing together: of one that nothing is known of, what the
-// GPU shows is the better witness.
+// Its memory is promised and its activity known, so nothing has to show first. Of a task that
+// nothing is known of, what the GPU shows says more than a gain computed from assumed activity.
 bool IsJudgedByGain(const Question& q) {
-  const bool predicted =
-      q.config.sharing == SharingMethod::kMps || q.need.load.load.sm_active != kUsualActivity;
-  return q.config.min_gain && q.need.memory_mib && predicted;
+  return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }
 
 bool CheckSettled(const Question& q) {
   if (q.gpu.settled || q.gpu.Idle() || IsJudgedByGain(q)) return true;
   return NotNow(q, ReasonCode::kWarmUp, [&] {
-    return fmt::format("The samples of GPU {} do not yet show the task that started there last.",
-                       q.gpu.index);
+    return fmt::format(
+        "The samples of GPU {} do not yet show the task that started there last{}.", q.gpu.index,
+        q.gpu.settles_by
+            ? fmt::format("; they do at the latest by {}", base::FormatTimeIso(*q.gpu.settles_by))
+            : "");
+  });
+}
+
+// An idle GPU is worth more than the cores that its task takes from others.
+bool CheckHostBusy(const Question& q) {
+  if (q.gpu.Idle() || !q.gpu.idle_cpus || q.need.uses_cpus <= *q.gpu.idle_cpus) return true;
+  return NotNow(q, ReasonCode::kHostBusy, [&] {
+    return fmt::format(
+        "The task is expected to keep {:.0f} CPUs busy, {:.0f} of the machine are idle: beside "
+        "others on GPU {} it would slow them down.",
+        q.need.uses_cpus, std::max(0.0, *q.gpu.idle_cpus), q.gpu.index);
   });
 }
 
@@ -195,7 +206,8 @@ bool CheckMemory(const Question& q) {
     });
   }
   if (!q.need.memory_mib) {
-    const std::int64_t wanted_mib = std::max(q.config.floor_mib, q.need.retry_free_mib);
+    const std::int64_t wanted_mib =
+        std::max(FloorMib(q.config, gpu.total_mib), q.need.retry_free_mib);
     if (wanted_mib <= gpu.free_mib) return true;
     return NotNow(q, ReasonCode::kGpuMemory, [&] {
       return fmt::format("A task without estimate wants {} MiB free, GPU {} has {} MiB.",
@@ -273,9 +285,13 @@ bool CheckThroughput(const Question& q) {
       }
       return fmt::format(
           "Beside the {} of GPU {} it would take {:.1f} times as long as alone, and the slowest "
-          "there {:.1f} times; a task there asks for less.",
+          "there {:.1f} times; a task there asks for less{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
-          with.slowest);
+          with.slowest,
+          with.doubt > 1 ? fmt::format(", and {:.1f} times that much more is possible until the "
+                                       "tasks there were measured",
+                                       with.doubt)
+                         : "");
     });
   }
   if (alone || !IsJudgedByGain(q)) return true;
@@ -304,8 +320,8 @@ bool CheckOwnRule(const Question& q) {
 bool PassAll(const Question& q) {
   return CheckChoice(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckBooked(q) &&
          CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) && CheckTaskCount(q) &&
-         CheckSettled(q) && CheckMemory(q) && CheckActivity(q) && CheckShares(q) &&
-         CheckThroughput(q) && CheckOwnRule(q);
+         CheckHostBusy(q) && CheckSettled(q) && CheckMemory(q) && CheckActivity(q) &&
+         CheckShares(q) && CheckThroughput(q) && CheckOwnRule(q);
 }
 
 Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Reason* reason) {
@@ -316,6 +332,12 @@ Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Reason
 }
 
 }  // namespace
+
+bool CouldEverTake(const Need& need, const GpuView& gpu) {
+  if (need.choice && !need.choice->Allows(gpu.index)) return false;
+  if (gpu.mig && need.gpus > 1) return false;
+  return std::max(need.memory_mib.value_or(0), need.retry_free_mib) <= gpu.total_mib;
+}
 
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
   Verdict answer;

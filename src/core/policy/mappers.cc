@@ -108,9 +108,16 @@ std::unique_ptr<Mapper> Make([[maybe_unused]] const PolicyConfig& config) {
   }
 }
 
+// Why these values: docs/server/policies.md, "What the values are worth".
+constexpr MapperValues kByWorkValues{.sm_cap = 0.95,
+                                     .floor_share = 0.375,
+                                     .min_gain = 0.06,
+                                     .backfill = 1000,
+                                     .pass_limit = Duration{7'200'000}};
+
 constexpr std::array kMappers{
     MapperEntry{kNeverSharing, "", "lowest-numbered idle GPU; no task ever shares one",
-                &Make<FirstFit>, /*shares=*/false},
+                &Make<FirstFit>, MapperValues{}, /*shares=*/false},
     MapperEntry{"round-robin", "rr", "next GPU of the ring", &Make<RoundRobin>},
     MapperEntry{"magm", "most-free-memory", "most free memory", &Make<MostFreeMemory>},
     MapperEntry{"lug", "least-utilised", "lowest SM activity", &Make<LeastUtilised>},
@@ -119,9 +126,9 @@ constexpr std::array kMappers{
     MapperEntry{"best-fit", "obf", "least free memory that fits", &Make<LeastFreeMemory>},
     MapperEntry{"worst-fit", "owf", "most free memory that fits", &Make<MostFreeMemory>},
     MapperEntry{"by-work", "bw", "task and GPU by which most more gets done", &Make<ByWork>,
-                /*shares=*/true, /*chooses_task=*/true},
+                kByWorkValues, /*shares=*/true, /*chooses_task=*/true},
     MapperEntry{kScoreMapper, "", "task and GPU with the highest policy.score", &Make<ByRule>,
-                /*shares=*/true, /*chooses_task=*/true},
+                MapperValues{}, /*shares=*/true, /*chooses_task=*/true},
 };
 
 bool Names(const MapperEntry& entry, std::string_view word) {
@@ -132,6 +139,19 @@ bool Names(const MapperEntry& entry, std::string_view word) {
 
 std::span<const MapperEntry> Mappers() {
   return kMappers;
+}
+
+void UseMapperValues(PolicyConfig& config) {
+  const MapperEntry* entry = FindMapper(config.mapper);
+  if (entry == nullptr) return;
+  const MapperValues& values = entry->values;
+  config.sm_cap = values.sm_cap;
+  config.margin_mib = values.margin_mib;
+  config.floor_mib = values.floor_mib;
+  config.floor_share = values.floor_share;
+  config.min_gain = values.min_gain;
+  config.backfill = values.backfill;
+  config.pass_limit = values.pass_limit;
 }
 
 const MapperEntry* FindMapper(std::string_view name_or_alias) {

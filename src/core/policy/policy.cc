@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/policy/slots.h"
@@ -73,6 +74,11 @@ base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& 
                                 *request.account, user, own.empty() ? "none" : own));
 }
 
+std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib) {
+  if (config.floor_share <= 0) return config.floor_mib;
+  return std::llround(config.floor_share * static_cast<double>(total_mib));
+}
+
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request) {
   const std::string qos = QosOf(request);
   const auto at = std::ranges::find(config.classes, qos, &QosClass::name);
@@ -134,6 +140,11 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
     return base::Fail(ErrorCode::kInvalid, fmt::format("max_slowdown: {} is not between 1 and {}",
                                                        *config.max_slowdown, kMostSlowdown));
   }
+  if (!(config.floor_share >= 0 && config.floor_share < 1)) {
+    return base::Fail(
+        ErrorCode::kInvalid,
+        fmt::format("floor_share: {} is not a fraction from 0 to below 1", config.floor_share));
+  }
   if (base::Result<base::Unit> sound = Validate(config.slots); !sound) return sound;
   for (const CountField& field :
        {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
@@ -151,12 +162,26 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
   return base::Unit{};
 }
 
+namespace {
+
+// How many times what is predicted a slowdown may come to, so that a bound on it holds for 95 of
+// 100 tasks (docs/server/policies.md, by work).
+double DoubtOf(const Profile& profile, bool mps) {
+  if (!profile.sm_active) return 2.0;
+  return profile.mps || !mps ? 1.0 : 1.5;
+}
+
+}  // namespace
+
 Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                       const Profile& profile) {
-  const Load load = LoadOf(profile);
-  return {.load = config.sharing == SharingMethod::kMps ? load : AsTurns({}, load),
+  const bool mps = config.sharing == SharingMethod::kMps;
+  Load load = LoadOf(profile);
+  if (mps && config.users_take_turns) load.user = request.uid;
+  return {.load = mps ? load : AsTurns({}, load),
           .max_slowdown = std::min(config.max_slowdown.value_or(kAnySlowdown),
-                                   request.max_slowdown.value_or(kAnySlowdown))};
+                                   request.max_slowdown.value_or(kAnySlowdown)),
+          .doubt = DoubtOf(profile, mps)};
 }
 
 Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute) {
@@ -211,6 +236,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
   need.retry_free_mib = task.retry_free_mib.value_or(0);
   need.idle_gpu |= task.retry_on_idle_gpu;
   need.load = NeighbourOf(config, task.request, task.profile);
+  need.activity_known = task.profile->sm_active.has_value();
   need.alone = task.profile->alone;
   need.task = task.id;
   return need;

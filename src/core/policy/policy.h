@@ -48,7 +48,9 @@ struct PolicyConfig {
   std::optional<double> sm_cap = 0.80;
   WithoutActivity without_activity = WithoutActivity::kUtilization;
   std::int64_t margin_mib = 2048;  // on top of an estimate
-  std::int64_t floor_mib = 5120;   // free memory wanted without an estimate; 0: no condition
+  // Free memory wanted without an estimate; 0: no condition.
+  std::int64_t floor_mib = 5120;
+  double floor_share = 0;  // of the GPU's memory, in place of floor_mib; 0: floor_mib holds
   // A placement that never shows on the GPU stops closing it after this.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU whose last sample is older is closed
@@ -56,9 +58,9 @@ struct PolicyConfig {
   // of its kind that wait ask for that, or for more than what ran out of memory had; empty: claims
   // and estimates stand.
   std::optional<Duration> plateau_after = Duration{600'000};
-  // A task whose memory need is known joins others only where it adds at least this share of its
-  // own activity to what the GPU gets done (ThroughputOf); neither the SM cap nor settling is asked
-  // of it then. Empty: no condition.
+  // A task whose memory need and activity are known joins others only where it adds at least this
+  // share of its own activity to what the GPU gets done (ThroughputOf); neither the SM cap nor
+  // settling is asked of it then. Empty: no condition.
   std::optional<double> min_gain;
   // Nobody is to take longer than so many times its run time alone; empty: no condition but those
   // of single tasks.
@@ -111,10 +113,14 @@ struct PolicyConfig {
   std::vector<QosClass> classes{{"interactive", 1000}, {"normal", 0}, {"background", -1000}};
   std::vector<LimitRule> limits{{.user = "*", .qos = "interactive", .running = 1}};
   SlotRules slots;  // when tasks leave their GPUs to others
+  // Under MPS each user's tasks have a server of their own, so those of several users take turns.
+  bool users_take_turns = true;
 };
 // Errors: kInvalid for a class that is not configured, kDenied for an account that its user may not
 // use, each naming those that there are.
 base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
+// Free memory wanted on a GPU of that size without an estimate.
+std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib);
 // What of its class is added to the task's own priority.
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Errors: kInvalid naming the field and what was expected.
@@ -140,9 +146,11 @@ struct Need {
   int gpus = 1;                            // of the whole task
   std::optional<double> sm_share;          // TaskRequest::sm_share
   Neighbour load;                          // what it would be to its neighbours
-  std::optional<Duration> alone;           // Profile::alone
-  Duration waited{};                       // since its submission
-  bool nobody_behind = false;  // no other task waits for GPUs: what it leaves free is for nobody
+  bool activity_known = false;             // load.sm_active was measured, not assumed
+  double uses_cpus = 0;  // hardware threads that it is expected to keep busy, for all its GPUs
+  std::optional<Duration> alone;  // Profile::alone
+  Duration waited{};              // since its submission
+  bool nobody_behind = false;     // no other task waits for GPUs: what it leaves free is for nobody
   HostNeed host;
   TaskId task{};
   // Which GPUs it may have by what it says; null: any. Made once for a task and seen by each of the
@@ -192,14 +200,17 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
                                       const GpuView& gpu);
 
 // All guards in order: the task's own choice, health, MIG, drain, reservations, recovery reserve,
-// exclusivity, idle GPUs, tasks per GPU, settling, memory, SM activity, declared shares of SMs,
-// slowdown, gain, the server's own condition. The first that does not fit answers; kNever only for
-// what no waiting can change. A GPU without tasks and foreign processes is never too busy, and
-// margin and floor are waived there (without waive_on_idle only where idle_gpu or exclusive is
-// asked for).
+// exclusivity, idle GPUs, tasks per GPU, the machine's cores, settling, memory, SM activity,
+// declared shares of SMs, slowdown, gain, the server's own condition. The first that does not fit
+// answers; kNever only for what no waiting can change. A GPU without tasks and foreign processes is
+// never too busy, and margin and floor are waived there (without waive_on_idle only where idle_gpu
+// or exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 // The same without the words, many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+
+// May the GPU take it once everything there has ended? False: no waiting can change that.
+bool CouldEverTake(const Need& need, const GpuView& gpu);
 
 class Mapper {
  public:
@@ -211,11 +222,24 @@ class Mapper {
   virtual void Placed(std::span<const Placement> placement) { (void)placement; }
 };
 
+// The values that a mapper brings along, so that naming it is all that a policy takes. Fields are
+// those of PolicyConfig.
+struct MapperValues {
+  std::optional<double> sm_cap = 0.80;
+  std::int64_t margin_mib = 2048;
+  std::int64_t floor_mib = 5120;
+  double floor_share = 0;
+  std::optional<double> min_gain;
+  int backfill = 1;
+  std::optional<Duration> pass_limit = Duration{3'600'000};
+};
+
 struct MapperEntry {
   std::string_view name;
   std::string_view alias;  // the dissertation's abbreviation, or empty
   std::string_view description;
   std::unique_ptr<Mapper> (*make)(const PolicyConfig& config);
+  MapperValues values = {};
   bool shares = true;  // false: its tasks go to idle GPUs alone, and nobody joins them
   // Of the tasks in line the one goes first whose score (the mean over its GPUs) is highest, not
   // the first in line; a higher priority goes before all of a lower one.
@@ -224,6 +248,8 @@ struct MapperEntry {
 // exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit, by-work (bw), score.
 std::span<const MapperEntry> Mappers();
 const MapperEntry* FindMapper(std::string_view name_or_alias);
+// Gives the policy the values of its mapper; an unknown mapper has none.
+void UseMapperValues(PolicyConfig& config);
 // The mapper that never shares, for those who are told not to.
 inline constexpr std::string_view kNeverSharing = "exclusive";
 // The one that goes by PolicyConfig::score.

@@ -191,6 +191,8 @@ void Scheduler::State::FindGroups(LineUp& line, std::size_t places, LineLook& fo
     }
     const TaskRecord& task = *next->record;
     Need need = NeedNow(task);
+    if (const std::optional<Time> eases = EasesAt(task))
+      found.eases = std::min(found.eases.value_or(*eases), *eases);
     need.nobody_behind = queue.Main().size == 1;
     const std::size_t hash = HashOf(need) ^ (next->line * kScatter);
     std::size_t slot = (hash * kScatter) >> 32 & (slots - 1);
@@ -238,6 +240,8 @@ void Scheduler::State::StartBestFirst(std::vector<GpuView>& views,
   for (const TaskId task : look_at_line.passed_over) {
     if (unplaceable.Contains(task)) look_at_line.unplaceable.Insert(task);
   }
+  if (const std::optional<Time>& eases = look_at_line.eases)
+    next_easing = std::min(next_easing.value_or(*eases), *eases);
   // They may be looked at again.
   if (some_wait) look_at_line.looked_at.Clear();
   std::swap(refused, look_at_line.looked_at);
@@ -286,6 +290,11 @@ void Scheduler::State::NoteStartOf(const Group& started, const std::vector<Place
     if (&each == &started || !each.first) continue;
     // Its part of everything, or what the machine has left, may be another.
     bool changed = config.order == QueueOrder::kFair || each.need.host != HostNeed{};
+    // So may the cores that are idle, which count on every GPU.
+    for (std::size_t gpu = 0; idle_cpus && gpu < views.size(); ++gpu) {
+      if (each.scores[gpu] != kNotThere) ScoreOn(each, views[gpu], gpu);
+      changed = true;
+    }
     for (const Placement& at : taken) {
       const std::size_t gpu = Number(at.gpu);
       if (each.scores[gpu] == kNotThere) continue;
@@ -328,10 +337,8 @@ std::size_t Scheduler::State::StartBestOf(LineLook& look, LineUp& line, std::vec
     Start(task, *std::move(choice));
     ++started;
     const std::vector<Placement>& taken = task.attempt->placement;
-    for (const Placement& each : taken) {
-      views[Number(each.gpu)] = ViewOf(each.gpu, now);
-      taken_since.insert(each.gpu);
-    }
+    Refresh(taken, views);
+    for (const Placement& each : taken) taken_since.insert(each.gpu);
     Advance(group);
     if (group.first) ScoreFirst(group, views, opened, line);
     NoteStartOf(group, taken, views, look, line);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -51,6 +52,13 @@ struct EstimateReady {
 struct GpuSampled {
   GpuIndex gpu{};
   GpuSample sample;
+};
+// How busy the machine's cores are, as means over the last seconds: all of it, and each task with
+// GPUs. Never told: nothing of it is respected.
+struct HostSampled {
+  double cpus = 0;  // hardware threads that there are
+  double used_cpus = 0;
+  std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
 // The probe's verdict on a GPU or its driver: hung, lost, lying. Closes the GPU until a healthy one
 // follows.
@@ -161,10 +169,11 @@ struct WakeUp {};  // the time of a WakeAt has come
 
 using Event =
     std::variant<GpusDiscovered, HostDiscovered, TaskSubmitted, TaskRestored, AttemptRestored,
-                 EstimateReady, GpuSampled, GpuHealthChanged, SharingChosen, TaskStarted, TaskIdle,
-                 LaunchFailed, TaskExited, CancelRequested, HoldRequested, ReleaseRequested,
-                 RequeueRequested, PriorityChanged, TaskEdited, DrainRequested, ResumeRequested,
-                 ServerClosed, ServerOpened, ReservationsChanged, PolicyChanged, WakeUp>;
+                 EstimateReady, GpuSampled, HostSampled, GpuHealthChanged, SharingChosen,
+                 TaskStarted, TaskIdle, LaunchFailed, TaskExited, CancelRequested, HoldRequested,
+                 ReleaseRequested, RequeueRequested, PriorityChanged, TaskEdited, DrainRequested,
+                 ResumeRequested, ServerClosed, ServerOpened, ReservationsChanged, PolicyChanged,
+                 WakeUp>;
 
 // ---- actions, to be performed in order, after they are durable ----
 
@@ -185,6 +194,9 @@ struct StartTask {
   // No neighbours now or later, so streams or MPS do not matter; while it idles others may have to
   // join it all the same (PolicyConfig::idle_action).
   bool alone = false;
+  // What a memory limit may not go below on the first of its GPUs: more than its claim while the
+  // claim is less than what was predicted as its bound. 0: nothing is promised.
+  std::int64_t bound_mib = 0;
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };
 struct StopTask {

@@ -176,7 +176,7 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
   const std::optional<LineUp::Next> first =
       task.queue == QueueKind::kMain ? Line(kind).Pop() : std::nullopt;
   if (task.queue == QueueKind::kMain && config.backfill > 1) {
-    if (!IsLookedAt(task)) {
+    if (!IsLookedAt(task) && !(with_gpus && HasPlaceBeside(task, at))) {
       return {ReasonCode::kPriority,
               fmt::format("More than {} tasks are before it in the queue.", config.backfill)};
     }
@@ -185,7 +185,8 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
     const std::optional<TaskId> head = crashed ? recovery.begin()->task
                                        : first ? first->task
                                                : queue.Main(kind).First();
-    if (head && *head != task.id) return ReasonBehind(task, *head);
+    if (head && *head != task.id && (crashed || !with_gpus || !HasPlaceBeside(task, at)))
+      return ReasonBehind(task, *head);
   }
   Reason reason = ReasonAtHead(task, at);
   if (passed.task == task.id && passed.times > 0) {

@@ -1,12 +1,23 @@
 // What is learned from running tasks: by their own promises, and by those of their kind that wait.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/books/activity.h"
+#include "core/books/settling.h"
 #include "core/scheduler/scheduler_state.h"
 
 namespace carma::core {
 namespace {
+
+// A prediction of at least this share of the largest GPU is eased while the task waits: in this
+// time, in these steps, from its bound to its most likely value. Evidence: docs/server/policies.md.
+constexpr double kMostOfGpu = 0.6;
+constexpr Duration kEasedWithin{3'600'000};
+constexpr int kEasingSteps = 4;
+
+// A task that has started shows all of the cores that it uses after this.
+constexpr Duration kSeenWithin{60'000};
 
 // An activity above this is that of a task that could use more.
 constexpr double kFull = 0.95;
@@ -98,6 +109,11 @@ void Scheduler::State::LearnActivity(GpuIndex index) {
   const std::optional<SeenActivity> seen =
       ActivityOf(*gpu.sample, residents, gpu.crowd_changed, config.sharing);
   if (!seen) return;
+  // Users that take turns are not seen in the sum of their activities.
+  const bool several_users =
+      config.users_take_turns && config.sharing == SharingMethod::kMps &&
+      std::ranges::any_of(gpu.users, [&](std::uint32_t uid) { return uid != gpu.users.front(); });
+  if (several_users) return;
   const double share = gpu.info.compute;
   // Who fills a part of a GPU might fill more of it; how parts of it add up is not known.
   if (share < 1 && (residents.size() > 1 || seen->sm_active > kFull)) return;
@@ -163,12 +179,116 @@ void Scheduler::State::AddWhere(const TaskRequest& request, std::shared_ptr<cons
   need.own_reservations = reservations.Of(request);
 }
 
+double Scheduler::State::UsesCpus(const TaskRecord& task) const {
+  if (!host_use || task.request->gpus < 1) return 0;
+  const Lesson* lesson = lessons.Of(task);
+  if (lesson != nullptr && lesson->cpus) return *lesson->cpus * task.request->gpus;
+  double sum = 0;
+  int gpus_of = 0;
+  for (const auto& [id, cpus] : host_use->tasks_cpus) {
+    const auto at = tasks.find(id);
+    if (at == tasks.end() || at->second.request->gpus < 1) continue;
+    sum += cpus;
+    gpus_of += at->second.request->gpus;
+  }
+  return gpus_of == 0 ? 0 : sum / gpus_of * task.request->gpus;
+}
+
+// A task that has just started is not seen in full for a while.
+void Scheduler::State::CountIdleCpus() {
+  if (!host_use) return;
+  double idle = host_use->cpus - host_use->used_cpus;
+  for (const auto& [id, its] : ledger.Tasks()) {
+    const TaskRecord& task = tasks.at(id);
+    if (now - task.attempt->launched.value_or(now) < kSeenWithin)
+      idle -= std::max(0.0, UsesCpus(task) - LifeOf(id).cpus.value_or(0));
+  }
+  idle_cpus = idle;
+}
+
+bool Scheduler::State::IsKnown(const TaskRecord& task) const {
+  return !task.attempt->placement.empty() && task.attempt->placement.front().claim_mib > 0 &&
+         ProfileNow(task).sm_active;
+}
+
+// What the last sample says of it, as far as it shows the tasks that are there now: a window that
+// began before a task was seen has a mean that is too low, and a task of known activity need not be
+// seen at all.
+void Scheduler::State::ShowActivity(GpuIndex index, Time at, GpuView& view) const {
+  const GpuSample& sample = *gpus[Number(index)].sample;
+  view.sm_active = sample.sm_active;
+  if (!config.settle) return;
+  const std::span<const Resident> residents = ledger.ResidentsOf(index);
+  if (config.pacing != Pacing::kImmediate) {
+    view.settled = HasSettled(sample, residents, at, config.settle_timeout);
+    return;
+  }
+  std::vector<bool> known;
+  std::vector<Load> loads;
+  for (const Resident& each : residents) {
+    const bool shown = each.first_seen && sample.window_from >= *each.first_seen;
+    known.push_back(!shown && IsKnown(tasks.at(each.task)));
+  }
+  const Settled settled = LookWhetherSettled(sample, residents, known, at, config.settle_timeout);
+  view.settled = !settled.by;
+  view.settles_by = settled.by;
+  if (!view.settled || !view.sm_active) return;
+  view.sm_active = std::min(1.0, *view.sm_active / settled.share);
+  if (std::ranges::none_of(known, std::identity())) return;
+  for (std::size_t i = 0; i < residents.size() && i < view.residents.size(); ++i)
+    loads.push_back(view.residents[i].load);
+  std::vector<double> speeds(loads.size());
+  Speeds({}, config.sharing, loads, speeds);
+  view.sm_active = std::max(*view.sm_active, SmActivity({}, config.sharing, loads, speeds));
+}
+
+// The first of a kind would wait for an empty GPU by a bound that it hardly ever needs, and by-work
+// fills whatever comes free. What its kind has taught, or a failure, is no prediction any more.
+bool Scheduler::State::IsEased(const TaskRecord& task) const {
+  if (!config.plateau_after || !config.use_given_memory || task.ooms > 0 || !task.estimate)
+    return false;
+  const Estimate& estimate = *task.estimate;
+  if (!estimate.predicted_mib || *estimate.predicted_mib >= estimate.peak_mib) return false;
+  const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
+  return static_cast<double>(estimate.peak_mib) >= kMostOfGpu * static_cast<double>(largest_mib) &&
+         !TaughtMib(task);
+}
+
+std::int64_t Scheduler::State::EasedMib(const TaskRecord& task) const {
+  const Estimate& estimate = *task.estimate;
+  const auto steps =
+      std::min<std::int64_t>((now - task.submitted) * kEasingSteps / kEasedWithin, kEasingSteps);
+  return estimate.peak_mib - (estimate.peak_mib - *estimate.predicted_mib) * steps / kEasingSteps;
+}
+
+std::optional<Time> Scheduler::State::EasesAt(const TaskRecord& task) const {
+  if (!IsEased(task)) return std::nullopt;
+  const auto steps = (now - task.submitted) * kEasingSteps / kEasedWithin;
+  if (steps >= kEasingSteps) return std::nullopt;
+  return task.submitted + kEasedWithin * (steps + 1) / kEasingSteps;
+}
+
+void Scheduler::State::ForgetLooksOnceEased() {
+  if (!next_easing || now < *next_easing) return;
+  next_easing.reset();
+  no_start.reset();
+  refused.Clear();
+  unplaceable.Clear();
+}
+
 Need Scheduler::State::NeedNow(const TaskRecord& task) const {
   Need need = NeedOf(config, task);
-  need.load = NeighbourOf(config, task.request, ProfileNow(task));
+  const Profile profile = ProfileNow(task);
+  need.load = NeighbourOf(config, task.request, profile);
+  need.activity_known = profile.sm_active.has_value();
+  need.uses_cpus = UsesCpus(task);
   need.waited = now - task.submitted;
   AddWhere(task.request, LifeOf(task.id).choice, need);
-  if (const std::optional<std::int64_t> taught_mib = TaughtMib(task)) need.memory_mib = taught_mib;
+  if (const std::optional<std::int64_t> taught_mib = TaughtMib(task)) {
+    need.memory_mib = taught_mib;
+  } else if (IsEased(task)) {
+    need.memory_mib = EasedMib(task);
+  }
   return need;
 }
 

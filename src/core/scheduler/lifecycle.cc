@@ -415,6 +415,7 @@ void Scheduler::State::On(const EstimateReady& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr || task->state != TaskState::kEstimating) return;
   task->estimate = event.estimate;
+  CutToGpus(*task);
   if (!task->estimate.ShareWith(last_estimate)) last_estimate = task->estimate;
   lessons.Leave(*task);
   task->kind = event.kind;
@@ -424,6 +425,18 @@ void Scheduler::State::On(const EstimateReady& event) {
     return Finish(*task, TaskState::kRejected, *std::move(never));
   }
   Enqueue(*task, QueueKind::kMain, task->reason);  // a person may have sent it back
+}
+
+// A prediction may be wrong and must not refuse a task: of several GPUs it asks for no more than
+// the last of as many of the largest has.
+void Scheduler::State::CutToGpus(TaskRecord& task) const {
+  if (!task.estimate || !task.estimate->predicted_mib) return;
+  const std::int64_t most_mib = MostFor(task.request);
+  if (most_mib == 0 || task.estimate->peak_mib <= most_mib) return;
+  Estimate cut = *task.estimate;
+  cut.peak_mib = most_mib;
+  cut.predicted_mib = std::min(*cut.predicted_mib, most_mib);
+  task.estimate = std::optional<Estimate>(std::move(cut));
 }
 
 // Tasks that were not given this GPU are strangers on it.
@@ -456,6 +469,25 @@ void Scheduler::State::On(const GpuSampled& event) {
     TaskRecord& task = tasks.at(resident.task);
     task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
     if (gpu.sample->foreign_processes > 0) EditLife(resident.task).shared = true;
+  }
+}
+
+void Scheduler::State::On(const HostSampled& event) {
+  host_use = event;
+  for (const auto& [id, cpus] : event.tasks_cpus) {
+    const TaskRecord* task = Held(id);
+    if (task == nullptr || !HoldsGpus(task->state) || task->request->gpus < 1) continue;
+    EditLife(id).cpus = cpus;
+    lessons.Cpus(*task, cpus / task->request->gpus);
+  }
+  CountIdleCpus();
+  // Only where little was idle may cores have kept tasks waiting. Thousands may wait, and what is
+  // used changes a little with every reading.
+  if (no_start && no_start->idle_cpus && *no_start->idle_cpus < event.cpus / 2 &&
+      *idle_cpus >= *no_start->idle_cpus + 1) {
+    no_start.reset();
+    refused.Clear();
+    unplaceable.Clear();
   }
 }
 

@@ -1,11 +1,25 @@
 // Who of the main line goes next.
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "core/policy/same_need.h"
 #include "core/scheduler/scheduler_state.h"
 
 namespace carma::core {
+namespace {
+
+// Tasks of the main line that are looked at for GPUs that those before them could never take.
+constexpr std::size_t kBesideLooks = 1'000;
+
+// A task that waits keeps the GPUs that it could take; the others are open to those behind it.
+void CloseFor(const Need& need, const std::vector<GpuView>& views, std::vector<bool>& open) {
+  for (const GpuView& view : views) {
+    if (CouldEverTake(need, view)) open[Number(view.index)] = false;
+  }
+}
+
+}  // namespace
 
 LineUp Scheduler::State::Line(LineKind kind,
                               const std::optional<LineUp::Newcomer>& newcomer) const {
@@ -75,7 +89,8 @@ NoStartSnapshot Scheduler::State::LookNow(const std::vector<GpuView>& views) con
                        .lessons = lessons.changes(),
                        .limits = limits.changes(),
                        .booked = reservations.changes(),
-                       .shares = shares.changes()};
+                       .shares = shares.changes(),
+                       .idle_cpus = idle_cpus};
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)
     look.gpus.push_back(FingerprintOf(config, view, gpus[Number(view.index)].crowd));
@@ -119,6 +134,8 @@ void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {
     const TaskId id = next->task;
     if (!refused.Contains(id)) {
       const Need need = NeedNow(*next->record);
+      if (const std::optional<Time> eases = EasesAt(*next->record))
+        next_easing = std::min(next_easing.value_or(*eases), *eases);
       const std::size_t hash = HashOf(need);
       const auto [from, to] = wanted.equal_range(hash);
       const bool asked =
@@ -133,6 +150,52 @@ void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {
     ++waiting;
   }
   refused = std::move(looked_at);
+}
+
+void Scheduler::State::StartBeside(std::vector<GpuView>& views) {
+  const auto looked_at = static_cast<std::size_t>(config.backfill);
+  if (queue.Main().size <= looked_at) return;
+  std::vector<bool> open(views.size(), true);
+  LineUp line = MainLine();
+  for (std::size_t place = 0; place < kBesideLooks; ++place) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) return;
+    TaskRecord& task = tasks.at(next->task);
+    if (place >= looked_at && StartOnOpen(task, open, views)) continue;
+    CloseFor(NeedNow(task), views, open);
+    if (std::ranges::none_of(open, std::identity())) return;
+  }
+}
+
+bool Scheduler::State::StartOnOpen(TaskRecord& task, const std::vector<bool>& open,
+                                   std::vector<GpuView>& views) {
+  if (IsLimited(task) || !HostTakes(task.id, HostNeedOf(config, task.request))) return false;
+  std::vector<GpuView> left;
+  for (const GpuView& view : views) {
+    if (open[Number(view.index)]) left.push_back(view);
+  }
+  std::optional<Choice> choice = ChooseByPolicy(task, left);
+  if (!choice) return false;
+  Start(task, *std::move(choice));
+  Refresh(task.attempt->placement, views);
+  return true;
+}
+
+bool Scheduler::State::HasPlaceBeside(const TaskRecord& task, Time at) const {
+  if (config.pacing != Pacing::kImmediate) return false;
+  const std::vector<GpuView> views = Views(at);
+  std::vector<bool> open(views.size(), true);
+  LineUp line = MainLine();
+  for (std::size_t place = 0; place < kBesideLooks; ++place) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next || std::ranges::none_of(open, std::identity())) return false;
+    if (next->task == task.id) break;
+    CloseFor(NeedNow(*next->record), views, open);
+  }
+  const Need need = NeedNow(task);
+  return std::ranges::count_if(views, [&](const GpuView& view) {
+           return open[Number(view.index)] && CouldEverTake(need, view);
+         }) >= need.gpus;
 }
 
 }  // namespace carma::core

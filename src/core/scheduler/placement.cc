@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/books/settling.h"
 #include "core/scheduler/scheduler_state.h"
 
 namespace carma::core {
@@ -52,6 +51,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .pace = gpu.pace,
                .drained = gpu.Drained() || closing,
                .drained_by_rule = !gpu.drained_by_person && !closing && gpu.drained_by_rule,
+               .idle_cpus = config.pacing == Pacing::kImmediate ? idle_cpus : std::nullopt,
                .at = at,
                .booked = reservations.On(index)};
   // Every decision looks at every GPU: no texts are made for those that are open.
@@ -66,10 +66,9 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
   }
   for (const Neighbour& each : gpu.residents) view.limited |= each.max_slowdown < kAnySlowdown;
   if (gpu.sample) {
-    view.sm_active = gpu.sample->sm_active;
+    ShowActivity(index, at, view);
     view.utilization = gpu.sample->utilization;
     view.foreign_processes = gpu.sample->foreign_processes;
-    view.settled = !config.settle || HasSettled(*gpu.sample, residents, at, config.settle_timeout);
   }
   rules->Show(view);
   const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
@@ -181,6 +180,14 @@ std::int64_t Scheduler::State::ClaimOf(const TaskRecord& task, GpuIndex gpu) con
   return std::min(claim_mib, gpus[Number(gpu)].info.UsableMib());
 }
 
+std::int64_t Scheduler::State::BoundOf(const TaskRecord& task) const {
+  if (task.attempt->placement.empty()) return 0;
+  const Placement& at = task.attempt->placement.front();
+  if (at.claim_mib == 0 || !IsEased(task)) return at.claim_mib;
+  const std::int64_t usable_mib = gpus[Number(at.gpu)].info.UsableMib();
+  return std::max(at.claim_mib, std::min(task.estimate->peak_mib, usable_mib));
+}
+
 Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuView>& best,
                                 std::size_t eligible, std::string_view rule) const {
   Choice choice;
@@ -271,7 +278,9 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   TakeGpus(task, 0);
   Keep(task);
   const bool alone = KeepsGpusAlone(task) || task.request->gpus == 0;
-  actions.emplace_back(StartTask{task.id, task.attempt->number, task.attempt->placement, alone});
+  CountIdleCpus();
+  actions.emplace_back(
+      StartTask{task.id, task.attempt->number, task.attempt->placement, alone, BoundOf(task)});
 }
 
 bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
@@ -287,10 +296,14 @@ bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   if (!choice) choice = ChooseByPolicy(task, views);
   if (!choice) return false;
   Start(task, *std::move(choice));
-  for (const Placement& placement : task.attempt->placement) {
-    views[Number(placement.gpu)] = ViewOf(placement.gpu, now);
-  }
+  Refresh(task.attempt->placement, views);
   return true;
+}
+
+void Scheduler::State::Refresh(const std::vector<Placement>& taken,
+                               std::vector<GpuView>& views) const {
+  for (GpuView& view : views) view.idle_cpus = idle_cpus;
+  for (const Placement& each : taken) views[Number(each.gpu)] = ViewOf(each.gpu, now);
 }
 
 std::vector<TaskId> Scheduler::State::ConflictingTasks(const Reservation& booking,
@@ -327,8 +340,7 @@ void Scheduler::State::StartOnReserved(std::vector<GpuView>& views) {
     std::optional<Choice> choice = ChooseByPolicy(task, own);
     if (!choice) continue;
     Start(task, *std::move(choice));
-    for (const Placement& each : task.attempt->placement)
-      views[Number(each.gpu)] = ViewOf(each.gpu, now);
+    Refresh(task.attempt->placement, views);
   }
 }
 
@@ -361,6 +373,7 @@ std::vector<TaskId> Scheduler::State::ForTrial() const {
 }
 
 void Scheduler::State::StartWhatFits() {
+  ForgetLooksOnceEased();
   if (launch_trouble.on()) return StartTrial();
   const std::set<QueueKey>& recovery = queue.Recovery();
   const WaitingLine& main = queue.Main();
@@ -394,6 +407,7 @@ void Scheduler::State::StartWhatFits() {
   } else {
     StartInOrder(views);
   }
+  StartBeside(views);
   no_start = LookNow(views);
   no_start->order_until = NextOrder();
   NoteHead();

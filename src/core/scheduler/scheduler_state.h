@@ -59,7 +59,8 @@ struct Life {
   Time active_at{};
   std::shared_ptr<const GpuChoice> choice;  // by its request; null: any GPU
   bool unfit = false;                       // restored on a server that can never take it
-  bool restored = false;  // from an earlier life of the daemon, and not started since
+  bool restored = false;       // from an earlier life of the daemon, and not started since
+  std::optional<double> cpus;  // hardware threads that it keeps busy, all its GPUs together
 };
 
 // A place on a GPU that somebody has left for this task.
@@ -118,11 +119,13 @@ struct LineLook {
   TaskSet looked_at;
   TaskSet unplaceable;              // of them, whom no GPU takes
   std::vector<TaskId> passed_over;  // of them, who had been refused
+  std::optional<Time> eases;        // State::next_easing, of them
   void Clear() {
     groups.clear();
     looked_at.Clear();
     unplaceable.Clear();
     passed_over.clear();
+    eases.reset();
   }
 };
 
@@ -134,6 +137,7 @@ struct NoStartSnapshot {
   std::uint64_t limits = 0;         // Limits::changes
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
+  std::optional<double> idle_cpus;  // of the machine
   std::optional<Time> order_until;  // it may change then by time alone; empty: it does not
   std::vector<GpuFingerprint> gpus;
 };
@@ -212,6 +216,10 @@ struct Scheduler::State : LineUp::Host {
   bool waiting_pays = false;  // by the look ahead, although some could start
   // No task's memory has stood still for long enough before this that has not taught already.
   std::optional<Time> next_plateau;
+  std::optional<HostSampled> host_use;  // the last one
+  std::optional<double> idle_cpus;      // GpuView::idle_cpus, by that and by what has started
+  // The next moment at which a task that was looked at asks for less.
+  std::optional<Time> next_easing;
   std::set<TaskId> leaving;                 // they run on, and were asked to save
   std::map<TaskId, TaskId> room_for;        // of them, for whom at the last look
   std::optional<Time> planned_preemptions;  // the last look
@@ -233,6 +241,7 @@ struct Scheduler::State : LineUp::Host {
   void On(const EstimateReady& event);
   int TasksFromElsewhere(const GpuSampled& event) const;
   void On(const GpuSampled& event);
+  void On(const HostSampled& event);
   void On(const GpuHealthChanged& event);
   void On(const SharingChosen& event);
   void On(const TaskStarted& event);
@@ -266,6 +275,7 @@ struct Scheduler::State : LineUp::Host {
   void EndIdle(TaskRecord& task);
   void StopExpired();
   void WarnExpiring();
+  void CutToGpus(TaskRecord& task) const;   // what was predicted, to what its GPUs have
   void AskEstimate(TaskRecord& task);       // of one whose state says so; keeps it
   void AskEstimateAgain(TaskRecord& task);  // of one that waits
   // exit: how its process ended; empty: it never ran, or nobody knows.
@@ -304,9 +314,12 @@ struct Scheduler::State : LineUp::Host {
   std::int64_t ClaimOf(const TaskRecord& task, GpuIndex gpu) const;
   std::optional<Choice> ChooseIdle(const TaskRecord& task, const std::vector<GpuView>& views) const;
   std::optional<Choice> ChooseByPolicy(const TaskRecord& task, const std::vector<GpuView>& views);
+  std::int64_t BoundOf(const TaskRecord& task) const;  // StartTask::bound_mib
   Choice Chosen(const TaskRecord& task, const std::vector<GpuView>& best, std::size_t eligible,
                 std::string_view rule) const;
   bool TryStart(TaskId id, std::vector<GpuView>& views);
+  // Views of all GPUs, after a start on some.
+  void Refresh(const std::vector<Placement>& taken, std::vector<GpuView>& views) const;
   void SettleReservations();
   std::vector<TaskId> ConflictingTasks(const Reservation& booking, GpuIndex gpu) const;
   // Those whose GPUs are reserved for them: nobody else's place in line matters there.
@@ -351,6 +364,10 @@ struct Scheduler::State : LineUp::Host {
   void NoteStartOf(const Group& started, const std::vector<Placement>& taken,
                    const std::vector<GpuView>& views, LineLook& look, const LineUp& line) const;
   static void NoteOnNoGpu(LineLook& look);
+  // Behind those that were looked at: on the GPUs that none of the tasks before could ever take.
+  void StartBeside(std::vector<GpuView>& views);
+  bool StartOnOpen(TaskRecord& task, const std::vector<bool>& open, std::vector<GpuView>& views);
+  bool HasPlaceBeside(const TaskRecord& task, Time at) const;
   void NoteHead();
   void StartTrial();                     // one task, while the machine starts nothing
   std::vector<TaskId> ForTrial() const;  // the first of each line
@@ -395,6 +412,18 @@ struct Scheduler::State : LineUp::Host {
   void LearnPlateaus();
   // What others of its kind have taught it to ask for; empty: nothing.
   std::optional<std::int64_t> TaughtMib(const TaskRecord& task) const;
+  // Hardware threads that it keeps busy, or is expected to: as its kind, else as those that run.
+  double UsesCpus(const TaskRecord& task) const;
+  void CountIdleCpus();
+  bool IsKnown(const TaskRecord& task) const;  // both its memory and its activity
+  void ShowActivity(GpuIndex gpu, Time at, GpuView& view) const;
+  // Is its promise one that comes down while it waits?
+  bool IsEased(const TaskRecord& task) const;
+  // Of such a task: what it is promised by now, and when that is less; empty: never.
+  std::int64_t EasedMib(const TaskRecord& task) const;
+  std::optional<Time> EasesAt(const TaskRecord& task) const;
+  // Tasks that were refused ask for less now: they are looked at again.
+  void ForgetLooksOnceEased();
   Need NeedNow(const TaskRecord& task) const;  // with what its own and others' attempts taught
   // Which GPUs, and which reservations matter to it.
   void AddWhere(const TaskRequest& request, std::shared_ptr<const GpuChoice> choice,

@@ -85,10 +85,12 @@ void Scheduler::State::AskForWake() {
   std::optional<Time> trial = anyone ? launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= now) trial.reset();
   const std::optional<Time> plateau = anyone ? next_plateau : std::nullopt;
+  const std::optional<Time> easing = anyone ? next_easing : std::nullopt;
   const std::optional<Time> limit = anyone ? limits.NextChange(now) : std::nullopt;
   const std::optional<Time> booked = reservations.NextChange(now, config.booking_lead);
-  for (const std::optional<Time>& when : {queue.NextDue(), deadlines.Next(), rules->NextDecision(),
-                                          trial, plateau, limit, booked, NextOrder(), next_turn}) {
+  for (const std::optional<Time>& when :
+       {queue.NextDue(), deadlines.Next(), rules->NextDecision(), trial, plateau, easing, limit,
+        booked, NextOrder(), next_turn}) {
     if (when) next = std::min(next.value_or(*when), *when);
   }
   if (wake && *wake <= now) wake.reset();

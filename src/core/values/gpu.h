@@ -76,8 +76,11 @@ struct GpuView {
   double compute = 1;           // GpuInfo::compute; what is delivered there is a share of that
   double pace = 1;              // PacesOf() the server's GPUs
   bool drained = false;
-  bool drained_by_rule = false;  // by health alone, not by a person
-  bool settled = true;           // its window has seen the last placement
+  bool drained_by_rule = false;    // by health alone, not by a person
+  bool settled = true;             // its samples show the last placement
+  std::optional<Time> settles_by;  // at the latest, where they do not
+  // Hardware threads of the machine that nothing uses; empty: not told.
+  std::optional<double> idle_cpus;
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, for people
   std::optional<TaskId> reserved_for;  // kept for a task that waits for recovery

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <map>
+#include <vector>
 
 namespace carma::core {
 namespace {
@@ -29,6 +32,39 @@ void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span
   }
   const double excess = std::max(0.0, wanted - model.mps_saturation);
   HoldDelivery(loads, model.mps_saturation / (1.0 + model.mps_oversubscription * excess), speeds);
+}
+
+double JointActivity(const Interference& model, std::span<const Load> loads) {
+  double quiet = 1.0;
+  for (const Load& load : loads) quiet *= 1.0 - load.sm_active;
+  return 1.0 - std::pow(quiet, model.smact_exponent);
+}
+
+void SpeedsOfUsers(const Interference& model, std::span<const Load> loads,
+                   std::span<double> speeds) {
+  struct User {
+    std::vector<std::size_t> tasks;
+    double busy = 0;  // share of the time in which it would use the GPU if it were alone there
+  };
+  std::map<std::uint32_t, User> users;
+  for (std::size_t i = 0; i < loads.size(); ++i) users[loads[i].user].tasks.push_back(i);
+  double total = 0;
+  std::vector<Load> own;
+  std::vector<double> own_speeds;
+  for (auto& [uid, user] : users) {
+    own.clear();
+    for (const std::size_t i : user.tasks) own.push_back(loads[i]);
+    own_speeds.resize(own.size());
+    MpsSpeeds(model, own, own_speeds);
+    for (std::size_t i = 0; i < own.size(); ++i) speeds[user.tasks[i]] = own_speeds[i];
+    user.busy = AsTurns(model, {.sm_active = JointActivity(model, own)}).pressure;
+    total += user.busy;
+  }
+  for (const auto& [uid, user] : users) {
+    for (const std::size_t i : user.tasks)
+      speeds[i] /= 1.0 + model.streams_a * user.busy * (total - user.busy);
+  }
+  HoldDelivery(loads, kStreamsSaturation, speeds);
 }
 
 void StreamsSpeeds(const Interference& model, std::span<const Load> loads,
@@ -62,9 +98,16 @@ Load AsTurns(const Interference& model, Load load) {
   return load;
 }
 
+bool OfSeveralUsers(std::span<const Load> loads) {
+  return std::ranges::any_of(loads,
+                             [&](const Load& each) { return each.user != loads.front().user; });
+}
+
 void Speeds(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds) {
-  if (sharing == SharingMethod::kMps) {
+  if (sharing == SharingMethod::kMps && OfSeveralUsers(loads)) {
+    SpeedsOfUsers(model, loads, speeds);
+  } else if (sharing == SharingMethod::kMps) {
     MpsSpeeds(model, loads, speeds);
   } else {
     StreamsSpeeds(model, loads, speeds);
@@ -73,11 +116,7 @@ void Speeds(const Interference& model, SharingMethod sharing, std::span<const Lo
 
 double SmActivity(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
                   std::span<const double> speeds) {
-  if (sharing == SharingMethod::kMps) {
-    double quiet = 1.0;
-    for (const Load& load : loads) quiet *= 1.0 - load.sm_active;
-    return 1.0 - std::pow(quiet, model.smact_exponent);
-  }
+  if (sharing == SharingMethod::kMps && !OfSeveralUsers(loads)) return JointActivity(model, loads);
   double sum = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) sum += loads[i].sm_active * speeds[i];
   return std::min(kMaxStreamsActivity, sum);

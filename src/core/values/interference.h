@@ -2,6 +2,7 @@
 // them, and the simulated world obeys them.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "core/values/profile.h"
@@ -14,6 +15,9 @@ struct Load {
   double sm_active = 0;    // u: solo SM activity, 0..1
   double sensitivity = 0;  // s
   double pressure = 0;     // p
+  // Under MPS tasks of one user compute side by side, those of several take turns. Where all tasks
+  // are as one user's it is 0.
+  std::uint32_t user = 0;
   friend bool operator==(const Load&, const Load&) = default;
 };
 
@@ -47,12 +51,16 @@ Load AsTurns(const Interference& model, Load load);
 // `sharing` is kMps or kStreams.
 // Speed of each resident of one GPU relative to alone, 0..1], written to `speeds` (same length as
 // `loads`). MPS: 1/(1 + s_i * sum of the others' p), scaled down together at saturation. Streams:
-// 1/(1 + a * g_i * sum of the others' g), likewise.
+// 1/(1 + a * g_i * sum of the others' g), likewise. MPS with several users: the tasks of each as
+// under MPS, and the users against each other as by streams, each with the activity of its tasks.
 void Speeds(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds);
 
+// True where they are not all one user's.
+bool OfSeveralUsers(std::span<const Load> loads);
+
 // SM activity of the GPU, 0..1. MPS: 1 - prod (1 - u_i)^e. Streams: min(0.99, sum u_i * speed_i),
-// with the speeds that hold now.
+// with the speeds that hold now; likewise under MPS where several users take turns.
 double SmActivity(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
                   std::span<const double> speeds);
 

@@ -105,5 +105,20 @@ TEST(LoadOf, TakesWhatIsKnownAndElseWhatIsUsual) {
   EXPECT_EQ(LoadOf({.sm_active = 0.3, .mps = MpsParameters{1.5, 0.2}}), (Load{0.3, 1.5, 0.2}));
 }
 
+TEST(Interference, TasksOfSeveralUsersTakeTurnsUnderMps) {
+  const auto speeds_of = [](std::uint32_t second) {
+    const std::vector<Load> loads{
+        {.sm_active = 0.5, .sensitivity = 0.5, .pressure = 0.4, .user = 1},
+        {.sm_active = 0.5, .sensitivity = 0.5, .pressure = 0.4, .user = second}};
+    std::vector<double> speeds(2);
+    Speeds({}, SharingMethod::kMps, loads, speeds);
+    return speeds;
+  };
+  EXPECT_NEAR(speeds_of(1)[0], 1 / 1.2, 1e-9);
+  const double busy = AsTurns({}, {.sm_active = 1 - std::pow(0.5, 0.95)}).pressure;
+  EXPECT_NEAR(speeds_of(2)[0], 1 / (1 + 1.5 * busy * busy), 1e-9);
+  EXPECT_LT(speeds_of(2)[0], speeds_of(1)[0]);
+}
+
 }  // namespace
 }  // namespace carma::core

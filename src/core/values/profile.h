@@ -13,6 +13,7 @@ struct Profile {
   std::optional<double> sm_active;      // alone on its GPU, 0..1
   std::optional<MpsParameters> mps;     // what it minds and does, where that was measured
   std::optional<double> grain;          // else by how large its kernels are: mps_guess.h
+  std::optional<double> cpus;           // hardware threads kept busy for each of its GPUs
   std::optional<base::Duration> alone;  // run time with GPUs to itself, the server's fastest
   friend bool operator==(const Profile&, const Profile&) = default;
 };

@@ -97,7 +97,8 @@ enum class ReasonCode : std::uint8_t {
   kResources,        // too few eligible GPUs, for different reasons
   kGpuMemory,        // memory of every GPU is claimed or used
   kSmBusy,           // SM activity above the cap
-  kWarmUp,           // the GPU's window has not yet seen the last placement
+  kWarmUp,           // the GPU's samples do not yet show the last placement
+  kHostBusy,         // the machine's cores are in use, so the tasks there would starve
   kExclusive,        // wants an idle GPU, or an exclusive task holds it
   kDraining,         // closed by the administrator
   kGpuHealth,        // driver lost, stale or contradictory samples
@@ -145,6 +146,7 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kGpuMemory, "GpuMemory"},
     {ReasonCode::kSmBusy, "SmBusy"},
     {ReasonCode::kWarmUp, "WarmUp"},
+    {ReasonCode::kHostBusy, "HostBusy"},
     {ReasonCode::kExclusive, "Exclusive"},
     {ReasonCode::kDraining, "Draining"},
     {ReasonCode::kGpuHealth, "GpuHealth"},

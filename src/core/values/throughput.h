@@ -16,6 +16,9 @@ inline constexpr double kAnySlowdown = std::numeric_limits<double>::infinity();
 struct Neighbour {
   Load load;
   double max_slowdown = kAnySlowdown;  // times the run time alone, that it may take
+  // What is predicted beyond the run time alone may come to so many times as much: 1 where s and p
+  // were measured.
+  double doubt = 1;
   // How many times as long as on a whole GPU it takes where nobody else is: more than 1 on a part
   // of a GPU that has fewer SMs than it would use.
   double cramped = 1;
@@ -27,7 +30,8 @@ struct ThroughputEstimate {
   double delivered = 0;  // sum of activity times speed, in SM activity of one GPU
   double newcomer = 1;   // how many times as long as alone the last one takes
   double slowest = 1;    // and the one that is slowed down most
-  bool bearable = true;  // nobody takes longer than it may
+  double doubt = 1;      // the largest Neighbour::doubt
+  bool bearable = true;  // no task takes longer than it may, doubt included
 };
 
 // Most that tasks get done together on one GPU, by the way they share it.

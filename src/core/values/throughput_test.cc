@@ -61,5 +61,29 @@ TEST(ThroughputEstimate, AgreesWithTheSpeeds) {
   }
 }
 
+TEST(Throughput, ABoundOnSlowdownsCountsWhatIsInDoubt) {
+  const Neighbour there{.load = {.sm_active = 0.3, .sensitivity = 1, .pressure = 0.5}};
+  Neighbour newcomer{.load = {.sm_active = 0.3, .sensitivity = 1, .pressure = 0.5},
+                     .max_slowdown = 1.8};
+  EXPECT_TRUE(ThroughputOf({&there, 1}, &newcomer, 1.05).bearable);
+  newcomer.doubt = 2;
+  const ThroughputEstimate doubted = ThroughputOf({&there, 1}, &newcomer, 1.05);
+  EXPECT_FALSE(doubted.bearable) << "1.5 times as predicted, 2 times at worst";
+  EXPECT_DOUBLE_EQ(doubted.newcomer, 1.5) << "what is expected stays so";
+}
+
+TEST(Throughput, NeighboursOfTheSameUserGetMoreDone) {
+  const Neighbour there{.load = {.sm_active = 0.5, .sensitivity = 0.5, .pressure = 0.4, .user = 1}};
+  Neighbour newcomer = there;
+  const ThroughputEstimate own = ThroughputOf({&there, 1}, &newcomer, 1.05);
+  newcomer.load.user = 2;
+  const ThroughputEstimate other = ThroughputOf({&there, 1}, &newcomer, 1.05);
+  EXPECT_GT(own.delivered, other.delivered);
+  EXPECT_LT(own.newcomer, other.newcomer);
+  std::vector<double> slowdowns;
+  SlowdownsOf(std::vector{there, newcomer}, 1.05, slowdowns);
+  EXPECT_DOUBLE_EQ(slowdowns[1], other.newcomer);
+}
+
 }  // namespace
 }  // namespace carma::core

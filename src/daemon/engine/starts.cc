@@ -92,8 +92,8 @@ core::Sharing Starts::MpsSharing(const core::StartTask& start,
   sharing.server = server.gpus;
   const core::Placement& at = start.placement.front();
   if (options_.mps_memory_limit && at.claim_mib > 0) {
-    sharing.memory_limit_mib =
-        std::min(at.claim_mib + options_.policy.margin_mib, Gpu(at).UsableMib());
+    sharing.memory_limit_mib = std::min(
+        std::max(at.claim_mib, start.bound_mib) + options_.policy.margin_mib, Gpu(at).UsableMib());
   }
   const core::TaskRecord* record = core_.Find(start.id);
   if (record != nullptr && record->request->sm_share) {

@@ -403,13 +403,18 @@ std::string PolicyLine(const config::Settings& settings) {
   const core::PolicyConfig& policy = settings.policy;
   std::string line = policy.mapper;
   if (settings.published) line += ", as published (" + *settings.published + ")";
+  if (policy.min_gain) line += fmt::format(", gain >= {:.0f} %", *policy.min_gain * 100);
   if (policy.sm_cap) {
-    char cap[48];
-    std::snprintf(cap, sizeof cap, ", SM activity <= %.0f %%", *policy.sm_cap * 100);
-    line += cap;
+    line += fmt::format(", SM activity <= {:.0f} %{}", *policy.sm_cap * 100,
+                        policy.min_gain ? " where a task's is unknown" : "");
   }
   line += ", margin " + base::FormatMib(policy.margin_mib) + ", floor " +
-          base::FormatMib(policy.floor_mib) + " without an estimate, recovery " +
+          (policy.floor_share > 0 ? fmt::format("{:.3g} % of the GPU", policy.floor_share * 100)
+                                  : base::FormatMib(policy.floor_mib)) +
+          " without an estimate, ";
+  line += policy.backfill == 1 ? "the head of the queue first"
+                               : fmt::format("the first {} of the queue", policy.backfill);
+  line += std::string(", recovery ") +
           (policy.recovery == core::RecoveryMode::kEscalate ? "escalate" : "exclusive");
   if (policy.order == core::QueueOrder::kFair) line += ", order by shares";
   if (policy.slots.length) line += ", turns of " + base::FormatSpan(*policy.slots.length);

@@ -259,6 +259,7 @@ void RealDaemon::Follow(Configuration::InForce now) {
   if (!engine_host_) return;
   settings.collocation = before.collocation;
   settings.without_mps = before.without_mps;
+  settings.divided = before.divided;
   settings.policy = config::PolicyFor(settings, *settings.collocation);
   engine_host_->Follow(before);
   OpenRoutes();
@@ -306,6 +307,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
                           {"total_mib", devices[i].total_mib},
                           {"sm_activity", devices[i].reports_sm_activity}});
   }
+  settings.divided = !gpus.empty() && std::ranges::all_of(gpus, &core::GpuInfo::mig);
   settings.policy = config::PolicyFor(settings, *settings.collocation);
   engine_host_ = std::make_unique<EngineHost>(
       EngineHost::Surroundings{

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <map>
 #include <utility>
 
 #include "base/host.h"
@@ -294,8 +295,19 @@ void EngineHost::TakeRound(const gpu::Round& round) {
   around_.fault_origins.Look(around_.clock.Now(), engine_.attribution());
   for (core::Event& event : monitor_.Take(around_.clock.Now(), round, engine_.attribution()))
     PostSeen(std::move(event));
+  WatchCores();
   WatchTasks();
   WatchLine();
+}
+
+// Beside a simulated server the machine's own cores say nothing of its tasks.
+void EngineHost::WatchCores() {
+  if (!settings().simgpu_state.empty()) return;
+  std::map<core::TaskId, pid_t> mains;
+  for (const core::TaskId task : engine_.attribution().Tasks()) {
+    if (const std::optional<pid_t> main = engine_.attribution().MainPid(task)) mains[task] = *main;
+  }
+  if (const auto sample = core_meter_.Read(around_.clock.Now(), mains)) engine_.Post(*sample);
 }
 
 void EngineHost::DriverSilent(const gpu::ReadError& why) {

@@ -21,6 +21,7 @@
 #include "daemon/engine/line_meter.h"
 #include "daemon/engine/mps_servers.h"
 #include "daemon/engine/notice_sender.h"
+#include "daemon/gpus/core_meter.h"
 #include "daemon/gpus/fault_origins.h"
 #include "daemon/gpus/gpu_trials.h"
 #include "daemon/gpus/monitor.h"
@@ -120,6 +121,7 @@ class EngineHost : private Engine::Host {
   void TellAdministrators(const std::string& event, const std::string& message);
   void TakeEstimates(std::vector<EstimateResult> results);
   void PostSeen(core::Event event);
+  void WatchCores();
   void WatchTasks();
   // Every few seconds, on a worker.
   void ReadProgress();
@@ -135,6 +137,7 @@ class EngineHost : private Engine::Host {
 
   const Surroundings around_;
   Monitor monitor_;
+  CoreMeter core_meter_;
   std::unique_ptr<MpsServers> mps_;
   std::shared_ptr<estimate::History> history_;  // null: estimate.history is false
   EstimateService estimates_;

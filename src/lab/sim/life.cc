@@ -114,7 +114,8 @@ std::int64_t Simulation::MpsLimitOf(const core::StartTask& start) const {
   const bool client = options_.collocation == core::SharingMethod::kMps && !start.alone;
   if (!options_.mps_memory_limit || !client || at.claim_mib <= 0) return 0;
   const std::uint32_t gpu = jobs_[job_of_.at(core::Number(start.id))].gpus.front();
-  return std::min(at.claim_mib + options_.policy.margin_mib, gpus_[gpu].usable_mib());
+  return std::min(std::max(at.claim_mib, start.bound_mib) + options_.policy.margin_mib,
+                  gpus_[gpu].usable_mib());
 }
 
 void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) {
@@ -178,9 +179,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   const core::TaskExited exited{job.id, job.attempt, std::move(exit)};
   for (const std::uint32_t each : std::vector(ServersOf(job).begin(), ServersOf(job).end())) {
     --nodes_[each].launched;
-    // Only a task that comes back can make the core look at GPUs that nobody waited for.
-    // And a GPU that was settling may be settled without it.
-    if (kind != core::ExitKind::kSuccess || nodes_[each].waiting > 0) CatchUp(each, true);
+    CatchUp(each);  // what it has shown until its end teaches
     events_.emplace_back(exited);
     ++totals_.task_events;
     ++nodes_[each].waiting;

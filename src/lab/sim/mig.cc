@@ -1,6 +1,7 @@
 #include "lab/sim/mig.h"
 
 #include <array>
+#include <cmath>
 
 namespace carma::sim {
 namespace {
@@ -25,8 +26,11 @@ const MigProfile* FindMigProfile(int instances) {
   return nullptr;
 }
 
-double MigSpeed(const MigProfile& profile, double sm_active) {
-  return sm_active <= profile.compute ? 1.0 : profile.compute / sm_active;
+double MigSpeed(double compute, double sm_active) {
+  constexpr double kKnee = 4;
+  if (compute >= 1) return 1;
+  return std::pow((1 + std::pow(sm_active, kKnee)) / (1 + std::pow(sm_active / compute, kKnee)),
+                  1 / kKnee);
 }
 
 }  // namespace carma::sim

@@ -16,9 +16,10 @@ std::span<const MigProfile> MigProfiles();
 // Null: no such partition.
 const MigProfile* FindMigProfile(int instances);
 
-// Speed of a task on an instance relative to the whole GPU, with u its SM activity there: min(1,
-// compute / u). It meets the published 2 to 2.5 times of seven small tasks (u about 0.3) on seven
-// instances.
-double MigSpeed(const MigProfile& profile, double sm_active);
+// Speed of a task on an instance with that share of the SMs relative to the whole GPU, with u its
+// SM activity there: ((1 + u^4) / (1 + (u / compute)^4))^(1/4), so about min(1, compute / u) with a
+// round knee. Against MISO's medians of nine trainings on four sizes of instances, u fitted to each
+// training: 4.9 % mean error and 16 % at most, where min(1, compute / u) has 6.3 % and 21 %.
+double MigSpeed(double compute, double sm_active);
 
 }  // namespace carma::sim

@@ -2,13 +2,15 @@
 //
 // Samples are taken in the last millisecond of each period. Most of them cannot change a decision:
 // made on demand, a GPU is sampled at the first tick after each change (so that the core learns of
-// its memory when it would have), at every tick while somebody waits and the window's mean still
-// moves, and once before a decision that comes after a quiet time. A GPU that is closed until its
-// window has seen the last placement is not sampled again before that, unless somebody leaves it.
-// The core then decides as if it had seen every sample.
+// its memory when it would have), at every tick while somebody waits and something moves, and once
+// before a decision that comes after a quiet time. The core then decides as if it had seen every
+// sample.
 #include <algorithm>
+#include <map>
+#include <span>
 #include <utility>
 
+#include "core/books/activity.h"
 #include "lab/sim/simulation.h"
 
 namespace carma::sim {
@@ -49,13 +51,10 @@ core::GpuSampled Simulation::SampleAsLast(std::uint32_t gpu, base::Time taken) c
 core::GpuSampled Simulation::Sample(std::uint32_t gpu, base::Time taken) {
   Observed& observed = observed_[gpu];
   if (observed.unsampled) {
-    const auto before = std::exchange(observed.tasks_mib, {});
+    observed.tasks_mib.clear();
     observed.used_mib = gpus_[gpu].used_mib();
     for (const Occupant& each : gpus_[gpu].occupants()) {
-      const core::TaskId id = jobs_[each.job].id;
-      observed.tasks_mib.emplace_back(id, each.mib);
-      const auto is_it = [id](const auto& known) { return known.first == id; };
-      if (std::ranges::none_of(before, is_it)) observed.shown = taken;
+      observed.tasks_mib.emplace_back(jobs_[each.job].id, each.mib);
     }
     observed.unsampled = false;
   }
@@ -65,33 +64,27 @@ core::GpuSampled Simulation::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Simulation::IsMoving(const Observed& observed) const {
-  // A newcomer is first seen up to a period after it has come, and the GPU has settled when the
-  // window begins no earlier than that.
-  const base::Duration settles = options_.monitor.window + options_.monitor.period;
+  // A newcomer is first seen up to a period after it has come, the GPU has settled when the window
+  // begins no earlier than that, and its activity is learned when it begins once more as late.
+  const base::Duration settles = options_.monitor.window + options_.monitor.period + core::kWarmUp;
   return observed.unseen > 0 || observed.sampled < observed.changed + settles;
 }
 
-bool Simulation::ClosesWhileSettling() const {
-  const core::PolicyConfig& policy = options_.policy;
-  const bool preempts = std::ranges::any_of(policy.classes, &core::QosClass::preempts);
-  return OnDemand() && policy.settle && policy.pacing == core::Pacing::kImmediate &&
-         !policy.min_gain && !policy.slots.length && !preempts &&
-         options_.monitor.delay == base::Duration{0} &&
-         options_.memory.load + options_.memory.crash_delay < policy.settle_timeout;
+// While nothing on the server moves, samples say the same again and again.
+bool Simulation::MayOpen(const Node& node) const {
+  if (node.recovering > 0) return true;
+  const std::span<const Observed> its(observed_.data() + node.first_gpu, node.gpu_count);
+  return node.waiting > 0 &&
+         std::ranges::any_of(its, [this](const Observed& each) { return IsMoving(each); });
 }
 
-bool Simulation::IsSettling(const Observed& observed, base::Time taken) const {
-  return closes_ && (observed.unseen > 0 || taken < observed.shown + options_.monitor.window);
-}
-
-void Simulation::CatchUp(std::uint32_t index, bool closed) {
+void Simulation::CatchUp(std::uint32_t index) {
   const Node& node = nodes_[index];
-  if (!OnDemand() || (node.waiting > 0 && !closed)) return;
+  if (!OnDemand() || node.waiting > 0) return;
   const base::Time taken = TickAtOrBefore(now_);
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
     Observed& observed = observed_[gpu];
     if (observed.sampled >= taken || !IsMoving(observed)) continue;
-    if (!closed && IsSettling(observed, taken)) continue;
     // Whatever has changed after that tick will be seen by the next one.
     events_.emplace_back(SampleAsLast(gpu, taken));
     observed.sampled = taken;
@@ -99,12 +92,27 @@ void Simulation::CatchUp(std::uint32_t index, bool closed) {
   }
 }
 
-void Simulation::Tick(std::uint32_t index) {
-  const Node& node = nodes_[index];
+// What its tasks keep busy of the cores that it has.
+core::HostSampled Simulation::HostSampleOf(const Node& node) const {
+  core::HostSampled sample{.cpus = options_.host.cores,
+                           .used_cpus = std::min(options_.host.cores, node.wanted_cores)};
+  std::map<core::TaskId, double> cpus;
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
-    const Observed& observed = observed_[gpu];
-    const bool may_open = node.waiting > 0 && IsMoving(observed) && !IsSettling(observed, now_);
-    if (OnDemand() && !observed.unsampled && !may_open) continue;
+    for (const Occupant& each : gpus_[gpu].occupants()) {
+      const Job& job = jobs_[each.job];
+      cpus[job.id] += CoresOf(job) / job.arrival->workload->gpus * node.host_factor;
+    }
+  }
+  sample.tasks_cpus.assign(cpus.begin(), cpus.end());
+  return sample;
+}
+
+void Simulation::Tick(std::uint32_t index) {
+  Node& node = nodes_[index];
+  const bool may_open = MayOpen(node);
+  if (std::exchange(node.host_changed, false)) events_.emplace_back(HostSampleOf(node));
+  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
+    if (OnDemand() && !observed_[gpu].unsampled && !may_open) continue;
     events_.emplace_back(Sample(gpu, now_));
   }
   // A task that waits for recovery may have waited long enough.
@@ -124,23 +132,12 @@ void Simulation::SetTick(std::uint32_t index) {
   const base::Time soon = TickAfter(now_);
   const bool is_set = timers_.IsSet(TickTimer(index));
   if (is_set && node.next_tick <= soon) return;
-  std::optional<base::Time> next;
-  if (!OnDemand() || node.recovering > 0) next = soon;
-  for (std::uint32_t gpu = node.first_gpu; next != soon && gpu < node.first_gpu + node.gpu_count;
-       ++gpu) {
-    const Observed& observed = observed_[gpu];
-    if (observed.unsampled) {
-      next = soon;
-    } else if (node.waiting > 0 && IsMoving(observed)) {
-      if (closes_ && observed.unseen > 0) continue;  // its memory will show first
-      const base::Time settled = TickAfter(observed.shown + options_.monitor.window - kLastMoment);
-      const base::Time opens = closes_ ? std::max(soon, settled) : soon;
-      next = next ? std::min(*next, opens) : opens;
-    }
-  }
-  if (!next || (is_set && node.next_tick <= *next)) return;
-  node.next_tick = *next;
-  timers_.Set(TickTimer(index), *next, TimerQueue::Rank::kObserve);
+  bool wanted = !OnDemand() || MayOpen(node);
+  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu)
+    wanted |= observed_[gpu].unsampled;
+  if (!wanted) return;
+  node.next_tick = soon;
+  timers_.Set(TickTimer(index), soon, TimerQueue::Rank::kObserve);
 }
 
 }  // namespace carma::sim

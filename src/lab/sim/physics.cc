@@ -21,12 +21,13 @@ Load Simulation::LoadOf(const Job& job, std::size_t part) const {
   const double u = workload.sm_active[part];
   return {.sm_active = std::min(1.0, u / mig_.compute),
           .sensitivity = workload.mps_sensitivity,
-          .pressure = workload.mps_pressure};
+          .pressure = workload.mps_pressure,
+          .user = options_.policy.users_take_turns ? UidOf(job) : 0};
 }
 
 double Simulation::BaseSpeed(const Job& job, std::size_t part) const {
   return TypeOf(job.gpus[part]).relative_speed *
-         MigSpeed(mig_, job.arrival->workload->sm_active[part]);
+         MigSpeed(mig_.compute, job.arrival->workload->sm_active[part]);
 }
 
 double Simulation::AloneS(const Job& job, double work_s) const {
@@ -131,6 +132,7 @@ double Simulation::CoresOf(const Job& job) const {
 void Simulation::RecomputeHost(std::uint32_t index) {
   if (options_.host.cores <= 0) return;
   Node& node = nodes_[index];
+  node.host_changed = true;
   const double factor = HostFactor(options_.host, node.wanted_cores);
   if (factor == node.host_factor) return;
   node.host_factor = factor;

@@ -101,7 +101,7 @@ void Simulation::EndSlot(JobIndex index) {
   Schedule(index);
   const bool kept_nothing = !options_.checkpoints.on_stop && job.saved_s <= job.solo_s - job.work_s;
   if (nodes_[job.node].waiting == 0 || kept_nothing) return;
-  CatchUp(job.node, true);
+  CatchUp(job.node);
   events_.emplace_back(core::PriorityChanged{job.id, -++job.slots});
   events_.emplace_back(core::RequeueRequested{job.id});
   Tell(job.node);

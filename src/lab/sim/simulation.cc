@@ -70,7 +70,6 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
       options_(options),
       mig_(ProfileOf(options)),
       keeps_history_(options.record || options.on_task),
-      closes_(ClosesWhileSettling()),
       reservations_(options.reservations),
       lines_(options.policy.order),
       shares_(options.policy.fair),
@@ -144,7 +143,6 @@ void Simulation::BuildServers() {
     const auto index = static_cast<std::uint32_t>(nodes_.size() - 1);
     for (std::uint32_t gpu = node.first_gpu; gpu < gpus_.size(); ++gpu) {
       observed_[gpu].sampled = start_;
-      observed_[gpu].shown = start_ - options_.monitor.window;
       events_.emplace_back(SampleAsLast(gpu, start_));
     }
     Tell(index);

@@ -108,7 +108,6 @@ class Simulation {
     std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
     base::Time sampled{};
     base::Time changed{};    // last change of what a sample would show
-    base::Time shown{};      // the sample that showed the last newcomer
     bool unsampled = false;  // a change since the last sample
     int unseen = 0;          // tasks that were launched here and hold nothing
   };
@@ -131,8 +130,9 @@ class Simulation {
     double wanted_cores = 0;      // by computing tasks
     int computing = 0;            // tasks
     double host_factor = 1;
-    double fastest = 0;      // GpuType::relative_speed of its fastest GPU
-    base::Time next_tick{};  // where one is set
+    bool host_changed = false;  // since the core was told of it
+    double fastest = 0;         // GpuType::relative_speed of its fastest GPU
+    base::Time next_tick{};     // where one is set
     std::deque<Samples> on_the_way;
     std::optional<OpenKey> open;  // its place among the open ones
     bool whole = false;           // held by a task of several servers
@@ -280,19 +280,18 @@ class Simulation {
   core::GpuSampled Sample(std::uint32_t gpu, base::Time taken);
   core::GpuSampled SampleAsLast(std::uint32_t gpu, base::Time taken) const;
   // Samples into events_; `closed`: also of GPUs that are closed until they have settled.
-  void CatchUp(std::uint32_t node, bool closed = false);
+  void CatchUp(std::uint32_t node);
+  core::HostSampled HostSampleOf(const Node& node) const;
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
   bool IsMoving(const Observed& observed) const;
-  bool ClosesWhileSettling() const;
-  bool IsSettling(const Observed& observed, base::Time taken) const;
+  bool MayOpen(const Node& node) const;
 
   const Cluster& cluster_;
   const std::span<const Arrival> arrivals_;
   const RunOptions& options_;
   const MigProfile& mig_;
   const bool keeps_history_;
-  const bool closes_;               // no sample of a GPU can open it before it has settled
   std::int64_t largest_mib_ = 0;    // usable memory of the largest SimGpu
   double fastest_ = 0;              // Node::fastest of the fastest server
   std::size_t largest_server_ = 0;  // SimGpus of it

@@ -373,7 +373,7 @@ std::vector<Comparison> ValidateModels() {
   rows.push_back(
       OneValue("7 small tasks, MPS", kSlowdown, kChapter4, kPrediction, 2.25, mps(7), 2, 2.5));
   rows.push_back(OneValue("7 small tasks, MIG", kSlowdown, kChapter4, kPrediction, 2.25,
-                          1 / MigSpeed(*FindMigProfile(7), small.sm_active), 2, 2.5));
+                          1 / MigSpeed(FindMigProfile(7)->compute, small.sm_active), 2, 2.5));
   rows.push_back(
       OneValue("2 small tasks, MPS", kSlowdown, kChapter4, kPrediction, 1.0, mps(2), kAny, 1.25));
   // A recommender (0.05) beside ResNet152 (0.82); the recommender's parameters were chosen here.

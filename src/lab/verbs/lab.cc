@@ -25,6 +25,7 @@ Words NamesOf(const Entries& entries) {
 // A mapper, and what the sections of the configuration that a simulated policy takes let one set.
 Words PolicyWords() {
   Words words = NamesOf(core::Mappers());
+  words.emplace_back(config::kAutoMapper);
   for (const std::string& key : NamesOf(config::Keys())) {
     for (const std::string_view section : {"policy.", "recovery.", "monitor."}) {
       if (key.starts_with(section)) words.push_back(key.substr(section.size()) + "=");

@@ -227,13 +227,11 @@ constexpr std::array kWords{
          [](Draft& draft, const std::string& value) {
            return config::FindKey("collocation.share_mig")->set(draft.settings, value);
          }},
-    Word{
-        {"mps_memory_limit", "true or false",
-         "no task may hold more than its promise and margin, with collocation mps; default: false"},
-        [](Draft& draft, const std::string& value) {
-          draft.policy.options.mps_memory_limit = value == "true";
-          return value == "true" || value == "false";
-        }},
+    Word{{"mps_memory_limit", "true or false",
+          "no task may hold more than its promise and margin, with collocation mps; default: true"},
+         [](Draft& draft, const std::string& value) {
+           return config::FindKey("collocation.mps_memory_limit")->set(draft.settings, value);
+         }},
     Word{
         {"cluster", "queue, slurm or asked",
          "which server a task comes to: that with the most idle GPUs, as Slurm places it, or where "
@@ -559,13 +557,17 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
       return std::unexpected(applied.error());
   }
   SimPolicy& policy = draft.policy;
+  draft.settings.divided = policy.options.collocation == core::SharingMethod::kMig;
   draft.settings.policy = config::PolicyFor(draft.settings, policy.options.collocation);
+  // The published systems had none, and Slurm alone starts no MPS server.
+  policy.options.mps_memory_limit = draft.settings.mps_memory_limit && !draft.settings.published &&
+                                    policy.options.above.WithCarma();
   for (const PolicyWord& word : words) {
     if (!HoldsForAnySharing(word)) continue;
     if (Result<Unit> applied = Apply(word, draft); !applied)
       return std::unexpected(applied.error());
   }
-  policy.spec = SpecOf(words, base.policy.mapper);
+  policy.spec = SpecOf(words, base.mapper);
   if (policy.label.empty()) policy.label = policy.spec;
   ChooseEstimator(draft);
   policy.options.policy = draft.settings.policy;

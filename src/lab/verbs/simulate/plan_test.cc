@@ -69,10 +69,30 @@ TEST(SimPolicy, AsksTheDaemonsEstimatorUnlessAWordNamesAnother) {
   EXPECT_THAT(Complaint("magm,history=yes"), HasSubstr("history: expected none, run or runs"));
 }
 
-TEST(SimPolicy, TheLimitOfAnMpsServerIsThereWhereItIsAskedFor) {
-  EXPECT_FALSE(Policy("magm").options.mps_memory_limit);
-  EXPECT_TRUE(Policy("magm,mps_memory_limit=true").options.mps_memory_limit);
-  EXPECT_THAT(Complaint("magm,mps_memory_limit=1"), HasSubstr("expected true or false"));
+TEST(SimPolicy, AWordMeansWhatTheDaemonDoesWithIt) {
+  const auto loaded = config::LoadText("f.toml", "policy.mapper = 'by-work'", true);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  const core::PolicyConfig daemons = PolicyFor(loaded->settings, core::SharingMethod::kMps);
+  for (const char* word : {"by-work", "auto"}) {
+    const sim::RunOptions options = Policy(word).options;
+    EXPECT_EQ(options.policy.mapper, "by-work") << word;
+    EXPECT_EQ(options.policy.min_gain, daemons.min_gain) << word;
+    EXPECT_EQ(options.policy.backfill, daemons.backfill) << word;
+    EXPECT_EQ(options.policy.floor_share, daemons.floor_share) << word;
+    EXPECT_EQ(options.policy.pass_limit, daemons.pass_limit) << word;
+    EXPECT_EQ(options.policy.sm_cap, daemons.sm_cap) << word;
+    EXPECT_TRUE(options.mps_memory_limit) << word;
+  }
+  EXPECT_EQ(Policy("by-work,backfill=4").options.policy.backfill, 4) << "a word that is said wins";
+  EXPECT_EQ(Policy("auto,collocation=streams").options.policy.mapper, "magm");
+  EXPECT_EQ(Policy("auto,collocation=mig").options.policy.mapper, "magm");
+}
+
+TEST(SimPolicy, TheLimitOfAnMpsServerIsThereAsInTheDaemon) {
+  EXPECT_TRUE(Policy("magm").options.mps_memory_limit);
+  EXPECT_FALSE(Policy("magm,mps_memory_limit=false").options.mps_memory_limit);
+  EXPECT_FALSE(Policy("magm,published=v2").options.mps_memory_limit);
+  EXPECT_THAT(Complaint("magm,mps_memory_limit=some"), HasSubstr("expected true or false"));
 }
 
 TEST(SimPolicy, AConfigurationThatLearnsNothingLeavesItAtThat) {

@@ -1,0 +1,83 @@
+// What a start allows that was promised less than its bound, where a memory limit enforces it.
+#include <gtest/gtest.h>
+
+#include <variant>
+#include <vector>
+
+#include "core/scheduler/scheduler.h"
+
+namespace carma::core {
+namespace {
+
+Time At(std::int64_t minutes) {
+  return Time{Duration{60'000 * minutes}};
+}
+
+class EasedPromise : public ::testing::Test {
+ protected:
+  EasedPromise() : scheduler_(Rules()) {
+    scheduler_.Handle(At(0),
+                      GpusDiscovered{{{.uuid = "GPU-0", .type = "A100", .total_mib = 40'000}}});
+  }
+  static PolicyConfig Rules() {
+    PolicyConfig rules;
+    rules.settle = false;
+    rules.sm_cap.reset();
+    rules.margin_mib = 0;
+    return rules;
+  }
+  std::vector<Action> Submit(Time when, std::uint64_t id, const Estimate& estimate) {
+    scheduler_.Handle(when, TaskSubmitted{TaskId{id}, TaskRequest{}});
+    return scheduler_.Handle(when, EstimateReady{TaskId{id}, estimate});
+  }
+  std::vector<Action> Sample(Time when) {
+    GpuSample sample;
+    sample.taken = when;
+    sample.window_from = when;
+    return scheduler_.Handle(when, GpuSampled{GpuIndex{0}, sample});
+  }
+  static const StartTask* StartIn(const std::vector<Action>& actions) {
+    for (const Action& each : actions) {
+      if (const auto* start = std::get_if<StartTask>(&each)) return start;
+    }
+    return nullptr;
+  }
+
+  Scheduler scheduler_;
+};
+
+TEST_F(EasedPromise, ComesDownWithoutItsLimit) {
+  Sample(At(0));
+  Submit(At(0), 1, {10'000, "given"});
+  const Estimate whole{.peak_mib = 40'000, .method = "structural", .predicted_mib = 20'000};
+  EXPECT_EQ(StartIn(Submit(At(0), 2, whole)), nullptr);
+  EXPECT_EQ(StartIn(Sample(At(15))), nullptr) << "it asks for 35000 of 30000";
+  const std::vector<Action> actions = Sample(At(30));
+  const StartTask* start = StartIn(actions);
+  ASSERT_NE(start, nullptr);
+  EXPECT_EQ(start->placement.front().claim_mib, 30'000);
+  EXPECT_EQ(start->bound_mib, 40'000) << "it may hold what was predicted at most";
+}
+
+TEST_F(EasedPromise, AsksToBeWokenWhenTheNextStepIsDue) {
+  Sample(At(0));
+  Submit(At(0), 1, {10'000, "given"});
+  const std::vector<Action> actions =
+      Submit(At(0), 2, {.peak_mib = 40'000, .method = "structural", .predicted_mib = 20'000});
+  bool woken = false;
+  for (const Action& each : actions) {
+    const auto* wake = std::get_if<WakeAt>(&each);
+    woken |= wake != nullptr && wake->when == At(15);
+  }
+  EXPECT_TRUE(woken);
+}
+
+TEST_F(EasedPromise, StaysWhereItIsNotMostOfTheGpu) {
+  Sample(At(0));
+  Submit(At(0), 1, {30'000, "given"});
+  Submit(At(0), 2, {.peak_mib = 20'000, .method = "structural", .predicted_mib = 8'000});
+  EXPECT_EQ(StartIn(Sample(At(120))), nullptr);
+}
+
+}  // namespace
+}  // namespace carma::core
