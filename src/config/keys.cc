@@ -206,8 +206,8 @@ std::vector<Key> MakeKeys() {
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
          AT(gpus), kRestart),
       Of("policy.mapper",
-         "Which of the eligible GPUs is chosen. It brings its own sm_cap, margin, floor, min_gain, "
-         "backfill and pass_limit. Auto: by-work under MPS, else magm.",
+         "Which eligible GPU is chosen; it brings its own values. Auto: by-work under MPS, else "
+         "magm.",
          Mapper(), AT(mapper)),
       Of("policy.published",
          "Use the rules of the published system, for comparison: the dissertation's, or those of "
@@ -250,8 +250,8 @@ std::vector<Key> MakeKeys() {
          "Site rule: a GPU takes a task only if this holds, for example \"own_tasks < 2\".",
          OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
-         "How many places of the queue are considered; later tasks may start before a head that "
-         "must wait. 1: only the head, and others on GPUs that it could never take.",
+         "How many places of the queue are considered. 1: the head, and others on GPUs it can "
+         "never take.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
          "How many possible starts are compared by playing them forward (by-work only, where all "
