@@ -108,7 +108,7 @@ std::unique_ptr<Mapper> Make([[maybe_unused]] const PolicyConfig& config) {
   }
 }
 
-// Why these values: docs/server/policies.md, "What the values are worth".
+// What they gain: docs/evidence/policies.md, "By work".
 constexpr MapperValues kByWorkValues{.sm_cap = 0.95,
                                      .floor_share = 0.375,
                                      .min_gain = 0.06,
