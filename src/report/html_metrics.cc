@@ -82,8 +82,9 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
                                    [](const Case& each) { return each.replays.size() > 1; });
   if (!BoundNames(cases).empty()) {
     out +=
-        "<p>Bounds: no policy can be faster; below, how far the trace total time is above. "
-        "The exclusive area holds only without collocation: who shares GPUs may be faster.</p>";
+        "<p>Bounds: no policy can be faster; below, how far the trace total time is above. The "
+        "exclusive area holds only without collocation: policies that share GPUs may be "
+        "faster.</p>";
   }
   if (cases.size() > 1) {
     out += "<p>Differences are relative to the first column.";

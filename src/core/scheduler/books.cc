@@ -21,7 +21,7 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
                          TaskStateName(task.state));
     }
     if (task.attempt->idle_since && !HoldsGpus(task.state)) {
-      return fmt::format("task {} ({}) is told idle and holds nothing", id,
+      return fmt::format("task {} ({}) is marked idle and holds no GPU", id,
                          TaskStateName(task.state));
     }
     claims += promised.size();

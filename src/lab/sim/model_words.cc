@@ -71,13 +71,11 @@ constexpr std::array kWords{
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.memory.crash_delay, value);
               }},
-    ModelWord{
-        "oversubscription", kNumber,
-        "under MPS: what the tasks of a GPU lose together for each GPU's worth of SM activity "
-        "that they want too much (0)",
-        [](RunOptions& options, std::string_view value) {
-          return SetNumber(options.interference.mps_oversubscription, value, 100);
-        }},
+    ModelWord{"oversubscription", kNumber,
+              "under MPS: loss of a GPU's tasks per GPU of SM activity wanted in excess (0)",
+              [](RunOptions& options, std::string_view value) {
+                return SetNumber(options.interference.mps_oversubscription, value, 100);
+              }},
     ModelWord{"streams", kNumber, "how much tasks that take turns slow each other down (1.5)",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.interference.streams_a, value, 100);

@@ -120,7 +120,7 @@ Result<Reservation> ParseReservation(std::string_view text) {
     told.push_back(word->name);
   }
   const auto says = [&told](std::string_view name) { return std::ranges::count(told, name) > 0; };
-  if (!says("for")) return Fail(ErrorCode::kInvalid, "expected for whom: for=ada, or for=nobody");
+  if (!says("for")) return Fail(ErrorCode::kInvalid, "expected users: for=ada, or for=nobody");
   if (!says("gpus") && !says("type") && !says("count"))
     return Fail(ErrorCode::kInvalid, "expected which GPUs: gpus=0,1, gpus=all, count= or type=");
   if (says("to") == says("for-time"))
