@@ -68,6 +68,14 @@ mps_servers = "user"
             self._daemon.wait(LIMIT_S)
             self._daemon = None
 
+    def freeze(self):
+        """The daemon answers nothing until thaw()."""
+        self._daemon.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        """Goes on."""
+        self._daemon.send_signal(signal.SIGCONT)
+
     @property
     def pid(self):
         """Of the daemon."""

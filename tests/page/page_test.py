@@ -254,6 +254,27 @@ class PageTest(unittest.TestCase):
         self.site.start()
         self.tab.until("document.getElementById('live').innerText === 'live'")
 
+    def test_a_daemon_that_hangs_is_not_live(self):
+        self.open("server")
+        self.site.freeze()
+        try:
+            self.tab.until("/^no answer for .*, figures of /.test(document.getElementById('live').innerText)")
+        finally:
+            self.site.thaw()
+        self.tab.until("document.getElementById('live').innerText === 'live'")
+
+    def test_tasks_of_a_sweep_show_their_values_and_arrays_are_one_row(self):
+        sweep = int(self.site.carma("submit", "--parsable", "--hold", "-J", "swept", "--param", "lr=0.1,0.2", "--", "echo", "{lr}").split("-")[0])
+        array = int(self.site.carma("submit", "--parsable", "--hold", "-J", "many", "--array", "0-9", "-o", "/dev/null", "--", "true").split("-")[0])
+        self.open("#/tasks?name=many")
+        self.until_text("many [0–9]")
+        self.assertEqual(self.tab.run("document.querySelectorAll('tbody tr').length"), 1)
+        self.open("#/tasks?name=swept")
+        self.until_text("swept [1] lr=0.2")
+        self.open(f"#/task/{sweep + 1}")
+        self.until_text("lr=0.2")
+        self.site.carma("cancel", "--array", f"{sweep},{array}")
+
     # ---- acting ----
 
     def open_task(self, address, number):

@@ -2,6 +2,7 @@
 // the reader has given this page, kept for as long as the tab is open and sent in the header Authorization.
 
 const kTokenKey = 'carma-token';
+const kAnswerMs = 5000;  // a daemon that hangs, or a tunnel that stalls, is no answer
 
 export class Refused extends Error {
   constructor(status, code, message) {
@@ -29,7 +30,7 @@ async function send(method, path, headers = {}, body) {
   if (body !== undefined) all['Content-Type'] = 'application/json';
   try {
     return await fetch(path, {method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store',
-      credentials: 'omit', redirect: 'error'});
+      credentials: 'omit', redirect: 'error', signal: AbortSignal.timeout(kAnswerMs)});
   } catch (error) {
     throw new Silent(error.message);
   }
@@ -45,16 +46,22 @@ async function refusal(response) {
   return new Refused(response.status, error.code, error.message);
 }
 
-export async function get(path) {
-  const response = await send('GET', path);
+// The body may stall as well as the answer.
+async function valueOf(response) {
   if (!response.ok) throw await refusal(response);
-  return response.json();
+  try {
+    return await response.json();
+  } catch (error) {
+    throw new Silent(error.message);
+  }
+}
+
+export async function get(path) {
+  return valueOf(await send('GET', path));
 }
 
 export async function post(path, body) {
-  const response = await send('POST', path, {}, body);
-  if (!response.ok) throw await refusal(response);
-  return response.json();
+  return valueOf(await send('POST', path, {}, body));
 }
 
 // Something that is asked for again and again and often is what it was. ask() gives the value, or null: as before.
@@ -68,9 +75,8 @@ export class Changing {
   async ask() {
     const response = await send('GET', this.path, this.etag ? {'If-None-Match': this.etag} : {});
     if (response.status === 304) return null;
-    if (!response.ok) throw await refusal(response);
+    this.value = await valueOf(response);
     this.etag = response.headers.get('ETag') || '';
-    this.value = await response.json();
     return this.value;
   }
 }

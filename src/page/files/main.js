@@ -3,7 +3,7 @@
 import {h, match} from './dom.js';
 import {Changing, Refused, setClock, Silent} from './link.js';
 import * as server from './server.js';
-import {span} from './words.js';
+import {exactClock, span} from './words.js';
 
 const kPeriodMs = 1000;
 const kLongestPauseMs = 15_000;
@@ -25,6 +25,7 @@ let place = {};       // what the address says
 let known = null;     // what the view has loaded
 let failures = 0;     // in a row
 let heard_ms = 0;     // when the server last answered
+let drawn_ms = 0;     // the same by the reader's clock: 0: nothing was shown yet
 let timer = 0;
 const shownTails = new WeakSet();
 let round = 0;        // of asking; an answer of an earlier one is too late
@@ -37,7 +38,8 @@ function readPlace() {
 
 function showLink() {
   const silent = failures > 0;
-  const text = silent ? `no answer for ${span(performance.now() - heard_ms)}` : document.hidden ? 'paused' : 'live';
+  const old = drawn_ms > 0 ? `, figures of ${exactClock(drawn_ms, Date.now())}` : '';
+  const text = silent ? `no answer for ${span(performance.now() - heard_ms)}${old}` : document.hidden ? 'paused' : 'live';
   match(live, [h('span', {class: `dot ${silent ? 'bad' : 'good'}`}), document.createTextNode(text)]);
 }
 
@@ -104,6 +106,7 @@ async function ask() {
     }
     failures = 0;
     heard_ms = performance.now();
+    drawn_ms = Date.now();
   } catch (error) {
     if (mine !== round) return;
     failures += 1;
@@ -219,4 +222,5 @@ document.addEventListener('visibilitychange', () => {
   showLink();
 });
 addEventListener('hashchange', goTo);
+setInterval(() => failures > 0 && showLink(), kPeriodMs);
 goTo();

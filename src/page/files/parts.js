@@ -1,7 +1,7 @@
 // Pieces that more than one view shows.
 
 import {h, s} from './dom.js';
-import {clock, ending, gpuState, memory, moment, plural, span, stateKind, stateWord} from './words.js';
+import {clock, ending, gpuState, isWaiting, localTimes, memory, moment, plural, span, stateKind, stateWord} from './words.js';
 import {now} from './link.js';
 
 export function chip(kind, text, title) {
@@ -130,9 +130,10 @@ export function progressBar(progress) {
 }
 
 // A table that turns into cards on a phone: every cell says what it is.
-export function table({caption, columns, rows, empty}) {
+// brief: a line each on a phone, with number, name and end alone.
+export function table({caption, columns, rows, empty, brief}) {
   if (rows.length === 0) return h('p', {class: 'hint'}, empty);
-  return h('table', {class: 'list'},
+  return h('table', {class: brief ? 'list brief' : 'list'},
     h('caption', {class: 'unseen'}, caption),
     h('thead', {}, h('tr', {}, columns.map((column) =>
       h('th', {scope: 'col', class: column.kind}, column.title)))),
@@ -178,8 +179,15 @@ export const kTaskColumns = {
   ],
 };
 
-function taskName(task) {
-  return task.array_index === null || task.array_index === undefined ? task.name : `${task.name} [${task.array_index}]`;
+// "lr=0.1 seed=3" of a task of a sweep.
+export function parameterWords(task) {
+  return Object.entries(task.parameters || {}).map(([name, value]) => `${name}=${value}`).join(' ');
+}
+
+export function taskName(task) {
+  const index = task.array_index === null || task.array_index === undefined ? '' : ` [${task.array_index}]`;
+  const words = parameterWords(task);
+  return [`${task.name}${index}`, words && h('span', {class: 'soft small'}, ` ${words}`)];
 }
 
 export function runningRow(task) {
@@ -191,8 +199,8 @@ export function runningRow(task) {
     key: `t${task.id}`, href: `#/task/${task.id}`,
     cells: {
       id: taskLink(task), name: taskName(task), user: task.user,
-      gpus: task.gpu_indices.length > 0 ? task.gpu_indices.join(', ') : '',
-      memory: h('span', {class: 'measured'}, memoryBar({used: used || 0, promised, total: Math.max(promised, used || 0), over: task.over_promise_mib}, words),
+      gpus: task.gpus === 0 ? 'none' : task.gpu_indices.length > 0 ? task.gpu_indices.join(', ') : '',
+      memory: task.gpus === 0 ? '' : h('span', {class: 'measured'}, memoryBar({used: used || 0, promised, total: Math.max(promised, used || 0), over: task.over_promise_mib}, words),
         h('small', {}, promised ? `${memory(used)} of ${memory(promised)}` : memory(used))),
       progress: progressBar(task.progress),
       since: times.since === null ? stateWord(task.state) : span(times.since),
@@ -205,7 +213,8 @@ export function runningRow(task) {
 
 // A long reason is cut on the screen and told in full by its title and by the task's own page.
 export function because(chips, text) {
-  return h('span', {class: 'because'}, chips, h('span', {class: 'why', title: text}, text));
+  const words = localTimes(text || '');
+  return h('span', {class: 'because'}, chips, h('span', {class: 'why', title: words}, words));
 }
 
 function waitingRow(task, last) {
@@ -227,15 +236,21 @@ function waitingRow(task, last) {
 
 // Neighbours of one array that wait for the same reason are one row.
 export function waitingRows(tasks) {
+  return groupsOf(tasks).map((group) => waitingRow(group[0], group.at(-1)));
+}
+
+// Rising or falling numbers.
+export function groupsOf(tasks) {
   const groups = [];
   for (const task of tasks) {
     const last = groups.at(-1)?.at(-1);
-    const same = last && task.array_id !== null && task.array_id === last.array_id && task.id === last.id + 1 &&
-      task.state === last.state && !task.turn === !last.turn && task.reason === last.reason && task.reason_text === last.reason_text;
+    const same = last && task.array_id !== null && task.array_id === last.array_id && Math.abs(task.id - last.id) === 1 &&
+      isWaiting(task.state) && task.state === last.state && !task.turn === !last.turn && task.reason === last.reason &&
+      task.reason_text === last.reason_text && parameterWords(task) === '' && parameterWords(last) === '';
     if (same) groups.at(-1).push(task);
     else groups.push([task]);
   }
-  return groups.map((group) => waitingRow(group[0], group.at(-1)));
+  return groups;
 }
 
 export function lastWords(task) {

@@ -119,9 +119,9 @@ export function draw(view) {
     h('section', {'data-key': 'waiting', 'aria-label': 'Waiting tasks'}, heading('Waiting', waiting, view.waiting.length, '#/tasks?show=waiting'),
       table({caption: 'Waiting tasks', columns: kTaskColumns.waiting, rows: waitingRows(view.waiting), empty: 'Nobody waits.'})),
     h('section', {'data-key': 'ended', 'aria-label': 'Ended tasks'}, h('h2', {}, 'Ended ', h('a', {href: '#/tasks?show=ended'}, 'all')),
-      table({caption: 'Tasks that have ended', columns: kTaskColumns.ended, rows: view.ended.map(endedRow), empty: 'Nothing has ended yet.'})),
+      table({caption: 'Tasks that have ended', columns: kTaskColumns.ended, rows: view.ended.map(endedRow), empty: 'Nothing has ended yet.', brief: true})),
     h('footer', {'data-key': 'rules'}, h('p', {}, h('strong', {}, 'Rules: '), view.policy), h('p', {}, h('strong', {}, 'Sharing: '), view.collocation),
-      h('p', {}, `CARMA ${view.version}`, view.simulated && ` · simulated GPUs, their clock runs ${Math.round(view.time_scale)} times as fast`)),
+      h('p', {}, `CARMA ${view.version}`, view.simulated && ` · simulated GPUs${view.time_scale === 1 ? '' : `, their clock runs ${Math.round(view.time_scale)} times as fast`}`)),
   ].filter(Boolean);
 }
 

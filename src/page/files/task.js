@@ -1,10 +1,10 @@
 // One task: its life, what was promised and what was seen, who is beside it, why it waits, its last lines.
 
 import {h} from './dom.js';
-import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, memory, moment, percent, plural, span} from './words.js';
+import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, localTimes, memory, moment, percent, plural, span} from './words.js';
 import {get, now, Refused} from './link.js';
 import {mayAct, mayRaise} from './who.js';
-import {chip, memoryBar, progressOf, runTimes, stateChip, taskLink, waits, warnings, when} from './parts.js';
+import {chip, memoryBar, parameterWords, progressOf, runTimes, stateChip, taskLink, waits, warnings, when} from './parts.js';
 
 const kMostEvents = 200;
 const kOutputEveryMs = 3000;
@@ -14,6 +14,7 @@ async function output(task, known) {
   if (!mayAct(task)) return null;
   const fresh = known && known.output && performance.now() - known.output.asked < kOutputEveryMs;
   if (fresh) return known.output;
+  if (task.attempt === 0) return {asked: performance.now(), ends: []};
   const streams = task.stderr_path === task.stdout_path ? ['stdout'] : ['stdout', 'stderr'];
   const ends = await Promise.all(streams.map((stream) => get(`/v1/tasks/${task.id}/output?stream=${stream}`)
     .then((end) => ({stream, ...end}), (error) => ({stream, trouble: error.message}))));
@@ -88,30 +89,41 @@ function startWords(task) {
   ];
 }
 
+// GPUs with the same answer are one row: the sentence without their numbers, and the figures, are equal.
+function alike(gpus) {
+  const groups = new Map();
+  for (const gpu of gpus) {
+    const key = [gpu.fit, gpu.used_mib, gpu.promised_mib, gpu.reason_text.replaceAll(`GPU ${gpu.gpu}`, 'GPU')].join('|');
+    if (groups.has(key)) groups.get(key)[1].push(gpu.gpu);
+    else groups.set(key, [gpu, [gpu.gpu]]);
+  }
+  return [...groups.values()];
+}
+
 function verdicts({task, explained}) {
   if (!isWaiting(task.state)) return null;
   const host = hostWords(explained.host);
   return h('section', {'data-key': 'why', 'aria-label': 'Why it waits'}, h('h2', {}, 'Why it waits'),
-    h('p', {}, task.reason && chip('waits', task.reason), ' ', task.reason_text),
+    h('p', {}, task.reason && chip('waits', task.reason), ' ', localTimes(task.reason_text)),
     explained.ahead !== null && h('p', {class: 'soft'}, explained.ahead === 0 ? 'It is the first of its queue.'
       : `${plural(explained.ahead, 'task')} before it.`),
     startWords(task),
     host !== null && h('p', {class: 'soft'}, `Of the server it wants ${host}.`),
     explained.gpus.length > 0 && h('table', {class: 'list'}, h('caption', {class: 'unseen'}, 'What each GPU says'),
       h('thead', {}, h('tr', {}, ['GPU', 'Answer', 'Used', 'Promised', 'Why'].map((title) => h('th', {scope: 'col'}, title)))),
-      h('tbody', {}, explained.gpus.map((gpu) => h('tr', {'data-key': `g${gpu.gpu}`},
-        h('td', {'data-title': 'GPU', class: 'id'}, `GPU ${gpu.gpu}`),
+      h('tbody', {}, alike(explained.gpus).map(([gpu, names]) => h('tr', {'data-key': `g${gpu.gpu}`},
+        h('td', {'data-title': 'GPU', class: 'id'}, `GPU ${names.join(', ')}`),
         h('td', {'data-title': 'Answer'}, chip(gpu.fit === 'fits' ? 'good' : gpu.fit === 'never' ? 'bad' : 'waits',
           {fits: 'could take it', not_now: 'not now', never: 'never'}[gpu.fit])),
         h('td', {'data-title': 'Used'}, memory(gpu.used_mib)), h('td', {'data-title': 'Promised'}, memory(gpu.promised_mib)),
-        h('td', {'data-title': 'Why', class: 'text'}, gpu.reason_text))))));
+        h('td', {'data-title': 'Why', class: 'text'}, localTimes(names.length > 1 ? gpu.reason_text.replaceAll(`GPU ${gpu.gpu}`, 'each GPU') : gpu.reason_text)))))));
 }
 
 function life({task, events}) {
   return h('section', {'data-key': 'life', 'aria-label': 'Its life'}, h('h2', {}, 'Its life'),
     h('ol', {class: 'life'}, events.map((event) => h('li', {'data-key': `e${event.sequence}`, class: event.what},
       h('time', {datetime: new Date(event.when_ms).toISOString(), title: moment(event.when_ms)}, exactClock(event.when_ms, now())),
-      h('span', {}, h('strong', {}, event.what.replaceAll('_', ' ')), ' ', event.text)))),
+      h('span', {}, h('strong', {}, event.what.replaceAll('_', ' ')), ' ', localTimes(event.text))))),
     task.attempt > 1 && h('p', {class: 'soft'}, `${plural(task.attempt, 'start')}, ${plural(task.ooms, 'time')} out of GPU memory`));
 }
 
@@ -121,7 +133,7 @@ function actions(task) {
   const held = task.reason === 'Held';
   return h('div', {class: 'actions', 'data-key': 'actions', role: 'group', 'aria-label': 'What to do with it'},
     isWaiting(task.state) && (held ? button('release', 'Release', 'strong') : button('hold', 'Hold')),
-    task.state !== 'stopping' && button('requeue', hasEnded(task.state) ? 'Put it back into the queue' : 'Start again'),
+    !isWaiting(task.state) && task.attempt > 0 && task.state !== 'stopping' && button('requeue', hasEnded(task.state) ? 'Put it back into the queue' : 'Start again'),
     !hasEnded(task.state) && button('cancel', 'Cancel', 'danger'),
     isWaiting(task.state) && h('form', {'data-form': 'priority', 'data-task': task.id, 'data-name': task.name},
       h('label', {}, 'Priority ', h('input', {type: 'number', name: 'priority', value: task.priority, max: mayRaise() ? null : 0, 'data-own': true})),
@@ -133,7 +145,8 @@ function lastLines({task, output: written}) {
     return h('section', {'data-key': 'output', 'aria-label': 'Output'}, h('h2', {}, 'Output'),
       h('p', {class: 'hint'}, `For ${task.user} and administrators. There: `, h('code', {}, `carma logs ${task.id}`)));
   }
-  return h('section', {'data-key': 'output', 'aria-label': 'Output'}, h('h2', {}, 'Output'), written.ends.map((end) => [
+  return h('section', {'data-key': 'output', 'aria-label': 'Output'}, h('h2', {}, 'Output'),
+    written.ends.length === 0 && h('p', {class: 'hint'}, 'It has not started yet.'), written.ends.map((end) => [
     written.ends.length > 1 && h('h3', {}, end.stream),
     end.trouble ? h('p', {class: 'hint'}, end.trouble)
       : end.text === '' ? h('p', {class: 'hint'}, 'nothing yet')
@@ -170,6 +183,7 @@ function facts(task) {
     fact('Chosen because', task.placement_reason),
     fact('Priority', task.priority !== 0 && String(task.priority)),
     fact('Array', task.array_id && `${task.array_id}, index ${task.array_index}`),
+    fact('Parameters', parameterWords(task) && h('code', {}, parameterWords(task))),
     fact('Output', h('code', {}, task.stdout_path), task.stderr_path !== task.stdout_path && [h('br'), h('code', {}, task.stderr_path)]),
     fact('Remarks', task.estimate_remarks.join(' ')),
     fact('Comment', task.comment));

@@ -3,7 +3,7 @@
 import {h} from './dom.js';
 import {get, now} from './link.js';
 import {hasEnded, isRunning, memory, span} from './words.js';
-import {because, lastWords, starts, stateChip, table, taskLink, waits, warnings, when} from './parts.js';
+import {because, groupsOf, lastWords, starts, stateChip, table, taskLink, taskName, waits, warnings, when} from './parts.js';
 
 const kPage = 50;
 const kShown = {
@@ -52,13 +52,17 @@ function notes(task) {
   return text || marks.length > 0 ? because(marks, text) : null;
 }
 
-function row(task) {
+// Of a group of an array the first and the last, which the list shows newest first.
+function row(group) {
+  const [task, last] = [group.at(-1), group[0]].sort((a, b) => a.id - b.id);
+  const many = last.id !== task.id;
   const start = task.launched_ms;
   const end = task.ended_ms || (isRunning(task.state) ? now() : null);
   return {
     key: `t${task.id}`, href: `#/task/${task.id}`,
     cells: {
-      id: taskLink(task), name: task.array_index === null ? task.name : `${task.name} [${task.array_index}]`, user: task.user,
+      id: many ? [taskLink(task), '–', taskLink(last)] : taskLink(task),
+      name: many ? `${task.name} [${task.array_index}–${last.array_index}]` : taskName(task), user: task.user,
       state: stateChip(task), gpus: task.gpu_indices.length > 0 ? task.gpu_indices.join(', ') : task.gpus === 0 ? 'none' : `${task.gpus} wanted`,
       submitted: when(task.submitted_ms), time: task.waiting_since_ms ? ['waits ', waits(task)] : start && end ? span(end - start) : '',
       starts: starts(task),
@@ -80,7 +84,7 @@ export function draw({show, page, query}) {
       h('label', {}, 'Name ', h('input', {name: 'name', value: query.get('name') || '', autocomplete: 'off', 'data-own': true})),
       h('button', {type: 'submit'}, 'Show')),
     h('section', {'data-key': 'list', 'aria-label': 'List'},
-      table({caption: 'Tasks', columns: kColumns, rows: page.tasks.map(row), empty: 'No such tasks.'})),
+      table({caption: 'Tasks', columns: kColumns, rows: groupsOf(page.tasks).map(row), empty: 'No such tasks.'})),
     h('p', {class: 'pages', 'data-key': 'pages'}, query.get('before') && h('a', {href: withQuery(query, {before: ''})}, 'newest'), ' ',
       page.next && h('a', {href: withQuery(query, {before: page.next})}, 'older')),
   ];

@@ -41,6 +41,11 @@ export function exactClock(ms, now) {
   return when.toDateString() === new Date(now).toDateString() ? time : `${kDay.format(when)} ${time}`;
 }
 
+// Moments in a text of the server, which has them in UTC, by the reader's clock.
+export function localTimes(text) {
+  return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (iso) => kWhole.format(new Date(iso)));
+}
+
 export function moment(ms) {
   return kWhole.format(new Date(ms));
 }
