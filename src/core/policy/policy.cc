@@ -167,8 +167,8 @@ namespace {
 // How many times what is predicted a slowdown may come to, so that a bound on it holds for 95 of
 // 100 tasks (docs/server/policies.md, by work).
 double DoubtOf(const Profile& profile, bool mps) {
-  if (!profile.sm_active) return 2.0;
-  return profile.mps || !mps ? 1.0 : 1.5;
+  if (!profile.sm_active) return 1.5;
+  return profile.mps || !mps ? 1.0 : 1.2;
 }
 
 }  // namespace
