@@ -615,6 +615,7 @@ struct KnowledgeView {
   std::int64_t tasks = 0;
   double context_shift_mib = 0;
   std::vector<double> ratios;
+  std::string calibration;  // which constant is in force and why
   std::vector<RunView> runs;
   std::vector<RunView> kin_runs;
   // How a task of the signature computes on the type of most GPUs (core/profile.h).
@@ -639,6 +640,8 @@ struct KnowledgeView {
     field("context_shift_mib", knowledge.context_shift_mib,
           "To be added to the shipped constant of the structural formula.");
     field("ratios", knowledge.ratios, "Measured over predicted of those tasks, rising.");
+    field("calibration", knowledge.calibration,
+          "Which constant is in force and why: \"as shipped: …\" or \"learned from …\".");
     field("runs", knowledge.runs, "Earlier runs of the signature asked about, newest first.");
     field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
     field("sm_active", knowledge.sm_active,

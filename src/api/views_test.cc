@@ -112,6 +112,7 @@ KnowledgeView FullKnowledge() {
           .tasks = 12,
           .context_shift_mib = -1'180.5,
           .ratios = {0.9, 1.1},
+          .calibration = "learned from 6 small models",
           .runs = {run},
           .kin_runs = {run, run},
           .sm_active = 0.4,

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "estimate/loaded_code.h"
@@ -20,6 +22,9 @@ constexpr double kLeastContextMib = 64;
 constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
+
+// How much further above 1 than the shipped factor that of a site may lie.
+constexpr double kMostWider = 2;
 
 // The newest observation of every signature, by GPU type.
 std::map<std::string, Taught> ByType(std::span<const task::Observation> observations) {
@@ -61,8 +66,41 @@ double EagerBaseMib() {
   return ShippedMib({Loading::kEager, Libraries::kPlain});
 }
 
-// A constant without libraries, as the tasks show it if they load in that way, and how far they are
-// from agreeing about it.
+double RestOf(const task::Observation& run) {
+  return static_cast<double>(run.formula->rest_mib);
+}
+
+// A model with its batches and lengths is one voice about the constant.
+std::string_view ModelOf(const task::Observation& run) {
+  return run.relation.empty() ? run.signature : run.relation;
+}
+
+// Those small enough to show the constant: all below kMostSmallMib, or the smallest
+// kLeastCalibration models below four times as much, whose doubt is larger (ShiftOf).
+Taught SmallOf(const Taught& taught) {
+  constexpr double kStillSmallMib = 4 * kMostSmallMib;
+  Taught rising = taught;
+  std::ranges::stable_sort(rising, {}, [](const task::Observation* run) { return RestOf(*run); });
+  Taught small;
+  std::set<std::string_view> models;
+  for (const task::Observation* each : rising) {
+    const double rest_mib = RestOf(*each);
+    const bool enough = models.size() >= kLeastCalibration && !models.contains(ModelOf(*each));
+    if (rest_mib > kStillSmallMib || (rest_mib > kMostSmallMib && enough)) break;
+    models.insert(ModelOf(*each));
+    small.push_back(each);
+  }
+  return small;
+}
+
+std::size_t ModelsIn(const Taught& taught) {
+  std::set<std::string_view> models;
+  for (const task::Observation* each : taught) models.insert(ModelOf(*each));
+  return models.size();
+}
+
+// A constant without libraries, as the tasks show it if they load in that way, and how far they
+// differ about it on average.
 struct Base {
   double mib = 0;
   double disagreement = 0;
@@ -70,28 +108,137 @@ struct Base {
 };
 
 Base LearnBase(const Taught& taught, Loading loading) {
+  std::map<std::string_view, double> voices;
+  for (const task::Observation* each : taught) ++voices[ModelOf(*each)];
   const double plain_mib = ShippedMib({loading, Libraries::kPlain});
   std::vector<std::pair<double, double>> bases;
   bases.reserve(taught.size());
   for (const task::Observation* each : taught) {
-    const auto rest = static_cast<double>(each->formula->rest_mib);
+    const double rest = RestOf(*each);
     const Libraries libraries = CodeOf(static_cast<double>(each->formula->context_mib)).libraries;
     const double libraries_mib = ShippedMib({loading, libraries}) - plain_mib;
     bases.emplace_back(static_cast<double>(each->measured_mib) - rest - libraries_mib,
-                       1 / std::max(rest, kBareRestMib));
+                       1 / std::max(rest, kBareRestMib) / voices[ModelOf(*each)]);
   }
   Base base{.mib = WeightedMedian(bases)};
-  for (const auto& [mib, weight] : bases) base.disagreement += weight * std::abs(mib - base.mib);
+  double weights = 0;
+  for (const auto& [mib, weight] : bases) {
+    base.disagreement += weight * std::abs(mib - base.mib);
+    weights += weight;
+  }
+  base.disagreement /= weights;
   base.loads_so = LoadingOfBase(base.mib) == loading;
   return base;
 }
 
-double LearnShift(const Taught& taught) {
-  std::array bases{LearnBase(taught, Loading::kLazy), LearnBase(taught, Loading::kEager)};
+Base ShownBase(const Taught& small) {
+  std::array bases{LearnBase(small, Loading::kLazy), LearnBase(small, Loading::kEager)};
   std::ranges::sort(bases, {}, [](const Base& base) {
     return std::pair(base.loads_so ? 0 : 1, base.disagreement);
   });
-  return bases.front().mib - EagerBaseMib();
+  return bases.front();
+}
+
+double PredictedMib(const Site& site, const task::Observation& run) {
+  return site.ContextMib(static_cast<double>(run.formula->context_mib)) + RestOf(run);
+}
+
+double ErrorOf(const Site& site, const task::Observation& run) {
+  return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
+}
+
+// What of the base as tasks show it is to be used, as a shift of the shipped one; 0: nothing,
+// because the formula's error on models of that size explains it.
+struct Shift {
+  double shown_mib = 0;
+  double doubt_mib = 0;
+  double used_mib = 0;
+};
+
+Shift ShiftOf(const Taught& small) {
+  // Nine of ten models of this size lie within it (docs/inside/estimators.md, "Calibration").
+  constexpr double kFormulaError = 0.2;
+  // A constant is one: tasks that show it hardly differ about it.
+  constexpr double kMostDisagreement = 3;
+  std::vector<double> rests;
+  double assumed_mib = 0;
+  for (const task::Observation* each : small) {
+    rests.push_back(RestOf(*each));
+    const LoadedCode code = CodeOf(static_cast<double>(each->formula->context_mib));
+    assumed_mib += ShippedMib({code.loading, Libraries::kPlain});
+  }
+  std::ranges::sort(rests);
+  const Base base = ShownBase(small);
+  Shift shift;
+  // Against what was assumed of these tasks: some may have told their version of PyTorch.
+  shift.shown_mib = base.mib - assumed_mib / static_cast<double>(small.size());
+  shift.doubt_mib = std::max(kFormulaError * std::max(rests[rests.size() / 2], kBareRestMib),
+                             kMostDisagreement * base.disagreement);
+  if (std::abs(shift.shown_mib) <= shift.doubt_mib) return shift;
+  const double less_mib = shift.doubt_mib / std::sqrt(static_cast<double>(ModelsIn(small)));
+  shift.used_mib = base.mib - std::copysign(less_mib, shift.shown_mib) - EagerBaseMib();
+  return shift;
+}
+
+// Mean error over the tasks, each predicted by what the models of the other parts showed.
+struct Trial {
+  double learned = 0;
+  double shipped = 0;
+};
+
+Trial LeaveOut(const Taught& taught) {
+  constexpr std::size_t kParts = 10;
+  std::map<std::string_view, std::size_t> parts;
+  for (const task::Observation* each : taught) parts.try_emplace(ModelOf(*each), parts.size());
+  Trial trial;
+  const auto count = static_cast<double>(taught.size());
+  for (std::size_t part = 0; part < kParts; ++part) {
+    Taught others;
+    for (const task::Observation* each : taught) {
+      if (parts[ModelOf(*each)] % kParts != part) others.push_back(each);
+    }
+    Site learned;
+    if (const Taught small = SmallOf(others); !small.empty())
+      learned.context_shift_mib = ShiftOf(small).used_mib;
+    for (const task::Observation* each : taught) {
+      if (parts[ModelOf(*each)] % kParts != part) continue;
+      trial.learned += ErrorOf(learned, *each) / count;
+      trial.shipped += ErrorOf(Site{}, *each) / count;
+    }
+  }
+  return trial;
+}
+
+// Sets the shift and the reason.
+void LearnConstant(const Taught& taught, Site& site) {
+  const Taught small = SmallOf(taught);
+  const std::size_t models = ModelsIn(small);
+  if (models < kLeastCalibration) {
+    site.reason = fmt::format(
+        "as shipped: {} of the finished models are small enough to show the constant, {} are "
+        "needed",
+        models, kLeastCalibration);
+    return;
+  }
+  const Shift shift = ShiftOf(small);
+  if (shift.used_mib == 0) {
+    site.reason = fmt::format(
+        "as shipped: {} small models show {:+.0f} MiB, within the formula's own error of {:.0f} "
+        "MiB",
+        models, shift.shown_mib, shift.doubt_mib);
+    return;
+  }
+  const Trial trial = LeaveOut(taught);
+  const std::string errors =
+      fmt::format("{:.1f} % mean error on models left out, {:.1f} % as shipped",
+                  100 * trial.learned, 100 * trial.shipped);
+  if (trial.learned >= trial.shipped) {
+    site.reason = fmt::format("as shipped: what {} small models show ({:+.0f} MiB) has {}", models,
+                              shift.shown_mib, errors);
+    return;
+  }
+  site.context_shift_mib = shift.used_mib;
+  site.reason = fmt::format("learned from {} small models: {}", models, errors);
 }
 
 }  // namespace
@@ -111,7 +258,8 @@ double Site::Factor(double coverage, double shipped) const {
                                : std::max(shipped, n >= 2 ? ratios[n - 2] : shipped);
   const double trust =
       std::min(1.0, static_cast<double>(n) / static_cast<double>(kFullCalibration));
-  return std::max(1.0, trust * own + (1 - trust) * shipped);
+  const double mixed = trust * own + (1 - trust) * shipped;
+  return std::clamp(mixed, shipped, std::max(shipped, 1 + kMostWider * (shipped - 1)));
 }
 
 std::string Site::Remark() const {
@@ -125,15 +273,17 @@ Site Calibrate(std::span<const task::Observation> observations, const std::strin
   site.gpu_type = gpu_type;
   const std::map<std::string, Taught> by_type = ByType(observations);
   const auto* teacher = Teacher(by_type, gpu_type);
-  if (teacher == nullptr) return site;
+  if (teacher == nullptr) {
+    site.reason =
+        fmt::format("as shipped: fewer than {} different tasks with a summary have finished",
+                    kLeastCalibration);
+    return site;
+  }
   site.taught_by = teacher->first;
   site.tasks = teacher->second.size();
-  site.context_shift_mib = LearnShift(teacher->second);
-  for (const task::Observation* each : teacher->second) {
-    const double predicted_mib = site.ContextMib(static_cast<double>(each->formula->context_mib)) +
-                                 static_cast<double>(each->formula->rest_mib);
-    site.ratios.push_back(static_cast<double>(each->measured_mib) / predicted_mib);
-  }
+  LearnConstant(teacher->second, site);
+  for (const task::Observation* each : teacher->second)
+    site.ratios.push_back(static_cast<double>(each->measured_mib) / PredictedMib(site, *each));
   std::sort(site.ratios.begin(), site.ratios.end());
   return site;
 }

@@ -29,15 +29,17 @@ task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context
 
 std::vector<task::Observation> Many(int count, const std::string& type = "A100") {
   std::vector<task::Observation> runs;
-  for (int i = 0; i < count; ++i) runs.push_back(Taught(i, 200 + 1000 * (i % 10), 600, type));
+  for (int i = 0; i < count; ++i) runs.push_back(Taught(i, 200 + 40 * (i % 10), 600, type));
   return runs;
 }
 
 TEST(Calibration, LearnsTheConstantFromFiveTasks) {
   EXPECT_EQ(Calibrate(Many(4), "A100").ContextMib(kShippedContext), kShippedContext);
   const Site site = Calibrate(Many(5), "A100");
-  EXPECT_EQ(site.ContextMib(kShippedContext), 600);
-  EXPECT_LT(site.ContextMib(kPlainContext), 600) << "libraries stay apart";
+  EXPECT_NEAR(site.ContextMib(kShippedContext), 600, 30) << "the formula may be off by so much";
+  EXPECT_NEAR(Calibrate(Many(100), "A100").ContextMib(kShippedContext), 600, 10);
+  EXPECT_LT(site.ContextMib(kPlainContext), site.ContextMib(kShippedContext));
+  EXPECT_THAT(site.reason, HasSubstr("learned from 5 small models"));
   EXPECT_EQ(site.tasks, 5U);
   EXPECT_EQ(site.Remark(), "");
 }
@@ -57,9 +59,9 @@ TEST(Calibration, TasksSayHowKernelsAreLoaded) {
     runs.push_back(run);
   }
   const Site site = Calibrate(runs, "A100");
-  EXPECT_EQ(site.ContextMib(kPlainContext), plain) << "not below what was seen";
-  EXPECT_EQ(site.ContextMib(kShippedContext), cudnn);
-  EXPECT_EQ(site.ContextMib(plain), plain) << "whatever was assumed";
+  EXPECT_NEAR(site.ContextMib(kPlainContext), plain, 45);
+  EXPECT_NEAR(site.ContextMib(kShippedContext), cudnn, 45);
+  EXPECT_EQ(site.ContextMib(plain), site.ContextMib(kPlainContext)) << "whatever was assumed";
 }
 
 TEST(Calibration, LightTasksDecideTheConstant) {
@@ -67,7 +69,46 @@ TEST(Calibration, LightTasksDecideTheConstant) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 10; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
   for (int i = 10; i < 15; ++i) runs.push_back(Taught(i, 100, 600));
-  EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 600);
+  EXPECT_NEAR(Calibrate(runs, "A100").ContextMib(kShippedContext), 600, 30);
+}
+
+// A large model shows the formula's error: 10 % of 20 GiB is more than any constant.
+TEST(Calibration, LargeTasksSayNothingAboutTheConstant) {
+  std::vector<task::Observation> runs;
+  for (int i = 0; i < 20; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
+  const Site site = Calibrate(runs, "A100");
+  EXPECT_EQ(site.ContextMib(kShippedContext), kShippedContext);
+  EXPECT_THAT(site.reason, HasSubstr("as shipped: 0 of the finished models are small enough"));
+}
+
+TEST(Calibration, OneModelWithManyBatchesIsOneVoice) {
+  std::vector<task::Observation> runs;
+  for (int i = 0; i < 20; ++i) {
+    runs.push_back(Taught(i, 200 + 10 * i, 600));
+    runs.back().relation = i < 17 ? "one" : "other";
+  }
+  EXPECT_EQ(Calibrate(runs, "A100").context_shift_mib, 0);
+}
+
+TEST(Calibration, WhatTheFormulasErrorExplainsIsNotLearned) {
+  std::vector<task::Observation> runs;
+  for (int i = 0; i < 20; ++i) runs.push_back(Taught(i, 500 + 20 * i, 1712, "A100", 1.15));
+  const Site site = Calibrate(runs, "A100");
+  EXPECT_EQ(site.context_shift_mib, 0);
+  EXPECT_THAT(site.reason, HasSubstr("within the formula's own error"));
+  // Each of them another constant: no constant at all.
+  for (int i = 0; i < 20; ++i) runs[static_cast<std::size_t>(i)] = Taught(i, 200, 200 + 200 * i);
+  EXPECT_EQ(Calibrate(runs, "A100").context_shift_mib, 0);
+}
+
+TEST(Calibration, IsUsedOnlyWhereItPredictsTheSitesTasksBetter) {
+  std::vector<task::Observation> runs;
+  for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 200, 1'300));
+  EXPECT_NE(Calibrate(runs, "A100").context_shift_mib, 0);
+  for (int i = 5; i < 45; ++i) runs.push_back(Taught(i, 5'000, kShippedContext));
+  const Site site = Calibrate(runs, "A100");
+  EXPECT_EQ(site.context_shift_mib, 0);
+  EXPECT_THAT(site.reason, HasSubstr("as shipped: what 5 small models show"));
 }
 
 TEST(Calibration, WhatDoesNotTeach) {
@@ -85,7 +126,7 @@ TEST(Calibration, WhatDoesNotTeach) {
 
 TEST(Calibration, TheConstantStaysPossible) {
   std::vector<task::Observation> runs;
-  for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 5'000, 0, "A100", 0.2));
+  for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 500, 0, "A100", 0.2));
   EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 64);
 }
 
@@ -96,9 +137,10 @@ TEST(Calibration, TheFactorGrowsFromTheShippedOneIntoTheSitesOwn) {
     return site;
   };
   EXPECT_DOUBLE_EQ(Site().Factor(0.9, 1.2), 1.2);
-  EXPECT_DOUBLE_EQ(site_of(15, 1.1).Factor(0.9, 1.3), 1.2) << "half of each";
-  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.1);
-  EXPECT_DOUBLE_EQ(site_of(30, 0.5).Factor(0.9, 1.3), 1.0) << "a bound is not below its point";
+  EXPECT_DOUBLE_EQ(site_of(15, 1.5).Factor(0.9, 1.3), 1.4) << "half of each";
+  EXPECT_DOUBLE_EQ(site_of(30, 1.5).Factor(0.9, 1.3), 1.5);
+  EXPECT_DOUBLE_EQ(site_of(30, 3.0).Factor(0.9, 1.3), 1.6) << "one kind does not decide for all";
+  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.3) << "nor that all are as good";
   EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.99, 1.3), 1.3)
       << "thirty tasks know nothing of the last per cent";
   Site odd = site_of(12, 1.1);
@@ -111,18 +153,18 @@ TEST(Calibration, TheFactorGrowsFromTheShippedOneIntoTheSitesOwn) {
 TEST(Calibration, TheFactorIsTheConformalQuantile) {
   Site site;
   for (int i = 1; i <= 99; ++i) site.ratios.push_back(1 + i / 100.0);
-  EXPECT_DOUBLE_EQ(site.Factor(0.90, 9), 1.90);
-  EXPECT_DOUBLE_EQ(site.Factor(0.95, 9), 1.95);
-  EXPECT_DOUBLE_EQ(site.Factor(0.50, 9), 1.50);
+  EXPECT_DOUBLE_EQ(site.Factor(0.90, 1.5), 1.90);
+  EXPECT_DOUBLE_EQ(site.Factor(0.95, 1.5), 1.95);
+  EXPECT_DOUBLE_EQ(site.Factor(0.50, 1.3), 1.50);
 }
 
 TEST(Calibration, AnotherGpuTypeTeachesWithALabel) {
   std::vector<task::Observation> runs = Many(6, "H100");
   const Site site = Calibrate(runs, "A100");
-  EXPECT_EQ(site.ContextMib(kShippedContext), 600);
+  EXPECT_NEAR(site.ContextMib(kShippedContext), 600, 30);
   EXPECT_THAT(site.Remark(), HasSubstr("learned on H100, this is for A100"));
   for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 100, 900));
-  EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 900)
+  EXPECT_NEAR(Calibrate(runs, "A100").ContextMib(kShippedContext), 900, 30)
       << "its own type knows better";
   EXPECT_EQ(Calibrate(runs, "A100").Remark(), "");
 }
@@ -131,7 +173,7 @@ TEST(Calibration, TheNewestRunsCalibrate) {
   History history;
   for (int i = 0; i < 2'000; ++i) history.Add(Taught(i, 1'000, i < 1'000 ? 600 : 900));
   EXPECT_EQ(history.SiteFor("A100").tasks, kCalibrationRuns);
-  EXPECT_EQ(history.SiteFor("A100").ContextMib(kShippedContext), 900);
+  EXPECT_NEAR(history.SiteFor("A100").ContextMib(kShippedContext), 900, 10);
 }
 
 TEST(Calibration, IsAskedOfTheHistoryAndForgotten) {

@@ -158,9 +158,12 @@ AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
   AssumedContext assumed{.mib = std::lround(shipped_mib),
                          .taught_by = "",
                          .tasks = 0,
+                         .reason = "",
                          .learns = settings.estimate_history};
   const Called<api::KnowledgeView> known = GetKnowledge(client, "", "", gpu_type);
-  if (!known || known->value.taught_by.empty()) return assumed;
+  if (!known) return assumed;
+  assumed.reason = known->value.calibration;
+  if (known->value.context_shift_mib == 0) return assumed;
   estimate::Site site;
   site.context_shift_mib = known->value.context_shift_mib;
   assumed.mib = std::lround(site.ContextMib(shipped_mib));

@@ -59,12 +59,17 @@ Level LevelOf(Kind kind) {
   return of_driver ? Level::kBad : Level::kWarn;
 }
 
+// Of a server that does not say why.
+std::string ConstantText(const AssumedContext& assumed) {
+  if (assumed.taught_by.empty()) return "as shipped";
+  return fmt::format("learned from {} tasks on {}", assumed.tasks,
+                     base::Printable(assumed.taught_by, 60));
+}
+
 std::string AssumedText(const AssumedContext& assumed) {
-  return fmt::format("estimates count {} MiB with PyTorch and cuBLAS ({})", assumed.mib,
-                     assumed.taught_by.empty()
-                         ? std::string("as shipped")
-                         : fmt::format("learned from {} tasks on {}", assumed.tasks,
-                                       base::Printable(assumed.taught_by, 60)));
+  return fmt::format(
+      "estimates count {} MiB with PyTorch and cuBLAS ({})", assumed.mib,
+      assumed.reason.empty() ? ConstantText(assumed) : base::Printable(assumed.reason, 200));
 }
 
 Finding Compare(const std::string& type, const gpu::ContextCost& cost,

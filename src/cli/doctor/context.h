@@ -19,6 +19,7 @@ struct AssumedContext {
   std::int64_t mib = 0;
   std::string taught_by;  // the GPU type whose finished tasks taught it; empty: as shipped
   std::int64_t tasks = 0;
+  std::string reason;  // of the server: which constant is in force and why; empty: not known
   bool learns = true;  // estimate.history
 };
 

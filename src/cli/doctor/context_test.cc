@@ -37,6 +37,9 @@ ContextFacts Measured(std::int64_t mib, AssumedContext assumed) {
 TEST(DoctorContext, IsComparedWithWhatEstimatesCount) {
   const AssumedContext shipped{.mib = 1'455, .taught_by = "", .tasks = 0};
   const AssumedContext learned{.mib = 700, .taught_by = "A100", .tasks = 12};
+  AssumedContext why = shipped;
+  why.reason =
+      "as shipped: 2 of the finished models are small enough to show the constant, 5 are needed";
   const struct {
     const char* name;
     std::int64_t mib;
@@ -49,6 +52,9 @@ TEST(DoctorContext, IsComparedWithWhatEstimatesCount) {
       {"as shipped, less", 1'700, shipped, Level::kWarn, "245 MiB less than the bare context"},
       {"learned: the libraries are in it", 412, learned, Level::kOk,
        "(learned from 12 tasks on A100)"},
+      {"the server says why", 412, why, Level::kOk,
+       "(as shipped: 2 of the finished models are small enough to show the constant, 5 are "
+       "needed)"},
       {"learned, all of it", 700, learned, Level::kOk, "A100: 700 MiB (measured)"},
       {"learned under another driver", 900, learned, Level::kWarn, "predictions are too low"},
   };

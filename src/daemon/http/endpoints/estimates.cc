@@ -56,6 +56,7 @@ Answer ShowKnowledge(const EstimateServices& services, const Call& call) {
   view.tasks = static_cast<std::int64_t>(site.tasks);
   view.context_shift_mib = site.context_shift_mib;
   view.ratios = site.ratios;
+  view.calibration = site.reason;
   for (const task::Observation& run : rules.history->OfSignature(signature))
     view.runs.push_back(Present(run));
   for (const task::Observation& run : rules.history->OfKin(request.Query("kin").value_or("")))

@@ -1,0 +1,162 @@
+// estimate evaluate --calibrate: families as teachers of a server's constants.
+#include "lab/verbs/evaluate/evaluate_calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/client/verbs.h"
+#include "cli/table.h"
+#include "estimate/asking.h"
+#include "lab/verbs/evaluate/evaluate_runs.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using estimate::DataSet;
+using estimate::Outcome;
+using estimate::Run;
+using estimate::Score;
+using estimate::Site;
+
+std::vector<Outcome> AnswersOf(const DataSet& set, double coverage, const Site& site) {
+  const auto structural = estimate::MakeStructural();
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(set.runs.size());
+  for (const Run& run : set.runs) {
+    estimate::Question question = QuestionOf(set, run, coverage);
+    question.site = &site;
+    Result<estimate::Answer> answer = structural->Ask(question);
+    outcomes.push_back({.measured_mib = run.measured_mib,
+                        .censored = run.censored,
+                        .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
+  }
+  return outcomes;
+}
+
+struct Halves {
+  Score own, others;
+};
+
+Halves HalvesOf(const DataSet& set, const std::vector<Outcome>& outcomes,
+                const std::string& family) {
+  std::vector<Outcome> own, others;
+  for (std::size_t i = 0; i < outcomes.size(); ++i)
+    (set.runs[i].family == family ? own : others).push_back(outcomes[i]);
+  return {estimate::ScoreOf(own, 0), estimate::ScoreOf(others, 0)};
+}
+
+struct Taught {
+  std::string family;
+  Site site;
+  Halves shipped, learned;
+};
+
+std::string TextOf(const std::vector<Taught>& all, double coverage) {
+  Table table({{"TEACHER"},
+               {"SHIFT", true},
+               {"OWN ERR", true},
+               {"THEN", true},
+               {"OTHERS", true},
+               {"THEN", true},
+               {"COVERED", true},
+               {"THEN", true},
+               {"OVER", true},
+               {"THEN", true},
+               {"WHY", false, 20}});
+  const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
+  double worse = 0, least = 1;
+  for (const Taught& each : all) {
+    worse = std::max({worse, each.learned.own.mean_error - each.shipped.own.mean_error,
+                      each.learned.others.mean_error - each.shipped.others.mean_error});
+    least = std::min(least, each.learned.others.covered);
+    table.Add({{base::Printable(each.family, 40)},
+               {fmt::format("{:+.0f}", each.site.context_shift_mib)},
+               {percent(each.shipped.own.mean_error)},
+               {percent(each.learned.own.mean_error)},
+               {percent(each.shipped.others.mean_error)},
+               {percent(each.learned.others.mean_error)},
+               {percent(each.shipped.others.covered)},
+               {percent(each.learned.others.covered)},
+               {percent(each.shipped.others.bound_over)},
+               {percent(each.learned.others.bound_over)},
+               {each.site.reason}});
+  }
+  return table.Text(ScreenOf(stdout)) +
+         fmt::format(
+             "\nOWN ERR, OTHERS: mean error of the teacher's runs and of all others, in %.\n"
+             "THEN: as taught. COVERED, OVER: of the others, by the bound at {:g} %.\n"
+             "Mean errors rise by {:.2f} at most; at least {:.1f} % of the others are covered.\n",
+             100 * coverage, 100 * worse, 100 * least);
+}
+
+}  // namespace
+
+estimate::Question QuestionOf(const DataSet& set, const Run& run, double coverage) {
+  estimate::Question question;
+  question.layers = &set.models[run.model];
+  question.batch = run.batch;
+  question.optimizer = run.optimizer;
+  question.precision = run.precision.value_or(estimate::Precision::kFp32);
+  question.gpus = run.gpus;
+  question.coverage = coverage;
+  return question;
+}
+
+Result<Site> LearnFrom(const DataSet& set, const std::string& family) {
+  const auto structural = estimate::MakeStructural();
+  std::vector<task::Observation> observations;
+  for (const Run& run : set.runs) {
+    if (run.family != family || run.censored) continue;
+    task::Observation observation;
+    observation.signature = fmt::format("{}, batch {}", run.name, run.batch);
+    observation.relation = run.name;
+    observation.measured_mib = run.measured_mib;
+    observation.formula = estimate::SplitFormula(*structural, QuestionOf(set, run, 0.9));
+    observations.push_back(std::move(observation));
+  }
+  if (observations.empty()) {
+    return Fail(ErrorCode::kInvalid,
+                "--calibrate: no run of the family '" + base::Printable(family, 40) + "'");
+  }
+  return estimate::Calibrate(observations, "");
+}
+
+void EvaluateCalibration(Context& context, const DataSet& set, double coverage) {
+  std::set<std::string> families;
+  for (const Run& run : set.runs) {
+    if (!run.censored) families.insert(run.family);
+  }
+  const std::vector<Outcome> shipped = AnswersOf(set, coverage, Site{});
+  std::vector<Taught> all;
+  for (const std::string& family : families) {
+    Result<Site> site = LearnFrom(set, family);
+    if (!site) return context.Fail(site.error());
+    Taught taught{.family = family, .site = *std::move(site)};
+    taught.shipped = HalvesOf(set, shipped, family);
+    taught.learned = HalvesOf(set, AnswersOf(set, coverage, taught.site), family);
+    all.push_back(std::move(taught));
+  }
+  if (!context.json) return Print(context, TextOf(all, coverage));
+  base::Json json{{"coverage", coverage}, {"teachers", base::Json::array()}};
+  for (const Taught& each : all) {
+    json["teachers"].push_back({{"family", each.family},
+                                {"context_shift_mib", each.site.context_shift_mib},
+                                {"reason", each.site.reason},
+                                {"own_shipped", ScoreJson(each.shipped.own)},
+                                {"own_learned", ScoreJson(each.learned.own)},
+                                {"others_shipped", ScoreJson(each.shipped.others)},
+                                {"others_learned", ScoreJson(each.learned.others)}});
+  }
+  Print(context, base::DumpJson(json) + "\n");
+}
+
+}  // namespace carma::cli
