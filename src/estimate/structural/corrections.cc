@@ -56,7 +56,10 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
 // product, which nothing shows.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
-  if (row.rule->role != Role::kMatrix || !row.rule->linear || input != row.before) return input;
+  // Some put a norm between the product and the layer behind it.
+  const bool norm = row.rule->role == Role::kNorm && row.rule->row_statistics;
+  if (!norm && (row.rule->role != Role::kMatrix || !row.rule->linear)) return input;
+  if (input != row.before) return input;
   const auto linear = [&](int index) {
     return index != Tensor::kNobody && trail[index].maker == Maker::kMatrix && trail[index].linear;
   };
@@ -184,10 +187,74 @@ void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
+// A linear layer over pairs of tokens makes a second matrix of weights from their distances; both
+// are mixed by a number per head and scaled to a sum of 1 again. Kept are softmax's result of
+// either, what the division overwrites, and its result.
+void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
+  constexpr double kMatrices = 4;
+  const Shape& in = row.layer->in;
+  if (row.given_unseen || row.rule->role != Role::kDropout || row.read == Tensor::kNobody) return;
+  const Tensor& read = graph.trail[row.read];
+  if (!IsAttentionMatrix(in) || in.rank() != 4 || !read.linear || read.shape.rank() != 4) return;
+  const Shape& made = read.shape;  // [batch, tokens, tokens, heads]
+  if (made[1] != in.last() || made[2] != in.last() || made.last() != in[1] || made == in) return;
+  if (read.from == Tensor::kNobody || graph.trail[read.from].shape.last() == in[1]) return;
+  kept.AddElements(kMatrices * row.in);
+  kept.wide += 2 * kElementBytes * row.in;
+  kept.unfused_attention = true;
+}
+
+// A module with parameters makes the scores of positions, [..., queries, keys], of the queries: no
+// fused kernel. Kept are softmax's result and two copies of the queries, for the products with keys
+// and with positions. Queries in blocks have copies of their keys and values, which overlap.
+void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
+  const Shape& in = row.layer->in;
+  const Shape& out = row.layer->out;
+  if (row.rule->role != Role::kKeepsNothing || row.layer->params == 0) return;
+  if (in.rank() < 3 || in.rank() != out.rank() || in.last() == out.last()) return;
+  for (std::size_t i = 0; i + 1 < in.rank(); ++i) {
+    if (in[i] != out[i]) return;
+  }
+  kept.AddElements(row.out + 2 * row.in);
+  kept.wide += kElementBytes * row.out;
+  if (in.rank() == 4) {
+    const auto queries = static_cast<double>(Dimension(in, 2));
+    kept.AddElements(2 * row.out / queries * static_cast<double>(in.last()));
+  }
+  kept.unfused_attention = true;
+}
+
+// Values as an image of one channel, [batch, 1, height, width, values], convolved into keys: a
+// matrix for each position, which the queries of all heads are multiplied with. The product copies
+// it for each head. The norm before the one of the values is that of all heads' queries.
+void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
+  const Shape& in = row.layer->in;
+  const Shape& out = row.layer->out;
+  if (!row.rule->convolution || in.rank() != 5 || out.rank() != 5 || in[1] != 1) return;
+  int norms = 0;
+  for (int index = row.before; index > 0 && index > row.before - 8; --index) {
+    const Tensor& each = graph.trail[index];
+    if (each.maker != Maker::kNorm || each.shape.rank() != 4 || ++norms < 2) continue;
+    const auto heads = static_cast<double>(Dimension(each.shape, 1) / Dimension(out, 1));
+    return kept.AddElements(std::max(0.0, heads - 1) * row.out);
+  }
+}
+
+// A norm of one half of a tensor, and a linear layer behind it whose result the other half is
+// multiplied with: the product.
+void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
+  if (!row.rule->linear || row.read == Tensor::kNobody) return;
+  const Tensor& read = graph.trail[row.read];
+  if (read.maker != Maker::kNorm || read.from == Tensor::kNobody || row.out != row.in) return;
+  if (graph.trail[read.from].elements == 2 * read.elements) kept.AddElements(row.out);
+}
+
 // One learned number per head of an attention by matrix products scales the cosines of queries and
 // keys: these are kept as they were and normalised, and the values beside what they were cut from.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
+  constexpr int kMostProducts = 3;  // more mix other matrices by that number
+  if (row.seen.products > kMostProducts) return;
   kept.AddElements(3 * row.out);
 }
 
@@ -258,6 +325,17 @@ constexpr std::array kKeptCorrections{
     KeptCorrection{"attention of unit vectors", "Swin v2 CR",
                    "swinv2_cr_base_384: 0.89 -> 0.99; the source of F.normalize", Step::kAttention,
                    &AttentionOfUnitVectors},
+    KeptCorrection{"attention that mixes two matrices", "ConViT",
+                   "convit_tiny: 0.61 -> 0.98; softmax, mul, div: result, both factors, self",
+                   Step::kPassing, &AttentionThatMixes},
+    KeptCorrection{"scores of positions", "BoTNet, HaloNet",
+                   "halonet_h1: 0.37 -> 1.00; the source of their attention", Step::kOperation,
+                   &ScoresOfPositions},
+    KeptCorrection{"matrices of positions", "LambdaNetworks",
+                   "lambda_resnet26t: 0.89 -> 1.00; matmul copies what it broadcasts",
+                   Step::kOperation, &MatricesOfPositions},
+    KeptCorrection{"gate of half width", "gMLP", "gmlp_s16_224: 0.62 -> 1.00; mul: both factors",
+                   Step::kOperation, &GateOfHalfWidth},
     KeptCorrection{"PyTorch's own attention", "generated encoders",
                    "enc-163: 7 % of its kept bytes; torch.nn.MultiheadAttention", Step::kOperation,
                    &TorchAttention},

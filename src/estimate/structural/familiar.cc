@@ -1,9 +1,11 @@
 #include "estimate/structural/familiar.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
 #include "base/text.h"
+#include "estimate/structural/layer_rule.h"
 
 namespace carma::estimate {
 
@@ -22,14 +24,23 @@ const std::set<std::string_view>& Measured() {
   return kNames;
 }
 
-}  // namespace
-
-std::size_t UnfamiliarModules(const model::LayerList& list) {
+std::set<std::string_view> UnfamiliarIn(const model::LayerList& list) {
   std::set<std::string_view> unknown;
   for (const model::Layer& layer : list.layers) {
     if (!Measured().contains(layer.type)) unknown.insert(layer.type);
   }
-  return unknown.size();
+  return unknown;
+}
+
+}  // namespace
+
+std::size_t UnfamiliarModules(const model::LayerList& list) {
+  return UnfamiliarIn(list).size();
+}
+
+bool HasUnfamiliarAttention(const model::LayerList& list) {
+  return std::ranges::any_of(UnfamiliarIn(list),
+                             [](std::string_view type) { return RuleOf(type).attention; });
 }
 
 }  // namespace carma::estimate

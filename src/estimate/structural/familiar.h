@@ -11,5 +11,7 @@ namespace carma::estimate {
 // neither PyTorch's own nor shared by measured families (data/estimators/modules.txt): what code
 // they hold besides their rows is their own.
 std::size_t UnfamiliarModules(const model::LayerList& list);
+// One of them is an attention, by its name.
+bool HasUnfamiliarAttention(const model::LayerList& list);
 
 }  // namespace carma::estimate

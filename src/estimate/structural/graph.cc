@@ -18,6 +18,13 @@ using model::Shape;
 using Kind = Row::Kind;
 using Maker = Tensor::Maker;
 
+// As chunk() makes it: the last dimension alone is half as wide.
+bool IsHalf(const Shape& part, const Shape& whole) {
+  if (part.empty() || part.rank() != whole.rank() || whole.last() != 2 * part.last()) return false;
+  return std::equal(part.dimensions().begin(), part.dimensions().end() - 1,
+                    whole.dimensions().begin());
+}
+
 class GraphMaker {
  public:
   explicit GraphMaker(const LayerList& list) : list_(list) {}
@@ -178,6 +185,8 @@ int GraphMaker::InputOf(Row& row) {
 // Not the tensor made last: an earlier one, or one that code between the modules made.
 int GraphMaker::ReadElsewhere(const Row& row) {
   const Tensor& current = Current();
+  // One half of what was made last: a view, which keeps the whole.
+  if (row.rule->row_statistics && IsHalf(row.layer->in, current.shape)) return current_;
   // The weights times the values, in the order of tokens: a new tensor, however many are as large.
   if (weighs_values_ && row.rule->linear) return Join(row);
   const int source = graph_.trail.Newest(

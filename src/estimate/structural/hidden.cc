@@ -1,11 +1,37 @@
+// What a model keeps whose blocks are printed as one row, by the totals below the table.
 #include "estimate/structural/hidden.h"
+
+#include "estimate/structural/layer_rule.h"
 
 namespace carma::estimate {
 namespace {
 
-// Memory beside weights and states, as a multiple of torchinfo's total of outputs: the median of
-// 2976 runs of 39 families of image models, without the allocator's share.
-constexpr double kKeptOfPass = 1.18;
+// Memory beside weights and states, as a multiple of torchinfo's total (twice the outputs of all
+// modules with parameters and without children), without the allocator's share. What is not in that
+// total shows in the kinds of the rows that are printed; docs/inside/estimators.md, "Bound".
+constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
+constexpr double kLayerNormsOnly = 0.93;    // norms without an own result; matrices of attention
+constexpr double kKeepsInput = 1.14;        // GELU, SiLU …: what they read besides
+constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
+
+double KeptOfPass(const model::LayerList& list) {
+  bool batch_norm = false;
+  bool layer_norm = false;
+  bool keeps_input = false;
+  bool activation_in_norm = false;
+  for (const model::Layer& layer : list.layers) {
+    const LayerRule rule = RuleOf(layer.type);
+    batch_norm |= rule.batch_norm;
+    layer_norm |= rule.row_statistics;
+    keeps_input |= rule.role == Role::kKeepsInput;
+    activation_in_norm |= rule.norm_with_activation;
+  }
+  double factor = kKeptOfPass;
+  if (layer_norm && !batch_norm) factor *= kLayerNormsOnly;
+  if (keeps_input && batch_norm) factor *= kKeepsInput;
+  if (activation_in_norm) factor *= kActivationInNorm;
+  return factor;
+}
 
 }  // namespace
 
@@ -13,7 +39,7 @@ std::optional<Kept> KeptByTotals(const model::LayerList& list) {
   if (!list.pass_bytes || !list.batch) return std::nullopt;
   const Kept visible = CountKept(list);
   Kept kept;
-  kept.per_sample = kKeptOfPass * *list.pass_bytes / static_cast<double>(*list.batch);
+  kept.per_sample = KeptOfPass(list) * *list.pass_bytes / static_cast<double>(*list.batch);
   kept.logits = visible.logits;
   kept.has_conv = visible.has_conv;
   kept.has_embedding = visible.has_embedding;

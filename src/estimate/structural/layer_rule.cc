@@ -93,6 +93,8 @@ LayerRule RuleOf(std::string_view type) {
   rule.leaky = IsAny(name, {"leakyrelu", "elu"});
   rule.parallel_branches = IsReparameterised(name);
   rule.wraps_one = HasAny(name, {"conv", "norm", "linear"});
+  if (IsAny(name, {"lstm"})) rule.extra_outputs = 6;
+  if (IsAny(name, {"gru"})) rule.extra_outputs = 5;
   rule.relative_positions = HasAny(name, {"relativeattention"});
   if (HasAny(name, {"quickgelu", "rmsnorm"})) rule.extra_outputs = 1;
   if (HasAny(name, {"newgelu"}))

@@ -8,10 +8,13 @@ enum class Evidence {
   kExactBytes,  // a dry run counted the kept bytes
   kCompared,    // the rules, with input shapes, over kinds of modules that several families share
   kShapes,      // the same over layers alone, without the modules they stand in
-  kUncompared,  // several kinds of modules of its own, whose code has no rows; or 16 bits
-  kText,        // the rules, outputs only (torchsummary)
-  kPartial,     // blocks as one row, or no shapes at all
-  kTotals,      // most of the model in such rows: what the summary adds up below them
+  kUncompared,  // 16 bits, or bytes counted in them
+  // Several kinds of modules of its own, whose code has no rows: one of them an attention, or none.
+  kOwnAttention,
+  kOwnBlocks,
+  kText,     // the rules, outputs only (torchsummary)
+  kPartial,  // blocks as one row, or no shapes at all
+  kTotals,   // most of the model in such rows: what the summary adds up below them
 };
 
 // (measured - context) / (predicted - context) is at most this for so many (0.5..0.999) of the

@@ -219,7 +219,9 @@ Evidence EvidenceOf(const Question& question, bool no_shapes) {
   // A text may be longer than was assumed.
   if (layers.collapsed || (no_shapes && !AssumesTheLongest(layers))) return Evidence::kPartial;
   if (!layers.has_input_shapes) return Evidence::kText;
-  if (asked != Precision::kFp32 || HasOwnCode(layers)) return Evidence::kUncompared;
+  if (asked != Precision::kFp32) return Evidence::kUncompared;
+  if (HasOwnCode(layers))
+    return HasUnfamiliarAttention(layers) ? Evidence::kOwnAttention : Evidence::kOwnBlocks;
   return HasContainers(layers) ? Evidence::kCompared : Evidence::kShapes;
 }
 
