@@ -50,6 +50,7 @@ void AskTransformer(const task::TaskSpec& spec, const TransformerConfig& config,
     return;
   }
   question.assumed = Assumptions(words, config, *plan);
+  question.assumes_length = AssumesLength(words, config);
   question.transformer = &config;
   question.plan = *plan;
 }

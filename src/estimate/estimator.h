@@ -37,6 +37,7 @@ struct Question {
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
   std::vector<std::string> assumed;    // of the plan, one sentence each
+  bool assumes_length = false;         // of it: how long the samples are
   std::string summary_trouble;         // why there is none, if one was named
   std::optional<std::int64_t> batch;   // samples per GPU and step
   std::optional<Optimizer> optimizer;  // empty: not known, the estimator says what it assumes

@@ -66,12 +66,33 @@ inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[
     {StepOptimizer::kPagedAdam, "paged-lion-8bit"},
     {StepOptimizer::kPagedAdam, "paged-lion-32bit"}};
 
-// Selective: attention alone is reckoned again, which flash attention does anyway.
-enum class Checkpointing { kNone, kSelective, kFull };
+// What of a block is computed again in the backward pass.
+enum class Checkpointing {
+  kNone,
+  kAttention,  // its core alone, which flash attention does anyway (Megatron's "selective")
+  // All but attention and every second matrix product (torchtitan's "selective" with "op").
+  kOperators,
+  kFull  // all
+};
 inline constexpr std::pair<Checkpointing, std::string_view> kCheckpointingWords[] = {
     {Checkpointing::kNone, "none"},
-    {Checkpointing::kSelective, "selective"},
-    {Checkpointing::kFull, "full"}};
+    {Checkpointing::kAttention, "attention"},
+    {Checkpointing::kOperators, "operators"},
+    {Checkpointing::kFull, "full"},
+    {Checkpointing::kOperators, "selective"}};
+
+// In which order a pipeline runs forward and backward passes of its micro-batches.
+enum class Schedule {
+  k1F1B,         // one of each in turn, once the pipeline is full
+  kInterleaved,  // the same with several smaller stages on each GPU
+  kGpipe         // all forward passes first
+};
+inline constexpr std::pair<Schedule, std::string_view> kScheduleWords[] = {
+    {Schedule::k1F1B, "1f1b"},
+    {Schedule::kInterleaved, "interleaved"},
+    {Schedule::kGpipe, "gpipe"},
+    {Schedule::kInterleaved, "interleaved1f1b"},
+    {Schedule::kInterleaved, "interleaved-1f1b"}};
 
 enum class Attention { kFlash, kEager };  // flash: also PyTorch's own fused kernels (sdpa)
 inline constexpr std::pair<Attention, std::string_view> kAttentionWords[] = {
@@ -110,6 +131,7 @@ base::Result<LoraTargets> ParseLoraTargets(std::string_view words);
 struct TrainingPlan {
   std::int64_t sequence = 2048;  // tokens of one sample; the longest where lengths vary
   std::int64_t batch = 1;        // samples per GPU and step
+  std::int64_t parameters = 0;   // of the whole model; 0: as config.json describes it
   // Tokens of a decoder that reads an encoder; empty: as many as the encoder's.
   std::optional<std::int64_t> target;
   // Of the other samples of a micro-batch that are laid one after the other without padding; empty:
@@ -132,6 +154,7 @@ struct TrainingPlan {
   StepOptimizer optimizer = StepOptimizer::kAdam;
   bool step_in_backward = false;  // each gradient is used and freed at once
   Checkpointing checkpointing = Checkpointing::kNone;
+  std::int64_t checkpoint_every = 1;  // with kFull: every so many blocks; the others keep all
   Attention attention = Attention::kFlash;
   Loss loss = Loss::kStock;
   bool fused_layers = false;  // norms and adapters by fused kernels (Triton, torch.compile)
@@ -140,12 +163,18 @@ struct TrainingPlan {
   bool deepspeed = false;  // its optimizer, even on one GPU; implied by the ZeRO stages
   bool offload_optimizer = false;
   bool offload_parameters = false;
+  bool offload_activations = false;
   bool unties_head = false;          // two tables although config.json ties them (LitGPT)
   bool saves_whole_model = false;    // gathers all weights on a GPU to save them
   bool expandable_segments = false;  // of PyTorch's allocator: blocks grow in place
   std::int64_t tensor_parallel = 1;
-  std::int64_t pipeline = 1;   // stages
-  std::int64_t in_flight = 0;  // micro-batches of the first stage; 0: as many as stages
+  bool sequence_parallel = false;    // what tensor parallelism leaves whole is split by tokens
+  std::int64_t expert_parallel = 1;  // GPUs of a data-parallel group that share the experts
+  std::int64_t pipeline = 1;         // stages
+  std::int64_t in_flight = 0;      // micro-batches of the first stage; 0: as the schedule makes it
+  std::int64_t micro_batches = 0;  // that `batch` is cut into; 0: it is one of them
+  Schedule schedule = Schedule::k1F1B;
+  std::int64_t stages_per_gpu = 2;  // of an interleaved schedule
   std::int64_t context_parallel = 1;
   std::optional<double> gpu_mib;  // of the GPU that it runs on; empty: not known
 };
@@ -162,6 +191,9 @@ inline constexpr base::Words<estimate::StepOptimizer> base::kWordsOf<estimate::S
 template <>
 inline constexpr base::Words<estimate::Checkpointing> base::kWordsOf<estimate::Checkpointing> =
     estimate::kCheckpointingWords;
+template <>
+inline constexpr base::Words<estimate::Schedule> base::kWordsOf<estimate::Schedule> =
+    estimate::kScheduleWords;
 template <>
 inline constexpr base::Words<estimate::Attention> base::kWordsOf<estimate::Attention> =
     estimate::kAttentionWords;

@@ -19,6 +19,7 @@ using task::TrainingWord;
 constexpr std::int64_t kMostTokens = 1'000'000'000;
 constexpr std::int64_t kMostSamples = 1'000'000;
 constexpr std::int64_t kMostGpus = 100'000;
+constexpr std::int64_t kMostParameters = 1'000'000'000'000'000;
 constexpr std::int64_t kMostRank = 1'000'000;
 
 // "--method", or "lora.yaml:7: method".
@@ -95,6 +96,7 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   words.Number("target-len", kMostTokens, target);
   if (target > 0) plan.target = target;
   words.Number("batch", kMostSamples, plan.batch);
+  words.Number("parameters", kMostParameters, plan.parameters);
   words.Switch("packed", packed);
   words.Switch("variable-length", plan.variable_length);
   if (packed && (plan.variable_length || mean_length > 0)) {
@@ -178,8 +180,10 @@ void SetOffload(Words& words, TrainingPlan& plan) {
       plan.offload_optimizer = true;
     } else if (what == "params" || what == "parameters") {
       plan.offload_parameters = true;
+    } else if (what == "activations") {
+      plan.offload_activations = true;
     } else if (!what.empty() && what != "none") {
-      return words.Take(Wrong(*word, "optimizer, params or both with a comma"));
+      return words.Take(Wrong(*word, "some of optimizer, params, activations with commas"));
     }
   }
 }
@@ -188,6 +192,11 @@ void SetParallel(Words& words, TrainingPlan& plan) {
   words.Number("tp", kMostGpus, plan.tensor_parallel);
   words.Number("pp", kMostGpus, plan.pipeline);
   words.Number("cp", kMostGpus, plan.context_parallel);
+  words.Number("ep", kMostGpus, plan.expert_parallel);
+  words.Switch("sequence-parallel", plan.sequence_parallel);
+  words.Number("micro-batches", kMostSamples, plan.micro_batches);
+  words.OneOf("schedule", plan.schedule);
+  words.Number("stages-per-gpu", kMostGpus, plan.stages_per_gpu);
   if (words.mistake()) return;
   const std::int64_t one_copy = plan.tensor_parallel * plan.pipeline * plan.context_parallel;
   std::int64_t gpus = one_copy;
@@ -222,6 +231,9 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
   SetMethod(words, plan);
   words.OneOf("optimizer", plan.optimizer);
   words.OneOf("gradient-checkpointing", plan.checkpointing);
+  words.Number("checkpoint-every", kMostGpus, plan.checkpoint_every);
+  if (plan.checkpoint_every > 1) plan.checkpointing = Checkpointing::kFull;
+  words.Switch("step-in-backward", plan.step_in_backward);
   words.OneOf("attention", plan.attention);
   SetLoss(words, plan);
   SetParallel(words, plan);
@@ -241,6 +253,31 @@ Result<Unit> CheckWords(std::span<const TrainingWord> words) {
   return Unit{};
 }
 
+namespace {
+
+// Of what was said all that changes nothing, one sentence each.
+void AddIgnored(const Words& words, const TransformerConfig& config, const TrainingPlan& plan,
+                std::vector<std::string>& assumed) {
+  const auto ignored = [&](std::initializer_list<const char*> names, const char* reason) {
+    for (const char* name : names) {
+      if (const TrainingWord* word = words.Find(name); word != nullptr && word->value != "off")
+        assumed.push_back(fmt::format("{} {} is ignored: {}", Place(*word),
+                                      base::Printable(word->value, 40), reason));
+    }
+  };
+  if (plan.method != Method::kLora)
+    ignored({"lora-rank", "lora-targets", "lora-dropout", "train-embeddings", "unprepared"},
+            "the method is full");
+  if (plan.ranks == 1 && plan.data_parallel == DataParallel::kFsdp)
+    ignored({"dp"}, "there is one GPU to share the weights");
+  if (plan.tensor_parallel == 1) ignored({"sequence-parallel"}, "there is no tensor parallelism");
+  if (plan.pipeline == 1)
+    ignored({"micro-batches", "schedule", "stages-per-gpu"}, "there is no pipeline");
+  if (config.experts <= 1) ignored({"ep"}, "the model has no experts");
+}
+
+}  // namespace
+
 std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
                                      const TransformerConfig& config, const TrainingPlan& plan) {
   const Words words(said);
@@ -257,13 +294,22 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
     assumed.push_back(fmt::format("decoder length unknown: {} tokens assumed (--target-len)",
                                   plan.target.value_or(plan.sequence)));
   }
+  if (plan.tensor_parallel > 1 && words.Find("sequence-parallel") == nullptr) {
+    assumed.emplace_back(
+        "tensor parallelism without sequence parallelism is assumed (--sequence-parallel)");
+  }
   if (words.Find("batch") == nullptr) {
     assumed.push_back(fmt::format("batch size unknown: {} assumed (--batch-size)", plan.batch));
   }
   if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype) {
     assumed.emplace_back("nothing says how weights are stored: 16 bits are assumed (--weights)");
   }
+  AddIgnored(words, config, plan, assumed);
   return assumed;
+}
+
+bool AssumesLength(std::span<const TrainingWord> said, const TransformerConfig& config) {
+  return Words(said).Find("seq-len") == nullptr && !config.one_length;
 }
 
 }  // namespace carma::estimate

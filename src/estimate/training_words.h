@@ -25,4 +25,7 @@ base::Result<base::Unit> CheckWords(std::span<const task::TrainingWord> words);
 std::vector<std::string> Assumptions(std::span<const task::TrainingWord> words,
                                      const TransformerConfig& config, const TrainingPlan& plan);
 
+// No word tells how long the samples are, and the model does not fix it.
+bool AssumesLength(std::span<const task::TrainingWord> said, const TransformerConfig& config);
+
 }  // namespace carma::estimate

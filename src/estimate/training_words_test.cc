@@ -70,6 +70,25 @@ TEST(TrainingWords, AnImageHasItsPatchesUnlessALengthIsTold) {
   EXPECT_EQ(PlanOf(said, config)->sequence, 197);
 }
 
+TEST(TrainingWords, WhatIsIgnoredIsSaid) {
+  const std::vector<TrainingWord> said = {{"seq-len", "128", ""},
+                                          {"batch", "4", ""},
+                                          {"precision", "bf16", ""},
+                                          {"lora-rank", "8", ""},
+                                          {"dp", "fsdp", "t.sh:3: --fsdp"},
+                                          {"micro-batches", "4", ""},
+                                          {"ep", "1", ""}};
+  const TransformerConfig config;
+  const auto plan = PlanOf(said, config);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(Assumptions(said, config, *plan),
+            (std::vector<std::string>{
+                "--lora-rank 8 is ignored: the method is full",
+                "t.sh:3: --fsdp: dp fsdp is ignored: there is one GPU to share the weights",
+                "--micro-batches 4 is ignored: there is no pipeline",
+                "--ep 1 is ignored: the model has no experts"}));
+}
+
 TEST(TrainingWords, WithoutALengthATableOfPositionsBoundsIt) {
   TransformerConfig bert;
   bert.positions = 512;

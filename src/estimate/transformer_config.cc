@@ -39,14 +39,28 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   in.Complain(*keys.begin(), fmt::format("a number, and the file has no such key{}", others));
 }
 
+// The one that shares most of its beginning with the name; empty: none shares three letters.
+std::string_view NearestFamily(std::string_view name) {
+  std::string_view nearest;
+  std::size_t most = 2;
+  for (const TransformerFamily& family : TransformerFamilies()) {
+    const auto [own, other] = std::ranges::mismatch(name, family.name);
+    const auto shared = static_cast<std::size_t>(own - name.begin());
+    if (shared <= most) continue;
+    most = shared;
+    nearest = family.name;
+  }
+  return nearest;
+}
+
 const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in) {
   if (const TransformerFamily* known = FindFamily(name)) return known;
-  std::vector<std::string> known;
-  for (const TransformerFamily& family : TransformerFamilies()) known.emplace_back(family.name);
+  const std::string_view nearest = NearestFamily(name);
   in.Complain("model_type",
-              fmt::format("a family whose layers are known ({}), and '{}' is not one: a model "
-                          "summary serves it (carma_summary.py)",
-                          base::Join(known, ", "), base::Printable(name, 40)));
+              fmt::format("a family whose layers are known ({} are), and '{}' is not one{}: a "
+                          "model summary serves it (carma_summary.py)",
+                          TransformerFamilies().size(), base::Printable(name, 40),
+                          nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
   return nullptr;
 }
 
@@ -283,27 +297,54 @@ void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   GetQuantisation(in, config);
 }
 
-// Of an encoder of images only its size matters here; none of the keys must be there.
-void GetVision(base::JsonReader& outer, TransformerConfig& config) {
-  const base::Json* found = outer.Raw("vision_config");
-  if (found == nullptr || !found->is_object()) return;
-  base::JsonReader in(*found, outer.pointer() + "/vision_config");
+// Parts whose size tells what they hold: encoders of images and sounds beside the stack.
+constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vision_tower",
+                                          "vision_cfg",    "vision_encoder", "audio_config",
+                                          "audio_cfg",     "speech_config",  "audio_encoder"};
+
+// Of such an encoder only its size matters here; none of the keys must be there. False: it tells
+// no size.
+bool GetEncoder(base::JsonReader& outer, const char* key, TransformerConfig& config) {
+  const base::Json* found = outer.Raw(key);
+  base::JsonReader in(*found, outer.pointer() + "/" + key);
   std::int64_t layers = 0;
   std::int64_t width = 0;
   std::int64_t forward = 0;
-  GetFirst(in, {"num_hidden_layers", "depth", "layers"}, layers, 1, kMaxLayers);
-  GetFirst(in, {"embed_dim", "hidden_size", "width"}, width, 1, kMaxWidth);
+  GetFirst(in, {"num_hidden_layers", "depth", "layers", "num_layers", "encoder_layers"}, layers, 1,
+           kMaxLayers);
+  GetFirst(in, {"embed_dim", "hidden_size", "width", "d_model"}, width, 1, kMaxWidth);
   std::int64_t more = 0;
   if (in.Get("num_global_layers", more, 0, kMaxLayers)) layers += more;
   double ratio = 4;
   in.Get("mlp_ratio", ratio, 0, 1'000);
-  if (!in.Get("intermediate_size", forward, 1, kMaxWidth))
+  if (!GetFirst(in, {"intermediate_size", "encoder_ffn_dim"}, forward, 1, kMaxWidth))
     forward = static_cast<std::int64_t>(ratio * static_cast<double>(width));
-  if (in.error()) return;
+  if (in.error() || layers == 0 || width == 0) return false;
   const bool gated = in.Has("out_hidden_size") && in.Has("fullatt_block_indexes");
   const auto wide = static_cast<double>(width);
   config.other_parameters += static_cast<double>(layers) * wide *
                              (4 * wide + (gated ? 3 : 2) * static_cast<double>(forward));
+  return true;
+}
+
+bool TellsSizes(const base::Json& part) {
+  constexpr const char* kSizes[] = {"num_hidden_layers", "hidden_size", "layers", "depth",
+                                    "num_layers",        "embed_dim",   "width",  "d_model",
+                                    "encoder_layers"};
+  return std::ranges::any_of(kSizes, [&](const char* key) { return part.contains(key); });
+}
+
+// Every part of the file besides the stack of texts: counted by its weights, or named.
+void GetParts(const base::Json& whole, const std::string& text_part, base::JsonReader& in,
+              TransformerConfig& config) {
+  if (!whole.is_object()) return;
+  for (const auto& [key, part] : whole.items()) {
+    if (!part.is_object() || "/" + key == text_part) continue;
+    const bool encoder = std::ranges::find(kEncoders, std::string_view(key)) != std::end(kEncoders);
+    const bool counted = encoder && GetEncoder(in, key.c_str(), config);
+    if (!counted && (encoder || TellsSizes(part)))
+      config.uncounted.push_back(base::Printable(key, 40));
+  }
 }
 
 // A file that stands for itself must tell its sizes.
@@ -376,6 +417,13 @@ double TransformerConfig::ActiveForward() const {
   return Mean(*this, static_cast<double>(feed_forward * active_experts + shared_forward));
 }
 
+double TransformerConfig::ExpertParameters() const {
+  if (experts <= 1) return 0;
+  const double with_experts = 1 - static_cast<double>(dense_layers) / static_cast<double>(layers);
+  return with_experts * (gated ? 3 : 2) * static_cast<double>(hidden) *
+         static_cast<double>(feed_forward * experts);
+}
+
 double TransformerConfig::BlockParameters() const {
   const auto width = static_cast<double>(hidden);
   const double matrices = gated ? 3 : 2;
@@ -440,7 +488,7 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
     GetDropout(in, family, config);
     GetWhole(in, config);
     if (nested) GetWhole(whole, config);
-    GetVision(whole, config);
+    GetParts(*json, pointer, whole, config);
   }
   if (in.error()) return base::Wrap(*in.error(), where);
   if (whole.error()) return base::Wrap(*whole.error(), where);

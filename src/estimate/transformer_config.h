@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/words.h"
@@ -62,6 +63,7 @@ struct TransformerConfig {
   std::int64_t dense_layers = 0;             // of `layers`: blocks without experts
   std::int64_t dense_forward = 0;            // their inner width
   double other_parameters = 0;               // of encoders of images beside the stack
+  std::vector<std::string> uncounted;        // parts with sizes that nothing here counts, by key
   std::optional<double> stated_parameters;   // where a source tells them; else they are reckoned
   std::optional<Dtype> dtype;                // torch_dtype
   std::optional<Quantisation> quantisation;  // quantization_config
@@ -76,6 +78,7 @@ struct TransformerConfig {
   // Parameters of the matrices in one block, of all blocks, and of everything. Biases are left out:
   // less than 0.2 % of any model.
   double BlockParameters() const;
+  double ExpertParameters() const;  // of these: of experts
   double MatrixParameters() const;
   double TotalParameters() const;
 };

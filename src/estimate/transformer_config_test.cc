@@ -420,5 +420,24 @@ TEST(TransformerConfig, NamesWhatIsMissing) {
   }
 }
 
+TEST(TransformerConfig, CountsKnownEncodersAndNamesOtherParts) {
+  const std::string text =
+      R"({"model_type":"qwen","num_hidden_layers":4,"hidden_size":256,"num_attention_heads":4,)"
+      R"("intermediate_size":1024,"vocab_size":1000,)"
+      R"("visual":{"layers":48,"width":1664,"heads":16,"mlp_ratio":4.9231},)"
+      R"("resampler":{"num_hidden_layers":6,"hidden_size":512},"rope_scaling":{"factor":2}})";
+  const auto config = ParseTransformerConfig(text, "config.json");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_NEAR(config->other_parameters, 1.84e9, 0.02e9) << "under whatever key it stands";
+  EXPECT_EQ(config->uncounted, std::vector<std::string>{"resampler"});
+}
+
+TEST(TransformerConfig, AnUnknownFamilyIsAnsweredWithTheNearestOne) {
+  const auto config = ParseTransformerConfig(R"({"model_type":"qwen9_moe"})", "config.json");
+  ASSERT_FALSE(config);
+  EXPECT_NE(config.error().message.find("(did you mean qwen"), std::string::npos);
+  EXPECT_LT(config.error().message.size(), 200U) << "not a list of all families";
+}
+
 }  // namespace
 }  // namespace carma::estimate

@@ -7,11 +7,13 @@
 #include <cmath>
 #include <utility>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
 #include "cli/table.h"
+#include "estimate/recipe/plan_files.h"
 #include "estimate/training_words.h"
 
 namespace carma::cli {
@@ -147,6 +149,21 @@ std::string TransformerJson(const std::string& file, const TransformerConfig& co
          "\n";
 }
 
+namespace {
+
+// Of the file of weights beside config.json, where there is one.
+void AddWeightIndex(const std::string& path, const TransformerConfig& config,
+                    std::vector<task::TrainingWord>& words) {
+  if (path == "-") return;
+  const std::string index = estimate::WeightIndexBeside(path);
+  const Result<std::string> text = base::ReadFile(index, estimate::kMaxConfigBytes);
+  if (!text) return;
+  const Result<estimate::TrainingWords> read = estimate::ReadWeightIndex(*text, index, config);
+  if (read) words.insert(words.begin(), read->begin(), read->end());
+}
+
+}  // namespace
+
 void RunTransformer(Context& context, const TransformerFlags& flags) {
   const Result<std::string> text = ReadInput(flags.config, estimate::kMaxConfigBytes);
   if (!text) return context.Fail(text.error());
@@ -155,6 +172,7 @@ void RunTransformer(Context& context, const TransformerFlags& flags) {
   if (!config) return context.Fail(config.error());
   Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(flags.plan_files);
   if (!words) return context.Fail(words.error());
+  AddWeightIndex(flags.config, *config, *words);
   words->insert(words->end(), flags.words.begin(), flags.words.end());
   Result<TrainingPlan> plan = estimate::PlanOf(*words, *config);
   if (!plan) return context.Fail(plan.error());

@@ -235,6 +235,12 @@ class Finder {
     if (!text) return;
     const Result<TransformerConfig> config = ParseTransformerConfig(*text, path);
     if (!config) return Note(config.error().message);
+    const std::string index = WeightIndexBeside(path);
+    if (const Result<std::string> weights = Read(index, kMaxConfigBytes)) {
+      const Result<TrainingWords> words = ReadWeightIndex(*weights, BaseName(index), *config);
+      // What is said counts more: it comes later.
+      if (words) meaning.words.insert(meaning.words.begin(), words->begin(), words->end());
+    }
     const Result<TrainingPlan> plan = PlanOf(meaning.words, *config);
     if (!plan) return Note(plan.error().message);
     constexpr double kAnyCoverage = 0.9;

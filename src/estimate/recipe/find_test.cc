@@ -278,5 +278,35 @@ TEST_F(FindTrainingTest, WhatStandsInTheWayIsSaid) {
                           HasSubstr("train.sh:2: --optim: optimizer: 'galore': expected adamw")));
 }
 
+TEST_F(FindTrainingTest, SplitsOverManyGpusAreUnderstood) {
+  const TrainingPlan plan = Plan(Script(
+      "torchrun --nproc_per_node 16 train.py --model_name_or_path lab/small --lr 1e-5 \\\n"
+      "  --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --context-parallel-size 2 "
+      "\\\n"
+      "  --sequence-parallel --recompute-granularity selective --activation-offloading true\n"));
+  EXPECT_EQ(plan.tensor_parallel, 2);
+  EXPECT_EQ(plan.pipeline, 4);
+  EXPECT_EQ(plan.context_parallel, 2);
+  EXPECT_TRUE(plan.sequence_parallel && plan.offload_activations);
+  EXPECT_EQ(plan.checkpointing, Checkpointing::kAttention);
+}
+
+TEST_F(FindTrainingTest, TheFileOfWeightsTellsTheSizeOfTheWholeModel) {
+  files_
+      ["/home/ann/.cache/huggingface/hub/models--lab--small/snapshots/0a1b/"
+       "model.safetensors.index.json"] = R"({"metadata":{"total_size":2000000000}})";
+  const TrainingFound found = Script("python train.py --model_name_or_path lab/small --lr 1e-5\n");
+  EXPECT_EQ(Plan(found).parameters, 1'000'000'000);
+  EXPECT_EQ(From(found, "parameters"), "model.safetensors.index.json: total_size");
+}
+
+TEST_F(FindTrainingTest, ATokenizersLengthCountsWhereNothingElseDoes) {
+  files_["/lab/train.py"] = "ids = tokenizer(texts, max_length=128, truncation=True)\n";
+  EXPECT_EQ(Plan(Script("python train.py --model_name_or_path lab/small --lr 1\n")).sequence, 128);
+  EXPECT_EQ(Plan(Script("python train.py --model_name_or_path lab/small --lr 1 --max_length 64\n"))
+                .sequence,
+            64);
+}
+
 }  // namespace
 }  // namespace carma::estimate

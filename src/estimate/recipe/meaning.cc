@@ -177,6 +177,8 @@ class Reader {
     if (framework_ == Framework::kTrl) AddUsual("seq-len", "1024");
     if (framework_ == Framework::kLlamaFactory) AddUsual("seq-len", "2048");
     if (framework_ == Framework::kAxolotl) AddUsual("seq-len", "512");
+    // A tokenizer cuts what it is given, whatever the trainer allows.
+    AddNumber("seq-len", {"tokenizer.max_length"});
     AddNumber("seq-len", {"max_seq_length", "max_seq_len", "max_length", "sequence_len",
                           "cutoff_len", "block_size", "model_max_length", "seq_length", "seq_len",
                           "sequence_length", "tokenizer.max_seq_len", "max_len", "context_length",
@@ -395,6 +397,8 @@ class Reader {
           std::pair("adamw4bit", "adamw-4bit")}) {
       if (word == written) word = meant;
     }
+    if (const Setting* inside = said_.Yes({"optimizer_in_bwd"}))
+      Add("step-in-backward", "on", *inside);
     const bool fused = said_.Yes({"optimizer.fused", "optim_fused"}) != nullptr;
     if (fused && word == "adamw") word = "adamw-fused";
     Add("optimizer", word, *named);
@@ -421,11 +425,24 @@ class Reader {
          "enable_activation_checkpointing", "activation_checkpointing",
          "fsdp_config.activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing",
          "fsdp_activation_checkpointing", "grad_checkpoint", "grad_checkpointing"});
+    if (const Setting* again = said_.Value({"recompute_granularity"}))
+      Add("gradient-checkpointing", base::ToLower(again->value) == "full" ? "full" : "attention",
+          *again);
     if (asked == nullptr) return;
     const std::string value = base::ToLower(asked->value);
     if (value == "auto") return;
+    if (Has(value, "offload")) AddOffload("activations", *asked);
     // Axolotl and Unsloth name how it is done.
     Add("gradient-checkpointing", TruthOf(value) == false ? "none" : "full", *asked);
+  }
+
+  // Beside what is offloaded already.
+  void AddOffload(const std::string& what, const Setting& setting) {
+    std::string list = what;
+    for (const task::TrainingWord& word : meaning_.words) {
+      if (word.name == "offload") list = word.value + "," + what;
+    }
+    Add("offload", list, setting);
   }
 
   void AttentionKernel() {
@@ -465,9 +482,22 @@ class Reader {
 
   void Parallel() {
     Gpus();
+    Splits();
     Fsdp();
     DeepSpeed();
     LightningStrategy();
+    if (const Setting* moved = said_.Yes({"enable_activation_offloading", "activation_offloading"}))
+      AddOffload("activations", *moved);
+  }
+
+  // As Megatron and what is built on it, and torchtitan, name them.
+  void Splits() {
+    AddNumber("tp", {"tensor_model_parallel_size", "tensor_parallel_degree"});
+    AddNumber("pp", {"pipeline_model_parallel_size", "pipeline_parallel_degree"});
+    AddNumber("cp", {"context_parallel_size", "context_parallel_degree"});
+    AddNumber("ep", {"expert_model_parallel_size", "expert_parallel_degree"});
+    if (const Setting* split = said_.Yes({"sequence_parallel", "enable_sequence_parallel"}))
+      Add("sequence-parallel", "on", *split);
   }
 
   void Gpus() {
@@ -500,11 +530,11 @@ class Reader {
     } else {
       Add("dp", Has(what, "shard_grad_op") || what == "2" ? "zero2" : "fsdp", *asked);
     }
-    if (Has(base::ToLower(asked->value), "offload")) Add("offload", "optimizer,params", *asked);
+    if (Has(base::ToLower(asked->value), "offload")) AddOffload("optimizer,params", *asked);
     if (const Setting* offload =
             said_.Yes({"fsdp_config.fsdp_offload_params", "fsdp_config.offload_params",
                        "fsdp_offload_params", "fsdp_cpu_offload"}))
-      Add("offload", "optimizer,params", *offload);
+      AddOffload("optimizer,params", *offload);
   }
 
   // "fsdp", "deepspeed_stage_2_offload" …
@@ -517,7 +547,7 @@ class Reader {
       if (Has(name, fmt::format("deepspeed_stage_{}", stage)))
         Add("dp", fmt::format("zero{}", stage), *strategy);
     }
-    if (Has(name, "deepspeed") && Has(name, "offload")) Add("offload", "optimizer", *strategy);
+    if (Has(name, "deepspeed") && Has(name, "offload")) AddOffload("optimizer", *strategy);
   }
 
   // What accelerate says in place of a file of DeepSpeed's.
@@ -532,7 +562,7 @@ class Reader {
       list = "optimizer";
     if (said_.Value({"deepspeed_config.offload_param_device", "offload_param_device"}))
       list += list.empty() ? "params" : ",params";
-    if (!list.empty()) Add("offload", list, *stage);
+    if (!list.empty()) AddOffload(list, *stage);
   }
 
   Said said_;

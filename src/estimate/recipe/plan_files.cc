@@ -152,4 +152,30 @@ Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view 
   return words.Take();
 }
 
+Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
+                                      const TransformerConfig& config) {
+  Found words(where);
+  if (config.quantisation) return words.Take();
+  const Result<base::Json> json = Parsed(text, where);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  const base::Json* metadata = in.Raw("metadata");
+  if (metadata == nullptr || !metadata->is_object()) return words.Take();
+  base::JsonReader inner(*metadata, "/metadata");
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+  std::int64_t bytes = 0;
+  inner.Get("total_size", bytes, 1, kMostBytes);
+  if (inner.error()) return base::Wrap(*inner.error(), where);
+  const std::int64_t size = config.dtype == Dtype::kFp32 ? 4 : 2;
+  if (bytes > 0) words.Add("parameters", std::to_string(bytes / size), "total_size");
+  return words.Take();
+}
+
+std::string WeightIndexBeside(std::string_view config_path) {
+  const std::size_t slash = config_path.rfind('/');
+  const std::string_view folder =
+      slash == std::string_view::npos ? "" : config_path.substr(0, slash + 1);
+  return std::string(folder) + "model.safetensors.index.json";
+}
+
 }  // namespace carma::estimate

@@ -1,10 +1,12 @@
 // Files that say a part of how a transformer is trained: read instead of asked.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "estimate/transformer_config.h"
 #include "task/describe/training.h"
 
 namespace carma::estimate {
@@ -21,6 +23,13 @@ base::Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_vie
 // PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
 // modules_to_save. Adapters are trained then. Errors: as above; another kind of adapter.
 base::Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
+
+// model.safetensors.index.json beside a config.json: metadata.total_size in bytes, as parameters of
+// that type; nothing for quantised weights. Errors: as above.
+base::Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
+                                            const TransformerConfig& config);
+// Its path: beside the configuration at `config_path`.
+std::string WeightIndexBeside(std::string_view config_path);
 
 // Whether adapters of these modules are trainings of embedding or head ("embed_tokens", "lm_head").
 bool IsTable(std::string_view module);

@@ -72,5 +72,18 @@ TEST(PlanFiles, AMistakeHasItsPlace) {
   EXPECT_FALSE(ReadAdapterConfig(R"({"target_modules":["score"]})", "a.json"));
 }
 
+TEST(WeightIndex, TellsTheParametersOfTheWholeModel) {
+  const char* const text = R"({"metadata":{"total_size":14483464192},"weight_map":{}})";
+  TransformerConfig config;
+  EXPECT_EQ(Plan(ReadWeightIndex(text, "index.json", config)).parameters, 7'241'732'096);
+  config.dtype = Dtype::kFp32;
+  EXPECT_EQ(Plan(ReadWeightIndex(text, "index.json", config)).parameters, 3'620'866'048);
+  config.quantisation = Quantisation::kGptq4;
+  EXPECT_TRUE(ReadWeightIndex(text, "index.json", config)->empty()) << "packed bits tell nothing";
+  EXPECT_FALSE(ReadWeightIndex("{", "index.json", TransformerConfig{}));
+  EXPECT_EQ(WeightIndexBeside("/m/config.json"), "/m/model.safetensors.index.json");
+  EXPECT_EQ(WeightIndexBeside("config.json"), "model.safetensors.index.json");
+}
+
 }  // namespace
 }  // namespace carma::estimate

@@ -153,6 +153,7 @@ class PythonReader {
     if (name == "gradient_checkpointing_enable" || name == "prepare_model_for_kbit_training")
       return Emit("gradient_checkpointing", "true", line);
     if (name == "add_argument") return ReadArgument(open);
+    if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
     if (std::find(kCalls.begin(), kCalls.end(), name) == kCalls.end()) return;
     // Tokenizers and processors are fetched by that name as well.
     const bool fetches = name == "from_pretrained";
@@ -163,6 +164,26 @@ class PythonReader {
       if (model && !Is(open + 2, '=')) Emit("model_name_or_path", *model, line);
     }
     ReadNamed(open, name == "LoraConfig");
+  }
+
+  // tokenizer(texts, max_length=128), AutoTokenizer.from_pretrained(…, model_max_length=128).
+  static bool IsTokenizer(std::string_view dotted) {
+    const std::string name = base::ToLower(dotted);
+    return name.find("tokenizer") != std::string::npos || name.ends_with("encode_plus");
+  }
+  void ReadTokenizer(std::size_t open, bool fetches) {
+    const std::size_t before = settings_.size();
+    ReadNamed(open, false);
+    for (std::size_t i = before; i < settings_.size();) {
+      Setting& each = settings_[i];
+      const bool length = each.key == (fetches ? "model_max_length" : "max_length");
+      if (length && base::ParseInt(each.value)) {
+        each.key = "tokenizer.max_length";
+        ++i;
+      } else {
+        settings_.erase(settings_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
   }
 
   std::size_t CallEnd(std::size_t open) const {

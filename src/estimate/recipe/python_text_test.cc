@@ -12,6 +12,15 @@ std::string Told(std::string_view text) {
   return told;
 }
 
+TEST(PythonText, ATokenizerSaysHowLongItsTextsAre) {
+  EXPECT_EQ(Told("tok = AutoTokenizer.from_pretrained('m', model_max_length=512)\n"
+                 "batch = self.tokenizer(texts, truncation=True, max_length=128)\n"
+                 "ids = tokenizer.encode_plus(text, max_length=64)\n"
+                 "out = model.generate(ids, max_length=9)\n"),
+            "t.py:1 tokenizer.max_length=512\nt.py:2 tokenizer.max_length=128\n"
+            "t.py:3 tokenizer.max_length=64\n");
+}
+
 TEST(PythonText, SaysWhatStandsInItsCalls) {
   EXPECT_EQ(
       Told("MODEL = 'lab/small'  # of the hub\n"

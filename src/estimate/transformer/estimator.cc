@@ -1,9 +1,15 @@
 // The closed form for transformers as one estimator among the others.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
+#include "estimate/history.h"
 #include "estimate/loaded_code.h"
 #include "estimate/transformer/peak.h"
 
@@ -36,6 +42,40 @@ void SuitSite(const Site& site, TransformerEstimate& estimate) {
   estimate.shown.bound_mib += std::llround(shift_mib);
 }
 
+constexpr std::string_view kLengthUnknown = "sequence length unknown";
+
+// How long the samples of the same user's same program were when it ran last.
+void TakeLength(const Question& question, TrainingPlan& plan, std::vector<std::string>& assumed) {
+  if (question.history == nullptr || question.kin.empty()) return;
+  for (const task::Observation& run : question.history->OfKin(question.kin)) {
+    if (run.length.value_or(0) < 1) continue;
+    std::erase_if(assumed,
+                  [](const std::string& each) { return each.starts_with(kLengthUnknown); });
+    assumed.insert(assumed.begin(),
+                   fmt::format("{}: {} tokens as in the last run of the program (--seq-len)",
+                               kLengthUnknown, *run.length));
+    plan.sequence = *run.length;
+    return;
+  }
+}
+
+// What a stated length would change, behind the assumption.
+void AddShorter(const Question& question, TrainingPlan plan, const TransformerEstimate& estimate,
+                std::vector<std::string>& warnings) {
+  constexpr std::int64_t kShare = 4;
+  if (plan.sequence < kShare) return;
+  plan.sequence /= kShare;
+  const Result<TransformerEstimate> shorter =
+      EstimateTransformer(*question.transformer, plan, question.coverage);
+  if (!shorter) return;
+  const auto assumed = std::ranges::find_if(
+      warnings, [](const std::string& each) { return each.starts_with(kLengthUnknown); });
+  if (assumed == warnings.end()) return;
+  *assumed += fmt::format("; with {} it would need {} instead of {}", plan.sequence,
+                          base::FormatMib(shorter->shown.point_mib),
+                          base::FormatMib(estimate.shown.point_mib));
+}
+
 class Transformer : public Estimator {
  public:
   std::string_view name() const override { return "transformer"; }
@@ -46,6 +86,8 @@ class Transformer : public Estimator {
                                             : question.summary_trouble);
     }
     TrainingPlan plan = *question.plan;
+    std::vector<std::string> assumed = question.assumed;
+    if (question.assumes_length) TakeLength(question, plan, assumed);
     if (question.gpu_mib > 0) plan.gpu_mib = static_cast<double>(question.gpu_mib);
     Result<TransformerEstimate> estimate =
         EstimateTransformer(*question.transformer, plan, question.coverage);
@@ -58,7 +100,9 @@ class Transformer : public Estimator {
     answer.needed_mib = estimate->needed.point_mib;
     answer.coverage = estimate->coverage;
     answer.terms = TermsOf(*estimate);
-    answer.warnings = question.assumed;
+    answer.warnings = std::move(assumed);
+    if (plan.sequence == question.plan->sequence && question.assumes_length)
+      AddShorter(question, plan, *estimate, answer.warnings);
     for (std::string& warning : estimate->warnings) answer.warnings.push_back(std::move(warning));
     if (question.site != nullptr) {
       if (std::string remark = question.site->Remark(); !remark.empty())

@@ -1,13 +1,19 @@
 #include "estimate/estimator.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "estimate/calibration.h"
+#include "estimate/history.h"
 
 namespace carma::estimate {
 namespace {
 
-TEST(TransformerEstimator, TheContextIsThatOfTheServer) {
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TransformerConfig Small() {
   TransformerConfig config;
   config.family = "llama";
   config.layers = 4;
@@ -16,6 +22,38 @@ TEST(TransformerEstimator, TheContextIsThatOfTheServer) {
   config.head_width = 64;
   config.feed_forward = 1024;
   config.vocabulary = 1000;
+  return config;
+}
+
+TEST(TransformerEstimator, AnAssumedLengthIsThatOfTheLastRunOrSaysWhatAStatedOneWouldChange) {
+  const TransformerConfig config = Small();
+  Question question;
+  question.transformer = &config;
+  question.plan = TrainingPlan{};
+  question.assumes_length = true;
+  question.assumed = {"sequence length unknown: 2048 tokens assumed (--seq-len)"};
+  const auto transformer = MakeTransformer();
+  const auto assumed = transformer->Ask(question);
+  ASSERT_TRUE(assumed);
+  EXPECT_THAT(assumed->warnings, Contains(HasSubstr("(--seq-len); with 512 it would need")));
+  History history;
+  task::Observation run;
+  run.signature = "another";
+  run.kin = "train.py";
+  run.length = 128;
+  run.measured_mib = 1'000;
+  history.Add(run);
+  question.history = &history;
+  question.kin = "train.py";
+  const auto known = transformer->Ask(question);
+  ASSERT_TRUE(known);
+  EXPECT_LT(known->point_mib, assumed->point_mib);
+  EXPECT_THAT(known->warnings, Contains(HasSubstr("128 tokens as in the last run")));
+  EXPECT_THAT(known->warnings, Not(Contains(HasSubstr("2048"))));
+}
+
+TEST(TransformerEstimator, TheContextIsThatOfTheServer) {
+  const TransformerConfig config = Small();
   Question question;
   question.transformer = &config;
   question.plan = TrainingPlan{};

@@ -25,6 +25,8 @@ constexpr double kGibMib = 1024;
 
 // Buckets of DeepSpeed for reducing and gathering, at their usual sizes: 4 GB (Qwen's tables).
 constexpr double kDeepSpeedBucketBytes = 4e9;
+// Parameters that its third stage keeps on the GPU although they are offloaded, at its usual limit.
+constexpr double kLiveParameterBytes = 2e9;
 // CUDA context, libraries and their workspaces of a process that trains.
 const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 // What collective operations and their streams hold besides on a GPU that shares its weights: so
@@ -74,6 +76,11 @@ double BytesOf(Quantisation quantisation, double plain) {
   return plain;
 }
 
+bool RunsBlocksAgain(const TrainingPlan& plan) {
+  return plan.checkpointing == Checkpointing::kFull ||
+         plan.checkpointing == Checkpointing::kOperators;
+}
+
 double BytesOf(Dtype dtype) {
   return dtype == Dtype::kFp32 ? 4 : 2;
 }
@@ -88,13 +95,15 @@ struct Stage {
 
 struct Sizes {
   double layers = 0;
+  double stream = 0;  // width of the residual stream that this rank keeps
   double hidden = 0, query = 0, key = 0, value = 0, output = 0, forward = 0, vocabulary = 0;
   double heads = 0;
-  double block = 0;     // parameters of one block's matrices
-  double matrices = 0;  // of all blocks here
-  double rest = 0;      // embedding, head, norms
-  double tables = 0;    // embedding and head alone
-  double tokens = 0;    // of one micro-batch
+  double block = 0;      // parameters of one block's matrices
+  double matrices = 0;   // of all blocks here
+  double elsewhere = 0;  // of these: experts of one block that other GPUs have
+  double rest = 0;       // embedding, head, norms
+  double tables = 0;     // embedding and head alone
+  double tokens = 0;     // of one micro-batch
   double sequence = 0;
   double in_flight = 1;
   bool has_loss = true;
@@ -106,6 +115,7 @@ Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const S
   Sizes here;
   here.layers = stage.layers;
   here.hidden = width;
+  here.stream = plan.sequence_parallel ? width / split : width;
   here.query = config.QueryWidth() / split;
   here.key = std::max(config.KeyValueWidth() / split, static_cast<double>(config.head_width));
   const auto narrowest =
@@ -116,6 +126,8 @@ Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const S
   here.vocabulary = static_cast<double>(config.vocabulary) / split;
   here.heads = static_cast<double>(config.heads) / split;
   here.block = config.BlockParameters() / split;
+  here.elsewhere =
+      config.ExpertParameters() / split * (1 - 1 / static_cast<double>(plan.expert_parallel));
   here.matrices = config.repeats_block ? here.block : here.block * stage.layers;
   const double table = here.vocabulary * config.TableWidth();
   const double all_rest =
@@ -130,7 +142,9 @@ Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const S
   const double others = plan.mean_length ? static_cast<double>(*plan.mean_length) /
                                                static_cast<double>(plan.context_parallel)
                                          : here.sequence;
-  here.tokens = here.sequence + others * static_cast<double>(plan.batch - 1);
+  const auto parts = static_cast<double>(std::max<std::int64_t>(plan.micro_batches, 1));
+  const double samples = std::max(1.0, static_cast<double>(plan.batch) / parts);
+  here.tokens = here.sequence + others * (samples - 1);
   here.in_flight = stage.in_flight;
   here.has_loss = stage.last;
   return here;
@@ -197,10 +211,9 @@ double StateBytes(StepOptimizer optimizer, double gradient) {
 }
 
 // The foreach implementations, which PyTorch takes unless told otherwise, make a copy of all
-// trained parameters' size; fused and 8-bit kernels none.
+// trained parameters' size; fused and 8-bit kernels none, nor SGD without momentum and decay.
 bool CopiesInStep(StepOptimizer optimizer) {
-  return optimizer == StepOptimizer::kAdam || optimizer == StepOptimizer::kMomentum ||
-         optimizer == StepOptimizer::kSgd;
+  return optimizer == StepOptimizer::kAdam || optimizer == StepOptimizer::kMomentum;
 }
 
 bool IsZero(DataParallel kind) {
@@ -208,13 +221,14 @@ bool IsZero(DataParallel kind) {
          kind == DataParallel::kZero3;
 }
 
-// DeepSpeed in 16 bits: weights and gradients in 16, masters and states in 32.
-void UseDeepSpeed(const TrainingPlan& plan, double parameters, Static& all) {
+// DeepSpeed in 16 bits: weights and gradients in 16, masters and states in 32. held: of the
+// parameters those that are on this GPU where nothing shares them.
+void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Static& all) {
   const auto ranks = static_cast<double>(plan.ranks);
   const bool shards_gradients =
       plan.data_parallel == DataParallel::kZero2 || plan.data_parallel == DataParallel::kZero3;
-  all.weights = 2 * parameters / (plan.data_parallel == DataParallel::kZero3 ? ranks : 1);
-  all.gradients = 2 * parameters / (shards_gradients ? ranks : 1);
+  all.weights = plan.data_parallel == DataParallel::kZero3 ? 2 * parameters / ranks : 2 * held;
+  all.gradients = shards_gradients ? 2 * parameters / ranks : 2 * held;
   all.optimizer = 12 * parameters / ranks;
   all.step = 4 * parameters / ranks;  // gradients in fp32 for the step
 }
@@ -229,6 +243,8 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   const double by_weights = all.shares_weights ? static_cast<double>(plan.ranks) : 1;
   const double by_states = shards_states ? static_cast<double>(plan.ranks) : 1;
   const double parameters = sizes.matrices + sizes.rest;
+  const double elsewhere = sizes.elsewhere * sizes.layers;
+  const double held = parameters - elsewhere;
 
   double plain = BytesOf(plan.weights);
   // FSDP's mixed precision keeps its shards in fp32 and makes 16-bit copies of what it gathers.
@@ -236,10 +252,11 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   const bool quantised = plan.quantisation != Quantisation::kNone;
   const double block_bytes = BytesOf(plan.quantisation, plain);
   const double rest_bytes = quantised ? (plan.fp32_rest ? 4 : 2) : plain;
-  all.weights = (block_bytes * sizes.matrices + rest_bytes * sizes.rest) / by_weights;
+  const double matrices = sizes.matrices - (all.shares_weights ? 0 : elsewhere);
+  all.weights = (block_bytes * matrices + rest_bytes * sizes.rest) / by_weights;
   const double adapter_bytes = plan.lora_16bit ? 2 : 4;
   const double gradient = full ? plain : adapter_bytes;
-  all.trained = full ? parameters : adapters.parameters;
+  all.trained = full ? (shards_states ? parameters : held) : adapters.parameters;
   if (!full) all.weights += adapter_bytes * adapters.parameters / by_weights;
   all.gradients = gradient * all.trained / by_states;
   all.optimizer = StateBytes(plan.optimizer, gradient) * all.trained / by_states;
@@ -252,24 +269,33 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
     all.optimizer += StateBytes(plan.optimizer, BytesOf(plan.weights)) * sizes.tables;
     if (CopiesInStep(plan.optimizer)) all.step += tables;
   }
-  if (full && (plan.deepspeed || IsZero(plan.data_parallel))) UseDeepSpeed(plan, parameters, all);
+  if (full && (plan.deepspeed || IsZero(plan.data_parallel)))
+    UseDeepSpeed(plan, parameters, held, all);
   // Autocast makes a 16-bit copy of every matrix, which the backward pass of a trained one needs.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;
   // FSDP reduces them at the last pass only: until then each rank holds all of them.
-  if (plan.accumulates) all.waiting = fsdp ? (full ? 2 : gradient) * all.trained : all.gradients;
+  const bool pipelines = plan.pipeline > 1 && plan.in_flight != 1;
+  if (plan.accumulates || pipelines)
+    all.waiting =
+        fsdp ? (full ? (pipelines && plan.amp ? 4 : 2) : gradient) * all.trained : all.gradients;
   if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
   if (plan.offload_optimizer) all.optimizer = all.step = 0;
   if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
 
-  if (IsZero(plan.data_parallel) && plan.ranks > 1) all.buckets = kDeepSpeedBucketBytes;
-  if (plan.deepspeed && full) all.buckets = kDeepSpeedBucketBytes;
+  // On one GPU too; a small model fills them once.
+  if (IsZero(plan.data_parallel) || (plan.deepspeed && full))
+    all.buckets = std::min(kDeepSpeedBucketBytes, 8 * parameters);
+  if (IsZero(plan.data_parallel) && plan.offload_parameters)
+    all.weights = std::min(kLiveParameterBytes, 2 * parameters);
   if (plan.data_parallel == DataParallel::kDdp && plan.ranks > 1)
     all.buckets = all.gradients;  // DDP reduces copies unless gradient_as_bucket_view is set
   if (all.shares_weights) {
     all.root = 2 * sizes.rest;
-    all.one_block = BytesOf(plan.quantisation, 2) * sizes.block;
+    all.one_block = BytesOf(plan.quantisation, 2) * (sizes.block - sizes.elsewhere);
+    // A stage's weights stay gathered over its micro-batches.
+    if (pipelines && fsdp) all.root = 2 * held, all.one_block = 0;
     if (plan.saves_whole_model) all.whole = 2 * parameters;
   }
   return all;
@@ -320,7 +346,7 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
   }
   if (config.capped_scores && bytes > 0) bytes += 4;
   per.loss = bytes * sizes.vocabulary;
-  per.above = (plan.fused_layers ? 4 : 8) * sizes.hidden;
+  per.above = (plan.fused_layers ? 4 : 8) * sizes.stream;
 }
 
 // Bytes per element of the attention matrix where no fused kernel spares it: what softmax makes
@@ -336,8 +362,7 @@ double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
 // PEFT's frozen weights, without checkpointing: what only their gradients would need is not kept.
 // Other libraries' adapters (they are in 16 bits) were compared as they are.
 bool KeepsLess(const TrainingPlan& plan) {
-  return plan.method == Method::kLora && !plan.lora_16bit &&
-         plan.checkpointing != Checkpointing::kFull;
+  return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
 
 // Of both norms, at two bytes an element. An RMSNorm as it is written in Transformers keeps what it
@@ -379,20 +404,32 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
   }
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
   double matrix = 0;
-  if (plan.attention == Attention::kEager && plan.checkpointing != Checkpointing::kSelective)
+  if (plan.attention == Attention::kEager && plan.checkpointing != Checkpointing::kAttention)
     matrix = MatrixBytes(config, plan) * sizes.heads * stack.keys;
-  const double masks = config.drops_out ? 2 * sizes.hidden : 0;
+  const double masks = config.drops_out ? 2 * sizes.stream : 0;
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
   // A norm for each attention and one for the feed-forward part.
   const double norms = (stack.read > 0 ? 1.5 : 1) * NormBytes(config, plan);
   per.block =
-      grown * (norms * sizes.hidden + attention + ForwardBytes(config, plan) * sizes.forward) +
+      grown * (norms * sizes.stream + attention + ForwardBytes(config, plan) * sizes.forward) +
       matrix + masks + adapted * (frozen ? adapters.inputs : 0);
   // A dropped copy is kept in place of the copy.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
   per.temporaries = grown * (config.gated ? 6 : 4) * sizes.forward;
+}
+
+// The residual stream itself is kept where the norms read a copy of it.
+bool KeepsStream(const TransformerConfig& config, const TrainingPlan& plan) {
+  return config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
+}
+
+// What stays of a block whose cheap operations alone are computed again: the result of attention,
+// and of every second matrix product: queries, values, one of the feed-forward part and the last.
+double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
+  const double size = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
+  return size * (sizes.output + sizes.query + sizes.value + sizes.forward + sizes.stream);
 }
 
 PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
@@ -402,17 +439,23 @@ PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, c
   const bool wide =
       plan.weights == Dtype::kFp32 || plan.fp32_residual || (plan.amp && !config.rms_norm);
   AddBlock(config, plan, sizes, adapters, stack, per);
-  const double residual = (wide ? 4 : 2) * sizes.hidden;
+  const double residual = (wide ? 4 : 2) * sizes.stream;
   if (sizes.has_loss && stack.last) AddLoss(config, plan, sizes, shares_weights, per);
   if (plan.checkpointing == Checkpointing::kFull) {
-    per.inputs = residual * stack.layers * sizes.in_flight;
+    const double again = 1 / static_cast<double>(plan.checkpoint_every);
+    const double apart = KeepsStream(config, plan) ? residual : 0;
+    per.inputs =
+        stack.layers * sizes.in_flight * (again * residual + (1 - again) * (per.kept + apart));
     if (shares_weights && plan.method == Method::kLora && plan.data_parallel == DataParallel::kFsdp)
       per.stays = 2 * std::max(0.0, stack.layers - 2) * sizes.hidden;
+  } else if (plan.checkpointing == Checkpointing::kOperators) {
+    per.inputs = stack.layers * sizes.in_flight * (residual + ProductBytes(sizes, plan));
   } else {
-    // The residual stream itself is kept where the norms read a copy of it.
-    const bool apart = config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
-    per.inputs = stack.layers * (per.kept + (apart ? residual : 0)) * sizes.in_flight;
+    const double apart = KeepsStream(config, plan) ? residual : 0;
+    per.inputs = stack.layers * (per.kept + apart) * sizes.in_flight;
   }
+  // Two blocks' share is on its way at a time.
+  if (plan.offload_activations) per.inputs *= std::min(1.0, 2 / std::max(1.0, stack.layers));
   return per;
 }
 
@@ -449,7 +492,7 @@ struct Moment {
 std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Sizes& sizes,
                               const TrainingPlan& plan) {
   const double waiting = all.waiting;
-  const bool again = plan.checkpointing == Checkpointing::kFull;
+  const bool again = RunsBlocksAgain(plan);
   const double copies = all.root + all.buckets;
   const double tokens = sizes.tokens;
   std::vector<Moment> moments;
@@ -485,8 +528,7 @@ struct RankPeak {
 };
 
 double UsualSpread(const Moment& busiest, bool shares_weights, const TrainingPlan& plan) {
-  if (plan.checkpointing != Checkpointing::kFull)
-    return plan.variable_length ? kSpreadKeptVariable : kSpreadKept;
+  if (!RunsBlocksAgain(plan)) return plan.variable_length ? kSpreadKeptVariable : kSpreadKept;
   if (plan.variable_length) {
     const bool block_decides = shares_weights && plan.method == Method::kLora;
     return block_decides ? kSpreadVariableShared : kSpreadVariable;
@@ -515,7 +557,7 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   const double spread = SpreadOf(busiest, all.shares_weights, plan);
   double free_running = moments.front().parts.Sum() + busiest.parts.working + spread * moving;
   // Where all blocks' activations stay, the step finds nearly enough of them free again.
-  if (plan.checkpointing != Checkpointing::kFull && !all.shares_weights) {
+  if (!RunsBlocksAgain(plan) && !all.shares_weights) {
     const MemoryParts& step = moments.front().parts;
     free_running = needed + (spread - 1) * moving + kStepKept * (step.gradients + step.working);
   }
@@ -531,21 +573,30 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   return std::max(needed, free_running);
 }
 
+// FSDP's mixed precision runs blocks on 16-bit copies of whatever its shards are stored in.
+TrainingPlan AsActivations(const TrainingPlan& plan) {
+  TrainingPlan acts = plan;
+  if (plan.data_parallel == DataParallel::kFsdp && plan.ranks > 1 && plan.amp)
+    acts.weights = acts.weights == Dtype::kFp32 ? Dtype::kBf16 : acts.weights;
+  return acts;
+}
+
 RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const Stage& stage) {
   Sizes sizes = SizesOf(config, plan, stage);
   const Adapters adapters =
       plan.method == Method::kLora ? AdaptersOf(sizes, plan, config.gated) : Adapters{};
   const Static all = StaticOf(sizes, adapters, plan);
+  const TrainingPlan acts = AsActivations(plan);
   PerToken per;
   if (config.decoder_layers > 0) {
     const double tokens = plan.target ? static_cast<double>(*plan.target * plan.batch) /
                                             static_cast<double>(plan.context_parallel)
                                       : sizes.tokens;
-    per = PerTokenOfBoth(config, plan, sizes, adapters, tokens, all.shares_weights);
+    per = PerTokenOfBoth(config, acts, sizes, adapters, tokens, all.shares_weights);
     sizes.tokens = tokens;
   } else {
     const Stack stack{.layers = sizes.layers, .keys = sizes.sequence};
-    per = PerTokenOf(config, plan, sizes, adapters, stack, all.shares_weights);
+    per = PerTokenOf(config, acts, sizes, adapters, stack, all.shares_weights);
   }
   const std::vector<Moment> moments = MomentsOf(all, per, sizes, plan);
   RankPeak peak;
@@ -557,12 +608,26 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
   return peak;
 }
 
+// Micro-batches that the first stage keeps, in passes through all of its layers.
+double InFlight(const TrainingPlan& plan) {
+  if (plan.in_flight > 0) return static_cast<double>(plan.in_flight);
+  const auto stages = static_cast<double>(plan.pipeline);
+  const auto parts = static_cast<double>(plan.micro_batches);
+  const auto parts_of_gpu = static_cast<double>(plan.stages_per_gpu);
+  double most = stages;
+  // Of an interleaved schedule the first of its stages runs ahead of all others.
+  if (plan.schedule == Schedule::kInterleaved)
+    most = (2 * (stages - 1) + (parts_of_gpu - 1) * stages + 1) / parts_of_gpu;
+  if (plan.schedule == Schedule::kGpipe) most = std::max(parts, stages);
+  return parts > 0 ? std::min(most, parts) : most;
+}
+
 // The first stage keeps the most micro-batches, the last has the loss.
 std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan& plan) {
   const auto layers = static_cast<double>(config.layers);
   if (plan.pipeline == 1) return {{.layers = layers}};
   const double part = std::ceil(layers / static_cast<double>(plan.pipeline));
-  const auto most = static_cast<double>(plan.in_flight > 0 ? plan.in_flight : plan.pipeline);
+  const double most = InFlight(plan);
   return {{.layers = part, .last = false, .in_flight = most}, {.layers = part, .first = false}};
 }
 
@@ -571,6 +636,15 @@ Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& pl
   if (plan.sequence < 1 || plan.batch < 1 || plan.mean_length.value_or(1) < 1 ||
       plan.target.value_or(1) < 1)
     return wrong("expected at least one token");
+  if (plan.expert_parallel > 1 && plan.ranks % plan.expert_parallel != 0)
+    return wrong(fmt::format("--ep {}: expected a divisor of the {} data-parallel GPUs",
+                             plan.expert_parallel, plan.ranks));
+  if (plan.expert_parallel > 1 && config.experts % plan.expert_parallel != 0)
+    return wrong(fmt::format("--ep {}: expected a divisor of the {} experts", plan.expert_parallel,
+                             config.experts));
+  if (plan.micro_batches > plan.batch)
+    return wrong(fmt::format("--micro-batches {}: expected at most --batch {}", plan.micro_batches,
+                             plan.batch));
   if (plan.ranks < 1 || plan.tensor_parallel < 1 || plan.pipeline < 1 || plan.context_parallel < 1)
     return wrong("expected at least one GPU in every direction");
   if (plan.pipeline > config.layers)
@@ -597,13 +671,26 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (plan.context_parallel > 1) unseen.emplace_back("context parallelism");
   if (plan.pipeline > 1 && plan.in_flight != 1) unseen.emplace_back("pipelines");
   if (plan.ranks > 1 && IsZero(plan.data_parallel)) unseen.emplace_back("ZeRO");
-  if (plan.offload_optimizer || plan.offload_parameters) unseen.emplace_back("offloading");
+  if (plan.offload_optimizer || plan.offload_parameters || plan.offload_activations)
+    unseen.emplace_back("offloading");
   if (plan.step_in_backward) unseen.emplace_back("a step inside the backward pass");
-  if (plan.checkpointing == Checkpointing::kSelective)
+  if (plan.checkpointing == Checkpointing::kOperators || plan.checkpoint_every > 1)
     unseen.emplace_back("selective checkpointing");
+  if (plan.expert_parallel > 1) unseen.emplace_back("expert parallelism");
   if (shares && plan.checkpointing == Checkpointing::kNone)
     unseen.emplace_back("sharded weights without checkpointing");
   return base::Join(unseen, ", ");
+}
+
+// What the whole model has beyond what config.json describes is counted by its weights.
+TransformerConfig WithAllParameters(const TransformerConfig& described, const TrainingPlan& plan) {
+  TransformerConfig config = described;
+  if (plan.parameters == 0) return config;
+  const double more = static_cast<double>(plan.parameters) - config.TotalParameters();
+  config.stated_parameters = static_cast<double>(plan.parameters);
+  // A few per cent are biases and rounding, not a part.
+  if (more > 0.02 * config.TotalParameters() && !config.one_length) config.other_parameters += more;
+  return config;
 }
 
 MemoryBound Bounded(double mib, double factor, double fixed_mib) {
@@ -620,9 +707,10 @@ double MemoryParts::Sum() const {
   return weights + gradients + optimizer + logits + activations + working;
 }
 
-Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
+Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& described,
                                                 const TrainingPlan& asked, double coverage) {
   TrainingPlan plan = asked;
+  const TransformerConfig config = WithAllParameters(described, plan);
   if (config.unfused_attention) plan.attention = Attention::kEager;
   if (Result<base::Unit> checked = Check(config, plan); !checked)
     return std::unexpected(checked.error());
@@ -659,9 +747,16 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
     estimate.warnings.emplace_back(
         "lengths vary: the sequence length is taken for the longest, and the gaps that changing "
         "lengths leave are the least certain part");
+  if (!config.uncounted.empty() && plan.parameters == 0) {
+    estimate.warnings.push_back(
+        fmt::format("config.json describes parts that are not counted: {} (--parameters tells what "
+                    "the whole model has)",
+                    base::Join(config.uncounted, ", ")));
+  }
   if (config.other_parameters > 0 && !config.one_length) {
     estimate.warnings.emplace_back(
-        "the part that sees images is counted by its weights alone: its tokens belong to the "
+        "what is beside the stack of texts is counted by its weights alone: its tokens belong to "
+        "the "
         "sequence length, what it keeps itself is not known (carma_summary.py counts it)");
   }
   if (config.experts > 1 && plan.method == Method::kLora)

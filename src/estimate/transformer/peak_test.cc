@@ -63,7 +63,7 @@ TEST(TransformerPeak, OptimizersDifferByTheirStatesAndTheirStep) {
   };
   for (const Case& each : {Case{StepOptimizer::kAdam, 10}, Case{StepOptimizer::kAdamFused, 8},
                            Case{StepOptimizer::kAdam8Bit, 6}, Case{StepOptimizer::kAdam4Bit, 5},
-                           Case{StepOptimizer::kMomentum, 8}, Case{StepOptimizer::kSgd, 6},
+                           Case{StepOptimizer::kMomentum, 8}, Case{StepOptimizer::kSgd, 4},
                            Case{StepOptimizer::kFactored, 4}}) {
     TrainingPlan plan = Plan(1, 1);
     plan.optimizer = each.optimizer;
@@ -108,6 +108,92 @@ TEST(TransformerPeak, CheckpointingKeepsTheInputsOfBlocksOnly) {
   EXPECT_GT(Asked(plan).parts.activations, 10 * with);
 }
 
+TEST(TransformerPeak, EveryOtherBlockCheckpointedKeepsHalfOfBoth) {
+  TrainingPlan plan = Plan(1024, 4);
+  const double all = Asked(plan).parts.activations;
+  plan.checkpointing = Checkpointing::kNone;
+  const double none = Asked(plan).parts.activations;
+  plan.checkpointing = Checkpointing::kFull;
+  plan.checkpoint_every = 2;
+  const double half = Asked(plan).parts.activations;
+  EXPECT_NEAR(half, (all + none) / 2, 0.02 * none);
+}
+
+TEST(TransformerPeak, OperatorsKeptAreAttentionAndEverySecondProduct) {
+  TrainingPlan plan = Plan(1024, 4);
+  const double full = Asked(plan).parts.activations;
+  plan.checkpointing = Checkpointing::kOperators;
+  const double operators = Asked(plan).parts.activations;
+  // Result of attention, queries, values, the last product, and one of the feed-forward part.
+  EXPECT_NEAR(operators - full, 2.0 * (4 * 1024 + 2816) * 16 * 4096 / kMib, 1);
+}
+
+TEST(TransformerPeak, SequenceParallelismSplitsTheStreamTensorParallelismDoesNot) {
+  TrainingPlan plan = Plan(4096, 8);
+  plan.tensor_parallel = 4;
+  const double whole = Asked(plan).parts.activations;
+  plan.sequence_parallel = true;
+  EXPECT_LT(Asked(plan).parts.activations, 0.3 * whole);
+}
+
+TEST(TransformerPeak, APipelineHoldsAsManyMicroBatchesAsItsScheduleMakes) {
+  TrainingPlan plan = Plan(4096, 16);
+  plan.loss = Loss::kFused;
+  plan.pipeline = 4;
+  const double uncut = Asked(plan).parts.activations;
+  plan.micro_batches = 16;
+  const double cut = Asked(plan).parts.activations;
+  EXPECT_NEAR(cut, uncut / 16, 0.01 * uncut) << "a sixteenth of the samples at a time";
+  plan.schedule = Schedule::kGpipe;
+  EXPECT_GT(Asked(plan).parts.activations, 1.5 * cut) << "all sixteen, not four";
+  plan.schedule = Schedule::kInterleaved;
+  EXPECT_GT(Asked(plan).parts.activations, cut);
+  EXPECT_GT(Asked(plan).parts.gradients, 0) << "they wait for the last micro-batch";
+  plan.micro_batches = 17;
+  EXPECT_FALSE(EstimateTransformer(Model(), plan, 0.9));
+}
+
+TEST(TransformerPeak, ExpertsOfOtherGpusAreNotHeld) {
+  TransformerConfig config = Model();
+  config.experts = 8;
+  config.active_experts = 2;
+  TrainingPlan plan = Plan(8, 1);
+  plan.ranks = 4;
+  const double all = Asked(plan, config).parts.weights;
+  plan.expert_parallel = 4;
+  const double shared = Asked(plan, config).parts.weights;
+  EXPECT_NEAR(all - shared, 2 * 0.75 * 16 * config.ExpertParameters() / kMib, 1);
+  plan.expert_parallel = 3;
+  EXPECT_FALSE(EstimateTransformer(config, plan, 0.9));
+}
+
+TEST(TransformerPeak, MixedPrecisionOfFsdpRunsBlocksIn16Bits) {
+  TrainingPlan plan = Plan(4096, 8);
+  plan.data_parallel = DataParallel::kFsdp;
+  plan.ranks = 4;
+  plan.amp = true;
+  const double sixteen = Asked(plan).parts.activations;
+  plan.weights = Dtype::kFp32;
+  EXPECT_EQ(Asked(plan).parts.activations, sixteen);
+}
+
+TEST(TransformerPeak, DeepSpeedHasItsBucketsOnOneGpuAndKeepsLiveParameters) {
+  TrainingPlan plan = Plan(8, 1);
+  plan.data_parallel = DataParallel::kZero2;
+  EXPECT_GT(Asked(plan).parts.working, 1'000);
+  plan.data_parallel = DataParallel::kZero3;
+  plan.offload_parameters = plan.offload_optimizer = true;
+  EXPECT_NEAR(Asked(plan).parts.weights, 2 * Model().TotalParameters() / kMib, 1);
+}
+
+TEST(TransformerPeak, OffloadedActivationsLeaveTwoBlocks) {
+  TrainingPlan plan = Plan(4096, 8);
+  plan.checkpointing = Checkpointing::kNone;
+  const double all = Asked(plan).parts.activations;
+  plan.offload_activations = true;
+  EXPECT_NEAR(Asked(plan).parts.activations, all / 8, 0.01 * all);
+}
+
 TEST(TransformerPeak, ADropoutKeepsItsMask) {
   TrainingPlan plan = Plan(1024, 1);
   plan.checkpointing = Checkpointing::kNone;
@@ -124,7 +210,7 @@ TEST(TransformerPeak, EagerAttentionKeepsAMatrixOfTheLengthSquared) {
   plan.attention = Attention::kEager;
   const double matrices = 6.0 * 8 * 4096 * 4096 * 16 / kMib;
   EXPECT_NEAR(Asked(plan).parts.Sum() - flash, matrices, 1);
-  plan.checkpointing = Checkpointing::kSelective;
+  plan.checkpointing = Checkpointing::kAttention;
   EXPECT_NEAR(Asked(plan).parts.Sum(), flash, 1) << "attention alone is reckoned again";
 }
 
@@ -256,7 +342,7 @@ TEST(TransformerPeak, WhatNobodyComparedHasAWiderBoundAndSaysSo) {
   plan.offload_optimizer = true;
   EXPECT_TRUE(widened(plan));
   plan = Plan(2048, 4);
-  plan.checkpointing = Checkpointing::kSelective;
+  plan.checkpointing = Checkpointing::kOperators;
   EXPECT_TRUE(widened(plan));
   plan.checkpointing = Checkpointing::kNone;
   EXPECT_FALSE(widened(plan));
@@ -337,6 +423,20 @@ TEST(TransformerPeak, ExpandableSegmentsLeaveFewerGapsAndTheNeedAsItIs) {
   const TransformerEstimate kept = Asked(plan);
   plan.expandable_segments = false;
   EXPECT_EQ(kept.reserved.point_mib, Asked(plan).reserved.point_mib) << "never worse";
+}
+
+TEST(TransformerPeak, WhatTheWholeModelHasBesidesIsHeldAndUncountedPartsAreNamed) {
+  TransformerConfig config = Model();
+  config.uncounted = {"resampler"};
+  TrainingPlan plan = LoraPlan(8, 1);
+  const TransformerEstimate without = Asked(plan, config);
+  ASSERT_FALSE(without.warnings.empty());
+  EXPECT_NE(without.warnings[0].find("not counted: resampler"), std::string::npos);
+  plan.parameters = std::llround(Model().TotalParameters()) + 1'000'000'000;
+  const TransformerEstimate with = Asked(plan, config);
+  EXPECT_NEAR(with.parts.weights - without.parts.weights, 2e9 / kMib, 1);
+  for (const std::string& warning : with.warnings)
+    EXPECT_EQ(warning.find("resampler"), std::string::npos);
 }
 
 }  // namespace

@@ -138,15 +138,17 @@ Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingP
   plan.lora_dropout = dropout && dropout->value_or(0) > 0;
   // "DEFAULT (qkv)", "q,v,o + mlp": the words without what stands around them. The head's adapter
   // is too small to count.
+  // Brackets and quotes of a list in Python go as well, and spaces part words too.
   std::string words;
   for (const char c : row.Text("lora_targets")) {
     if (c == '(') words.clear();
-    if (c != '(' && c != ')' && c != ' ') words += c == '+' ? ',' : c;
+    const bool parts = c == '+' || c == ' ' || c == ';' || c == '|';
+    if (std::string_view("()[]{}'\"").find(c) == std::string_view::npos) words += parts ? ',' : c;
   }
   words = base::ToLower(words);
   std::string known;
   for (const std::string_view word : base::Split(words, ',')) {
-    if (word.empty() || word == "head") continue;
+    if (word.empty() || word == "head" || word == "linear") continue;
     known += (known.empty() ? "" : ",") + std::string(Has(word, "all") ? "all" : word);
   }
   if (known.empty() || known == "default") known = "q,v";
@@ -198,11 +200,40 @@ Result<base::Unit> SetOptimizer(const base::CsvRow& row, TrainingPlan& plan) {
   return base::Unit{};
 }
 
-void SetLayers(const base::CsvRow& row, Library library, TrainingPlan& plan) {
-  const std::string_view kept = row.Text("ckpt");
+// The number behind `word` in a sentence; empty: no such word.
+std::optional<std::int64_t> NumberAfter(std::string_view text, std::string_view word) {
+  const std::size_t found = text.find(word);
+  if (found == std::string_view::npos) return std::nullopt;
+  std::string_view rest = base::Trim(text.substr(found + word.size()));
+  rest = rest.substr(0, rest.find_first_not_of("0123456789"));
+  const std::optional<std::int64_t> number = base::ParseInt(rest);
+  return number && *number >= 1 && *number <= 1'000'000'000 ? number : std::nullopt;
+}
+
+bool IsMegatron(std::string_view framework) {
+  return Has(framework, "Megatron") || Has(framework, "NeMo");
+}
+
+// "selective (every 2nd block)", "selective 2", "selective half", "selective op", "selective".
+void SetCheckpointing(const base::CsvRow& row, Library library, TrainingPlan& plan) {
+  const std::string kept = base::ToLower(row.Text("ckpt"));
   const bool if_sharded = library == Library::kLitGpt && plan.ranks == 1;
   if (kept.starts_with("full") && !if_sharded) plan.checkpointing = Checkpointing::kFull;
-  if (kept.starts_with("selective")) plan.checkpointing = Checkpointing::kSelective;
+  if (!kept.starts_with("selective")) return;
+  const bool core = Has(kept, "attention") || Has(kept, "core") ||
+                    (IsMegatron(row.Text("framework")) && !Has(kept, "op"));
+  plan.checkpointing = core ? Checkpointing::kAttention : Checkpointing::kOperators;
+  std::optional<std::int64_t> every = NumberAfter(kept, "every");
+  if (const std::size_t digit = kept.find_first_of("0123456789"); !every && digit != kept.npos)
+    every = NumberAfter(kept.substr(digit), "");
+  if (Has(kept, "half") || Has(kept, "second")) every = 2;
+  if (!every) return;
+  plan.checkpointing = Checkpointing::kFull;
+  plan.checkpoint_every = *every;
+}
+
+void SetLayers(const base::CsvRow& row, Library library, TrainingPlan& plan) {
+  SetCheckpointing(row, library, plan);
   if (row.Text("attn") == "eager") plan.attention = Attention::kEager;
   const std::string_view fused = row.Text("fused");
   plan.fused_layers = Has(fused, "triton") || Has(fused, "compile");
@@ -219,12 +250,15 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, Trainin
   plan.deepspeed = Has(row.Text("framework"), "DeepSpeed") && plan.method == Method::kFull;
   plan.offload_optimizer = Has(row.Text("offload"), "optimizer");
   plan.offload_parameters = Has(row.Text("offload"), "param");
+  plan.offload_activations = Has(row.Text("offload"), "activation");
   if (Has(kind, "not stated") || kind.empty()) return base::Unit{};
   const Result<std::optional<double>> gpus = row.Number("n_gpu", 1, 1e5);
   const std::int64_t all = gpus ? std::llround(gpus->value_or(1)) : 1;
-  const bool splits = plan.tensor_parallel * plan.pipeline * plan.context_parallel > 1;
+  const std::int64_t one_copy = plan.tensor_parallel * plan.pipeline * plan.context_parallel;
+  const bool splits = one_copy > 1;
+  const std::int64_t copies = std::max<std::int64_t>(1, all / one_copy);
   if (kind == "ddp") {
-    plan.ranks = all;
+    plan.ranks = copies;
     return base::Unit{};
   }
   if (Has(kind, "fsdp")) {
@@ -245,8 +279,39 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, Trainin
   } else {
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
-  plan.ranks = ranks;
+  plan.ranks = ranks > 0 ? ranks : copies;
   return base::Unit{};
+}
+
+// Libraries that train with the Trainer of Hugging Face or as it does.
+bool IsOfTrainer(std::string_view framework) {
+  const std::string name = base::ToLower(framework);
+  constexpr std::string_view kNames[] = {"hf",      "trainer", "trl",    "axolotl",
+                                         "swift",   "peft",    "fms",    "accelerate",
+                                         "unsloth", "factory", "hugging"};
+  return name.empty() ||
+         std::ranges::any_of(kNames, [&](std::string_view each) { return Has(name, each); });
+}
+
+// What tensor parallelism and pipelines do besides, by column or as the framework does it.
+void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, TrainingPlan& plan) {
+  const std::string_view framework = row.Text("framework");
+  const bool titan = Has(base::ToLower(framework), "torchtitan");
+  const std::string_view sp = row.Text("sp");
+  plan.sequence_parallel =
+      plan.tensor_parallel > 1 &&
+      (sp == "1" || (sp.empty() && (titan || IsMegatron(framework) ||
+                                    Has(base::ToLower(row.Text("note")), "sequence parallel"))));
+  Take(row, "ep", 1, 1e5, plan.expert_parallel, error);
+  const bool parts = Take(row, "micro_batches", 1, 1e6, plan.micro_batches, error);
+  if (!parts && titan && plan.pipeline > 1)
+    plan.micro_batches = std::min(plan.batch, plan.pipeline);
+  if (const auto known = base::FromWord<Schedule>(base::ToLower(row.Text("schedule"))))
+    plan.schedule = *known;
+  // FSDP without a Trainer's autocast trains what it has loaded.
+  if (plan.data_parallel == DataParallel::kFsdp && plan.weights != Dtype::kFp32 &&
+      !IsOfTrainer(framework))
+    plan.amp = false;
 }
 
 // "A100-80GB" has 79.2 GiB to give: what nvidia-smi calls total is 1 % below the name.
@@ -256,16 +321,6 @@ std::optional<double> GpuMib(std::string_view name) {
   const auto size = base::ParseInt(name.substr(dash + 1, name.size() - dash - 3));
   if (!size || *size < 1 || *size > 10'000) return std::nullopt;
   return 0.99 * static_cast<double>(*size) * kMibPerGib;
-}
-
-// The number behind `word` in a sentence; empty: no such word.
-std::optional<std::int64_t> NumberAfter(std::string_view text, std::string_view word) {
-  const std::size_t found = text.find(word);
-  if (found == std::string_view::npos) return std::nullopt;
-  std::string_view rest = base::Trim(text.substr(found + word.size()));
-  rest = rest.substr(0, rest.find_first_not_of("0123456789"));
-  const std::optional<std::int64_t> number = base::ParseInt(rest);
-  return number && *number >= 1 && *number <= 1'000'000'000 ? number : std::nullopt;
 }
 
 // Of the cap, what the longest sample of a few hundred steps came to in the source with both.
@@ -292,7 +347,8 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>&
   std::int64_t steps = 1;
   const bool stated = Take(row, "grad_accum", 1, 1e6, steps, error);
   plan.lora_rank = 8;
-  Take(row, "lora_r", 1, 1e6, plan.lora_rank, error);
+  Take(row, "lora_r", 0, 1e6, plan.lora_rank, error);
+  plan.ranks = 0;  // not said
   Take(row, "shards", 1, 1e5, plan.ranks, error);
   Take(row, "tp", 1, 1e5, plan.tensor_parallel, error);
   Take(row, "pp", 1, 1e5, plan.pipeline, error);
@@ -317,7 +373,9 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>&
     return std::unexpected(done.error());
   if (Result<base::Unit> done = SetParallel(row, library, plan); !done)
     return std::unexpected(done.error());
+  SetSplits(row, error, plan);
   SetLayers(row, library, plan);
+  if (error) return std::unexpected(*error);
   return plan;
 }
 
@@ -345,7 +403,7 @@ void AddMeasured(const base::CsvRow& row, const char* column, const char* defini
   measured.push_back({KindOf(meaning), std::llround(**gib * kMibPerGib / divisor)});
 }
 
-Result<TrainingRun> RunOf(const base::CsvRow& row) {
+TrainingRun RunOf(const base::CsvRow& row) {
   TrainingRun run;
   std::optional<base::Error> error;
   run.id = row.Text("id");
@@ -358,7 +416,7 @@ Result<TrainingRun> RunOf(const base::CsvRow& row) {
   AddMeasured(row, "mem_gib", "mem_def", run.gpus, run.measured, error);
   AddMeasured(row, "mem2_gib", "mem2_def", run.gpus, run.measured, error);
   run.plan = PlanOf(row, error);
-  if (error) return std::unexpected(*error);
+  if (error) run.plan = std::unexpected(*error);
   return run;
 }
 
@@ -367,17 +425,18 @@ Result<base::Unit> AddRuns(const std::string& path, const NamesOfModels& names, 
       path, {"id", "source", "framework", "model", "method", "mem_gib", "mem_def"}, kMaxTableBytes);
   if (!table) return std::unexpected(table.error());
   for (std::size_t i = 0; i < table->size(); ++i) {
-    Result<TrainingRun> run = RunOf(table->Row(i));
-    if (!run) return std::unexpected(run.error());
-    const auto found = names.find(run->model);
+    TrainingRun run = RunOf(table->Row(i));
+    if (!run.plan && run.plan.error().code == ErrorCode::kInvalid)
+      all.troubles.push_back(run.plan.error().message);
+    const auto found = names.find(run.model);
     if (found == names.end()) {
       ++all.without_model;
       continue;
     }
-    if (run->measured.empty()) continue;
-    run->config = found->second;
-    run->family = all.configs[run->config].family;
-    all.runs.push_back(*std::move(run));
+    if (run.measured.empty()) continue;
+    run.config = found->second;
+    run.family = all.configs[run.config].family;
+    all.runs.push_back(std::move(run));
   }
   return base::Unit{};
 }

@@ -43,12 +43,14 @@ struct TrainingRun {
 struct TrainingRuns {
   std::vector<TransformerConfig> configs;
   std::vector<TrainingRun> runs;
-  std::size_t without_model = 0;  // rows whose model the table of models does not have
+  std::size_t without_model = 0;      // rows whose model the table of models does not have
+  std::vector<std::string> troubles;  // of rows with a cell that cannot be read: place and reason
 };
 
 // runs, models: one file or several of each; models are the sizes of the runs' models. The columns
-// are those of docs/inside/estimators.md, "Tables of runs". Errors: as base::ReadFile; kInvalid
-// with file and line; kInvalid if no row has a model.
+// are those of docs/inside/estimators.md, "Tables of runs". A row that cannot be read is left
+// unanswered, and the others are answered. Errors: as base::ReadFile; kInvalid with file and line
+// for a table of models; kInvalid if no row has a model.
 base::Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                             const std::vector<std::string>& models);
 

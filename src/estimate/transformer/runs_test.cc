@@ -85,6 +85,43 @@ TEST_F(RunTables, LibrariesBringTheirHabits) {
   EXPECT_EQ(set->runs[1].measured[0].kind, MemoryKind::kReserved);
 }
 
+TEST_F(RunTables, TargetsAreReadAsPeopleWriteThem) {
+  for (const char* targets :
+       {"['q_proj', 'v_proj']", "q_proj v_proj", "q,v", "(q_proj + v_proj)", "q_proj;v_proj"}) {
+    const auto set = Read(fmt::format(
+        "1,lab,HF Trainer,small,lora,,bf16,,adamw,512,packed,1,,8,\"{}\",full,,,,1,,1,4,"
+        "nvidia-smi,,,\n",
+        targets));
+    ASSERT_TRUE(set && set->runs[0].plan) << targets;
+    const LoraTargets& on = set->runs[0].plan->lora_targets;
+    EXPECT_TRUE(on.query && on.value && !on.key && !on.output) << targets;
+  }
+}
+
+TEST_F(RunTables, CheckpointingOfSomeBlocksOrOperatorsIsTold) {
+  struct Case {
+    const char* framework;
+    const char* words;
+    Checkpointing kind;
+    std::int64_t every;
+  };
+  for (const Case& each :
+       {Case{"torchtitan", "selective", Checkpointing::kOperators, 1},
+        Case{"torchtitan", "selective op", Checkpointing::kOperators, 1},
+        Case{"torchtitan", "selective 2", Checkpointing::kFull, 2},
+        Case{"torchtitan", "selective (every 4th block)", Checkpointing::kFull, 4},
+        Case{"torchtitan", "selective half", Checkpointing::kFull, 2},
+        Case{"Megatron-LM", "selective", Checkpointing::kAttention, 1},
+        Case{"NeMo", "full", Checkpointing::kFull, 1}}) {
+    const auto set = Read(fmt::format(
+        "1,lab,{},small,full,,fp32,bf16,adamw,512,packed,1,,,,{},,,fsdp,4,,4,4,nvidia-smi,,,\n",
+        each.framework, each.words));
+    ASSERT_TRUE(set && set->runs[0].plan) << each.words;
+    EXPECT_EQ(set->runs[0].plan->checkpointing, each.kind) << each.words;
+    EXPECT_EQ(set->runs[0].plan->checkpoint_every, each.every) << each.words;
+  }
+}
+
 TEST_F(RunTables, QuantisedModelsArePreparedWhereTheLibraryDoes) {
   const char* const row =
       "1,lab,{},small,lora,{},bf16,bf16,adamw,512,packed,1,,8,\"q,v\",full,flash2,,,1,,1,4,"
@@ -154,13 +191,17 @@ TEST_F(RunTables, ARowThatTellsTooLittleSaysWhat) {
   }
 }
 
-TEST_F(RunTables, AMistakeHasItsLine) {
-  const auto wrong =
-      Read("1,lab,HF Trainer,small,full,,bf16,,adamw,-3,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n");
-  ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().code, base::ErrorCode::kInvalid);
-  EXPECT_NE(wrong.error().message.find("runs.csv:2: column 'seq_len'"), std::string::npos)
-      << wrong.error().message;
+TEST_F(RunTables, ABadCellCostsItsRowOnly) {
+  const auto set = Read(
+      "1,lab,HF Trainer,small,full,,bf16,,adamw,-3,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
+      "2,lab,HF Trainer,small,full,,bf16,,adamw,9,,1,,0,,full,,,,1,,1,9,nvidia-smi,,,\n");
+  ASSERT_TRUE(set) << set.error().message;
+  ASSERT_EQ(set->runs.size(), 2U);
+  ASSERT_FALSE(set->runs[0].plan);
+  EXPECT_NE(set->runs[0].plan.error().message.find("runs.csv:2: column 'seq_len'"),
+            std::string::npos);
+  EXPECT_EQ(set->troubles.size(), 1U);
+  EXPECT_TRUE(set->runs[1].plan) << "no adapters have a rank of 0";
   EXPECT_FALSE(FieldOf(TrainingRun{}, "colour"));
 }
 

@@ -128,6 +128,24 @@ std::string RowOf(const TrainingRun& run, const estimate::MeasuredMemory& measur
                      measured.mib, bound.point_mib, bound.bound_mib, base::WordOf(estimate.phase));
 }
 
+// As a cell between quotes.
+std::string Quoted(const std::string& text) {
+  std::string cell;
+  for (const char c : base::Printable(text, 300)) cell += c == '"' ? '\'' : c;
+  return cell;
+}
+
+std::string TroublesOf(const TrainingRuns& set) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < set.troubles.size() && i < kShown; ++i)
+    text += "not answered: " + base::Printable(set.troubles[i], 300) + "\n";
+  if (set.troubles.size() > kShown)
+    text +=
+        fmt::format("not answered: {} more rows with such cells\n", set.troubles.size() - kShown);
+  return text;
+}
+
 std::vector<Scored> ScoresOf(const std::map<Group, std::vector<Outcome>>& groups) {
   std::vector<Scored> all;
   all.reserve(groups.size());
@@ -176,6 +194,10 @@ void EvaluateRuns(Context& context, const RunsFlags& flags) {
                                           .coverage = flags.coverage,
                                           .method = "transformer"};
         rows += RowOf(run, measured, *estimate);
+      } else {
+        rows +=
+            fmt::format("{},{},{},{},,,\"{}\"\n", run.id, run.model, base::WordOf(measured.kind),
+                        measured.mib, Quoted(estimate.error().message));
       }
       Compared& kind = compared[measured.kind];
       kind.outcomes.push_back(std::move(outcome));
@@ -197,6 +219,7 @@ void EvaluateRuns(Context& context, const RunsFlags& flags) {
     base::Json json{{"runs", set->runs.size()},
                     {"without_model", set->without_model},
                     {"coverage", flags.coverage},
+                    {"troubles", set->troubles},
                     {"estimators", base::Json::array()}};
     for (const Scored& each : all) {
       base::Json one = ScoreJson(each.score);
@@ -210,7 +233,7 @@ void EvaluateRuns(Context& context, const RunsFlags& flags) {
   }
   Print(context,
         fmt::format("{} runs; {} more have no model\n\n", set->runs.size(), set->without_model) +
-            TableOf(all, flags));
+            TableOf(all, flags) + TroublesOf(*set));
 }
 
 }  // namespace carma::cli
