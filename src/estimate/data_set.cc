@@ -228,6 +228,11 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
       run.optimizer = ParseOptimizer(name);
     }
+    // A source that says where its values are from has guesses among them.
+    const std::string_view from = row.Text("sim_source");
+    if (const auto active = row.Number("solo_smact", 0, 1);
+        active && (from.empty() || from == "run60"))
+      run.sm_active = *active;
     const std::string file(row.Text("summary_file"));
     if (!seen.emplace(fmt::format("{}\n{}\n{}", row.Text("model"), row.Text("dataset"), file),
                       run.batch, run.measured_mib)

@@ -29,6 +29,7 @@ struct Run {
   int gpus = 1;
   std::optional<Optimizer> optimizer;
   std::optional<Precision> precision;
+  std::optional<double> sm_active;  // alone on its GPU, as measured
 };
 
 // Models and what was measured when they were trained.

@@ -14,8 +14,9 @@ using base::Json;
 using core::Load;
 using core::SharingMethod;
 
-core::Profile ProfileOf(const api::KnowledgeView& known, std::optional<double> grain) {
-  core::Profile profile{.sm_active = known.sm_active, .grain = grain};
+core::Profile ProfileOf(const api::KnowledgeView& known, const ModelWork& model) {
+  core::Profile profile{.sm_active = known.sm_active, .grain = model.grain};
+  if (!profile.sm_active && model.guess) profile.sm_active = model.guess->sm_active;
   if (known.sensitivity && known.pressure)
     profile.mps = core::MpsParameters{*known.sensitivity, *known.pressure};
   return profile;
@@ -57,7 +58,14 @@ std::string_view MindedBy(const core::Profile& profile) {
   return profile.sm_active && profile.grain ? "layers" : "";
 }
 
-std::string KnownText(const api::KnowledgeView& known, const core::Profile& profile) {
+std::string KnownText(const api::KnowledgeView& known, const ModelWork& model,
+                      const core::Profile& profile) {
+  if (!known.sm_active && model.guess) {
+    return fmt::format(
+        "SM activity: about {:.0f} % alone (by multiply-adds of the model; mean error {:.0f} "
+        "points)\n",
+        100 * model.guess->sm_active, 100 * model.guess->mean_error);
+  }
   if (!known.sm_active) {
     return fmt::format("SM activity: not known, {:.0f} % is assumed\n", 100 * core::kUsualActivity);
   }
@@ -74,11 +82,11 @@ std::string KnownText(const api::KnowledgeView& known, const core::Profile& prof
 
 }  // namespace
 
-std::string ActivityText(const api::KnowledgeView& known, std::optional<double> grain,
+std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside) {
-  const core::Profile profile = ProfileOf(known, grain);
+  const core::Profile profile = ProfileOf(known, model);
   const Load own = core::LoadOf(profile);
-  std::string text = KnownText(known, profile);
+  std::string text = KnownText(known, model, profile);
   text += fmt::format("  beside a task like itself: {}\n", SlowdownText({own, own}));
   if (!beside.empty()) {
     text +=
@@ -87,14 +95,17 @@ std::string ActivityText(const api::KnowledgeView& known, std::optional<double> 
   return text;
 }
 
-Json ActivityJson(const api::KnowledgeView& known, std::optional<double> grain,
+Json ActivityJson(const api::KnowledgeView& known, const ModelWork& model,
                   std::span<const double> beside) {
-  const core::Profile profile = ProfileOf(known, grain);
+  const core::Profile profile = ProfileOf(known, model);
   const Load own = core::LoadOf(profile);
   const auto told = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   const std::string_view minded_by = MindedBy(profile);
   const auto minds = [&](double value) { return minded_by.empty() ? Json(nullptr) : Json(value); };
+  const auto& guess = model.guess;
   Json json = {{"sm_active", told(known.sm_active)},
+               {"guessed_sm_active", guess ? Json(guess->sm_active) : Json(nullptr)},
+               {"guess_mean_error", guess ? Json(guess->mean_error) : Json(nullptr)},
                {"by", known.profile_by},
                {"sensitivity", minds(own.sensitivity)},
                {"pressure", minds(own.pressure)},

@@ -8,16 +8,21 @@
 
 #include "api/views.h"
 #include "base/json.h"
+#include "estimate/activity_guess.h"
 
 namespace carma::cli {
 
 // Lines with their ends: SM activity alone and who told it, one iteration, and the predicted
 // slowdown beside a task like itself and beside neighbours of these activities (none: left out).
-// grain: of the model that is asked about (core/profile.h), if known.
-std::string ActivityText(const api::KnowledgeView& known, std::optional<double> grain,
+// model: what the summary tells of how the task computes.
+struct ModelWork {
+  std::optional<double> grain;                   // of its kernels (core/profile.h)
+  std::optional<estimate::ActivityGuess> guess;  // of a task that has not run
+};
+std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);
 // docs/use/api.md.
-base::Json ActivityJson(const api::KnowledgeView& known, std::optional<double> grain,
+base::Json ActivityJson(const api::KnowledgeView& known, const ModelWork& model,
                         std::span<const double> beside);
 
 }  // namespace carma::cli

@@ -33,14 +33,25 @@ TEST(ActivityText, WhatIsKnownAndByWhom) {
 
 TEST(ActivityText, WithoutAMeasurementBatchAndLayersTellHowItMinds) {
   const api::KnowledgeView seen{.sm_active = 0.5, .profile_by = "runs"};
-  const std::string text = ActivityText(seen, 0.25, {});
+  const std::string text = ActivityText(seen, {.grain = 0.25, .guess = {}}, {});
   EXPECT_THAT(text, HasSubstr("50 % alone (by runs), s 1.08, p 0.348 (by batch and layers)"));
   EXPECT_THAT(text, HasSubstr("beside a task like itself: 1.37 times"));
-  const base::Json json = ActivityJson(seen, 0.25, {});
+  const base::Json json = ActivityJson(seen, {.grain = 0.25, .guess = {}}, {});
   EXPECT_EQ(json.at("sensitivity_by"), "layers");
   EXPECT_NEAR(json.at("sensitivity").get<double>(), 1.077, 0.001);
   EXPECT_EQ(ActivityJson(seen, {}, {}).at("sensitivity"), nullptr);
-  EXPECT_EQ(ActivityJson({}, 0.25, {}).at("sensitivity_by"), "");
+  EXPECT_EQ(ActivityJson({}, {.grain = 0.25, .guess = {}}, {}).at("sensitivity_by"), "");
+}
+
+TEST(ActivityText, BeforeTheFirstRunTheModelsWorkTells) {
+  const ModelWork work{.grain = {}, .guess = estimate::ActivityGuess{0.47, 0.1}};
+  EXPECT_THAT(ActivityText({}, work, {}),
+              HasSubstr("SM activity: about 47 % alone (by multiply-adds of the model; mean error "
+                        "10 points)\n"));
+  const api::KnowledgeView seen{.sm_active = 0.3, .profile_by = "runs"};
+  EXPECT_THAT(ActivityText(seen, work, {}), HasSubstr("30 % alone (by runs)"));
+  EXPECT_EQ(ActivityJson({}, work, {}).at("guessed_sm_active"), 0.47);
+  EXPECT_EQ(ActivityJson({}, work, {}).at("sm_active"), nullptr);
 }
 
 TEST(ActivityJson, TheSame) {

@@ -138,6 +138,7 @@ estimate::Site SiteOf(const api::KnowledgeView& view, const std::string& gpu_typ
   site.tasks = static_cast<std::size_t>(view.tasks);
   site.context_shift_mib = view.context_shift_mib;
   site.ratios = view.ratios;
+  site.reason = view.calibration;
   std::sort(site.ratios.begin(), site.ratios.end());
   return site;
 }
@@ -216,7 +217,10 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   question.site = &sheet.site;
   sheet.layers = question.layers;
   sheet.question = &question;
-  if (question.layers != nullptr) sheet.grain = estimate::GrainOf(*question.layers, question.batch);
+  if (question.layers != nullptr) {
+    sheet.work = {.grain = estimate::GrainOf(*question.layers, question.batch),
+                  .guess = estimate::GuessActivity(*question.layers)};
+  }
   bool answered = false;
   for (const estimate::EstimatorEntry* entry : *chosen) {
     const auto estimator =

@@ -170,17 +170,14 @@ std::string CalibrationLine(const EstimateSheet& sheet) {
   const estimate::Site& site = sheet.site;
   if (!sheet.knowledge) return "as shipped: no daemon answered";
   if (!sheet.knowledge->learns) return "as shipped: the daemon does not learn (estimate.history)";
-  if (site.taught_by.empty()) {
-    return fmt::format("as shipped: fewer than {} different tasks with a summary have finished",
-                       estimate::kLeastCalibration);
-  }
+  const std::string reason = base::Printable(site.reason, kShown);
+  if (site.taught_by.empty()) return reason.empty() ? "as shipped" : reason;
   return fmt::format(
-      "learned from {} tasks on {}: constant {:+.0f} MiB, factor to cover {:.4g} % "
-      "of them {:.3f}{}",
-      site.tasks, base::Printable(site.taught_by, 80), site.context_shift_mib,
-      sheet.question->coverage * 100, site.Factor(sheet.question->coverage, 1),
+      "{}; constant {:+.0f} MiB; {} tasks on {}, of which a factor of {:.3f} covers {:.4g} %{}",
+      reason, site.context_shift_mib, site.tasks, base::Printable(site.taught_by, 80),
+      site.Factor(sheet.question->coverage, 1), sheet.question->coverage * 100,
       site.tasks < estimate::kFullCalibration
-          ? fmt::format(", mixed with the shipped one until {} tasks", estimate::kFullCalibration)
+          ? fmt::format(" (mixed with the shipped one until {} tasks)", estimate::kFullCalibration)
           : "");
 }
 
@@ -260,7 +257,11 @@ std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen&
   for (const std::string& remark : sheet.remarks) out += base::Printable(remark, kShown) + "\n";
   out += TrainingTable(sheet, screen);
   out += "\n" + OpinionTable(sheet, screen) + PromiseLine(sheet);
-  if (sheet.knowledge) out += ActivityText(*sheet.knowledge, sheet.grain, sheet.beside);
+  if (sheet.knowledge || sheet.work.guess) {
+    out += ActivityText(sheet.knowledge.value_or(api::KnowledgeView{}), sheet.work, sheet.beside);
+  } else if (!sheet.beside.empty()) {
+    out += "--beside is ignored: nothing is known of how the task computes\n";
+  }
   return explain ? out + Details(sheet) : out;
 }
 
@@ -288,9 +289,12 @@ std::string EstimateJson(const EstimateSheet& sheet) {
         {"taught_by", sheet.site.taught_by},
         {"tasks", sheet.site.tasks},
         {"context_shift_mib", sheet.site.context_shift_mib},
+        {"reason", sheet.site.reason},
         {"factor", sheet.site.Factor(question.coverage, 1)}}},
       {"activity",
-       sheet.knowledge ? ActivityJson(*sheet.knowledge, sheet.grain, sheet.beside) : Json(nullptr)},
+       sheet.knowledge || sheet.work.guess
+           ? ActivityJson(sheet.knowledge.value_or(api::KnowledgeView{}), sheet.work, sheet.beside)
+           : Json(nullptr)},
       {"estimates", std::move(opinions)}};
   return base::DumpJson(json) + "\n";
 }

@@ -7,6 +7,7 @@
 
 #include "api/views.h"
 #include "base/result.h"
+#include "cli/estimate/activity.h"
 #include "cli/terminal.h"
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
@@ -32,8 +33,8 @@ struct EstimateSheet {
   std::optional<api::KnowledgeView> knowledge;  // of the daemon; empty: none answered
   estimate::Site site;
   std::vector<Opinion> opinions;
-  std::optional<double> grain;  // of its kernels (core/profile.h)
-  std::vector<double> beside;   // SM activity of neighbours that are asked about
+  ModelWork work;              // what the summary tells of how the task computes
+  std::vector<double> beside;  // SM activity of neighbours that are asked about
 };
 
 // A table of all opinions; with explain also the model, the parts of each number, the warnings and

@@ -74,14 +74,15 @@ TEST_F(EstimateTextTest, ExplainingShowsTermsNotesAndCalibration) {
                     HasSubstr("note: assumed one GPU\n"), HasSubstr("note: inputs were inferred\n"),
                     HasSubstr("calibration: as shipped: no daemon answered\n")));
   AddDaemon();
-  EXPECT_THAT(EstimateText(sheet_, true, {}), HasSubstr("as shipped: fewer than 5"));
+  EXPECT_THAT(EstimateText(sheet_, true, {}), HasSubstr("calibration: as shipped\n"));
   sheet_.site = {.gpu_type = "A100",
                  .taught_by = "A100",
                  .tasks = 12,
                  .context_shift_mib = -1'180,
-                 .ratios = std::vector<double>(12, 1.25)};
+                 .ratios = std::vector<double>(12, 1.25),
+                 .reason = "learned from 12 small models: 3 % mean error"};
   EXPECT_THAT(EstimateText(sheet_, true, {}),
-              AllOf(HasSubstr("learned from 12 tasks on A100: constant -1180 MiB"),
+              AllOf(HasSubstr("learned from 12 small models: 3 % mean error; constant -1180 MiB"),
                     HasSubstr("mixed with the shipped one until 30 tasks")));
   sheet_.knowledge->learns = false;
   EXPECT_THAT(EstimateText(sheet_, true, {}), HasSubstr("does not learn"));

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -12,11 +13,13 @@
 #include "cli/client/verbs.h"
 #include "cli/command.h"
 #include "cli/table.h"
-#include "estimate/asking.h"
+#include "core/values/interference.h"
+#include "estimate/activity_guess.h"
 #include "estimate/calibration.h"
 #include "estimate/evaluate.h"
 #include "estimate/gpumemnet.h"
 #include "estimate/sweeps.h"
+#include "lab/verbs/evaluate/evaluate_calibration.h"
 #include "lab/verbs/evaluate/evaluate_runs.h"
 #include "lab/verbs/evaluate/evaluate_sweeps.h"
 #include "lab/verbs/lab.h"
@@ -43,7 +46,7 @@ struct EvaluateFlags {
   std::string estimators;
   std::string optimizer;  // of rows that do not say theirs
   std::string weights;    // folder of the networks' weights; empty: shipped
-  std::string calibrate;  // family whose runs teach the site's constants
+  std::string calibrate;  // family whose runs teach the site's constants, or "each"
   bool summary_only = false;
   bool torchinfo = false;
   bool exact = false;
@@ -101,36 +104,6 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
-estimate::Question QuestionOf(const DataSet& set, const Run& run, const EvaluateFlags& flags) {
-  estimate::Question question;
-  question.layers = &set.models[run.model];
-  question.batch = run.batch;
-  question.optimizer = run.optimizer;
-  question.precision = run.precision.value_or(estimate::Precision::kFp32);
-  question.gpus = run.gpus;
-  question.coverage = flags.coverage;
-  return question;
-}
-
-// What a server would have learned from the runs of that family.
-Result<estimate::Site> Learn(const DataSet& set, const EvaluateFlags& flags) {
-  const auto structural = estimate::MakeStructural();
-  std::vector<task::Observation> observations;
-  for (const Run& run : set.runs) {
-    if (run.family != flags.calibrate || run.censored) continue;
-    task::Observation observation;
-    observation.signature = run.name;
-    observation.measured_mib = run.measured_mib;
-    observation.formula = estimate::SplitFormula(*structural, QuestionOf(set, run, flags));
-    observations.push_back(std::move(observation));
-  }
-  if (observations.empty()) {
-    return Fail(ErrorCode::kInvalid,
-                "--calibrate: no run of the family '" + base::Printable(flags.calibrate, 40) + "'");
-  }
-  return estimate::Calibrate(observations, "");
-}
-
 std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
                                 const std::vector<Outcome>& outcomes, const EvaluateFlags& flags) {
   std::map<std::string, std::vector<Outcome>> groups;
@@ -147,6 +120,28 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
                          estimate::ClassScoresOf(of_family)});
   }
   return evaluated;
+}
+
+// Of guesses by multiply-adds, where the set says what was measured.
+struct ActivityScore {
+  std::size_t runs = 0;
+  double mean_error = 0;
+  double usual_error = 0;  // of core::kUsualActivity for all
+};
+
+ActivityScore ScoreActivity(const DataSet& set) {
+  ActivityScore score;
+  for (const Run& run : set.runs) {
+    const auto guess = estimate::GuessActivity(set.models[run.model]);
+    if (!run.sm_active || !guess) continue;
+    ++score.runs;
+    score.mean_error += std::abs(guess->sm_active - *run.sm_active);
+    score.usual_error += std::abs(core::kUsualActivity - *run.sm_active);
+  }
+  if (score.runs == 0) return score;
+  score.mean_error /= static_cast<double>(score.runs);
+  score.usual_error /= static_cast<double>(score.runs);
+  return score;
 }
 
 // ---- as text ----
@@ -290,9 +285,10 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   if (!chosen) return context.Fail(chosen.error());
   const Result<DataSet> set = Read(flags);
   if (!set) return context.Fail(NamedWrongly(set.error()));
+  if (flags.calibrate == kEachFamily) return EvaluateCalibration(context, *set, flags.coverage);
   std::optional<estimate::Site> site;
   if (!flags.calibrate.empty()) {
-    const Result<estimate::Site> learned = Learn(*set, flags);
+    const Result<estimate::Site> learned = LearnFrom(*set, flags.calibrate);
     if (!learned) return context.Fail(learned.error());
     site = *learned;
   }
@@ -304,7 +300,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
     std::vector<Outcome> outcomes;
     outcomes.reserve(set->runs.size());
     for (const Run& run : set->runs) {
-      estimate::Question question = QuestionOf(*set, run, flags);
+      estimate::Question question = QuestionOf(*set, run, flags.coverage);
       if (site) question.site = &*site;
       Result<estimate::Answer> answer = (*estimator)->Ask(question);
       outcomes.push_back({.measured_mib = run.measured_mib,
@@ -325,8 +321,13 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   std::erase_if(all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });
+  const ActivityScore activity = ScoreActivity(*set);
   if (context.json) {
-    base::Json json{{"runs", set->runs.size()},
+    base::Json json{{"activity",
+                     {{"runs", activity.runs},
+                      {"mean_error", activity.mean_error},
+                      {"usual_error", activity.usual_error}}},
+                    {"runs", set->runs.size()},
                     {"without_model", set->without_model},
                     {"coverage", flags.coverage},
                     {"estimators", base::Json::array()}};
@@ -338,11 +339,16 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
     text += fmt::format("; {} more have no layer list", set->without_model);
   }
   if (site) {
-    text += fmt::format("; context shifted by {:.0f} MiB, learned from {} tasks of '{}'",
-                        site->context_shift_mib, site->tasks, flags.calibrate);
+    text += fmt::format("; context shifted by {:.0f} MiB, taught by {} tasks of '{}': {}",
+                        site->context_shift_mib, site->tasks, flags.calibrate, site->reason);
   }
   text += "\n\n" + TableOf(all, flags);
   for (const Evaluated& each : all) text += ClassesOf(each);
+  if (activity.runs > 0) {
+    text += fmt::format(
+        "\nSM activity of {} runs by multiply-adds: mean error {:.3f} ({:.3f} with {} for all)\n",
+        activity.runs, activity.mean_error, activity.usual_error, core::kUsualActivity);
+  }
   Print(context, text);
 }
 
@@ -382,8 +388,8 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
       "of rows that do not say theirs (default: sgd-momentum; adam for a catalogue)", "NAME");
   add("--weights", flags->weights, "of the gpumemnet estimators (default: the shipped ones)",
       "DIR");
-  add("--calibrate", flags->calibrate, "let the runs of this family teach the constant part",
-      "FAMILY");
+  add("--calibrate", flags->calibrate,
+      "let the runs of this family teach the constant part; each: every family in turn", "FAMILY");
   add("--by", flags->by,
       "a row per family besides; with --runs: per source, family, model, method, quantisation, "
       "parallel, gpus",

@@ -78,6 +78,20 @@ TEST_F(Evaluations, CensoredRunsAloneStillHaveARow) {
   EXPECT_THAT(ran.out, Not(HasSubstr("history ")));
 }
 
+TEST_F(Evaluations, LetEachFamilyTeachTheOthers) {
+  Write("measured.csv",
+        "model,batch,measured_mib,censored,family\nnet,8,1770,0,nets\nnet,16,1800,0,others\n");
+  const Ran ran = RunDataSet({"--calibrate", "each"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("TEACHER"));
+  EXPECT_THAT(ran.out, HasSubstr("Mean errors rise by 0.00 at most"));
+  const auto json = base::ParseJson(RunDataSet({"--calibrate", "each", "--json"}).out);
+  ASSERT_TRUE(json);
+  ASSERT_EQ((*json)["teachers"].size(), 2U);
+  EXPECT_EQ((*json)["teachers"][0]["own_shipped"]["n"], 1);
+  EXPECT_THAT((*json)["teachers"][0]["reason"].get<std::string>(), HasSubstr("as shipped"));
+}
+
 TEST_F(Evaluations, WriteEveryPredictionOnRequest) {
   const Ran ran = RunDataSet({"--rows", "-e", "faketensor"});
   EXPECT_THAT(ran.out, HasSubstr("faketensor,net,8,1770,"));

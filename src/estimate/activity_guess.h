@@ -1,0 +1,22 @@
+// SM activity of a training that has not run yet, from its model summary (dissertation, section
+// 7.1): docs/inside/estimators.md, "Activity before the first run".
+#pragma once
+
+#include <optional>
+
+#include "model/layers.h"
+
+namespace carma::estimate {
+
+// Multiply-adds of one forward pass of one sample: of convolutions and linear layers, from their
+// parameters and the sizes of their outputs. Empty: no such layer, or blocks printed as one row.
+std::optional<double> MultiplyAdds(const model::LayerList& list);
+
+struct ActivityGuess {
+  double sm_active = 0;   // 0..1
+  double mean_error = 0;  // of such guesses, families left out
+};
+// For a convolutional network whose layers are all printed; empty for any other.
+std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
+
+}  // namespace carma::estimate

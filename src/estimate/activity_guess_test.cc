@@ -1,0 +1,39 @@
+#include "estimate/activity_guess.h"
+
+#include <gtest/gtest.h>
+
+#include "estimate/structural/test_layers.h"
+
+namespace carma::estimate {
+namespace {
+
+model::LayerList Network(std::int64_t channels) {
+  const model::Shape image = Of({-1, 3, 32, 32});
+  const model::Shape maps = Of({-1, channels, 32, 32});
+  model::LayerList list =
+      List({Module("Conv2d", image, maps, 27 * channels), Module("ReLU", maps, maps),
+            Module("Linear", Of({-1, channels}), Of({-1, 10}), 10 * channels)});
+  list.params = 37 * channels;
+  return list;
+}
+
+TEST(ActivityGuess, CountsEachWeightAsOftenAsItIsUsed) {
+  EXPECT_EQ(MultiplyAdds(Network(8)), 27 * 8 * 32 * 32 + 10 * 8);
+  model::LayerList collapsed = Network(8);
+  collapsed.collapsed = true;
+  EXPECT_FALSE(MultiplyAdds(collapsed)) << "what is inside is not known";
+}
+
+TEST(ActivityGuess, RisesWithTheWorkOfASample) {
+  const auto small = GuessActivity(Network(8));
+  const auto large = GuessActivity(Network(4096));
+  ASSERT_TRUE(small && large);
+  EXPECT_LT(small->sm_active, 0.05);
+  EXPECT_GT(large->sm_active, 3 * small->sm_active);
+  EXPECT_LT(large->sm_active, 1);
+  EXPECT_FALSE(GuessActivity(List({Module("Linear", Of({-1, 8}), Of({-1, 8}), 72)})))
+      << "convolutional networks alone were compared";
+}
+
+}  // namespace
+}  // namespace carma::estimate
