@@ -45,7 +45,8 @@ struct PairAgreement {
 // In order: no interference; the simulator's model of the method (of streams, or of MPS for tasks
 // of which only the activity is known) with its own factor, and with the factor that is best for
 // these pairs (least squares); 1 / (1 + k u m) with the best k, u the task's own utilisation and m
-// its neighbour's memory. The simulator's model is asked with the utilisation in place of the SM
+// its neighbour's memory; of streams besides what fits the utilisation that nvidia-smi tells, which
+// is not SM activity. The simulator's model is asked with the utilisation in place of the SM
 // activity, which may overstate what a task does. pairs: not empty.
 std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
                                         const std::vector<MeasuredPair>& pairs);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/rng.h"
@@ -68,7 +69,7 @@ TEST(ComparePairs, FindsTheFactorThatMadeThem) {
                                       MadeBy([](const PairedTask& own, const PairedTask& other) {
                                         return 1 / (1 + 0.6 * own.utilization * other.memory);
                                       }));
-  ASSERT_EQ(by_memory.size(), 4u);
+  ASSERT_EQ(by_memory.size(), 5u);
   EXPECT_NEAR(*by_memory[3].factor, 0.6, 1e-3);
   EXPECT_NEAR(by_memory[3].r2, 1, 1e-6);
   EXPECT_TRUE(by_memory[3].fitted);
@@ -84,6 +85,13 @@ TEST(ComparePairs, FindsTheFactorThatMadeThem) {
                                        }));
   EXPECT_NEAR(by_streams[1].r2, 1, 1e-12) << "the simulator's own model";
   EXPECT_NEAR(*by_streams[2].factor, 1.5, 1e-3);
+
+  const auto by_utilization = ComparePairs(
+      core::SharingMethod::kStreams, MadeBy([](const PairedTask& own, const PairedTask& other) {
+        return std::min(1.0, 1.14 / (own.utilization + other.utilization));
+      }));
+  EXPECT_NEAR(by_utilization[4].mean_error, 0, 1e-12);
+  EXPECT_FALSE(by_utilization[4].factor);
 
   const auto by_mps = ComparePairs(
       core::SharingMethod::kMps, MadeBy([](const PairedTask& own, const PairedTask& other) {
