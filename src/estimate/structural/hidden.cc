@@ -10,6 +10,7 @@ namespace {
 // modules with parameters and without children), without the allocator's share. What is not in that
 // total shows in the kinds of the rows that are printed; docs/inside/estimators.md, "Bound".
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
+constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
 constexpr double kLayerNormsOnly = 0.93;    // norms without an own result; matrices of attention
 constexpr double kKeepsInput = 1.14;        // GELU, SiLU …: what they read besides
 constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
@@ -24,8 +25,10 @@ double KeptOfPass(const model::LayerList& list) {
     batch_norm |= rule.batch_norm;
     layer_norm |= rule.row_statistics;
     keeps_input |= rule.role == Role::kKeepsInput;
-    activation_in_norm |= rule.norm_with_activation;
+    // A block of convolution, norm and activation has a norm that counts.
+    activation_in_norm |= rule.norm_with_activation && !rule.convolution;
   }
+  if (!batch_norm && !layer_norm && !activation_in_norm) return kNothingSeen;
   double factor = kKeptOfPass;
   if (layer_norm && !batch_norm) factor *= kLayerNormsOnly;
   if (keeps_input && batch_norm) factor *= kKeepsInput;

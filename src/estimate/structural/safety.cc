@@ -24,7 +24,7 @@ constexpr Factors kText{1.00, 1.14, 1.27, 1.50, 1.96, 3.0};
 constexpr Factors kPartial{1.00, 1.40, 1.70, 2.00, 2.50, 4.0};
 // Of the same runs, families left out, 1.23, 1.38, 1.61 at 0.8, 0.9, 0.95; a little more, because
 // of other kinds only two runs were compared.
-constexpr Factors kTotals{1.00, 1.30, 1.45, 1.68, 2.40, 4.0};
+constexpr Factors kTotals{1.00, 1.30, 1.45, 1.80, 2.40, 4.0};
 
 const Factors& FactorsOf(Evidence evidence) {
   switch (evidence) {
