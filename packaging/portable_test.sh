@@ -97,7 +97,7 @@ END
     bash /tmp/type >"$work/said" 2>&1 </dev/null || { cat "$work/said" >&2; fail "Debian $release"; }
   sed -n 's/^\(a first task\|installed:\|carma [0-9]\)/Debian '"$release"': &/p' "$work/said"
   (cd "$root" && find home/ann \( -path "home/ann/$folder" -o -path home/ann/.local/state -o -path home/ann/.cache \) -prune -o -print | sort) |
-    grep -v '^home/ann/carma-[0-9]*.out$' >"$work/after"
+    grep -v '^home/ann/carma-[0-9][-0-9a-z]*\.out$' >"$work/after"
   left=$(comm -13 "$work/before" "$work/after" | grep -vE '^home/ann/\.local$' || true)
   [ -z "$left" ] || fail "Debian $release: the removal leaves: $left"
 done
