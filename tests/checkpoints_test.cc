@@ -16,10 +16,8 @@ using ::testing::HasSubstr;
 
 // Notes its own name; goes on from the name that it finds.
 constexpr const char* kModel =
-    R"(mkdir -p "$CARMA_CHECKPOINT_DIR" && cd "$CARMA_CHECKPOINT_DIR" || exit 9
-if [ -e model ]; then echo "resumed $(cat model)";
-else echo "new $0";
-echo "$0" > model; fi)";
+    R"sh(mkdir -p "$CARMA_CHECKPOINT_DIR" && cd "$CARMA_CHECKPOINT_DIR" || exit 9
+if [ -e model ]; then echo "resumed $(cat model)"; else echo "new $0"; echo "$0" > model; fi)sh";
 
 std::uint64_t Start(const Site& site, const Folder& work, const std::string& model) {
   return site.Submit({"-D", work.path(), "--", "/bin/sh", "-c", kModel, model});
