@@ -1,20 +1,13 @@
 // srun for scripts written for Slurm, inside a task on one server; src/task/shim/srun.h.
-#include <unistd.h>
-
 #include <cstdio>
 #include <map>
 #include <string>
-#include <string_view>
 
+#include "task/shim/slurm_calls.h"
 #include "task/shim/srun.h"
 
 int main(int argc, char** argv) {
-  std::map<std::string, std::string> environment;
-  for (char** each = environ; *each != nullptr; ++each) {
-    const std::string_view pair = *each;
-    if (const std::size_t equals = pair.find('='); equals != std::string_view::npos)
-      environment.emplace(pair.substr(0, equals), pair.substr(equals + 1));
-  }
+  const std::map<std::string, std::string> environment = carma::task::OwnEnvironment();
   const auto plan = carma::task::PlanSrun({argv + 1, argv + argc}, environment);
   if (!plan) {
     std::fprintf(stderr, "srun (of CARMA): %s\n", plan.error().message.c_str());

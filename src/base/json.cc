@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/suggest.h"
 #include "base/text.h"
 
 namespace carma::base {
@@ -198,7 +199,8 @@ void JsonReader::NoOthers() {
   if (error_) return;
   for (const auto& [key, value] : json_->items()) {
     if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-      error_ = Error{ErrorCode::kInvalid, pointer_ + "/" + Printable(key, 60) + ": unknown field"};
+      error_ = Error{ErrorCode::kInvalid, pointer_ + "/" + Printable(key, 60) + ": unknown field" +
+                                              Suggestion(key, known_)};
       return;
     }
   }

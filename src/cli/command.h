@@ -81,12 +81,14 @@ Program ServerProgram();
 // Those that stand in files of their own; the others are in verbs.cc.
 void AddRunCommand(CLI::App& app, Context& context);
 void AddShellCommand(CLI::App& app, Context& context);
+void AddSshCommand(CLI::App& app, Context& context);
 void AddPilotCommand(CLI::App& app, Context& context);
 void AddSlurmCommand(CLI::App& app, Context& context);
 void AddTopCommand(CLI::App& app, Context& context);
 void AddReserveCommand(CLI::App& app, Context& context);
 void AddTokenCommand(CLI::App& app, Context& context);  // create, list, revoke
 void AddProgressCommand(CLI::App& app, Context& context);
+void AddMcpCommand(CLI::App& app, Context& context);
 void AddUsageCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);

@@ -21,14 +21,20 @@ std::optional<std::uint64_t> ParseId(std::string_view text) {
 }
 
 base::Result<TaskRange> ParsePiece(std::string_view piece) {
-  const auto bad =
-      base::Fail(ErrorCode::kInvalid, "task '" + base::Printable(piece, 40) +
-                                          "': expected a number, a range such as 40-45, @ or @~N");
+  const auto bad = base::Fail(ErrorCode::kInvalid,
+                              "task '" + base::Printable(piece, 40) +
+                                  "': expected a number, a range such as 40-45, 40_3, @ or @~N");
   if (piece == "@") return TaskRange{.own = true};
   if (piece.starts_with("@~")) {
     const auto back = base::ParseInt(piece.substr(2));
     if (!back || *back < 0 || *back > kMaxBack) return bad;
     return TaskRange{.own = true, .back = static_cast<std::uint64_t>(*back)};
+  }
+  if (const std::size_t bar = piece.find('_'); bar != std::string_view::npos) {
+    const auto array = ParseId(piece.substr(0, bar));
+    const auto index = base::ParseInt(piece.substr(bar + 1));
+    if (!array || !index || *index < 0) return bad;
+    return TaskRange{.first = *array, .last = *array, .index = *index};
   }
   const std::size_t dash = piece.find('-');
   const auto first = ParseId(piece.substr(0, dash));

@@ -1,7 +1,9 @@
-// How people name tasks: "42", "42,43", "40-45", "@" (my last), "@~2" (two before it).
+// How people name tasks: "42", "42,43", "40-45", "40_3" (index 3 of array 40), "@" (my last), "@~2"
+// (two before it).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +18,9 @@ inline constexpr std::size_t kMaxTasksNamed = 1'000'000;
 struct TaskRange {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
-  bool own = false;        // then `back` counts and the numbers do not
-  std::uint64_t back = 0;  // 0: my last one
+  bool own = false;                        // then `back` counts and the numbers do not
+  std::uint64_t back = 0;                  // 0: my last one
+  std::optional<std::int64_t> index = {};  // "40_3": the member with index 3 of array 40
   friend bool operator==(const TaskRange&, const TaskRange&) = default;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/signal_name.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "config/key_kinds.h"
 #include "core/policy/policy.h"
@@ -550,19 +551,6 @@ std::vector<Key> MakeKeys() {
 }
 #undef AT
 
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, changed}));
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
 
 std::string VariableOf(std::string_view name) {
@@ -591,17 +579,7 @@ const Key* FindKey(std::string_view name) {
 
 std::optional<std::string> DidYouMean(std::string_view word, const std::vector<std::string>& known,
                                       std::size_t near) {
-  if (word.size() > 100) return std::nullopt;
-  std::optional<std::string> nearest;
-  std::size_t least = near + 1;
-  for (const std::string& each : known) {
-    const std::size_t distance = EditDistance(word, each);
-    if (distance < least && distance < each.size() / 2 + 1) {
-      least = distance;
-      nearest = each;
-    }
-  }
-  return nearest;
+  return base::DidYouMean(word, known, near);
 }
 
 }  // namespace carma::config

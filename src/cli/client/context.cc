@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <thread>
@@ -12,6 +13,7 @@
 #include "config/client_socket.h"
 #include "config/pilot_socket.h"
 #include "config/settings.h"
+#include "task/describe/spec.h"
 
 namespace carma::cli {
 namespace {
@@ -101,12 +103,77 @@ std::string InputName(const std::string& path) {
   return path == "-" ? "standard input" : path;
 }
 
+namespace {
+
+// The first task from `low` on, below `high`, for which it holds; it holds for all behind that one.
+template <class Holds>
+base::Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    const base::Result<bool> answer = holds(middle);
+    if (!answer) return std::unexpected(answer.error());
+    (*answer ? high : low) = *answer ? middle : middle + 1;
+  }
+  return low;
+}
+
+// Tasks of an array have numbers that follow each other, and rising indices.
+base::Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
+  const auto wrong = base::Fail(base::ErrorCode::kNotFound,
+                                fmt::format("array {} has no task with index {}", array, index));
+  const auto first = GetTask(context.client(), array);
+  if (!first) return std::unexpected(first.error());
+  const auto& [value, text] = *first;
+  if (!value.array_index || index < *value.array_index) return wrong;
+  const auto most = static_cast<std::uint64_t>(index - *value.array_index);
+  const auto id = FirstThat(array, array + most, [&](std::uint64_t each) -> base::Result<bool> {
+    const auto task = GetTask(context.client(), each);
+    if (!task) {
+      if (task.error().code == base::ErrorCode::kNotFound) return true;
+      return std::unexpected(task.error());
+    }
+    return task->value.array_id != value.array_id || task->value.array_index.value_or(0) >= index;
+  });
+  if (!id) return id;
+  const auto member = GetTask(context.client(), *id);
+  if (!member || member->value.array_id != value.array_id || member->value.array_index != index)
+    return wrong;
+  return *id;
+}
+
+// ":81:82:83" of all tasks of the array that a task named in a dependency stands for: my last one
+// (`own`) for its array, the first of an array for all of it, as in Slurm.
+std::string WholeArray(Context& context, std::uint64_t id, bool own) {
+  const std::string alone = ":" + std::to_string(id);
+  const auto task = GetTask(context.client(), id);
+  // The daemon says what is wrong.
+  if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
+  const std::uint64_t first = *task->value.array_id;
+  const auto end = FirstThat(id + 1, id + 1 + task::kMaxArrayTasks,
+                             [&](std::uint64_t each) -> base::Result<bool> {
+                               const auto other = GetTask(context.client(), each);
+                               return !other || other->value.array_id != first;
+                             });
+  std::string all;
+  for (std::uint64_t each = first; each < end.value_or(id + 1); ++each)
+    all += ":" + std::to_string(each);
+  return all;
+}
+
+}  // namespace
+
 base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
                                                       std::vector<std::string> words,
                                                       const std::string& fallback) {
   if (words.empty()) words.push_back(fallback);
-  const auto ranges = ParseTaskRanges(words);
+  auto ranges = ParseTaskRanges(words);
   if (!ranges) return std::unexpected(ranges.error());
+  for (TaskRange& range : *ranges) {
+    if (!range.index) continue;
+    const auto member = MemberOf(context, range.first, *range.index);
+    if (!member) return std::unexpected(member.error());
+    range = {.first = *member, .last = *member};
+  }
   std::vector<std::uint64_t> newest;
   if (const std::uint64_t needed = BackNeeded(*ranges); needed > 0) {
     const auto page = ListTasks(context.client(), {.states = "all",
@@ -123,7 +190,7 @@ base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
 base::Result<Settings> WithTasksResolved(Context& context, Settings settings) {
   for (auto& [option, value] : settings) {
     const bool dependency = option == "dependency" || option == "d";
-    if (!dependency || value.find_first_of("@-") == std::string::npos) continue;
+    if (!dependency) continue;
     std::string meant;
     for (const std::string_view list : base::Split(value, ',')) {
       const std::vector<std::string_view> words = base::Split(list, ':');
@@ -131,7 +198,10 @@ base::Result<Settings> WithTasksResolved(Context& context, Settings settings) {
       for (std::size_t i = 1; i < words.size(); ++i) {
         const auto ids = ResolveTasks(context, {std::string(words[i])});
         if (!ids) return base::Wrap(ids.error(), "--dependency");
-        for (const std::uint64_t id : *ids) meant += ":" + std::to_string(id);
+        const bool own = words[i].starts_with('@');
+        const bool one = own || base::ParseInt(words[i]).has_value();
+        for (const std::uint64_t id : *ids)
+          meant += one ? WholeArray(context, id, own) : ":" + std::to_string(id);
       }
     }
     value = std::move(meant);

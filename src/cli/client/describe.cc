@@ -12,13 +12,13 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/client/checks.h"
 #include "estimate/estimator.h"
 #include "estimate/recipe/find.h"
 #include "estimate/recipe/plan_files.h"
 #include "estimate/training_words.h"
 #include "task/describe/script.h"
 #include "task/describe/sweep.h"
-#include "task/shim/environment.h"
 
 extern char** environ;
 
@@ -126,7 +126,11 @@ base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool 
   }
   if (!literal && IsScript(first)) {
     const auto text = ReadNamed(first, task::kMaxScriptBytes);
-    if (!text) return std::unexpected(text.error());
+    if (!text) {
+      base::Error error = text.error();
+      if (::access(first.c_str(), F_OK) != 0) error.message += SimilarFile(first);
+      return std::unexpected(std::move(error));
+    }
     return task::ApplyScript(*text, first, rest, description);
   }
   description.SetCommand(words);
@@ -213,66 +217,7 @@ base::Result<base::Unit> Sweep(const task::Description& description, const task:
   return base::Unit{};
 }
 
-bool IsFolder(const std::string& path) {
-  struct stat st {};
-  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-bool IsProgram(const std::string& path) {
-  struct stat st {};
-  return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && ::access(path.c_str(), X_OK) == 0;
-}
-
-// Where the task will find the program: in its own PATH, from its own folder.
-std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
-  const auto below = [&](const std::string& folder) {
-    return folder.starts_with('/') ? folder : spec.workdir + "/" + folder;
-  };
-  if (program.find('/') != std::string::npos) {
-    const std::string path = below(program);
-    return IsProgram(path) ? std::optional(path) : std::nullopt;
-  }
-  const auto path = spec.environment.find("PATH");
-  const std::string folders =
-      path == spec.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
-  for (const std::string_view folder : base::Split(folders, ':')) {
-    const std::string found = below(folder.empty() ? "." : std::string(folder)) + "/" + program;
-    if (IsProgram(found)) return found;
-  }
-  return std::nullopt;
-}
-
-// "did you mean 'python3 cpu.py'?" where that would be a command.
-std::string Suggestion(const task::TaskSpec& spec, const std::string& program) {
-  const std::string path = program.starts_with('/') ? program : spec.workdir + "/" + program;
-  if (::access(path.c_str(), F_OK) != 0) return "";
-  if (program.ends_with(".py")) return fmt::format("; did you mean: python3 {}?", program);
-  if (IsFolder(path)) return "; that is a folder";
-  if (program.find('/') == std::string::npos && IsProgram(path))
-    return fmt::format("; did you mean: ./{}?", program);
-  return "; that file may not be executed (chmod +x)";
-}
-
 }  // namespace
-
-base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
-  const auto refuse = [](std::string text) {
-    return base::Fail(ErrorCode::kInvalid, base::Printable(text, 1000));
-  };
-  if (!IsFolder(spec.workdir))
-    return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
-  if (spec.conda_env) {
-    const auto home = spec.environment.find("HOME");
-    const auto found =
-        task::FindCondaEnv(*spec.conda_env, spec.environment,
-                           home == spec.environment.end() ? "/" : home->second, &IsFolder);
-    if (!found) return std::unexpected(NamedWrongly(found.error()));
-    return base::Unit{};  // its programs come first, and what they are is its own affair
-  }
-  if (spec.command.empty() || FindProgram(spec, spec.command.front())) return base::Unit{};
-  return refuse(fmt::format("no program '{}'{}", spec.command.front(),
-                            Suggestion(spec, spec.command.front())));
-}
 
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                                  bool literal, const task::SubmitterContext& caller) {
@@ -283,6 +228,10 @@ base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std
   }
   if (auto applied = ApplyWords(words, literal, description); !applied) {
     return std::unexpected(applied.error());
+  }
+  if (!flags.sbatch.empty()) {
+    if (auto applied = task::ApplySbatch(flags.sbatch, description); !applied)
+      return std::unexpected(applied.error());
   }
   if (auto applied = ApplyOptions(flags, description); !applied) {
     return std::unexpected(applied.error());

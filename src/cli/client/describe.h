@@ -55,14 +55,10 @@ class TrainingFinder {
   std::map<std::string, base::Result<std::string>> files_;  // thousands of tasks name one file
 };
 
-// What can be found out before the task waits for its turn: that its working folder, its program
-// and its conda environment are there for the caller. Errors: kInvalid, one sentence.
-base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec);
-
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                                  bool literal, const task::SubmitterContext& caller);
 // The same of the words of the context, dependencies such as afterok:@ resolved, as the daemon's
-// clock has it; warnings are told, and what cannot start is refused (CheckItCanStart) unless
+// clock has it; warnings are printed, and what cannot start is refused (checks.h) unless
 // flags.no_check.
 base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags);
 

@@ -1,5 +1,7 @@
 #include "cli/client/describe.h"
 
+#include "cli/client/checks.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -192,6 +194,65 @@ TEST_F(DescribeTest, WhatTheScriptSaysOfATrainingIsRead) {
     ASSERT_TRUE(bare);
     EXPECT_TRUE(bare->training.empty() && !bare->model_summary) << setting.first;
   }
+}
+
+TEST_F(DescribeTest, WhatCannotStartIsNamedBeforeTheQueue) {
+  File("train.py", "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n");
+  const auto spec = [&](std::vector<std::string> command) {
+    task::TaskSpec made;
+    made.workdir = dir_;
+    made.environment = {{"PATH", "/usr/bin:/bin"}};
+    made.command = std::move(command);
+    return made;
+  };
+  EXPECT_TRUE(CheckItCanStart(spec({"sh", "-c", "x"})));
+  EXPECT_TRUE(CheckItCanStart(spec({"sh", "-ec", "x"})));
+  EXPECT_TRUE(CheckItCanStart(spec({"true"})));
+  const auto refused = [&](task::TaskSpec made) {
+    const auto can = CheckItCanStart(made);
+    return can ? std::string() : can.error().message;
+  };
+  EXPECT_EQ(refused(spec({"sh", "trian.py"})), "no file 'trian.py' for sh, did you mean train.py?");
+  EXPECT_EQ(refused(spec({"dirnmae"})), "no program 'dirnmae', did you mean dirname?");
+  task::TaskSpec hidden = spec({"true"});
+  hidden.stdout_path = dir_ + "/train.py/%j.out";  // below a file
+  EXPECT_EQ(refused(hidden), hidden.stdout_path + ": you cannot write there (--output)");
+  hidden.stdout_path = dir_ + "/made/later/%j.out";
+  EXPECT_TRUE(CheckItCanStart(hidden)) << "folders are made";
+
+  EXPECT_EQ(ScriptOf({"python3.11", "-u", "-W", "ignore", "t.py", "x"}), "t.py");
+  for (const std::vector<std::string>& none :
+       std::vector<std::vector<std::string>>{{"python3", "-m", "pkg"},
+                                             {"python", "-c", "1"},
+                                             {"python3", "-"},
+                                             {"bash", "-lc", "x"},
+                                             {"torchrun", "t.py"}})
+    EXPECT_EQ(ScriptOf(none), std::nullopt) << none[0] << none[1];
+
+  const auto warnings = StartWarnings(spec({"python3", "train.py"}));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(warnings[0].starts_with("train.py:2: sets CUDA_VISIBLE_DEVICES")) << warnings[0];
+  File("good.py", "print(os.environ['CUDA_VISIBLE_DEVICES'] == '0')  # CUDA_VISIBLE_DEVICES=1\n");
+  EXPECT_TRUE(StartWarnings(spec({"python3", "good.py"})).empty());
+}
+
+TEST_F(DescribeTest, ANameInBracesIsAParameter) {
+  task::TaskSpec spec;
+  spec.parameters = {{"lr", "0.1"}};
+  spec.command = {"echo", "0.1", "{}", "{ print }"};
+  EXPECT_TRUE(CheckParameters(spec));
+  spec.command.push_back("--lr={l}");
+  EXPECT_EQ(CheckParameters(spec).error().message,
+            "{l} in the command is no parameter of the sweep, did you mean lr?");
+  spec.parameters.clear();
+  EXPECT_TRUE(CheckParameters(spec)) << "no sweep";
+}
+
+TEST_F(DescribeTest, AMissingScriptNamesTheOneBesideIt) {
+  File("train.sh", "#!/bin/sh\n");
+  const auto spec = Spec({}, {dir_ + "/trian.sh"}, false);
+  ASSERT_FALSE(spec);
+  EXPECT_TRUE(spec.error().message.ends_with(", did you mean train.sh?")) << spec.error().message;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "cli/calls.h"
 #include "cli/client/changes.h"
+#include "cli/client/checks.h"
 #include "cli/client/describe.h"
 #include "cli/client/gpu_text.h"
 #include "cli/client/verbs.h"
@@ -76,14 +77,23 @@ base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags
   if (!resolved) return std::unexpected(resolved.error());
   SubmitFlags meant = flags;
   meant.settings = *std::move(resolved);
+  for (std::string& word : meant.sbatch) {
+    constexpr std::string_view kDependency = "--dependency=";
+    if (!word.starts_with(kDependency)) continue;
+    const auto tasks =
+        WithTasksResolved(context, {{"dependency", word.substr(kDependency.size())}});
+    if (!tasks) return std::unexpected(tasks.error());
+    word = std::string(kDependency) + tasks->front().second;
+  }
   auto described = Describe(meant, context.words, context.literal, *caller);
   if (!described) return described;
   for (const std::string& warning : described->warnings) Warn(context, warning);
+  for (const std::string& warning : StartWarnings(described->first)) Warn(context, warning);
+  if (flags.no_check) return described;
+  base::Result<base::Unit> can = CheckParameters(described->first);
   // What it waits for may make what is missing now.
-  if (!flags.no_check && described->first.dependencies.empty()) {
-    if (const auto can = CheckItCanStart(described->first); !can)
-      return base::Wrap(can.error(), "not submitted (--no-check submits anyway)");
-  }
+  if (can && described->first.dependencies.empty()) can = CheckItCanStart(described->first);
+  if (!can) return base::Wrap(can.error(), "not submitted (--no-check submits anyway)");
   return described;
 }
 

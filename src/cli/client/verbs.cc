@@ -17,7 +17,8 @@
 namespace carma::cli {
 namespace {
 
-constexpr const char* kTasksHelp = "tasks: 42, 42,43, 40-45, @ (my last one), @~2 (two before it)";
+constexpr const char* kTasksHelp =
+    "tasks: 42, 42,43, 40-45, 40_3 (index 3 of array 40), @ (my last one), @~2 (two before it)";
 
 // The flags of a verb live as long as its callback. shared_ptr: std::function wants to be copied.
 template <class Flags>
@@ -56,6 +57,7 @@ void AddSubmit(CLI::App& app, Context& context) {
       ->type_name("FILE");
   verb->add_flag("--lines", flags->lines,
                  "the lines of --batch are shell commands, all with the options given here");
+  verb->add_option("--sbatch", flags->sbatch)->allow_extra_args(false)->group("");  // hidden
   verb->callback([&context, flags, verb] {
     flags->settings = GivenOptions(*verb);
     RunSubmit(context, *flags);
@@ -424,7 +426,7 @@ std::vector<OptionWords> OptionsOf(const CLI::App& app, const std::string& verb,
                                    const Context& context) {
   std::vector<OptionWords> options;
   for (const CLI::Option* option : app.get_options()) {
-    if (IsPositional(option)) continue;
+    if (IsPositional(option) || option->get_group().empty()) continue;
     OptionWords words{
         .long_name = option->get_lnames().empty() ? "" : "--" + option->get_lnames()[0],
         .letter = option->get_snames().empty() ? '\0' : option->get_snames()[0][0],
@@ -538,6 +540,7 @@ Program ServerProgram() {
       {"history", &AddHistory},
       {"run", &AddRunCommand},
       {"shell", &AddShellCommand},
+      {"ssh", &AddSshCommand},
       {"top", &AddTopCommand},
       {"gpus", &AddGpus},
       {"drain", &AddDrain},
@@ -557,6 +560,7 @@ Program ServerProgram() {
       {"init", &AddInitCommand},
       {"estimate", &AddEstimateCommand},
       {"doctor", &AddDoctorCommand},
+      {"mcp", &AddMcpCommand},
       {"evaluate", nullptr, "Compare the estimators with measured runs", "estimate"},
       {"profile", nullptr,
        "Measure workloads on this server's GPUs, alone and together, and its monitors"},

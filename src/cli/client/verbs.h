@@ -58,6 +58,7 @@ struct SubmitFlags {
   bool parsable = false;
   std::string batch;  // file of many tasks, "-": standard input; empty: one submission
   bool lines = false;
+  std::vector<std::string> sbatch;  // options of sbatch, for its stand-in in tasks: "--ntasks=4"
 };
 // The options of task/describe/options.h, or those that are wanted by name, and what was given of
 // them, in that order.

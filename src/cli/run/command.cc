@@ -68,4 +68,26 @@ void AddShellCommand(CLI::App& app, Context& context) {
   });
 }
 
+void AddSshCommand(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "ssh", "An ssh server inside a task, over stdin and stdout: the ProxyCommand of an editor");
+  verb->footer(
+      "In ~/.ssh/config of your own machine:\n"
+      "  Host gpu\n"
+      "    ProxyCommand ssh SERVER carma ssh -G 1 --gpu-mem 12G --time 8h\n"
+      "Then 'ssh gpu', or VS Code Remote, is inside a task: its GPUs, limits and environment.\n"
+      "The task ends with the connection, and the connection with the task. Keys are those of\n"
+      "~/.ssh/authorized_keys. Needs OpenSSH's sshd on the server; docs/use/notebooks.md.\n");
+  auto flags = AddRunOptions(*verb);
+  verb->callback([&context, flags, verb] {
+    flags->submit.settings = GivenOptions(*verb);
+    flags->submit.settings.insert(flags->submit.settings.begin(),
+                                  {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "ssh"}});
+    context.words = {base::ExecutableDir() + "/../libexec/carma/sshd"};
+    context.literal = true;
+    flags->terminal = false;
+    RunHere(context, *flags);
+  });
+}
+
 }  // namespace carma::cli

@@ -278,12 +278,14 @@ Result<GpuCount> ParseGpus(std::string_view text) {
 
 Result<GpuCount> ParseGres(std::string_view text) {
   std::optional<GpuCount> found;
+  bool shares = false;
   std::vector<std::string> remarks;
   for (std::string_view piece : base::Split(text, ',')) {
     if (piece.starts_with("gres:")) piece.remove_prefix(5);
+    const std::string_view kind = piece.substr(0, piece.find(':'));
     if (piece == "gpu") {
       found = GpuCount{};
-    } else if (piece.starts_with("gpu:")) {
+    } else if (kind == "gpu") {
       const std::string_view rest = piece.substr(4);
       // "gpu:a100" is one of that type.
       Result<GpuCount> count = !rest.empty() && rest.find(':') == rest.npos && !ParseInt(rest)
@@ -291,11 +293,20 @@ Result<GpuCount> ParseGres(std::string_view text) {
                                    : ParseGpus(rest);
       if (!count) return count;
       found = std::move(*count);
+    } else if (base::ToLower(piece) == "none") {
+      found = GpuCount{.gpus = 0};
+    } else if (kind == "shard" || kind == "mps") {
+      shares = true;
+      remarks.push_back("'" + base::Printable(piece, 40) +
+                        "' is a GPU that is shared, whatever the count; state its memory by "
+                        "--gpu-mem");
+    } else if (piece.empty()) {
+      return Expected("gpu:N", text);
     } else {
       remarks.push_back("'" + base::Printable(piece, 40) + "' is not considered");
     }
   }
-  if (!found) return Expected("gpu:N", text);
+  if (!found) found = shares ? GpuCount{} : GpuCount{.counted = false};
   found->remarks.insert(found->remarks.end(), remarks.begin(), remarks.end());
   return *found;
 }

@@ -36,10 +36,12 @@ struct GpuCount {
   int gpus = 1;
   std::optional<std::string> type;   // of model: "a100"
   std::vector<std::string> remarks;  // parts that were left out, for a warning
+  bool counted = true;               // false: the text names no GPU
 };
 // "2", "a100:2".
 base::Result<GpuCount> ParseGpus(std::string_view text);
-// "gpu:2", "gpu:a100:2", "gpu", and others beside it: "gpu:2,shard:4".
+// "gpu:2", "gpu:a100:2", "gpu", "none", and others beside it: "gpu:2,lscratch:100". "shard:4" and
+// "mps:50" are one GPU.
 base::Result<GpuCount> ParseGres(std::string_view text);
 
 // "2,3", "GPU-5d6e…": names of GPUs, each once.

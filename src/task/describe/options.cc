@@ -46,12 +46,13 @@ Result<Unit> SetText(Draft& draft, std::string_view value) {
 
 Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
   if (!count) return std::unexpected(count.error());
+  draft.remarks = std::move(count->remarks);
+  if (!count->counted) return Unit{};
   draft.spec.gpus = count->gpus;
   draft.gpus_counted = true;
   // "2" takes the place of all of "a100:1".
   if (count->type || draft.type_with_count) draft.spec.gpu_type = count->type;
   draft.type_with_count = count->type.has_value();
-  draft.remarks = std::move(count->remarks);
   return Unit{};
 }
 Result<Unit> SetGpus(Draft& draft, std::string_view value) {
@@ -596,7 +597,7 @@ std::vector<std::string> FillEnvironment(const ExportPlan& plan, const Submitter
 void FillSlurm(const SlurmWords& words, const SubmitterContext& context, TaskSpec& spec) {
   spec.slurm = true;
   std::erase_if(spec.environment, [](const auto& each) { return IsSlurmVariable(each.first); });
-  spec.environment.merge(VariablesOf(words));
+  spec.environment.merge(VariablesOf(words, spec.gpus));
   spec.environment["SLURM_SUBMIT_DIR"] = context.cwd;
 }
 
@@ -673,8 +674,9 @@ void Description::SetScript(std::string text, std::string path, std::vector<std:
   draft_.script_path = std::move(path);
 }
 
-void Description::SetSlurm(SlurmWords words) {
-  draft_.slurm = std::move(words);
+void Description::AddSlurm(const SlurmWords& words) {
+  if (!draft_.slurm) draft_.slurm.emplace();
+  for (const auto& [option, value] : words) (*draft_.slurm)[option] = value;
 }
 
 void Description::SetAttach(std::string name, bool terminal) {
@@ -720,6 +722,8 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   }
   if (draft_.slurm) {
     for (std::string& unread : FillHost(*draft_.slurm, spec)) Warn(std::move(unread));
+    if (!draft_.gpus_counted && spec.on_gpus.empty() && !spec.gpu_type)
+      Warn("no #SBATCH line asks for a GPU: the task gets 1 (-G 0: none)");
   }
   FillDefaults(spec);
   if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());

@@ -90,8 +90,10 @@ class Description {
   // path: as the user wrote it, for the default name.
   void SetScript(std::string text, std::string path, std::vector<std::string> args);
 
-  // The script has #SBATCH lines: it is to find what Slurm would have set.
-  void SetSlurm(SlurmWords words);
+  // It is written for Slurm and finds what Slurm would have set. A later word replaces an earlier
+  // one of its name.
+  void AddSlurm(const SlurmWords& words);
+  const std::optional<SlurmWords>& slurm() const { return draft_.slurm; }
 
   // It runs in the terminal of `carma run`: TaskSpec::attach and TaskSpec::terminal.
   void SetAttach(std::string name, bool terminal);

@@ -256,7 +256,10 @@ TEST(Description, WarnsOfWhatItLeavesOut) {
   Description description;
   ASSERT_TRUE(description.Set("gres", "gpu:a100:2,shard:4", "x.sh:2"));
   ASSERT_EQ(description.warnings().size(), 1u);
-  EXPECT_EQ(description.warnings()[0], "x.sh:2: --gres: 'shard:4' is not considered");
+  EXPECT_EQ(
+      description.warnings()[0],
+      "x.sh:2: --gres: 'shard:4' is a GPU that is shared, whatever the count; state its memory "
+      "by --gpu-mem");
 }
 
 TEST(ParseShare, TakesPercentAndFractions) {
@@ -278,7 +281,11 @@ TEST(ParseGres, TakesSlurmsForms) {
   EXPECT_EQ(ParseGres("gres:gpu:a100:4")->type, "a100");
   EXPECT_EQ(ParseGres("gpu:4")->type, std::nullopt);
   EXPECT_FALSE(ParseGpus("a100:2,v100:1")) << "of one type";
-  EXPECT_FALSE(ParseGres("shard:4"));
+  EXPECT_EQ(ParseGres("shard:4")->gpus, 1);
+  EXPECT_EQ(ParseGres("shard:4")->remarks.size(), 1U);
+  EXPECT_EQ(ParseGres("none")->gpus, 0);
+  EXPECT_TRUE(ParseGres("gpu:2,lscratch:100")->counted);
+  EXPECT_FALSE(ParseGres("lscratch:100")->counted);
   EXPECT_EQ(ParseGres("gpu:0")->gpus, 0);
   EXPECT_FALSE(ParseGres("gpu:-1"));
   EXPECT_FALSE(ParseGres(""));

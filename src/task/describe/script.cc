@@ -1,9 +1,12 @@
 #include "task/describe/script.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
 #include "base/text.h"
+#include "task/describe/script_body.h"
 #include "task/describe/shell_words.h"
 
 namespace carma::task {
@@ -22,9 +25,10 @@ std::string Dashed(std::string_view option) {
 
 // Read from the words of Slurm by others (FillHost, GpusOf).
 bool MeansSomething(std::string_view option) {
-  constexpr std::array<std::string_view, 8> kOptions{
-      "ntasks", "ntasks-per-node", "gpus-per-task", "cpus-per-task", "cpus-per-gpu",
-      "mem",    "mem-per-cpu",     "mem-per-gpu"};
+  constexpr std::array<std::string_view, 10> kOptions{
+      "ntasks",      "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task",
+      "gpu-bind",    "cpus-per-task",   "cpus-per-gpu",   "mem",
+      "mem-per-cpu", "mem-per-gpu"};
   return std::ranges::find(kOptions, option) != kOptions.end();
 }
 
@@ -51,15 +55,28 @@ class Reader {
       if (trimmed.front() != '#') break;  // the first command
       if (Result<Unit> read = ReadComment(trimmed); !read) return std::unexpected(read.error());
     }
-    if (!passed_over_.empty()) {
-      found_.warnings.push_back(
-          path_ + ": of its #SBATCH lines these mean nothing to CARMA: " + passed_over_);
+    TellPassedOver("of its #SBATCH lines these");
+    return std::move(found_);
+  }
+
+  // The words of a command line of sbatch, each option one word.
+  Result<Directives> RunWords(const std::vector<std::string>& words) {
+    found_.sbatch = true;
+    for (std::size_t i = 0; i < words.size();) {
+      if (Result<Unit> taken = TakeOption(words, i, true); !taken)
+        return std::unexpected(taken.error());
     }
+    TellPassedOver("these options");
     return std::move(found_);
   }
 
  private:
-  std::string Place() const { return path_ + ":" + std::to_string(line_); }
+  void TellPassedOver(std::string_view which) {
+    if (passed_over_.empty()) return;
+    found_.warnings.push_back(
+        fmt::format("{}: {} mean nothing to CARMA: {}", path_, which, passed_over_));
+  }
+  std::string Place() const { return line_ == 0 ? path_ : path_ + ":" + std::to_string(line_); }
   std::unexpected<base::Error> Wrong(std::string_view what) const {
     return Fail(ErrorCode::kInvalid, Place() + ": " + std::string(what));
   }
@@ -179,32 +196,52 @@ Result<Directives> ReadDirectives(std::string_view text, std::string_view path) 
   return Reader(text, path).Run();
 }
 
+namespace {
+
+// sbatch: whether they are of a script or a command line written for Slurm. place: "train.sh", a
+// line follows where it is known.
+Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
+                             Description& description) {
+  for (std::string& warning : directives.warnings) description.Warn(std::move(warning));
+  if (directives.sbatch) {
+    description.AddSlurm(directives.slurm);
+    // Before all settings: those count more.
+    if (const std::optional<int> gpus = GpusOf(*description.slurm())) {
+      Result<Unit> set = description.Set("gpus", std::to_string(*gpus), place);
+      if (!set) return set;
+    }
+  }
+  for (const Directive& directive : directives.settings) {
+    const std::string where =
+        directive.line == 0 ? place : place + ":" + std::to_string(directive.line);
+    Result<Unit> set = description.Set(directive.option, directive.value, where);
+    if (!set) return set;
+  }
+  return Unit{};
+}
+
+}  // namespace
+
 Result<Unit> ApplyScript(std::string_view text, std::string_view path,
                          std::vector<std::string> args, Description& description) {
   Result<Directives> directives = ReadDirectives(text, path);
   if (!directives) return std::unexpected(directives.error());
   const std::string shown = base::Printable(path, 200);
-  for (std::string& warning : directives->warnings) description.Warn(std::move(warning));
   std::string script(text);
   // The kernel would look for an interpreter whose name ends in a carriage return.
   if (RemoveCarriageReturns(script)) {
     description.Warn(shown + ": DOS line ends are converted to Unix ones");
   }
+  for (std::string& warning : BodyWarnings(script, shown, directives->sbatch))
+    description.Warn(std::move(warning));
   description.SetScript(std::move(script), std::string(path), std::move(args));
-  if (directives->sbatch) {
-    // Before all settings: those count more.
-    if (const std::optional<int> gpus = GpusOf(directives->slurm)) {
-      Result<Unit> set = description.Set("gpus", std::to_string(*gpus), shown);
-      if (!set) return set;
-    }
-    description.SetSlurm(std::move(directives->slurm));
-  }
-  for (const Directive& directive : directives->settings) {
-    const std::string where = shown + ":" + std::to_string(directive.line);
-    Result<Unit> set = description.Set(directive.option, directive.value, where);
-    if (!set) return set;
-  }
-  return Unit{};
+  return ApplyDirectives(*std::move(directives), shown, description);
+}
+
+Result<Unit> ApplySbatch(const std::vector<std::string>& words, Description& description) {
+  Result<Directives> directives = Reader("", "sbatch").RunWords(words);
+  if (!directives) return std::unexpected(directives.error());
+  return ApplyDirectives(*std::move(directives), "sbatch", description);
 }
 
 }  // namespace carma::task

@@ -39,4 +39,9 @@ base::Result<Directives> ReadDirectives(std::string_view text, std::string_view 
 base::Result<base::Unit> ApplyScript(std::string_view text, std::string_view path,
                                      std::vector<std::string> args, Description& description);
 
+// Options of sbatch's command line, later ones than those of the script that was applied before:
+// "--ntasks=4", each with its value in one word. Errors: kInvalid "sbatch: …".
+base::Result<base::Unit> ApplySbatch(const std::vector<std::string>& words,
+                                     Description& description);
+
 }  // namespace carma::task

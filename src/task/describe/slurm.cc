@@ -15,16 +15,22 @@ constexpr std::array kOptions{
     SlurmOption{"account", 'A', true},
     SlurmOption{"acctg-freq", 0, true},
     SlurmOption{"clusters", 'M', true},
+    SlurmOption{"container", 0, true},
+    SlurmOption{"contiguous", 0, false},
     SlurmOption{"core-spec", 'S', true},
     SlurmOption{"cores-per-socket", 0, true},
     SlurmOption{"cpus-per-gpu", 0, true},
     SlurmOption{"cpus-per-task", 'c', true},
+    SlurmOption{"cpu-freq", 0, true},
     SlurmOption{"deadline", 0, true},
     SlurmOption{"distribution", 'm', true},
     SlurmOption{"exclude", 'x', true},
+    SlurmOption{"extra-node-info", 'B', true},
     SlurmOption{"get-user-env", 0, false},
+    SlurmOption{"gid", 0, true},
     SlurmOption{"gpu-bind", 0, true},
     SlurmOption{"gpu-freq", 0, true},
+    SlurmOption{"gpus-per-socket", 0, true},
     SlurmOption{"gpus-per-task", 0, true},
     SlurmOption{"gres-flags", 0, true},
     SlurmOption{"hint", 0, true},
@@ -50,11 +56,14 @@ constexpr std::array kOptions{
     SlurmOption{"open-mode", 0, true},
     SlurmOption{"overcommit", 'O', false},
     SlurmOption{"oversubscribe", 's', false},
+    SlurmOption{"parsable", 0, false},
     SlurmOption{"partition", 'p', true},
+    SlurmOption{"prefer", 0, true},
     SlurmOption{"profile", 0, true},
     SlurmOption{"propagate", 0, false},
     SlurmOption{"qos", 'q', true},
     SlurmOption{"quiet", 'Q', false},
+    SlurmOption{"reboot", 0, false},
     SlurmOption{"reservation", 0, true},
     SlurmOption{"signal", 0, true},
     SlurmOption{"sockets-per-node", 0, true},
@@ -65,11 +74,64 @@ constexpr std::array kOptions{
     SlurmOption{"time-min", 0, true},
     SlurmOption{"tmp", 0, true},
     SlurmOption{"uid", 0, true},
+    SlurmOption{"use-min-nodes", 0, false},
     SlurmOption{"verbose", 'v', false},
     SlurmOption{"wait", 'W', false},
     SlurmOption{"wait-all-nodes", 0, true},
     SlurmOption{"wckey", 0, true},
 };
+
+// Those that srun alone has.
+constexpr std::array kOfSrun{
+    SlurmOption{"bcast", 0, false},
+    SlurmOption{"chdir", 'D', true},
+    SlurmOption{"cpu-bind", 0, true},
+    SlurmOption{"cpu_bind", 0, true},
+    SlurmOption{"epilog", 0, true},
+    SlurmOption{"error", 'e', true},
+    SlurmOption{"exact", 0, false},
+    SlurmOption{"exclusive", 0, false},
+    SlurmOption{"export", 0, true},
+    SlurmOption{"gpus", 'G', true},
+    SlurmOption{"gpus-per-node", 0, true},
+    SlurmOption{"gres", 0, true},
+    SlurmOption{"het-group", 0, true},
+    SlurmOption{"immediate", 'I', false},
+    SlurmOption{"job-name", 'J', true},
+    SlurmOption{"jobid", 0, true},
+    SlurmOption{"kill-on-bad-exit", 'K', false},
+    SlurmOption{"label", 'l', false},
+    SlurmOption{"mpi", 0, true},
+    SlurmOption{"output", 'o', true},
+    SlurmOption{"overlap", 0, false},
+    SlurmOption{"preserve-env", 'E', false},
+    SlurmOption{"prolog", 0, true},
+    SlurmOption{"pty", 0, false},
+    SlurmOption{"quit-on-interrupt", 'q', false},
+    SlurmOption{"relative", 'r', true},
+    SlurmOption{"resv-ports", 0, false},
+    SlurmOption{"task-epilog", 0, true},
+    SlurmOption{"task-prolog", 0, true},
+    SlurmOption{"threads", 'T', true},
+    SlurmOption{"time", 't', true},
+    SlurmOption{"unbuffered", 'u', false},
+    SlurmOption{"wait", 'W', true},
+};
+
+template <class Options>
+const SlurmOption* Find(const Options& options, std::string_view name) {
+  const auto found = std::ranges::find_if(options, [&](const SlurmOption& each) {
+    return each.name == name || (name.size() == 1 && each.letter != 0 && name[0] == each.letter);
+  });
+  return found == options.end() ? nullptr : &*found;
+}
+
+std::optional<std::int64_t> CountIn(const SlurmWords& words, std::string_view option) {
+  const auto found = words.find(option);
+  if (found == words.end()) return std::nullopt;
+  const std::optional<std::int64_t> count = base::ParseInt(found->second);
+  return count && *count > 0 ? count : std::nullopt;
+}
 
 struct Passed {
   std::string_view option;
@@ -81,8 +143,9 @@ constexpr std::array kPassedOn{
     Passed{"cpus-per-task", {"SLURM_CPUS_PER_TASK", ""}},
     Passed{"gpus", {"SLURM_GPUS", ""}},
     Passed{"gpus-per-node", {"SLURM_GPUS_PER_NODE", ""}},
+    Passed{"gpu-bind", {"SLURM_GPU_BIND", ""}},
     Passed{"gpus-per-task", {"SLURM_GPUS_PER_TASK", ""}},
-    Passed{"ntasks", {"SLURM_NTASKS", "SLURM_NPROCS"}},
+    Passed{"ntasks-per-gpu", {"SLURM_NTASKS_PER_GPU", ""}},
     Passed{"ntasks-per-node", {"SLURM_NTASKS_PER_NODE", ""}},
     Passed{"partition", {"SLURM_JOB_PARTITION", ""}},
     Passed{"qos", {"SLURM_JOB_QOS", ""}},
@@ -97,10 +160,12 @@ constexpr std::array kMemory{
 }  // namespace
 
 const SlurmOption* FindSlurmOption(std::string_view name) {
-  const auto found = std::ranges::find_if(kOptions, [&](const SlurmOption& each) {
-    return each.name == name || (name.size() == 1 && each.letter != 0 && name[0] == each.letter);
-  });
-  return found == kOptions.end() ? nullptr : &*found;
+  return Find(kOptions, name);
+}
+
+const SlurmOption* FindSrunOption(std::string_view name) {
+  const SlurmOption* own = Find(kOfSrun, name);
+  return own != nullptr ? own : FindSlurmOption(name);
 }
 
 std::optional<OptionWord> TakeApart(const std::string& word) {
@@ -116,8 +181,19 @@ std::optional<OptionWord> TakeApart(const std::string& word) {
   return option;
 }
 
-SlurmVariables VariablesOf(const SlurmWords& words) {
+std::optional<std::int64_t> ProcessesOf(const SlurmWords& words, int gpus) {
+  if (const auto all = CountIn(words, "ntasks")) return all;
+  if (const auto on_node = CountIn(words, "ntasks-per-node")) return on_node;
+  if (const auto each = CountIn(words, "ntasks-per-gpu"); each && gpus > 0) return *each * gpus;
+  return std::nullopt;
+}
+
+SlurmVariables VariablesOf(const SlurmWords& words, int gpus) {
   SlurmVariables variables;
+  if (const std::optional<std::int64_t> processes = ProcessesOf(words, gpus)) {
+    for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE"})
+      variables.emplace(name, std::to_string(*processes));
+  }
   for (const Passed& passed : kPassedOn) {
     const auto found = words.find(passed.option);
     if (found == words.end() || found->second.empty()) continue;
@@ -135,18 +211,18 @@ SlurmVariables VariablesOf(const SlurmWords& words) {
 }
 
 std::optional<int> GpusOf(const SlurmWords& words) {
-  const auto count = [&](std::string_view option) {
-    const auto found = words.find(option);
-    return found == words.end() ? std::nullopt : base::ParseInt(found->second);
-  };
   for (const std::string_view all : {"gpus", "gres", "gpus-per-node"}) {
     if (words.contains(all)) return std::nullopt;
   }
-  const std::optional<std::int64_t> each = count("gpus-per-task");
-  const std::int64_t tasks = count("ntasks").value_or(count("ntasks-per-node").value_or(1));
-  if (!each || *each < 1 || tasks < 1 || *each > core::kMaxGpus || tasks > core::kMaxGpus)
-    return std::nullopt;
-  return static_cast<int>(*each * tasks);
+  const std::int64_t processes = ProcessesOf(words, 0).value_or(1);
+  std::optional<std::int64_t> gpus;
+  if (const auto each = CountIn(words, "gpus-per-task"); each && *each <= core::kMaxGpus) {
+    gpus = *each * std::min<std::int64_t>(processes, core::kMaxGpus + 1);
+  } else if (const auto on_each = CountIn(words, "ntasks-per-gpu")) {
+    gpus = (processes - 1) / *on_each + 1;
+  }
+  if (!gpus || *gpus > core::kMaxGpus) return std::nullopt;
+  return static_cast<int>(*gpus);
 }
 
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task) {
@@ -176,8 +252,8 @@ std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& ta
                core::kMaxHostMemoryMib)
         .value_or(0);
   };
-  const std::int64_t copies =
-      std::max<std::int64_t>({1, count("ntasks"), count("ntasks-per-node")});
+  const std::int64_t copies = std::max<std::int64_t>(
+      {1, count("ntasks"), count("ntasks-per-node"), ProcessesOf(words, task.gpus).value_or(1)});
   std::int64_t cpus = count("cpus-per-task") * copies;
   // One task without more says nothing of cores.
   if (cpus == 0 && copies > 1) cpus = copies;

@@ -25,6 +25,8 @@ struct SlurmOption {
 };
 // By long name or by letter, both without dashes; null: none.
 const SlurmOption* FindSlurmOption(std::string_view name);
+// An option that srun takes and CARMA's srun does not refuse, likewise.
+const SlurmOption* FindSrunOption(std::string_view name);
 
 // One word that starts an option, taken apart: "--gpus=2", "--gpus", "-G2", "-G".
 struct OptionWord {
@@ -33,11 +35,16 @@ struct OptionWord {
 };
 std::optional<OptionWord> TakeApart(const std::string& word);
 
-// The variables that the script's own lines decide: SLURM_CPUS_PER_TASK of --cpus-per-task, and so
-// on. What cannot be read (an amount of memory with a strange unit) is left out.
-SlurmVariables VariablesOf(const SlurmWords& words);
+// How many processes srun starts on this one node: --ntasks, --ntasks-per-node, or
+// --ntasks-per-gpu for each of the job's GPUs; empty: the options state none.
+std::optional<std::int64_t> ProcessesOf(const SlurmWords& words, int gpus);
 
-// GPUs of all its tasks, where it says how many each has and not how many there are.
+// The variables that the script's own lines decide: SLURM_CPUS_PER_TASK of --cpus-per-task, and so
+// on. What cannot be read (an amount of memory with a strange unit) is left out. gpus: of the job.
+SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
+
+// GPUs of all its processes, where the options state GPUs for each, or processes for each GPU, and
+// no total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
 // Fills in cores and memory of the server, where the description does not say them itself: cores of

@@ -24,87 +24,125 @@ constexpr Head kHeads[] = {
     {"letters", "#SBATCH -J train -t 1-0 -G 2 -o %x.%j.out -e %x.%j.err\n",
      "gpus=2 name=train time=86400 out=/w/%x.%j.out err=/w/%x.%j.err SLURM_GPUS=2"},
     {"an array", "#SBATCH --array=1-10\n#SBATCH --output=logs/%A_%a.out\n",
-     "gpus=1 array=1/10 out=/w/logs/%A_%a.out SLURM_ARRAY_TASK_COUNT=10 "
-     "SLURM_ARRAY_TASK_MAX=10 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1"},
+     "gpus=1 array=1/10 out=/w/logs/%A_%a.out SLURM_ARRAY_TASK_COUNT=10 SLURM_ARRAY_TASK_MAX=10 "
+     "SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1 reports-gpu"},
     {"an array, throttled", "#SBATCH -a 0-15%4\n#SBATCH -o slurm-%A_%a.out\n",
      "gpus=1 array=0/16 at-once=4 out=/w/slurm-%A_%a.out SLURM_ARRAY_TASK_COUNT=16 "
-     "SLURM_ARRAY_TASK_MAX=15 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=1"},
+     "SLURM_ARRAY_TASK_MAX=15 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=1 reports-gpu"},
     {"an array with steps", "#SBATCH --array=0-6:2\n#SBATCH -o %a.txt\n",
      "gpus=1 array=0/4 out=/w/%a.txt SLURM_ARRAY_TASK_COUNT=4 SLURM_ARRAY_TASK_MAX=6 "
-     "SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=2"},
+     "SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=2 reports-gpu"},
     {"an array into one file", "#SBATCH --array=1-2\n#SBATCH -o all.out\n",
      "gpus=1 array=1/2 out=/w/all.out SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MAX=2 "
-     "SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1 warned"},
+     "SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1 reports-gpu warned"},
     {"an array of nothing", "#SBATCH --array=5-1\n", "refused: --array"},
     {"a partition and an account", "#SBATCH -p gpu -A lab42\n",
-     "gpus=1 SLURM_JOB_ACCOUNT=lab42 SLURM_JOB_PARTITION=gpu warned"},
-    {"CPUs", "#SBATCH -c 8\n", "gpus=1 cpus=8 SLURM_CPUS_PER_TASK=8"},
-    {"CPUs in words", "#SBATCH --cpus-per-task=16\n", "gpus=1 cpus=16 SLURM_CPUS_PER_TASK=16"},
-    {"memory", "#SBATCH --mem=32G\n", "gpus=1 mem=32768 SLURM_MEM_PER_NODE=32768"},
-    {"memory per CPU", "#SBATCH --mem-per-cpu=4G\n", "gpus=1 mem=4096 SLURM_MEM_PER_CPU=4096"},
+     "gpus=1 SLURM_JOB_ACCOUNT=lab42 SLURM_JOB_PARTITION=gpu reports-gpu warned"},
+    {"CPUs", "#SBATCH -c 8\n", "gpus=1 cpus=8 SLURM_CPUS_PER_TASK=8 reports-gpu"},
+    {"CPUs in words", "#SBATCH --cpus-per-task=16\n",
+     "gpus=1 cpus=16 SLURM_CPUS_PER_TASK=16 reports-gpu"},
+    {"memory", "#SBATCH --mem=32G\n", "gpus=1 mem=32768 SLURM_MEM_PER_NODE=32768 reports-gpu"},
+    {"memory per CPU", "#SBATCH --mem-per-cpu=4G\n",
+     "gpus=1 mem=4096 SLURM_MEM_PER_CPU=4096 reports-gpu"},
     {"memory per CPU of several", "#SBATCH --mem-per-cpu=4G -c 4\n",
-     "gpus=1 cpus=4 mem=16384 SLURM_CPUS_PER_TASK=4 SLURM_MEM_PER_CPU=4096"},
+     "gpus=1 cpus=4 mem=16384 SLURM_CPUS_PER_TASK=4 SLURM_MEM_PER_CPU=4096 reports-gpu"},
     {"memory per GPU", "#SBATCH --mem-per-gpu=64000 --gpus=2\n",
      "gpus=2 mem=128000 SLURM_GPUS=2 SLURM_MEM_PER_GPU=64000"},
-    {"all memory", "#SBATCH --mem=0\n", "gpus=1 SLURM_MEM_PER_NODE=0"},
-    {"memory that is none", "#SBATCH --mem=plenty\n", "gpus=1 warned"},
+    {"all memory", "#SBATCH --mem=0\n", "gpus=1 SLURM_MEM_PER_NODE=0 reports-gpu"},
+    {"memory that is none", "#SBATCH --mem=plenty\n", "gpus=1 reports-gpu warned"},
     {"CPUs per GPU", "#SBATCH --cpus-per-gpu=6 -G 2\n",
      "gpus=2 cpus=12 SLURM_CPUS_PER_GPU=6 SLURM_GPUS=2"},
     {"no GPU", "#SBATCH --gpus=0\n#SBATCH -c 4 --mem=8G\n",
      "gpus=0 cpus=4 mem=8192 SLURM_CPUS_PER_TASK=4 SLURM_GPUS=0 SLURM_MEM_PER_NODE=8192"},
     {"several tasks with CPUs", "#SBATCH -n 4 -c 2\n",
-     "gpus=1 cpus=8 SLURM_CPUS_PER_TASK=2 SLURM_NPROCS=4 SLURM_NTASKS=4"},
-    {"one task", "#SBATCH --ntasks=1\n", "gpus=1 SLURM_NPROCS=1 SLURM_NTASKS=1"},
+     "gpus=1 cpus=8 SLURM_CPUS_PER_TASK=2 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_TASKS_PER_NODE=4 "
+     "reports-gpu"},
+    {"one task", "#SBATCH --ntasks=1\n",
+     "gpus=1 SLURM_NPROCS=1 SLURM_NTASKS=1 SLURM_TASKS_PER_NODE=1 reports-gpu"},
     {"four tasks by srun", "#SBATCH -n 4 --gpus-per-task=1\n",
-     "gpus=4 cpus=4 SLURM_GPUS_PER_TASK=1 SLURM_NPROCS=4 SLURM_NTASKS=4"},
-    {"tasks per node", "#SBATCH --ntasks-per-node=4\n", "gpus=1 cpus=4 SLURM_NTASKS_PER_NODE=4"},
-    {"one node", "#SBATCH --nodes=1\n", "gpus=1"},
-    {"one node in letters", "#SBATCH -N1\n", "gpus=1"},
-    {"one node at least", "#SBATCH -N 1-4\n", "gpus=1"},
+     "gpus=4 cpus=4 SLURM_GPUS_PER_TASK=1 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_TASKS_PER_NODE=4"},
+    {"tasks per node", "#SBATCH --ntasks-per-node=4\n",
+     "gpus=1 cpus=4 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_NTASKS_PER_NODE=4 SLURM_TASKS_PER_NODE=4 "
+     "reports-gpu"},
+    {"one node", "#SBATCH --nodes=1\n", "gpus=1 reports-gpu"},
+    {"one node in letters", "#SBATCH -N1\n", "gpus=1 reports-gpu"},
+    {"one node at least", "#SBATCH -N 1-4\n", "gpus=1 reports-gpu"},
     {"two nodes", "#SBATCH --nodes=2\n", "refused: --nodes"},
     {"two nodes in letters", "#SBATCH -N 2\n", "refused: --nodes"},
     {"mail", "#SBATCH --mail-type=END,FAIL\n#SBATCH --mail-user=a@b.org\n",
-     "gpus=1 notify=mail:a@b.org: end, fail"},
+     "gpus=1 notify=mail:a@b.org: end, fail reports-gpu"},
     {"mail to oneself, of each task",
      "#SBATCH --mail-type=BEGIN,ARRAY_TASKS\n#SBATCH -a 1-2\n#SBATCH -o %a.out\n",
      "gpus=1 array=1/2 out=/w/%a.out notify=me: start of each task SLURM_ARRAY_TASK_COUNT=2 "
-     "SLURM_ARRAY_TASK_MAX=2 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1"},
+     "SLURM_ARRAY_TASK_MAX=2 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1 reports-gpu"},
     {"mail that means nothing here", "#SBATCH --mail-type=END,TIME_LIMIT_90\n",
-     "gpus=1 notify=me: end warned"},
-    {"no mail", "#SBATCH --mail-type=NONE\n#SBATCH --mail-user=a@b.org\n", "gpus=1"},
+     "gpus=1 notify=me: end reports-gpu warned"},
+    {"no mail", "#SBATCH --mail-type=NONE\n#SBATCH --mail-user=a@b.org\n", "gpus=1 reports-gpu"},
     {"mail of nothing known", "#SBATCH --mail-type=SOMETIMES\n", "refused: --mail-type"},
     {"a notice before the end", "#SBATCH --signal=B:USR1@120\n#SBATCH -t 60\n",
-     "gpus=1 time=3600 signal=B:USR1@120"},
+     "gpus=1 time=3600 signal=B:USR1@120 reports-gpu"},
     {"the same for its programs", "#SBATCH --signal=SIGINT\n#SBATCH -t 60\n",
-     "gpus=1 time=3600 signal=INT@60"},
-    {"a notice before no end", "#SBATCH --signal=10@120\n", "gpus=1 signal=USR1@120 warned"},
+     "gpus=1 time=3600 signal=INT@60 reports-gpu"},
+    {"a notice before no end", "#SBATCH --signal=10@120\n",
+     "gpus=1 signal=USR1@120 reports-gpu warned"},
     {"a signal that is none", "#SBATCH --signal=HELLO@120\n", "refused: --signal"},
-    {"appended output", "#SBATCH --open-mode=append\n", "gpus=1 appends"},
-    {"emptied output", "#SBATCH --open-mode=truncate\n", "gpus=1"},
+    {"appended output", "#SBATCH --open-mode=append\n", "gpus=1 appends reports-gpu"},
+    {"emptied output", "#SBATCH --open-mode=truncate\n", "gpus=1 reports-gpu"},
     {"a constraint", "#SBATCH --constraint=\"a100&nvlink\"\n", "gpus=1 type=a100 warned"},
-    {"a constraint of a site", "#SBATCH -C skylake\n", "gpus=1 warned"},
-    {"nodes named", "#SBATCH -w node07\n#SBATCH --exclude=node03\n", "gpus=1 warned"},
-    {"requeued", "#SBATCH --requeue\n", "gpus=1"},
-    {"not requeued", "#SBATCH --no-requeue\n", "gpus=1"},
-    {"the whole node", "#SBATCH --exclusive\n", "gpus=1 exclusive"},
-    {"after another", "#SBATCH --dependency=afterok:12\n", "gpus=1 after=1"},
+    {"a constraint of a site", "#SBATCH -C skylake\n", "gpus=1 reports-gpu warned"},
+    {"nodes named", "#SBATCH -w node07\n#SBATCH --exclude=node03\n", "gpus=1 reports-gpu warned"},
+    {"requeued", "#SBATCH --requeue\n", "gpus=1 reports-gpu"},
+    {"not requeued", "#SBATCH --no-requeue\n", "gpus=1 reports-gpu"},
+    {"the whole node", "#SBATCH --exclusive\n", "gpus=1 exclusive reports-gpu"},
+    {"after another", "#SBATCH --dependency=afterok:12\n", "gpus=1 after=1 reports-gpu"},
     {"after the last of its name", "#SBATCH --dependency=singleton\n", "refused: --dependency"},
-    {"a folder", "#SBATCH --chdir=/data/run\n", "gpus=1 in=/data/run"},
-    {"minutes", "#SBATCH --time=90\n", "gpus=1 time=5400"},
-    {"hours", "#SBATCH --time=08:00:00\n", "gpus=1 time=28800"},
-    {"days and hours", "#SBATCH -t 2-12\n", "gpus=1 time=216000"},
-    {"no limit", "#SBATCH --time=UNLIMITED\n", "gpus=1"},
+    {"a folder", "#SBATCH --chdir=/data/run\n", "gpus=1 in=/data/run reports-gpu"},
+    {"minutes", "#SBATCH --time=90\n", "gpus=1 time=5400 reports-gpu"},
+    {"hours", "#SBATCH --time=08:00:00\n", "gpus=1 time=28800 reports-gpu"},
+    {"days and hours", "#SBATCH -t 2-12\n", "gpus=1 time=216000 reports-gpu"},
+    {"no limit", "#SBATCH --time=UNLIMITED\n", "gpus=1 reports-gpu"},
     {"a time that is none", "#SBATCH --time=soon\n", "refused: --time"},
-    {"a quality of service", "#SBATCH --qos=high\n", "gpus=1 SLURM_JOB_QOS=high warned"},
-    {"commented out", "##SBATCH --gres=gpu:4\n# SBATCH --time=1\n#SBATCH -J x\n", "gpus=1 name=x"},
-    {"comments behind", "#SBATCH --time=10   # ten minutes\n", "gpus=1 time=600"},
+    {"a quality of service", "#SBATCH --qos=high\n",
+     "gpus=1 SLURM_JOB_QOS=high reports-gpu warned"},
+    {"commented out", "##SBATCH --gres=gpu:4\n# SBATCH --time=1\n#SBATCH -J x\n",
+     "gpus=1 name=x reports-gpu"},
+    {"comments behind", "#SBATCH --time=10   # ten minutes\n", "gpus=1 time=600 reports-gpu"},
     {"behind the first command", "#SBATCH -J x\nmodule load cuda\n#SBATCH --gres=gpu:8\n",
-     "gpus=1 name=x"},
+     "gpus=1 name=x reports-gpu"},
     {"module and conda below",
      "#SBATCH --job-name=bert\n#SBATCH --gres=gpu:1\n\nmodule load cuda/12.1\n"
      "source activate torch\nsrun python train.py --seed $SLURM_ARRAY_TASK_ID\n",
      "gpus=1 name=bert"},
-    {"an option nobody knows", "#SBATCH --frobnicate=3\n", "gpus=1 warned"},
+    {"an option nobody knows", "#SBATCH --frobnicate=3\n", "gpus=1 reports-gpu warned"},
+    {"four processes of one training",
+     "#SBATCH --gpus 4 --ntasks-per-node 4\nsrun python -um train\n",
+     "gpus=4 cpus=4 SLURM_GPUS=4 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_NTASKS_PER_NODE=4 "
+     "SLURM_TASKS_PER_NODE=4"},
+    {"a process for each GPU", "#SBATCH --gres=gpu:4 --ntasks-per-gpu=1\n",
+     "gpus=4 cpus=4 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_NTASKS_PER_GPU=1 SLURM_TASKS_PER_NODE=4"},
+    {"processes that count the GPUs", "#SBATCH -n 4 --ntasks-per-gpu=2\n",
+     "gpus=2 cpus=4 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_NTASKS_PER_GPU=2 SLURM_TASKS_PER_NODE=4"},
+    {"a signal to the steps", "#SBATCH --gres=gpu:1 -t 60 --signal=USR1@90\n",
+     "gpus=1 time=3600 signal=USR1@90"},
+    {"shards", "#SBATCH --gres=shard:1\n", "gpus=1 warned"},
+    {"shards beside a GPU, the last line counting",
+     "#SBATCH --gres=gpu:1\n#SBATCH --gres=shard:11264\n", "gpus=1 warned"},
+    {"other resources", "#SBATCH --gres=lscratch:100\n#SBATCH -G 1\n",
+     "gpus=1 SLURM_GPUS=1 warned"},
+    {"no resources", "#SBATCH --gres=none\n", "gpus=0"},
+    {"it looks for its time left", "#SBATCH -G 1\nleft=$(squeue -h -j $SLURM_JOB_ID -o %L)\n",
+     "gpus=1 SLURM_GPUS=1 warned"},
+    {"it chooses its GPUs", "#SBATCH -G 1\nexport CUDA_VISIBLE_DEVICES=0\n",
+     "gpus=1 SLURM_GPUS=1 warned"},
+    {"rendezvous by scontrol",
+     "#SBATCH --gres=gpu:4\nexport MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | "
+     "head "
+     "-n 1)\nsrun torchrun --standalone train.py\n",
+     "gpus=4"},
+    {"it submits itself again", "#SBATCH -G 1 --signal=B:SIGUSR1@90 -t 60\ntrap 'sbatch $0' USR1\n",
+     "gpus=1 time=3600 signal=B:USR1@90 SLURM_GPUS=1"},
+    {"it requeues itself", "#SBATCH -G 1 --requeue\nscontrol requeue $SLURM_JOB_ID\n",
+     "gpus=1 SLURM_GPUS=1"},
     {"a job of many",
      "#SBATCH --job-name=gpt\n#SBATCH --partition=a100\n#SBATCH --nodes=1\n#SBATCH "
      "--ntasks-per-node=1\n"
@@ -112,9 +150,8 @@ constexpr Head kHeads[] = {
      "--time=24:00:00\n"
      "#SBATCH --output=%x-%j.out\n#SBATCH --mail-type=ALL\n",
      "gpus=4 name=gpt cpus=32 mem=204800 time=86400 out=/w/%x-%j.out notify=me: start, end, fail, "
-     "requeue "
-     "SLURM_CPUS_PER_TASK=32 SLURM_JOB_PARTITION=a100 "
-     "SLURM_MEM_PER_NODE=204800 SLURM_NTASKS_PER_NODE=1 warned"},
+     "requeue SLURM_CPUS_PER_TASK=32 SLURM_JOB_PARTITION=a100 SLURM_MEM_PER_NODE=204800 "
+     "SLURM_NPROCS=1 SLURM_NTASKS=1 SLURM_NTASKS_PER_NODE=1 SLURM_TASKS_PER_NODE=1 warned"},
 };
 
 std::string Described(const std::vector<TaskSpec>& tasks, const Description& description) {
@@ -142,7 +179,13 @@ std::string Described(const std::vector<TaskSpec>& tasks, const Description& des
   for (const auto& [name, value] : task.environment) {
     if (name != "SLURM_SUBMIT_DIR") add(name + "=" + value);
   }
-  if (!description.warnings().empty()) add("warned");
+  bool warned = false, no_gpu = false;
+  for (const std::string& warning : description.warnings()) {
+    const bool of_gpu = warning.find("asks for a GPU") != std::string::npos;
+    (of_gpu ? no_gpu : warned) = true;
+  }
+  if (no_gpu) add("reports-gpu");
+  if (warned) add("warned");
   return text;
 }
 

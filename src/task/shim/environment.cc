@@ -95,7 +95,11 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
       {"SLURM_GPUS_ON_NODE", std::to_string(order.gpu_uuids.size())},
   };
   for (const auto& [name, value] : own) environment[name] = value;
-  if (order.host.cpus > 0) environment["SLURM_CPUS_ON_NODE"] = std::to_string(order.host.cpus);
+  environment.insert({"SLURM_TASKS_PER_NODE", "1"});
+  if (order.host.cpus > 0) {
+    environment["SLURM_CPUS_ON_NODE"] = std::to_string(order.host.cpus);
+    environment["SLURM_JOB_CPUS_PER_NODE"] = std::to_string(order.host.cpus);
+  }
   // Its own srun, before one of a Slurm that may be installed here too.
   environment["PATH"] = base::ExecutableDir() + kSrunFolder + ":" + environment["PATH"];
   // As in Slurm only after the first start.

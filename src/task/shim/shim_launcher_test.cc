@@ -243,6 +243,37 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
   }
 }
 
+// `python train.py | tee log`: a tee that died would take the training with it, before it saved.
+TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitSparesProgramsWithoutAHandler) {
+  LaunchOrder order = Order("");
+  order.spec.command.clear();
+  order.spec.script =
+      "#!/bin/bash\n"
+      "bash -c 'trap \"echo saved; exit 7\" USR1; echo ready > $TELL; while :; do read x < $GO; "
+      "done'"
+      " | cat\nexit ${PIPESTATUS[0]}${PIPESTATUS[1]}\n";
+  order.spec.signal = "USR1";
+  launcher_->Start(order);
+  NextStarted();
+  EXPECT_EQ(Told(), "ready");
+  launcher_->Warn(kTask, 1);
+  Go();
+  EXPECT_EQ(NextExited().exit_code, 70);
+  EXPECT_EQ(Out(), "saved\n");
+}
+
+TEST_F(ShimLauncherTest, ASignalThatNothingHandlesIsReported) {
+  LaunchOrder order = Order("echo up > $TELL; read word < $GO; exit 3");
+  order.spec.signal = "USR1";
+  launcher_->Start(order);
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  launcher_->Warn(kTask, 1);
+  while (Err().find("nothing of this task handles USR1") == std::string::npos) ::sched_yield();
+  Go();
+  EXPECT_EQ(NextExited().exit_code, 3);
+}
+
 TEST_F(ShimLauncherTest, WhoHasAHandlerIsAskedToSave) {
   LaunchOrder order = Order(
       "sleep 1000 & trap 'echo kept > $CARMA_CHECKPOINT_DIR/state; kill $!; exit 85' USR1; "

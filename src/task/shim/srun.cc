@@ -31,25 +31,6 @@ using Variables = std::map<std::string, std::string>;
 constexpr int kMostTasks = 1024;
 constexpr int kCannotRun = 127;
 
-// Those that sbatch has not.
-constexpr std::array kOfSrun{
-    SlurmOption{"cpu-bind", 0, true},      SlurmOption{"exact", 0, false},
-    SlurmOption{"exclusive", 0, false},    SlurmOption{"export", 0, true},
-    SlurmOption{"gpus", 'G', true},        SlurmOption{"gpus-per-node", 0, true},
-    SlurmOption{"gres", 0, true},          SlurmOption{"immediate", 'I', false},
-    SlurmOption{"job-name", 'J', true},    SlurmOption{"jobid", 0, true},
-    SlurmOption{"mpi", 0, true},           SlurmOption{"overlap", 0, false},
-    SlurmOption{"wait", 'W', true},        SlurmOption{"time", 't', true},
-    SlurmOption{"unbuffered", 'u', false},
-};
-
-const SlurmOption* FindPassedOver(std::string_view name) {
-  const auto found = std::ranges::find_if(kOfSrun, [&](const SlurmOption& each) {
-    return each.name == name || (name.size() == 1 && each.letter != 0 && each.letter == name[0]);
-  });
-  return found == kOfSrun.end() ? FindSlurmOption(name) : &*found;
-}
-
 Result<int> CountOf(std::string_view option, std::string_view text) {
   const std::optional<std::int64_t> count = base::ParseInt(text);
   if (!count || *count < 1 || *count > kMostTasks) {
@@ -59,9 +40,38 @@ Result<int> CountOf(std::string_view option, std::string_view text) {
   return static_cast<int>(*count);
 }
 
+int GpuCount(const SrunPlan& plan) {
+  return std::max(1, static_cast<int>(plan.gpus.size()));
+}
+
 std::string Lookup(const Variables& environment, const std::string& name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string() : found->second;
+}
+
+// "none", "single:2", "per_task:1", "map_gpu:0,1,2"; the others choose the closest GPUs, and leave
+// what is visible as it is. Empty: as it was.
+Result<std::optional<GpuBinding>> ReadBinding(std::string_view text) {
+  if (text.starts_with("verbose,")) text.remove_prefix(8);
+  if (text == "none") return GpuBinding{};
+  const std::size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  const std::string_view rest = colon == text.npos ? "1" : text.substr(colon + 1);
+  if (kind == "map_gpu") {
+    GpuBinding binding;
+    for (const std::string_view piece : base::Split(rest, ',')) {
+      const auto index = base::ParseInt(piece);
+      if (!index || *index < 0 || *index >= core::kMaxGpus)
+        return Fail(ErrorCode::kInvalid,
+                    "--gpu-bind=map_gpu: expected numbers of GPUs such as 0,1");
+      binding.map.push_back(static_cast<int>(*index));
+    }
+    return binding;
+  }
+  if (kind != "single" && kind != "per_task") return std::nullopt;
+  const Result<int> count = CountOf("--gpu-bind", rest);
+  if (!count) return std::unexpected(count.error());
+  return kind == "single" ? GpuBinding{.gpus = 1, .processes = *count} : GpuBinding{.gpus = *count};
 }
 
 class Reader {
@@ -108,7 +118,13 @@ class Reader {
     if (is("chdir", 'D')) return into(plan_.chdir);
     if (is("label", 'l')) return plan_.label = true, Unit{};
     if (is("kill-on-bad-exit", 'K')) return plan_.kill_on_bad_exit = attached != "0", Unit{};
-    if (is("ntasks", 'n') || is("nodes", 'N') || is("gpus-per-task", 0))
+    if (is("gpu-bind", 0)) {
+      std::string bind;
+      if (Result<Unit> taken = into(bind); !taken) return taken;
+      return Bind(bind);
+    }
+    if (is("ntasks", 'n') || is("nodes", 'N') || is("gpus-per-task", 0) ||
+        is("ntasks-per-node", 0) || is("ntasks-per-gpu", 0))
       return TakeCount(name, word, attached);
     return PassOver(word, name, attached);
   }
@@ -123,16 +139,27 @@ class Reader {
     if (name == "nodes" || name == "N") {
       if (*count > 1) return Fail(ErrorCode::kInvalid, word + ": this is one server, expected 1");
     } else if (name == "gpus-per-task") {
-      plan_.gpus_per_task = *count;
-    } else {
+      plan_.binding = {.gpus = *count};
+    } else if (name == "ntasks-per-gpu") {
+      plan_.binding = {.gpus = 1, .processes = *count};
+      if (!counted_) plan_.ntasks = *count * GpuCount(plan_);
+    } else if (name != "ntasks-per-node" || !counted_) {
       plan_.ntasks = *count;
+      counted_ = name != "ntasks-per-node";
     }
+    return Unit{};
+  }
+
+  Result<Unit> Bind(std::string_view text) {
+    const Result<std::optional<GpuBinding>> binding = ReadBinding(text);
+    if (!binding) return std::unexpected(binding.error());
+    if (*binding) plan_.binding = **binding;
     return Unit{};
   }
 
   Result<Unit> PassOver(const std::string& word, const std::string& name,
                         const std::optional<std::string>& attached) {
-    const SlurmOption* known = FindPassedOver(name);
+    const SlurmOption* known = FindSrunOption(name);
     if (known == nullptr)
       return Fail(ErrorCode::kInvalid, "unknown option " + base::Printable(word, 60));
     if (!known->takes_value) return Unit{};
@@ -142,6 +169,7 @@ class Reader {
 
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
+  bool counted_ = false;  // --ntasks was given here, which counts before --ntasks-per-node
   SrunPlan plan_;
 };
 
@@ -191,6 +219,7 @@ void Redirect(const std::string& path, int descriptor) {
 [[noreturn]] void Become(const SrunPlan& plan, int rank, const Variables& environment) {
   for (const auto& [name, value] : SrunVariables(plan, rank, environment))
     ::setenv(name.c_str(), value.c_str(), 1);
+  ::setenv("SLURM_TASK_PID", std::to_string(::getpid()).c_str(), 1);
   if (!plan.chdir.empty() && ::chdir(plan.chdir.c_str()) != 0) {
     std::fprintf(stderr, "srun: %s: %s\n", plan.chdir.c_str(), std::strerror(errno));
     ::_exit(kCannotRun);
@@ -219,32 +248,50 @@ int CodeOf(int status) {
 
 Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments, const Variables& environment) {
   SrunPlan plan;
-  if (const std::string ntasks = Lookup(environment, "SLURM_NTASKS"); !ntasks.empty()) {
-    const Result<int> count = CountOf("SLURM_NTASKS", ntasks);
+  const std::string visible = Lookup(environment, "CUDA_VISIBLE_DEVICES");
+  if (!visible.empty()) {
+    for (const std::string_view gpu : base::Split(visible, ',')) plan.gpus.emplace_back(gpu);
+  }
+  // --ntasks counts before --ntasks-per-node, as everywhere.
+  for (const char* name : {"SLURM_NTASKS_PER_NODE", "SLURM_NTASKS"}) {
+    const std::string ntasks = Lookup(environment, name);
+    if (ntasks.empty()) continue;
+    const Result<int> count = CountOf(name, ntasks);
     if (!count) return std::unexpected(count.error());
     plan.ntasks = *count;
   }
+  if (const auto on_each = base::ParseInt(Lookup(environment, "SLURM_NTASKS_PER_GPU"));
+      on_each && *on_each > 0 && *on_each <= kMostTasks)
+    plan.binding = {.gpus = 1, .processes = static_cast<int>(*on_each)};
   if (const auto each = base::ParseInt(Lookup(environment, "SLURM_GPUS_PER_TASK"));
-      each && *each > 0)
-    plan.gpus_per_task = static_cast<int>(*each);
+      each && *each > 0 && *each <= core::kMaxGpus)
+    plan.binding = {.gpus = static_cast<int>(*each)};
+  if (const auto bound = ReadBinding(Lookup(environment, "SLURM_GPU_BIND")); bound && *bound)
+    plan.binding = **bound;
   return Reader(arguments).Run(std::move(plan));
 }
 
 Variables SrunVariables(const SrunPlan& plan, int rank, const Variables& environment) {
   const std::string count = std::to_string(plan.ntasks), number = std::to_string(rank);
   Variables variables{{"SLURM_NTASKS", count},         {"SLURM_NPROCS", count},
-                      {"SLURM_STEP_NUM_TASKS", count}, {"SLURM_STEP_ID", "0"},
-                      {"SLURM_STEPID", "0"},           {"SLURM_PROCID", number},
-                      {"SLURM_LOCALID", number},       {"SLURM_NODEID", "0"}};
-  if (plan.gpus_per_task) {
-    const std::string visible = Lookup(environment, "CUDA_VISIBLE_DEVICES");
-    const std::vector<std::string_view> gpus = base::Split(visible, ',');
-    std::vector<std::string> own;
-    for (int i = 0; i < *plan.gpus_per_task && !visible.empty(); ++i)
-      own.emplace_back(
-          gpus[static_cast<std::size_t>(rank * *plan.gpus_per_task + i) % gpus.size()]);
-    if (!own.empty()) variables["CUDA_VISIBLE_DEVICES"] = base::Join(own, ",");
+                      {"SLURM_STEP_NUM_TASKS", count}, {"SLURM_STEP_TASKS_PER_NODE", count},
+                      {"SLURM_TASKS_PER_NODE", count}, {"SLURM_STEP_NUM_NODES", "1"},
+                      {"SLURM_STEP_ID", "0"},          {"SLURM_STEPID", "0"},
+                      {"SLURM_PROCID", number},        {"SLURM_LOCALID", number},
+                      {"SLURM_NODEID", "0"},           {"SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1"}};
+  variables["SLURM_STEP_NODELIST"] = Lookup(environment, "SLURM_JOB_NODELIST");
+  const GpuBinding& binding = plan.binding;
+  std::vector<std::string> own;
+  if (plan.gpus.empty()) return variables;
+  if (!binding.map.empty()) {
+    const int index = binding.map[static_cast<std::size_t>(rank) % binding.map.size()];
+    own.push_back(plan.gpus[static_cast<std::size_t>(index) % plan.gpus.size()]);
   }
+  for (int i = 0; i < binding.gpus; ++i) {
+    const int index = rank / binding.processes * binding.gpus + i;
+    own.push_back(plan.gpus[static_cast<std::size_t>(index) % plan.gpus.size()]);
+  }
+  if (!own.empty()) variables["CUDA_VISIBLE_DEVICES"] = base::Join(own, ",");
   return variables;
 }
 

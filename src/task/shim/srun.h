@@ -11,10 +11,18 @@
 
 namespace carma::task {
 
+// Which of the task's GPUs a process sees.
+struct GpuBinding {
+  int gpus = 0;          // each process sees this many, in turn; 0: all of them
+  int processes = 1;     // that share the same ones
+  std::vector<int> map;  // or the GPU of each rank, by its place among the task's
+};
+
 struct SrunPlan {
   int ntasks = 1;
-  std::optional<int> gpus_per_task;  // each copy sees so many of the task's, in turn
-  std::string output;                // paths as sbatch has them, %t the copy; empty: inherited
+  std::vector<std::string> gpus;  // the task's, as CUDA_VISIBLE_DEVICES names them
+  GpuBinding binding;
+  std::string output;  // paths as sbatch has them, %t the copy; empty: inherited
   std::string error;
   std::string chdir;
   bool kill_on_bad_exit = false;

@@ -37,6 +37,14 @@ TEST(Srun, TakesTheLinesThatScriptsHave) {
   EXPECT_EQ(PlanSrun({"x"}, {})->ntasks, 1);
 }
 
+TEST(Srun, CountsProcessesPerNodeWhereNoTotalIsGiven) {
+  EXPECT_EQ(PlanSrun({"x"}, {{"SLURM_NTASKS_PER_NODE", "4"}})->ntasks, 4);
+  EXPECT_EQ(PlanSrun({"x"}, {{"SLURM_NTASKS_PER_NODE", "4"}, {"SLURM_NTASKS", "2"}})->ntasks, 2);
+  EXPECT_EQ(PlanSrun({"--ntasks-per-node=3", "x"}, {{"SLURM_NTASKS", "4"}})->ntasks, 3);
+  EXPECT_EQ(PlanSrun({"-n", "2", "--ntasks-per-node=3", "x"}, {})->ntasks, 2);
+  EXPECT_EQ(PlanSrun({"--ntasks-per-gpu=2", "x"}, {{"CUDA_VISIBLE_DEVICES", "a,b"}})->ntasks, 4);
+}
+
 TEST(Srun, RefusesWhatItCannotMean) {
   const std::vector<std::pair<Words, const char*>> cases{
       {{}, "expected a program"},
@@ -59,6 +67,23 @@ TEST(Srun, GivesEachCopyItsGpus) {
   EXPECT_EQ(SrunVariables(*plan, 1, environment).at("CUDA_VISIBLE_DEVICES"), "GPU-b");
   EXPECT_EQ(SrunVariables(*plan, 2, environment).at("SLURM_PROCID"), "2");
   EXPECT_EQ(SrunVariables(*plan, 2, environment).at("SLURM_NTASKS"), "3");
+  const struct {
+    const char* bind;
+    int rank;
+    const char* expected;
+  } kBindings[] = {{"--gpu-bind=single:2", 1, "GPU-a"},
+                   {"--gpu-bind=single:2", 2, "GPU-b"},
+                   {"--gpu-bind=per_task:2", 1, "GPU-c,GPU-a"},
+                   {"--gpu-bind=map_gpu:2,0", 0, "GPU-c"},
+                   {"--gpu-bind=closest", 1, "GPU-b"}};
+  for (const auto& [bind, rank, expected] : kBindings) {
+    const auto bound = PlanSrun({bind, "x"}, environment);
+    ASSERT_TRUE(bound) << bind;
+    EXPECT_EQ(SrunVariables(*bound, rank, environment).at("CUDA_VISIBLE_DEVICES"), expected)
+        << bind;
+  }
+  const auto all = PlanSrun({"--gpu-bind=none", "x"}, environment);
+  EXPECT_FALSE(SrunVariables(*all, 1, environment).contains("CUDA_VISIBLE_DEVICES"));
   const auto whole = PlanSrun({"x"}, {});
   EXPECT_FALSE(SrunVariables(*whole, 0, environment).contains("CUDA_VISIBLE_DEVICES"));
 }

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -37,6 +38,11 @@ std::int64_t WallMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+// Of two moments, where 0 is none.
+std::int64_t Earlier(std::int64_t a_ns, std::int64_t b_ns) {
+  return a_ns == 0 || b_ns == 0 ? a_ns + b_ns : std::min(a_ns, b_ns);
 }
 
 // By one with which the system ends processes; shells say so by their exit code.
@@ -103,6 +109,7 @@ ShimReport Supervisor::Run() {
     if (fds[0].revents != 0) ReadSignals();
     CheckDeadline();
     if (ask_again_ns_ != 0 && SteadyNs() >= ask_again_ns_) AskToSave();
+    if (warn_again_ns_ != 0 && SteadyNs() >= warn_again_ns_) Warn();
   }
   pump_.Finish();
   rights_.DropPrivileges();
@@ -179,40 +186,61 @@ void Supervisor::BeginStop(int number) {
   SignalAll({number, SIGCONT});
 }
 
-// Each by itself: a group cannot be told but for one.
+// To the script's shell alone, or to all others that handle it: anything else would die of it, a
+// `tee` with the output, or a training with what it has not saved.
 void Supervisor::Warn() {
-  if (warning_.number == 0 || stopping_ || status_) return;
-  rights_.DropPrivileges();
-  if (warning_.main_only || !warning_.spares_main) ::kill(main_, warning_.number);
-  if (!warning_.main_only) {
-    for (const base::ProcessStat& process : Descendants(::getpid())) {
-      if (process.id.pid != main_) Tell(process.id, {warning_.number});
-    }
+  if (warning_.number == 0 || stopping_ || status_) {
+    warn_again_ns_ = 0;
+    return;
   }
-  WearRights();
+  const bool again = std::exchange(warn_again_ns_, 0) != 0;
+  if (warning_.main_only) {
+    rights_.DropPrivileges();
+    ::kill(main_, warning_.number);
+    WearRights();
+    return;
+  }
+  if (SignalHandlers(warning_.number, warning_.spares_main) > 0) return;
+  // It may only have begun: programs take a while until they listen.
+  warn_again_ns_ = SteadyNs() + kAskAgainNs;
+  if (again) return;
+  pump_.Note(std::string("the time limit is near, but nothing of this task handles ") +
+             ::sigabbrev_np(warning_.number));
 }
 
-// Only those who have a handler: anybody else would die of it, with what he has not saved.
 void Supervisor::AskToSave() {
   if (checkpoint_signal_ == 0 || stopping_ || status_) {
     ask_again_ns_ = 0;
     return;
   }
-  rights_.DropPrivileges();
-  int told = 0;
-  for (const base::ProcessStat& process : Descendants(::getpid())) {
-    if (!Catches(process.id, checkpoint_signal_)) continue;
-    Tell(process.id, {checkpoint_signal_});
-    ++told;
-  }
-  WearRights();
   const bool again = std::exchange(ask_again_ns_, 0) != 0;
-  if (told > 0) return;
-  // It may only have begun: programs take a while until they listen.
+  if (SignalHandlers(checkpoint_signal_, false) > 0) return;
   ask_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
   pump_.Note(std::string("asked to save by ") + ::sigabbrev_np(checkpoint_signal_) +
              ", for which nothing of this task has a handler");
+}
+
+// A signal that ends processes ends what srun has started, handler or not, as in Slurm: a script
+// asks for it in order to go on after its steps.
+int Supervisor::SignalHandlers(int number, bool spares_main) {
+  const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
+  rights_.DropPrivileges();
+  int told = 0;
+  std::set<pid_t> sruns;
+  const std::vector<base::ProcessStat> processes = Descendants(::getpid());
+  for (const base::ProcessStat& process : processes) {
+    if (process.command == "srun") sruns.insert(process.id.pid);
+  }
+  for (const base::ProcessStat& process : processes) {
+    if (spares_main && process.id.pid == main_) continue;
+    const bool step = ends && spares_main && sruns.contains(process.parent);
+    if (!step && !Catches(process.id, number)) continue;
+    Tell(process.id, {number});
+    ++told;
+  }
+  WearRights();
+  return told;
 }
 
 // The group first, in one step of the kernel; then those who left it. Nobody gets a signal twice:
@@ -251,7 +279,7 @@ int Supervisor::PollTimeoutMs() const {
   const bool dead = status_ && childless_;
   const std::int64_t until_ns = dead        ? same_signal_until_ns_
                                 : stopping_ ? deadline_ns_
-                                            : ask_again_ns_;
+                                            : Earlier(ask_again_ns_, warn_again_ns_);
   const std::optional<int> look =
       pump_.progress() == nullptr ? std::nullopt : pump_.progress()->DueInMs();
   if (until_ns == 0) return dead ? 0 : look.value_or(-1);

@@ -32,7 +32,8 @@ int SaveSignal();
 // The signal that a task wants before its time limit.
 struct WarningSignal {
   int number = 0;  // 0: none
-  // To the main process only; else to all others, and to that too unless it is a script's shell.
+  // To the main process only; else to all that handle it, the main process too unless it is a
+  // script's shell.
   bool main_only = false;
   bool spares_main = false;
 };
@@ -67,6 +68,8 @@ class Supervisor {
   void BeginStop(int number = SIGTERM);
   void Warn();
   void AskToSave();
+  // To every process that handles it; returns how many there are.
+  int SignalHandlers(int number, bool spares_main);
   // To the main process's group, and to the descendants that left it.
   void SignalAll(std::initializer_list<int> numbers);
   // KILL to every process; repeated until none is left.
@@ -92,6 +95,7 @@ class Supervisor {
   std::int64_t deadline_ns_ = 0;
   std::int64_t same_signal_until_ns_ = 0;  // so long its end may turn out to be the system's
   std::int64_t ask_again_ns_ = 0;          // 0: it has been asked to save, or need not be
+  std::int64_t warn_again_ns_ = 0;         // likewise of its warning signal
   ShimReport report_;
 };
 

@@ -1,0 +1,218 @@
+// Looks for what a task needs in order to start, as its user.
+#include "cli/client/checks.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "cli/client/verbs.h"
+#include "task/shim/environment.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+
+constexpr std::size_t kMaxSourceBytes = 1 << 20;
+
+bool IsFolder(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool IsProgram(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string Below(const task::TaskSpec& spec, const std::string& path) {
+  return path.starts_with('/') ? path : spec.workdir + "/" + path;
+}
+
+// Where the task will find the program: in its own PATH, from its own folder.
+std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
+  if (program.find('/') != std::string::npos) {
+    const std::string path = Below(spec, program);
+    return IsProgram(path) ? std::optional(path) : std::nullopt;
+  }
+  const auto path = spec.environment.find("PATH");
+  const std::string folders =
+      path == spec.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
+  for (const std::string_view folder : base::Split(folders, ':')) {
+    const std::string found =
+        Below(spec, folder.empty() ? "." : std::string(folder)) + "/" + program;
+    if (IsProgram(found)) return found;
+  }
+  return std::nullopt;
+}
+
+std::string SimilarProgram(const task::TaskSpec& spec, const std::string& program) {
+  const auto path = spec.environment.find("PATH");
+  if (path == spec.environment.end()) return "";
+  std::vector<std::string> names;
+  for (const std::string_view folder : base::Split(path->second, ':')) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(folder), ignored)) {
+      names.push_back(entry.path().filename());
+    }
+  }
+  const std::optional<std::string> meant = base::DidYouMean(program, names, 1);
+  return meant ? ", did you mean " + *meant + "?" : "";
+}
+
+// "did you mean 'python3 cpu.py'?" where that would be a command.
+std::string OtherProgram(const task::TaskSpec& spec, const std::string& program) {
+  const std::string path = Below(spec, program);
+  if (::access(path.c_str(), F_OK) != 0)
+    return program.find('/') == std::string::npos ? SimilarProgram(spec, program) : "";
+  if (program.ends_with(".py")) return fmt::format("; did you mean: python3 {}?", program);
+  if (IsFolder(path)) return "; that is a folder";
+  if (program.find('/') == std::string::npos && IsProgram(path))
+    return fmt::format("; did you mean: ./{}?", program);
+  return "; that file may not be executed (chmod +x)";
+}
+
+// A file can be made or written there: what stands behind a '%' is not known yet.
+bool CanWrite(const std::string& pattern) {
+  const std::size_t percent = pattern.find('%');
+  const std::string path = pattern.substr(0, percent);
+  struct stat st {};
+  if (percent == std::string::npos && ::stat(path.c_str(), &st) == 0)
+    return ::access(path.c_str(), W_OK) == 0;
+  // Folders that are missing are made.
+  std::string folder = path.substr(0, path.rfind('/'));
+  while (!folder.empty() && ::stat(folder.c_str(), &st) != 0)
+    folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.rfind('/'));
+  if (folder.empty()) folder = "/";
+  return IsFolder(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+base::Result<base::Unit> CheckOutput(const task::TaskSpec& spec) {
+  for (const auto& [path, option] :
+       {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
+    if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path)) {
+      return base::Fail(ErrorCode::kInvalid, fmt::format("{}: you cannot write there ({})",
+                                                         base::Printable(*path, 400), option));
+    }
+  }
+  return base::Unit{};
+}
+
+// The names in braces of one word.
+std::vector<std::string> NamesInBraces(std::string_view word) {
+  std::vector<std::string> names;
+  for (std::size_t open = word.find('{'); open != word.npos; open = word.find('{', open + 1)) {
+    const std::size_t close = word.find('}', open);
+    if (close == word.npos) break;
+    const std::string_view name = word.substr(open + 1, close - open - 1);
+    if (task::IsParameterName(name)) names.emplace_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::optional<std::string> ScriptOf(const std::vector<std::string>& command) {
+  if (command.empty()) return std::nullopt;
+  const std::string_view program =
+      std::string_view(command.front()).substr(command.front().rfind('/') + 1);
+  const bool python = program.starts_with("python") &&
+                      program.find_first_not_of("0123456789.", 6) == std::string_view::npos;
+  if (!python && program != "bash" && program != "sh") return std::nullopt;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    if (!word.starts_with('-')) return word;
+    // A module, a text, or standard input instead of a file.
+    if (word == "-" || word == "-s" || word.find_first_of("cm") == 1) return std::nullopt;
+    if (!python && word.find('c') != std::string::npos) return std::nullopt;  // bash -lc
+    if (python && (word == "-W" || word == "-X")) ++i;
+    if (!python && (word == "-o" || word == "-O")) ++i;
+  }
+  return std::nullopt;
+}
+
+std::string SimilarFile(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    names.push_back(entry.path().filename());
+    if (names.size() > 10'000) break;
+  }
+  return base::Suggestion(path.substr(slash + 1), names);
+}
+
+base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
+  const auto refuse = [](std::string text) {
+    return base::Fail(ErrorCode::kInvalid, base::Printable(text, 1000));
+  };
+  if (!IsFolder(spec.workdir))
+    return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
+  if (auto writable = CheckOutput(spec); !writable) return writable;
+  if (spec.conda_env) {
+    const auto home = spec.environment.find("HOME");
+    const auto found =
+        task::FindCondaEnv(*spec.conda_env, spec.environment,
+                           home == spec.environment.end() ? "/" : home->second, &IsFolder);
+    if (!found) return std::unexpected(NamedWrongly(found.error()));
+    return base::Unit{};  // its programs come first, and what they are is its own affair
+  }
+  if (spec.command.empty()) return base::Unit{};
+  const std::string& program = spec.command.front();
+  if (!FindProgram(spec, program))
+    return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program)));
+  const std::optional<std::string> script = ScriptOf(spec.command);
+  if (!script || ::access(Below(spec, *script).c_str(), F_OK) == 0) return base::Unit{};
+  return refuse(
+      fmt::format("no file '{}' for {}{}", *script, program, SimilarFile(Below(spec, *script))));
+}
+
+base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec) {
+  if (spec.parameters.empty()) return base::Unit{};
+  std::vector<std::string> known;
+  for (const auto& [name, value] : spec.parameters) known.push_back(name);
+  for (const std::vector<std::string>* words : {&spec.command, &spec.script_args}) {
+    for (const std::string& word : *words) {
+      for (const std::string& name : NamesInBraces(word)) {
+        return base::Fail(ErrorCode::kInvalid,
+                          fmt::format("{{{}}} in the command is no parameter of the sweep{}", name,
+                                      base::Suggestion(name, known)));
+      }
+    }
+  }
+  return base::Unit{};
+}
+
+std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {
+  const std::optional<std::string> script = ScriptOf(spec.command);
+  if (!script) return {};
+  const auto text = base::ReadFile(Below(spec, *script), kMaxSourceBytes);
+  if (!text) return {};
+  int number = 0;
+  for (const std::string_view line : base::Split(*text, '\n')) {
+    ++number;
+    const std::size_t at = line.find("CUDA_VISIBLE_DEVICES");
+    const std::size_t comment = line.find('#');
+    if (at == line.npos || comment < at) continue;
+    // environ["CUDA_VISIBLE_DEVICES"] = …; export CUDA_VISIBLE_DEVICES=…
+    const std::string_view rest = base::Trim(line.substr(at + 20));
+    const std::size_t equals = rest.find('=');
+    const bool sets = equals != rest.npos && !rest.substr(equals).starts_with("==") &&
+                      rest.substr(0, equals).find_first_not_of("\"'] ") == rest.npos;
+    if (sets) {
+      return {
+          fmt::format("{}:{}: sets CUDA_VISIBLE_DEVICES: then the task may use GPUs that it was "
+                      "not given",
+                      base::Printable(*script, 200), number)};
+    }
+  }
+  return {};
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,279 @@
+// The messages and tools of `carma mcp`.
+#include "cli/mcp/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/json.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "task/describe/options.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using Words = std::vector<std::string>;
+
+constexpr const char* kProtocol = "2025-06-18";
+constexpr int kParseError = -32700, kInvalidRequest = -32600, kUnknownMethod = -32601,
+              kInvalidParameters = -32602;
+
+struct Tool {
+  const char* name;
+  const char* description;
+  Json (*schema)();
+  Result<Words> (*words)(const Json& arguments);
+  bool changes = false;
+};
+
+Json Text(const char* description) {
+  return {{"type", "string"}, {"description", description}};
+}
+Json Object(Json properties, Json required = Json::array()) {
+  return {{"type", "object"},
+          {"properties", std::move(properties)},
+          {"required", std::move(required)},
+          {"additionalProperties", false}};
+}
+
+Json OfTask() {
+  return Object({{"task", Text("number of a task: 42; 40_3: index 3 of array 40; @: the caller's "
+                               "last one")}},
+                {"task"});
+}
+Json OfLogs() {
+  return Object({{"task", Text("number of a task, or @")},
+                 {"lines", {{"type", "integer"}, {"minimum", 1}, {"maximum", 1000}}},
+                 {"stderr", {{"type", "boolean"}}}},
+                {"task"});
+}
+Json OfList() {
+  return Object({{"state", Text("only these: running, queued, failed, oom …; all: ended ones too")},
+                 {"user", Text("only this user's")},
+                 {"name", Text("only tasks of this name")}});
+}
+Json OfNothing() {
+  return Object(Json::object());
+}
+Json OfSubmission() {
+  return Object({{"command",
+                  {{"type", "array"},
+                   {"items", {{"type", "string"}}},
+                   {"description",
+                    "program and arguments, without a shell; or a script that starts with #!, and "
+                    "arguments"}}},
+                 {"options",
+                  {{"type", "object"},
+                   {"description",
+                    "options of `carma submit` by name: {\"gpus\": 1, \"gpu-mem\": \"12G\", "
+                    "\"exclusive\": true}"}}}},
+                {"command"});
+}
+Json OfEstimate() {
+  return Object({{"words",
+                  {{"type", "array"},
+                   {"items", {{"type", "string"}}},
+                   {"description",
+                    "as after `carma estimate`: a model summary or a script, --batch 32, "
+                    "--optimizer adam"}}}},
+                {"words"});
+}
+
+// A text argument that cannot be taken for an option.
+Result<std::string> TextOf(const Json& arguments, const char* name) {
+  const auto found = arguments.find(name);
+  if (found == arguments.end()) return std::string();
+  if (!found->is_string() || found->get_ref<const std::string&>().starts_with('-'))
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}: expected a text without a dash in front", name));
+  return found->get<std::string>();
+}
+
+Result<Words> TextsOf(const Json& arguments, const char* name) {
+  const auto found = arguments.find(name);
+  Words words;
+  if (found != arguments.end() && found->is_array()) {
+    for (const Json& word : *found) {
+      if (word.is_string()) words.push_back(word.get<std::string>());
+    }
+  }
+  if (words.empty() || words.size() != found->size())
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a list of texts", name));
+  return words;
+}
+
+template <const char* const& kVerb>
+Result<Words> VerbOfTask(const Json& arguments) {
+  const Result<std::string> task = TextOf(arguments, "task");
+  if (!task) return std::unexpected(task.error());
+  if (task->empty()) return Fail(ErrorCode::kInvalid, "task: expected the number of a task");
+  return Words{kVerb, *task};
+}
+constexpr const char* kExplain = "explain";
+constexpr const char* kShow = "show";
+constexpr const char* kCancel = "cancel";
+
+Result<Words> LogsWords(const Json& arguments) {
+  Result<Words> words = VerbOfTask<kShow>(arguments);
+  if (!words) return words;
+  std::int64_t lines = 100;
+  if (const auto found = arguments.find("lines");
+      found != arguments.end() && found->is_number_integer())
+    lines = std::clamp<std::int64_t>(found->get<std::int64_t>(), 1, 1000);
+  Words logs{"logs", "-n", std::to_string(lines)};
+  if (const auto found = arguments.find("stderr"); found != arguments.end() && *found == true)
+    logs.emplace_back("--err");
+  logs.push_back(words->back());
+  return logs;
+}
+
+Result<Words> ListWords(const Json& arguments) {
+  Words words{"list"};
+  for (const char* name : {"state", "user", "name"}) {
+    const Result<std::string> value = TextOf(arguments, name);
+    if (!value) return std::unexpected(value.error());
+    if (!value->empty()) words.push_back(fmt::format("--{}={}", name, *value));
+  }
+  return words;
+}
+
+Result<Words> GpusWords(const Json&) {
+  return Words{"gpus"};
+}
+
+Result<std::string> OptionWord(const std::string& name, const Json& value) {
+  const task::OptionInfo* known = name.size() > 1 ? task::FindOption(name) : nullptr;
+  if (known == nullptr) {
+    Words names;
+    for (const task::OptionInfo& each : task::SubmitOptions()) names.emplace_back(each.name);
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("options: no option '{}'{}", base::Printable(name, 40),
+                            base::Suggestion(name, names)));
+  }
+  if (known->value.empty()) return value == true ? "--" + name : std::string();
+  return fmt::format("--{}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+Result<Words> Submission(const Json& arguments, Words words) {
+  const Result<Words> command = TextsOf(arguments, "command");
+  if (!command) return command;
+  if (const auto options = arguments.find("options"); options != arguments.end()) {
+    if (!options->is_object()) return Fail(ErrorCode::kInvalid, "options: expected an object");
+    for (const auto& [name, value] : options->items()) {
+      const Result<std::string> word = OptionWord(name, value);
+      if (!word) return std::unexpected(word.error());
+      if (!word->empty()) words.push_back(*word);
+    }
+  }
+  // A word that begins with a dash would be an option of ours.
+  if (command->front().starts_with('-'))
+    return Fail(ErrorCode::kInvalid, "command: expected a program first");
+  words.insert(words.end(), command->begin(), command->end());
+  return words;
+}
+Result<Words> PreviewWords(const Json& arguments) {
+  return Submission(arguments, {"submit", "--check"});
+}
+Result<Words> SubmitWords(const Json& arguments) {
+  return Submission(arguments, {"submit"});
+}
+
+Result<Words> EstimateWords(const Json& arguments) {
+  Result<Words> words = TextsOf(arguments, "words");
+  if (words) words->insert(words->begin(), "estimate");
+  return words;
+}
+
+constexpr std::array kTools{
+    Tool{"list", "List tasks: those that have not ended, or by state, user and name", &OfList,
+         &ListWords},
+    Tool{"gpus", "List GPUs with their memory, activity and tasks", &OfNothing, &GpusWords},
+    Tool{"show", "Show all facts of one task", &OfTask, &VerbOfTask<kShow>},
+    Tool{"explain", "Say why a task waits, GPU by GPU, or how it ended", &OfTask,
+         &VerbOfTask<kExplain>},
+    Tool{"logs", "Print the last lines of a task's output (default: 100)", &OfLogs, &LogsWords},
+    Tool{"preview",
+         "Dry run of a submission: accepted? memory predicted? could start now? Submits nothing",
+         &OfSubmission, &PreviewWords},
+    Tool{"estimate", "Predict the GPU memory of a training from a model summary or a script",
+         &OfEstimate, &EstimateWords},
+    Tool{"submit", "Submit a task; prints its number", &OfSubmission, &SubmitWords, true},
+    Tool{"cancel", "End a task, or take it from the queue", &OfTask, &VerbOfTask<kCancel>, true},
+};
+
+Json Described(const Tool& tool) {
+  return {{"name", tool.name},
+          {"description", tool.description},
+          {"inputSchema", tool.schema()},
+          {"annotations",
+           {{"readOnlyHint", !tool.changes},
+            {"destructiveHint", std::string_view(tool.name) == "cancel"}}}};
+}
+
+std::string Reply(const Json& id, const char* key, Json value) {
+  return base::DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {key, std::move(value)}});
+}
+std::string Error(const Json& id, int code, const std::string& message) {
+  return Reply(id, "error", {{"code", code}, {"message", message}});
+}
+Json Said(const std::string& text, bool wrong) {
+  return {{"content", Json::array({{{"type", "text"}, {"text", text}}})}, {"isError", wrong}};
+}
+
+}  // namespace
+
+McpServer::McpServer(Run run, bool changes, std::string version)
+    : run_(std::move(run)), changes_(changes), version_(std::move(version)) {}
+
+std::optional<std::string> McpServer::Answer(std::string_view line) const {
+  const Result<Json> message = base::ParseJson(line);
+  if (!message) return Error(nullptr, kParseError, message.error().message);
+  if (!message->is_object() || !message->contains("method") || !message->at("method").is_string())
+    return Error(nullptr, kInvalidRequest, "expected a request with a method");
+  const std::string method = message->at("method").get<std::string>();
+  const auto found = message->find("id");
+  if (found == message->end()) return std::nullopt;
+  const Json& id = *found;
+  if (method == "initialize") {
+    return Reply(id, "result",
+                 {{"protocolVersion", kProtocol},
+                  {"capabilities", {{"tools", Json::object()}}},
+                  {"serverInfo", {{"name", "carma"}, {"version", version_}}}});
+  }
+  if (method == "ping") return Reply(id, "result", Json::object());
+  if (method == "tools/list") {
+    Json tools = Json::array();
+    for (const Tool& tool : kTools) {
+      if (changes_ || !tool.changes) tools.push_back(Described(tool));
+    }
+    return Reply(id, "result", {{"tools", std::move(tools)}});
+  }
+  if (method != "tools/call") return Error(id, kUnknownMethod, "unknown method " + method);
+  const Json parameters = message->value("params", Json::object());
+  if (!parameters.is_object() || !parameters.contains("name") || !parameters.at("name").is_string())
+    return Error(id, kInvalidParameters, "expected the name of a tool");
+  const std::string name = parameters.at("name").get<std::string>();
+  const auto* tool =
+      std::ranges::find_if(kTools, [&](const Tool& each) { return each.name == name; });
+  if (tool == kTools.end()) return Error(id, kInvalidParameters, "no tool '" + name + "'");
+  if (tool->changes && !changes_) {
+    return Reply(
+        id, "result",
+        Said(name + " is not allowed here: carma mcp was started without --allow-changes", true));
+  }
+  const Json arguments = parameters.value("arguments", Json::object());
+  if (!arguments.is_object()) return Error(id, kInvalidParameters, "arguments: expected an object");
+  const Result<Words> words = tool->words(arguments);
+  if (!words) return Reply(id, "result", Said(words.error().message, true));
+  const McpRan ran = run_(*words);
+  return Reply(id, "result", Said(ran.text, ran.exit_code != 0));
+}
+
+}  // namespace carma::cli

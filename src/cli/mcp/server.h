@@ -1,0 +1,33 @@
+// A server of the Model Context Protocol, by which agents use CARMA: each tool is one call of
+// `carma`. Knows no process and no stream.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace carma::cli {
+
+struct McpRan {
+  int exit_code = 0;
+  std::string text;  // what it printed, errors too
+};
+
+class McpServer {
+ public:
+  // run: `carma WORDS…`. changes: also the tools that change something, submit and cancel.
+  using Run = std::function<McpRan(const std::vector<std::string>& words)>;
+  McpServer(Run run, bool changes, std::string version);
+
+  // The answer to one message, a line of JSON-RPC 2.0; empty: a notification, which has none.
+  std::optional<std::string> Answer(std::string_view line) const;
+
+ private:
+  Run run_;
+  bool changes_;
+  std::string version_;
+};
+
+}  // namespace carma::cli

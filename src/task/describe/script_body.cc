@@ -1,0 +1,145 @@
+// Looks for calls in a batch script that mean something else here than where it was written.
+#include "task/describe/script_body.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "task/describe/slurm.h"
+
+namespace carma::task {
+namespace {
+
+constexpr std::size_t kMostWarnings = 8;
+
+constexpr std::array<std::string_view, 4> kStandIns{"srun", "sbatch", "scancel", "scontrol"};
+constexpr std::array<std::string_view, 16> kMissing{
+    "squeue",  "sacct",    "sstat",    "seff",  "sinfo",  "salloc", "sbcast", "sattach",
+    "sreport", "sacctmgr", "strigger", "sprio", "sshare", "sdiag",  "sview",  "scrontab"};
+constexpr std::array<std::string_view, 5> kWordsOfScontrol{"requeue", "requeuehold", "hold",
+                                                           "release", "update"};
+
+template <class List>
+bool Has(const List& list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+// The words of one line as far as this search needs them: quotes are taken away, and what a shell
+// acts on is a word of its own.
+std::vector<std::string> WordsOf(std::string_view line) {
+  std::vector<std::string> words;
+  std::string word;
+  const auto end = [&] {
+    if (!word.empty()) words.push_back(std::move(word));
+    word.clear();
+  };
+  for (const char c : line) {
+    if (c == '#' && word.empty()) break;
+    if (c == ' ' || c == '\t') {
+      end();
+    } else if (std::string_view(";|&()`{}").find(c) != std::string_view::npos) {
+      if (!word.empty() && word.back() == '$') word.pop_back();
+      end();
+      words.emplace_back(1, c);
+    } else if (c != '"' && c != '\'') {
+      word += c;
+    }
+  }
+  end();
+  return words;
+}
+
+bool BeginsCommand(const std::vector<std::string>& words, std::size_t at) {
+  constexpr std::array<std::string_view, 15> kBefore{";",  "|",     "&",    "(",    "`",
+                                                     "{",  "then",  "do",   "!",    "else",
+                                                     "if", "while", "exec", "time", "eval"};
+  if (at == 0) return true;
+  const std::string& before = words[at - 1];
+  // "NAME=value program"
+  const bool assigns = before.find('=') != std::string::npos && before[0] != '-' && at == 1;
+  return assigns || Has(kBefore, before);
+}
+
+std::string SrunMistake(const std::vector<std::string>& words, std::size_t at) {
+  for (++at; at < words.size() && words[at].starts_with('-') && words[at] != "--"; ++at) {
+    const std::optional<OptionWord> option = TakeApart(words[at]);
+    if (!option) break;
+    const SlurmOption* known = FindSrunOption(option->name);
+    if (known == nullptr) return "srun does not take " + base::Printable(words[at], 60) + " here";
+    std::string value = option->value.value_or("");
+    if (known->takes_value && !option->value && at + 1 < words.size()) value = words[++at];
+    const auto nodes = base::ParseInt(value.substr(0, value.find('-')));
+    if (known->name == "nodes" && nodes && *nodes > 1)
+      return "srun on " + base::Printable(value, 20) + " nodes fails: this is one server";
+  }
+  return "";
+}
+
+std::string ScontrolMistake(const std::vector<std::string>& words, std::size_t at) {
+  for (++at; at < words.size() && words[at].starts_with('-');) ++at;
+  if (at >= words.size() || Has(kWordsOfScontrol, words[at])) return "";
+  const std::string what = at + 1 < words.size() && words[at] == "show" ? words[at + 1] : "";
+  if (what.starts_with("hostname") || what == "job" || what == "jobs") return "";
+  return fmt::format("'scontrol {}{}{}' fails here", base::Printable(words[at], 30),
+                     what.empty() ? "" : " ", base::Printable(what, 30));
+}
+
+std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
+  const std::string& word = words[at];
+  if (word == "srun") return SrunMistake(words, at);
+  if (word == "scontrol") return ScontrolMistake(words, at);
+  if (Has(kMissing, word))
+    return fmt::format(
+        "CARMA has no {} (a task finds {})", word,
+        base::Join(std::vector<std::string>(kStandIns.begin(), kStandIns.end()), ", "));
+  return "";
+}
+
+// "export CUDA_VISIBLE_DEVICES=0,1", "CUDA_VISIBLE_DEVICES=1 python …"
+bool SetsGpus(const std::vector<std::string>& words, std::size_t at) {
+  constexpr std::string_view kSets = "CUDA_VISIBLE_DEVICES=";
+  return words[at].starts_with(kSets) &&
+         words[at] != "CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES" &&
+         (BeginsCommand(words, at) || words[at - 1] == "export" || words[at - 1] == "env");
+}
+
+}  // namespace
+
+bool IsStandIn(std::string_view program) {
+  return Has(kStandIns, program);
+}
+
+std::vector<std::string> BodyWarnings(std::string_view script, std::string_view path, bool slurm) {
+  std::vector<std::string> warnings;
+  std::vector<std::string> seen;
+  int number = 0, first = 0;
+  std::string line;
+  for (const std::string_view part : base::Split(script, '\n')) {
+    ++number;
+    if (line.empty()) first = number;
+    line += part;
+    if (line.ends_with('\\')) {  // goes on in the next line
+      line.back() = ' ';
+      continue;
+    }
+    const std::vector<std::string> words = WordsOf(line);
+    line.clear();
+    for (std::size_t at = 0; at < words.size() && warnings.size() < kMostWarnings; ++at) {
+      std::string mistake;
+      if (SetsGpus(words, at)) {
+        mistake = "sets CUDA_VISIBLE_DEVICES: then the task may use GPUs that it was not given";
+      } else if (slurm && BeginsCommand(words, at)) {
+        mistake = Mistake(words, at);
+      }
+      if (mistake.empty() || Has(seen, mistake)) continue;
+      seen.push_back(mistake);
+      warnings.push_back(fmt::format("{}:{}: {}", path, first, mistake));
+    }
+  }
+  return warnings;
+}
+
+}  // namespace carma::task

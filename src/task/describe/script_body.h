@@ -1,0 +1,18 @@
+// What can be seen in the commands of a batch script before it runs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace carma::task {
+
+// Programs that a script written for Slurm finds in its PATH: srun, sbatch, scancel, scontrol.
+bool IsStandIn(std::string_view program);
+
+// One line each, with "path:LINE": CUDA_VISIBLE_DEVICES set by the script, and in scripts written
+// for Slurm commands of Slurm, words of scontrol and options of srun that there are none of here.
+// A search for words, no shell: what hides in strings or functions of other files is not found.
+std::vector<std::string> BodyWarnings(std::string_view script, std::string_view path, bool slurm);
+
+}  // namespace carma::task

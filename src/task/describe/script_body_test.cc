@@ -1,0 +1,47 @@
+#include "task/describe/script_body.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+std::string Warned(std::string_view script, bool slurm = true) {
+  return base::Join(BodyWarnings(script, "job.sh", slurm), "; ");
+}
+
+TEST(BodyWarnings, NamesWhatWouldFail) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"#!/bin/bash\nleft=$(squeue -h -j 1)\n", "job.sh:2: CARMA has no squeue"},
+      {"#!/bin/bash\nsrun -N 2 x\n", "job.sh:2: srun on 2 nodes fails: this is one server"},
+      {"#!/bin/bash\nsrun \\\n  --multi-prog x\n",
+       "job.sh:2: srun does not take --multi-prog here"},
+      {"#!/bin/bash\ntrue && scontrol show node n1\n", "job.sh:2: 'scontrol show node' fails here"},
+      {"#!/bin/bash\nexport CUDA_VISIBLE_DEVICES=0,1\n", "job.sh:2: sets CUDA_VISIBLE_DEVICES"},
+      {"#!/bin/bash\nCUDA_VISIBLE_DEVICES=1 python a.py\n", "job.sh:2: sets CUDA_VISIBLE_DEVICES"},
+  };
+  for (const auto& [script, expected] : kCases)
+    EXPECT_THAT(Warned(script), ::testing::StartsWith(expected)) << script;
+}
+
+TEST(BodyWarnings, AreSilentAboutWhatWorks) {
+  for (const char* script : {"#!/bin/bash\nexport MASTER_ADDR=$(scontrol show hostnames "
+                             "$SLURM_JOB_NODELIST | head -n1)\n",
+                             "#!/bin/bash\nsrun -n 4 --cpu-bind=none python squeue.py -N 8\n",
+                             "#!/bin/bash\ntrap 'scontrol requeue $SLURM_JOB_ID' USR1\nsbatch $0\n",
+                             "#!/bin/bash\necho use squeue to look  # squeue\n",
+                             "#!/bin/bash\necho $CUDA_VISIBLE_DEVICES\n"})
+    EXPECT_EQ(Warned(script), "") << script;
+  EXPECT_EQ(Warned("#!/bin/bash\nsqueue\n", false), "") << "not written for Slurm";
+}
+
+TEST(BodyWarnings, EachOnceAndNotTooMany) {
+  std::string script = "#!/bin/bash\n";
+  for (int i = 0; i < 100; ++i) script += "squeue\nsrun --odd" + std::to_string(i) + " x\n";
+  EXPECT_EQ(BodyWarnings(script, "job.sh", true).size(), 8U);
+}
+
+}  // namespace
+}  // namespace carma::task

@@ -1,0 +1,112 @@
+// Batch scripts written for Slurm: what each of their processes sees, and what they call.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/host.h"
+#include "base/text.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SlurmScripts : public ::testing::Test {
+ protected:
+  SlurmScripts() {
+    site.Set("host.cpus", "64");  // whatever this machine has
+    site.Start();
+  }
+  ~SlurmScripts() override { site.CancelAll(); }
+
+  std::string WriteScript(const std::string& name, const std::string& text) const {
+    WriteText(site.out_dir() + "/" + name, "#!/bin/bash\n" + text, 0755);
+    return name;
+  }
+  // Its output's lines, sorted: copies write in any order.
+  std::vector<std::string> LinesOf(std::uint64_t id) {
+    const std::string text = site.Output(id);
+    std::vector<std::string> lines;
+    for (const std::string_view line : base::Split(text, '\n')) {
+      if (!line.empty()) lines.emplace_back(line);
+    }
+    std::ranges::sort(lines);
+    return lines;
+  }
+
+  Site site{{.shape = "4xA100-40GB"}};
+};
+
+TEST_F(SlurmScripts, ProcessesPerNodeAreStartedWithTheirRanks) {
+  const std::string script = WriteScript("ddp.sh",
+                                         "#SBATCH --nodes=1 --ntasks-per-node=4 --gres=gpu:4\n"
+                                         "srun sh -c 'echo rank $SLURM_PROCID of $SLURM_NTASKS, "
+                                         "$(echo $CUDA_VISIBLE_DEVICES | tr , \\\\n | wc -l)'\n");
+  const std::uint64_t id = site.Submit({script});
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  EXPECT_THAT(LinesOf(id), ::testing::ElementsAre("rank 0 of 4, 4", "rank 1 of 4, 4",
+                                                  "rank 2 of 4, 4", "rank 3 of 4, 4"));
+}
+
+TEST_F(SlurmScripts, EachProcessSeesTheGpuOfItsOwn) {
+  const std::string script = WriteScript(
+      "own.sh", "#SBATCH --ntasks=2 --gpus-per-task=1\nsrun printenv CUDA_VISIBLE_DEVICES\n");
+  const std::uint64_t id = site.Submit({script});
+  std::vector<std::string> gpus = site.Await(id).gpu_uuids;
+  std::ranges::sort(gpus);
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_EQ(LinesOf(id), gpus);
+}
+
+TEST_F(SlurmScripts, ScontrolShowsHostsAndTheJob) {
+  const std::string script = WriteScript("show.sh",
+                                         "#SBATCH --gres=gpu:1 --time=2:00:00 -o %j.out\n"
+                                         "scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1\n"
+                                         "scontrol show job $SLURM_JOB_ID | grep -o -E "
+                                         "'(JobState|TimeLimit|StdOut|Restarts)=[^ ]*'\n");
+  const std::uint64_t id = site.Submit({script});
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  EXPECT_EQ(site.Output(id), base::ShortHostName() + "\nJobState=RUNNING\nRestarts=0\n" +
+                                 "TimeLimit=02:00:00\nStdOut=" + site.out_dir() + "/" +
+                                 std::to_string(id) + ".out\n");
+}
+
+TEST_F(SlurmScripts, AScriptSubmitsItselfAgain) {
+  const std::string script = WriteScript(
+      "again.sh",
+      "#SBATCH --job-name=chain --gres=gpu:1 -o again-%j.out\n"
+      "echo round $1\n"
+      "if [ $1 -lt 3 ]; then sbatch --dependency=afterok:$SLURM_JOB_ID $0 $(($1 + 1)); fi\n");
+  const std::uint64_t first = site.Submit({script, "1"});
+  EXPECT_EQ(site.Await(first).state, "succeeded") << site.Output(first);
+  EXPECT_EQ(site.Output(first), "round 1\nSubmitted batch job " + std::to_string(first + 1) + "\n");
+  for (const std::uint64_t id : {first + 1, first + 2}) {
+    const api::TaskView task = site.Await(id);
+    EXPECT_EQ(task.state, "succeeded") << site.Output(id);
+    EXPECT_EQ(task.name, "chain");
+  }
+  EXPECT_EQ(site.Output(first + 2), "round 3\n");
+}
+
+TEST_F(SlurmScripts, WhatDiffersIsReportedAtSubmission) {
+  const std::string script = WriteScript("differs.sh",
+                                         "#SBATCH --ntasks=1\n"
+                                         "export CUDA_VISIBLE_DEVICES=0\n"
+                                         "squeue -j $SLURM_JOB_ID\n");
+  const Ran ran = site.Carma({"submit", "--check", script});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("differs.sh:3: sets CUDA_VISIBLE_DEVICES"));
+  EXPECT_THAT(ran.err, HasSubstr("differs.sh:4: CARMA has no squeue"));
+  EXPECT_THAT(ran.err, HasSubstr("no #SBATCH line asks for a GPU: the task gets 1 (-G 0: none)"));
+  const Ran shard =
+      site.Carma({"submit", "--check", WriteScript("s.sh", "#SBATCH --gres=shard:2\n")});
+  EXPECT_EQ(shard.code, 0);
+  EXPECT_THAT(shard.err, HasSubstr("'shard:2' is a GPU that is shared"));
+  EXPECT_THAT(shard.err, Not(HasSubstr("asks for a GPU")));
+}
+
+}  // namespace
+}  // namespace carma::system_test
