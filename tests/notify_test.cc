@@ -42,12 +42,13 @@ class Notify : public ::testing::Test {
 
 TEST_F(Notify, AMailSaysHowTheTaskEndedAndTheHistoryThatItWasSent) {
   site.Start();
-  const std::uint64_t id = site.Submit(
-      {"--notify", "ada@example.org:fail", "-J", "sad", "--", "/bin/sh", "-c", "exit 3"});
+  const std::uint64_t id = site.Submit({"--notify", "ada@example.org:fail", "-J", "sad", "--",
+                                        "/bin/sh", "-c", "echo sorry; exit 3"});
   EXPECT_EQ(site.Await(id).state, "failed");
-  EXPECT_TRUE(Mailed("user: ")) << site.daemon().Err();
+  EXPECT_TRUE(Mailed("Output: ")) << site.daemon().Err();
   EXPECT_THAT(ReadText(mails()),
-              AllOf(HasSubstr("Subject: "), HasSubstr("(sad)"), HasSubstr("exit_code: 3\n")));
+              AllOf(HasSubstr("Subject: "), HasSubstr("(sad)"), HasSubstr("exit code 3"),
+                    HasSubstr("Command:     /bin/sh"), HasSubstr("\n  sorry\n")));
   EXPECT_TRUE(Tells(id, "fail to ada@example.org"));
   EXPECT_THAT(site.Carma({"show", std::to_string(id)}).out,
               AllOf(HasSubstr("ada@example.org: fail"), HasSubstr("sent")));

@@ -241,5 +241,27 @@ TEST_F(Run, AsAnotherUserThroughARootDaemon) {
   EXPECT_EQ(ran.code, 0);
 }
 
+// As the ProxyCommand of an ssh client, which an editor is.
+TEST_F(Run, SshLandsInsideATask) {
+  if (::access("/usr/sbin/sshd", X_OK) != 0)
+    GTEST_SKIP() << "needs Debian's package openssh-server";
+  site.Start();
+  const std::string home = site.out_dir() + "/home", key = home + "/key";
+  WriteText(site.out_dir() + "/make.sh",
+            "#!/bin/sh\nset -e\nmkdir -p " + home + "/.ssh\nssh-keygen -q -t ed25519 -N '' -f " +
+                key + "\ncp " + key + ".pub " + home + "/.ssh/authorized_keys\n",
+            0755);
+  ASSERT_EQ(RunProgram({site.out_dir() + "/make.sh"}).code, 0);
+  const std::string proxy = "env HOME=" + home + " " + Program("carma") + " --socket " +
+                            site.socket() + " ssh --gpu-mem 1G";
+  const Ran ran = RunProgram({"ssh", "-F", "none", "-i", key, "-o", "ProxyCommand=" + proxy, "-o",
+                              "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+                              "gpu", "echo task $CARMA_TASK_ID on $CUDA_VISIBLE_DEVICES"});
+  const api::TaskView task = site.Await(1);
+  EXPECT_EQ(task.name, "ssh");
+  ASSERT_EQ(task.gpu_uuids.size(), 1U) << ran.Text();
+  EXPECT_EQ(ran.out, "task 1 on " + task.gpu_uuids[0] + "\n") << ran.Text();
+}
+
 }  // namespace
 }  // namespace carma::system_test

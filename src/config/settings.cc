@@ -115,11 +115,27 @@ class Loading {
     for (const Entry& entry : *entries) {
       const std::string where = fmt::format("{}:{}", path, entry.line);
       const Key* key = FindKey(entry.name);
-      if (key == nullptr) return Unknown(where, entry.name);
-      if ((key->forms & entry.form) == 0) return WrongValue(where, *key, entry.text);
-      if (Result<Unit> set = Set(*key, entry.text, where); !set) return set;
+      if (key == nullptr) {
+        Note(Unknown(where, entry.name).error());
+      } else if ((key->forms & entry.form) == 0) {
+        Note(WrongValue(where, *key, entry.text).error());
+      } else if (Result<Unit> set = Set(*key, entry.text, where); !set) {
+        Note(set.error());
+      }
     }
     return Unit{};
+  }
+
+  // All mistakes of all sources in one line, so that one reading mends them all.
+  Result<Unit> Mistakes() const {
+    if (mistakes_.empty()) return Unit{};
+    constexpr std::size_t kMost = 20;
+    std::vector<std::string> shown(
+        mistakes_.begin(),
+        mistakes_.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, mistakes_.size())));
+    if (mistakes_.size() > kMost)
+      shown.push_back(fmt::format("and {} more mistakes", mistakes_.size() - kMost));
+    return Fail(ErrorCode::kInvalid, base::Join(shown, "; "));
   }
 
   Result<Unit> AddEnvironment(const std::map<std::string, std::string>& environment) {
@@ -128,12 +144,12 @@ class Loading {
       variables.push_back(key.Variable());
       const auto found = environment.find(variables.back());
       if (found == environment.end()) continue;
-      if (Result<Unit> set = Set(key, found->second, found->first); !set) return set;
+      if (Result<Unit> set = Set(key, found->second, found->first); !set) Note(set.error());
     }
     for (const auto& [name, value] : environment) {
       if (!name.starts_with("CARMA_") || std::ranges::count(variables, name) > 0) continue;
       const std::optional<std::string> nearest = DidYouMean(name, variables, 2);
-      if (nearest) return Fail(ErrorCode::kInvalid, name + ": no such key" + Suggest(nearest));
+      if (nearest) Note({ErrorCode::kInvalid, name + ": no such key" + Suggest(nearest)});
     }
     return Unit{};
   }
@@ -143,8 +159,11 @@ class Loading {
       std::string flag = "--" + name.substr(name.rfind('.') + 1);
       std::replace(flag.begin(), flag.end(), '_', '-');
       const Key* key = FindKey(name);
-      if (key == nullptr) return Unknown(flag, name);
-      if (Result<Unit> set = Set(*key, value, flag); !set) return set;
+      if (key == nullptr) {
+        Note(Unknown(flag, name).error());
+      } else if (Result<Unit> set = Set(*key, value, flag); !set) {
+        Note(set.error());
+      }
     }
     return Unit{};
   }
@@ -193,6 +212,8 @@ class Loading {
   }
 
  private:
+  void Note(base::Error mistake) { mistakes_.push_back(std::move(mistake.message)); }
+
   Result<Unit> CheckIdle() {
     using core::IdleAction;
     const Settings& settings = loaded_.settings;
@@ -262,6 +283,7 @@ class Loading {
   }
 
   Loaded loaded_;
+  std::vector<std::string> mistakes_;
 };
 
 Result<Loading> ReadAll(const Sources& sources) {
@@ -277,6 +299,7 @@ Result<Loading> ReadAll(const Sources& sources) {
   if (Result<Unit> added = loading.AddOverrides(sources.overrides); !added) {
     return std::unexpected(added.error());
   }
+  if (Result<Unit> sound = loading.Mistakes(); !sound) return std::unexpected(sound.error());
   return loading;
 }
 
@@ -393,6 +416,7 @@ Result<Loaded> LoadText(const std::string& name, std::string_view text, bool roo
   if (Result<Unit> added = loading.AddText(name, text); !added) {
     return std::unexpected(added.error());
   }
+  if (Result<Unit> sound = loading.Mistakes(); !sound) return std::unexpected(sound.error());
   return loading.Finish();
 }
 

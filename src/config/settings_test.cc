@@ -582,5 +582,14 @@ TEST(SettingsDocs, TheExampleFileHoldsEveryKeyWithItsDefault) {
   }
 }
 
+TEST(LoadText, AllMistakesAreNamedAtOnce) {
+  const auto loaded = LoadText("f.toml", "[policy]\nmarign = 1\nmapper = 3\nbackfill = 5\n", true);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().message.substr(0, 66),
+            "f.toml:2: policy.marign: no such key, did you mean policy.margin?;");
+  EXPECT_NE(loaded.error().message.find("; f.toml:3: policy.mapper: expected"), std::string::npos)
+      << loaded.error().message;
+}
+
 }  // namespace
 }  // namespace carma::config

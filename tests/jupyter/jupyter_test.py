@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The recipe for notebooks of docs/use/tasks.md with a real Jupyter: jupyter_test.py BIN_DIR. Exit status 77: there is no Jupyter."""
+"""The recipe for notebooks of docs/use/notebooks.md with a real Jupyter: jupyter_test.py BIN_DIR. Exit status 77: there is no Jupyter."""
 
 import json
 import os

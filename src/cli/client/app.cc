@@ -1,4 +1,5 @@
 // The whole program: which verb, which words are its own, what comes of a mistake.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -6,10 +7,10 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
-#include "config/keys.h"
 
 namespace carma::cli {
 namespace {
@@ -53,10 +54,10 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
 base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
   for (const CLI::App* verb : app.get_subcommands({})) known.push_back(verb->get_name());
-  const std::optional<std::string> meant = config::DidYouMean(word, known, 2);
+  const std::string meant = base::Suggestion(word, known);
   return base::Fail(base::ErrorCode::kInvalid,
                     "no verb '" + base::Printable(word, 40) +
-                        (meant ? "', did you mean " + *meant + "?" : "' (see carma --help)"));
+                        (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
 // Takes what `submit`, `run`, `lease` and `pilot` shall run, and what stands behind "--" of
@@ -134,6 +135,52 @@ std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>
   return "";
 }
 
+// What a day needs, for those who type nothing more.
+constexpr const char* kVerbsOfTheDay =
+    "  carma submit train.sh     put a task into the queue; options before the command\n"
+    "  carma run python3 t.py    run one here, in this terminal\n"
+    "  carma list                what runs and waits, and why\n"
+    "  carma top                 the same live, with the GPUs\n"
+    "  carma logs -f             follow the output of my last task\n"
+    "  carma explain             why my last task waits, or how it ended\n"
+    "  carma cancel 42           end a task\n"
+    "  carma gpus                memory and activity of each GPU\n"
+    "All verbs: carma --help. One verb: carma submit --help.\n";
+
+// "--tiem" -> the options of the verb.
+std::string UnknownWord(const CLI::App& app, const CLI::App& verb, const std::string& word) {
+  if (!word.starts_with("-")) return fmt::format("unexpected word '{}'", base::Printable(word, 60));
+  std::vector<std::string> known;
+  for (const CLI::App* each : {&app, &verb}) {
+    for (const CLI::Option* option : each->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+  }
+  const std::string option = word.substr(0, word.find('='));
+  return fmt::format("unknown option {}{}", base::Printable(option, 60),
+                     base::Suggestion(option, known));
+}
+
+// The first example of its help.
+std::string ExampleOf(const CLI::App& verb) {
+  const std::string footer = verb.get_footer();
+  const std::string_view line = base::Trim(std::string_view(footer).substr(0, footer.find('\n')));
+  return std::string(line.substr(0, line.find("   ")));
+}
+
+std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::vector<std::string> extra = app.remaining(true);
+    if (!extra.empty()) return UnknownWord(app, *verb, extra.front());
+  }
+  const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (missing && verb != &app && verb->get_subcommands({}).empty())
+    return fmt::format("{}, for example: {}", error.what(), ExampleOf(*verb));
+  return error.what();
+}
+
 // CLI11 tells mistakes and calls for help in the same way.
 int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   if (error.get_exit_code() == 0) {
@@ -143,10 +190,14 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
     Print(context, out.str());
     return 0;
   }
+  if (app.get_subcommands().empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    std::fputs(kVerbsOfTheDay, context.err);
+    return kExitUsage;
+  }
   std::string verb = "carma";
   for (const CLI::App* parsed : app.get_subcommands()) verb += " " + parsed->get_name();
   std::fprintf(context.err, "carma: %s (see %s --help)\n",
-               base::Printable(error.what(), 1000).c_str(), verb.c_str());
+               base::Printable(MistakeText(app, error), 1000).c_str(), verb.c_str());
   return kExitUsage;
 }
 

@@ -66,6 +66,55 @@ TEST_F(App, SubmitSendsTheCommandAsItStands) {
   EXPECT_FALSE(spec.contains("uid")) << "identity is the kernel's to tell";
 }
 
+TEST_F(App, MistakesNameWhatWasMeant) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"submit", "--tiem", "2h", "true"}, "carma: unknown option --tiem, did you mean --time?"},
+      {{"list", "--stat=all"}, "carma: unknown option --stat, did you mean --state?"},
+      {{"drain"}, "carma: gpus is required, for example: carma drain 0,2 --reason"},
+      {{"sbmit"}, "carma: no verb 'sbmit', did you mean submit?"},
+  };
+  for (const auto& [words, expected] : cases) {
+    const Ran ran = Run(words);
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_EQ(ran.err.substr(0, std::string(expected).size()), expected);
+  }
+}
+
+TEST_F(App, AloneItPrintsTheVerbsOfTheDay) {
+  const Ran ran = RunWords("", {});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_NE(ran.err.find("carma submit train.sh"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("carma gpus"), std::string::npos);
+}
+
+TEST_F(App, ADependencyOnTheLastTaskMeansItsArray) {
+  AcceptTasks();
+  for (std::uint64_t id = 40; id < 46; ++id) {
+    daemon_.On("GET /v1/tasks/" + std::to_string(id), [id](const api::Request&) {
+      api::TaskView task{.id = id, .state = "queued"};
+      task.array_id = id < 44 ? 40 : 44;
+      task.array_index = static_cast<std::int64_t>(id < 44 ? 2 * (id - 40) : id - 44);
+      return Answer(ToJson(task));
+    });
+  }
+  daemon_.On("GET /v1/tasks", [](const api::Request&) {
+    api::TaskView last{.id = 43, .state = "queued"};
+    return Answer({{"tasks", {ToJson(last)}}});
+  });
+  const auto waits_for = [&](const std::string& dependency) {
+    const Ran ran = Run({"submit", "--no-check", "-d", dependency, "true"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    std::vector<int> ids;
+    for (const Json& each : body_["tasks"][0]["dependencies"]) ids.push_back(each["task"]);
+    return ids;
+  };
+  EXPECT_EQ(waits_for("afterok:@"), (std::vector<int>{40, 41, 42, 43}));
+  EXPECT_EQ(waits_for("afterok:40"), (std::vector<int>{40, 41, 42, 43})) << "as in Slurm";
+  EXPECT_EQ(waits_for("afterok:41"), std::vector<int>{41}) << "one of them";
+  EXPECT_EQ(waits_for("afterok:40_4"), std::vector<int>{42}) << "by its index";
+  EXPECT_EQ(Run({"submit", "--no-check", "-d", "afterok:40_3", "true"}).exit_code, 1);
+}
+
 TEST_F(App, SubmitTakesWordsThatLookLikeVerbsOrOptions) {
   AcceptTasks();
   EXPECT_EQ(Run({"submit", "--no-check", "list", "--all"}).out, "Submitted task 42\n");
@@ -297,12 +346,11 @@ TEST_F(App, AThousandAreChangedInARequest) {
 
 TEST_F(App, OneThatIsNamedMustBeThere) {
   daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
-    return api::ErrorResponse(
-        {base::ErrorCode::kConflict, "task 2 is failed: it has ended already"});
+    return api::ErrorResponse({base::ErrorCode::kConflict, "task 2 has already failed"});
   });
   const Ran ran = Run({"cancel", "2"});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_EQ(ran.err, "carma: task 2 is failed: it has ended already\n");
+  EXPECT_EQ(ran.err, "carma: task 2 has already failed\n");
 }
 
 TEST_F(App, CancelAllTakesMyOwnTasks) {
@@ -499,7 +547,6 @@ TEST_F(App, AMistypedVerbIsGuessedAndHelpIsAVerb) {
 
 TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
   const std::vector<std::vector<std::string>> cases = {
-      {},
       {"frobnicate"},
       {"list", "surplus"},
       {"list", "--limit", "0"},
@@ -517,7 +564,7 @@ TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
   };
   for (const auto& words : cases) {
     const Ran ran = Run(words);
-    const std::string what = words.empty() ? "nothing" : words[0];
+    const std::string& what = words[0];
     EXPECT_EQ(ran.exit_code, 2) << what << ": " << ran.err;
     EXPECT_EQ(ran.out, "") << what;
     EXPECT_TRUE(ran.err.starts_with("carma: ") && ran.err.find('\n') == ran.err.size() - 1)

@@ -37,7 +37,7 @@ std::uint64_t LastDependency(const TaskView& task) {
 
 }  // namespace
 
-FoldedTasks FoldArrays(const std::vector<TaskView>& tasks) {
+FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
   std::map<Alike, std::vector<std::uint64_t>> groups;
   for (const TaskView& task : tasks) {
     if (const auto key = KeyOf(task)) groups[*key].push_back(task.id);
@@ -52,7 +52,12 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks) {
     std::vector<std::uint64_t>& ids = groups[*key];
     std::ranges::sort(ids);
     folded.ids[task.id] = RangesText(ids);
-    folded.tasks.back().name += fmt::format(" x{}", ids.size());
+    TaskView& row = folded.tasks.back();
+    const bool goes_on = cut && KeyOf(tasks.back()) == key;
+    row.name += fmt::format(" x{}{}", ids.size(), goes_on ? "+" : "");
+    // Each of them has its own.
+    row.array_index.reset();
+    row.parameters.clear();
   }
   return folded;
 }

@@ -34,6 +34,19 @@ TEST(Fold, WhatWaitsOfAnArrayIsOneRow) {
   EXPECT_EQ(folded.ids.at(6), "6-7,11");
 }
 
+TEST(Fold, AListThatIsCutSaysThatTheLastRowGoesOn) {
+  std::vector<api::TaskView> tasks = {Task(1, "queued", 1), Task(2, "queued", 1),
+                                      Task(4, "queued", 4), Task(5, "queued", 4)};
+  for (api::TaskView& task : tasks) {
+    task.array_index = 3;
+    task.parameters = {{"lr", "0.1"}};
+  }
+  const FoldedTasks folded = FoldArrays(tasks, true);
+  EXPECT_THAT(Names(folded.tasks), ElementsAre("1 train.py x2", "4 train.py x2+"));
+  EXPECT_FALSE(folded.tasks[0].array_index);
+  EXPECT_TRUE(folded.tasks[0].parameters.empty());
+}
+
 TEST(Fold, TasksStandBelowWhatTheyWaitFor) {
   api::TaskView second = Task(2, "queued"), third = Task(3, "queued"), fourth = Task(4, "queued");
   second.dependencies = {"afterok:1"};

@@ -69,6 +69,18 @@ std::string Totals(Context& context, const api::StatusView& status) {
   return text;
 }
 
+// How much of the list was left out, where the server's counts are of the same tasks.
+std::string CutText(const ListFlags& flags, std::size_t shown, const api::StatusView& status) {
+  const bool counted = flags.user.empty() && flags.name.empty() && flags.states.empty();
+  std::int64_t all = 0;
+  for (const auto& [name, count] : status.task_counts) {
+    const auto state = core::ParseTaskState(name);
+    if (state && (flags.all || !core::IsFinal(*state))) all += count;
+  }
+  if (!counted) return fmt::format("only the first {} tasks are shown; see --limit", shown);
+  return fmt::format("{} of {} tasks are shown (all: --limit {})", shown, all, all);
+}
+
 base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
                                      const std::vector<std::string>& columns) {
   const auto page = Fetch(context.client(), flags);
@@ -81,7 +93,7 @@ base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
   if (flags.tree) {
     tasks = AsTree(tasks);
   } else if (!flags.unfold) {
-    FoldedTasks folded = FoldArrays(tasks);
+    FoldedTasks folded = FoldArrays(tasks, page->more);
     tasks = std::move(folded.tasks);
     style.ids = std::move(folded.ids);
   }
@@ -95,7 +107,7 @@ base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
   } else if (whole && at_terminal && !flags.no_titles) {
     text += Totals(context, status->value) + "\n";
   }
-  if (page->more) Warn(context, "there are more tasks; see --limit");
+  if (page->more) Warn(context, CutText(flags, page->tasks.size(), status->value));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "base/suggest.h"
 #include "base/text.h"
 #include "base/words.h"
 #include "cli/client/progress_text.h"
@@ -19,6 +20,19 @@ namespace carma::cli {
 namespace {
 
 using api::TaskView;
+
+// "sweep[3]" of an array's third; a row for several has its name already.
+std::string NameText(const TaskView& task, std::int64_t) {
+  return Line(task.array_index ? fmt::format("{}[{}]", task.name, *task.array_index) : task.name);
+}
+
+std::string IndexText(const TaskView& task) {
+  return task.array_index ? std::to_string(*task.array_index) : "-";
+}
+
+std::string ArrayText(const TaskView& task) {
+  return task.array_id ? std::to_string(*task.array_id) : "-";
+}
 
 std::string OptionalMib(const std::optional<std::int64_t>& mib) {
   return mib ? base::FormatMib(*mib) : "-";
@@ -118,7 +132,13 @@ const std::vector<ListColumn>& ListColumns() {
   constexpr bool kRight = true;
   static const std::vector<ListColumn> columns = {
       {"id", {"ID", kRight}, "number", &Number<&T::id>},
-      {"name", {"NAME", false, 8}, "name", &Word<&T::name>},
+      {"name", {"NAME", false, 8}, "name, and the index in an array", &NameText},
+      {"params",
+       {"PARAMS", false, 8},
+       "values of a sweep's parameters",
+       &Timeless<&ParametersText>},
+      {"array", {"ARRAY", kRight}, "first task of its array", &Timeless<&ArrayText>},
+      {"index", {"INDEX", kRight}, "index in its array", &Timeless<&IndexText>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
       {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "time in use by the current or last attempt", &TimeText},
@@ -165,7 +185,7 @@ const std::vector<ListColumn>& ListColumns() {
   return columns;
 }
 
-constexpr const char* kUsualColumns = "id,name,user,st,time,gpus,mem,progress,where";
+constexpr const char* kUsualColumns = "id,name,params,user,st,time,gpus,mem,progress,where";
 
 const ListColumn* FindColumn(std::string_view key) {
   for (const ListColumn& column : ListColumns()) {
@@ -182,9 +202,10 @@ base::Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
   for (std::string_view key : base::Split(wanted_keys, ',')) {
     const std::string wanted = base::ToLower(base::Trim(key));
     if (!FindColumn(wanted)) {
-      return base::Fail(base::ErrorCode::kInvalid, "column '" + base::Printable(key, 40) +
-                                                       "': expected some of " +
-                                                       base::Join(ColumnKeys(), ","));
+      return base::Fail(
+          base::ErrorCode::kInvalid,
+          fmt::format("no column '{}'{} (expected some of {})", base::Printable(key, 40),
+                      base::Suggestion(wanted, ColumnKeys()), base::Join(ColumnKeys(), ",")));
     }
     columns.push_back(wanted);
   }
@@ -214,9 +235,12 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
   const bool usual = style.columns == ParseColumns("");
   const bool any_progress =
       std::ranges::any_of(tasks, [](const TaskView& task) { return task.progress.has_value(); });
+  const bool any_parameters =
+      std::ranges::any_of(tasks, [](const TaskView& task) { return !task.parameters.empty(); });
   for (const std::string& key : style.columns) {
     // It takes its place only where there is something to show, or it was asked for.
     if (usual && key == "progress" && !any_progress) continue;
+    if (usual && key == "params" && !any_parameters) continue;
     chosen.push_back(FindColumn(key));
     columns.push_back(chosen.back()->column);
   }

@@ -61,6 +61,22 @@ TEST_F(TaskTableTest, ColumnsAreChosenByName) {
             "running          -     12.0G  9.1G    0M     -\n");
 }
 
+TEST_F(TaskTableTest, TasksOfASweepShowIndexAndValues) {
+  TaskView task = SomeTasks()[0];
+  task.name = "sweep";
+  task.array_id = 5;
+  task.array_index = 2;
+  task.parameters = {{"lr", "0.1"}, {"seed", "3"}};
+  EXPECT_THAT(TaskTable({task}, UsualStyle(), {}),
+              ::testing::AllOf(::testing::HasSubstr("PARAMS"),
+                               ::testing::HasSubstr("sweep[2]  lr=0.1 seed=3")));
+  const ListStyle style{
+      .columns = *ParseColumns("array,index,params"), .titles = false, .now_ms = kNow};
+  EXPECT_EQ(TaskTable({task, SomeTasks()[1]}, style, {}), "5  2  lr=0.1 seed=3\n-  -  -\n");
+  EXPECT_EQ(ParseColumns("id,indx").error().message.substr(0, 40),
+            "no column 'indx', did you mean index? (e");
+}
+
 TEST_F(TaskTableTest, QueueOrderIsTheOrderOfService) {
   std::vector<TaskView> tasks = {
       {.id = 1, .state = "queued", .queue = "main"},

@@ -23,13 +23,6 @@ namespace {
 
 using api::TaskView;
 
-std::string ParametersText(const TaskView& task) {
-  std::string text;
-  for (const auto& [name, value] : task.parameters)
-    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, value);
-  return base::Printable(text, 4096);
-}
-
 // "end to me: sent", "fail to https://h/…: waiting, 2 tries: …".
 std::string NoticeText(const api::NoticeView& notice) {
   std::string text = fmt::format("{} to {}: {}", notice.event, notice.target, notice.state);
@@ -215,14 +208,25 @@ std::string EstimateSentence(const TaskView& task) {
   return out;
 }
 
+// The reason with other words in the place of the GPU's number.
+std::string OfAnyGpu(const api::VerdictView& verdict, std::string_view words) {
+  const std::string gpu = fmt::format("GPU {}", verdict.gpu);
+  std::string text = verdict.reason_text;
+  for (std::size_t at = 0; (at = text.find(gpu, at)) != std::string::npos; at += words.size())
+    text.replace(at, gpu.size(), words);
+  return text;
+}
+
 // Of GPUs that stand alike.
 std::string Verdict(const api::VerdictView& verdict, const std::vector<std::uint64_t>& gpus) {
   const std::string gpu =
       fmt::format("GPU{} {} ({}, {} in use{}) ", gpus.size() == 1 ? "" : "s", RangesText(gpus),
                   PromisedText(verdict.promised_mib, verdict.claimed_mib),
                   base::FormatMib(verdict.used_mib), gpus.size() == 1 ? "" : " each");
-  const std::string why = verdict.reason_text.empty() ? verdict.reason : verdict.reason_text;
-  const std::string because = why.empty() ? "." : ": " + base::Printable(why, 400);
+  const std::string why = verdict.reason_text.empty() ? verdict.reason
+                          : gpus.size() == 1          ? verdict.reason_text
+                                                      : OfAnyGpu(verdict, "each GPU");
+  const std::string because = why.empty() ? "." : ": " + base::Printable(LocalTimes(why), 400);
   const auto fit = base::FromWord<core::Fit>(verdict.fit);
   if (fit == core::Fit::kFits) return gpu + "could take it" + because;
   if (fit == core::Fit::kNever) return gpu + "can never take it" + because;
@@ -232,8 +236,8 @@ std::string Verdict(const api::VerdictView& verdict, const std::vector<std::uint
 // One sentence for those of which the same is to be said.
 std::string Verdicts(const std::vector<api::VerdictView>& verdicts) {
   const auto said = [](const api::VerdictView& verdict) {
-    return std::tie(verdict.fit, verdict.reason, verdict.reason_text, verdict.claimed_mib,
-                    verdict.promised_mib, verdict.used_mib);
+    return std::tuple(verdict.fit, verdict.reason, OfAnyGpu(verdict, "each GPU"),
+                      verdict.claimed_mib, verdict.promised_mib, verdict.used_mib);
   };
   std::string out;
   for (auto verdict = verdicts.begin(); verdict != verdicts.end(); ++verdict) {
@@ -280,7 +284,7 @@ std::optional<AboutGpu> ParseAboutGpu(std::string_view sentence) {
 std::string Sentence(const std::string& reason, const std::string& text) {
   std::string out;
   if (!reason.empty()) out += " (" + base::Printable(reason, 40) + ")";
-  if (!text.empty()) out += ": " + base::Printable(SaidOnce(text), 400);
+  if (!text.empty()) out += ": " + base::Printable(LocalTimes(SaidOnce(text)), 400);
   return out;
 }
 
@@ -299,7 +303,8 @@ std::string GpuOf(const api::EventView& event, const std::vector<api::GpuView>& 
 std::string EventText(const api::EventView& event, const std::vector<api::GpuView>& gpus) {
   if (event.gpu_uuid.empty() && event.text.empty()) return "-";
   if (event.text.empty()) return GpuOf(event, gpus);
-  const std::string text = base::Printable(event.text, 600);  // what is to follow stands at its end
+  const std::string text =
+      base::Printable(LocalTimes(event.text), 600);  // what is to follow stands at its end
   return event.task || event.gpu_uuid.empty() ? text : GpuOf(event, gpus) + ": " + text;
 }
 
@@ -375,7 +380,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   facts.Add("Comment", task.comment.empty() ? "" : base::Printable(task.comment, 4096));
   facts.Add("Waits for", base::Printable(base::Join(task.dependencies, ", "), 4096));
   facts.Add("Not before", task.begin_ms ? base::FormatTime(base::FromMs(*task.begin_ms)) : "");
-  facts.Add("Parameters", ParametersText(task));
+  if (!task.parameters.empty()) facts.Add("Parameters", ParametersText(task));
   for (const std::string& rule : task.notify) facts.Add("Tells", base::Printable(rule, 400));
   for (const api::NoticeView& notice : task.notices) facts.Add("Told", NoticeText(notice));
   return "Task " + std::to_string(task.id) + " " + Line(task.name) + "\n" + facts.text();
@@ -387,6 +392,12 @@ namespace {
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
+}
+
+// Its turn or a condition of the server, which `carma status` prints for all.
+bool DependsOnRules(const TaskView& task) {
+  return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
+                             task.reason == "Rule" || task.reason == "SmBusy");
 }
 
 }  // namespace
@@ -418,7 +429,8 @@ std::string Explanation(const api::ExplainView& explain) {
   if (!task.placement_reason.empty()) {
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
   }
-  if (!task.exit_detail.empty()) {
+  // The reason of a failure has it already.
+  if (!task.exit_detail.empty() && task.reason_text.find(task.exit_detail) == std::string::npos) {
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
   }
   out += EstimateSentence(task);
@@ -426,10 +438,8 @@ std::string Explanation(const api::ExplainView& explain) {
     out += "Tasks of its kind have shown to need " + base::FormatMib(*explain.taught_mib) +
            ", which it asks for.\n";
   }
-  if (!explain.policy.empty()) out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
-  if (!explain.collocation.empty()) {
-    out += "Sharing: " + base::Printable(explain.collocation, 400) + "\n";
-  }
+  if (DependsOnRules(task) && !explain.policy.empty())
+    out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
   if (!task.sharing.empty()) out += "This task: " + SharingText(task) + ".\n";
   if (!task.sharing_note.empty()) out += "  " + base::Printable(task.sharing_note, 400) + "\n";
   if (IsIdle(task))

@@ -1,5 +1,7 @@
 #include "cli/client/task_text.h"
 
+#include "cli/client/task_words.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -125,8 +127,7 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
   TaskView task = cases[6].task;
   task.state = "running";
   EXPECT_THAT(Explanation({.task = task, .collocation = "mps"}),
-              ::testing::HasSubstr("Sharing: mps\n"
-                                   "This task: time slices (streams), nothing is enforced.\n"
+              ::testing::HasSubstr("This task: time slices (streams), nothing is enforced.\n"
                                    "  no MPS for root\n"));
   EXPECT_EQ(TaskFacts({.state = "queued"}, kNow).find("Sharing"), std::string::npos)
       << "not known before it starts";
@@ -157,9 +158,18 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
             "  GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use) cannot take it now: 91 % busy\n"
             "  GPU 2 (0M promised, 0M in use) can never take it: GpuMemory\n"
             "Memory: 29.3G predicted (given).\n"
-            "Tasks of its kind have shown to need 20.0G, which it asks for.\n"
-            "Rules: magm\n"
-            "Sharing: streams\n");
+            "Tasks of its kind have shown to need 20.0G, which it asks for.\n");
+  api::ExplainView behind = explain;
+  behind.task.reason = "Priority";
+  EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))
+      << "only where they are the reason";
+}
+
+TEST_F(TaskTextTest, MomentsAreThoseOfTheReadersClock) {
+  EXPECT_EQ(LocalTimes("Not before 2026-03-01T13:05:59.120Z, or 2026-03-01T13:05:59Z."),
+            "Not before 2026-03-01 13:05:59, or 2026-03-01 13:05:59.");
+  EXPECT_EQ(LocalTimes("2026-03-01T13:05 and 2026-03-01T13:05:59.xZ"),
+            "2026-03-01T13:05 and 2026-03-01T13:05:59.xZ");
 }
 
 TEST_F(TaskTextTest, WhoWaitsByItsOwnersWishStandsInNoQueue) {
@@ -197,6 +207,10 @@ TEST_F(TaskTextTest, EqualGpusAreExplainedOnce) {
               ::testing::HasSubstr(
                   "  GPUs 0-2,4-5 (0M promised, 0M in use each) cannot take it now: SmBusy\n"
                   "  GPU 3 (0M promised, 1.0G in use) cannot take it now: SmBusy\n"));
+  for (api::VerdictView& verdict : explain.gpus)
+    verdict.reason_text = "GPU " + std::to_string(verdict.gpu) + " is busy.";
+  EXPECT_THAT(Explanation(explain),
+              ::testing::HasSubstr("cannot take it now: each GPU is busy.\n"));
 }
 
 TEST_F(TaskTextTest, ATaskWithoutGpuIsToldByCoresAndMemory) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "api/views.h"
 #include "cli/terminal.h"
@@ -36,6 +37,11 @@ std::string TimeText(const api::TaskView& task, std::int64_t now_ms);
 std::string GpuIndices(const api::TaskView& task);  // "0,2"
 // It holds GPUs that others wait for.
 bool IsIdle(const api::TaskView& task);
+// "lr=0.1 seed=3", "-" outside of a sweep.
+std::string ParametersText(const api::TaskView& task);
+// The moments in a text of the daemon, which has them in UTC ("2026-03-01T13:05:59.120Z"), by the
+// reader's clock.
+std::string LocalTimes(std::string_view text);
 std::string CommandText(const api::TaskView& task);
 
 }  // namespace carma::cli

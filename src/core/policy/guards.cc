@@ -55,6 +55,17 @@ std::string WhoIsThere(const GpuView& gpu) {
   return text + Count(gpu.foreign_processes, "foreign process", "foreign processes");
 }
 
+// ": 2 tasks hold 20.0G, other processes 8.0G"
+std::string MemoryHolders(const GpuView& gpu) {
+  std::string text;
+  if (gpu.tasks > 0 && gpu.promised_mib > 0)
+    text = fmt::format("{} hold{} {}", Count(gpu.tasks, "task", "tasks"), gpu.tasks == 1 ? "s" : "",
+                       base::FormatMib(gpu.promised_mib));
+  if (gpu.foreign_mib > 0)
+    text += (text.empty() ? "" : ", ") + ("other processes " + base::FormatMib(gpu.foreign_mib));
+  return text.empty() ? text : ": " + text;
+}
+
 double Percent(double fraction) {
   return std::round(fraction * 1000) / 10;
 }
@@ -193,16 +204,16 @@ bool CheckMemory(const Question& q) {
   const std::int64_t need_mib = std::max(q.need.memory_mib.value_or(0), q.need.retry_free_mib);
   if (need_mib > gpu.total_mib) {
     return Refuse(q, Fit::kNever, ReasonCode::kNeverFits, [&] {
-      return fmt::format("The task needs {} MiB, GPU {} has {} MiB for processes.", need_mib,
-                         gpu.index, gpu.total_mib);
+      return fmt::format("The task needs {}, GPU {} has {}.", base::FormatMib(need_mib), gpu.index,
+                         base::FormatMib(gpu.total_mib));
     });
   }
   if (q.relaxed) {
     const std::int64_t free_mib = gpu.free_mib + std::min(gpu.foreign_mib, kIdleLeftoverMib);
     if (need_mib <= free_mib) return true;
     return NotNow(q, ReasonCode::kGpuMemory, [&] {
-      return fmt::format("The task needs {} MiB, idle GPU {} has {} MiB free.", need_mib, gpu.index,
-                         gpu.free_mib);
+      return fmt::format("The task needs {}, idle GPU {} has {} free.", base::FormatMib(need_mib),
+                         gpu.index, base::FormatMib(gpu.free_mib));
     });
   }
   if (!q.need.memory_mib) {
@@ -210,16 +221,18 @@ bool CheckMemory(const Question& q) {
         std::max(FloorMib(q.config, gpu.total_mib), q.need.retry_free_mib);
     if (wanted_mib <= gpu.free_mib) return true;
     return NotNow(q, ReasonCode::kGpuMemory, [&] {
-      return fmt::format("A task without estimate wants {} MiB free, GPU {} has {} MiB.",
-                         wanted_mib, gpu.index, gpu.free_mib);
+      return fmt::format("A task without an estimate needs {} free, GPU {} has {}{}.",
+                         base::FormatMib(wanted_mib), gpu.index, base::FormatMib(gpu.free_mib),
+                         MemoryHolders(gpu));
     });
   }
   const std::int64_t wanted_mib =
       std::max(*q.need.memory_mib + q.config.margin_mib, q.need.retry_free_mib);
   if (wanted_mib <= gpu.free_mib) return true;
   return NotNow(q, ReasonCode::kGpuMemory, [&] {
-    return fmt::format("The task wants {} MiB free ({} MiB and the margin), GPU {} has {} MiB.",
-                       wanted_mib, *q.need.memory_mib, gpu.index, gpu.free_mib);
+    return fmt::format("The task needs {} free ({} and the margin), GPU {} has {}{}.",
+                       base::FormatMib(wanted_mib), base::FormatMib(*q.need.memory_mib), gpu.index,
+                       base::FormatMib(gpu.free_mib), MemoryHolders(gpu));
   });
 }
 
@@ -310,7 +323,7 @@ bool CheckThroughput(const Question& q) {
 bool CheckOwnRule(const Question& q) {
   if (!q.config.require || q.config.require->Holds(q.config, q.need, q.gpu)) return true;
   return NotNow(q, ReasonCode::kRule, [&] {
-    return fmt::format("GPU {}: the server's own condition '{}' does not hold for the task there.",
+    return fmt::format("Site rule '{1}' (policy.require) excludes GPU {0} for this task.",
                        q.gpu.index, q.config.require->text());
   });
 }

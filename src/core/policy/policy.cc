@@ -69,9 +69,10 @@ base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& 
     if (each.name == *request.account) return base::Unit{};
     own += (own.empty() ? "" : ", ") + each.name;
   }
-  return base::Fail(ErrorCode::kDenied,
-                    fmt::format("account {}: not one that {} may use (fair.accounts); those are {}",
-                                *request.account, user, own.empty() ? "none" : own));
+  return base::Fail(
+      ErrorCode::kDenied,
+      fmt::format("user {} may not use account '{}' (fair.accounts): {}", user, *request.account,
+                  own.empty() ? "there is none for this user" : "expected " + own));
 }
 
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib) {

@@ -178,7 +178,9 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
   if (task.queue == QueueKind::kMain && config.backfill > 1) {
     if (!IsLookedAt(task) && !(with_gpus && HasPlaceBeside(task, at))) {
       return {ReasonCode::kPriority,
-              fmt::format("More than {} tasks are before it in the queue.", config.backfill)};
+              fmt::format("It is not among the first {} of the queue, the ones that may start "
+                          "now (policy.backfill).",
+                          config.backfill)};
     }
   } else if (!with_gpus || rules->HeadOnly(task.queue)) {
     const bool crashed = task.queue == QueueKind::kRecovery;

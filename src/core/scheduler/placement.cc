@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/text.h"
 #include "core/scheduler/scheduler_state.h"
 
 namespace carma::core {
@@ -166,11 +167,17 @@ std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
                               : chosen == 1 ? "1 is"
                                             : fmt::format("{} are", chosen))};
   }
+  const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
+  const std::string largest = base::FormatMib(largest_mib);
+  if (fitting == 0) {
+    return Reason{ReasonCode::kNeverFits,
+                  fmt::format("{} does not fit on any GPU that the task may use; the largest has "
+                              "{}.",
+                              needs, largest)};
+  }
   return Reason{ReasonCode::kNeverFits,
-                fmt::format("The task needs {} MiB on each of {} GPU{}; {} of {} GPUs could ever "
-                            "give that, the largest has {} MiB.",
-                            need.memory_mib.value_or(0), request.gpus, request.gpus == 1 ? "" : "s",
-                            fitting, chosen, largest_mib)};
+                fmt::format("{} fits on {} of {} GPUs, the task needs {}; the largest has {}.",
+                            needs, fitting, chosen, request.gpus, largest)};
 }
 
 std::int64_t Scheduler::State::ClaimOf(const TaskRecord& task, GpuIndex gpu) const {
@@ -195,10 +202,12 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
     choice.placement.push_back({view.index, ClaimOf(task, view.index)});
   }
   const GpuView& first = best.front();
-  choice.why =
-      fmt::format("{}: {} of {} eligible, {} MiB free, SM activity {}.", rule,
-                  GpuList(choice.placement), eligible, first.free_mib,
-                  first.sm_active ? fmt::format("{:.0f} %", *first.sm_active * 100) : "unknown");
+  choice.why = fmt::format(
+      "{}: {}, {}, {} free, SM activity {}.", rule, GpuList(choice.placement),
+      eligible == best.size() ? std::string("no other could take it")
+                              : fmt::format("chosen from {} that could take it", eligible),
+      base::FormatMib(first.free_mib),
+      first.sm_active ? fmt::format("{:.0f} %", *first.sm_active * 100) : "unknown");
   if (!first.residents.empty()) {
     const Need need = NeedNow(task);
     const Neighbour newcomer = OnPart(config, need.load, first.compute);

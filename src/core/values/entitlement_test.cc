@@ -62,7 +62,7 @@ TEST(Entitlement, TasksNameWhatThereIs) {
   const auto refused = MayName(config, request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kDenied);
-  EXPECT_THAT(refused.error().message, HasSubstr("those are course"));
+  EXPECT_THAT(refused.error().message, HasSubstr("expected course"));
   request.user = "ada";
   EXPECT_TRUE(MayName(config, request));
   request.qos = "urgent";

@@ -101,7 +101,8 @@ std::string_view TaskStateCode(TaskState state) {
 }
 
 std::optional<TaskState> ParseTaskState(std::string_view name_or_code) {
-  const std::string lower = base::ToLower(name_or_code);
+  std::string lower = base::ToLower(base::Trim(name_or_code));
+  std::ranges::replace(lower, '-', '_');
   for (const StateEntry& entry : kStates) {
     if (base::ToLower(entry.code) == lower) return entry.state;
   }

@@ -38,8 +38,17 @@ std::string Ended(const core::TaskRecord& record) {
   return state + after + (record.state == TaskState::kSucceeded ? "" : Because(record));
 }
 
+// argv, or the script's path and arguments.
+std::vector<std::string> CommandOf(const task::TaskSpec& spec) {
+  if (!spec.script) return spec.command;
+  std::vector<std::string> words{spec.script_path.value_or(spec.name)};
+  words.insert(words.end(), spec.script_args.begin(), spec.script_args.end());
+  return words;
+}
+
 base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& stored,
-                     const std::string& event, const std::string& text, const std::string& host) {
+                     const task::TaskSpec& spec, const std::string& event, const std::string& text,
+                     const std::string& host) {
   base::Json json = {{"event", event},
                      {"text", text},
                      {"task", core::Number(record.id)},
@@ -53,7 +62,11 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
                      {"gpus", record.request->gpus},
                      {"submitted_ms", base::ToMs(record.submitted)},
                      {"peak_mib", record.peak_mib},
+                     {"workdir", spec.workdir},
+                     {"command", CommandOf(spec)},
                      {"output", stored.stdout_path}};
+  if (spec.array_index) json["array_index"] = *spec.array_index;
+  if (!spec.parameters.empty()) json["parameters"] = spec.parameters;
   const auto add_time = [&json](const char* name, const std::optional<base::Time>& time) {
     json[name] = time ? base::Json(base::ToMs(*time)) : base::Json(nullptr);
   };
@@ -210,14 +223,18 @@ std::vector<store::Notice> TaskNotices::Of(const core::TaskRecord& record, base:
       if (!event) continue;
       const bool of_array = array && !rule.each_task;
       const std::string word(base::WordOf(*event));
-      const std::string text = TextOf(record, stored->name, *event, of_array, host);
-      store::Notice notice{.task = of_array ? *array : record.id,
-                           .uid = record.request->uid,
-                           .event = word,
-                           .target = rule.target,
-                           .message = base::DumpJson(MessageOf(record, *stored, word, text, host)),
-                           .made = now,
-                           .next = now};
+      const std::string name = spec->array_index && !of_array
+                                   ? fmt::format("{}[{}]", stored->name, *spec->array_index)
+                                   : stored->name;
+      const std::string text = TextOf(record, name, *event, of_array, host);
+      store::Notice notice{
+          .task = of_array ? *array : record.id,
+          .uid = record.request->uid,
+          .event = word,
+          .target = rule.target,
+          .message = base::DumpJson(MessageOf(record, *stored, *spec, word, text, host)),
+          .made = now,
+          .next = now};
       Judge(notice, now);
       notices.push_back(std::move(notice));
     }

@@ -416,6 +416,8 @@ std::string PolicyLine(const config::Settings& settings) {
                                : fmt::format("the first {} of the queue", policy.backfill);
   line += std::string(", recovery ") +
           (policy.recovery == core::RecoveryMode::kEscalate ? "escalate" : "exclusive");
+  if (policy.backfill > 1) line += fmt::format(", backfill {}", policy.backfill);
+  if (policy.require) line += fmt::format(", require {}", policy.require->text());
   if (policy.order == core::QueueOrder::kFair) line += ", order by shares";
   if (policy.slots.length) line += ", turns of " + base::FormatSpan(*policy.slots.length);
   return line;

@@ -20,10 +20,8 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-constexpr std::size_t kMaxKept = 4096;
-
-std::string Beginning(const base::UniqueFd& file) {
-  std::string text(kMaxKept, '\0');
+std::string Beginning(const base::UniqueFd& file, std::size_t most) {
+  std::string text(most, '\0');
   const ssize_t read = ::pread(file.get(), text.data(), text.size(), 0);
   text.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
   return text;
@@ -68,8 +66,8 @@ Result<RunResult> RunBounded(const RunRequest& request) {
   }
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
-  result.output = Beginning(*output);
-  result.errors = Beginning(*errors);
+  result.output = Beginning(*output, request.kept);
+  result.errors = Beginning(*errors, request.kept);
   return result;
 }
 

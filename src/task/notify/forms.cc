@@ -85,22 +85,91 @@ std::string MailDate(base::Time now) {
   return text;
 }
 
-// The message as lines "name: value", what is empty left out, moments as clocks show them.
-std::string Lines(const std::string& message) {
-  const base::Result<Json> json = base::ParseJson(message);
-  if (!json || !json->is_object()) return "";
-  std::string lines;
-  for (const auto& [name, value] : json->items()) {
-    if (value.is_null() || value == "" || name == "text") continue;
-    if (name.ends_with("_ms") && value.is_number_integer()) {
-      const base::Time moment = base::FromMs(value.get<std::int64_t>());
-      lines += fmt::format("{}: {}\n", name.substr(0, name.size() - 3), base::FormatTime(moment));
-      continue;
-    }
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    lines += fmt::format("{}: {}\n", name, OneLine(text));
+std::string TextIn(const Json& message, const char* name) {
+  const auto found = message.find(name);
+  if (found == message.end() || !found->is_string()) return "";
+  return OneLine(found->get<std::string>());
+}
+
+std::string Words(const Json& message, const char* name) {
+  const auto found = message.find(name);
+  std::string text;
+  if (found == message.end() || !found->is_array()) return text;
+  for (const Json& word : *found)
+    text += (text.empty() ? "" : " ") + (word.is_string() ? word.get<std::string>() : word.dump());
+  return OneLine(text);
+}
+
+std::string Parameters(const Json& message) {
+  const auto found = message.find("parameters");
+  std::string text;
+  if (found == message.end() || !found->is_object()) return text;
+  for (const auto& [name, value] : found->items())
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name,
+                        value.is_string() ? value.get<std::string>() : value.dump());
+  return OneLine(text);
+}
+
+std::int64_t NumberIn(const Json& message, const char* name) {
+  const auto found = message.find(name);
+  return found != message.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+std::string MomentIn(const Json& message, const char* name) {
+  const std::int64_t ms = NumberIn(message, name);
+  return ms == 0 ? "" : base::FormatTime(base::FromMs(ms));
+}
+
+// What a person wants to know of the task; what is not known is left out.
+std::string Facts(const Json& message) {
+  const std::int64_t peak_mib = NumberIn(message, "peak_mib");
+  const std::int64_t attempt = NumberIn(message, "attempt");
+  const std::pair<const char*, std::string> facts[] = {
+      {"Command", Words(message, "command")},
+      {"Parameters", Parameters(message)},
+      {"Folder", TextIn(message, "workdir")},
+      {"Submitted", MomentIn(message, "submitted_ms")},
+      {"Started", MomentIn(message, "started_ms")},
+      {"Ended", MomentIn(message, "ended_ms")},
+      {"Starts", attempt > 1 ? std::to_string(attempt) : ""},
+      {"Peak memory", peak_mib > 0 ? base::FormatMib(peak_mib) + " per GPU" : ""},
+      {"Output", TextIn(message, "output")},
+  };
+  std::string text;
+  for (const auto& [title, value] : facts) {
+    if (!value.empty()) text += fmt::format("{:<13}{}\n", std::string(title) + ":", value);
   }
-  return lines;
+  return text;
+}
+
+Json Parsed(const std::string& message) {
+  base::Result<Json> json = base::ParseJson(message);
+  return json && json->is_object() ? *std::move(json) : Json::object();
+}
+
+constexpr std::size_t kMostOutputLines = 20;
+
+std::string LastLines(std::string_view output) {
+  std::vector<std::string_view> lines = base::Split(output, '\n');
+  while (!lines.empty() && base::Trim(lines.back()).empty()) lines.pop_back();
+  if (lines.size() > kMostOutputLines)
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kMostOutputLines));
+  std::string text;
+  for (std::string_view line : lines) {
+    if (const std::size_t at = line.rfind('\r'); at != line.npos && at + 1 < line.size())
+      line.remove_prefix(at + 1);  // of a progress bar what it shows last
+    text += "  " + OneLine(line) + "\n";
+  }
+  return text.empty() ? text : "\nThe last lines of its output:\n" + text;
+}
+
+// Short enough to be shown as it is, and not encoded.
+std::string Subject(const std::string& text) {
+  constexpr std::size_t kMost = 70;
+  if (text.size() <= kMost) return text;
+  std::size_t end = kMost - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "...";
 }
 
 }  // namespace
@@ -136,13 +205,20 @@ WebhookRequest RequestOf(const NoticeOrder& order, const NotifyTarget& target) {
 }
 
 std::string MailOf(const NoticeOrder& order, const std::string& address, const std::string& host,
-                   base::Time now) {
+                   base::Time now, std::string_view output) {
   const std::string text = OneLine(order.text);
   return fmt::format(
       "To: {}\nSubject: {}\nDate: {}\nMessage-ID: <{}@{}>\nAuto-Submitted: auto-generated\n"
       "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n"
-      "Content-Transfer-Encoding: 8bit\n\n{}\n\n{}",
-      address, HeaderText(text), MailDate(now), order.key, host, text, Lines(order.message));
+      "Content-Transfer-Encoding: 8bit\n\n{}\n\n{}{}",
+      address, HeaderText(Subject(text)), MailDate(now), order.key, host, text,
+      Facts(Parsed(order.message)), LastLines(output));
+}
+
+std::string OutputNamed(const NoticeOrder& order) {
+  const Json message = Parsed(order.message);
+  const auto path = message.find("output");
+  return path != message.end() && path->is_string() ? path->get<std::string>() : "";
 }
 
 }  // namespace carma::task

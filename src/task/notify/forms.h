@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -20,8 +21,11 @@ struct WebhookRequest {
 // target: a webhook.
 WebhookRequest RequestOf(const NoticeOrder& order, const NotifyTarget& target);
 
-// Headers and text, as sendmail reads them. host: where it comes from.
+// Headers and text, as sendmail reads them: what happened and why, command, times, and the last
+// lines of the output. host: where it comes from; output: the end of the task's output, or empty.
 std::string MailOf(const NoticeOrder& order, const std::string& address, const std::string& host,
-                   base::Time now);
+                   base::Time now, std::string_view output = "");
+// Path of the task's output file, as the message names it; empty: of several tasks, or none.
+std::string OutputNamed(const NoticeOrder& order);
 
 }  // namespace carma::task

@@ -1,9 +1,11 @@
 #include "task/notify/send.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 #include "base/file.h"
 #include "base/host.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "task/describe/notify.h"
 #include "task/notify/bounded_run.h"
 #include "task/notify/forms.h"
@@ -72,13 +75,30 @@ std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   return "";
 }
 
+// Read with the rights of the task's user; empty where there is nothing to read.
+std::string EndOfOutput(const NoticeOrder& order) {
+  constexpr off_t kBytes = 8192;
+  const std::string path = OutputNamed(order);
+  // Not a pipe, which could wait for a writer.
+  const base::UniqueFd fd(path.empty() ? -1
+                                       : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat st {};
+  if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) return "";
+  std::string text(static_cast<std::size_t>(std::min<off_t>(kBytes, st.st_size)), '\0');
+  const ssize_t count =
+      ::pread(fd.get(), text.data(), text.size(), std::max<off_t>(0, st.st_size - kBytes));
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, count)));
+  return text;
+}
+
 SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const UserInfo& user) {
   const std::string& address = target.address.empty() ? user.name : target.address;
   if (address.empty()) return Failed(fmt::format("user {} has no name to send mail to", user.uid));
   RunRequest run = RequestFor(order, user);
   // -i: a line with a single dot is text. The address cannot begin with a dash.
   run.words = {order.sendmail, "-i", "--", address};
-  run.input = MailOf(order, address, base::ShortHostName(), base::SystemClock().Now());
+  run.input =
+      MailOf(order, address, base::ShortHostName(), base::SystemClock().Now(), EndOfOutput(order));
   const Result<RunResult> ran = RunBounded(run);
   if (!ran) return Failed("no mail program: " + ran.error().message);
   const std::string trouble = TroubleOf(*ran, order);

@@ -259,6 +259,15 @@ bool EndedFromOutside(int signal) {
   return std::find(kOutside.begin(), kOutside.end(), signal) != kOutside.end();
 }
 
+// The last line with a word in it: what an ordinary program says before it gives up.
+std::string_view LastWords(const std::vector<std::string_view>& lines) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    if (std::ranges::any_of(lines[i], is_letter)) return lines[i];
+  }
+  return {};
+}
+
 std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string_view>& lines) {
   // A shell reports a child's signal as 128 + its number.
   const bool shell_form =
@@ -272,6 +281,9 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   }
   if (const auto exception = OtherException(lines, 0)) {
     words += ": " + base::Printable(*exception);
+  } else if (!evidence.stopped_by_us && signal <= 0) {
+    if (const std::string_view last = LastWords(lines); !last.empty())
+      words += ": " + base::Printable(last);
   }
   return words;
 }

@@ -12,6 +12,7 @@
 
 #include "api/changes_view.h"
 #include "base/json.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/present/present.h"
@@ -55,9 +56,11 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   for (const std::string_view name : base::Split(*text, ',')) {
     const std::optional<core::TaskState> state = core::ParseTaskState(name);
     if (!state) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("no task state '{}': expected {} or all", base::Printable(name, 40),
-                              base::Join(StateNames(), ", ")));
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("no task state '{}'{} (expected {} or all)", base::Printable(name, 40),
+                      base::Suggestion(base::ToLower(name), StateNames()),
+                      base::Join(StateNames(), ", ")));
     }
     states.push_back(*state);
   }
@@ -362,10 +365,30 @@ std::string WhatChanged(const Json& before, const Json& after, const Json& chang
 
 constexpr std::array<std::string_view, 4> kVerbs{"cancel", "hold", "release", "requeue"};
 
+// "task 47 has already succeeded"
+base::Error EndedAlready(core::TaskId id, core::TaskState state) {
+  const std::string word(core::TaskStateName(state));
+  const auto said = [&]() -> std::string {
+    switch (state) {
+      case core::TaskState::kCancelled:
+      case core::TaskState::kRejected:
+        return "been " + word;
+      case core::TaskState::kOutOfMemory:
+        return "run out of GPU memory";
+      case core::TaskState::kTimedOut:
+        return "timed out";
+      case core::TaskState::kLost:
+        return "been lost";
+      default:
+        return word;
+    }
+  };
+  return {ErrorCode::kConflict, fmt::format("task {} has already {}", id, said())};
+}
+
 // Why the task cannot be changed so.
 std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
-  if (verb == "cancel" && core::IsFinal(state)) return "it has ended already";
   if (verb == "hold" && !waits) return "only a waiting task can be held";
   if (verb == "release" && !waits) return "only a waiting task can be released";
   if (verb == "requeue" && state == core::TaskState::kStopping) return "it is being stopped";
@@ -375,6 +398,8 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
 // verb: one of kVerbs. Errors: kConflict.
 Result<Unit> PostChange(Engine& engine, const core::TaskRecord& record, std::string_view verb,
                         const Caller& caller, Engine::Done done) {
+  if (verb == "cancel" && core::IsFinal(record.state))
+    return std::unexpected(EndedAlready(record.id, record.state));
   if (const std::optional<std::string_view> why = Objection(verb, record.state)) {
     return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: {}", record.id,
                                                   core::TaskStateName(record.state), *why));
@@ -686,10 +711,7 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
   if (!stored) return std::unexpected(stored.error());
   const core::TaskRecord* live = services.engine.scheduler().Find(stored->record.id);
   const core::TaskRecord& record = live != nullptr ? *live : stored->record;
-  if (core::IsFinal(record.state)) {
-    return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: it has ended already", call.id,
-                                                  core::TaskStateName(record.state)));
-  }
+  if (core::IsFinal(record.state)) return std::unexpected(EndedAlready(record.id, record.state));
   const Result<Json> changes = ReadBody(call);
   if (!changes) return std::unexpected(changes.error());
   if (Result<Unit> good = CheckEditable(*changes, call.caller, record.request->uid); !good)

@@ -289,7 +289,7 @@ TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
     EXPECT_THAT(heard.Message(), HasSubstr(c.message));
   }
   End(id);
-  EXPECT_EQ(Change(kAda, "cancel").Message(), "task 1 is succeeded: it has ended already");
+  EXPECT_EQ(Change(kAda, "cancel").Message(), "task 1 has already succeeded");
 }
 
 TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
@@ -312,7 +312,7 @@ TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
   }
   EXPECT_THAT(changed, ::testing::ElementsAre(3, 1, 1)) << "asked twice in one turn: told twice";
   ASSERT_EQ(heard.body.at("refused").size(), 2U);
-  EXPECT_EQ(heard.body.at("refused")[0].at("message"), "task 2 is cancelled: it has ended already");
+  EXPECT_EQ(heard.body.at("refused")[0].at("message"), "task 2 has already been cancelled");
   EXPECT_EQ(heard.body.at("refused")[1].at("code"), "not_found");
 }
 
@@ -425,7 +425,7 @@ TEST_F(TasksTest, AnEditIsRefusedInWords) {
   }
   Change(kAda, "cancel");
   EXPECT_EQ(Ask(Services(), &EditTask, By(kAda, "1", "", R"({"name":"x"})")).Message(),
-            "task 1 is cancelled: it has ended already");
+            "task 1 has already been cancelled");
 }
 
 TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {

@@ -1,0 +1,1 @@
+carmad --background
