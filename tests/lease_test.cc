@@ -124,6 +124,49 @@ TEST_F(Lease, AKilledDaemonFindsThoseThatWaitAndThoseThatRun) {
   site.ExpectIdle();
 }
 
+TEST_F(Lease, IsAskedForAgainWhileTheDaemonRestarts) {
+  site.Stop(SIGKILL);
+  Child child = Ask("echo $CUDA_VISIBLE_DEVICES");
+  EXPECT_TRUE(Eventually([&] { return child.Err().find("waiting for it") != std::string::npos; }));
+  site.Start();
+  const Ran ran = child.Wait();
+  EXPECT_EQ(ran.code, 0) << ran.Text();
+  EXPECT_THAT(ran.out, HasSubstr("GPU-"));
+}
+
+TEST_F(Lease, OneThatIsStoppedWhileItWaitsTakesItsGpusWhenItGoesOn) {
+  Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
+  Child running = Ask(fmt::format("echo up > {}; read x < {}", up.path(), gate.path()),
+                      {"--exclusive", "-G", "2"});
+  ASSERT_EQ(up.Hear(), "up");
+  Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES", {"--exclusive", "-G", "2"});
+  ExpectWaiting(1);
+  waiting.Signal(SIGSTOP);
+  WriteText(gate.path(), "go\n");
+  EXPECT_EQ(running.Wait().code, 0);
+  EXPECT_TRUE(Eventually([&] {
+    return site.Carma({"history", "2"}).out.find("its process is stopped") != std::string::npos;
+  })) << site.Carma({"history", "2"}).out;
+  const Ran other = site.Carma({"submit", "--wait", "-G", "2", "--exclusive", "--", "/bin/true"});
+  EXPECT_TRUE(other.Ok()) << "it keeps no GPU: " << other.Text();
+  waiting.Signal(SIGCONT);
+  const Ran ran = waiting.Wait();
+  EXPECT_EQ(ran.code, 0) << ran.Text();
+  EXPECT_THAT(ran.out, HasSubstr("GPU-"));
+}
+
+TEST_F(Lease, CannotBeRequeued) {
+  Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
+  Child child = Ask(fmt::format("echo up > {}; read x < {}", up.path(), gate.path()));
+  ASSERT_EQ(up.Hear(), "up");
+  site.AwaitState(1, "running");
+  const Ran refused = site.Carma({"requeue", "1"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.Text(), HasSubstr("carmad did not start its process"));
+  WriteText(gate.path(), "go\n");
+  EXPECT_EQ(child.Wait().code, 0) << "it runs on";
+}
+
 TEST_F(Lease, EachRunsOnceThroughManyKillsAndNoneIsLeft) {
   constexpr int kLeases = 30, kKills = 15;
   ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());

@@ -33,11 +33,29 @@ function carma_gib(text)
   return math.max(1, math.ceil(number * MIB[unit] / 1024))
 end
 
--- What of gres/carma these options come to on a node.
+-- What of gres/carma these options come to on a node. A whole GPU counts as nodes count it: rounded down.
 function carma_count(options)
   local each = carma_gib_per_gpu
   if not options.exclusive then each = carma_gib(options.mem) or carma_gib_per_gpu end
+  if each == math.floor(carma_gib_per_gpu) + 1 then each = math.floor(carma_gib_per_gpu) end
   return math.floor(each * (tonumber(options.gpus) or 1))
+end
+
+-- "gres:gpu:1,gres:carma:20" as what there is besides and 20; nil where nothing is counted.
+local function split_count(asked)
+  local others, count = {}, nil
+  if type(asked) ~= "string" then return others, count end
+  for each in string.gmatch(asked, "[^,]+") do
+    local name = string.gsub(each, "^gres[:/]", "")
+    if string.match(name, "^carma$") or string.match(name, "^carma[:=]") then
+      local number, unit = string.match(name, "[:=](%d+)([kKmM]?)$")
+      local times = ({ k = 1024, m = 1048576 })[string.lower(unit or "")] or 1
+      count = (count or 0) + (tonumber(number) or 1) * times
+    else
+      table.insert(others, each)
+    end
+  end
+  return others, count
 end
 
 local function wants_gpus(job_desc)
@@ -75,11 +93,20 @@ function carma_job_submit(job_desc, part_list)
     return refuse("CARMA: a job of several nodes shares no GPUs: use --carma-exclusive, or --nodes=1")
   end
   if options.mem and not carma_gib(options.mem) then return refuse("CARMA: --carma-mem: expected GPU memory such as 12G or 800M") end
-  local asked = job_desc.tres_per_node
-  -- What a person counts himself stands.
-  if type(asked) == "string" and string.find(asked, "carma", 1, true) then return slurm.SUCCESS end
-  local count = carma_gres .. carma_count(options)
-  job_desc.tres_per_node = (type(asked) == "string" and asked ~= "") and (asked .. "," .. count) or count
+  -- A person may count more, as for a job that grows; never less than its lease takes.
+  local others, counted = split_count(job_desc.tres_per_node)
+  table.insert(others, carma_gres .. string.format("%d", math.max(counted or 0, carma_count(options))))
+  job_desc.tres_per_node = table.concat(others, ",")
+  return slurm.SUCCESS
+end
+
+-- By `scontrol update` its owner counts no less than before.
+function carma_job_modify(job_desc, job_rec, modify_uid)
+  local _, after = split_count(job_desc.tres_per_node)
+  local _, before = split_count(job_rec.tres_per_node)
+  if modify_uid ~= 0 and before and type(job_desc.tres_per_node) == "string" and (after or 0) < before then
+    return refuse("CARMA: this job counts " .. before .. " GiB of GPU memory (gres/carma): only an administrator may lower that")
+  end
   return slurm.SUCCESS
 end
 
@@ -88,6 +115,6 @@ if not slurm_job_submit then
     return carma_job_submit(job_desc, part_list)
   end
   function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
-    return slurm.SUCCESS
+    return carma_job_modify(job_desc, job_rec, modify_uid)
   end
 end

@@ -25,6 +25,7 @@ struct LeaseView {
   int restart = 0;
   std::string outcome;
   std::string follows;
+  std::vector<std::string> outputs;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& lease) {
@@ -50,6 +51,8 @@ struct LeaseView {
     field("follows", lease.follows,
           "Of one that has ended: requeue while its job is being put back into Slurm's queue.",
           {.words = ",requeue"});
+    field("outputs", lease.outputs,
+          "Of a job's step that runs: files that its processes write to, each as INODE PATH.");
   }
 };
 

@@ -16,6 +16,8 @@ using base::Result;
 constexpr std::int64_t kMibPerGib = 1'024;
 // A job that was started again so often for other reasons is left to a person.
 constexpr int kMostVictimRestarts = 10;
+// Not its fault, but a job that is always asked to leave is a mistake somewhere.
+constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
 constexpr std::string_view kRetry = ", retry ";
 
@@ -100,6 +102,11 @@ JobReturn After(JobReturn back, ReturnStep done) {
 
 Result<JobReturn> ReturnOf(const FailedRun& run) {
   JobReturn back{.job = run.job, .retries = run.most_retries};
+  if (run.left) {
+    back.retries = kMostDepartures;
+    back.comment = fmt::format("carma: had to leave its GPUs on {}, goes on later", run.node);
+    return back;
+  }
   if (!run.out_of_memory) {
     back.retries = kMostVictimRestarts;
     back.comment = fmt::format("carma: ended by a neighbour's fault or its GPU's on {}", run.node);

@@ -1,6 +1,7 @@
-// A job of Slurm's that ran out of GPU memory, or was ended by a neighbour, on its way back into
-// the queue with what it needs. Pure: each step follows from what was asked and from what Slurm
-// shows, so after a crash anywhere the next look goes on; every step may be repeated.
+// A job of Slurm's that ran out of GPU memory, was ended by a neighbour or asked to leave its GPUs,
+// on its way back into the queue with what it needs. Pure: each step follows from what was asked
+// and from what Slurm shows, so after a crash anywhere the next look goes on; every step may be
+// repeated.
 #pragma once
 
 #include <cstdint>
@@ -83,8 +84,10 @@ JobReturn After(JobReturn back, ReturnStep done);
 
 // What a run that has failed had, and how often it may be tried.
 struct FailedRun {
-  // False: a victim of a neighbour or of its GPU, which claims the same.
+  // False: a victim of a neighbour or of its GPU, or one that was asked to leave; it claims the
+  // same.
   bool out_of_memory = false;
+  bool left = false;  // it was asked to save, as by a drain, and goes on elsewhere or later
   int most_retries = 3;
   int gpus = 1;
   std::int64_t had_mib = 0;     // of each GPU

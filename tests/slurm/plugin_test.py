@@ -17,6 +17,20 @@ SUMMARY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 USER, OTHER = "nobody", "games"  # two who are no administrators
 
 
+# Stops a child of the slurmstepd $0 that is not $1, as soon as it has the user's rights.
+STOPPER = """
+echo ready
+while [ -d /proc/$0 ]; do
+  for list in /proc/$0/task/*/children; do
+    read -r children < $list || :
+    for child in $children; do
+      [ $child = $1 ] || ! kill -STOP $child 2> /dev/null || { echo stopped; exit; }
+    done
+  done
+done
+"""
+
+
 class Plugin(unittest.TestCase):
     """Jobs of ordinary users with --carma-mem and its like."""
 
@@ -110,6 +124,40 @@ class Plugin(unittest.TestCase):
         self.assertEqual(self.bed.ended(job), ("FAILED", 1))
         slurm.until(lambda: self.task_of("n0", job)["state"] == "out_of_memory", "carmad knows why")
 
+    def test_out_of_memory_is_known_where_output_goes_elsewhere(self):
+        job = self.submit(USER, "sh -c 'echo torch.cuda.OutOfMemoryError: CUDA out of memory; exit 1' 2>&1 | tee ~/log\nexit ${PIPESTATUS[0]}\n",
+                          "--error=" + self.bed.path("jobs/%j.err"))
+        self.assertEqual(self.bed.ended(job), ("FAILED", 1))
+        slurm.until(lambda: self.task_of("n0", job)["state"] == "out_of_memory", "its output says so")
+
+    def test_only_slurm_limits_its_time(self):
+        job = self.submit(USER, "true\n", f"--export=ALL,SLURM_JOB_END_TIME={int(time.time()) + 60}")
+        self.assertEqual(self.bed.ended(job), ("COMPLETED", 0), self.bed.output(job))
+        self.assertIsNone(self.bed.carma("n0", "show", str(self.task_of("n0", job)["id"])).get("time_limit_s"))
+
+    def test_a_user_who_stops_what_reads_his_output_holds_nobody_up(self):
+        for _ in range(40):
+            path = os.path.join(self.bed.home(USER), "step")
+            job = self.submit(USER, f"echo $PPID $$ > {path}.new; mv {path}.new {path}; echo errors >&2; until [ -e {path}.go ]; do sleep 0.01; done; exit 1\n", "--no-requeue")
+            slurm.until(lambda path=path: os.path.exists(path), "it runs")
+            with open(path, encoding="utf-8") as file:
+                parent, own = file.read().split()
+            stopper = self.bed.start_as(USER, "sh", "-c", STOPPER, parent, own)
+            self.assertEqual(stopper.stdout.readline(), "ready\n")
+            with open(f"{path}.go", "w", encoding="utf-8"):
+                pass
+            started = time.monotonic()
+            self.assertEqual(self.bed.ended(job), ("FAILED", 1))
+            took_s = time.monotonic() - started
+            stopper.kill()
+            stopped = "stopped" in stopper.communicate()[0]
+            os.unlink(path)
+            os.unlink(f"{path}.go")
+            if stopped and took_s > 2:  # else the child had just ended
+                break
+        self.assertTrue(stopped and took_s > 2, "the child was never met")
+        self.nothing_left("n0")
+
     def test_memory_is_estimated_from_a_summary(self):
         path = os.path.join(self.bed.home(USER), "resnet50.json")
         shutil.copy(SUMMARY, path)
@@ -147,6 +195,20 @@ class Plugin(unittest.TestCase):
         waits = self.submit(USER, "echo on $CUDA_VISIBLE_DEVICES\n", node="n1")
         slurm.until(lambda: self.bed.tasks("n1", "queued"), "it waits")
         self.bed.ask("scancel", str(full))
+        self.assertEqual(self.bed.ended(waits), ("COMPLETED", 0), self.bed.output(waits))
+        self.assertIn("on GPU-", self.bed.output(waits))
+
+    def test_one_that_is_suspended_while_it_waits_runs_when_it_is_resumed(self):
+        full = self.fill("n1")
+        waits = self.submit(USER, "echo on $CUDA_VISIBLE_DEVICES\n", node="n1")
+        slurm.until(lambda: self.bed.tasks("n1", "queued"), "it waits")
+        slurm.until(lambda: "waits on n1 for GPUs" in self.bed.output(waits), "and says so")
+        number = str(self.task_of("n1", waits)["id"])
+        self.bed.ask("scontrol", "suspend", str(waits))
+        slurm.until(lambda: self.bed.job(waits)["JobState"] == "SUSPENDED", "it is suspended")
+        self.bed.ask("scancel", str(full))
+        slurm.until(lambda: any("process" in event["text"] for event in self.bed.carma("n1", "history", number)["events"]), "it did not come for its GPUs")
+        self.bed.ask("scontrol", "resume", str(waits))
         self.assertEqual(self.bed.ended(waits), ("COMPLETED", 0), self.bed.output(waits))
         self.assertIn("on GPU-", self.bed.output(waits))
 
@@ -219,7 +281,7 @@ class Plugin(unittest.TestCase):
         daemon.send_signal(signal.SIGKILL)
         daemon.wait()
         job = self.submit(USER, "touch ~/unmanaged\n", node="n1")
-        self.assertEqual(self.bed.ended(job), ("FAILED", 1))
+        self.assertEqual(self.bed.ended(job, 120), ("FAILED", 1), "after a minute")
         self.assertRegex(self.bed.output(job), r"carma: no GPUs for job \d+ on n1: connecting to \S+: (Connection refused|No such file)")
         self.assertFalse(os.path.exists(os.path.join(self.bed.home(USER), "unmanaged")))
         self.bed.daemons["n1"] = self.bed.start_daemon("n1")

@@ -132,6 +132,36 @@ class Recovery(unittest.TestCase):
         self.assertEqual((found["Restarts"], found["TresPerNode"]), ("2", "gres:carma:40"))
         self.assertIn("retry 1 of 1", self.bed.ask("scontrol", "-o", "show", "job", str(self.victim)))
 
+    def test_out_of_memory_is_known_wherever_its_words_went(self):
+        train = ("export CARMA_SIMGPU_STATE=$CARMA_SIMULATION_STATE\n[ ${SLURM_RESTART_COUNT:-0} -ge 1 ] && exit 0\n"
+                 "program='carma-simtask --memory-mib 3000 --sm-active 0.2 --load-s 0 --solo-s 40000'\n"
+                 "words='torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB'\n")
+        run = "sh -c \"$program & read x < ~/GATE; kill \\$!; wait; echo '$words'; exit 1\""
+        ways = {"log": f"{run} > ~/train.log 2>&1\n", "srun": f"srun --mem=100 -o a -e b {run}\n".replace("echo", ">&2 echo")}
+        for name, command in ways.items():
+            with self.subTest(name):
+                gate = os.path.join(self.bed.home(USER), f"gate-{name}")
+                os.mkfifo(gate, 0o666)
+                opener = os.open(gate, os.O_RDWR)
+                self.addCleanup(os.close, opener)
+                job = self.bed.sbatch(USER, train + command.replace("GATE", f"gate-{name}"), "--carma-mem=4G", "--gres=carma:4", "--nodelist=n0")
+                slurm.until(lambda job=job: (self.bed.get("n0", f"/v1/leases?job={job}")[1]["leases"] or [{}])[0].get("outputs"),
+                            f"its processes are seen: {self.bed.output(job)}")
+                os.write(opener, b"go\n")
+                self.assertEqual(self.bed.ended(job, 120), ("COMPLETED", 0), f"{self.bed.output(job)}\n{self.told('n0', job)}")
+                self.assertEqual(self.bed.job(job)["Restarts"], "1")
+
+    def test_a_job_that_saves_when_its_gpus_are_drained_goes_on_later(self):
+        saves = "trap 'touch ~/saved; exit 85' USR1 TERM\n[ -e ~/saved ] && exit 0\ntouch ~/runs; while :; do sleep 0.1; done\n"
+        job = self.bed.sbatch(USER, saves, "--carma-mem=4G", "--gres=carma:4", "--nodelist=n1")
+        slurm.until(lambda: os.path.exists(os.path.join(self.bed.home(USER), "runs")), "it runs")
+        self.addCleanup(self.bed.carma, "n1", "resume", "all")
+        self.assertIsNotNone(self.bed.carma("n1", "drain", "all", "--by", "+2h"))  # simulated time is 400 times as fast
+        slurm.until(lambda: self.bed.job(job)["Restarts"] == "1", "it is put back")
+        slurm.until(lambda: "had to leave its GPUs" in self.bed.ask("scontrol", "-o", "show", "job", str(job)), "its comment says why")
+        self.bed.carma("n1", "resume", "all")
+        self.assertEqual(self.bed.ended(job, 120), ("COMPLETED", 0), self.bed.output(job))
+
     def test_carmad_killed_at_each_step_puts_it_back_once(self):
         for step in ("requeuehold", "update", "release"):
             for moment in ("before", "after"):

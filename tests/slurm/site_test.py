@@ -34,8 +34,8 @@ class Site(unittest.TestCase):
         cls.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]), nodes=3, arguments="wait=1", settings=SETTINGS, files=files)
         cls.addClassCleanup(cls.bed.close)
         # Beside all others, on a node that they do not use: wait= is in minutes.
-        full = cls.bed.sbatch(USER, "exec sleep 1000\n", "--carma-exclusive", "--carma-gpus=4", "--gres=carma:1", "--nodelist=n2")
-        slurm.until(lambda: cls.bed.tasks("n2", "running"), f"n2 is full: {cls.bed.output(full)}")
+        cls.bed.carma("n2", "submit", "--exclusive", "-G", "4", "-o", "/dev/null", "--", "sleep", "1000")  # Slurm knows nothing of it
+        slurm.until(lambda: cls.bed.tasks("n2", "running"), "n2 is full")
         cls.waits = cls.bed.sbatch(USER, "touch ~/waited\n", "--carma-mem=1G", "--nodelist=n2")
 
     def carma(self, node, *words):
@@ -56,10 +56,17 @@ class Site(unittest.TestCase):
 
     def test_submission_counts_memory_and_refuses_what_cannot_be_shared(self):
         for options, count in {("--carma-mem=6G",): 6, ("--carma-mem=6.5G", "--carma-gpus=2"): 14, ("--carma-exclusive", "--carma-gpus=3"): 117,
-                               ("--carma-retries=1",): 39, ("--carma-mem=6G", "--gres=carma:20"): 20}.items():
+                               ("--carma-retries=1",): 39, ("--carma-mem=6G", "--gres=carma:20"): 20, ("--carma-mem=30G", "--carma-gpus=4", "--gres=carma:1"): 120,
+                               ("--carma-mem=6G", "--gres=carma:0"): 6, ("--carma-mem=39.5G", "--carma-gpus=4"): 156}.items():
             job = self.bed.sbatch(USER, "true\n", "--hold", *options)
             self.assertEqual(self.bed.job(job)["TresPerNode"], f"gres:carma:{count}", options)
             self.bed.ask("scancel", str(job))
+        job = self.bed.sbatch(USER, "true\n", "--hold", "--carma-mem=6G")
+        lowered = self.bed.run_as(USER, "scontrol", "update", f"JobId={job}", "Gres=carma:1")
+        self.assertNotEqual(lowered.returncode, 0)
+        self.assertEqual(self.bed.job(job)["TresPerNode"], "gres:carma:6", "its owner counts no less")
+        self.assertEqual(self.bed.run_as(USER, "scontrol", "update", f"JobId={job}", "Gres=carma:9").returncode, 0)
+        self.bed.ask("scancel", str(job))
         refused = {("--carma-mem=6G", "--gres=gpu:1"): "CARMA gives the GPUs here", ("--gpus=1",): "CARMA gives the GPUs here",
                    ("--carma-mem=6G", "--nodes=2"): "a job of several nodes shares no GPUs"}
         for options, sentence in refused.items():
@@ -75,7 +82,7 @@ class Site(unittest.TestCase):
         plain = self.bed.sbatch(USER, "true\n", "--nodelist=n0")
         self.assertEqual(self.bed.ended(plain), ("COMPLETED", 0), "other jobs are none of the guard's business")
         job = self.bed.sbatch(USER, "echo on $SLURMD_NODENAME with $CUDA_VISIBLE_DEVICES\n", "--carma-mem=4G", "--exclude=n2")
-        slurm.until(lambda: "drain" in self.bed.ask("sinfo", "-h", "-n", "n0", "-o", "%T"), "the node is drained")
+        slurm.until(lambda: "drain" in self.bed.ask("sinfo", "-h", "-n", "n0", "-o", "%T"), "the node is drained, after a minute", 120)
         self.assertEqual(self.bed.ended(job, 120), ("COMPLETED", 0), self.bed.output(job))
         self.assertIn("on n1 with GPU-", self.bed.output(job))
         self.assertIn("Prolog error", self.bed.ask("sinfo", "-h", "-R", "-o", "%E"))

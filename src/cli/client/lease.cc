@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -27,6 +28,8 @@ constexpr int kTimeoutS = 60;
 constexpr std::chrono::seconds kRetry{1};
 // A daemon that is not there again after so long has lost our place, as far as we know.
 constexpr std::chrono::minutes kPatience{10};
+// One that has not answered yet may restart at the moment.
+constexpr std::chrono::seconds kFirstPatience{30};
 
 std::string RandomName() {
   std::random_device chance;
@@ -40,16 +43,20 @@ class Asker {
   // Across restarts of the daemon. Errors: its own, and that it is not there.
   Result<Json> Call(const std::string& method, const std::string& target,
                     const std::string& body = "") {
-    const auto limit = std::chrono::steady_clock::now() + kPatience;
+    std::chrono::steady_clock::duration away_for{};
     for (;;) {
+      const auto asked = std::chrono::steady_clock::now();
       const Result<std::string> answer =
           context_.client().Call(method, target, body, kPollS + kTimeoutS);
       if (answer) return base::ParseJson(*answer);
-      const bool away = answer.error().code == ErrorCode::kUnavailable && connected_;
-      if (!away || std::chrono::steady_clock::now() >= limit)
+      const std::chrono::seconds patience = connected_ ? kPatience : kFirstPatience;
+      if (answer.error().code != ErrorCode::kUnavailable || away_for >= patience)
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
       std::this_thread::sleep_for(kRetry);
+      // While this process was stopped nobody was away.
+      away_for += std::min<std::chrono::steady_clock::duration>(
+          std::chrono::steady_clock::now() - asked, std::chrono::seconds(kPollS));
     }
   }
 
@@ -100,6 +107,19 @@ Result<base::Unit> Adopt(Asker& asker, std::uint64_t id) {
   return base::Unit{};
 }
 
+// A grant that is not taken in time, as while this process was stopped, is followed by another.
+Result<api::LeaseView> TakeGrant(Asker& asker, api::LeaseView asked) {
+  for (;;) {
+    Result<api::LeaseView> lease = AwaitGrant(asker, std::move(asked));
+    if (!lease) return lease;
+    const Result<base::Unit> adopted = Adopt(asker, lease->id);
+    if (adopted) return lease;
+    lease = asker.Lease("GET", fmt::format("/v1/leases/{}", lease->id));
+    if (!lease || lease->state != "waiting") return std::unexpected(adopted.error());
+    asked = *std::move(lease);
+  }
+}
+
 }  // namespace
 
 void RunLease(Context& context, const SubmitFlags& flags) {
@@ -114,9 +134,8 @@ void RunLease(Context& context, const SubmitFlags& flags) {
   Result<api::LeaseView> lease =
       asker.Lease("POST", "/v1/leases",
                   fmt::format("{{\"spec\":{},\"request\":\"{}\"}}", described->spec, RandomName()));
-  if (lease) lease = AwaitGrant(asker, *std::move(lease));
+  if (lease) lease = TakeGrant(asker, *std::move(lease));
   if (!lease) return context.Fail(lease.error());
-  if (const auto adopted = Adopt(asker, lease->id); !adopted) return context.Fail(adopted.error());
   std::vector<char*> words;
   for (std::string& word : context.words) words.push_back(word.data());
   words.push_back(nullptr);

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "api/lease_view.h"
 #include "base/file.h"
@@ -25,6 +27,9 @@ using base::Json;
 using base::Result;
 
 constexpr int kGuardS = 5;
+// A carmad that restarts, or is being upgraded, is there again within this.
+constexpr std::chrono::seconds kRestart{60};
+constexpr std::chrono::milliseconds kAgain{250};
 constexpr std::size_t kMaxText = 4 << 20;
 constexpr std::size_t kMaxPlugin = 64 << 20;
 // Slurm shows options of the plug-in to prologs under such names.
@@ -95,6 +100,8 @@ SlurmFacts AskSlurm(Context& context, const std::string& node) {
   facts.config = ReadLines(base::OutputOf({"scontrol", "show", "config"}, kMaxText));
   facts.node_config =
       ReadWords(base::OutputOf({"scontrol", "-o", "show", "node", facts.node}, kMaxText));
+  facts.partitions =
+      ReadPartitions(base::OutputOf({"scontrol", "-o", "show", "partition"}, kMaxText));
   facts.release = ReleaseOf(base::OutputOf({"scontrol", "--version"}, kMaxText));
   const auto plugstack = facts.config.find("PlugStackConfig");
   facts.plugin = FindPlugin(PlugstackText(
@@ -134,9 +141,19 @@ bool JobUsesCarma() {
   return false;
 }
 
+Result<std::string> AskPatiently(Context& context, const std::string& target) {
+  const auto limit = std::chrono::steady_clock::now() + kRestart;
+  for (;;) {
+    Result<std::string> answer = context.client().Get(target, kGuardS);
+    const bool away = !answer && answer.error().code == base::ErrorCode::kUnavailable;
+    if (!away || std::chrono::steady_clock::now() >= limit) return answer;
+    std::this_thread::sleep_for(kAgain);
+  }
+}
+
 void RunGuard(Context& context, bool always) {
   if (!always && !JobUsesCarma()) return;
-  const Result<std::string> answer = context.client().Get("/v1/gpus", kGuardS);
+  const Result<std::string> answer = AskPatiently(context, "/v1/gpus");
   if (!answer) context.Fail(base::Wrap(answer.error(), "no GPUs on node " + NodeName()).error());
 }
 
@@ -147,7 +164,9 @@ void RunEpilog(Context& context) {
     return context.Fail({base::ErrorCode::kInvalid,
                          "expected SLURM_JOB_ID, as Slurm sets it for "
                          "epilogs"});
-  const Result<std::string> answer = context.client().Get("/v1/leases?job=" + job, kGuardS);
+  const std::string target = "/v1/leases?job=" + job;
+  const Result<std::string> answer =
+      JobUsesCarma() ? AskPatiently(context, target) : context.client().Get(target, kGuardS);
   // A node without carmad is the next job's prolog to tell.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
@@ -179,7 +198,7 @@ void AddSlurmCommand(CLI::App& app, Context& context) {
       ->callback([&context, node] { RunCheck(context, *node); });
   auto always = std::make_shared<bool>(false);
   CLI::App* guard =
-      verb->add_subcommand("guard", "In a prolog: fail unless carmad answers within 5 s");
+      verb->add_subcommand("guard", "In a prolog: fail unless carmad answers within a minute");
   guard->add_flag("--always", *always, "for jobs without options of the plug-in, too");
   guard->callback([&context, always] { RunGuard(context, *always); });
   verb->add_subcommand("epilog", "In an epilog: end what the job has left of its leases")

@@ -106,6 +106,25 @@ Finding CheckSubmission(const SlurmFacts& facts) {
           "for each job"};
 }
 
+// Slurm fills one node after another, and what waits on a node never leaves it.
+Finding CheckSpreading(const SlurmFacts& facts) {
+  const char* topic = "spreading";
+  if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))
+    return {topic, Level::kOk, "CR_LLN: jobs go to the least loaded node", ""};
+  const std::string partitions = ValueOf(facts.node_config, "Partitions");
+  std::vector<std::string> filling;
+  for (const std::string_view each : base::Split(partitions, ',')) {
+    const auto found = facts.partitions.find(std::string(base::Trim(each)));
+    if (found != facts.partitions.end() && ValueOf(found->second, "LLN") == "NO")
+      filling.push_back(found->first);
+  }
+  if (filling.empty()) return {topic, Level::kOk, "jobs go to the least loaded node", ""};
+  return {topic, Level::kWarn,
+          fmt::format("partition {}: jobs wait on a full node while others are idle",
+                      base::Join(filling, ", ")),
+          fmt::format("PartitionName={} ... LLN=YES", filling.front())};
+}
+
 Finding CheckRetries(const SlurmFacts& facts) {
   constexpr std::string_view kName = "cred_expire=";
   constexpr std::int64_t kUsualS = 120, kLongS = 60;
@@ -138,9 +157,10 @@ std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus) {
 
 std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& gpus) {
   return fmt::format(
-      "# slurm.conf, on all hosts\n"
+      "# slurm.conf, on all hosts: added to the lines and lists that are there\n"
+      "# in the line of node {0}: Gres=carma:{1}\n"
+      "# in the lines of its partitions: LLN=YES, else jobs wait on a full node beside idle ones\n"
       "GresTypes=carma\n"
-      "NodeName={0} … Gres=carma:{1}\n"
       "SchedulerParameters=nohold_on_prolog_fail\n"
       "Prolog={2}/prolog\n"
       "Epilog={2}/epilog\n"
@@ -167,7 +187,8 @@ std::vector<Finding> CheckSlurm(const SlurmFacts& facts) {
                         "run it where scontrol show config answers"});
     return findings;
   }
-  for (const auto& check : {CheckCount, CheckDevices, CheckProlog, CheckSubmission, CheckRetries})
+  for (const auto& check :
+       {CheckCount, CheckSpreading, CheckDevices, CheckProlog, CheckSubmission, CheckRetries})
     findings.push_back(check(facts));
   return findings;
 }
@@ -190,6 +211,16 @@ std::map<std::string, std::string> ReadWords(std::string_view text) {
       facts.emplace(std::string(word.substr(0, sign)), std::string(word.substr(sign + 1)));
   }
   return facts;
+}
+
+std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::string_view text) {
+  std::map<std::string, std::map<std::string, std::string>> partitions;
+  for (const std::string_view line : base::Split(text, '\n')) {
+    std::map<std::string, std::string> words = ReadWords(line);
+    const std::string name = ValueOf(words, "PartitionName");
+    if (!name.empty()) partitions.emplace(name, std::move(words));
+  }
+  return partitions;
 }
 
 std::optional<PluginLine> FindPlugin(std::string_view plugstack) {

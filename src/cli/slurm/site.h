@@ -42,6 +42,8 @@ struct SlurmFacts {
   base::Result<std::vector<api::GpuView>> gpus;
   // What `scontrol show config` and `scontrol -o show node` say; empty: neither answered.
   std::map<std::string, std::string> config, node_config;
+  // What `scontrol -o show partition` says of each partition of the node, by name.
+  std::map<std::string, std::map<std::string, std::string>> partitions;
   std::optional<PluginLine> plugin;
   std::string release;         // of Slurm: "22.05.8"
   std::string plugin_release;  // for which the plug-in was built; empty: there is no such file
@@ -51,6 +53,8 @@ std::vector<Finding> CheckSlurm(const SlurmFacts& facts);
 // "Name = value" lines, or words "Name=value", of scontrol.
 std::map<std::string, std::string> ReadLines(std::string_view text);
 std::map<std::string, std::string> ReadWords(std::string_view text);
+// The same of each line, by what it calls PartitionName.
+std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::string_view text);
 std::optional<PluginLine> FindPlugin(std::string_view plugstack);
 // carma:158 of "gpu:a100:4,carma:158"; empty: none.
 std::optional<std::int64_t> CarmaCount(std::string_view gres);

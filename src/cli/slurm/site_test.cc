@@ -24,7 +24,10 @@ SlurmFacts Good() {
                   {"SchedulerParameters", "bf_interval=2,nohold_on_prolog_fail"},
                   {"JobSubmitPlugins", "lua"},
                   {"AuthInfo", "socket=/run/munge,cred_expire=30"}};
-  facts.node_config = {{"Gres", "carma:156"}};
+  facts.node_config = {{"Gres", "carma:156"}, {"Partitions", "main,apart"}};
+  facts.partitions = ReadPartitions(
+      "PartitionName=main AllowGroups=ALL LLN=YES\nPartitionName=apart LLN=YES\n"
+      "PartitionName=other LLN=NO\n");
   facts.plugin = PluginLine{true, "/usr/lib/carma/slurm/spank_carma.so", ""};
   facts.release = facts.plugin_release = "22.05.8";
   return facts;
@@ -44,11 +47,12 @@ TEST(SlurmSite, LinesNameTheCountOfTheNode) {
   EXPECT_THAT(text, HasSubstr("NodeName=gpu01 Name=carma Count=78\n"));
   EXPECT_THAT(text, HasSubstr("required /usr/lib/carma/slurm/spank_carma.so socket=/run/c.sock\n"));
   EXPECT_THAT(text, HasSubstr("carma_gib_per_gpu = 39\n"));
+  EXPECT_THAT(text, HasSubstr("LLN=YES"));
 }
 
 TEST(SlurmSite, NothingIsBadWhereAllIsRight) {
   const std::vector<Finding> findings = CheckSlurm(Good());
-  EXPECT_EQ(findings.size(), 7U);
+  EXPECT_EQ(findings.size(), 8U);
   for (const Finding& each : findings) EXPECT_EQ(each.level, Level::kOk) << each.topic << each.text;
 }
 
@@ -79,6 +83,8 @@ TEST(SlurmSite, WhatIsNotRightIsSaidWithItsRemedy) {
        [](SlurmFacts& facts) { facts.node_config["Gres"] = "carma:160"; }},
       {"gres", Level::kWarn, "counts 100 GiB",
        [](SlurmFacts& facts) { facts.node_config["Gres"] = "carma:100(S:0)"; }},
+      {"spreading", Level::kWarn, "apart: jobs wait on a full node while others are idle",
+       [](SlurmFacts& facts) { facts.partitions["apart"]["LLN"] = "NO"; }},
       {"devices", Level::kWarn, "gives GPUs",
        [](SlurmFacts& facts) { facts.node_config["Gres"] = "gpu:a100:4,carma:156"; }},
       {"prolog", Level::kWarn, "none",

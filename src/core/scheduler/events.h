@@ -84,6 +84,9 @@ struct LaunchFailed {
   // Retryable, and for certain: the machine gave the daemon itself no descriptor, process or
   // memory.
   bool exhausted = false;
+  // A lease whose process is there but did not take its GPUs, as one that is suspended: it waits
+  // again, later each time, as often as it takes.
+  bool not_taken = false;
 };
 // How the shell starts this attempt; kept with the task. Comes between StartTask and TaskStarted.
 struct SharingChosen {

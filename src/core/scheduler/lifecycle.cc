@@ -557,6 +557,12 @@ void Scheduler::State::On(const LaunchFailed& event) {
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
   }
+  if (event.not_taken) {
+    ++task->launch_failures;
+    task->not_before = now + RetryBackoff(task->launch_failures);
+    return Enqueue(*task, task->queue,
+                   {ReasonCode::kLaunchFailed, fmt::format("Waits again: {}.", event.text)});
+  }
   Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
   if (event.retryable) {
     const std::map<TaskId, int> innocent =

@@ -362,6 +362,27 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
   EXPECT_EQ(verdict(1), "");
 }
 
+// A lease of a job that is suspended while it waits: however often it does not come, it never
+// fails.
+TEST_F(SchedulerTest, AGrantThatIsNotTakenIsGivenAgainLater) {
+  Begin({});
+  Handle(1, Submitted(TaskId{1}, {}));
+  Handle(1, Estimated(TaskId{1}, 1'000));
+  double now_s = 1;
+  for (int attempt = 1; attempt <= 8; ++attempt) {
+    const TaskRecord* task = scheduler_->Find(TaskId{1});
+    ASSERT_NE(task, nullptr);
+    ASSERT_EQ(task->state, TaskState::kLaunching) << attempt;
+    LaunchFailed back{TaskId{1}, attempt, "its process is stopped"};
+    back.not_taken = true;
+    Handle(now_s, back);
+    EXPECT_EQ(scheduler_->Find(TaskId{1})->state, TaskState::kQueued);
+    EXPECT_EQ(scheduler_->ReasonFor(TaskId{1}, At(now_s)).code, ReasonCode::kBackoff);
+    now_s += 400;
+    Handle(now_s, WakeUp{});
+  }
+}
+
 TEST_F(SchedulerTest, CrashedTasksAreBeforeANewcomerOnlyWhereTheyStopTheQueue) {
   for (const bool blocks : {false, true}) {
     PolicyConfig config;

@@ -464,7 +464,7 @@ void Engine::NoteChange(const core::TaskChanged& change) {
 
 // With the end itself in one batch: a daemon that is killed then knows what it was about to do.
 void Engine::NoteJobReturn(const core::TaskRecord& record) {
-  if (!options_.job_return || !MayComeBack(record)) return;
+  if (!options_.job_return || !MayComeBack(record, scheduler_.config().slots)) return;
   JobReturnPlan plan = options_.job_return(record);
   if (plan.row) next_.rows.job_returns.push_back(*std::move(plan.row));
   if (!plan.told.empty())
@@ -610,7 +610,8 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
                     {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
       starts_.Detach(event.id, event.attempt);
       Post(core::LaunchFailed{event.id, event.attempt, event.interrupted ? "" : event.text,
-                              event.retryable, event.interrupted, event.exhausted});
+                              event.retryable, event.interrupted, event.exhausted,
+                              event.not_taken});
       break;
     case task::ShimEventKind::kExited:
       ends_.Take(event);

@@ -8,10 +8,28 @@
 
 namespace carma::daemon {
 
-bool MayComeBack(const core::TaskRecord& record) {
-  if (core::HoldsGpus(record.state) || record.request->gpus == 0 ||
-      record.attempt->stopping != core::StopCause::kNone)
-    return false;
+namespace {
+
+// Its GPUs were to be empty or the machine was to go down: it was ended then, or says that it has
+// saved.
+bool HadToLeave(const core::TaskRecord& record, const core::SlotRules& slots) {
+  using core::ReasonCode;
+  const ReasonCode why = record.reason.code;
+  if (record.state == core::TaskState::kCancelled)
+    return why == ReasonCode::kDraining || why == ReasonCode::kPreempted ||
+           why == ReasonCode::kTimeSlot;
+  if (!record.attempt->slot_notice) return false;
+  if (record.state == core::TaskState::kLost) return why == ReasonCode::kNodeFail;
+  return record.state == core::TaskState::kFailed &&
+         core::SaysItSaved(slots, record.request, record.exit);
+}
+
+}  // namespace
+
+bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots) {
+  if (core::HoldsGpus(record.state) || record.request->gpus == 0) return false;
+  if (HadToLeave(record, slots)) return true;
+  if (record.attempt->stopping != core::StopCause::kNone) return false;
   const core::ExitKind kind = record.exit->kind;
   return kind == core::ExitKind::kOutOfMemory || kind == core::ExitKind::kVictim ||
          kind == core::ExitKind::kDeviceFault;
@@ -19,7 +37,7 @@ bool MayComeBack(const core::TaskRecord& record) {
 
 base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
                                           std::span<const core::GpuInfo> gpus,
-                                          const ReturnRules& rules) {
+                                          const ReturnRules& rules, const core::SlotRules& slots) {
   const core::GpuChoice choice(record.request, gpus);
   std::vector<std::int64_t> usable_mib;
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
@@ -32,6 +50,7 @@ base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const 
     had_mib = std::max(had_mib, at.claim_mib);
   const std::int64_t tried_mib = task::TriedToAllocateMib(record.exit->detail);
   return slurm::ReturnOf({.out_of_memory = record.exit->kind == core::ExitKind::kOutOfMemory,
+                          .left = HadToLeave(record, slots),
                           .most_retries = of.retries,
                           .gpus = record.request->gpus,
                           .had_mib = had_mib,

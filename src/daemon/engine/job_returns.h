@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "core/policy/slots.h"
 #include "core/values/gpu.h"
 #include "core/values/task.h"
 #include "slurm/job_return.h"
@@ -22,11 +23,11 @@ struct ReturnRules {
   std::string node;
 };
 
-// Its last attempt ended by something that another start may help against.
-bool MayComeBack(const core::TaskRecord& record);
+// Its last attempt ended by something that another start may help against, or had to make room.
+bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
 // Errors: kConflict: it does not come back, and why not.
 base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
                                           std::span<const core::GpuInfo> gpus,
-                                          const ReturnRules& rules);
+                                          const ReturnRules& rules, const core::SlotRules& slots);
 
 }  // namespace carma::daemon

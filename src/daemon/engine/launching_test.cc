@@ -47,7 +47,8 @@ TEST(WatchWaitingLeases, AProcessThatWaitedForAnEarlierDaemonWaitsForThisOne) {
       waiting(4, task::TextOf(task::FindLeaseProcess(::getpid()).value()));
   const store::StoredTask plain = waiting(5, std::nullopt);
   ASSERT_TRUE(store->Begin() && store->PutTask(lease) && store->PutTask(plain) && store->Commit());
-  const auto launcher = task::LeaseLauncher::Make(std::make_unique<task::FakeLauncher>(), {});
+  const auto launcher =
+      task::LeaseLauncher::Make(std::make_unique<task::FakeLauncher>(), {.daemon = 0});
   WatchWaitingLeases(*store, **launcher);
   EXPECT_THAT((*launcher)->Leases(), ElementsAre(core::TaskId{4}));
   std::filesystem::remove_all(state_dir);

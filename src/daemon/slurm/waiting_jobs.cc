@@ -36,7 +36,8 @@ void WaitingJobs::Look() {
   if (!next) return LookAgain();
   worker_.Ask([programs = programs_, comment = *next] { return Tell(programs, comment); },
               [this](const Result<std::string>& told) {
-                if (!told) base::LogWarn("wait_not_told", {{"why", told.error().message}});
+                if (told) return Look();  // more than one may be due
+                base::LogWarn("wait_not_told", {{"why", told.error().message}});
                 LookAgain();
               });
 }

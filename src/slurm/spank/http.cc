@@ -20,7 +20,7 @@ constexpr std::size_t kMostBytes = 1 << 20;
 class Connection {
  public:
   Connection(const std::string& path, int seconds)
-      : path_(path), deadline_ms_(Now() + seconds * 1000LL) {}
+      : path_(path), deadline_ms_(MonotonicMs() + seconds * 1000LL) {}
   ~Connection() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -36,9 +36,10 @@ class Connection {
     if (fd_ < 0) return Fail("connecting to", errno);
     // A full backlog answers EAGAIN and nothing to wait for.
     while (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      if (errno == ENOENT || errno == ECONNREFUSED) gone_ = true;
       if (errno != EAGAIN && errno != EINTR) return Fail("connecting to", errno);
       constexpr int kAgainMs = 10;
-      if (Now() >= deadline_ms_) return Fail("connecting to", ETIMEDOUT);
+      if (MonotonicMs() >= deadline_ms_) return Fail("connecting to", ETIMEDOUT);
       ::poll(nullptr, 0, kAgainMs);
     }
     return true;
@@ -76,17 +77,13 @@ class Connection {
   }
 
   const std::string& trouble() const { return trouble_; }
+  bool gone() const { return gone_; }
 
  private:
-  static long long Now() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000LL + now.tv_nsec / 1'000'000;
-  }
   bool Await(short events) {
     pollfd ready{fd_, events, 0};
     for (;;) {
-      const long long left_ms = deadline_ms_ - Now();
+      const long long left_ms = deadline_ms_ - MonotonicMs();
       if (left_ms <= 0) return false;
       const int count = ::poll(&ready, 1, static_cast<int>(left_ms));
       if (count > 0) return true;
@@ -101,10 +98,17 @@ class Connection {
   const std::string path_;
   const long long deadline_ms_;
   int fd_ = -1;
+  bool gone_ = false;
   std::string trouble_;
 };
 
 }  // namespace
+
+std::int64_t MonotonicMs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1000} + now.tv_nsec / 1'000'000;
+}
 
 Reply ParseReply(std::string_view text) {
   constexpr std::string_view kFront = "HTTP/1.1 ", kEnd = "\r\n\r\n";
@@ -135,6 +139,7 @@ Reply CallCarmad(const std::string& socket, std::string_view method, std::string
     if (reply.status == 0) reply.trouble = "reading from " + socket + ": no answer of HTTP";
   } else {
     reply.trouble = connection.trouble();
+    reply.gone = connection.gone();
   }
   return reply;
 }

@@ -1,6 +1,7 @@
 // One HTTP request to carmad over its Unix socket, within a time.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,7 +11,11 @@ struct Reply {
   int status = 0;  // 0: none came
   std::string body;
   std::string trouble;  // why none came: "connecting to /run/…: No such file or directory"
+  bool gone = false;    // nobody listens there: it restarts, or is not there at all
 };
+
+// Time that no step of the clock changes.
+std::int64_t MonotonicMs();
 
 // The body as JSON; none where it is empty. Returns within the seconds.
 Reply CallCarmad(const std::string& socket, std::string_view method, std::string_view target,

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "slurm/spank/http.h"
@@ -15,6 +14,7 @@ namespace carma::slurm {
 namespace {
 
 constexpr int kAnswerS = 5;
+constexpr int kAgainMs = 250;
 constexpr std::size_t kMostWords = 1000;
 constexpr std::size_t kMostName = 200;
 constexpr std::size_t kMostReason = 500;
@@ -28,6 +28,11 @@ std::string TroubleOf(const Reply& reply, const Document& body) {
   if (reply.status == 0) return reply.trouble;
   const std::string said = body.Text("error/message").value_or("");
   return OneLine(said.empty() ? "carmad answered " + Number(reply.status) : said, kMostReason);
+}
+
+// It restarts, or its answer was lost.
+bool IsAway(const Reply& reply) {
+  return reply.status == 0 || reply.status == 503;
 }
 
 std::string SpecText(const Step& step, const Wanted& wanted) {
@@ -65,7 +70,6 @@ std::string AskText(const Step& step, const Wanted& wanted) {
   text += ",\"rank\":" + Number(step.rank) + ",\"restart\":" + Number(step.restart);
   text += "},\"owner\":{\"uid\":" + Number(step.uid) + ",\"gid\":" + Number(step.gid);
   text += "},\"pid\":" + Number(step.keeper);
-  if (step.time_left_s) text += ",\"time_left_s\":" + Number(*step.time_left_s);
   return text + ",\"spec\":" + SpecText(step, wanted) + "}";
 }
 
@@ -75,7 +79,8 @@ Standing Carmad::StandingOf(std::string_view method, const std::string& target,
   Document document;
   const bool good = document.Parse(reply.body);
   Standing standing;
-  standing.away = reply.status == 0 || reply.status == 503;
+  standing.away = IsAway(reply);
+  standing.gone = reply.gone;
   if (!good || reply.status / 100 != 2) {
     standing.trouble = TroubleOf(reply, document);
     return standing;
@@ -86,16 +91,30 @@ Standing Carmad::StandingOf(std::string_view method, const std::string& target,
   standing.follows = document.Text("follows").value_or("");
   standing.reason = OneLine(document.Text("reason").value_or(""), kMostReason);
   standing.reason_text = OneLine(document.Text("reason_text").value_or(""), kMostReason);
+  for (auto& [index, output] : document.Texts("outputs"))
+    standing.outputs.push_back(std::move(output));
   if (standing.id == 0) standing.trouble = "an answer of carmad's without a lease";
   return standing;
 }
 
-Standing Carmad::Ask(const Step& step, const Wanted& wanted) const {
-  return StandingOf("POST", "/v1/leases", AskText(step, wanted), kAnswerS);
+Standing Carmad::Ask(const Step& step, const Wanted& wanted, int patience_s) const {
+  const std::string text = AskText(step, wanted);
+  const std::int64_t end = MonotonicMs() + patience_s * std::int64_t{1000};
+  for (;;) {
+    Standing standing = StandingOf("POST", "/v1/leases", text, kAnswerS);
+    if (!standing.away || MonotonicMs() >= end) return standing;
+    ::poll(nullptr, 0, kAgainMs);
+  }
 }
 
-bool Carmad::HasBase(std::uint32_t job) const {
-  const Reply reply = CallCarmad(socket_, "GET", "/v1/leases?job=" + Number(job), "", kAnswerS);
+bool Carmad::HasBase(std::uint32_t job, int patience_s) const {
+  const std::int64_t end = MonotonicMs() + patience_s * std::int64_t{1000};
+  Reply reply;
+  for (;;) {
+    reply = CallCarmad(socket_, "GET", "/v1/leases?job=" + Number(job), "", kAnswerS);
+    if (!IsAway(reply) || MonotonicMs() >= end) break;
+    ::poll(nullptr, 0, kAgainMs);
+  }
   Document document;
   if (reply.status != 200 || !document.Parse(reply.body)) return false;
   for (std::size_t i = 0;; ++i) {
@@ -116,7 +135,7 @@ std::vector<std::pair<std::string, std::string>> Carmad::Adopt(std::int64_t id,
       CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/adopt", "", kAnswerS);
   Document document;
   const bool good = document.Parse(reply.body);
-  standing.away = reply.status == 0 || reply.status == 503;
+  standing.away = IsAway(reply);
   if (good && reply.status == 200) return document.Texts("environment");
   standing.trouble = TroubleOf(reply, document);
   return {};
@@ -130,17 +149,19 @@ bool Carmad::End(std::int64_t id, const Ending& ending) const {
   // Its answer changes nothing: carmad sees the end of the processes by itself.
   const Reply reply =
       CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/end", body + "}", kAnswerS);
-  if (reply.status != 0 && reply.status != 503) return true;
+  if (!IsAway(reply)) return true;
   Leave(socket_ + ".ends", id, body + ",\"pid\":" + Number(::getpid()) + "}");
   return false;
 }
 
 // A job that has ended for Slurm cannot go back without those that depend on it hearing of its end.
 void Carmad::AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const {
-  const time_t end = ::time(nullptr) + seconds;
-  while (::time(nullptr) < end) {
+  const std::int64_t started = MonotonicMs();
+  bool gone = !told;
+  while (MonotonicMs() < started + (gone ? kRestartS : seconds) * std::int64_t{1000}) {
     told = told || End(id, ending);
     const Standing now = StandingOf("GET", "/v1/leases/" + Number(id), "", kAnswerS);
+    gone = now.gone;
     const bool unknown = now.id == 0 && !now.away;
     const bool never_ran = now.state == "waiting" || now.state == "granted";
     if (unknown || never_ran || (now.state == "ended" && now.follows.empty())) return;

@@ -33,7 +33,6 @@ struct Step {
   std::string job_name;
   std::vector<std::string> command;
   std::string folder;
-  std::optional<std::int64_t> time_left_s;
 };
 
 struct Standing {
@@ -41,9 +40,11 @@ struct Standing {
   std::string state;    // "waiting", "granted", "adopted", "ended"
   std::string step;     // for which it was asked
   std::string reason, reason_text;
-  std::string follows;  // of one that has ended: "requeue" while its job is put back
-  std::string trouble;  // why there is none, or nobody knows; one line
-  bool away = false;    // carmad did not answer
+  std::vector<std::string> outputs;  // files that its processes write to: "INODE PATH"
+  std::string follows;               // of one that has ended: "requeue" while its job is put back
+  std::string trouble;               // why there is none, or nobody knows; one line
+  bool away = false;                 // carmad did not answer
+  bool gone = false;                 // because nobody listens at its socket
 };
 
 // The body of POST /v1/leases. Pure.
@@ -55,12 +56,16 @@ struct Ending {
   std::string stderr_tail;
 };
 
+// How long a carmad that restarts may take: an upgrade of its package, for example.
+inline constexpr int kRestartS = 60;
+
 class Carmad {
  public:
   explicit Carmad(std::string socket) : socket_(std::move(socket)) {}
-  Standing Ask(const Step& step, const Wanted& wanted) const;
-  // Whether the script of that job has a lease here.
-  bool HasBase(std::uint32_t job) const;
+  // Asks again for so long while carmad is away; the same lease, whatever was lost on the way.
+  Standing Ask(const Step& step, const Wanted& wanted, int patience_s) const;
+  // Whether the script of that job has a lease here; the same.
+  bool HasBase(std::uint32_t job, int patience_s) const;
   // Waits with its answer for so long while the lease waits.
   Standing Await(std::int64_t id, int seconds) const;
   // By the process that calls: what is to be in its environment. Empty: trouble says why.
@@ -68,7 +73,7 @@ class Carmad {
   // False: carmad is away; the next one finds it in a file.
   bool End(std::int64_t id, const Ending& ending) const;
   // Until it is known why the task ended and, if its job is to go back into Slurm's queue, that is
-  // done; at most so long. told: what End() has returned.
+  // done; at most so long, or kRestartS while nobody listens. told: what End() has returned.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

@@ -13,12 +13,14 @@ extern "C" {
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
+#include "slurm/spank/http.h"
 #include "slurm/spank/lease.h"
 #include "slurm/spank/tail.h"
 #include "slurm/spank/words.h"
@@ -42,7 +44,9 @@ constexpr int kPollS = 30;
 constexpr int kVerdictS = 10;  // so long a failed script waits to be put back into the queue
 constexpr int kAwayS = 600;    // so long a carmad that has gone may take to come back
 constexpr int kFailed = -1;    // Slurm passes over errors above 0, those of spank.h among them
-constexpr std::uint32_t kMaxErrorFiles = 64;
+constexpr std::uint32_t kMaxFiles = 64;
+// Tells a step that the script of its job has a lease: "4711".
+constexpr char kJobVariable[] = "CARMA_LEASE_JOB";
 // What its processes are called that wait: Slurm's trackers spare those that bear slurmstepd's
 // name.
 constexpr char kWaits[] = "carma-wait";
@@ -58,6 +62,12 @@ Wanted wanted;
 bool used = false;           // at least one option was
 std::string option_trouble;  // of one that could not be read: on a node the step is refused by it
 
+// What a task's process tells slurmstepd.
+struct Shared {
+  OpenFile errors[kMaxFiles], outputs[kMaxFiles];  // of each task
+  volatile bool adopted;                           // at least one has its GPUs
+};
+
 // Of the step, in slurmstepd; its tasks are forked from it.
 struct State {
   std::string node;
@@ -66,7 +76,7 @@ struct State {
   std::int64_t lease = 0;
   bool joined = false;  // the lease is that of the job's script
   std::string trouble;  // why there is no lease
-  ErrorFile* error_files = nullptr;
+  Shared* shared = nullptr;
   std::uint32_t tasks = 0, ended = 0;
   Ending ending;
 };
@@ -198,9 +208,6 @@ Step ReadStep(spank_t spank, std::uint32_t number) {
   for (int i = 0; has_words && i < count && words[i] != nullptr; ++i)
     step.command.emplace_back(words[i]);
   step.folder = AbsolutePath(Variable(spank, "SLURM_SUBMIT_DIR"), "").value_or("/");
-  if (const auto end = Whole(Variable(spank, "SLURM_JOB_END_TIME"), 1, INT64_MAX)) {
-    if (*end > ::time(nullptr)) step.time_left_s = *end - ::time(nullptr);
-  }
   return step;
 }
 
@@ -214,11 +221,11 @@ std::uint32_t NodesOf(spank_t spank, const Step& step) {
   return nodes;
 }
 
-void ShareErrorFiles(spank_t spank) {
+void ShareMemory(spank_t spank) {
   spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &state->tasks);
-  void* memory = ::mmap(nullptr, kMaxErrorFiles * sizeof(ErrorFile), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory != MAP_FAILED) state->error_files = static_cast<ErrorFile*>(memory);
+  void* memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) state->shared = static_cast<Shared*>(memory);
 }
 
 void AskForLease(spank_t spank) {
@@ -231,7 +238,7 @@ void AskForLease(spank_t spank) {
   }
   if (!wanted.summary.empty())
     wanted.summary = AbsolutePath(wanted.summary, state->step.folder).value_or(wanted.summary);
-  const Standing standing = Carmad(state->socket).Ask(state->step, wanted);
+  const Standing standing = Carmad(state->socket).Ask(state->step, wanted, kRestartS);
   state->lease = standing.id;
   state->joined = standing.step != state->step.name;
   state->trouble = standing.trouble;
@@ -245,16 +252,41 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
+// The last ones of files that its processes wrote to, as carmad saw them: `prog > log 2>&1` in a
+// script, `srun --error=file prog`. Then of its own output and error file.
+std::string LastWords(std::uint32_t task) {
+  constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
+  std::vector<OpenFile> files;
+  const Standing now = Carmad(state->socket).Await(state->lease, 0);
+  const std::size_t first = now.outputs.size() > kMostFiles ? now.outputs.size() - kMostFiles : 0;
+  for (std::size_t i = first; i < now.outputs.size(); ++i) files.push_back(FileOf(now.outputs[i]));
+  if (state->shared != nullptr) {
+    files.push_back(state->shared->outputs[task]);
+    files.push_back(state->shared->errors[task]);
+  }
+  std::string words;
+  for (auto file = files.begin(); file != files.end(); ++file) {
+    const auto is_same = [&](const OpenFile& other) {
+      return std::strcmp(other.path, file->path) == 0;
+    };
+    if (std::any_of(file + 1, files.end(), is_same)) continue;
+    const std::string tail = TailOf(*file, state->step.uid, state->step.gid);
+    const bool last = file + 1 == files.end();
+    words += tail.substr(last || tail.size() < kMostOfFile ? 0 : tail.size() - kMostOfFile);
+  }
+  return words;
+}
+
 // Until the lease is granted. Empty: it is; else why not.
 std::string AwaitGrant(const Carmad& carmad) {
-  const time_t started = ::time(nullptr);
-  time_t last_answer = started;
+  const std::int64_t started = MonotonicMs();
+  std::int64_t away_ms = 0;
   int poll_s = kQuietS;
   for (;;) {
+    const std::int64_t asked = MonotonicMs();
     const Standing now = carmad.Await(state->lease, poll_s);
-    const time_t at = ::time(nullptr);
     if (now.id != 0) {
-      last_answer = at;
+      away_ms = 0;
       if (now.state == "granted" || now.state == "adopted") return "";
       if (now.state == "ended") return "(" + now.reason + ") " + now.reason_text;
       if (poll_s == kQuietS) {
@@ -262,29 +294,37 @@ std::string AwaitGrant(const Carmad& carmad) {
                   state->node.c_str(), now.reason.c_str(), now.reason_text.c_str());
       }
       poll_s = kPollS;
-    } else if (!now.away || at - last_answer >= kAwayS) {
+    } else if (!now.away || away_ms >= kAwayS * 1000) {
       return now.trouble;
     } else {
       ::poll(nullptr, 0, 1000);
+      // The time of a job that was suspended meanwhile does not count.
+      away_ms += std::min<std::int64_t>(MonotonicMs() - asked, kPollS * 1000);
     }
-    if (arguments.wait_min > 0 && at - started >= arguments.wait_min * 60)
+    if (arguments.wait_min > 0 && MonotonicMs() - started >= arguments.wait_min * 60'000)
       return "none were free for " + std::to_string(arguments.wait_min) + " min";
   }
 }
 
 int TakeLease(spank_t spank) {
   const Carmad carmad(state->socket);
-  Standing standing;
-  for (time_t started = ::time(nullptr);;) {
+  for (const std::int64_t started = MonotonicMs();;) {
     if (const std::string why = AwaitGrant(carmad); !why.empty()) return Refuse(why);
-    standing = {};
+    Standing standing;
     const auto environment = carmad.Adopt(state->lease, standing);
     for (const auto& [name, value] : environment) {
       if (spank_setenv(spank, name.c_str(), value.c_str(), 1) != ESPANK_SUCCESS)
         return Refuse("the variable " + name + " cannot be set");
     }
-    if (!environment.empty()) return 0;
-    if (!standing.away || ::time(nullptr) - started >= kAwayS) return Refuse(standing.trouble);
+    if (!environment.empty()) {
+      spank_setenv(spank, kJobVariable, std::to_string(state->step.job).c_str(), 1);
+      if (state->shared != nullptr) state->shared->adopted = true;
+      return 0;
+    }
+    // A grant that it did not take in time, as while it was suspended: it waits for another.
+    const bool again = !standing.away && carmad.Await(state->lease, 0).state == "waiting";
+    const bool late = MonotonicMs() - started >= kAwayS * std::int64_t{1000};
+    if (!again && (!standing.away || late)) return Refuse(standing.trouble);
     ::poll(nullptr, 0, 1000);
   }
 }
@@ -316,17 +356,18 @@ CARMA_EXPORT int slurm_spank_init_post_opt(spank_t spank, int, char**) {
   std::uint32_t number = 0;
   if (spank_get_item(spank, S_JOB_STEPID, &number) != ESPANK_SUCCESS || number == SLURM_EXTERN_CONT)
     return ESPANK_SUCCESS;
-  const bool in_lease = !used && !Variable(spank, "CARMA_TASK_ID").empty();
-  if (!used && !in_lease) return ESPANK_SUCCESS;
+  if (!used && Variable(spank, "CARMA_TASK_ID").empty()) return ESPANK_SUCCESS;
   state = new State;
   state->node = NodeName(spank);
   state->socket = WithNode(arguments.socket, state->node);
   state->step = ReadStep(spank, number);
-  if (in_lease && !Carmad(state->socket).HasBase(state->step.job)) {
+  // A script of this very job has one, so carmad is only away; elsewhere it may be none at all.
+  const bool certain = Variable(spank, kJobVariable) == std::to_string(state->step.job);
+  if (!used && !Carmad(state->socket).HasBase(state->step.job, certain ? kRestartS : 0)) {
     state = nullptr;
     return ESPANK_SUCCESS;
   }
-  ShareErrorFiles(spank);
+  ShareMemory(spank);
   AskForLease(spank);
   return ESPANK_SUCCESS;
 }
@@ -335,25 +376,27 @@ CARMA_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
   if (state == nullptr) return ESPANK_SUCCESS;
   if (state->lease == 0) return Refuse(state->trouble);
   int task = 0;
-  if (state->error_files != nullptr && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS &&
-      task >= 0 && static_cast<std::uint32_t>(task) < kMaxErrorFiles)
-    NoteErrorFile(state->error_files[task]);
+  if (state->shared != nullptr && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS &&
+      task >= 0 && static_cast<std::uint32_t>(task) < kMaxFiles) {
+    NoteOpenFile(STDERR_FILENO, state->shared->errors[task]);
+    NoteOpenFile(STDOUT_FILENO, state->shared->outputs[task]);
+  }
   ::prctl(PR_SET_NAME, kWaits);
   return TakeLease(spank);
 }
 
 CARMA_EXPORT int slurm_spank_task_exit(spank_t spank, int, char**) {
   if (state == nullptr || state->lease == 0 || state->joined) return ESPANK_SUCCESS;
+  // What never had its GPUs has nothing to tell: carmad sees that it has gone.
+  if (state->shared != nullptr && !state->shared->adopted) return ESPANK_SUCCESS;
   int status = 0, task = 0;
   spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
   spank_get_item(spank, S_TASK_ID, &task);
   ++state->ended;
   if (status != 0 && state->ending.status == 0) {
     state->ending.status = status;
-    if (state->error_files != nullptr && task >= 0 &&
-        static_cast<std::uint32_t>(task) < kMaxErrorFiles)
-      state->ending.stderr_tail =
-          TailOf(state->error_files[task], state->step.uid, state->step.gid);
+    if (task >= 0 && static_cast<std::uint32_t>(task) < kMaxFiles)
+      state->ending.stderr_tail = LastWords(static_cast<std::uint32_t>(task));
   }
   if (state->ended < state->tasks) return ESPANK_SUCCESS;
   const Carmad carmad(state->socket);

@@ -1,10 +1,14 @@
 // What the plug-in reads and writes, without Slurm.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "slurm/spank/http.h"
 #include "slurm/spank/json.h"
@@ -106,7 +110,7 @@ TEST(SpankLease, AsksForAStep) {
   EXPECT_EQ(document.Text("spec/name"), "a\"b");
   EXPECT_EQ(document.Text("spec/command/1"), "x.py");
   EXPECT_EQ(document.Number("spec/memory_mib"), 12'288);
-  EXPECT_FALSE(document.Number("time_left_s"));
+  EXPECT_FALSE(document.Number("time_left_s")) << "Slurm's limits are Slurm's";
   step.command.clear();
   ASSERT_TRUE(document.Parse(AskText(step, {})));
   EXPECT_EQ(document.Text("spec/command/0"), "a\"b") << "a script is known by the job's name";
@@ -120,7 +124,7 @@ TEST(SpankTail, OfTheFileThatTheTaskHadAndOfNoOther) {
   std::ofstream(path) << std::string(20'000, 'x') << "CUDA out of memory";
   struct stat info {};
   ASSERT_EQ(::stat(path.c_str(), &info), 0);
-  ErrorFile file{.device = info.st_dev, .inode = info.st_ino};
+  OpenFile file{.device = info.st_dev, .inode = info.st_ino};
   path.copy(file.path, sizeof file.path - 1);
   if (::getuid() == 0) {
     const std::string tail = TailOf(file, 65'534, 65'534);
@@ -129,8 +133,65 @@ TEST(SpankTail, OfTheFileThatTheTaskHadAndOfNoOther) {
     ::chmod(path.c_str(), 0600);
     EXPECT_EQ(TailOf(file, 65'534, 65'534), "") << "not the user's to read";
   }
+  EXPECT_EQ(FileOf(std::to_string(info.st_ino) + " " + path).inode, info.st_ino);
+  EXPECT_TRUE(TailOf(FileOf(std::to_string(info.st_ino) + " " + path), ::getuid(), ::getgid())
+                  .ends_with("CUDA out of memory"));
+  for (const char* text : {"", "7", "x /a", "0 /a"}) EXPECT_EQ(FileOf(text).inode, 0U) << text;
   ++file.inode;
   EXPECT_EQ(TailOf(file, ::getuid(), ::getgid()), "") << "another one took its place";
+  ::unlink(path.c_str());
+  ::rmdir(folder.c_str());
+}
+
+// The child runs as the job's user, who may stop it.
+TEST(SpankTail, AChildThatIsStoppedIsNotWaitedFor) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    (void)!::write(ends[1], "begun", 5);
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  EXPECT_EQ(ReadOfChild(child, ends[0], 200), "begun");
+  EXPECT_NE(::kill(child, 0), 0) << "it is killed";
+  ::close(ends[0]);
+}
+
+// A daemon that comes back while the plug-in asks: at first nobody listens, then it answers.
+TEST(SpankLease, AsksAgainWhileCarmadRestarts) {
+  std::string folder = ::testing::TempDir() + "/carma-spank-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/s";
+  const Step step{.cluster = "bed", .job = 12, .name = "batch", .job_name = "x"};
+  Standing away = Carmad(path).Ask(step, {}, 0);
+  EXPECT_TRUE(away.gone);
+  std::thread daemon([&] {
+    const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ::close(listener);  // refused
+    ::unlink(path.c_str());
+    const int next = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    ASSERT_EQ(::bind(next, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::listen(next, 4), 0);
+    // The first answer is torn, the second one whole.
+    for (const std::string_view answer :
+         {"HTTP/1.1 20", "HTTP/1.1 503 x\r\n\r\n{}",
+          "HTTP/1.1 201 Created\r\n\r\n{\"id\":7,\"state\":\"waiting\",\"step\":\"batch\"}"}) {
+      const int caller = ::accept(next, nullptr, nullptr);
+      char buffer[4096];
+      (void)!::read(caller, buffer, sizeof buffer);
+      (void)!::write(caller, answer.data(), answer.size());
+      ::close(caller);
+    }
+    ::close(next);
+  });
+  EXPECT_EQ(Carmad(path).Ask(step, {}, 60).id, 7);
+  daemon.join();
   ::unlink(path.c_str());
   ::rmdir(folder.c_str());
 }

@@ -2,24 +2,38 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <string>
+
+#include "slurm/spank/http.h"
+#include "slurm/spank/words.h"
 
 namespace carma::slurm {
 namespace {
 
 constexpr off_t kTailBytes = 16 << 10;
+constexpr std::size_t kMostBytes = 2 * kTailBytes;
+constexpr int kLimitMs = 3'000;
+constexpr int kReapMs =
+    1'000;  // the kernel takes so long at most to end what is killed, else it hangs
 
-// In the child: to the pipe, and no way back.
-[[noreturn]] void SendTail(const ErrorFile& file, uid_t uid, gid_t gid, int out) {
+// In the child: to the pipe, and no way back. If it hangs, it keeps nothing open of slurmstepd's.
+[[noreturn]] void SendTail(const OpenFile& file, uid_t uid, gid_t gid, int pipe) {
+  constexpr int kOut = 3;
+  const int out = pipe == kOut ? kOut : ::dup2(pipe, kOut);
+  ::syscall(SYS_close_range, kOut + 1, ~0U, 0U);
   if (::setgroups(0, nullptr) != 0 || ::setgid(gid) != 0 || ::setuid(uid) != 0) ::_exit(1);
   const int fd = ::open(file.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   struct stat now {};
-  if (fd < 0 || ::fstat(fd, &now) != 0 || !S_ISREG(now.st_mode) || now.st_dev != file.device ||
-      now.st_ino != file.inode)
+  if (fd < 0 || ::fstat(fd, &now) != 0 || !S_ISREG(now.st_mode) || now.st_ino != file.inode ||
+      (file.device != 0 && now.st_dev != file.device))
     ::_exit(1);
   char buffer[4096];
   off_t at = now.st_size > kTailBytes ? now.st_size - kTailBytes : 0;
@@ -31,33 +45,59 @@ constexpr off_t kTailBytes = 16 << 10;
 
 }  // namespace
 
-void NoteErrorFile(ErrorFile& file) {
+void NoteOpenFile(int fd, OpenFile& file) {
   struct stat info {};
   file.path[0] = '\0';
-  if (::fstat(STDERR_FILENO, &info) != 0 || !S_ISREG(info.st_mode)) return;
-  const ssize_t length = ::readlink("/proc/self/fd/2", file.path, sizeof file.path - 1);
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return;
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), file.path, sizeof file.path - 1);
   file.path[length > 0 ? length : 0] = '\0';
   file.device = info.st_dev;
   file.inode = info.st_ino;
 }
 
-std::string TailOf(const ErrorFile& file, uid_t uid, gid_t gid) {
-  std::string tail;
+OpenFile FileOf(const std::string& text) {
+  OpenFile file;
+  const std::size_t blank = text.find(' ');
+  const auto inode = Whole(text.substr(0, blank), 1, INT64_MAX);
+  if (!inode || blank == std::string::npos || text.size() - blank > sizeof file.path) return file;
+  text.copy(file.path, sizeof file.path - 1, blank + 1);
+  file.inode = static_cast<ino_t>(*inode);
+  return file;
+}
+
+std::string ReadOfChild(pid_t child, int from, int limit_ms) {
+  std::string text;
+  const std::int64_t end = MonotonicMs() + limit_ms;
+  char buffer[4096];
+  while (text.size() < kMostBytes) {
+    pollfd ready{from, POLLIN, 0};
+    const std::int64_t left_ms = end - MonotonicMs();
+    const int count = left_ms > 0 ? ::poll(&ready, 1, static_cast<int>(left_ms)) : 0;
+    if (count < 0 && errno == EINTR) continue;
+    const ssize_t bytes = count > 0 ? ::read(from, buffer, sizeof buffer) : 0;
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) break;
+    text.append(buffer, static_cast<std::size_t>(bytes));
+  }
+  ::kill(child, SIGKILL);  // reaches one that is stopped, too
+  for (const std::int64_t last = MonotonicMs() + kReapMs; MonotonicMs() < last;) {
+    const pid_t ended = ::waitpid(child, nullptr, WNOHANG);
+    if (ended == child || (ended < 0 && errno != EINTR)) break;
+    ::poll(nullptr, 0, 1);
+  }
+  return text;
+}
+
+std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid) {
   int ends[2];
-  if (file.path[0] != '/' || ::pipe2(ends, O_CLOEXEC) != 0) return tail;
+  if (file.path[0] != '/' || ::pipe2(ends, O_CLOEXEC) != 0) return "";
   const pid_t child = ::fork();
   if (child == 0) SendTail(file, uid, gid, ends[1]);
   ::close(ends[1]);
-  char buffer[4096];
-  for (;;) {
-    const ssize_t count = child > 0 ? ::read(ends[0], buffer, sizeof buffer) : 0;
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    tail.append(buffer, static_cast<std::size_t>(count));
-  }
+  std::string tail;
+  if (child > 0) tail = ReadOfChild(child, ends[0], kLimitMs);
   ::close(ends[0]);
-  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
   return tail;
 }
 

@@ -47,10 +47,14 @@ struct Lease {
   std::optional<LeaseProcess> main;  // adopted: the first that is no keeper
   std::optional<int> status;         // of main, as waitpid() has it
   bool begun = false;
+  std::vector<std::string> outputs;  // OutputsOf(): those that were noted last
+  std::vector<pid_t> on_gpus;        // its processes there when they were
   // Whether it has begun may have been missed: nobody looked for a while.
   bool missed = false;
   Moment withdraw_at, kill_at;
-  Moment look_at;  // whether it has begun
+  Moment leave_at;  // it has ended for us, whatever still runs
+  Moment begin_by;  // it counts as begun
+  Moment look_at;   // whether it has begun
   std::chrono::milliseconds look_in{};
 };
 

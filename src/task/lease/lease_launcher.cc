@@ -26,7 +26,7 @@
 #include "base/text.h"
 #include "base/timer_fd.h"
 #include "base/unique_fd.h"
-#include "task/process/process_tree.h"
+#include "task/lease/lease_processes.h"
 
 namespace carma::task {
 namespace {
@@ -40,7 +40,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxEventsPerPoll = 256;
 constexpr std::size_t kMaxMembers = 4096;
-constexpr int kMaxAncestors = 256;  // deeper trees do not occur
+constexpr std::ptrdiff_t kMostOutputs = 8;
 constexpr std::chrono::seconds kKillAgain{1};
 // Without a descriptor for it a process is looked at so often.
 constexpr std::chrono::milliseconds kLook{200};
@@ -59,17 +59,6 @@ LeaseLauncher::Environment EnvironmentOf(const LaunchOrder& order) {
   environment["CARMA_TASK_NAME"] = order.spec.name;
   if (order.host.cpus > 0) environment["CARMA_CPUS"] = fmt::format("{}", order.host.cpus);
   return environment;
-}
-
-// It is that process, or lives below it.
-bool IsBelow(const base::ProcessId& process, const base::ProcessId& above) {
-  std::optional<base::ProcessStat> at = base::ReadProcessStat(process.pid);
-  for (int depth = 0; depth < kMaxAncestors && at; ++depth) {
-    if (at->id == above) return true;
-    if (at->parent <= 1) break;
-    at = base::ReadProcessStat(at->parent);
-  }
-  return false;
 }
 
 class RealLeaseLauncher final : public LeaseLauncher {
@@ -140,6 +129,34 @@ class RealLeaseLauncher final : public LeaseLauncher {
     return found->second.members.front().process;
   }
 
+  Result<Unit> MayHaveLease(pid_t pid) const override {
+    const std::optional<std::string> why_not = WhyNoLease(pid, options_.daemon);
+    if (!why_not) return Unit{};
+    return Fail(ErrorCode::kConflict, fmt::format("no lease for process {}: it {}", pid, *why_not));
+  }
+
+  void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) override {
+    const auto found = leases_.find(id);
+    if (found == leases_.end() || !found->second.key || !found->second.adopted) return;
+    Lease& lease = found->second;
+    const auto is_known = [&](pid_t pid) {
+      return std::ranges::find(lease.on_gpus, pid) != lease.on_gpus.end();
+    };
+    if (std::ranges::all_of(pids, is_known)) return;
+    lease.on_gpus = pids;
+    for (std::string& each : OutputsOf(lease, options_.daemon)) {
+      std::erase(lease.outputs, each);
+      lease.outputs.push_back(std::move(each));
+    }
+    if (std::ssize(lease.outputs) > kMostOutputs)
+      lease.outputs.erase(lease.outputs.begin(), lease.outputs.end() - kMostOutputs);
+  }
+
+  std::vector<std::string> Outputs(core::TaskId id) const override {
+    const auto found = leases_.find(id);
+    return found == leases_.end() ? std::vector<std::string>() : found->second.outputs;
+  }
+
   Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) override {
     const auto found = leases_.find(id);
     if (found == leases_.end() || found->second.attempt == 0)
@@ -161,6 +178,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
                   fmt::format("process {} is not of the job step that asked for lease {}",
                               process.process.pid, id));
     }
+    if (const Result<Unit> free = MayHaveLease(process.process.pid); !free)
+      return std::unexpected(free.error());
     const bool first = !lease.adopted;
     if (const Result<Unit> kept = AddMember(lease, {process, {}, false}); !kept)
       return std::unexpected(kept.error());
@@ -227,8 +246,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return Withdraw(id, "nothing was started under its grant: withdrawn before it was adopted",
                       false);
     if (lease->kill_at) return;
-    Signal(*lease, SIGTERM);
+    SignalProcesses(*lease, SIGTERM, options_.daemon);
     lease->kill_at = SteadyClock::now() + lease->grace;
+    lease->leave_at = *lease->kill_at + options_.kill_limit;
     SetTimer();
   }
 
@@ -245,9 +265,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (lease == nullptr) return others_->AskToSave(id, attempt);
     const std::optional<int> number = base::SignalNumber(lease->checkpoint_signal);
     if (!lease->adopted || !number) return;
-    for (const base::ProcessId& each : Tree(*lease)) {
-      if (MaySignal(lease->uid, each.pid) && Catches(each, *number)) Tell(each, {*number});
-    }
+    SignalThatCatch(*lease, *number, options_.daemon);
   }
 
   // A restarted daemon: everything that it answers next was answered like that before.
@@ -367,7 +385,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Grant(core::TaskId id, Lease& lease) {
-    lease.withdraw_at = SteadyClock::now() + options_.adoption_limit;
+    lease.withdraw_at = SteadyClock::now();
+    if (!IsStopped(lease)) *lease.withdraw_at += options_.adoption_limit;
     granted_.push_back(id);
     Wake();
     SetTimer();
@@ -383,6 +402,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     if (!lease.main) lease.main = lease.members.front().process;
     if (lease.begun) return Begin(id, lease);
+    lease.begin_by = SteadyClock::now() + options_.adoption_limit;
     lease.look_in = kFirstLook;
     LookWhetherBegun(id, lease);
   }
@@ -406,9 +426,35 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return !each.keeper && HasBegun(each.process) == true;
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
+    // Whatever it is called: Slurm's own prolog of a task may take long, and a process of that name
+    // must not hold GPUs beyond all limits.
+    if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
     lease.look_in = std::min(2 * lease.look_in, kLook);
     SetTimer();
+  }
+
+  // A job that was suspended while it waited takes its grant when it goes on: it waits again. Of
+  // others nobody comes any more.
+  void NotTaken(core::TaskId id, const Lease& lease) {
+    const bool stopped = IsStopped(lease);
+    if (!stopped && !lease.key) {
+      return Withdraw(id,
+                      fmt::format("nothing was started under its grant: not adopted within {} s",
+                                  std::chrono::duration<double>(options_.adoption_limit).count()),
+                      false);
+    }
+    ShimEvent event;
+    event.kind = ShimEventKind::kLaunchFailed;
+    event.id = id;
+    event.attempt = lease.attempt;
+    event.text = stopped ? "its process is stopped" : "its process has not taken its GPUs";
+    event.not_taken = true;
+    const LeaseProcess process = lease.members.front().process;
+    const std::optional<LeaseKey> key = lease.key;
+    leases_.erase(id);
+    Watch(id, process, key);
+    Push(std::move(event));
   }
 
   void Withdraw(core::TaskId id, const std::string& why, bool retryable) {
@@ -491,35 +537,12 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Wake();
   }
 
-  // Its processes, without keepers.
-  static std::vector<base::ProcessId> Tree(const Lease& lease) {
-    std::vector<base::ProcessId> tree;
-    const auto add = [&](const base::ProcessId& process) {
-      const bool keeper = std::ranges::any_of(lease.members, [&](const LeaseMember& member) {
-        return member.keeper && member.process.process == process;
-      });
-      if (!keeper && std::ranges::find(tree, process) == tree.end()) tree.push_back(process);
-    };
-    for (const LeaseMember& member : lease.members) {
-      if (!Alive(member.process)) continue;
-      add(member.process.process);
-      for (const base::ProcessStat& each : Descendants(member.process.process.pid)) add(each.id);
-    }
-    return tree;
-  }
-
-  // With our rights, so only what its owner may signal himself: his process may have started one of
-  // somebody else's.
-  static void Signal(const Lease& lease, int number) {
-    for (const base::ProcessId& each : Tree(lease)) {
-      if (MaySignal(lease.uid, each.pid)) Tell(each, {number});
-    }
-  }
-
-  static bool MaySignal(std::uint32_t uid, pid_t pid) {
-    struct stat info {};
-    return uid == 0 ||
-           (::stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && info.st_uid == uid);
+  // It could not be ended: its process has become another user's, or the kernel does not let go of
+  // it. What it still does on its GPUs is foreign from now on.
+  void LeaveBehind(core::TaskId id) {
+    base::LogWarn("lease_left_behind",
+                  {{"task", id}, {"pid", leases_.at(id).members.front().process.process.pid}});
+    End(id, {.untold = true});
   }
 
   void OnTimer() {
@@ -532,14 +555,15 @@ class RealLeaseLauncher final : public LeaseLauncher {
       Lease& lease = leases_.at(id);
       if (lease.look_at && now >= *lease.look_at) LookWhetherBegun(id, lease);
       if (lease.kill_at && now >= *lease.kill_at) {
-        Signal(lease, SIGKILL);
+        SignalProcesses(lease, SIGKILL, options_.daemon);
         lease.kill_at = now + kKillAgain;
       }
+      if (lease.leave_at && now >= *lease.leave_at) {
+        LeaveBehind(id);
+        continue;
+      }
       if (lease.withdraw_at && now >= *lease.withdraw_at) {
-        Withdraw(id,
-                 fmt::format("nothing was started under its grant: not adopted within {} s",
-                             std::chrono::duration<double>(options_.adoption_limit).count()),
-                 false);
+        NotTaken(id, lease);
         continue;
       }
       if (std::ranges::all_of(lease.members, [](const LeaseMember& each) { return bool{each.fd}; }))
@@ -558,6 +582,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     for (const auto& [id, lease] : leases_) {
       if (lease.withdraw_at) sooner(*lease.withdraw_at - now);
       if (lease.kill_at) sooner(*lease.kill_at - now);
+      if (lease.leave_at) sooner(*lease.leave_at - now);
       if (lease.look_at) sooner(*lease.look_at - now);
     }
     if (look_) sooner(kLook);

@@ -9,8 +9,9 @@
 // signalled.
 //
 // A process that adopts it under the name kWaitsForLease has not begun; the attempt has started
-// when it has another name. One that ends before, as far as anybody can tell, has started nothing:
-// the attempt could not be launched, like that of a grant that nobody adopts.
+// when it has another name, or after Options::adoption_limit. One that ends before, as far as
+// anybody can tell, has started nothing: the attempt could not be launched, like that of a grant
+// that nobody adopts.
 //
 // A file in an attempt's folder, `lease`, tells a restarted daemon where it stood, by its lines:
 //   {…}              granted: for which process, and what it is to find in its environment
@@ -19,6 +20,8 @@
 // A keeper that finds no daemon leaves what it would have said in Options::ends_dir.
 // A machine that loses power loses the processes as well, so these files wait for no disk.
 #pragma once
+
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
@@ -41,7 +44,12 @@ class LeaseLauncher : public Launcher {
  public:
   using Environment = std::map<std::string, std::string>;
   struct Options {
-    std::chrono::milliseconds adoption_limit{30'000};  // real time; a grant is withdrawn then
+    // Real time. A grant is withdrawn then, and an adopted lease counts as begun.
+    std::chrono::milliseconds adoption_limit{30'000};
+    // Real time after KILL: a lease whose process still lives has ended nevertheless.
+    std::chrono::milliseconds kill_limit{10'000};
+    // No lease may be for this process, nor for one that it runs below (lease_processes.h).
+    pid_t daemon = ::getpid();
     // Files ID of JSON, written by root or us: exit_code, signal, stderr_tail, and the pid of the
     // keeper. Empty: none are looked for.
     std::string ends_dir;
@@ -78,8 +86,14 @@ class LeaseLauncher : public Launcher {
   // The process is the task from now on; returns what it is to have in its environment. The same
   // process may ask again. Errors: kConflict: not granted, adopted by another, the process has
   // ended; kDenied: it does not live below a keeper of the lease; those of the disk: nothing has
-  // happened.
+  // happened; no lease may be for the process.
   virtual base::Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
+  // Errors: kConflict: no lease may be for that process.
+  virtual base::Result<base::Unit> MayHaveLease(pid_t pid) const = 0;
+  // The processes of a step's lease that the driver lists on its GPUs. With each new one the files
+  // are noted to which its processes write, for when they are gone: Outputs().
+  virtual void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) = 0;
+  virtual std::vector<std::string> Outputs(core::TaskId id) const = 0;
   // Its owner says how it has ended. Errors: kConflict: not adopted; those of the disk.
   virtual base::Result<base::Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
 };

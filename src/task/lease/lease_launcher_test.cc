@@ -14,6 +14,7 @@
 
 #include "base/spawn.h"
 #include "base/test_fields.h"
+#include "task/process/process_tree.h"
 #include "task/shim/fake_launcher.h"
 
 namespace carma::task {
@@ -41,6 +42,40 @@ class Stranger {
   const LeaseProcess& process() const { return process_; }
   // Returns the status that its parent is told.
   int End(int number = SIGKILL) {
+    int status = 0;
+    if (pid_ == 0) return status;
+    if (number != 0) ::kill(pid_, number);
+    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    return status;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  LeaseProcess process_;
+};
+
+constexpr uid_t kNobody = 65'534;
+
+// A process of another user, as root makes it, that does nothing.
+class Bystander {
+ public:
+  explicit Bystander(uid_t uid, uid_t effective = kNobody) {
+    const base::Pipe ready = *base::MakePipe();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      if (::setresuid(uid, effective, effective) != 0) ::_exit(1);
+      (void)!::write(ready.write.get(), "x", 1);
+      for (;;) ::pause();
+    }
+    char byte = 0;
+    EXPECT_EQ(::read(ready.read.get(), &byte, 1), 1);
+    process_ = FindLeaseProcess(pid_).value_or(LeaseProcess{});
+  }
+  ~Bystander() { End(SIGKILL); }
+  Bystander(const Bystander&) = delete;
+  Bystander& operator=(const Bystander&) = delete;
+  const LeaseProcess& process() const { return process_; }
+  int End(int number) {
     int status = 0;
     if (pid_ == 0) return status;
     if (number != 0) ::kill(pid_, number);
@@ -133,7 +168,7 @@ class LeaseLauncherTest : public ::testing::Test {
   }
 
   std::string folder_;
-  LeaseLauncher::Options options_;
+  LeaseLauncher::Options options_{.daemon = 0};  // this process starts those that have leases
   FakeLauncher* others_ = nullptr;
   std::unique_ptr<LeaseLauncher> launcher_;
   std::vector<core::TaskId> gone_, granted_;
@@ -211,6 +246,19 @@ TEST_F(LeaseLauncherTest, OfAStepAllThatLivesBelowItsKeeperMayHaveIt) {
   EXPECT_THAT(events_, IsEmpty()) << "its keeper may have more to start";
   ASSERT_TRUE(launcher_->EndLease(kTask, {.exit_code = 2}));
   EXPECT_EQ(Next().exit_code, 2);
+}
+
+TEST_F(LeaseLauncherTest, OfAStepItIsKnownWhereItsProcessesWriteTo) {
+  const std::string log = folder_ + "/train log";
+  Stranger keeper, script({"sh", "-c", "exec sleep 10000 > \"$0\" 2>&1", log});
+  for (int i = 0; i < 6000 && !std::filesystem::exists(log); ++i) ::poll(nullptr, 0, 10);
+  LaunchOrder order = Order(*FindLeaseProcess(::getpid()));
+  order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "batch"});
+  launcher_->Start(order);
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, script.process()));
+  EXPECT_THAT(launcher_->Outputs(kTask), IsEmpty());
+  launcher_->SeenOnGpus(kTask, {script.process().process.pid});
+  EXPECT_THAT(launcher_->Outputs(kTask), ElementsAre(::testing::EndsWith(" " + log)));
 }
 
 TEST_F(LeaseLauncherTest, AnotherStepJoinsAndKeepsItAlive) {
@@ -323,6 +371,127 @@ TEST_F(LeaseLauncherTest, AProcessOfSomebodyElseIsNotSignalled) {
   launcher_->Stop(kTask, 1);
   EXPECT_TRUE(Alive(stranger.process()));
   EXPECT_EQ(WTERMSIG(stranger.End(SIGINT)), SIGINT) << "no other signal came before";
+}
+
+TEST_F(LeaseLauncherTest, OfRootsLeaseOnlyRootsProcessesAreSignalled) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root";
+  Bystander other(kNobody);
+  LaunchOrder order = Order(other.process());
+  order.uid = 0;
+  launcher_->Start(order);
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, other.process()));
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(WTERMSIG(other.End(SIGINT)), SIGINT) << "no other signal came before";
+}
+
+TEST_F(LeaseLauncherTest, AProcessThatBecameAnotherUsersGivesItsGpusBack) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root";
+  options_.kill_limit = std::chrono::milliseconds(20);
+  Restart();
+  Bystander other(kNobody);
+  LaunchOrder order = Order(other.process());
+  order.uid = kNobody + 1;
+  order.kill_grace = base::Duration(20);
+  launcher_->Start(order);
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, other.process()));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  launcher_->Stop(kTask, 1);
+  const ShimEvent ended = Next();
+  EXPECT_EQ(ended.kind, ShimEventKind::kExited);
+  EXPECT_TRUE(ended.untold);
+  EXPECT_TRUE(Alive(other.process())) << "it is not ours to end";
+  EXPECT_THAT(launcher_->Leases(), IsEmpty());
+}
+
+// As su does while it asks for a password: its user may signal it, but /proc/PID is root's.
+TEST_F(LeaseLauncherTest, AProcessWithAnotherEffectiveUserIsItsOwnersToEnd) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root";
+  Bystander su(kNobody, /*effective=*/0);
+  LaunchOrder order = Order(su.process());
+  order.uid = kNobody;
+  launcher_->Start(order);
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, su.process()));
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(WTERMSIG(su.End(0)), SIGTERM);
+}
+
+TEST_F(LeaseLauncherTest, NoLeaseIsForTheFirstProcessNorForTheDaemonAndThoseAboveIt) {
+  Stranger daemon({"sh", "-c", "sleep 10000 & wait"});
+  options_.daemon = daemon.process().process.pid;
+  Restart();
+  EXPECT_THAT(launcher_->MayHaveLease(1).error().message, HasSubstr("the first of this machine"));
+  EXPECT_EQ(launcher_->MayHaveLease(options_.daemon).error().code, base::ErrorCode::kConflict);
+  EXPECT_THAT(launcher_->MayHaveLease(::getpid()).error().message, HasSubstr("carmad runs below"));
+  const auto has_child = [&] { return !Descendants(options_.daemon).empty(); };
+  for (int i = 0; i < 6000 && !has_child(); ++i) ::poll(nullptr, 0, 10);
+  ASSERT_TRUE(has_child());
+  const pid_t served = Descendants(options_.daemon).front().id.pid;
+  EXPECT_THAT(launcher_->MayHaveLease(served).error().message, HasSubstr("belongs to carmad"));
+  Stranger stranger;
+  EXPECT_TRUE(launcher_->MayHaveLease(stranger.process().process.pid));
+  launcher_->Start(Order(stranger.process()));
+  EXPECT_EQ(launcher_->AdoptLease(kTask, daemon.process()).error().code,
+            base::ErrorCode::kConflict);
+  ::kill(served, SIGKILL);
+}
+
+// The books of an older daemon may hold one.
+TEST_F(LeaseLauncherTest, AnOldLeaseForAProcessAboveTheDaemonSignalsNothing) {
+  Stranger above({"sh", "-c", "sleep 10000 & wait"});
+  const pid_t shell = above.process().process.pid;
+  for (int i = 0; i < 6000 && Descendants(shell).empty(); ++i) ::poll(nullptr, 0, 10);
+  const base::ProcessId daemon = Descendants(shell).at(0).id;
+  launcher_->Start(Order(above.process()));
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, above.process()));
+  options_.daemon = daemon.pid;
+  Restart();
+  launcher_->Adopt(Known(true));
+  launcher_->Stop(kTask, 1);
+  EXPECT_TRUE(Alive(LeaseProcess{daemon, above.process().boot_id}));
+  EXPECT_EQ(WTERMSIG(above.End(SIGINT)), SIGINT) << "no other signal came before";
+  ::kill(daemon.pid, SIGKILL);
+}
+
+TEST_F(LeaseLauncherTest, AWaitingNameCountsAsBegunAfterAWhile) {
+  options_.adoption_limit = std::chrono::milliseconds(50);
+  Restart();
+  Waiter waiter("exec sleep 10000");
+  launcher_->Start(Order(waiter.process()));
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "and limits hold from now on";
+}
+
+TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainAndKeepsNoGpus) {
+  Stranger stranger;
+  ::kill(stranger.process().process.pid, SIGSTOP);
+  for (int i = 0; i < 6000; ++i) {
+    if (base::ReadProcessStat(stranger.process().process.pid)->state == 'T') break;
+    ::poll(nullptr, 0, 10);
+  }
+  launcher_->Start(Order(stranger.process()));
+  const ShimEvent back = Next();
+  EXPECT_EQ(back.kind, ShimEventKind::kLaunchFailed);
+  EXPECT_TRUE(back.not_taken);
+  EXPECT_THAT(launcher_->Leases(), ElementsAre(kTask)) << "its end is still noticed";
+  ::kill(stranger.process().process.pid, SIGCONT);
+  LaunchOrder again = Order(stranger.process());
+  again.attempt = 2;
+  launcher_->Start(again);
+  EXPECT_TRUE(launcher_->AdoptLease(kTask, stranger.process()));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+}
+
+// A job that Slurm has suspended, whichever way.
+TEST_F(LeaseLauncherTest, AStepThatDoesNotTakeItsGrantWaitsAgain) {
+  options_.adoption_limit = std::chrono::milliseconds(20);
+  Restart();
+  Stranger keeper;
+  LaunchOrder order = Order(keeper.process());
+  order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "batch"});
+  launcher_->Start(order);
+  EXPECT_TRUE(Next().not_taken);
+  EXPECT_EQ(launcher_->LeasesOfJob(12).size(), 1U);
+  EXPECT_FALSE(launcher_->Granted(kTask));
 }
 
 TEST_F(LeaseLauncherTest, WhoWaitsHasBegunWhenItHasAnotherName) {

@@ -71,6 +71,7 @@ struct ShimEvent {
   bool retryable = false;
   bool exhausted = false;    // retryable: the machine gave us no descriptor, process or memory
   bool interrupted = false;  // of an adopted attempt: the daemon ended before it began
+  bool not_taken = false;    // a lease whose process lives but did not come for its GPUs
   // kExited:
   int exit_code = 0;
   int signal = 0;

@@ -26,8 +26,6 @@ using base::Unit;
 
 constexpr std::int64_t kMaxWaitS = 300;
 constexpr std::size_t kMaxTail = 65'536;
-// A job's own limit ends it; ours comes later, where that was of no use.
-constexpr base::Duration kPastTimeLeft = std::chrono::minutes(5);
 
 // The lease of {id}, if this caller may act on it.
 Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& call) {
@@ -82,6 +80,7 @@ Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
     if (*returns && holds) view.follows = "requeue";
   }
   if (ended) view.outcome = OutcomeOf(record);
+  view.outputs = services.leases.Outputs(id);
   const core::Reason reason =
       ended ? record.reason
             : services.engine.scheduler().ReasonFor(record.id, services.clock.Now());
@@ -169,7 +168,7 @@ void GiveKey(Asked& asked) {
   }
 }
 
-Result<Asked> ReadAsked(const Call& call) {
+Result<Asked> ReadAsked(const LeaseServices& services, const Call& call) {
   const Result<Json> json = ReadBody(call);
   if (!json) return std::unexpected(json.error());
   base::JsonReader in(*json, "");
@@ -197,12 +196,14 @@ Result<Asked> ReadAsked(const Call& call) {
     return Fail(ErrorCode::kInvalid, "/spec: expected no lease and no lease_key");
   const Result<task::LeaseProcess> process = ProcessOf(call, pid, call.caller.uid);
   if (!process) return std::unexpected(process.error());
+  if (const Result<Unit> may = services.leases.MayHaveLease(process->process.pid); !may)
+    return std::unexpected(may.error());
   asked.process = *process;
   asked.spec = *std::move(read);
   asked.spec.lease = task::TextOf(*process);
   if (asked.key) GiveKey(asked);
-  if (time_left_s && !asked.spec.time_limit)
-    asked.spec.time_limit = base::Duration(*time_left_s * 1000) + kPastTimeLeft;
+  // time_left_s, which older plug-ins send, is no limit: Slurm ends the job, and moves that time by
+  // scontrol update, suspension and OverTimeLimit.
   // Nobody here could start it again, and nothing of what it writes is seen.
   asked.spec.requeue = false;
   asked.spec.max_recoveries = 0;
@@ -280,7 +281,7 @@ std::vector<core::TaskId> Unfinished(const LeaseServices& services) {
 
 Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
                        const api::Responder& reply) {
-  Result<Asked> asked = ReadAsked(call);
+  Result<Asked> asked = ReadAsked(services, call);
   if (!asked) return std::unexpected(asked.error());
   if (!asked->key) return Submit(services, *asked, call.caller, call.caller, reply);
   const Result<std::optional<core::TaskId>> known = FindKnown(services, *asked, call.caller);

@@ -395,14 +395,30 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   return std::nullopt;
 }
 
+// Whoever started its process starts it again.
+std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec& lease) {
+  const auto key = task::ParseLeaseKey(lease.lease_key.value_or(""));
+  if (key) {
+    return fmt::format("task {} is a lease of Slurm's job {}: use scontrol requeue {}", record.id,
+                       key->job, key->job);
+  }
+  return fmt::format(
+      "task {} is a lease: carmad did not start its process and cannot start it again", record.id);
+}
+
 // verb: one of kVerbs. Errors: kConflict.
-Result<Unit> PostChange(Engine& engine, const core::TaskRecord& record, std::string_view verb,
+Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::string_view verb,
                         const Caller& caller, Engine::Done done) {
+  const core::TaskRecord& record = stored.record;
   if (verb == "cancel" && core::IsFinal(record.state))
     return std::unexpected(EndedAlready(record.id, record.state));
   if (const std::optional<std::string_view> why = Objection(verb, record.state)) {
     return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: {}", record.id,
                                                   core::TaskStateName(record.state), *why));
+  }
+  if (verb == "requeue") {
+    if (const auto lease = task::LeaseSpecIn(stored.spec_json))
+      return Fail(ErrorCode::kConflict, WhyNoRequeue(record, *lease));
   }
   if (verb == "cancel") {
     engine.Post(core::CancelRequested{record.id, caller.user}, std::move(done));
@@ -501,8 +517,7 @@ void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyC
       told->Take(id, result);
       if (result) LogAsked(fmt::format("task_{}", verb), {{"task", id}, {"owner", owner}}, caller);
     };
-    const Result<Unit> posted =
-        PostChange(services.engine, stored->record, changes->verb, caller, done);
+    const Result<Unit> posted = PostChange(services.engine, *stored, changes->verb, caller, done);
     if (!posted) told->Take(id, posted);
   }
 }
@@ -672,7 +687,7 @@ Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
                 fmt::format("'{}': expected {}, or priority", base::Printable(call.verb, 40),
                             fmt::join(kVerbs, ", ")));
   }
-  return PostChange(services.engine, stored->record, call.verb, call.caller,
+  return PostChange(services.engine, *stored, call.verb, call.caller,
                     AnswerAndLog(services, *stored, call.verb, call.caller, reply));
 }
 

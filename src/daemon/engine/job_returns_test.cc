@@ -1,0 +1,45 @@
+// Which of Slurm's jobs come back after the end of their task.
+#include "daemon/engine/job_returns.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::daemon {
+namespace {
+
+using core::ReasonCode;
+using core::TaskState;
+
+core::TaskRecord Ended(TaskState state, ReasonCode why, int code = 0) {
+  core::TaskRecord record;
+  record.id = core::TaskId{1};
+  record.state = state;
+  record.reason = {why, ""};
+  core::ExitInfo exit;
+  exit.kind = core::ExitKind::kFailed;
+  exit.code = code;
+  record.exit = exit;
+  return record;
+}
+
+TEST(JobReturns, OneThatHadToLeaveItsGpusComesBack) {
+  core::SlotRules slots;
+  slots.exit_codes = {85};
+  const JobOfTask of{.job = 12, .retries = 0};
+  const core::TaskRecord ended = Ended(TaskState::kCancelled, ReasonCode::kDraining);
+  EXPECT_TRUE(MayComeBack(ended, slots));
+  const auto back = PlanReturn(ended, of, {}, {.node = "n1"}, slots);
+  ASSERT_TRUE(back) << "retries are for failures";
+  EXPECT_EQ(back->claim_gib, 0);
+
+  core::TaskRecord saved = Ended(TaskState::kFailed, ReasonCode::kNone, 85);
+  EXPECT_FALSE(MayComeBack(saved, slots)) << "nobody has asked it to";
+  saved.attempt.Edit().slot_notice = base::FromMs(1);
+  EXPECT_TRUE(MayComeBack(saved, slots));
+  core::TaskRecord failed = Ended(TaskState::kFailed, ReasonCode::kNone, 1);
+  failed.attempt.Edit().slot_notice = base::FromMs(1);
+  EXPECT_FALSE(MayComeBack(failed, slots));
+  EXPECT_FALSE(MayComeBack(Ended(TaskState::kCancelled, ReasonCode::kCancelledByUser), slots));
+}
+
+}  // namespace
+}  // namespace carma::daemon

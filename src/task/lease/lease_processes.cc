@@ -1,0 +1,177 @@
+// The processes of a lease, and which of them may be signalled.
+#include "task/lease/lease_processes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "task/process/process_tree.h"
+
+namespace carma::task {
+namespace {
+
+constexpr int kMaxAncestors = 256;  // deeper trees do not occur
+constexpr std::size_t kMaxStatusBytes = 65'536;
+// What the daemon starts beside tasks: a shim keeps this name when another daemon takes it over.
+constexpr std::string_view kShim = "carma-shim";
+
+// The kernel's own rule for a sender without privileges: the real or the saved user is his. The
+// owner of /proc/PID is another one for programs that changed their user or allow no core dump.
+bool RunsAs(pid_t pid, std::uint32_t uid) {
+  constexpr std::string_view kUid = "Uid:";
+  const base::Result<std::string> text =
+      base::ReadFile(fmt::format("/proc/{}/status", pid), kMaxStatusBytes);
+  if (!text) return false;
+  for (const std::string_view line : base::Split(*text, '\n')) {
+    if (!line.starts_with(kUid)) continue;
+    const std::vector<std::string_view> words = base::SplitWords(line.substr(kUid.size()));
+    return words.size() >= 3 &&
+           (base::ParseInt(words[0]) == uid || base::ParseInt(words[2]) == uid);
+  }
+  return false;
+}
+
+bool IsAbove(pid_t pid, pid_t below) {
+  std::optional<base::ProcessStat> at = base::ReadProcessStat(below);
+  for (int depth = 0; depth < kMaxAncestors && at && at->parent > 0; ++depth) {
+    if (at->parent == pid) return true;
+    at = base::ReadProcessStat(at->parent);
+  }
+  return false;
+}
+
+// Of all its threads, as the kernel lists them: without a look at every process of the machine.
+std::vector<pid_t> ChildrenOf(pid_t pid) {
+  std::vector<pid_t> children;
+  std::error_code ignored;
+  const std::filesystem::path threads = fmt::format("/proc/{}/task", pid);
+  for (const auto& thread : std::filesystem::directory_iterator(threads, ignored)) {
+    const base::Result<std::string> text =
+        base::ReadFile(thread.path().string() + "/children", kMaxStatusBytes);
+    if (!text) continue;
+    for (const std::string_view word : base::SplitWords(*text)) {
+      if (const auto child = base::ParseInt(word)) children.push_back(static_cast<pid_t>(*child));
+    }
+  }
+  return children;
+}
+
+// What the line of that name says in /proc/PID/fdinfo/N, as a number to that base.
+std::uint64_t InfoOf(std::string_view info, std::string_view name, int numbers) {
+  for (const std::string_view line : base::Split(info, '\n')) {
+    if (!line.starts_with(name)) continue;
+    const std::string value(base::Trim(line.substr(name.size())));
+    return std::strtoull(value.c_str(), nullptr, numbers);
+  }
+  return 0;
+}
+
+void AddOutputs(pid_t pid, std::vector<std::string>& outputs) {
+  constexpr int kMostFiles = 64;  // of a process
+  std::error_code ignored;
+  int seen = 0;
+  const std::string process = fmt::format("/proc/{}", pid);
+  for (const auto& each : std::filesystem::directory_iterator(process + "/fd", ignored)) {
+    if (++seen > kMostFiles) break;
+    const std::string path = std::filesystem::read_symlink(each.path(), ignored).string();
+    const bool file = path.starts_with('/') && !path.starts_with("/dev/") &&
+                      !path.starts_with("/proc/") && !path.ends_with(" (deleted)") &&
+                      !base::HasControls(path);
+    if (ignored || !file) continue;
+    const std::string number = each.path().filename().string();
+    const base::Result<std::string> info =
+        base::ReadFile(process + "/fdinfo/" + number, kMaxStatusBytes);
+    if (!info) continue;
+    const auto access = static_cast<int>(InfoOf(*info, "flags:", 8)) & O_ACCMODE;
+    const bool output = number == "1" || number == "2";
+    if (access != O_WRONLY && !(output && access == O_RDWR)) continue;
+    const std::uint64_t inode = InfoOf(*info, "ino:", 10);  // from Linux 5.14 on
+    std::string line = fmt::format("{} {}", inode, path);
+    if (inode == 0 || std::ranges::find(outputs, line) != outputs.end()) continue;
+    outputs.push_back(std::move(line));
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon) {
+  if (pid == 1) return "is the first of this machine";
+  if (pid == daemon) return "is carmad";
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+  if (!stat) return std::nullopt;
+  if (stat->command == kShim || (daemon > 0 && stat->parent == daemon)) return "belongs to carmad";
+  if (daemon > 0 && IsAbove(pid, daemon)) return "is one that carmad runs below";
+  return std::nullopt;
+}
+
+bool IsBelow(const base::ProcessId& process, const base::ProcessId& above) {
+  std::optional<base::ProcessStat> at = base::ReadProcessStat(process.pid);
+  for (int depth = 0; depth < kMaxAncestors && at; ++depth) {
+    if (at->id == above) return true;
+    if (at->parent <= 1) break;
+    at = base::ReadProcessStat(at->parent);
+  }
+  return false;
+}
+
+std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon) {
+  std::vector<base::ProcessStat> found;
+  std::set<pid_t> known;
+  for (const LeaseMember& member : lease.members) {
+    if (member.keeper) known.insert(member.process.process.pid);
+  }
+  for (const LeaseMember& member : lease.members) {
+    const pid_t pid = member.process.process.pid;
+    if (!Alive(member.process) || WhyNoLease(pid, daemon)) continue;
+    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+    if (stat && known.insert(pid).second) found.push_back(*stat);
+    for (const base::ProcessStat& each : Descendants(pid)) {
+      if (known.insert(each.id.pid).second) found.push_back(each);
+    }
+  }
+  if (daemon <= 0 || !known.contains(daemon)) return found;
+  std::set<pid_t> served{daemon};
+  for (const base::ProcessStat& each : Descendants(daemon)) served.insert(each.id.pid);
+  std::erase_if(found, [&](const base::ProcessStat& each) { return served.contains(each.id.pid); });
+  return found;
+}
+
+void SignalProcesses(const Lease& lease, int number, pid_t daemon) {
+  for (const base::ProcessStat& each : ProcessesOf(lease, daemon)) {
+    if (RunsAs(each.id.pid, lease.uid)) Tell(each.id, {number});
+  }
+}
+
+void SignalThatCatch(const Lease& lease, int number, pid_t daemon) {
+  for (const base::ProcessStat& each : ProcessesOf(lease, daemon)) {
+    if (RunsAs(each.id.pid, lease.uid) && Catches(each.id, number)) Tell(each.id, {number});
+  }
+}
+
+std::vector<std::string> OutputsOf(const Lease& lease, pid_t daemon) {
+  std::vector<std::string> outputs;
+  for (const base::ProcessStat& each : ProcessesOf(lease, daemon)) AddOutputs(each.id.pid, outputs);
+  return outputs;
+}
+
+bool IsStopped(const Lease& lease) {
+  std::vector<pid_t> waiting;
+  for (const LeaseMember& member : lease.members) {
+    const pid_t pid = member.process.process.pid;
+    if (!member.keeper) waiting.push_back(pid);
+    if (member.keeper) std::ranges::copy(ChildrenOf(pid), std::back_inserter(waiting));
+  }
+  return !waiting.empty() && std::ranges::all_of(waiting, [](pid_t pid) {
+    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+    return stat && stat->state == 'T';
+  });
+}
+
+}  // namespace carma::task
