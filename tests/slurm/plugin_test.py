@@ -17,20 +17,6 @@ SUMMARY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 USER, OTHER = "nobody", "games"  # two who are no administrators
 
 
-# Stops a child of the slurmstepd $0 that is not $1, as soon as it has the user's rights.
-STOPPER = """
-echo ready
-while [ -d /proc/$0 ]; do
-  for list in /proc/$0/task/*/children; do
-    read -r children < $list || :
-    for child in $children; do
-      [ $child = $1 ] || ! kill -STOP $child 2> /dev/null || { echo stopped; exit; }
-    done
-  done
-done
-"""
-
-
 class Plugin(unittest.TestCase):
     """Jobs of ordinary users with --carma-mem and its like."""
 
@@ -134,29 +120,6 @@ class Plugin(unittest.TestCase):
         job = self.submit(USER, "true\n", f"--export=ALL,SLURM_JOB_END_TIME={int(time.time()) + 60}")
         self.assertEqual(self.bed.ended(job), ("COMPLETED", 0), self.bed.output(job))
         self.assertIsNone(self.bed.carma("n0", "show", str(self.task_of("n0", job)["id"])).get("time_limit_s"))
-
-    def test_a_user_who_stops_what_reads_his_output_holds_nobody_up(self):
-        for _ in range(40):
-            path = os.path.join(self.bed.home(USER), "step")
-            job = self.submit(USER, f"echo $PPID $$ > {path}.new; mv {path}.new {path}; echo errors >&2; until [ -e {path}.go ]; do sleep 0.01; done; exit 1\n", "--no-requeue")
-            slurm.until(lambda path=path: os.path.exists(path), "it runs")
-            with open(path, encoding="utf-8") as file:
-                parent, own = file.read().split()
-            stopper = self.bed.start_as(USER, "sh", "-c", STOPPER, parent, own)
-            self.assertEqual(stopper.stdout.readline(), "ready\n")
-            with open(f"{path}.go", "w", encoding="utf-8"):
-                pass
-            started = time.monotonic()
-            self.assertEqual(self.bed.ended(job), ("FAILED", 1))
-            took_s = time.monotonic() - started
-            stopper.kill()
-            stopped = "stopped" in stopper.communicate()[0]
-            os.unlink(path)
-            os.unlink(f"{path}.go")
-            if stopped and took_s > 2:  # else the child had just ended
-                break
-        self.assertTrue(stopped and took_s > 2, "the child was never met")
-        self.nothing_left("n0")
 
     def test_memory_is_estimated_from_a_summary(self):
         path = os.path.join(self.bed.home(USER), "resnet50.json")

@@ -89,12 +89,6 @@ class SpankBed(bed.Bed):
         return subprocess.run(words, env=environment, cwd=self.home(user), user=entry.pw_uid, group=entry.pw_gid, extra_groups=[],
                               capture_output=True, text=True, timeout=bed.LIMIT_S, check=check, **more)
 
-    def start_as(self, user, *words):
-        """The same, not waited for; its output can be read."""
-        entry = pwd.getpwnam(user)
-        return subprocess.Popen(words, cwd="/", user=entry.pw_uid, group=entry.pw_gid, extra_groups=[], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, text=True)
-
     def tasks(self, node, states="all"):
         """Of the node's carmad."""
         return self.carma(node, "list", "--state", states)["tasks"]

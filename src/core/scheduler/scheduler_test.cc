@@ -365,9 +365,11 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
 // A lease of a job that is suspended while it waits: however often it does not come, it never
 // fails.
 TEST_F(SchedulerTest, AGrantThatIsNotTakenIsGivenAgainLater) {
-  Begin({});
-  Handle(1, Submitted(TaskId{1}, {}));
-  Handle(1, Estimated(TaskId{1}, 1'000));
+  PolicyConfig config;
+  config.settle = false;
+  Begin(config);
+  Handle(1, Submitted(1, {}));
+  Handle(1, Estimated(1, 1'000));
   double now_s = 1;
   for (int attempt = 1; attempt <= 8; ++attempt) {
     const TaskRecord* task = scheduler_->Find(TaskId{1});
@@ -380,6 +382,7 @@ TEST_F(SchedulerTest, AGrantThatIsNotTakenIsGivenAgainLater) {
     EXPECT_EQ(scheduler_->ReasonFor(TaskId{1}, At(now_s)).code, ReasonCode::kBackoff);
     now_s += 400;
     Handle(now_s, WakeUp{});
+    Handle(now_s, Sampled(0, At(now_s)));
   }
 }
 

@@ -43,6 +43,8 @@ class FakeServers : public MpsServers {
     answer(its);
   }
   void Blame(core::TaskId id, int) override { evidence.blamed = id; }
+  void Seen(core::TaskId, int, const std::vector<pid_t>&) override {}
+  std::vector<std::string> Troubles() const override { return {}; }
   void Drain(const std::string& gpu_uuid) override { drained.push_back(gpu_uuid); }
   void TakeOver(const std::vector<std::string>&) override {}
   void Close() override {}

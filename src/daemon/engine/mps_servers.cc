@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/engine/mps_client_check.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/background_worker.h"
 
@@ -72,6 +73,7 @@ struct Entry {
         worker(loop, BackgroundWorker::AtEnd::kLeave) {}
   std::shared_ptr<const MpsControl> control;  // shared with jobs of the worker
   std::map<Key, Client> clients;
+  MpsClientCheck check;
   std::optional<Blamed> blamed;
   std::vector<Broken> broken;
   std::string told;  // trouble that the log has already been told of
@@ -96,6 +98,8 @@ class RealMpsServers : public MpsServers {
                         std::function<void()> done) override;
   void AskEvidence(core::TaskId id, int attempt, std::function<void(MpsEvidence)> answer) override;
   void Blame(core::TaskId id, int attempt) override;
+  void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) override;
+  std::vector<std::string> Troubles() const override;
   void Drain(const std::string& gpu_uuid) override;
   void TakeOver(const std::vector<std::string>& gpus) override;
   void Close() override;
@@ -115,6 +119,8 @@ class RealMpsServers : public MpsServers {
   void Note(Entry& entry, const std::optional<MpsServer>& server);
   void Broke(Entry& entry, const base::ProcessId& server, std::string_view how);
   static MpsEvidence EvidenceOf(const Entry& entry, const Key& who);
+  static void CheckClients(Entry& entry, const MpsClientCheck::Processes& before,
+                           const std::vector<pid_t>& clients);
   void KeepLooking(Entry& entry);
   void Probe(Entry& entry);
   void EndSoon(Entry& entry);
@@ -264,6 +270,7 @@ void RealMpsServers::Detach(core::TaskId id, int attempt) {
   Entry* entry = Find(who);
   if (entry == nullptr) return;
   entry->clients.erase(who);
+  entry->check.Forget(who);
   clients_.erase(who);
   if (entry->clients.empty()) EndSoon(*entry);
 }
@@ -429,15 +436,25 @@ void RealMpsServers::KeepLooking(Entry& entry) {
 void RealMpsServers::Probe(Entry& entry) {
   entry.probing = false;
   if (entry.clients.empty()) return;
-  using Look = Result<std::optional<MpsServer>>;
-  Do<Look>(
+  struct Answer {
+    Result<std::optional<MpsServer>> server;
+    std::optional<std::vector<pid_t>> clients;
+  };
+  Do<Answer>(
       entry,
       [limit = options_.timeout](const MpsControl& control) {
-        return control.Look(Clock::now() + limit);
+        const MpsControl::Deadline deadline = Clock::now() + limit;
+        Answer answer{control.Look(deadline), std::nullopt};
+        if (!answer.server || !*answer.server) return answer;
+        if (auto clients = control.Clients(**answer.server, deadline))
+          answer.clients = *std::move(clients);
+        return answer;
       },
-      [this](Entry& its, Look looked) {
+      [this, before = entry.check.seen()](Entry& its, Answer answer) {
+        const auto& looked = answer.server;
         if (looked) {
           Note(its, *looked);
+          if (answer.clients) CheckClients(its, before, *answer.clients);
         } else if (its.told != looked.error().message) {
           its.told = looked.error().message;
           base::LogWarn(
@@ -492,6 +509,39 @@ void RealMpsServers::Blame(core::TaskId id, int attempt) {
   Entry* entry = Find(who);
   if (entry == nullptr) return;
   entry->blamed = Blamed{who, entry->clients.at(who).server, Clock::now()};
+}
+
+// ---- what is told of them ----
+
+void RealMpsServers::Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) {
+  const Key who{id, attempt};
+  if (Entry* entry = Find(who)) entry->check.Seen(who, pids);
+}
+
+void RealMpsServers::CheckClients(Entry& entry, const MpsClientCheck::Processes& before,
+                                  const std::vector<pid_t>& clients) {
+  for (const auto& [who, pids] : entry.check.Compare(before, clients)) {
+    for (const pid_t pid : pids) {
+      base::LogWarn("mps_bypassed",
+                    {{"task", who.first}, {"pid", pid}, {"gpu", entry.control->id().gpus}});
+    }
+  }
+}
+
+std::vector<std::string> RealMpsServers::Troubles() const {
+  std::vector<std::string> troubles;
+  for (const auto& [key, entry] : servers_) {
+    if (entry->failures > 0) {
+      troubles.push_back(fmt::format("MPS: no server for user {}, tasks take turns instead: {}",
+                                     key.first, entry->told));
+    }
+    for (const auto& [who, pids] : entry->check.outside()) {
+      troubles.push_back(fmt::format(
+          "MPS: process {} of task {} is no client of its server: no limit holds for it",
+          *pids.begin(), who.first));
+    }
+  }
+  return troubles;
 }
 
 }  // namespace

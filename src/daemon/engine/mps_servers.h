@@ -56,6 +56,11 @@ class MpsServers {
                            std::function<void(MpsEvidence)> answer) = 0;
   // This attempt ended by a fault of its own on the GPU, which reached its neighbours.
   virtual void Blame(core::TaskId id, int attempt) = 0;
+  // The processes of an attempt that the driver lists on its GPUs now. Unknown ones are ignored.
+  virtual void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) = 0;
+  // Servers that could not be had the last time, and processes of tasks that are no clients of
+  // theirs; a sentence each.
+  virtual std::vector<std::string> Troubles() const = 0;
   // The GPU is closed: servers without tasks end now.
   virtual void Drain(const std::string& gpu_uuid) = 0;
   // Takes over the control daemons that an earlier carmad left on these GPUs (each as

@@ -91,7 +91,7 @@ core::Sharing Starts::MpsSharing(const core::StartTask& start,
   sharing.method = core::SharingMethod::kMps;
   sharing.server = server.gpus;
   const core::Placement& at = start.placement.front();
-  if (options_.mps_memory_limit && at.claim_mib > 0) {
+  if (options_.mps_memory_limit && at.claim_mib > 0 && task::MpsLimitHolds(server.gpus)) {
     sharing.memory_limit_mib = std::min(
         std::max(at.claim_mib, start.bound_mib) + options_.policy.margin_mib, Gpu(at).UsableMib());
   }

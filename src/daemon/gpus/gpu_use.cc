@@ -13,6 +13,7 @@ constexpr std::string_view kEqual = "equal";
 
 void AddProcess(const gpu::ProcessUse& process, TaskUse& task) {
   task.used_mib += process.used_mib.value_or(0);
+  task.pids.push_back(process.pid);
   if (!process.used_mib) task.memory_told = false;
   if (task.kernel_time && process.kernel_time) {
     task.kernel_time = std::min(1.0, *task.kernel_time + *process.kernel_time);

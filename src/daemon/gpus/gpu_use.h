@@ -22,6 +22,7 @@ struct TaskUse {
   // Share of the last moments in which kernels of its processes ran, 0..1; empty: of one of them
   // the driver does not tell.
   std::optional<double> kernel_time = 0;
+  std::vector<pid_t> pids;
 };
 
 // A process that belongs to no task; an MPS server is one, but no work of anybody.

@@ -27,6 +27,9 @@ std::vector<std::string> Troubles(const StatusSources& of) {
     for (const std::string& drift : of.forecast_drift->Sentences())
       troubles.push_back(api::TroubleOfEstimates(drift));
   }
+  if (of.mps != nullptr) {
+    for (std::string& trouble : of.mps->Troubles()) troubles.push_back(std::move(trouble));
+  }
   // A silent driver is the trouble of each of its GPUs.
   if (of.monitor != nullptr && of.driver_trouble.empty()) {
     for (std::string& trouble : of.monitor->Troubles()) troubles.push_back(std::move(trouble));

@@ -8,6 +8,7 @@
 #include "config/settings.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/forecast_drift.h"
+#include "daemon/engine/mps_servers.h"
 #include "daemon/gpus/monitor.h"
 #include "daemon/loop/configuration.h"
 #include "daemon/present/metrics.h"
@@ -28,6 +29,7 @@ struct StatusSources {
   const Engine* engine = nullptr;
   const Monitor* monitor = nullptr;
   const ForecastDrift* forecast_drift = nullptr;
+  const MpsServers* mps = nullptr;
 };
 
 api::StatusView PresentStatus(const StatusSources& of);

@@ -160,6 +160,7 @@ api::StatusView RealDaemon::Status() {
     sources.engine = &engine_host_->engine();
     sources.monitor = &engine_host_->monitor();
     sources.forecast_drift = &engine_host_->forecast_drift();
+    sources.mps = &engine_host_->mps();
   }
   return PresentStatus(sources);
 }

@@ -296,6 +296,7 @@ void EngineHost::TakeRound(const gpu::Round& round) {
   for (core::Event& event : monitor_.Take(around_.clock.Now(), round, engine_.attribution()))
     PostSeen(std::move(event));
   WatchCores();
+  TellWhoComputes();
   WatchTasks();
   WatchLine();
 }
@@ -308,6 +309,21 @@ void EngineHost::WatchCores() {
     if (const std::optional<pid_t> main = engine_.attribution().MainPid(task)) mains[task] = *main;
   }
   if (const auto sample = core_meter_.Read(around_.clock.Now(), mains)) engine_.Post(*sample);
+}
+
+// MPS servers: whether their tasks are clients. Leases: where their processes write to.
+void EngineHost::TellWhoComputes() {
+  std::map<core::TaskId, std::vector<pid_t>> seen;
+  for (std::uint32_t i = 0; i < engine_.scheduler().GpuInfos().size(); ++i) {
+    for (const auto& [id, use] : monitor_.Use(core::GpuIndex{i}).tasks)
+      seen[id].insert(seen[id].end(), use.pids.begin(), use.pids.end());
+  }
+  for (const auto& [id, pids] : seen) {
+    around_.launching.launcher->SeenOnGpus(id, pids);
+    const core::TaskRecord* record = engine_.scheduler().Find(id);
+    if (record != nullptr && record->attempt->sharing.method == core::SharingMethod::kMps)
+      mps_->Seen(id, record->attempt->number, pids);
+  }
 }
 
 void EngineHost::DriverSilent(const gpu::ReadError& why) {

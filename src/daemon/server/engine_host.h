@@ -91,6 +91,7 @@ class EngineHost : private Engine::Host {
   Engine& engine() { return engine_; }
   const Monitor& monitor() const { return monitor_; }
   const ForecastDrift& forecast_drift() const { return forecast_drift_; }
+  const MpsServers& mps() const { return *mps_; }
 
  private:
   // Engine::Host
@@ -122,6 +123,7 @@ class EngineHost : private Engine::Host {
   void TakeEstimates(std::vector<EstimateResult> results);
   void PostSeen(core::Event event);
   void WatchCores();
+  void TellWhoComputes();
   void WatchTasks();
   // Every few seconds, on a worker.
   void ReadProgress();

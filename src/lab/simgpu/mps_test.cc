@@ -230,7 +230,8 @@ TEST_F(MpsTest, AClientGetsNoMoreMemoryThanItsLimit) {
   Process neighbour(Task());
   AwaitWork(neighbour);
   TrainingOptions greedy = Task();
-  greedy.mps_memory_limits = {{0, 12'000}, {1, 100}};  // the daemon's is the smaller one
+  greedy.visible_devices = shared_->places()[0].uuid;
+  greedy.mps_memory_limits = {{0, 100}, {1, 100}};  // dropped: it sees one GPU
   greedy.memory_mib = {10'000};
   Process over(greedy);
   EXPECT_EQ(over.Wait(), 1);

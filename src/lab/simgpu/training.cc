@@ -130,9 +130,13 @@ base::Result<MpsView> SeeThroughMps(const TrainingOptions& options, const Server
   const auto chosen = ChooseGpus(identities, options.visible_devices);
   if (!chosen) return std::unexpected(chosen.error());
   MpsView view;
+  // As CUDA does it: a limit for a device that the process does not see drops all of them.
+  const auto& limits = options.mps_memory_limits;
+  const bool dropped =
+      !limits.empty() && limits.rbegin()->first >= static_cast<int>(chosen->size());
   for (const int device : *chosen) {
     view.gpus.push_back((*served)[static_cast<std::size_t>(device)]);
-    const auto own = LimitOf(options.mps_memory_limits, device);
+    const auto own = dropped ? std::nullopt : LimitOf(limits, device);
     const auto common = LimitOf(welcome.memory_limits, device);
     view.limits_mib.push_back(own && common ? std::min(own, common) : own ? own : common);
   }

@@ -67,19 +67,18 @@ std::string MpsLogName(const std::string& gpus) {
   return MpsFolderName(gpus) + ".log";
 }
 
+bool MpsLimitHolds(const std::string& gpus) {
+  return GpuCount(gpus) == 1;
+}
+
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
                                                         const core::Sharing& sharing) {
   std::map<std::string, std::string> environment{{"CUDA_MPS_PIPE_DIRECTORY", MpsPipeDir(dir, id)},
                                                  {"CUDA_MPS_LOG_DIRECTORY", MpsLogDir(dir, id)}};
-  // By the numbers that devices have for the server.
   if (sharing.memory_limit_mib > 0) {
-    std::string limits;
-    for (std::size_t device = 0; device < GpuCount(id.gpus); ++device) {
-      limits += (device == 0 ? "" : ",") + std::to_string(device) + "=" +
-                std::to_string(sharing.memory_limit_mib) + "M";
-    }
-    environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = limits;
+    environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] =
+        "0=" + std::to_string(sharing.memory_limit_mib) + "M";
   }
   if (sharing.thread_percent > 0)
     environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(sharing.thread_percent);

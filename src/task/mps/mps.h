@@ -35,6 +35,10 @@ std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // its last part
 
+// A memory limit holds for each process of a task where the server has one GPU: device 0 of every
+// process then. CUDA drops a list for several devices as a whole, without a word, in a process that
+// sees fewer of them, as launchers make it for their workers.
+bool MpsLimitHolds(const std::string& gpus);
 // Environment of a task that is to be a client there, with the limits of its sharing.
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
