@@ -194,7 +194,7 @@ TEST_F(TasksTest, AListThatIsAskedForWronglySaysWhatWasExpected) {
     Query query;
     const char* message;
   } cases[] = {
-      {{{"state", "asleep"}}, "no task state 'asleep': expected "},
+      {{{"state", "asleep"}}, "no task state 'asleep' (expected submitted, "},
       {{{"limit", "0"}}, "?limit: expected a whole number from 1 to 10000"},
       {{{"limit", "1"}, {"before", "x"}}, "?before: expected a whole number from 0"},
       {{{"order", "up"}}, "?order: expected asc, desc or turn"},
