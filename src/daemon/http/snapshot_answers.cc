@@ -42,9 +42,9 @@ std::string Written(const Answer& answer) {
                      response.body);
 }
 
-Answer Read(std::string said) {
+Answer Read(std::string_view said) {
   const std::size_t line = said.find('\n');
-  const std::string head = said.substr(0, line);
+  const std::string_view head = said.substr(0, line);
   const std::vector<std::string_view> words = base::Split(head, ' ');
   const auto status = words.size() == 3 ? base::ParseInt(words[0]) : std::nullopt;
   const auto bytes = words.size() == 3 ? base::ParseInt(words[2]) : std::nullopt;
@@ -52,7 +52,7 @@ Answer Read(std::string said) {
       said.size() != line + 1 + static_cast<std::size_t>(*bytes))
     return Fail(ErrorCode::kIo, "the copy of carmad that made the answer ended before it was done");
   return api::Response{.status = static_cast<int>(*status),
-                       .body = said.substr(line + 1),
+                       .body = std::string(said.substr(line + 1)),
                        .content_type = std::string(words[1])};
 }
 
@@ -80,8 +80,8 @@ void AnswerAtOnce(std::optional<std::uint32_t>, const PrepareAnswer& prepare,
 
 class SnapshotAnswers::Copy {
  public:
-  Copy(asio::io_context& loop, std::optional<std::uint32_t> uid, std::function<void(Answer)> send)
-      : uid(uid), send(std::move(send)), limit(loop), from_(loop) {}
+  Copy(asio::io_context& loop, std::optional<std::uint32_t> of, std::function<void(Answer)> to)
+      : uid(of), send(std::move(to)), limit(loop), from_(loop) {}
   ~Copy() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
@@ -167,7 +167,7 @@ void SnapshotAnswers::Start(std::optional<std::uint32_t> uid) {
   if (!make) return End(copy, std::unexpected(make.error()));
   if (const auto begun = (*copy)->Begin(*make); !begun)
     return End(copy, std::unexpected(begun.error()));
-  (*copy)->Listen([this, copy](std::string said) { End(copy, Read(std::move(said))); });
+  (*copy)->Listen([this, copy](const std::string& said) { End(copy, Read(said)); });
   (*copy)->limit.Set(options_.limit, [this, copy] {
     End(copy, Fail(ErrorCode::kUnavailable, "the answer took too long to make; ask for less"));
   });

@@ -53,7 +53,7 @@ UserInfo OwnUser() {
 }
 
 std::vector<std::string> EnvironmentFor(const NoticeOrder& order, const UserInfo& user) {
-  std::vector<std::string> block{std::string("PATH=") + kPath, "HOME=" + user.home,
+  std::vector<std::string> block{fmt::format("PATH={}", kPath), "HOME=" + user.home,
                                  "CARMA_EVENT=" + order.event, "CARMA_NOTICE=" + order.key};
   if (!user.name.empty()) block.push_back("USER=" + user.name);
   for (const auto& [name, value] : order.environment) block.push_back(name + "=" + value);
