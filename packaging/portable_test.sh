@@ -27,7 +27,7 @@ if [ -z "${CARMA_PORTABLE_INSIDE:-}" ]; then
 fi
 mount --make-rprivate /
 work=$(mktemp -d)
-trap 'umount -R "$work"/*/proc "$work"/*/dev 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+trap 'umount -R "$work"/*/proc "$work"/*/dev 2>/dev/null || true; rm -rf --one-file-system "$work"' EXIT
 
 archive=$from
 if [ -d "$from" ]; then

@@ -541,7 +541,7 @@ TEST_F(SeveralUsers, ATaskCannotWriteWhereItsSubmitterCannot) {
   const std::string closed = site.folder() / "closed";
   ::mkdir(closed.c_str(), 0700);
   const std::uint64_t id =
-      site.Submit({"--output", closed + "/log.txt", "--", "/bin/true"}, Other());
+      site.Submit({"--no-check", "--output", closed + "/log.txt", "--", "/bin/true"}, Other());
   const api::TaskView task = site.Await(id);
   EXPECT_EQ(task.state, "failed");
   EXPECT_THAT(task.reason_text, HasSubstr("closed/log.txt"));

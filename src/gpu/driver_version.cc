@@ -36,8 +36,8 @@ std::optional<std::string> VersionOfFile(const std::string& path) {
 
 }  // namespace
 
-DriverVersions ReadDriverVersions(const std::string& nvml_library, const std::string& root) {
-  DriverVersions versions;
+InstalledDriver ReadInstalledDriver(const std::string& nvml_library, const std::string& root) {
+  InstalledDriver versions;
   if (const auto text = base::ReadFile(root + "/sys/module/nvidia/version", kMaxVersion)) {
     if (const std::string_view word = base::Trim(*text); IsVersion(word)) versions.loaded = word;
   }

@@ -8,7 +8,7 @@
 
 namespace carma::gpu {
 
-struct DriverVersions {
+struct InstalledDriver {
   std::optional<std::string> loaded;     // "550.54.15", of the kernel's module
   std::optional<std::string> installed;  // of the library that a program would load now
   bool Differ() const { return loaded && installed && *loaded != *installed; }
@@ -16,6 +16,6 @@ struct DriverVersions {
 
 // nvml_library: as NvmlLibrary loads it; without a folder it is looked for in the usual ones. root:
 // what stands for "/". What cannot be told is empty. Reads a few small files.
-DriverVersions ReadDriverVersions(const std::string& nvml_library, const std::string& root = "");
+InstalledDriver ReadInstalledDriver(const std::string& nvml_library, const std::string& root = "");
 
 }  // namespace carma::gpu

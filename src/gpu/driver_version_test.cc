@@ -30,7 +30,7 @@ class DriverVersion : public ::testing::Test {
     ASSERT_TRUE(base::WriteFileAtomic(Folder() + "/libnvidia-ml.so." + version, "library"));
     std::filesystem::create_symlink("libnvidia-ml.so." + version, Folder() + "/libnvidia-ml.so.1");
   }
-  DriverVersions Read() const { return ReadDriverVersions("libnvidia-ml.so.1", root_); }
+  InstalledDriver Read() const { return ReadInstalledDriver("libnvidia-ml.so.1", root_); }
 
   std::string root_;
 };
@@ -53,7 +53,7 @@ TEST_F(DriverVersion, WhatIsNoVersionTellsNothing) {
   Load("unknown");
   Install("550.54.15");
   EXPECT_FALSE(Read().loaded);
-  EXPECT_FALSE(ReadDriverVersions("/usr/lib/libcarma-simgpu.so", root_).installed);
+  EXPECT_FALSE(ReadInstalledDriver("/usr/lib/libcarma-simgpu.so", root_).installed);
 }
 
 }  // namespace

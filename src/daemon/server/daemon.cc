@@ -328,8 +328,8 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
           .try_cuda = TryCudaBy(options_.reader_path),
           .driver_versions =
               settings.simgpu_state.empty()
-                  ? [library = settings.nvml_library] { return gpu::ReadDriverVersions(library); }
-                  : std::function<gpu::DriverVersions()>()},
+                  ? [library = settings.nvml_library] { return gpu::ReadInstalledDriver(library); }
+                  : std::function<gpu::InstalledDriver()>()},
       std::move(devices), gpus);
   if (Result<Unit> started = engine_host_->Start(std::move(gpus)); !started) {
     base::LogError("start_failed", {{"why", started.error().message}});

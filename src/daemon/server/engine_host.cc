@@ -514,14 +514,14 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
 
 void EngineHost::WatchDriver() {
   if (!around_.driver_versions) return;
-  driver_reader_.Ask(around_.driver_versions, [this](const gpu::DriverVersions& versions) {
+  driver_reader_.Ask(around_.driver_versions, [this](const gpu::InstalledDriver& versions) {
     TakeDriverVersions(versions);
     driver_alarm_.Set(kDriverGap, [this] { WatchDriver(); });
   });
 }
 
 // Whatever starts now would fail, on every GPU. What runs goes on.
-void EngineHost::TakeDriverVersions(const gpu::DriverVersions& versions) {
+void EngineHost::TakeDriverVersions(const gpu::InstalledDriver& versions) {
   const std::string why = versions.Differ()
                               ? fmt::format(
                                     "{}the kernel has {}, the libraries are {}; until the "

@@ -64,7 +64,7 @@ class EngineHost : private Engine::Host {
     // On a worker: as GpuTrials::Try. Null: nothing is tried.
     GpuTrials::Try try_cuda = nullptr;
     // On a worker. Null: nobody looks.
-    std::function<gpu::DriverVersions()> driver_versions = nullptr;
+    std::function<gpu::InstalledDriver()> driver_versions = nullptr;
   };
 
   // gpus: the same devices, as the core knows them.
@@ -132,7 +132,7 @@ class EngineHost : private Engine::Host {
   std::unique_ptr<GpuTrials> MakeTrials();
   // Every half a minute: whether the driver is being upgraded.
   void WatchDriver();
-  void TakeDriverVersions(const gpu::DriverVersions& versions);
+  void TakeDriverVersions(const gpu::InstalledDriver& versions);
   void KeepUsage();
   void CloseUsage();
   void CloseUsageNow();

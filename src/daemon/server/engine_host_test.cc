@@ -105,7 +105,7 @@ class EngineHostTest : public ::testing::Test {
   Configuration::InForce in_force_;
   Counters counters_;
   FaultOrigins fault_origins_{""};
-  gpu::DriverVersions driver_;  // read on a thread, while the loop is not open
+  gpu::InstalledDriver driver_;  // read on a thread, while the loop is not open
   std::shared_ptr<asio::io_context> loop_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
   std::optional<LoopMeter> loop_meter_;
