@@ -204,9 +204,12 @@ TEST_F(Estimates, WhatTheUserStatesWinsAndTheRunTeachesAllTheSame) {
             "structural");
 }
 
-TEST_F(Estimates, FiveTasksCalibrateTheServerUntilItIsReset) {
+TEST_F(Estimates, FiveModelsCalibrateTheServerUntilItIsReset) {
   std::vector<std::uint64_t> ids;
-  for (int batch = 1; batch <= 5; ++batch) ids.push_back(Train(3'000, 1, std::to_string(batch)));
+  for (int width = 256; width <= 1280; width += 256) {
+    summary_ = Write(fmt::format("model{}.txt", width), SummaryOf(width));
+    ids.push_back(Train(3'000, 1));
+  }
   for (const std::uint64_t id : ids) site.Await(id);
   EXPECT_EQ(CalibratedTasks(), 5);
   const auto context = [&] {
@@ -219,7 +222,7 @@ TEST_F(Estimates, FiveTasksCalibrateTheServerUntilItIsReset) {
   const double learned = context();
   EXPECT_GT(learned, 2'500) << "these tasks hold 3000 MiB, whatever their size";
   EXPECT_THAT(site.Carma({"estimate", summary_, "--explain"}).out,
-              HasSubstr("calibration: learned from 5 tasks on"));
+              HasSubstr("calibration: learned from 5 small models"));
   site.Restart(SIGKILL);
   EXPECT_EQ(CalibratedTasks(), 5);
   EXPECT_DOUBLE_EQ(context(), learned);
@@ -232,7 +235,7 @@ TEST_F(Estimates, FiveTasksCalibrateTheServerUntilItIsReset) {
   EXPECT_EQ(CalibratedTasks(), 0);
   site.Restart(SIGTERM);
   EXPECT_EQ(CalibratedTasks(), 0);
-  EXPECT_EQ(site.Await(Train(3'000, 9, "1")).estimate_method, "history") << "peaks are kept";
+  EXPECT_EQ(site.Await(Train(3'000, 9)).estimate_method, "history") << "peaks are kept";
 }
 
 TEST_F(Estimates, PromisesThatDoNotHoldAreATrouble) {

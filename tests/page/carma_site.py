@@ -47,7 +47,7 @@ state = "{self.folder}/gpus"
 method = "mps"
 mps_control = "{self.bin}/carma-simmps"
 mps_dir = "{self.folder}/m"
-mps_servers = "user"
+mps_servers = "gpu"
 """)
 
     def program(self, name):
