@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/process_id.h"
 #include "cli/calls.h"
 #include "tests/kit.h"
 
@@ -142,6 +143,11 @@ TEST_F(Lease, OneThatIsStoppedWhileItWaitsTakesItsGpusWhenItGoesOn) {
   Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES", {"--exclusive", "-G", "2"});
   ExpectWaiting(1);
   waiting.Signal(SIGSTOP);
+  // Else it could get its GPUs before it stops, and hold them for 30 s.
+  ASSERT_TRUE(Eventually([&] {
+    const auto stat = base::ReadProcessStat(waiting.pid());
+    return stat && stat->state == 'T';
+  }));
   WriteText(gate.path(), "go\n");
   EXPECT_EQ(running.Wait().code, 0);
   EXPECT_TRUE(Eventually([&] {

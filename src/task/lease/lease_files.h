@@ -51,6 +51,7 @@ struct Lease {
   std::vector<pid_t> on_gpus;        // its processes there when they were
   // Whether it has begun may have been missed: nobody looked for a while.
   bool missed = false;
+  bool stopped = false;  // when it was granted, by a signal
   Moment withdraw_at, kill_at;
   Moment leave_at;  // it has ended for us, whatever still runs
   Moment begin_by;  // it counts as begun

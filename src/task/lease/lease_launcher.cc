@@ -385,8 +385,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Grant(core::TaskId id, Lease& lease) {
-    lease.withdraw_at = SteadyClock::now();
-    if (!IsStopped(lease)) *lease.withdraw_at += options_.adoption_limit;
+    lease.stopped = IsStopped(lease);
+    lease.withdraw_at =
+        SteadyClock::now() + (lease.stopped ? SteadyClock::duration() : options_.adoption_limit);
     granted_.push_back(id);
     Wake();
     SetTimer();
@@ -434,10 +435,10 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // A job that was suspended while it waited takes its grant when it goes on: it waits again. Of
-  // others nobody comes any more.
-  void NotTaken(core::TaskId id, const Lease& lease) {
+  // A stopped process waits again; one that went on after its grant has its time from now on.
+  void NotTaken(core::TaskId id, Lease& lease) {
     const bool stopped = IsStopped(lease);
+    if (!stopped && lease.stopped) return Grant(id, lease);
     if (!stopped && !lease.key) {
       return Withdraw(id,
                       fmt::format("nothing was started under its grant: not adopted within {} s",
@@ -550,8 +551,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     (void)!::read(timer_.get(), &expirations, sizeof expirations);
     look_ = false;
     const SteadyClock::time_point now = SteadyClock::now();
-    std::vector<core::TaskId> ids = Leases();
-    for (const core::TaskId id : ids) {
+    for (const core::TaskId id : Leases()) {
       Lease& lease = leases_.at(id);
       if (lease.look_at && now >= *lease.look_at) LookWhetherBegun(id, lease);
       if (lease.kill_at && now >= *lease.kill_at) {

@@ -40,6 +40,8 @@ class Stranger {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
   const LeaseProcess& process() const { return process_; }
+  void Stop() const { SignalUntil(SIGSTOP, true); }
+  void GoOn() const { SignalUntil(SIGCONT, false); }
   // Returns the status that its parent is told.
   int End(int number = SIGKILL) {
     int status = 0;
@@ -50,6 +52,14 @@ class Stranger {
   }
 
  private:
+  void SignalUntil(int number, bool stopped) const {
+    ::kill(pid_, number);
+    for (int i = 0; i < 6000; ++i) {
+      if ((base::ReadProcessStat(pid_)->state == 'T') == stopped) return;
+      ::poll(nullptr, 0, 10);
+    }
+  }
+
   pid_t pid_ = 0;
   LeaseProcess process_;
 };
@@ -463,11 +473,7 @@ TEST_F(LeaseLauncherTest, AWaitingNameCountsAsBegunAfterAWhile) {
 
 TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainAndKeepsNoGpus) {
   Stranger stranger;
-  ::kill(stranger.process().process.pid, SIGSTOP);
-  for (int i = 0; i < 6000; ++i) {
-    if (base::ReadProcessStat(stranger.process().process.pid)->state == 'T') break;
-    ::poll(nullptr, 0, 10);
-  }
+  stranger.Stop();
   launcher_->Start(Order(stranger.process()));
   const ShimEvent back = Next();
   EXPECT_EQ(back.kind, ShimEventKind::kLaunchFailed);
@@ -477,6 +483,20 @@ TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainAndKeepsNoGpus) {
   LaunchOrder again = Order(stranger.process());
   again.attempt = 2;
   launcher_->Start(again);
+  EXPECT_TRUE(launcher_->AdoptLease(kTask, stranger.process()));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+}
+
+TEST_F(LeaseLauncherTest, AStoppedProcessThatGoesOnAtItsGrantTakesIt) {
+  Stranger stranger;
+  stranger.Stop();
+  launcher_->Start(Order(stranger.process()));
+  stranger.GoOn();
+  // The timer of a grant to a stopped process rings at once.
+  pollfd ready{launcher_->PollFd(), POLLIN, 0};
+  ::poll(&ready, 1, 60'000);
+  Poll();
+  EXPECT_THAT(events_, IsEmpty());
   EXPECT_TRUE(launcher_->AdoptLease(kTask, stranger.process()));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
 }
