@@ -145,7 +145,7 @@ TEST(Edit, ASweepIsAnArrayWhoseTasksHaveTheirValues) {
   for (std::uint64_t id = 1; id <= 4; ++id) EXPECT_EQ(site.Await(id).state, "succeeded");
   EXPECT_EQ(ReadText(site.out_dir() + "/0.txt"), "lr=0.1 1 0\n");
   EXPECT_EQ(ReadText(site.out_dir() + "/3.txt"), "lr=0.01 2 3\n");
-  EXPECT_THAT(site.Carma({"show", "3"}).out, HasSubstr("lr=0.01, seed=1"));
+  EXPECT_THAT(site.Carma({"show", "3"}).out, HasSubstr("lr=0.01 seed=1"));
 }
 
 TEST(Edit, WhatCannotStartIsRefusedBeforeTheQueue) {
