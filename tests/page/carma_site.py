@@ -43,6 +43,8 @@ http_port = {self.port}
 nvml_library = "{self.bin}/libcarma-simgpu.so"
 [simulation]
 state = "{self.folder}/gpus"
+[policy]
+mapper = "magm"
 [collocation]
 method = "mps"
 mps_control = "{self.bin}/carma-simmps"
