@@ -7,7 +7,7 @@
 #include <signal.h>
 
 #include <filesystem>
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -85,16 +85,15 @@ class Shutdown : public ::testing::Test {
     site.Start(true, {.environment = {{"MANAGERPID", std::to_string(manager_.pid())}}});
   }
   void PowerOff(const std::vector<std::uint64_t>& running = {}) {
-    std::set<pid_t> pids;
+    std::map<pid_t, Watched> processes;  // watched before any ends: one may take another with it
     for (const std::uint64_t id : running) {
       const auto pid = static_cast<pid_t>(site.Task(id).pid.value_or(0));
       const auto process = base::ReadProcessStat(pid);
       ASSERT_TRUE(process) << id;
-      pids.insert({process->parent, pid});
+      for (const pid_t each : {process->parent, pid}) processes.try_emplace(each, each);
     }
     site.Stop(SIGKILL);
-    for (const pid_t pid : pids) {
-      const Watched process(pid);
+    for (const auto& [pid, process] : processes) {
       ::kill(pid, SIGKILL);
       ASSERT_TRUE(process.Ends());
     }

@@ -21,13 +21,14 @@ PROGRAMS = sys.argv.pop(1) if __name__ == "__main__" and len(sys.argv) > 1 else 
 TRAININGS = int(os.environ.get("CARMA_TRAININGS", "12"))
 LIMIT_S = 500 + 20 * TRAININGS
 STEPS = 80
-RULES = """
-[policy]
+POLICY = """
 settle = false
 sm_cap = false
 margin = "0M"
 backfill = 100
 stale_after = "60s"
+"""
+RULES = """
 [slots]
 length = "6s"
 notice = "3s"
@@ -106,7 +107,7 @@ class SlotsTest(unittest.TestCase):
 
     def take_turns(self, program, loops, kills):
         """What each loop wrote at its end; kills: after how many more ends carmad is killed."""
-        site = Site(PROGRAMS, "2xA100-40GB", time_scale=1)
+        site = Site(PROGRAMS, "2xA100-40GB", time_scale=1, policy=POLICY)
         self.addCleanup(site.close)
         with open(os.path.join(site.folder, "carma.toml"), "a", encoding="utf-8") as file:
             file.write(RULES)

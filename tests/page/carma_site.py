@@ -20,9 +20,9 @@ def free_port():
 
 
 class Site:
-    """`bin` holds the programs of one build."""
+    """`bin` holds the programs of one build. `policy`: the lines of carma.toml's [policy]."""
 
-    def __init__(self, programs, shape="4xA100-40GB", time_scale=60):
+    def __init__(self, programs, shape="4xA100-40GB", time_scale=60, policy='mapper = "magm"'):
         self.bin = os.path.realpath(programs)
         self.folder = tempfile.mkdtemp(prefix="carma-page.", dir="/tmp")
         os.chmod(self.folder, 0o777)  # other users submit tasks, too
@@ -44,7 +44,7 @@ nvml_library = "{self.bin}/libcarma-simgpu.so"
 [simulation]
 state = "{self.folder}/gpus"
 [policy]
-mapper = "magm"
+{policy}
 [collocation]
 method = "mps"
 mps_control = "{self.bin}/carma-simmps"
