@@ -7,8 +7,12 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from enterable import enterable  # noqa: E402 pylint: disable=wrong-import-position
 
 LIMIT_S = 60
 GPUS = 4  # of a node
@@ -96,9 +100,10 @@ class Bed:
     TIME_SCALE = 400  # simulated seconds in a real one
 
     def __init__(self, programs, nodes=4):
-        self.programs, self.nodes = programs, nodes
+        self.nodes = nodes
         self.folder = tempfile.mkdtemp(prefix="cslurm.", dir="/tmp")
         os.chmod(self.folder, 0o755)
+        self.programs = enterable(programs, self.path("programs"))
         self._processes = []
         self.environment = {**{name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "CARMA"))},
                             "SLURM_CONF": self.path("etc/slurm.conf")}
