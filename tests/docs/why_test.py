@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What docs/start/why.md names exists: why_test.py BIN_DIR. In the last column of its table stand tests (Suite.Test), scenarios
-(name.scenario) and commands (carma verb --option)."""
+"""What docs/start/why.md names exists, and is seen: why_test.py BIN_DIR. In the last column of its table stand tests (Suite.Test),
+scenarios (name.scenario) and commands (carma verb --option). The commands of why.sh are typed (shown.py), and each row has one."""
 
 import pathlib
 import re
@@ -8,9 +8,13 @@ import subprocess
 import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+import reader
+import shown
+
+ROOT = reader.ROOT
 PROGRAMS = None
 COMPLAINTS = 28
+COMMANDS = reader.HERE / "why.sh"
 TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 
 
@@ -53,6 +57,15 @@ class WhyTest(unittest.TestCase):
                         self.assertTrue(says_help(name))
                     else:
                         self.assertIn(name, known)
+
+    def test_each_row_has_a_command(self):
+        self.assertEqual(sorted({row for _, row, _ in shown.commands(COMMANDS) if row is not None}), list(range(1, COMPLAINTS + 1)))
+
+    def test_the_commands_print_what_they_should(self):
+        try:
+            self.assertEqual(shown.on_its_own_machine(COMMANDS, PROGRAMS), "")
+        except OSError as error:
+            self.skipTest(f"needs the right to make namespaces: {error}")
 
 
 if __name__ == "__main__":

@@ -99,6 +99,8 @@ TEST_F(TaskTableTest, WhoOutgrowsItsPromiseIsMarked) {
   EXPECT_EQ(TaskTable({task}, style, {}), "42  3 (OverPromise)\n");
   EXPECT_THAT(TaskFacts(task, kNow),
               ::testing::HasSubstr("uses 3.0G more than its promise and the margin"));
+  EXPECT_THAT(Explanation({.task = task}),
+              ::testing::HasSubstr("It uses 3.0G more than its promise and the margin.\n"));
 }
 
 TEST_F(TaskTableTest, WhoWorksOnAGpuThatItWasNotGivenIsMarked) {
@@ -108,6 +110,8 @@ TEST_F(TaskTableTest, WhoWorksOnAGpuThatItWasNotGivenIsMarked) {
   EXPECT_EQ(TaskTable({task}, style, {}), "42  3 (WrongDevice)\n");
   EXPECT_THAT(TaskFacts(task, kNow),
               ::testing::HasSubstr("has processes on GPU 0, 2, which it was not given"));
+  EXPECT_THAT(Explanation({.task = task}),
+              ::testing::HasSubstr("It has processes on GPU 0, 2, which it was not given"));
 }
 
 TEST_F(TaskTableTest, AnIdleHolderIsVisibleEverywhere) {

@@ -150,6 +150,20 @@ std::string HostSentence(const api::HostVerdictView& host) {
   return "Of the server it wants " + base::Join(asked, " and ") + ".\n";
 }
 
+// "uses 3.0G more than its promise and the margin"; of tasks that hold GPUs, empty where it does not.
+std::string OverPromiseText(const TaskView& task) {
+  if (!HoldsGpus(task) || !task.over_promise_mib) return "";
+  return fmt::format("uses {} more than its promise and the margin",
+                     base::FormatMib(*task.over_promise_mib));
+}
+
+std::string WrongDeviceText(const TaskView& task) {
+  if (!HoldsGpus(task) || task.wrong_gpus.empty()) return "";
+  return fmt::format(
+      "has processes on GPU {}, which it was not given: leave CUDA_VISIBLE_DEVICES as it is set",
+      fmt::join(task.wrong_gpus, ", "));
+}
+
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   facts.Add("Sharing", SharingText(task));
   facts.Add(task.sharing.empty() ? "Sharing" : "", base::Printable(task.sharing_note, 400));
@@ -160,15 +174,8 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (task.max_slowdown) {
     facts.Add("Bears", fmt::format("{:g} times its run time alone", *task.max_slowdown));
   }
-  if (HoldsGpus(task) && task.over_promise_mib) {
-    facts.Add("Over promise", fmt::format("uses {} more than its promise and the margin",
-                                          base::FormatMib(*task.over_promise_mib)));
-  }
-  if (HoldsGpus(task) && !task.wrong_gpus.empty()) {
-    facts.Add("Wrong device", fmt::format("has processes on GPU {}, which it was not given: leave "
-                                          "CUDA_VISIBLE_DEVICES as it is set",
-                                          fmt::join(task.wrong_gpus, ", ")));
-  }
+  facts.Add("Over promise", OverPromiseText(task));
+  facts.Add("Wrong device", WrongDeviceText(task));
   if (IsIdle(task)) {
     facts.Add("Idle", "has not used its GPUs since " + TimePoint(task.idle_since_ms) + " (" +
                           SpanText(*task.idle_since_ms, now_ms) + ")");
@@ -442,6 +449,9 @@ std::string Explanation(const api::ExplainView& explain) {
     out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
   if (!task.sharing.empty()) out += "This task: " + SharingText(task) + ".\n";
   if (!task.sharing_note.empty()) out += "  " + base::Printable(task.sharing_note, 400) + "\n";
+  for (const std::string& marked : {OverPromiseText(task), WrongDeviceText(task)}) {
+    if (!marked.empty()) out += "It " + marked + ".\n";
+  }
   if (IsIdle(task))
     out += "It has not used its GPUs since " + TimePoint(task.idle_since_ms) + ".\n";
   return out;

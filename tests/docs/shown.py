@@ -1,0 +1,66 @@
+"""Files of commands that a reader types, with what is printed behind some of them: "command   # 3: text". Such a command is repeated until
+its output has the text (of row 3 of something; the number may be left out); the others must succeed.
+
+usage: shown.py BIN_DIR FILE types one on a machine of its own (reader.py)."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import reader
+
+LIMIT_S = 60  # of one command
+SHOWN = re.compile(r"^(.*?)\s+# (?:(\d+): |-> )(.+)$")
+
+
+def commands(path):
+    """(command, row or None, text) of each line; without a text where nothing is compared."""
+    for line in pathlib.Path(path).read_text(encoding="utf-8").split("\n"):
+        if not line or line.startswith("#"):
+            continue
+        shown = SHOWN.match(line)
+        yield (shown[1], int(shown[2]) if shown[2] else None, shown[3]) if shown else (line, None, "")
+
+
+def typed(command, environment):
+    """(exit code, output) of a command in the home of the reader; what it leaves in the background goes on."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        ran = subprocess.run(["bash", "-c", command], cwd=reader.HOME, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                             stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
+        output.seek(0)
+        return ran.returncode, output.read()
+
+
+def mistake(command, text, environment):
+    """What is wrong with a command; empty: it did what it should."""
+    end = time.monotonic() + LIMIT_S
+    while True:
+        code, output = typed(command, environment)
+        if text and text in output or not text and code == 0:
+            return ""
+        if not text:
+            return f"exit code {code}: {command}\n{output}"
+        if time.monotonic() > end:
+            return f"no '{text}' in {LIMIT_S} s: {command}\n{output}"
+        time.sleep(0.1)
+
+
+def type_file(path, programs):
+    """Inside a machine of its own: what was wrong with the first command that did not do what it should; empty: nothing."""
+    reader.settle(programs)
+    environment = reader.environment(programs) | {"CARMA_SIMGPU_STATE": reader.SERVER, "COLUMNS": "200"}
+    return next((wrong for command, _, text in commands(path) if (wrong := mistake(command, text, environment))), "")
+
+
+def on_its_own_machine(path, programs):
+    """type_file() in a process of its own; raises OSError where this machine allows none."""
+    ran = subprocess.run([*reader.own_machine(), sys.executable, "-B", __file__, str(programs), str(path)], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.PIPE, text=True, check=False)
+    return "" if ran.returncode == 0 else ran.stderr
+
+
+if __name__ == "__main__":
+    sys.exit(type_file(sys.argv[2], pathlib.Path(sys.argv[1]).resolve()) or 0)
