@@ -10,10 +10,7 @@
 #include "api/http.h"
 #include "base/result.h"
 #include "cli/choices.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/syntax.h"
 
 namespace carma::cli {
 
@@ -59,14 +56,14 @@ struct Context {
 // none at all; else /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
-// A verb, and what sets it up: app.add_subcommand(name, help) and a ->callback(...) that does the
-// work. It runs after all options are read, reports errors with context.Fail() and returns. --json
-// and --socket are global and may stand after the verb too.
+// A verb, and what sets it up: app.AddVerb(name, help) and an OnRun(...) that does the work. It
+// runs after all options are read, reports errors with context.Fail() and returns. --json and
+// --socket are global and may stand after the verb too.
 struct Verb {
   std::string_view name;
-  void (*add)(CLI::App& app, Context& context);  // null: carma-lab runs it (lab.h)
-  std::string_view help = {};                    // where `add` is null
-  std::string_view parent = {};                  // the verb below which it is: "estimate"
+  void (*add)(Syntax app, Context& context);  // null: carma-lab runs it (lab.h)
+  std::string_view help = {};                 // where `add` is null
+  std::string_view parent = {};               // the verb below which it is: "estimate"
 };
 
 // A program's verbs, in the order of its help, and the completion of their words.
@@ -79,22 +76,23 @@ struct Program {
 Program ServerProgram();
 
 // Those that stand in files of their own; the others are in verbs.cc.
-void AddRunCommand(CLI::App& app, Context& context);
-void AddShellCommand(CLI::App& app, Context& context);
-void AddSshCommand(CLI::App& app, Context& context);
-void AddPilotCommand(CLI::App& app, Context& context);
-void AddSlurmCommand(CLI::App& app, Context& context);
-void AddTopCommand(CLI::App& app, Context& context);
-void AddReserveCommand(CLI::App& app, Context& context);
-void AddTokenCommand(CLI::App& app, Context& context);  // create, list, revoke
-void AddProgressCommand(CLI::App& app, Context& context);
-void AddMcpCommand(CLI::App& app, Context& context);
-void AddUsageCommand(CLI::App& app, Context& context);
-void AddReportCommand(CLI::App& app, Context& context);
-void AddConfigCommand(CLI::App& app, Context& context);
-void AddInitCommand(CLI::App& app, Context& context);
-void AddEstimateCommand(CLI::App& app, Context& context);
-void AddDoctorCommand(CLI::App& app, Context& context);
+void AddRunCommand(Syntax app, Context& context);
+void AddShellCommand(Syntax app, Context& context);
+void AddSshCommand(Syntax app, Context& context);
+void AddPilotCommand(Syntax app, Context& context);
+void AddSlurmCommand(Syntax app, Context& context);
+void AddTopCommand(Syntax app, Context& context);
+void AddReserveCommand(Syntax app, Context& context);
+void AddTokenCommand(Syntax app, Context& context);  // create, list, revoke
+void AddProgressCommand(Syntax app, Context& context);
+void AddMcpCommand(Syntax app, Context& context);
+void AddUsageCommand(Syntax app, Context& context);
+void AddReportCommand(Syntax app, Context& context);
+void AddConfigCommand(Syntax app, Context& context);
+void AddInitCommand(Syntax app, Context& context);
+void AddEstimateCommand(Syntax app, Context& context);
+void AddDoctorCommand(Syntax app, Context& context);
+void AddCompletionCommand(Syntax app, Context& context);
 
 // The whole program: parses, runs one verb, returns the exit code. Throws nothing. Setting up all
 // verbs takes several times as long as submitting a task, so only the one asked for is set up.

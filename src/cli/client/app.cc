@@ -96,7 +96,7 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
 }
 
 void AddOne(CLI::App& app, const Verb& verb, Context& context) {
-  if (verb.add) return verb.add(app, context);
+  if (verb.add) return verb.add(Syntax(&app), context);
   app.add_subcommand(std::string(verb.name), std::string(verb.help))->prefix_command();
 }
 

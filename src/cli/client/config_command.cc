@@ -1,7 +1,6 @@
 // config check, config show.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -108,26 +107,25 @@ void RunShowConfig(Context& context, const ConfigFlags& flags) {
 
 }  // namespace
 
-void AddConfigCommand(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("config", "The daemon's configuration: check it, show it");
-  verb->require_subcommand(1);
-  verb->footer(
+void AddConfigCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb("config", "The daemon's configuration: check it, show it");
+  verb.NeedsVerb();
+  verb.Footer(
       "  carma config check --config new.toml\n"
       "  carma config show --origin\n"
       "  carma config show policy idle.after\n"
       "Reads the files and variables that a daemon of the same user would; keys are explained in\n"
       "docs/server/configuration.md. Every verb also takes --json.");
   auto flags = std::make_shared<ConfigFlags>();
-  CLI::App* check = verb->add_subcommand("check", "Say whether the configuration is sound");
-  CLI::App* show = verb->add_subcommand("show", "Print every value in force");
-  for (CLI::App* each : {check, show}) {
-    each->add_option("--config", flags->file, "this file instead of the ordinary ones")
-        ->type_name("FILE");
+  const Syntax check = verb.AddVerb("check", "Say whether the configuration is sound");
+  const Syntax show = verb.AddVerb("show", "Print every value in force");
+  for (const Syntax each : {check, show}) {
+    each.AddOption("--config", "FILE", flags->file, "this file instead of the ordinary ones");
   }
-  show->add_option("keys", flags->keys, "only these keys or sections");
-  show->add_flag("--origin", flags->origin, "also where each value comes from");
-  check->callback([&context, flags] { RunCheck(context, *flags); });
-  show->callback([&context, flags] { RunShowConfig(context, *flags); });
+  show.AddOption("keys", "", flags->keys, "only these keys or sections");
+  show.AddFlag("--origin", flags->origin, "also where each value comes from");
+  check.OnRun([&context, flags] { RunCheck(context, *flags); });
+  show.OnRun([&context, flags] { RunShowConfig(context, *flags); });
 }
 
 }  // namespace carma::cli

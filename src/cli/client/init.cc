@@ -3,7 +3,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -227,30 +226,28 @@ void RunInit(Context& context, const Flags& flags) {
 
 }  // namespace
 
-void AddInitCommand(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("init", "Ask a few questions and write the daemon's configuration");
-  verb->footer(
+void AddInitCommand(Syntax app, Context& context) {
+  const Syntax verb =
+      app.AddVerb("init", "Ask a few questions and write the daemon's configuration");
+  verb.Footer(
       "  carma init                                    # five questions; of an ordinary user two\n"
       "  carma init --yes --order fair --http-port 8080\n"
       "An answer of nothing keeps what is in brackets. A file that exists is changed in the keys "
       "that\n"
       "were answered otherwise, and nowhere else. Every verb also takes --json.");
   auto flags = std::make_shared<Flags>();
-  verb->add_option("--file", flags->file,
-                   "write this file (default: /etc/carma/carma.toml, or one's own)")
-      ->type_name("FILE");
-  verb->add_flag("-y,--yes", flags->yes, "ask nothing: what is not given stays as it is");
+  verb.AddOption("--file", "FILE", flags->file,
+                 "write this file (default: /etc/carma/carma.toml, or one's own)");
+  verb.AddFlag("-y,--yes", flags->yes, "ask nothing: what is not given stays as it is");
   const auto add = [&](std::size_t i, const char* help, const char* type) {
-    verb->add_option("--" + std::string(kQuestions[i].option), flags->given[i], help)
-        ->type_name(type);
+    verb.AddOption("--" + std::string(kQuestions[i].option), type, flags->given[i], help);
   };
   add(0, "users who may submit: everybody, or groups", "LIST");
   add(1, "users who may act on all tasks: nobody, or users", "LIST");
   add(2, "queue order: fifo or fair", "WORD");
   add(3, "how tasks share a GPU: auto, mps, streams or exclusive", "WORD");
   add(4, "port of the web page and of /metrics, or none", "PORT");
-  verb->callback([&context, flags] { RunInit(context, *flags); });
+  verb.OnRun([&context, flags] { RunInit(context, *flags); });
 }
 
 }  // namespace carma::cli

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -81,10 +80,10 @@ std::string TextOf(const task::Progress& progress) {
 
 }  // namespace
 
-void AddProgressCommand(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("progress", "What CARMA reads of a program's progress in its output");
-  verb->footer(
+void AddProgressCommand(Syntax app, Context& context) {
+  const Syntax verb =
+      app.AddVerb("progress", "What CARMA reads of a program's progress in its output");
+  verb.Footer(
       "  carma progress train.log\n"
       "  python train.py 2>&1 | carma progress - --json\n"
       "--json prints one object: fraction, unit, done, total, rate_per_s, eta_s, loss and phase of "
@@ -92,10 +91,9 @@ void AddProgressCommand(CLI::App& app, Context& context) {
       "innermost loop, epoch, run_fraction and run_left_s of the whole run; null: not found.\n"
       "Every verb also takes --json and --socket PATH.");
   auto path = std::make_shared<std::string>();
-  verb->add_option("file", *path, "output of a training program; -: standard input")
-      ->required()
-      ->type_name("FILE");
-  verb->callback([&context, path] {
+  verb.AddOption("file", "FILE", *path, "output of a training program; -: standard input")
+      .Required();
+  verb.OnRun([&context, path] {
     const base::Result<task::Progress> progress = ReadFileProgress(*path);
     if (!progress) return context.Fail(progress.error());
     Print(context, context.json ? JsonOf(*progress) : TextOf(*progress));

@@ -1,5 +1,4 @@
 // report, report compare.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/calendar.h"
@@ -166,9 +165,9 @@ void RunReport(Context& context, const ReportFlags& flags) {
 
 }  // namespace
 
-void AddReportCommand(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("report", "What a run took: times, GPU use, energy, crashes");
-  verb->footer(
+void AddReportCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb("report", "What a run took: times, GPU use, energy, crashes");
+  verb.Footer(
       "  carma report --since 12h\n"
       "  carma report --since \"2026-03-01 14:00\" --name magm --json > magm.json\n"
       "  carma report exclusive.json magm.json --html both.html\n"
@@ -180,33 +179,27 @@ void AddReportCommand(CLI::App& app, Context& context) {
       "run.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ReportFlags>();
-  verb->add_option("files", flags->files,
-                   "kept reports (--json) instead of the daemon's history; -: standard input")
-      ->type_name("FILE");
-  verb->add_option("--since", flags->since,
-                   "only tasks submitted since: a date, or 2h for two hours ago")
-      ->type_name("TIME");
-  verb->add_option("--until", flags->until,
-                   "only tasks submitted until: a date, or 2h for two hours ago")
-      ->type_name("TIME");
-  verb->add_option("--last", flags->last, "only the N tasks of the span submitted last")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
-      ->type_name("N");
-  verb->add_option("--name", flags->name, "what the run is called in tables")->type_name("LABEL");
-  verb->add_flag("--csv", flags->csv, "one row per run, comma-separated");
-  verb->add_flag("--tasks", flags->tasks, "with --csv: one row per task");
-  verb->add_option("--html", flags->html, "write tables and figures as one HTML file; -: here")
-      ->type_name("FILE");
+  verb.AddOption("files", "FILE", flags->files,
+                 "kept reports (--json) instead of the daemon's history; -: standard input");
+  verb.AddOption("--since", "TIME", flags->since,
+                 "only tasks submitted since: a date, or 2h for two hours ago");
+  verb.AddOption("--until", "TIME", flags->until,
+                 "only tasks submitted until: a date, or 2h for two hours ago");
+  verb.AddOption("--last", "N", flags->last, "only the N tasks of the span submitted last")
+      .Range(std::int64_t{1}, std::int64_t{1'000'000});
+  verb.AddOption("--name", "LABEL", flags->name, "what the run is called in tables");
+  verb.AddFlag("--csv", flags->csv, "one row per run, comma-separated");
+  verb.AddFlag("--tasks", flags->tasks, "with --csv: one row per task");
+  verb.AddOption("--html", "FILE", flags->html,
+                 "write tables and figures as one HTML file; -: here");
 
   // The form of the first version.
-  CLI::App* compare = verb->add_subcommand("compare", "Same as report FILE...");
+  const Syntax compare = verb.AddVerb("compare", "Same as report FILE...");
   auto compared = std::make_shared<ReportFlags>();
-  compare->add_option("reports", compared->files, "files of carma report --json")
-      ->required()
-      ->type_name("FILE");
-  compare->callback([&context, compared] { RunReport(context, *compared); });
-  verb->callback([&context, flags, compare] {
-    if (!compare->parsed()) RunReport(context, *flags);
+  compare.AddOption("reports", "FILE", compared->files, "files of carma report --json").Required();
+  compare.OnRun([&context, compared] { RunReport(context, *compared); });
+  verb.OnRun([&context, flags, compare] {
+    if (!compare.WasGiven()) RunReport(context, *flags);
   });
 }
 

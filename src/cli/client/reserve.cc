@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
@@ -219,11 +218,11 @@ void RunRemove(Context& context, const std::vector<std::string>& ids) {
 
 }  // namespace
 
-void AddReserveCommand(CLI::App& app, Context& context) {
+void AddReserveCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<ReserveFlags>();
-  CLI::App* verb = app.add_subcommand(
-      "reserve", "Reserve GPUs for users or accounts in a period (administrators)");
-  verb->footer(
+  const Syntax verb =
+      app.AddVerb("reserve", "Reserve GPUs for users or accounts in a period (administrators)");
+  verb.Footer(
       "  carma reserve --for ada --gpus 0,1 --from 14:00 --to 18:00 --why demo\n"
       "  carma reserve --account vision --count 2 --type a100 --from tomorrow --for-time 2d\n"
       "  carma reserve --for nobody --gpus 0 --from 09:00 --to 18:00 --repeat weekdays\n"
@@ -232,35 +231,31 @@ void AddReserveCommand(CLI::App& app, Context& context) {
       "What runs there when it begins is left to end; nobody else's task is put there who would\n"
       "run into it by his time limit, or without one within reserve.lead before.\n"
       "Every verb also takes --json and --socket PATH.");
-  verb->add_option("--for", flags->whom, "users whose tasks may run there; nobody: keep it free")
-      ->type_name("USER");
-  verb->add_option("--account", flags->accounts, "accounts whose tasks may run there")
-      ->type_name("NAME");
-  verb->add_option("--class", flags->classes, "classes (--qos) whose tasks may run there")
-      ->type_name("NAME");
-  verb->add_option("--gpus", flags->gpus, "which: indices or UUIDs, or all")->type_name("LIST");
-  verb->add_option("--type", flags->type, "of this model: a100 …")->type_name("NAME");
-  verb->add_option("--count", flags->count, "number of GPUs, free ones first")
-      ->type_name("N")
-      ->check(CLI::Range(1, core::kMaxGpus));
-  verb->add_option("--from", flags->from, "14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)")
-      ->type_name("TIME");
-  verb->add_option("--to", flags->to, "until then, in the same forms")->type_name("TIME");
-  verb->add_option("--for-time", flags->length, "or for this time: 4h, 2d")->type_name("SPAN");
-  verb->add_option("--repeat", flags->repeat, "once (default), daily, weekdays, weekly")
-      ->type_name("HOW");
-  verb->add_option("--until", flags->until, "no repetition begins after that")->type_name("TIME");
-  verb->add_option("--why", flags->why, "shown as the reason to waiting tasks")->type_name("TEXT");
-  verb->require_subcommand(0, 1);
-  verb->callback([&context, flags, verb] {
-    if (verb->get_subcommands().empty()) RunMake(context, *flags);
+  verb.AddOption("--for", "USER", flags->whom,
+                 "users whose tasks may run there; nobody: keep it free");
+  verb.AddOption("--account", "NAME", flags->accounts, "accounts whose tasks may run there");
+  verb.AddOption("--class", "NAME", flags->classes, "classes (--qos) whose tasks may run there");
+  verb.AddOption("--gpus", "LIST", flags->gpus, "which: indices or UUIDs, or all");
+  verb.AddOption("--type", "NAME", flags->type, "of this model: a100 …");
+  verb.AddOption("--count", "N", flags->count, "number of GPUs, free ones first")
+      .Range(1, core::kMaxGpus);
+  verb.AddOption("--from", "TIME", flags->from,
+                 "14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)");
+  verb.AddOption("--to", "TIME", flags->to, "until then, in the same forms");
+  verb.AddOption("--for-time", "SPAN", flags->length, "or for this time: 4h, 2d");
+  verb.AddOption("--repeat", "HOW", flags->repeat, "once (default), daily, weekdays, weekly");
+  verb.AddOption("--until", "TIME", flags->until, "no repetition begins after that");
+  verb.AddOption("--why", "TEXT", flags->why, "shown as the reason to waiting tasks");
+  verb.TakesVerb();
+  verb.OnRun([&context, flags, verb] {
+    if (!verb.VerbGiven()) RunMake(context, *flags);
   });
-  CLI::App* list = verb->add_subcommand("list", "Show those that hold or will hold");
-  list->callback([&context] { RunList(context); });
+  const Syntax list = verb.AddVerb("list", "Show those that hold or will hold");
+  list.OnRun([&context] { RunList(context); });
   auto ids = std::make_shared<std::vector<std::string>>();
-  CLI::App* remove = verb->add_subcommand("remove", "End them at once");
-  remove->add_option("ids", *ids, "numbers, as list shows them")->required();
-  remove->callback([&context, ids] { RunRemove(context, *ids); });
+  const Syntax remove = verb.AddVerb("remove", "End them at once");
+  remove.AddOption("ids", "", *ids, "numbers, as list shows them").Required();
+  remove.OnRun([&context, ids] { RunRemove(context, *ids); });
 }
 
 }  // namespace carma::cli

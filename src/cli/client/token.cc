@@ -1,7 +1,6 @@
 // token: make, list and revoke the tokens by which a browser acts for a user.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "api/token_view.h"
@@ -97,10 +96,10 @@ void RunRevoke(Context& context, const std::vector<std::string>& tokens) {
 
 }  // namespace
 
-void AddTokenCommand(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("token", "Tokens: let a browser act for you over TCP");
-  verb->require_subcommand(1);
-  verb->footer(
+void AddTokenCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb("token", "Tokens: let a browser act for you over TCP");
+  verb.NeedsVerb();
+  verb.Footer(
       "  carma token create laptop --expires 7d\n"
       "  carma token list\n"
       "  carma token revoke 3\n"
@@ -108,21 +107,21 @@ void AddTokenCommand(CLI::App& app, Context& context) {
       "requeue your tasks, lower their priority and read their output; never submit.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<CreateFlags>();
-  CLI::App* create = verb->add_subcommand("create", "Make one and print it, once");
-  create->add_option("name", flags->name, "what you call it");
-  create->add_option("--expires", flags->expires, "how long it lives: 12h, 7d … (default: 30d)")
-      ->type_name("SPAN");
-  create->callback([&context, flags] { RunCreate(context, *flags); });
+  const Syntax create = verb.AddVerb("create", "Make one and print it, once");
+  create.AddOption("name", "", flags->name, "what you call it");
+  create.AddOption("--expires", "SPAN", flags->expires,
+                   "how long it lives: 12h, 7d … (default: 30d)");
+  create.OnRun([&context, flags] { RunCreate(context, *flags); });
 
   auto all = std::make_shared<bool>(false);
-  CLI::App* list = verb->add_subcommand("list", "Show yours, without the secret");
-  list->add_flag("--all", *all, "everybody's (administrators)");
-  list->callback([&context, all] { RunList(context, *all); });
+  const Syntax list = verb.AddVerb("list", "Show yours, without the secret");
+  list.AddFlag("--all", *all, "everybody's (administrators)");
+  list.OnRun([&context, all] { RunList(context, *all); });
 
   auto tokens = std::make_shared<std::vector<std::string>>();
-  CLI::App* revoke = verb->add_subcommand("revoke", "End them at once");
-  revoke->add_option("tokens", *tokens, "numbers, as list shows them")->required();
-  revoke->callback([&context, tokens] { RunRevoke(context, *tokens); });
+  const Syntax revoke = verb.AddVerb("revoke", "End them at once");
+  revoke.AddOption("tokens", "", *tokens, "numbers, as list shows them").Required();
+  revoke.OnRun([&context, tokens] { RunRevoke(context, *tokens); });
 }
 
 }  // namespace carma::cli

@@ -1,7 +1,6 @@
 // usage: who had what.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "api/url.h"
@@ -165,10 +164,10 @@ void RunUsage(Context& context, const UsageFlags& flags) {
 
 }  // namespace
 
-void AddUsageCommand(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand(
+void AddUsageCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb(
       "usage", "Who had what: GPU hours, energy, waiting, crashes, memory promised in vain");
-  verb->footer(
+  verb.Footer(
       "  carma usage --since 7d\n"
       "  carma usage --by account,month --csv > months.csv\n"
       "  carma usage --by user,qos --since 2026-03-01 --until 2026-04-01\n"
@@ -177,15 +176,14 @@ void AddUsageCommand(CLI::App& app, Context& context) {
       "days are those of UTC. The books keep starts for a year (docs/server/sharing.md).\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<UsageFlags>();
-  verb->add_option("--by", flags->by, "rows for each user, account, qos, and month or day")
-      ->type_name("LIST")
-      ->capture_default_str();
-  verb->add_option("--since", flags->since, "only usage since: a date, or 2h for two hours ago")
-      ->type_name("TIME");
-  verb->add_option("--until", flags->until, "only usage until: a date, or 2h for two hours ago")
-      ->type_name("TIME");
-  verb->add_flag("--csv", flags->csv, "one line per row, comma-separated, in seconds and MiB");
-  verb->callback([&context, flags] { RunUsage(context, *flags); });
+  verb.AddOption("--by", "LIST", flags->by, "rows for each user, account, qos, and month or day")
+      .ShowDefault();
+  verb.AddOption("--since", "TIME", flags->since,
+                 "only usage since: a date, or 2h for two hours ago");
+  verb.AddOption("--until", "TIME", flags->until,
+                 "only usage until: a date, or 2h for two hours ago");
+  verb.AddFlag("--csv", flags->csv, "one line per row, comma-separated, in seconds and MiB");
+  verb.OnRun([&context, flags] { RunUsage(context, *flags); });
 }
 
 }  // namespace carma::cli

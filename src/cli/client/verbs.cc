@@ -3,16 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <map>
-
 #include "base/text.h"
 #include "cli/calls.h"
-#include "cli/client/completion.h"
 #include "cli/client/server_choices.h"
 #include "cli/client/task_table.h"
-#include "task/describe/options.h"
 
 namespace carma::cli {
 namespace {
@@ -26,17 +20,17 @@ std::shared_ptr<Flags> NewFlags() {
   return std::make_shared<Flags>();
 }
 
-CLI::App* AddVerb(CLI::App& app, const char* name, const char* help, const std::string& example) {
-  CLI::App* verb = app.add_subcommand(name, help);
-  verb->footer(example + "\nEvery verb also takes --json and --socket PATH.");
+Syntax AddVerb(Syntax app, const char* name, const char* help, const std::string& example) {
+  const Syntax verb = app.AddVerb(name, help);
+  verb.Footer(example + "\nEvery verb also takes --json and --socket PATH.");
   return verb;
 }
 
 // ---- submit ----
 
-void AddSubmit(CLI::App& app, Context& context) {
+void AddSubmit(Syntax app, Context& context) {
   auto flags = NewFlags<SubmitFlags>();
-  CLI::App* verb = AddVerb(
+  const Syntax verb = AddVerb(
       app, "submit", "Submit a task: a command, a script with #CARMA or #SBATCH lines, a .rad file",
       "What is run follows the options:\n"
       "  carma submit --gpus 2 --memory 12G python train.py --lr 0.1\n"
@@ -47,42 +41,42 @@ void AddSubmit(CLI::App& app, Context& context) {
       "  carma submit --batch tasks.jsonl                one JSON description per line\n"
       "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 wrong description;\n"
       "with --wait that of the task.\n");
-  AddTaskOptions(*verb);
-  verb->add_flag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
-  verb->add_flag("--no-check", flags->no_check,
-                 "skip the check that program, working directory and conda environment exist");
-  verb->add_flag("-W,--wait", flags->wait, "wait for its end and exit with its exit code");
-  verb->add_flag("--parsable", flags->parsable, "print only the number, or first-last");
-  verb->add_option("--batch", flags->batch, "submit every line of FILE, - for standard input")
-      ->type_name("FILE");
-  verb->add_flag("--lines", flags->lines,
-                 "the lines of --batch are shell commands, all with the options given here");
-  verb->add_option("--sbatch", flags->sbatch)->allow_extra_args(false)->group("");  // hidden
-  verb->callback([&context, flags, verb] {
-    flags->settings = GivenOptions(*verb);
+  AddTaskOptions(verb);
+  verb.AddFlag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
+  verb.AddFlag("--no-check", flags->no_check,
+               "skip the check that program, working directory and conda environment exist");
+  verb.AddFlag("-W,--wait", flags->wait, "wait for its end and exit with its exit code");
+  verb.AddFlag("--parsable", flags->parsable, "print only the number, or first-last");
+  verb.AddOption("--batch", "FILE", flags->batch,
+                 "submit every line of FILE, - for standard input");
+  verb.AddFlag("--lines", flags->lines,
+               "the lines of --batch are shell commands, all with the options given here");
+  verb.AddOption("--sbatch", "", flags->sbatch, "").OneWord().Group("");  // hidden
+  verb.OnRun([&context, flags, verb] {
+    flags->settings = GivenOptions(verb);
     RunSubmit(context, *flags);
   });
 }
 
-void AddLease(CLI::App& app, Context& context) {
+void AddLease(Syntax app, Context& context) {
   auto flags = NewFlags<SubmitFlags>();
-  CLI::App* verb = AddVerb(
+  const Syntax verb = AddVerb(
       app, "lease", "Wait for GPUs, then become a command: for launchers other than carmad",
       "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
       "  srun --gres=gpu:0 carma lease --gpu-mem 8G -- ./job.sh\n"
       "Waits like any task; then this very process becomes the command, with the GPUs in its\n"
       "environment. They are given back when it ends, by whatever cause. It is not started again,\n"
       "and its output is its own. 'carma cancel' ends it; Ctrl-C while it waits gives up.\n");
-  AddTaskOptions(*verb);
-  verb->callback([&context, flags, verb] {
-    flags->settings = GivenOptions(*verb);
+  AddTaskOptions(verb);
+  verb.OnRun([&context, flags, verb] {
+    flags->settings = GivenOptions(verb);
     RunLease(context, *flags);
   });
 }
 
-void AddRedo(CLI::App& app, Context& context) {
+void AddRedo(Syntax app, Context& context) {
   auto flags = NewFlags<RedoFlags>();
-  CLI::App* verb =
+  const Syntax verb =
       AddVerb(app, "redo", "Submit tasks again, as new ones, described as they were",
               "  carma redo @                     my last task once more\n"
               "  carma redo 42 --gpu-mem 20G      with more memory\n"
@@ -90,45 +84,44 @@ void AddRedo(CLI::App& app, Context& context) {
               "Dependencies, begin time and hold are left out. The new task belongs to\n"
               "the owner of the first and runs with his rights, also if an administrator\n"
               "asks for it.\n");
-  verb->add_option("tasks", flags->tasks, std::string(kTasksHelp) + " (default: @)");
-  AddTaskOptions(*verb, &IsEditable);
-  verb->add_flag("--cascade", flags->cascade, "the tasks that depend on them, too");
-  verb->add_flag("--parsable", flags->parsable, "print only the number");
-  verb->callback([&context, flags, verb] {
-    flags->settings = GivenOptions(*verb);
+  verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
+  AddTaskOptions(verb, &IsEditable);
+  verb.AddFlag("--cascade", flags->cascade, "the tasks that depend on them, too");
+  verb.AddFlag("--parsable", flags->parsable, "print only the number");
+  verb.OnRun([&context, flags, verb] {
+    flags->settings = GivenOptions(verb);
     RunRedo(context, *flags);
   });
 }
 
-void AddEdit(CLI::App& app, Context& context) {
+void AddEdit(Syntax app, Context& context) {
   auto flags = NewFlags<EditFlags>();
-  CLI::App* verb = AddVerb(
+  const Syntax verb = AddVerb(
       app, "edit", "Change what tasks ask for: all of it while they wait",
       "  carma edit 42 --time 12h              also while it runs: limit, class, priority, name,\n"
       "                                        comment, notify\n"
       "  carma edit 40-45 --gpu-mem 20G -G 2\n"
       "  carma edit @ --begin tomorrow --notify me\n"
       "The history shows all changes and their authors.\n");
-  verb->add_option("tasks", flags->tasks, kTasksHelp)->required();
-  AddTaskOptions(*verb, &IsEditable);
-  verb->callback([&context, flags, verb] {
-    flags->settings = GivenOptions(*verb);
+  verb.AddOption("tasks", "", flags->tasks, kTasksHelp).Required();
+  AddTaskOptions(verb, &IsEditable);
+  verb.OnRun([&context, flags, verb] {
+    flags->settings = GivenOptions(verb);
     RunEdit(context, *flags);
   });
 }
 
 // ---- looking ----
 
-void AddWatch(CLI::App& verb, bool& watch, double& interval_s) {
-  verb.add_flag("-w,--watch", watch, "show again and again until interrupted");
-  verb.add_option("--interval", interval_s, "seconds between two looks (default: 2)")
-      ->type_name("S")
-      ->check(CLI::Range(0.1, 3600.0));
+void AddWatch(Syntax verb, bool& watch, double& interval_s) {
+  verb.AddFlag("-w,--watch", watch, "show again and again until interrupted");
+  verb.AddOption("--interval", "S", interval_s, "seconds between two looks (default: 2)")
+      .Range(0.1, 3600.0);
 }
 
-void AddList(CLI::App& app, Context& context) {
+void AddList(Syntax app, Context& context) {
   auto flags = NewFlags<ListFlags>();
-  CLI::App* verb =
+  const Syntax verb =
       AddVerb(app, "list", "List tasks: those that have not ended, as they will be served",
               "MEM is per GPU: used/promised while it runs, ~predicted while it waits, the peak at "
               "the end.\nColumns for -o:\n" +
@@ -136,127 +129,123 @@ void AddList(CLI::App& app, Context& context) {
                   "  carma list -u ann -t running\n"
                   "  carma list -w --tree\n"
                   "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
-  verb->alias("queue")->alias("ls");
-  verb->add_option("-u,--user", flags->user, "only this user's")->type_name("NAME");
-  verb->add_option("-t,--state", flags->states,
-                   "only these: running, R, failed,OOM … or all (newest first)")
-      ->type_name("LIST");
-  verb->add_option("--name", flags->name, "only tasks of this name")->type_name("NAME");
-  verb->add_option("--limit", flags->limit, "at most N tasks (default: 500)")
-      ->type_name("N")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
-  verb->add_flag("-a,--all", flags->all, "ended ones too, newest first");
-  verb->add_flag("--unfold", flags->unfold,
-                 "a row for each waiting task of an array, not one for all that are alike");
-  verb->add_flag("--tree", flags->tree, "each task below the one that it waits for");
-  verb->add_option("-o,--format", flags->columns, "columns, see below")->type_name("LIST");
-  verb->add_flag("--no-header", flags->no_titles, "without the title line");
-  AddWatch(*verb, flags->watch, flags->interval_s);
-  verb->callback([&context, flags] { RunList(context, *flags); });
+  verb.Alias("queue").Alias("ls");
+  verb.AddOption("-u,--user", "NAME", flags->user, "only this user's");
+  verb.AddOption("-t,--state", "LIST", flags->states,
+                 "only these: running, R, failed,OOM … or all (newest first)");
+  verb.AddOption("--name", "NAME", flags->name, "only tasks of this name");
+  verb.AddOption("--limit", "N", flags->limit, "at most N tasks (default: 500)")
+      .Range(std::size_t{1}, std::size_t{10'000'000});
+  verb.AddFlag("-a,--all", flags->all, "ended ones too, newest first");
+  verb.AddFlag("--unfold", flags->unfold,
+               "a row for each waiting task of an array, not one for all that are alike");
+  verb.AddFlag("--tree", flags->tree, "each task below the one that it waits for");
+  verb.AddOption("-o,--format", "LIST", flags->columns, "columns, see below");
+  verb.AddFlag("--no-header", flags->no_titles, "without the title line");
+  AddWatch(verb, flags->watch, flags->interval_s);
+  verb.OnRun([&context, flags] { RunList(context, *flags); });
 }
 
 using TaskWork = void (*)(Context&, const std::vector<std::string>&);
-void AddTaskLook(CLI::App& app, Context& context, const char* name, const char* help,
+void AddTaskLook(Syntax app, Context& context, const char* name, const char* help,
                  const char* example, TaskWork work) {
   auto tasks = NewFlags<std::vector<std::string>>();
-  CLI::App* verb = AddVerb(app, name, help, example);
-  verb->add_option("tasks", *tasks, std::string(kTasksHelp) + " (default: @)");
-  verb->callback([&context, tasks, work] { work(context, *tasks); });
+  const Syntax verb = AddVerb(app, name, help, example);
+  verb.AddOption("tasks", "", *tasks, std::string(kTasksHelp) + " (default: @)");
+  verb.OnRun([&context, tasks, work] { work(context, *tasks); });
 }
 
-void AddShow(CLI::App& app, Context& context) {
+void AddShow(Syntax app, Context& context) {
   AddTaskLook(app, context, "show",
               "Show all facts of a task; memory predicted, promised, measured", "  carma show 42\n",
               &RunShow);
 }
 
-void AddExplain(CLI::App& app, Context& context) {
+void AddExplain(Syntax app, Context& context) {
   AddTaskLook(app, context, "explain", "Say why a task waits, GPU by GPU, or why it is where it is",
               "  carma explain 42\n", &RunExplain);
 }
 
-void AddHistory(CLI::App& app, Context& context) {
+void AddHistory(Syntax app, Context& context) {
   auto flags = NewFlags<HistoryFlags>();
-  CLI::App* verb = AddVerb(app, "history", "What happened, to some tasks or to all",
-                           "  carma history 42\n  carma history --limit 1000\n");
-  verb->add_option("tasks", flags->tasks, kTasksHelp);
-  verb->add_option("-n,--limit", flags->limit, "the last N events of each (default: 100)")
-      ->type_name("N")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}));
-  verb->callback([&context, flags] { RunHistory(context, *flags); });
+  const Syntax verb = AddVerb(app, "history", "What happened, to some tasks or to all",
+                              "  carma history 42\n  carma history --limit 1000\n");
+  verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
+  verb.AddOption("-n,--limit", "N", flags->limit, "the last N events of each (default: 100)")
+      .Range(std::size_t{1}, std::size_t{10'000});
+  verb.OnRun([&context, flags] { RunHistory(context, *flags); });
 }
 
 // ---- changing ----
 
-void AddChange(CLI::App& app, Context& context, const std::string& name, const char* help,
+void AddChange(Syntax app, Context& context, const std::string& name, const char* help,
                const std::string& example) {
   auto flags = NewFlags<ChangeFlags>();
-  CLI::App* verb = AddVerb(app, name.c_str(), help, example);
-  verb->add_option("tasks", flags->tasks, kTasksHelp);
-  verb->add_flag("--all", flags->all, "all my tasks that have not ended");
-  verb->add_option("--name", flags->name, "my tasks of this name")->type_name("NAME");
-  verb->add_option("-t,--state", flags->states, "my tasks in these states: queued, running …")
-      ->type_name("LIST");
-  verb->add_option("--array", flags->arrays, "my tasks of these arrays, named by their first tasks")
-      ->type_name("TASKS");
-  verb->add_option("-u,--user", flags->user, "this user's instead, for administrators")
-      ->type_name("NAME");
-  verb->callback([&context, flags, name] { RunChange(context, name, *flags); });
+  const Syntax verb = AddVerb(app, name.c_str(), help, example);
+  verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
+  verb.AddFlag("--all", flags->all, "all my tasks that have not ended");
+  verb.AddOption("--name", "NAME", flags->name, "my tasks of this name");
+  verb.AddOption("-t,--state", "LIST", flags->states,
+                 "my tasks in these states: queued, running …");
+  verb.AddOption("--array", "TASKS", flags->arrays,
+                 "my tasks of these arrays, named by their first tasks");
+  verb.AddOption("-u,--user", "NAME", flags->user, "this user's instead, for administrators");
+  verb.OnRun([&context, flags, name] { RunChange(context, name, *flags); });
 }
 
-void AddCancel(CLI::App& app, Context& context) {
+void AddCancel(Syntax app, Context& context) {
   AddChange(app, context, "cancel", "End tasks, or take them from the queue",
             "  carma cancel 42,43\n  carma cancel --name sweep --state queued\n"
             "  carma cancel --array 40        the whole array that starts with task 40\n"
             "  carma cancel --all\n");
 }
 
-void AddHold(CLI::App& app, Context& context) {
+void AddHold(Syntax app, Context& context) {
   AddChange(app, context, "hold", "Keep waiting tasks from starting", "  carma hold 40-45\n");
 }
 
-void AddRelease(CLI::App& app, Context& context) {
+void AddRelease(Syntax app, Context& context) {
   AddChange(app, context, "release", "Let held tasks start again", "  carma release 40-45\n");
 }
 
-void AddRequeue(CLI::App& app, Context& context) {
+void AddRequeue(Syntax app, Context& context) {
   AddChange(app, context, "requeue",
             "Start tasks again from the beginning; running ones are stopped",
             "  carma requeue 42\n");
 }
 
-void AddPriority(CLI::App& app, Context& context) {
+void AddPriority(Syntax app, Context& context) {
   struct Flags {
     std::vector<std::string> tasks;
     std::int64_t priority = 0;
   };
   auto flags = NewFlags<Flags>();
-  CLI::App* verb = AddVerb(app, "priority", "Change the priority of waiting tasks",
-                           "  carma priority -10 42     let others go first\n");
-  verb->add_option("priority", flags->priority, "higher starts first")->required();
-  verb->add_option("tasks", flags->tasks, kTasksHelp)->required();
-  verb->callback([&context, flags] { RunPriority(context, flags->tasks, flags->priority); });
+  const Syntax verb = AddVerb(app, "priority", "Change the priority of waiting tasks",
+                              "  carma priority -10 42     let others go first\n");
+  verb.AddOption("priority", "", flags->priority, "higher starts first").Required();
+  verb.AddOption("tasks", "", flags->tasks, kTasksHelp).Required();
+  verb.OnRun([&context, flags] { RunPriority(context, flags->tasks, flags->priority); });
 }
 
 // ---- waiting and reading ----
 
-void AddWait(CLI::App& app, Context& context) {
+void AddWait(Syntax app, Context& context) {
   struct Flags {
     WaitFlags wait;
     std::string timeout;
   };
   auto flags = NewFlags<Flags>();
-  CLI::App* verb = AddVerb(
+  const Syntax verb = AddVerb(
       app, "wait", "Wait until tasks have ended and exit with their exit code",
       "  carma wait @ && echo trained\n"
       "Exit code: that of the task, 128 + N after signal N, 1 if it ended otherwise without one;\n"
       "of several tasks the highest; 124 when --timeout is over.\n");
-  verb->add_option("tasks", flags->wait.tasks, std::string(kTasksHelp) + " (default: @)");
-  verb->add_option("--timeout", flags->timeout, "give up after 90s, 15m, 2h … (bare: minutes)")
-      ->type_name("SPAN");
-  verb->add_flag("--any", flags->wait.any, "only until the first of them has ended");
-  verb->add_flag("-q,--quiet", flags->wait.quiet, "print nothing");
-  verb->callback([&context, flags] {
+  verb.AddOption("tasks", "", flags->wait.tasks, std::string(kTasksHelp) + " (default: @)");
+  verb.AddOption("--timeout", "SPAN", flags->timeout,
+                 "give up after 90s, 15m, 2h … (bare: minutes)");
+  verb.AddFlag("--any", flags->wait.any, "only until the first of them has ended");
+  verb.AddFlag("-q,--quiet", flags->wait.quiet, "print nothing");
+  verb.OnRun([&context, flags] {
     if (!flags->timeout.empty()) {
       const auto span = base::ParseSpan(flags->timeout);
       if (!span) return context.Fail(base::Wrap(span.error(), "--timeout").error());
@@ -266,22 +255,21 @@ void AddWait(CLI::App& app, Context& context) {
   });
 }
 
-void AddLogs(CLI::App& app, Context& context) {
+void AddLogs(Syntax app, Context& context) {
   struct Flags {
     LogsFlags logs;
     std::int64_t lines = -1;
   };
   auto flags = NewFlags<Flags>();
-  CLI::App* verb = AddVerb(app, "logs", "Show the output of a task, read from its file",
-                           "  carma logs -f            follow my last task until it ends\n"
-                           "  carma logs --err -n 20 42\n");
-  verb->add_option("tasks", flags->logs.tasks, std::string(kTasksHelp) + " (default: @)");
-  verb->add_flag("-f,--follow", flags->logs.follow, "go on until the task has ended");
-  verb->add_flag("--err", flags->logs.errors, "its standard error");
-  verb->add_option("-n,--lines", flags->lines, "only the last N lines")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
-  verb->callback([&context, flags] {
+  const Syntax verb = AddVerb(app, "logs", "Show the output of a task, read from its file",
+                              "  carma logs -f            follow my last task until it ends\n"
+                              "  carma logs --err -n 20 42\n");
+  verb.AddOption("tasks", "", flags->logs.tasks, std::string(kTasksHelp) + " (default: @)");
+  verb.AddFlag("-f,--follow", flags->logs.follow, "go on until the task has ended");
+  verb.AddFlag("--err", flags->logs.errors, "its standard error");
+  verb.AddOption("-n,--lines", "N", flags->lines, "only the last N lines")
+      .Range(std::int64_t{0}, std::int64_t{1'000'000'000});
+  verb.OnRun([&context, flags] {
     if (flags->lines >= 0) flags->logs.lines = flags->lines;
     RunLogs(context, flags->logs);
   });
@@ -295,7 +283,7 @@ bool IsSpan(const std::string& word) {
 }
 
 // --history may stand alone; what follows it is then the first of the GPUs.
-void TakeHistory(const CLI::Option& option, const std::string& given, GpusFlags& flags) {
+void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   flags.history = std::chrono::hours(1);
   if (given.empty()) return;
@@ -306,38 +294,35 @@ void TakeHistory(const CLI::Option& option, const std::string& given, GpusFlags&
   }
 }
 
-void AddGpus(CLI::App& app, Context& context) {
+void AddGpus(Syntax app, Context& context) {
   struct Flags {
     GpusFlags gpus;
     std::string history;
     int points = 0;
   };
   auto flags = NewFlags<Flags>();
-  CLI::App* verb = AddVerb(
+  const Syntax verb = AddVerb(
       app, "gpus", "List GPUs with their memory, activity and tasks",
       "USED is measured, PROMISED is booked for tasks, FREE is left for a new one.\n"
       "  carma gpus -w\n"
       "  carma gpus -v 0           everything known about it, with sources\n"
       "  carma gpus --history 6h   activity, memory and power; at the end of a line the mean,\n"
       "                            or the highest for peaks\n");
-  verb->add_option("gpus", flags->gpus.gpus, "indices or UUIDs: 0, 0,2, GPU-… (default: all)");
-  verb->add_flag("-v,--verbose", flags->gpus.verbose,
-                 "every metric with its source, tasks, foreign processes, alerts");
-  CLI::Option* history =
-      verb->add_option("--history", flags->history, "over time: the last hour, or 90m, 6h, 7d …")
-          ->type_name("[SPAN]")
-          ->expected(0, 1);
-  CLI::Option* points =
-      verb->add_option("--points", flags->points, "with --history: at most N spans (default: 60)")
-          ->type_name("N")
-          ->needs(history)
-          ->check(CLI::Range(1, 2'000));
-  verb->add_flag("--csv", flags->gpus.csv, "with --history: comma-separated values")
-      ->needs(history);
-  AddWatch(*verb, flags->gpus.watch, flags->gpus.interval_s);
-  verb->callback([&context, flags, history, points] {
-    TakeHistory(*history, flags->history, flags->gpus);
-    if (points->count() > 0) flags->gpus.points = flags->points;
+  verb.AddOption("gpus", "", flags->gpus.gpus, "indices or UUIDs: 0, 0,2, GPU-… (default: all)");
+  verb.AddFlag("-v,--verbose", flags->gpus.verbose,
+               "every metric with its source, tasks, foreign processes, alerts");
+  const Option history = verb.AddOption("--history", "[SPAN]", flags->history,
+                                        "over time: the last hour, or 90m, 6h, 7d …")
+                             .Values(0, 1);
+  const Option points = verb.AddOption("--points", "N", flags->points,
+                                       "with --history: at most N spans (default: 60)")
+                            .Needs(history)
+                            .Range(1, 2'000);
+  verb.AddFlag("--csv", flags->gpus.csv, "with --history: comma-separated values").Needs(history);
+  AddWatch(verb, flags->gpus.watch, flags->gpus.interval_s);
+  verb.OnRun([&context, flags, history, points] {
+    TakeHistory(history, flags->history, flags->gpus);
+    if (points.count() > 0) flags->gpus.points = flags->points;
     if (flags->gpus.history && *flags->gpus.history < base::Duration(1'000)) {
       return context.Fail(
           {base::ErrorCode::kInvalid, "--history: expected a span of at least one second"});
@@ -346,142 +331,76 @@ void AddGpus(CLI::App& app, Context& context) {
   });
 }
 
-CLI::App* AddGpuChange(CLI::App& app, const std::string& name, const char* help,
-                       const char* example, const std::shared_ptr<GpuChangeFlags>& flags) {
-  CLI::App* verb = AddVerb(app, name.c_str(), help, example);
-  verb->add_option("gpus", flags->gpus, "indices or UUIDs: 0, 0,2, GPU-…, all")->required();
+Syntax AddGpuChange(Syntax app, const std::string& name, const char* help, const char* example,
+                    const std::shared_ptr<GpuChangeFlags>& flags) {
+  const Syntax verb = AddVerb(app, name.c_str(), help, example);
+  verb.AddOption("gpus", "", flags->gpus, "indices or UUIDs: 0, 0,2, GPU-…, all").Required();
   return verb;
 }
 
-void AddDrain(CLI::App& app, Context& context) {
+void AddDrain(Syntax app, Context& context) {
   auto flags = NewFlags<GpuChangeFlags>();
-  CLI::App* verb =
+  const Syntax verb =
       AddGpuChange(app, "drain", "Close GPUs to new tasks; running ones go on",
                    "  carma drain 0,2 --reason 'new fan on Monday'\n"
                    "  carma drain all --by 18:00     tasks save and leave until then\n"
                    "  carma drain all --until-boot --wait    in a script, before the machine goes "
                    "down\n",
                    flags);
-  verb->add_option("--reason", flags->reason, "shown as the reason to waiting tasks")
-      ->type_name("TEXT");
-  verb->add_option("--by", flags->by,
-                   "their tasks are asked to save before, and are ended then and wait again: "
-                   "18:00, 2026-03-01T14:05, now+2hours")
-      ->type_name("TIME");
-  verb->add_flag("--until-boot", flags->until_boot,
-                 "all: the machine goes down. Nothing starts until it has booted, tasks without "
-                 "GPUs neither; without --by tasks have slots.shutdown_notice from now");
-  verb->add_flag("--wait", flags->wait, "until the tasks have left");
-  verb->callback([&context, flags] { RunDrain(context, *flags); });
+  verb.AddOption("--reason", "TEXT", flags->reason, "shown as the reason to waiting tasks");
+  verb.AddOption("--by", "TIME", flags->by,
+                 "their tasks are asked to save before, and are ended then and wait again: "
+                 "18:00, 2026-03-01T14:05, now+2hours");
+  verb.AddFlag("--until-boot", flags->until_boot,
+               "all: the machine goes down. Nothing starts until it has booted, tasks without "
+               "GPUs neither; without --by tasks have slots.shutdown_notice from now");
+  verb.AddFlag("--wait", flags->wait, "until the tasks have left");
+  verb.OnRun([&context, flags] { RunDrain(context, *flags); });
 }
 
-void AddResume(CLI::App& app, Context& context) {
+void AddResume(Syntax app, Context& context) {
   auto flags = NewFlags<GpuChangeFlags>();
   AddGpuChange(app, "resume", "Open drained GPUs again",
                "  carma resume all     also a server that was closed until it boots\n", flags)
-      ->callback([&context, flags] { RunResume(context, *flags); });
+      .OnRun([&context, flags] { RunResume(context, *flags); });
 }
 
-void AddStatus(CLI::App& app, Context& context) {
+void AddStatus(Syntax app, Context& context) {
   struct Flags {
     bool wait = false;
     double timeout_s = 30;
   };
   auto flags = NewFlags<Flags>();
-  CLI::App* verb = AddVerb(
+  const Syntax verb = AddVerb(
       app, "status", "Show the daemon: version, rules, tasks, troubles",
       "  carma status --wait      until it answers and has looked for its GPUs, for scripts\n");
-  verb->add_flag("--wait", flags->wait, "keep trying until it answers and has looked for its GPUs");
-  verb->add_option("--timeout", flags->timeout_s, "seconds that --wait tries (default: 30)")
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 86'400.0));
-  verb->callback([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });
+  verb.AddFlag("--wait", flags->wait, "keep trying until it answers and has looked for its GPUs");
+  verb.AddOption("--timeout", "S", flags->timeout_s, "seconds that --wait tries (default: 30)")
+      .Range(0.0, 86'400.0);
+  verb.OnRun([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });
 }
 
-void AddBackup(CLI::App& app, Context& context) {
+void AddBackup(Syntax app, Context& context) {
   auto flags = NewFlags<BackupFlags>();
-  CLI::App* verb = AddVerb(
+  const Syntax verb = AddVerb(
       app, "backup", "Copy the books (queue, history, what was learned) while the daemon runs",
       "  carma backup /backup/              there as carma-YYYYMMDD-HHMMSS.db\n"
       "  carma backup --force carma.db\n"
       "For root and the user that carmad runs as. How to restore it: docs/server/operations.md.\n");
-  verb->add_option("target", flags->target, "the new file, or a folder to make it in")
-      ->type_name("FILE")
-      ->required();
-  verb->add_flag("-f,--force", flags->force, "replace an existing file");
-  verb->add_option("--state-dir", flags->state_dir,
-                   "the books of this folder (default: the daemon's)")
-      ->type_name("DIR");
-  verb->callback([&context, flags] { RunBackup(context, *flags); });
+  verb.AddOption("target", "FILE", flags->target, "the new file, or a folder to make it in")
+      .Required();
+  verb.AddFlag("-f,--force", flags->force, "replace an existing file");
+  verb.AddOption("--state-dir", "DIR", flags->state_dir,
+                 "the books of this folder (default: the daemon's)");
+  verb.OnRun([&context, flags] { RunBackup(context, *flags); });
 }
 
-// ---- the shell ----
+// ---- the program itself ----
 
-bool IsPositional(const CLI::Option* option) {
-  return option->get_lnames().empty() && option->get_snames().empty();
-}
-
-// verb: "trace info"; empty for the options of all.
-std::vector<OptionWords> OptionsOf(const CLI::App& app, const std::string& verb,
-                                   const Context& context) {
-  std::vector<OptionWords> options;
-  for (const CLI::Option* option : app.get_options()) {
-    if (IsPositional(option) || option->get_group().empty()) continue;
-    OptionWords words{
-        .long_name = option->get_lnames().empty() ? "" : "--" + option->get_lnames()[0],
-        .letter = option->get_snames().empty() ? '\0' : option->get_snames()[0][0],
-        .takes_value = option->get_items_expected_min() > 0,
-        .help = option->get_description()};
-    words.values = context.program->choices(verb, words.long_name);
-    options.push_back(std::move(words));
-  }
-  return options;
-}
-
-bool TakesTasks(const CLI::App& verb) {
-  const std::vector<const CLI::Option*> arguments = verb.get_options(&IsPositional);
-  return std::any_of(arguments.begin(), arguments.end(), [](const CLI::Option* argument) {
-    return argument->get_name(true) == "tasks";
-  });
-}
-
-// above: the verb that these are verbs of, and a blank.
-std::vector<VerbWords> VerbsOf(const CLI::App& app, const Context& context,
-                               const std::string& above = "") {
-  std::vector<VerbWords> verbs;
-  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const std::string name = above + each->get_name();
-    VerbWords words{.names = {each->get_name()},
-                    .help = each->get_description(),
-                    .options = OptionsOf(*each, name, context),
-                    .verbs = VerbsOf(*each, context, name + " "),
-                    .words = context.program->choices(name, "").words,
-                    .tasks = TakesTasks(*each) ? TasksWorthNaming(name) : TaskNames::kNone,
-                    .takes_files = !each->get_options(&IsPositional).empty()};
-    for (const std::string& alias : each->get_aliases()) words.names.push_back(alias);
-    verbs.push_back(std::move(words));
-  }
-  return verbs;
-}
-
-void AddCompletion(CLI::App& app, Context& context) {
-  auto shell = NewFlags<std::string>();
-  CLI::App* verb = AddVerb(app, "completion", "Print the completion script of a shell",
-                           "  source <(carma completion bash)\n"
-                           "  carma completion fish | source\n");
-  verb->add_option("shell", *shell, "bash, zsh or fish")->required();
-  verb->callback([&app, &context, shell] {
-    const auto script =
-        CompletionScript(*shell, VerbsOf(app, context), OptionsOf(app, "", context));
-    if (!script) return context.Fail(script.error());
-    Print(context, *script);
-  });
-}
-
-void AddVersion(CLI::App& app, Context& context) {
-  CLI::App* verb = AddVerb(app, "version", "Print version, commit and build of this program",
-                           "  carma version\n");
-  verb->callback([&context] {
+void AddVersion(Syntax app, Context& context) {
+  const Syntax verb = AddVerb(app, "version", "Print version, commit and build of this program",
+                              "  carma version\n");
+  verb.OnRun([&context] {
     Print(context, context.json
                        ? fmt::format("{{\"version\":{},\"build\":{}}}\n",
                                      JsonString(context.version), JsonString(context.build))
@@ -490,33 +409,6 @@ void AddVersion(CLI::App& app, Context& context) {
 }
 
 }  // namespace
-
-void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name)) {
-  for (const task::OptionInfo& info : task::SubmitOptions()) {
-    if (wants != nullptr && !wants(info.name)) continue;
-    std::string names = info.letter != 0 ? std::string("-") + info.letter + "," : "";
-    names += "--" + std::string(info.name);
-    CLI::Option* option = info.value.empty() ? verb.add_flag(names) : verb.add_option(names);
-    option->description(std::string(info.help))
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-        ->group(std::string(info.group));
-    if (!info.value.empty()) option->type_name(std::string(info.value));
-  }
-}
-
-std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb) {
-  std::vector<std::pair<std::string, std::string>> given;
-  std::map<const CLI::Option*, std::size_t> seen;
-  for (const CLI::Option* option : verb.parse_order()) {
-    if (option->get_lnames().empty()) continue;
-    const std::string& name = option->get_lnames()[0];
-    const std::size_t nth = seen[option]++;
-    const task::OptionInfo* info = task::FindOption(name);
-    if (!info || nth >= option->results().size()) continue;
-    given.emplace_back(name, info->value.empty() ? "" : option->results()[nth]);
-  }
-  return given;
-}
 
 Program ServerProgram() {
   Program program;
@@ -550,7 +442,7 @@ Program ServerProgram() {
       {"reserve", &AddReserveCommand},
       {"token", &AddTokenCommand},
       {"usage", &AddUsageCommand},
-      {"completion", &AddCompletion},
+      {"completion", &AddCompletionCommand},
       {"version", &AddVersion},
       {"demo", nullptr, "See CARMA at work on simulated GPUs: 60 tasks in under two minutes"},
       {"trace", nullptr, "Look at, cut, make up, replay and export traces"},

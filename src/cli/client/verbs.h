@@ -62,8 +62,8 @@ struct SubmitFlags {
 };
 // The options of task/describe/options.h, or those that are wanted by name, and what was given of
 // them, in that order.
-void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name) = nullptr);
-std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb);
+void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr);
+std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
 // Waits for GPUs, then this process becomes the command: returns only where that failed.

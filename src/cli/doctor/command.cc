@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <iterator>
 #include <memory>
@@ -171,32 +170,28 @@ void RunRecord(Context& context, const DoctorFlags& flags) {
 
 }  // namespace
 
-void AddDoctorCommand(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("doctor", "Look over driver, GPUs, rights and surroundings");
-  verb->footer(
+void AddDoctorCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb("doctor", "Look over driver, GPUs, rights and surroundings");
+  verb.Footer(
       "  carma doctor\n"
       "  carma doctor --record gpus.jsonl --seconds 60   # what the driver answers, once a second\n"
       "  carma doctor --replay gpus.jsonl                # the GPUs of a recording\n"
       "Exit code: 0 nothing is bad, 1 something is. Every verb also takes --json and --socket "
       "PATH.");
   auto flags = std::make_shared<DoctorFlags>();
-  verb->add_option("--config", flags->config, "this file instead of the ordinary ones")
-      ->type_name("FILE");
-  CLI::Option* record = verb->add_option("--record", flags->record,
-                                         "write what the driver answers, and check nothing")
-                            ->type_name("FILE");
-  verb->add_option("--seconds", flags->seconds, "how long to record")
-      ->check(CLI::Range(1, 86'400))
-      ->needs(record)
-      ->capture_default_str();
-  verb->add_option("--replay", flags->replay, "look at the GPUs of a recording")
-      ->type_name("FILE")
-      ->excludes(record);
-  verb->add_flag("!--no-measure", flags->measure,
-                 "make no CUDA context on an idle GPU to see what it takes");
-  const CLI::Option* socket = app.get_option("--socket");
-  verb->callback([&context, flags, socket] {
-    flags->socket_given = socket->count() > 0 || !base::GetEnv("CARMA_SOCKET").empty();
+  verb.AddOption("--config", "FILE", flags->config, "this file instead of the ordinary ones");
+  const Option record = verb.AddOption("--record", "FILE", flags->record,
+                                       "write what the driver answers, and check nothing");
+  verb.AddOption("--seconds", "", flags->seconds, "how long to record")
+      .Range(1, 86'400)
+      .Needs(record)
+      .ShowDefault();
+  verb.AddOption("--replay", "FILE", flags->replay, "look at the GPUs of a recording")
+      .Excludes(record);
+  verb.AddFlag("!--no-measure", flags->measure,
+               "make no CUDA context on an idle GPU to see what it takes");
+  verb.OnRun([&context, flags, app] {
+    flags->socket_given = app.Given("--socket") || !base::GetEnv("CARMA_SOCKET").empty();
     if (flags->record.empty()) {
       RunDoctor(context, *flags);
     } else {

@@ -1,7 +1,6 @@
 // estimate: what every estimator says about a model or a task.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -257,10 +256,10 @@ void RunReset(Context& context) {
 
 }  // namespace
 
-void AddEstimateCommand(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("estimate", "Predict the GPU memory of a model, by every estimator");
-  verb->footer(
+void AddEstimateCommand(Syntax app, Context& context) {
+  const Syntax verb =
+      app.AddVerb("estimate", "Predict the GPU memory of a model, by every estimator");
+  verb.Footer(
       "  carma estimate resnet50.txt --batch 32 --optimizer adam --explain\n"
       "  carma estimate train.sh\n"
       "  carma estimate -- torchrun --nproc_per_node 4 train.py --max_seq_length 2048\n"
@@ -275,10 +274,10 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
       "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
-  verb->add_option("file", flags->file, "model summary (-: standard input), script or .rad file")
-      ->type_name("FILE");
+  verb.AddOption("file", "FILE", flags->file,
+                 "model summary (-: standard input), script or .rad file");
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
-    verb->add_option(name, target, help)->type_name(type);
+    verb.AddOption(name, type, target, help);
   };
   add("-b,--batch,--batch-size", flags->batch,
       "samples per GPU and step; of all GPUs for a model in DataParallel", "N");
@@ -292,22 +291,20 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
       "of the gpumemnet estimators (default: the shipped ones); of a transformer: bf16, fp16, "
       "fp32, nf4, nf4-dq, gptq4, int8 (default: as config.json says)",
       "DIR|NAME");
-  verb->add_option("--coverage", flags->coverage, "share of tasks the bound should cover")
-      ->type_name("SHARE")
-      ->check(CLI::Range(0.5, 0.999));
-  verb->add_option("--beside", flags->beside,
-                   "SM activity of neighbours, 0 to 1 each: how much longer would it take there?")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->expected(1, 15)
-      ->allow_extra_args(false)
-      ->check(CLI::Range(0.0, 1.0));
-  verb->add_flag("--explain", flags->explain, "the parts of each number, notes, calibration");
-  verb->add_flag("--reset-calibration", flags->reset,
-                 "forget what finished tasks taught about the formula; administrators only");
-  AddTransformerOptions(*verb, flags->transformer);
-  verb->callback([&context, flags, verb] {
-    if (!verb->get_subcommands().empty()) return;
+  verb.AddOption("--coverage", "SHARE", flags->coverage, "share of tasks the bound should cover")
+      .Range(0.5, 0.999);
+  verb.AddOption("--beside", "LIST", flags->beside,
+                 "SM activity of neighbours, 0 to 1 each: how much longer would it take there?")
+      .List()
+      .Values(1, 15)
+      .OneWord()
+      .Range(0.0, 1.0);
+  verb.AddFlag("--explain", flags->explain, "the parts of each number, notes, calibration");
+  verb.AddFlag("--reset-calibration", flags->reset,
+               "forget what finished tasks taught about the formula; administrators only");
+  AddTransformerOptions(verb, flags->transformer);
+  verb.OnRun([&context, flags, verb] {
+    if (verb.VerbGiven()) return;
     if (flags->reset) return RunReset(context);
     const bool has_command = context.literal || DescribesTask(flags->file);
     if (!flags->transformer.config.empty() && !has_command) return RunHfConfig(context, *flags);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -20,6 +19,7 @@ namespace carma::cli {
 namespace {
 
 using base::Result;
+using base::Unit;
 using estimate::MemoryBound;
 using estimate::MemoryParts;
 using estimate::TrainingPlan;
@@ -58,45 +58,41 @@ const char* PhaseText(estimate::TrainingPhase phase) {
 
 }  // namespace
 
-void AddTransformerOptions(CLI::App& verb, TransformerFlags& flags) {
+void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
   const std::string group = "Transformers";
   for (const task::TrainingOption& option : task::TrainingOptions()) {
     // --weights names a folder too: the caller has it.
     if (option.shared || option.name == "weights") continue;
     const std::string name(option.name);
-    const auto keep = [&flags, name](const std::string& value) {
+    const auto keep = [&flags, name](const std::string& value) -> Result<Unit> {
       flags.words.push_back({name, value.empty() ? "on" : value, ""});
+      return Unit{};
     };
     if (option.value.empty()) {
-      verb.add_flag_callback(
-              "--" + name, [keep] { keep(""); }, std::string(option.help))
-          ->group(group);
+      verb.AddFlag(
+              "--" + name, [keep] { (void)keep("on"); }, std::string(option.help))
+          .Group(group);
     } else {
-      verb.add_option_function<std::string>("--" + name, keep, std::string(option.help))
-          ->type_name(std::string(option.value))
-          ->group(group);
+      verb.AddParsed("--" + name, std::string(option.value), keep, std::string(option.help))
+          .Group(group);
     }
   }
-  verb.add_option("--hf-config", flags.config, "config.json of a Hugging Face transformer")
-      ->type_name("FILE")
-      ->group(group);
+  verb.AddOption("--hf-config", "FILE", flags.config, "config.json of a Hugging Face transformer")
+      .Group(group);
   const auto add_file = [&](const char* name, task::PlanFile::Kind kind, const char* help) {
-    verb.add_option_function<std::string>(
-            name,
-            [&flags, kind](const std::string& path) {
-              flags.plan_files.push_back({kind, path});
-            },
-            help)
-        ->type_name("FILE")
-        ->group(group);
+    const auto keep = [&flags, kind](const std::string& path) -> Result<Unit> {
+      flags.plan_files.push_back({kind, path});
+      return Unit{};
+    };
+    verb.AddParsed(name, "FILE", keep, help).Group(group);
   };
   add_file("--adapter-config", task::PlanFile::Kind::kAdapter,
            "PEFT's adapter_config.json; implies lora");
   add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed's configuration, JSON");
-  verb.add_option("--gpu-memory", flags.gpu_mib, "of the GPU: near it the allocator gives back")
-      ->type_name("MIB")
-      ->group(group)
-      ->check(CLI::PositiveNumber);
+  verb.AddOption("--gpu-memory", "MIB", flags.gpu_mib,
+                 "of the GPU: near it the allocator gives back")
+      .Group(group)
+      .Positive();
 }
 
 std::string TransformerText(const std::string& file, const TransformerConfig& config,

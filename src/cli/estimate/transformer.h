@@ -24,7 +24,7 @@ struct TransformerFlags {
 };
 
 // Adds the options that tell of a training.
-void AddTransformerOptions(CLI::App& verb, TransformerFlags& flags);
+void AddTransformerOptions(Syntax verb, TransformerFlags& flags);
 
 std::string TransformerText(const std::string& file, const estimate::TransformerConfig& config,
                             const estimate::TrainingPlan& plan,

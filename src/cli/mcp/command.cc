@@ -1,5 +1,4 @@
 // mcp: a server of the Model Context Protocol over this process's standard streams.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -51,17 +50,17 @@ void Serve(Context& context, bool changes) {
 
 }  // namespace
 
-void AddMcpCommand(CLI::App& app, Context& context) {
+void AddMcpCommand(Syntax app, Context& context) {
   auto changes = std::make_shared<bool>(false);
-  CLI::App* verb = app.add_subcommand(
-      "mcp", "Serve agents: the Model Context Protocol over standard input and output");
-  verb->footer(
+  const Syntax verb =
+      app.AddVerb("mcp", "Serve agents: the Model Context Protocol over standard input and output");
+  verb.Footer(
       "Tools: list, gpus, show, explain, logs, preview, estimate; with --allow-changes also\n"
       "submit and cancel. Each is one call of carma, with the rights of its user.\n"
       "  claude mcp add carma -- carma mcp\n"
       "Every verb also takes --json and --socket PATH.");
-  verb->add_flag("--allow-changes", *changes, "also the tools that submit and cancel tasks");
-  verb->callback([&context, changes] { Serve(context, *changes); });
+  verb.AddFlag("--allow-changes", *changes, "also the tools that submit and cancel tasks");
+  verb.OnRun([&context, changes] { Serve(context, *changes); });
 }
 
 }  // namespace carma::cli

@@ -1,5 +1,4 @@
 // How pilot is spelled.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/text.h"
@@ -9,27 +8,24 @@
 namespace carma::cli {
 namespace {
 
-CLI::Option* AddSpan(CLI::App& verb, const char* name, std::optional<base::Duration>& span,
-                     const char* help) {
-  return verb
-      .add_option_function<std::string>(
-          name,
-          [&span, name](const std::string& text) {
-            const base::Result<base::Duration> read = base::ParseSpan(text);
-            if (!read) throw CLI::ValidationError(name, read.error().message);
-            span = *read;
-          },
-          help)
-      ->type_name("SPAN");
+Option AddSpan(Syntax verb, const char* name, std::optional<base::Duration>& span,
+               const char* help) {
+  const auto take = [&span](const std::string& text) -> base::Result<base::Unit> {
+    const base::Result<base::Duration> read = base::ParseSpan(text);
+    if (!read) return std::unexpected(read.error());
+    span = *read;
+    return base::Unit{};
+  };
+  return verb.AddParsed(name, "SPAN", take, help);
 }
 
 }  // namespace
 
-void AddPilotCommand(CLI::App& app, Context& context) {
+void AddPilotCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<PilotFlags>();
-  CLI::App* verb = app.add_subcommand(
+  const Syntax verb = app.AddVerb(
       "pilot", "Serve the GPUs of this Slurm job as a CARMA of one's own, until the job ends");
-  verb->footer(
+  verb.Footer(
       "In a batch script, without any right of an administrator:\n"
       "  carma pilot ./submit-all.sh            runs it, then what it has submitted\n"
       "  carma pilot --once --name sweep ./submit-all.sh   its first pilot alone runs it; the "
@@ -43,28 +39,25 @@ void AddPilotCommand(CLI::App& app, Context& context) {
       "where\n"
       "tasks have failed, 0 where all is done; 1 and 2 where it could not serve.\n"
       "Every verb also takes --json.");
-  verb->add_option("--name", flags->name, "of its books; pilots at the same time need several")
-      ->type_name("NAME");
-  verb->add_option("--books", flags->books,
-                   "folder with the books of all names (default: ~/.local/state/carma/pilot)")
-      ->type_name("DIR");
-  verb->add_option("--gpus", flags->gpus,
-                   "numbers or UUIDs of GPUs, in place of what the job was given")
-      ->type_name("LIST");
-  CLI::Option* until = verb->add_option("--until", flags->until,
-                                        "when it ends: 18:00, +4h (default: the job's own end)")
-                           ->type_name("TIME");
-  AddSpan(*verb, "--for", flags->length, "or after this time: 4h, 90m")->excludes(until);
-  AddSpan(*verb, "--notice", flags->notice,
+  verb.AddOption("--name", "NAME", flags->name,
+                 "of its books; pilots at the same time need several");
+  verb.AddOption("--books", "DIR", flags->books,
+                 "folder with the books of all names (default: ~/.local/state/carma/pilot)");
+  verb.AddOption("--gpus", "LIST", flags->gpus,
+                 "numbers or UUIDs of GPUs, in place of what the job was given");
+  const Option until = verb.AddOption("--until", "TIME", flags->until,
+                                      "when it ends: 18:00, +4h (default: the job's own end)");
+  AddSpan(verb, "--for", flags->length, "or after this time: 4h, 90m").Excludes(until);
+  AddSpan(verb, "--notice", flags->notice,
           "so long before the end tasks are asked to save, and none without a time limit is\n"
           "started (default: slots.notice, at most a quarter of the time)");
-  verb->add_flag("--until-empty", flags->until_empty,
-                 "end as soon as nothing runs and nothing that waits could start");
-  verb->add_flag("--once", flags->once,
-                 "the command is for new books: later pilots of the name leave it out");
-  verb->add_flag("--beside", flags->beside,
-                 "outside of any job: start although root's carmad manages the GPUs");
-  verb->callback([&context, flags] { RunPilot(context, *flags); });
+  verb.AddFlag("--until-empty", flags->until_empty,
+               "end as soon as nothing runs and nothing that waits could start");
+  verb.AddFlag("--once", flags->once,
+               "the command is for new books: later pilots of the name leave it out");
+  verb.AddFlag("--beside", flags->beside,
+               "outside of any job: start although root's carmad manages the GPUs");
+  verb.OnRun([&context, flags] { RunPilot(context, *flags); });
 }
 
 }  // namespace carma::cli

@@ -1,5 +1,4 @@
 // How run and shell are spelled.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/file.h"
@@ -11,26 +10,26 @@ namespace carma::cli {
 namespace {
 
 // What run and shell share; the task's options in front.
-std::shared_ptr<RunFlags> AddRunOptions(CLI::App& verb) {
+std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
   auto flags = std::make_shared<RunFlags>();
   AddTaskOptions(verb);
-  verb.add_flag("--no-check", flags->submit.no_check,
-                "its program, folder and conda environment need not be there yet");
-  verb.add_flag("-q,--quiet", flags->quiet, "only the task's own words, and what goes wrong");
+  verb.AddFlag("--no-check", flags->submit.no_check,
+               "its program, folder and conda environment need not be there yet");
+  verb.AddFlag("-q,--quiet", flags->quiet, "only the task's own words, and what goes wrong");
   return flags;
 }
 
 }  // namespace
 
-void AddRunCommand(CLI::App& app, Context& context) {
+void AddRunCommand(Syntax app, Context& context) {
   struct Flags {
     bool pty = false;
     bool no_pty = false;
   };
   auto pty = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand(
+  const Syntax verb = app.AddVerb(
       "run", "Run a command here as soon as it has its place: this terminal, stdin, signals");
-  verb->footer(
+  verb.Footer(
       "Waits like any task; then it runs in this terminal, and its exit code is ours.\n"
       "  carma run --gpu-mem 12G -- python3 train.py\n"
       "  carma run -G 2 -- torchrun --nproc-per-node 2 train.py\n"
@@ -39,26 +38,25 @@ void AddRunCommand(CLI::App& app, Context& context) {
       "and gets SIGHUP when this program ends. After running out of GPU memory it starts again\n"
       "here, unless its input is a pipe or a file. --output FILE keeps a copy of what it "
       "writes.\n");
-  auto flags = AddRunOptions(*verb);
-  CLI::Option* always = verb->add_flag(
+  auto flags = AddRunOptions(verb);
+  const Option always = verb.AddFlag(
       "--pty", pty->pty, "a terminal of its own (default: if stdin and stdout are terminals)");
-  verb->add_flag("--no-pty", pty->no_pty, "none; its streams are ours")->excludes(always);
-  verb->callback([&context, flags, pty, verb] {
-    flags->submit.settings = GivenOptions(*verb);
+  verb.AddFlag("--no-pty", pty->no_pty, "none; its streams are ours").Excludes(always);
+  verb.OnRun([&context, flags, pty, verb] {
+    flags->submit.settings = GivenOptions(verb);
     if (pty->pty || pty->no_pty) flags->terminal = pty->pty;
     RunHere(context, *flags);
   });
 }
 
-void AddShellCommand(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("shell", "A shell with GPUs, in this terminal, until it is left");
-  verb->footer(
+void AddShellCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb("shell", "A shell with GPUs, in this terminal, until it is left");
+  verb.Footer(
       "  carma shell -G 1 --gpu-mem 20G --time 2h\n"
       "  carma shell -- bash -l        another than $SHELL\n");
-  auto flags = AddRunOptions(*verb);
-  verb->callback([&context, flags, verb] {
-    flags->submit.settings = GivenOptions(*verb);
+  auto flags = AddRunOptions(verb);
+  verb.OnRun([&context, flags, verb] {
+    flags->submit.settings = GivenOptions(verb);
     // Nobody sits through a second start of what he has typed.
     flags->submit.settings.insert(flags->submit.settings.begin(),
                                   {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "shell"}});
@@ -68,19 +66,19 @@ void AddShellCommand(CLI::App& app, Context& context) {
   });
 }
 
-void AddSshCommand(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand(
+void AddSshCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb(
       "ssh", "An ssh server inside a task, over stdin and stdout: the ProxyCommand of an editor");
-  verb->footer(
+  verb.Footer(
       "In ~/.ssh/config of your own machine:\n"
       "  Host gpu\n"
       "    ProxyCommand ssh SERVER carma ssh -G 1 --gpu-mem 12G --time 8h\n"
       "Then 'ssh gpu', or VS Code Remote, is inside a task: its GPUs, limits and environment.\n"
       "The task ends with the connection, and the connection with the task. Keys are those of\n"
       "~/.ssh/authorized_keys. Needs OpenSSH's sshd on the server; docs/use/notebooks.md.\n");
-  auto flags = AddRunOptions(*verb);
-  verb->callback([&context, flags, verb] {
-    flags->submit.settings = GivenOptions(*verb);
+  auto flags = AddRunOptions(verb);
+  verb.OnRun([&context, flags, verb] {
+    flags->submit.settings = GivenOptions(verb);
     flags->submit.settings.insert(flags->submit.settings.begin(),
                                   {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "ssh"}});
     context.words = {base::ExecutableDir() + "/../libexec/carma/sshd"};

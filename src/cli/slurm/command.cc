@@ -3,7 +3,6 @@
 #include <glob.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -179,30 +178,31 @@ void RunEpilog(Context& context) {
 
 }  // namespace
 
-void AddSlurmCommand(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("slurm", "For nodes of Slurm: configuration, check, prolog");
-  verb->require_subcommand(1);
-  verb->footer(
+void AddSlurmCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb("slurm", "For nodes of Slurm: configuration, check, prolog");
+  verb.NeedsVerb();
+  verb.Footer(
       "  carma slurm config   # lines for slurm.conf, gres.conf, plugstack.conf\n"
       "  carma slurm check    # what of this node is not right yet\n"
       "docs/server/slurm.md tells the rest. Every verb also takes --json and --socket PATH.");
   auto node = std::make_shared<std::string>();
   const auto add = [&](const char* name, const char* help) {
-    CLI::App* one = verb->add_subcommand(name, help);
-    one->add_option("--node", *node, "its name in Slurm (default: this host's)")->type_name("NAME");
+    const Syntax one = verb.AddVerb(name, help);
+    one.AddOption("--node", "NAME", *node, "its name in Slurm (default: this host's)");
     return one;
   };
   add("config", "Print the lines that Slurm's configuration needs for this server")
-      ->callback([&context, node] { RunConfig(context, *node); });
+      .OnRun([&context, node] { RunConfig(context, *node); });
   add("check", "Look over plug-in, counts, prolog; exit code 1 if something is bad")
-      ->callback([&context, node] { RunCheck(context, *node); });
+      .OnRun([&context, node] { RunCheck(context, *node); });
   auto always = std::make_shared<bool>(false);
-  CLI::App* guard =
-      verb->add_subcommand("guard", "In a prolog: fail unless carmad answers within a minute");
-  guard->add_flag("--always", *always, "for jobs without options of the plug-in, too");
-  guard->callback([&context, always] { RunGuard(context, *always); });
-  verb->add_subcommand("epilog", "In an epilog: end what the job has left of its leases")
-      ->callback([&context] { RunEpilog(context); });
+  const Syntax guard =
+      verb.AddVerb("guard", "In a prolog: fail unless carmad answers within a minute");
+  guard.AddFlag("--always", *always, "for jobs without options of the plug-in, too");
+  guard.OnRun([&context, always] { RunGuard(context, *always); });
+  verb.AddVerb("epilog", "In an epilog: end what the job has left of its leases").OnRun([&context] {
+    RunEpilog(context);
+  });
 }
 
 }  // namespace carma::cli

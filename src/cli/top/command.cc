@@ -1,7 +1,6 @@
 // top: the server on one screen, until it is left.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -155,18 +154,17 @@ void RunTop(Context& context, double interval_s) {
 
 }  // namespace
 
-void AddTopCommand(CLI::App& app, Context& context) {
+void AddTopCommand(Syntax app, Context& context) {
   auto interval_s = std::make_shared<double>(1);
-  CLI::App* verb = app.add_subcommand("top", "The server on one screen: GPUs, tasks, keys to act");
-  verb->footer(
+  const Syntax verb = app.AddVerb("top", "The server on one screen: GPUs, tasks, keys to act");
+  verb.Footer(
       "GPUs with memory in use and promised and the last 15 minutes of their SM activity; tasks\n"
       "with what they wrote last, or why they wait. '?' shows the keys, 'q' leaves.\n"
       "  carma top --interval 5\n"
       "With --json: once what it shows of the server.\n");
-  verb->add_option("--interval", *interval_s, "seconds between two looks (default: 1)")
-      ->type_name("S")
-      ->check(CLI::Range(0.1, 3600.0));
-  verb->callback([&context, interval_s] { RunTop(context, *interval_s); });
+  verb.AddOption("--interval", "S", *interval_s, "seconds between two looks (default: 1)")
+      .Range(0.1, 3600.0);
+  verb.OnRun([&context, interval_s] { RunTop(context, *interval_s); });
 }
 
 }  // namespace carma::cli

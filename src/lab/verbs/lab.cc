@@ -91,7 +91,7 @@ Choices LabChoices(std::string_view verb, std::string_view option) {
 
 struct LabVerb {
   std::string_view name;
-  void (*add)(CLI::App& app, Context& context);
+  void (*add)(Syntax app, Context& context);
 };
 constexpr std::array kVerbs{
     LabVerb{"demo", &AddDemoCommand},         LabVerb{"trace", &AddTraceCommand},

@@ -8,10 +8,10 @@ namespace carma::cli {
 // carma-lab: the verbs of `carma`, and those of the laboratory, which `carma` has it run.
 Program LabProgram();
 
-void AddDemoCommand(CLI::App& app, Context& context);
-void AddTraceCommand(CLI::App& app, Context& context);
-void AddSimulateCommand(CLI::App& app, Context& context);
-void AddProfileCommand(CLI::App& app, Context& context);
-void AddEvaluateCommand(CLI::App& estimate, Context& context);
+void AddDemoCommand(Syntax app, Context& context);
+void AddTraceCommand(Syntax app, Context& context);
+void AddSimulateCommand(Syntax app, Context& context);
+void AddProfileCommand(Syntax app, Context& context);
+void AddEvaluateCommand(Syntax estimate, Context& context);
 
 }  // namespace carma::cli

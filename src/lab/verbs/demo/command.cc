@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -249,24 +248,23 @@ class Demo {
 
 }  // namespace
 
-void AddDemoCommand(CLI::App& app, Context& context) {
+void AddDemoCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<DemoFlags>();
-  CLI::App* verb = app.add_subcommand(
-      "demo", "See CARMA at work on simulated GPUs: 60 tasks in under two minutes");
-  verb->footer(
+  const Syntax verb =
+      app.AddVerb("demo", "See CARMA at work on simulated GPUs: 60 tasks in under two minutes");
+  verb.Footer(
       "Two simulated servers with 4 GPUs get the same 60 training tasks: one runs a task per GPU,\n"
       "the other is CARMA with its defaults. Needs no GPU, no root and no compiler; leaves "
       "nothing\n"
       "behind. One task asks for half the memory that it takes, crashes and comes back.\n"
       "  carma demo --html demo.html\n"
       "With --json: the metrics of both runs.\n");
-  verb->add_option("--html", flags->html, "write tables and figures of both runs as one HTML file")
-      ->type_name("FILE");
-  verb->add_option("--speed", flags->speed,
-                   fmt::format("simulated seconds per second (default: {:.0f})", kSpeed))
-      ->type_name("N")
-      ->check(CLI::Range(1.0, 10000.0));
-  verb->callback([&context, flags] { Demo(context, *flags).Run(); });
+  verb.AddOption("--html", "FILE", flags->html,
+                 "write tables and figures of both runs as one HTML file");
+  verb.AddOption("--speed", "N", flags->speed,
+                 fmt::format("simulated seconds per second (default: {:.0f})", kSpeed))
+      .Range(1.0, 10000.0);
+  verb.OnRun([&context, flags] { Demo(context, *flags).Run(); });
 }
 
 }  // namespace carma::cli

@@ -1,7 +1,6 @@
 // estimate evaluate: how good the estimators are on a data set.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -354,9 +353,9 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
 
 }  // namespace
 
-void AddEvaluateCommand(CLI::App& estimate, Context& context) {
-  CLI::App* verb = estimate.add_subcommand("evaluate", "Compare the estimators with measured runs");
-  verb->footer(
+void AddEvaluateCommand(Syntax estimate, Context& context) {
+  const Syntax verb = estimate.AddVerb("evaluate", "Compare the estimators with measured runs");
+  verb.Footer(
       "  carma estimate evaluate --layers layers.jsonl.gz --measured measured.csv --by family\n"
       "  carma estimate evaluate --catalogue catalog.csv --calibrate light\n"
       "  carma estimate evaluate --runs runs.csv --models models.csv --by source,method\n"
@@ -373,15 +372,14 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EvaluateFlags>();
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
-    verb->add_option(name, target, help)->type_name(type);
+    verb.AddOption(name, type, target, help);
   };
   add("--layers", flags->layers, "layer lists of the models", "FILE");
   add("--measured", flags->measured, "what was measured", "FILE");
   add("--catalogue", flags->catalogue, "task descriptions with their summaries instead", "FILE");
-  verb->add_option("--runs", flags->runs, "measured runs of transformers instead; may be repeated")
-      ->type_name("FILE");
-  verb->add_option("--models", flags->models, "the sizes of their models; may be repeated")
-      ->type_name("FILE");
+  verb.AddOption("--runs", "FILE", flags->runs,
+                 "measured runs of transformers instead; may be repeated");
+  verb.AddOption("--models", "FILE", flags->models, "the sizes of their models; may be repeated");
   add("--summaries", flags->summaries, "folder of the summaries (default: beside it)", "DIR");
   add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
@@ -396,19 +394,17 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
       "LIST");
   add("--leave-out", flags->leave_out,
       "each group of these as the others alone correct and bound the answers", "LIST");
-  verb->add_flag("--summary-only", flags->summary_only,
-                 "as torchsummary would print the models: no input shapes");
-  verb->add_flag("--torchinfo", flags->torchinfo,
-                 "as torchinfo prints the models by default: three levels, no input shapes");
-  verb->add_flag("--exact", flags->exact, "with kept bytes as a dry run counted them");
-  verb->add_flag("--rows", flags->rows, "every prediction as CSV instead");
-  verb->add_option("--coverage", flags->coverage, "share of runs the bound should cover")
-      ->type_name("SHARE")
-      ->check(CLI::Range(0.5, 0.999));
-  verb->add_option("--card", flags->card_mib, "usable memory of the GPU that was measured on")
-      ->type_name("MIB")
-      ->check(CLI::PositiveNumber);
-  verb->callback([&context, flags] { RunEvaluate(context, *flags); });
+  verb.AddFlag("--summary-only", flags->summary_only,
+               "as torchsummary would print the models: no input shapes");
+  verb.AddFlag("--torchinfo", flags->torchinfo,
+               "as torchinfo prints the models by default: three levels, no input shapes");
+  verb.AddFlag("--exact", flags->exact, "with kept bytes as a dry run counted them");
+  verb.AddFlag("--rows", flags->rows, "every prediction as CSV instead");
+  verb.AddOption("--coverage", "SHARE", flags->coverage, "share of runs the bound should cover")
+      .Range(0.5, 0.999);
+  verb.AddOption("--card", "MIB", flags->card_mib, "usable memory of the GPU that was measured on")
+      .Positive();
+  verb.OnRun([&context, flags] { RunEvaluate(context, *flags); });
 }
 
 }  // namespace carma::cli

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -512,10 +511,10 @@ void RunProfile(Context& context, const ProfileFlags& flags) {
 
 }  // namespace
 
-void AddProfileCommand(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand(
+void AddProfileCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb(
       "profile", "Measure workloads on this server's GPUs, alone and together, and its monitors");
-  verb->footer(
+  verb.Footer(
       "  carma profile --dry-run                        what would be run, and for how long\n"
       "  carma profile ours.jsonl --gpus 0 --output measured\n"
       "  carma profile --built-in resnet50-b32,bert-base-b32 --methods mps --degrees none\n"
@@ -526,48 +525,39 @@ void AddProfileCommand(CLI::App& app, Context& context) {
       "continued by the same\ncommand. Exit code: 0 all was measured, 130 interrupted.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ProfileFlags>();
-  CLI::Option* file =
-      verb->add_option("workloads", flags->file, "one JSON object a line; -: standard input")
-          ->type_name("FILE");
-  verb->add_option("--built-in", flags->built_in,
-                   "built-in workloads in place of a file (default: four of them)")
-      ->delimiter(',')
-      ->allow_extra_args(false)  // a word behind it is the file
-      ->type_name("LIST")
-      ->excludes(file);
-  verb->add_option("--output", flags->output, "folder of the results (default: carma-profile)")
-      ->type_name("DIR");
-  verb->add_option("--gpus", flags->gpus,
-                   "numbers as carma gpus has them (default: all); those of one type at once")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("LIST");
-  verb->add_option("--methods", flags->methods, "some of streams,mps,mig (default: all there are)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember({"streams", "mps", "mig"}))
-      ->type_name("LIST");
-  verb->add_option("--degrees", flags->degrees,
-                   "how many copies of a workload at once: 1-7, 2,4, none (default: 1-7)")
-      ->type_name("LIST");
-  verb->add_flag("!--no-pairs", flags->pairs, "leave out the pairs, and with them s and p");
-  verb->add_flag("!--no-watching", flags->watching, "leave out what monitoring costs");
-  verb->add_option("--repeat", flags->repeats, "runs of each kind (default: 3)")
-      ->check(CLI::Range(1, 100))
-      ->type_name("N");
-  verb->add_option("--seconds", flags->seconds,
-                   "of computing alone, built-in workloads (default: 60, simulated 300)")
-      ->check(CLI::Range(1.0, 86'400.0))
-      ->type_name("S");
-  verb->add_option("--python", flags->python,
-                   "with PyTorch, for built-in workloads (default: python3)")
-      ->type_name("PROGRAM");
-  verb->add_option("--config", flags->config, "this file instead of the ordinary ones")
-      ->type_name("FILE");
-  verb->add_flag("--beside-others", flags->beside_others,
-                 "measure also where others compute, or the daemon may start tasks");
-  verb->add_flag("--dry-run", flags->dry_run, "print what would be run");
-  verb->callback([&context, flags] { RunProfile(context, *flags); });
+  const Option file =
+      verb.AddOption("workloads", "FILE", flags->file, "one JSON object a line; -: standard input");
+  verb.AddOption("--built-in", "LIST", flags->built_in,
+                 "built-in workloads in place of a file (default: four of them)")
+      .List()
+      .OneWord()
+      .Excludes(file);
+  verb.AddOption("--output", "DIR", flags->output,
+                 "folder of the results (default: carma-profile)");
+  verb.AddOption("--gpus", "LIST", flags->gpus,
+                 "numbers as carma gpus has them (default: all); those of one type at once")
+      .List()
+      .OneWord();
+  verb.AddOption("--methods", "LIST", flags->methods,
+                 "some of streams,mps,mig (default: all there are)")
+      .List()
+      .OneWord()
+      .OneOf({"streams", "mps", "mig"});
+  verb.AddOption("--degrees", "LIST", flags->degrees,
+                 "how many copies of a workload at once: 1-7, 2,4, none (default: 1-7)");
+  verb.AddFlag("!--no-pairs", flags->pairs, "leave out the pairs, and with them s and p");
+  verb.AddFlag("!--no-watching", flags->watching, "leave out what monitoring costs");
+  verb.AddOption("--repeat", "N", flags->repeats, "runs of each kind (default: 3)").Range(1, 100);
+  verb.AddOption("--seconds", "S", flags->seconds,
+                 "of computing alone, built-in workloads (default: 60, simulated 300)")
+      .Range(1.0, 86'400.0);
+  verb.AddOption("--python", "PROGRAM", flags->python,
+                 "with PyTorch, for built-in workloads (default: python3)");
+  verb.AddOption("--config", "FILE", flags->config, "this file instead of the ordinary ones");
+  verb.AddFlag("--beside-others", flags->beside_others,
+               "measure also where others compute, or the daemon may start tasks");
+  verb.AddFlag("--dry-run", flags->dry_run, "print what would be run");
+  verb.OnRun([&context, flags] { RunProfile(context, *flags); });
 }
 
 }  // namespace carma::cli

@@ -1,7 +1,6 @@
 // simulate: what these servers would have done with that load under other policies.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -60,7 +59,7 @@ struct Prepared {
 };
 
 // The file's words, then the flags', which win.
-Result<Experiment> ReadPlan(const CLI::App& verb, const SimulateFlags& flags) {
+Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
     const Result<std::string> text = ReadNamed(flags.experiment, kMaxExperimentBytes);
@@ -70,7 +69,7 @@ Result<Experiment> ReadPlan(const CLI::App& verb, const SimulateFlags& flags) {
     }
   }
   const auto take = [&](const char* option, auto SimLoad::*value) {
-    if (verb.count(option) > 0) experiment.load.*value = flags.load.*value;
+    if (verb.Given(option)) experiment.load.*value = flags.load.*value;
   };
   take("--trace", &SimLoad::trace);
   take("--workloads", &SimLoad::workloads);
@@ -178,7 +177,7 @@ Result<Unit> GiveSummaries(Context& context, const SimLoad& load, const trace::C
   return Unit{};
 }
 
-Result<Prepared> Prepare(Context& context, const CLI::App& verb, const SimulateFlags& flags) {
+Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& flags) {
   Result<Experiment> experiment = ReadPlan(verb, flags);
   if (!experiment) return std::unexpected(experiment.error());
   const SimLoad& load = experiment->load;
@@ -323,7 +322,7 @@ void PrintTable(Context& context, const Prepared& prepared,
   Print(context, text);
 }
 
-void RunSimulate(Context& context, const CLI::App& verb, const SimulateFlags& flags) {
+void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
   const Result<Prepared> prepared = Prepare(context, verb, flags);
   if (!prepared) return context.Fail(prepared.error());
   const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -373,76 +372,61 @@ std::string Footer() {
 
 }  // namespace
 
-void AddSimulateCommand(CLI::App& app, Context& context) {
+void AddSimulateCommand(Syntax app, Context& context) {
   // shared_ptr: std::function wants to be copied.
   auto flags = std::make_shared<SimulateFlags>();
-  CLI::App* verb = app.add_subcommand(
-      "simulate", "What this load would have come to under other policies, in seconds");
-  verb->add_option("experiment", flags->experiment, "TOML file of load and policies")
-      ->type_name("FILE");
+  const Syntax verb =
+      app.AddVerb("simulate", "What this load would have come to under other policies, in seconds");
+  verb.AddOption("experiment", "FILE", flags->experiment, "TOML file of load and policies");
   SimLoad& load = flags->load;
-  verb->add_option("--trace", load.trace, "tasks and their times (default: demo60, built in)")
-      ->type_name("FILE");
-  verb->add_option("--workloads", load.workloads, "catalogue of its workloads (default: built in)")
-      ->type_name("FILE");
-  verb->add_option("--summaries", load.summaries,
-                   "folder of the workloads' model summaries, for estimators that read them")
-      ->type_name("DIR");
-  verb->add_option("--server", load.server, "name or shape (default: dgx-station-a100)")
-      ->type_name("SERVER");
-  verb->add_option("--config", load.config, "configuration that policies start from")
-      ->type_name("FILE");
-  verb->add_option("--policy", flags->policies,
-                   "words between commas; each --policy is compared with the first")
-      ->type_name("WORDS")
-      ->allow_extra_args(false);
-  verb->add_option("--model", flags->model,
-                   "words between commas: how the simulated world behaves, for all policies")
-      ->type_name("WORDS");
-  verb->add_option("--estimator", flags->estimator,
-                   "for policies that name none: auto (default), oracle, none, horus, …")
-      ->type_name("NAME");
-  verb->add_option("--history", flags->history,
-                   "what finished tasks teach: none, run (default: each run is a first day), runs "
-                   "(each goes on from those before it)")
-      ->type_name("WORD");
-  verb->add_option("--collocation", flags->collocation,
-                   "for policies that name none: mps (default), streams, mig, exclusive")
-      ->type_name("METHOD");
-  verb->add_option("--published", flags->published,
-                   "the original's rules and pauses for all: thesis or v2")
-      ->type_name("ERA");
-  verb->add_option("--runs", load.runs,
-                   "runs of each policy, with seeds one after the other (default: 1)")
-      ->check(CLI::Range(1, kMaxSimRuns))
-      ->type_name("N");
-  verb->add_option("--noise", load.noise,
-                   "sigma of the random factor on durations, as 0.03 (default: 0)")
-      ->check(CLI::Range(0.0, 1.0))
-      ->type_name("SIGMA");
-  verb->add_option("--seed", load.seed, "of the first run (default: 1)")->type_name("S");
-  verb->add_option("--slowdown-limit", load.slowdown_limit,
-                   "show also what no policy beats that lets no task run so many times as long as "
-                   "alone, as 2.5")
-      ->check(CLI::Range(1.0, kMaxSlowdownLimit))
-      ->type_name("TIMES");
-  verb->add_option("--reserve", load.reserve,
-                   "GPUs of each server kept for somebody, in words of carma reserve: \"for=ada "
-                   "gpus=0,1 from=9h for-time=8h repeat=weekdays\"; times from the first "
-                   "submission, a Monday at midnight")
-      ->type_name("WORDS")
-      ->allow_extra_args(false);
-  verb->add_option("--threads", flags->threads, "runs at once (default: one per core)")
-      ->check(CLI::Range(1, kMaxThreads))
-      ->type_name("N");
-  verb->add_flag("--csv", flags->csv, "one line per run instead of the table");
-  verb->add_flag("--record", flags->record,
-                 "with --json: the first run of each policy in full, for carma report");
-  verb->add_option("--html", flags->html, "write a report with figures too")->type_name("FILE");
-  verb->footer(Footer());
-  AddSimulateValidate(*verb, context);
-  verb->callback([&context, verb, flags] {
-    if (verb->get_subcommands().empty()) RunSimulate(context, *verb, *flags);
+  verb.AddOption("--trace", "FILE", load.trace,
+                 "tasks and their times (default: demo60, built in)");
+  verb.AddOption("--workloads", "FILE", load.workloads,
+                 "catalogue of its workloads (default: built in)");
+  verb.AddOption("--summaries", "DIR", load.summaries,
+                 "folder of the workloads' model summaries, for estimators that read them");
+  verb.AddOption("--server", "SERVER", load.server, "name or shape (default: dgx-station-a100)");
+  verb.AddOption("--config", "FILE", load.config, "configuration that policies start from");
+  verb.AddOption("--policy", "WORDS", flags->policies,
+                 "words between commas; each --policy is compared with the first")
+      .OneWord();
+  verb.AddOption("--model", "WORDS", flags->model,
+                 "words between commas: how the simulated world behaves, for all policies");
+  verb.AddOption("--estimator", "NAME", flags->estimator,
+                 "for policies that name none: auto (default), oracle, none, horus, …");
+  verb.AddOption("--history", "WORD", flags->history,
+                 "what finished tasks teach: none, run (default: each run is a first day), runs "
+                 "(each goes on from those before it)");
+  verb.AddOption("--collocation", "METHOD", flags->collocation,
+                 "for policies that name none: mps (default), streams, mig, exclusive");
+  verb.AddOption("--published", "ERA", flags->published,
+                 "the original's rules and pauses for all: thesis or v2");
+  verb.AddOption("--runs", "N", load.runs,
+                 "runs of each policy, with seeds one after the other (default: 1)")
+      .Range(1, kMaxSimRuns);
+  verb.AddOption("--noise", "SIGMA", load.noise,
+                 "sigma of the random factor on durations, as 0.03 (default: 0)")
+      .Range(0.0, 1.0);
+  verb.AddOption("--seed", "S", load.seed, "of the first run (default: 1)");
+  verb.AddOption("--slowdown-limit", "TIMES", load.slowdown_limit,
+                 "show also what no policy beats that lets no task run so many times as long as "
+                 "alone, as 2.5")
+      .Range(1.0, kMaxSlowdownLimit);
+  verb.AddOption("--reserve", "WORDS", load.reserve,
+                 "GPUs of each server kept for somebody, in words of carma reserve: \"for=ada "
+                 "gpus=0,1 from=9h for-time=8h repeat=weekdays\"; times from the first "
+                 "submission, a Monday at midnight")
+      .OneWord();
+  verb.AddOption("--threads", "N", flags->threads, "runs at once (default: one per core)")
+      .Range(1, kMaxThreads);
+  verb.AddFlag("--csv", flags->csv, "one line per run instead of the table");
+  verb.AddFlag("--record", flags->record,
+               "with --json: the first run of each policy in full, for carma report");
+  verb.AddOption("--html", "FILE", flags->html, "write a report with figures too");
+  verb.Footer(Footer());
+  AddSimulateValidate(verb, context);
+  verb.OnRun([&context, verb, flags] {
+    if (!verb.VerbGiven()) RunSimulate(context, verb, *flags);
   });
 }
 

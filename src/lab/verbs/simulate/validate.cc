@@ -1,7 +1,6 @@
 // simulate validate: the simulator beside published and measured figures.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -270,47 +269,36 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
 
 }  // namespace
 
-void AddSimulateValidate(CLI::App& simulate, Context& context) {
+void AddSimulateValidate(Syntax simulate, Context& context) {
   // shared_ptr: std::function wants to be copied.
   auto flags = std::make_shared<ValidateFlags>();
-  CLI::App* verb =
-      simulate.add_subcommand("validate", "The simulator beside published and measured figures");
-  verb->add_option("--trace", flags->traces,
-                   "a trace of the published evaluation (heavy60, mix90, t1); may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  verb->add_option("--tasks", flags->tasks,
-                   "a measured run, task by task: task_no, workload_id, gpu, start_s, end_s, "
-                   "slowdown; may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  verb->add_option(
-          "--least", flags->least,
-          "tasks of --tasks that ran for less do not count in the agreement (default: 10m)")
-      ->type_name("SPAN");
-  verb->add_option("--pairs", flags->pairs,
-                   "measured pairs: speed1, speed2 (of alone), u1, m1, u2, m2 (percent of GPU and "
-                   "memory utilisation alone), method (streams, mps; default: streams); may be "
-                   "repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  verb->add_option("--workloads", flags->workloads,
-                   "catalogue of their workloads (default: built in)")
-      ->type_name("FILE");
-  verb->add_option("--server", flags->server,
-                   "name or shape (default: dgx-station-a100, where it was measured)")
-      ->type_name("SERVER");
-  verb->add_option("--runs", flags->runs, "of each policy (default: 40)")
-      ->check(CLI::Range(1, kMaxSimRuns))
-      ->type_name("N");
-  verb->add_option("--noise", flags->noise, "on durations (default: 0.03)")
-      ->check(CLI::Range(0.0, 1.0))
-      ->type_name("SIGMA");
-  verb->add_option("--seed", flags->seed, "of the first run (default: 1)")->type_name("S");
-  verb->footer(
+  const Syntax verb =
+      simulate.AddVerb("validate", "The simulator beside published and measured figures");
+  verb.AddOption("--trace", "FILE", flags->traces,
+                 "a trace of the published evaluation (heavy60, mix90, t1); may be repeated")
+      .OneWord();
+  verb.AddOption("--tasks", "FILE", flags->tasks,
+                 "a measured run, task by task: task_no, workload_id, gpu, start_s, end_s, "
+                 "slowdown; may be repeated")
+      .OneWord();
+  verb.AddOption("--least", "SPAN", flags->least,
+                 "tasks of --tasks that ran for less do not count in the agreement (default: 10m)");
+  verb.AddOption("--pairs", "FILE", flags->pairs,
+                 "measured pairs: speed1, speed2 (of alone), u1, m1, u2, m2 (percent of GPU and "
+                 "memory utilisation alone), method (streams, mps; default: streams); may be "
+                 "repeated")
+      .OneWord();
+  verb.AddOption("--workloads", "FILE", flags->workloads,
+                 "catalogue of their workloads (default: built in)");
+  verb.AddOption("--server", "SERVER", flags->server,
+                 "name or shape (default: dgx-station-a100, where it was measured)");
+  verb.AddOption("--runs", "N", flags->runs, "of each policy (default: 40)").Range(1, kMaxSimRuns);
+  verb.AddOption("--noise", "SIGMA", flags->noise, "on durations (default: 0.03)").Range(0.0, 1.0);
+  verb.AddOption("--seed", "S", flags->seed, "of the first run (default: 1)");
+  verb.Footer(
       "Without a trace the models alone are compared. Exit code 1: something disagrees.\n"
       "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");
-  verb->callback([&context, flags] { RunValidate(context, *flags); });
+  verb.OnRun([&context, flags] { RunValidate(context, *flags); });
 }
 
 }  // namespace carma::cli

@@ -6,6 +6,6 @@
 namespace carma::cli {
 
 // simulate validate: the simulator beside published and measured figures.
-void AddSimulateValidate(CLI::App& simulate, Context& context);
+void AddSimulateValidate(Syntax simulate, Context& context);
 
 }  // namespace carma::cli

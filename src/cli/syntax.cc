@@ -1,0 +1,222 @@
+// The words of a verb, declared with CLI11.
+#include "cli/syntax.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <optional>
+
+namespace carma::cli {
+namespace {
+
+bool IsArgument(const CLI::Option* option) {
+  return option->get_lnames().empty() && option->get_snames().empty();
+}
+
+Option Typed(CLI::Option* option, const std::string& value) {
+  if (!value.empty()) option->type_name(value);
+  return Option(option);
+}
+
+}  // namespace
+
+Option Option::Required() const {
+  return Option(option_->required());
+}
+
+Option Option::Range(int least, int most) const {
+  return Option(option_->check(CLI::Range(least, most)));
+}
+
+Option Option::Range(std::int64_t least, std::int64_t most) const {
+  return Option(option_->check(CLI::Range(least, most)));
+}
+
+Option Option::Range(std::size_t least, std::size_t most) const {
+  return Option(option_->check(CLI::Range(least, most)));
+}
+
+Option Option::Range(double least, double most) const {
+  return Option(option_->check(CLI::Range(least, most)));
+}
+
+Option Option::Positive() const {
+  return Option(option_->check(CLI::PositiveNumber));
+}
+
+Option Option::OneOf(std::vector<std::string> words) const {
+  return Option(option_->check(CLI::IsMember(std::move(words))));
+}
+
+Option Option::List() const {
+  return Option(option_->delimiter(','));
+}
+
+Option Option::OneWord() const {
+  return Option(option_->allow_extra_args(false));
+}
+
+Option Option::Values(int least, int most) const {
+  return Option(option_->expected(least, most));
+}
+
+Option Option::LastCounts() const {
+  return Option(option_->multi_option_policy(CLI::MultiOptionPolicy::TakeLast));
+}
+
+Option Option::Group(const std::string& heading) const {
+  return Option(option_->group(heading));
+}
+
+Option Option::ShowDefault() const {
+  return Option(option_->capture_default_str());
+}
+
+Option Option::Needs(Option other) const {
+  return Option(option_->needs(other.option_));
+}
+
+Option Option::Excludes(Option other) const {
+  return Option(option_->excludes(other.option_));
+}
+
+std::size_t Option::count() const {
+  return option_->count();
+}
+
+Syntax Syntax::AddVerb(const std::string& name, const std::string& help) const {
+  return Syntax(app_->add_subcommand(name, help));
+}
+
+Syntax Syntax::Alias(const std::string& name) const {
+  return Syntax(app_->alias(name));
+}
+
+Syntax Syntax::Footer(const std::string& text) const {
+  return Syntax(app_->footer(text));
+}
+
+Syntax Syntax::OnRun(std::function<void()> work) const {
+  return Syntax(app_->callback(std::move(work)));
+}
+
+Syntax Syntax::NeedsVerb() const {
+  return Syntax(app_->require_subcommand(1));
+}
+
+Syntax Syntax::TakesVerb() const {
+  return Syntax(app_->require_subcommand(0, 1));
+}
+
+template <class T>
+Option Syntax::AddOption(const std::string& names, const std::string& value, T& target,
+                         const std::string& help) const {
+  return Typed(app_->add_option(names, target, help), value);
+}
+
+using Text = const std::string&;
+template Option Syntax::AddOption(Text, Text, std::string&, Text) const;
+template Option Syntax::AddOption(Text, Text, int&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::int64_t&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::uint64_t&, Text) const;
+template Option Syntax::AddOption(Text, Text, double&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::optional<std::string>&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::optional<int>&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::optional<std::uint64_t>&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::optional<double>&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::vector<std::string>&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::vector<double>&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::vector<std::uint64_t>&, Text) const;
+
+Option Syntax::AddParsed(const std::string& names, const std::string& value,
+                         std::function<base::Result<base::Unit>(const std::string&)> take,
+                         const std::string& help) const {
+  const auto check = [names, take = std::move(take)](const std::string& text) {
+    if (const auto taken = take(text); !taken)
+      throw CLI::ValidationError(names, taken.error().message);
+  };
+  return Typed(app_->add_option_function<std::string>(names, check, help), value);
+}
+
+Option Syntax::AddOption(const std::string& names, const std::string& value,
+                         const std::string& help) const {
+  CLI::Option* option = app_->add_option(names);
+  option->description(help);
+  return Typed(option, value);
+}
+
+Option Syntax::AddFlag(const std::string& names, bool& target, const std::string& help) const {
+  return Option(app_->add_flag(names, target, help));
+}
+
+Option Syntax::AddFlag(const std::string& names, std::function<void()> take,
+                       const std::string& help) const {
+  return Option(app_->add_flag_callback(names, std::move(take), help));
+}
+
+Option Syntax::AddFlag(const std::string& names, const std::string& help) const {
+  CLI::Option* option = app_->add_flag(names);
+  option->description(help);
+  return Option(option);
+}
+
+bool Syntax::Given(const std::string& option) const {
+  return app_->count(option) > 0;
+}
+
+bool Syntax::VerbGiven() const {
+  return !app_->get_subcommands().empty();
+}
+
+bool Syntax::WasGiven() const {
+  return app_->parsed();
+}
+
+std::vector<std::pair<std::string, std::string>> Syntax::GivenOptions() const {
+  std::vector<std::pair<std::string, std::string>> given;
+  std::map<const CLI::Option*, std::size_t> seen;
+  for (const CLI::Option* option : app_->parse_order()) {
+    if (option->get_lnames().empty()) continue;
+    const std::size_t nth = seen[option]++;
+    if (nth < option->results().size())
+      given.emplace_back(option->get_lnames()[0], option->results()[nth]);
+  }
+  return given;
+}
+
+std::vector<std::string> Syntax::names() const {
+  std::vector<std::string> names{app_->get_name()};
+  names.insert(names.end(), app_->get_aliases().begin(), app_->get_aliases().end());
+  return names;
+}
+
+std::string Syntax::help() const {
+  return app_->get_description();
+}
+
+std::vector<OptionFacts> Syntax::options() const {
+  std::vector<OptionFacts> options;
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    if (IsArgument(option) || option->get_group().empty()) continue;
+    options.push_back(
+        {.long_name = option->get_lnames().empty() ? "" : "--" + option->get_lnames()[0],
+         .letter = option->get_snames().empty() ? '\0' : option->get_snames()[0][0],
+         .takes_value = option->get_items_expected_min() > 0,
+         .help = option->get_description()});
+  }
+  return options;
+}
+
+std::vector<std::string> Syntax::arguments() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : std::as_const(*app_).get_options(&IsArgument))
+    names.push_back(option->get_name(true));
+  return names;
+}
+
+std::vector<Syntax> Syntax::verbs() const {
+  std::vector<Syntax> verbs;
+  for (CLI::App* verb : app_->get_subcommands({})) verbs.push_back(Syntax(verb));
+  return verbs;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,106 @@
+// The words of a verb: its options, arguments and the verbs below it.
+//
+// CLI11 reads them. Its header takes 2.7 s in each file that includes it, so only syntax.cc and
+// client/app.cc do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace carma::cli {
+
+// One option or argument. A handle, valid as long as the program's CLI::App.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  Option Required() const;
+  Option Range(int least, int most) const;
+  Option Range(std::int64_t least, std::int64_t most) const;
+  Option Range(std::size_t least, std::size_t most) const;
+  Option Range(double least, double most) const;
+  Option Positive() const;
+  Option OneOf(std::vector<std::string> words) const;
+  Option List() const;     // commas separate values
+  Option OneWord() const;  // it takes one word each time it is given
+  Option Values(int least, int most) const;
+  Option LastCounts() const;                       // it may be given again
+  Option Group(const std::string& heading) const;  // in the help; "" hides it
+  Option ShowDefault() const;
+  Option Needs(Option other) const;
+  Option Excludes(Option other) const;
+  std::size_t count() const;  // how often it was given
+
+ private:
+  CLI::Option* option_;
+};
+
+// An option as completion sees it.
+struct OptionFacts {
+  std::string long_name;  // with its dashes, or empty
+  char letter = '\0';     // '\0': none
+  bool takes_value = false;
+  std::string help;
+};
+
+// A verb, or the program with its verbs. A handle, valid as long as the program's CLI::App. What
+// options write to must live as long.
+class Syntax {
+ public:
+  explicit Syntax(CLI::App* app) : app_(app) {}
+
+  Syntax AddVerb(const std::string& name, const std::string& help) const;
+  Syntax Alias(const std::string& name) const;
+  Syntax Footer(const std::string& text) const;    // examples, below the help
+  Syntax OnRun(std::function<void()> work) const;  // called after all words are read
+  Syntax NeedsVerb() const;                        // one of those below it
+  Syntax TakesVerb() const;                        // one at most
+  // names: "-n,--limit", or "tasks" for an argument. value: what stands for the value in the help;
+  // empty: what T suggests. T is a string or number, an optional or a vector of them (syntax.cc).
+  template <class T>
+  Option AddOption(const std::string& names, const std::string& value, T& target,
+                   const std::string& help) const;
+  // `take` gets each value; what it returns as an error is a mistake of the caller.
+  Option AddParsed(const std::string& names, const std::string& value,
+                   std::function<base::Result<base::Unit>(const std::string&)> take,
+                   const std::string& help) const;
+  // Only GivenOptions() tells what was given of it.
+  Option AddOption(const std::string& names, const std::string& value,
+                   const std::string& help) const;
+  // "!--no-pairs" sets the target to false.
+  Option AddFlag(const std::string& names, bool& target, const std::string& help) const;
+  Option AddFlag(const std::string& names, std::function<void()> take,
+                 const std::string& help) const;
+  Option AddFlag(const std::string& names, const std::string& help) const;
+
+  // After the words are read:
+  bool Given(const std::string& option) const;  // "--socket"
+  bool VerbGiven() const;                       // one of those below it
+  bool WasGiven() const;                        // this verb itself
+  // The long names without dashes and the values of what was given, in that order; flags have
+  // "true".
+  std::vector<std::pair<std::string, std::string>> GivenOptions() const;
+
+  // What was declared, for completion.
+  std::vector<std::string> names() const;  // its aliases last
+  std::string help() const;
+  std::vector<OptionFacts> options() const;  // without those that are hidden
+  std::vector<std::string> arguments() const;
+  std::vector<Syntax> verbs() const;
+
+ private:
+  CLI::App* app_;
+};
+
+}  // namespace carma::cli
