@@ -1,0 +1,223 @@
+// What one rank holds, and what stays on its GPU from step to step.
+#include "estimate/transformer/rank.h"
+
+#include <algorithm>
+
+namespace carma::estimate {
+namespace {
+
+// Buckets of DeepSpeed for reducing and gathering, at their usual sizes: 4 GB (Qwen's tables).
+constexpr double kDeepSpeedBucketBytes = 4e9;
+// Parameters that its third stage keeps on the GPU although they are offloaded, at its usual limit.
+constexpr double kLiveParameterBytes = 2e9;
+
+// Bytes per parameter of a matrix in the blocks: 4 bits and their scales (nf4: one fp32 scale per
+// 64 weights, quantised again with double quantisation; GPTQ: a scale and a zero per 128).
+double BytesOf(Quantisation quantisation, double plain) {
+  switch (quantisation) {
+    case Quantisation::kNone:
+      return plain;
+    case Quantisation::kNf4:
+      return 0.5625;
+    case Quantisation::kNf4Double:
+      return 0.516;
+    case Quantisation::kGptq4:
+      return 0.52;
+    case Quantisation::kInt8:
+      return 1.02;
+  }
+  return plain;
+}
+
+double BytesOf(Dtype dtype) {
+  return dtype == Dtype::kFp32 ? 4 : 2;
+}
+
+double StateBytes(StepOptimizer optimizer, double gradient) {
+  switch (optimizer) {
+    case StepOptimizer::kAdam:
+    case StepOptimizer::kAdamFused:
+      return 2 * gradient;
+    case StepOptimizer::kAdam8Bit:
+      return 2;
+    case StepOptimizer::kAdam4Bit:
+      return 1;
+    case StepOptimizer::kMomentum:
+      return gradient;
+    case StepOptimizer::kPagedAdam:
+    case StepOptimizer::kSgd:
+    case StepOptimizer::kFactored:
+      return 0;
+  }
+  return 0;
+}
+
+// The foreach implementations, which PyTorch takes unless told otherwise, make a copy of all
+// trained parameters' size; fused and 8-bit kernels none, nor SGD without momentum and decay.
+bool CopiesInStep(StepOptimizer optimizer) {
+  return optimizer == StepOptimizer::kAdam || optimizer == StepOptimizer::kMomentum;
+}
+
+// DeepSpeed in 16 bits: weights and gradients in 16, masters and states in 32. held: of the
+// parameters those that are on this GPU where nothing shares them.
+void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Static& all) {
+  const auto ranks = static_cast<double>(plan.ranks);
+  const bool shards_gradients =
+      plan.data_parallel == DataParallel::kZero2 || plan.data_parallel == DataParallel::kZero3;
+  all.weights = plan.data_parallel == DataParallel::kZero3 ? 2 * parameters / ranks : 2 * held;
+  all.gradients = shards_gradients ? 2 * parameters / ranks : 2 * held;
+  all.optimizer = 12 * parameters / ranks;
+  all.step = 4 * parameters / ranks;  // gradients in fp32 for the step
+}
+
+bool Pipelines(const TrainingPlan& plan) {
+  return plan.pipeline > 1 && plan.in_flight != 1;
+}
+
+// What collective operations and unsharded weights take besides. held: as in UseDeepSpeed.
+void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
+  const double parameters = sizes.matrices + sizes.rest;
+  // On one GPU too; a small model fills them once.
+  if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
+    all.buckets = std::min(kDeepSpeedBucketBytes, 8 * parameters);
+  if (IsZero(plan.data_parallel) && plan.offload_parameters)
+    all.weights = std::min(kLiveParameterBytes, 2 * parameters);
+  if (plan.data_parallel == DataParallel::kDdp && plan.ranks > 1)
+    all.buckets = all.gradients;  // DDP reduces copies unless gradient_as_bucket_view is set
+  if (all.shares_weights) {
+    all.root = 2 * sizes.rest;
+    all.one_block = BytesOf(plan.quantisation, 2) * (sizes.block - sizes.elsewhere);
+    // A stage's weights stay gathered over its micro-batches.
+    if (Pipelines(plan) && plan.data_parallel == DataParallel::kFsdp)
+      all.root = 2 * held, all.one_block = 0;
+    if (plan.saves_whole_model) all.whole = 2 * parameters;
+  }
+}
+
+}  // namespace
+
+bool RunsBlocksAgain(const TrainingPlan& plan) {
+  return plan.checkpointing == Checkpointing::kFull ||
+         plan.checkpointing == Checkpointing::kOperators;
+}
+
+bool IsZero(DataParallel kind) {
+  return kind == DataParallel::kZero1 || kind == DataParallel::kZero2 ||
+         kind == DataParallel::kZero3;
+}
+
+Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const Stage& stage) {
+  const auto split = static_cast<double>(plan.tensor_parallel);
+  const double width = static_cast<double>(config.hidden);
+  Sizes here;
+  here.layers = stage.layers;
+  here.hidden = width;
+  here.stream = plan.sequence_parallel ? width / split : width;
+  here.query = config.QueryWidth() / split;
+  here.key = std::max(config.KeyValueWidth() / split, static_cast<double>(config.head_width));
+  const auto narrowest =
+      static_cast<double>(config.value_width > 0 ? config.value_width : config.head_width);
+  here.value = std::max(config.ValueWidth() / split, narrowest);
+  here.output = config.OutputWidth() / split;
+  here.forward = config.ActiveForward() / split;
+  here.vocabulary = static_cast<double>(config.vocabulary) / split;
+  here.heads = static_cast<double>(config.heads) / split;
+  here.block = config.BlockParameters() / split;
+  here.elsewhere =
+      config.ExpertParameters() / split * (1 - 1 / static_cast<double>(plan.expert_parallel));
+  here.matrices = config.repeats_block ? here.block : here.block * stage.layers;
+  const double table = here.vocabulary * config.TableWidth();
+  const double all_rest =
+      std::max(0.0, config.TotalParameters() - config.MatrixParameters()) / split;
+  if (stage.first && stage.last) {
+    here.rest = all_rest + (config.tied && plan.unties_head ? table : 0);
+    here.tables = table * (config.tied && !plan.unties_head ? 1 : 2);
+  } else {
+    here.rest = here.tables = stage.first || stage.last ? table : 0;
+  }
+  here.sequence = static_cast<double>(plan.sequence) / static_cast<double>(plan.context_parallel);
+  const double others = plan.mean_length ? static_cast<double>(*plan.mean_length) /
+                                               static_cast<double>(plan.context_parallel)
+                                         : here.sequence;
+  const auto parts = static_cast<double>(std::max<std::int64_t>(plan.micro_batches, 1));
+  const double samples = std::max(1.0, static_cast<double>(plan.batch) / parts);
+  here.tokens = here.sequence + others * (samples - 1);
+  here.in_flight = stage.in_flight;
+  here.has_loss = stage.last;
+  return here;
+}
+
+Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
+  Adapters all;
+  const auto add = [&](bool wanted, double in, double out) {
+    if (!wanted) return;
+    all.parameters += static_cast<double>(plan.lora_rank) * (in + out);
+    all.inputs += in;
+  };
+  const LoraTargets& on = plan.lora_targets;
+  add(on.query, sizes.hidden, sizes.query);
+  add(on.key, sizes.hidden, sizes.key);
+  add(on.value, sizes.hidden, sizes.value);
+  add(on.output, sizes.output, sizes.hidden);
+  add(on.gate && gated, sizes.hidden, sizes.forward);
+  add(on.up, sizes.hidden, sizes.forward);
+  add(on.down, sizes.forward, sizes.hidden);
+  all.parameters *= sizes.layers;
+  return all;
+}
+
+Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan& plan) {
+  Static all;
+  const bool full = plan.method == Method::kFull;
+  const bool fsdp = plan.data_parallel == DataParallel::kFsdp && plan.ranks > 1;
+  const bool zero3 = plan.data_parallel == DataParallel::kZero3 && plan.ranks > 1;
+  const bool shards_states = (IsZero(plan.data_parallel) || fsdp) && plan.ranks > 1;
+  all.shares_weights = fsdp || zero3;
+  const double by_weights = all.shares_weights ? static_cast<double>(plan.ranks) : 1;
+  const double by_states = shards_states ? static_cast<double>(plan.ranks) : 1;
+  const double parameters = sizes.matrices + sizes.rest;
+  const double elsewhere = sizes.elsewhere * sizes.layers;
+  const double held = parameters - elsewhere;
+
+  double plain = BytesOf(plan.weights);
+  // FSDP's mixed precision keeps its shards in fp32 and makes 16-bit copies of what it gathers.
+  if (full && fsdp && plan.amp) plain = 4;
+  const bool quantised = plan.quantisation != Quantisation::kNone;
+  const double block_bytes = BytesOf(plan.quantisation, plain);
+  const double rest_bytes = quantised ? (plan.fp32_rest ? 4 : 2) : plain;
+  const double matrices = sizes.matrices - (all.shares_weights ? 0 : elsewhere);
+  all.weights = (block_bytes * matrices + rest_bytes * sizes.rest) / by_weights;
+  const double adapter_bytes = plan.lora_16bit ? 2 : 4;
+  const double gradient = full ? plain : adapter_bytes;
+  all.trained = full ? (shards_states ? parameters : held) : adapters.parameters;
+  if (!full) all.weights += adapter_bytes * adapters.parameters / by_weights;
+  all.gradients = gradient * all.trained / by_states;
+  all.optimizer = StateBytes(plan.optimizer, gradient) * all.trained / by_states;
+  if (CopiesInStep(plan.optimizer)) all.step = gradient * all.trained / by_states;
+  if (!full && plan.trains_embeddings) {
+    const double tables = BytesOf(plan.weights) * sizes.tables;
+    all.trained += sizes.tables;
+    all.weights += tables;  // PEFT trains copies and keeps the originals
+    all.gradients += tables;
+    all.optimizer += StateBytes(plan.optimizer, BytesOf(plan.weights)) * sizes.tables;
+    if (CopiesInStep(plan.optimizer)) all.step += tables;
+  }
+  if (full && (plan.deepspeed || IsZero(plan.data_parallel)))
+    UseDeepSpeed(plan, parameters, held, all);
+  // Autocast makes a 16-bit copy of every matrix, which the backward pass of a trained one needs.
+  if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
+      plan.checkpointing == Checkpointing::kNone)
+    all.copies = 2 * sizes.matrices;
+  // FSDP reduces them at the last pass only: until then each rank holds all of them.
+  const bool pipelines = Pipelines(plan);
+  if (plan.accumulates || pipelines)
+    all.waiting =
+        fsdp ? (full ? (pipelines && plan.amp ? 4 : 2) : gradient) * all.trained : all.gradients;
+  if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
+  if (plan.offload_optimizer) all.optimizer = all.step = 0;
+  if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
+  AddCollectives(plan, sizes, held, all);
+  return all;
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,66 @@
+// One rank of a transformer's training: what of the model it holds, and the bytes that stay on its
+// GPU from step to step. peak.cc puts them together with what grows with the tokens (tokens.h).
+#pragma once
+
+#include "estimate/training_plan.h"
+#include "estimate/transformer_config.h"
+
+namespace carma::estimate {
+
+bool RunsBlocksAgain(const TrainingPlan& plan);
+bool IsZero(DataParallel kind);
+
+// One pipeline stage of one tensor-parallel rank.
+struct Stage {
+  double layers = 0;
+  bool first = true;     // holds the embedding
+  bool last = true;      // holds the head and the loss
+  double in_flight = 1;  // micro-batches whose block inputs it keeps
+};
+
+// What this rank has of the model.
+struct Sizes {
+  double layers = 0;
+  double stream = 0;  // width of the residual stream that this rank keeps
+  double hidden = 0, query = 0, key = 0, value = 0, output = 0, forward = 0, vocabulary = 0;
+  double heads = 0;
+  double block = 0;      // parameters of one block's matrices
+  double matrices = 0;   // of all blocks here
+  double elsewhere = 0;  // of these: experts of one block that other GPUs have
+  double rest = 0;       // embedding, head, norms
+  double tables = 0;     // embedding and head alone
+  double tokens = 0;     // of one micro-batch
+  double sequence = 0;
+  double in_flight = 1;
+  bool has_loss = true;
+};
+
+Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const Stage& stage);
+
+// LoRA's matrices.
+struct Adapters {
+  double parameters = 0;  // of all blocks
+  double inputs = 0;      // widths of the adapted matrices' inputs, of one block
+};
+
+Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
+
+// What stays from step to step.
+struct Static {
+  double weights = 0;  // bytes, all of these
+  double copies = 0;   // of weights in 16 bits, from the forward pass until a block's backward pass
+  double gradients = 0;
+  double waiting = 0;  // gradients that wait for more passes, while the next one runs
+  double optimizer = 0;
+  double step = 0;       // temporaries of the optimizer's step
+  double buckets = 0;    // of the collective operations, always
+  double root = 0;       // unsharded embedding and head while blocks run
+  double one_block = 0;  // an unsharded block
+  double whole = 0;      // all weights unsharded, for saving
+  double trained = 0;    // parameters
+  bool shares_weights = false;
+};
+
+Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan& plan);
+
+}  // namespace carma::estimate
