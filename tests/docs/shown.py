@@ -1,5 +1,5 @@
-"""Files of commands that a reader types, with what is printed behind some of them: "command   # 3: text". Such a command is repeated until
-its output has the text (of row 3 of something; the number may be left out); the others must succeed.
+"""Files of commands that a reader types, with what is printed behind some of them. "command   # -> text": its output has the text.
+"command   # later: text", or with the number of a row, "# 3: text": it is repeated until its output has the text. The others must succeed.
 
 usage: shown.py BIN_DIR FILE types one on a machine of its own (reader.py)."""
 
@@ -13,16 +13,15 @@ import time
 import reader
 
 LIMIT_S = 60  # of one command
-SHOWN = re.compile(r"^(.*?)\s+# (?:(\d+): |-> )(.+)$")
+SHOWN = re.compile(r"^(.*?)\s+# (->|\w+:) (.+)$")
 
 
 def commands(path):
-    """(command, row or None, text) of each line; without a text where nothing is compared."""
+    """(command, "->", "later:", "3:" or "", text) of each line."""
     for line in pathlib.Path(path).read_text(encoding="utf-8").split("\n"):
-        if not line or line.startswith("#"):
-            continue
-        shown = SHOWN.match(line)
-        yield (shown[1], int(shown[2]) if shown[2] else None, shown[3]) if shown else (line, None, "")
+        if line and not line.startswith("#"):
+            shown = SHOWN.match(line)
+            yield shown.groups() if shown else (line, "", "")
 
 
 def typed(command, environment):
@@ -34,17 +33,15 @@ def typed(command, environment):
         return ran.returncode, output.read()
 
 
-def mistake(command, text, environment):
+def mistake(command, how, text, environment):
     """What is wrong with a command; empty: it did what it should."""
     end = time.monotonic() + LIMIT_S
     while True:
         code, output = typed(command, environment)
-        if text and text in output or not text and code == 0:
+        if text in output if how else code == 0:
             return ""
-        if not text:
-            return f"exit code {code}: {command}\n{output}"
-        if time.monotonic() > end:
-            return f"no '{text}' in {LIMIT_S} s: {command}\n{output}"
+        if how in ("", "->") or time.monotonic() > end:
+            return f"exit code {code}, expected {'that it prints ' + repr(text) if how else 0}: {command}\n{output}"
         time.sleep(0.1)
 
 
@@ -52,7 +49,7 @@ def type_file(path, programs):
     """Inside a machine of its own: what was wrong with the first command that did not do what it should; empty: nothing."""
     reader.settle(programs)
     environment = reader.environment(programs) | {"CARMA_SIMGPU_STATE": reader.SERVER, "COLUMNS": "200"}
-    return next((wrong for command, _, text in commands(path) if (wrong := mistake(command, text, environment))), "")
+    return next((wrong for each in commands(path) if (wrong := mistake(*each, environment))), "")
 
 
 def on_its_own_machine(path, programs):

@@ -37,6 +37,15 @@ Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call
   return request;
 }
 
+// An array is submitted as a whole, which its first task's history has; nothing for other tasks.
+Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, core::TaskId id) {
+  const Result<store::StoredTask> task = store.Get(id);
+  const bool member =
+      task && task->record.request->array && *task->record.request->array != id;
+  if (!member) return std::vector<store::StoredEvent>{};
+  return store.Events(*task->record.request->array, 0, 1);
+}
+
 }  // namespace
 
 Answer ListEvents(const PastServices& services, const Call& call) {
@@ -51,10 +60,15 @@ Answer ListEvents(const PastServices& services, const Call& call) {
   if (call.request.Query("after")) after = in.Number("after", 0, 0, INT64_MAX);
   const std::int64_t limit = in.Number("limit", 100, 1, kMaxPage);
   if (in.error()) return std::unexpected(*in.error());
-  const Result<std::vector<store::StoredEvent>> rows =
-      services.store.Events(task, after, static_cast<std::size_t>(limit));
+  const auto most = static_cast<std::size_t>(limit);
+  const Result<std::vector<store::StoredEvent>> rows = services.store.Events(task, after, most);
   if (!rows) return std::unexpected(rows.error());
   Json events = Json::array();
+  if (task && after.value_or(0) == 0 && rows->size() < most) {
+    const auto submission = ArraySubmission(services.store, *task);
+    if (!submission) return std::unexpected(submission.error());
+    for (const store::StoredEvent& event : *submission) events.push_back(ToJson(Present(event)));
+  }
   for (const store::StoredEvent& event : *rows) events.push_back(ToJson(Present(event)));
   return JsonAnswer({{"events", std::move(events)}});
 }

@@ -41,6 +41,22 @@ TEST_F(PastTest, EventsComeInOrderOfAllTasksOrOfOne) {
   EXPECT_EQ(later.body.at("events")[0], events[1]);
 }
 
+TEST_F(PastTest, AMemberOfAnArrayHasItsSubmission) {
+  task::TaskSpec first = Spec();
+  first.held = true;
+  first.array_index = 4;
+  task::TaskSpec second = first;
+  second.array_index = 5;
+  engine_->Submit({first, second}, {kAda.uid, kAda.gid, kAda.user},
+                  [](const base::Result<Submitted>& answer) { ASSERT_TRUE(answer); });
+  engine_->Turn();
+  Settle();
+  const Heard member = Ask(Services(), &ListEvents, Asking({{"task", "2"}}));
+  ASSERT_FALSE(member.body.at("events").empty());
+  EXPECT_EQ(member.body.at("events")[0].at("what"), "submitted");
+  EXPECT_EQ(member.body.at("events")[0].at("task"), 1);
+}
+
 TEST_F(PastTest, EventsThatAreAskedForWronglyAreRefused) {
   for (const auto& [key, value] :
        Query{{"task", "x"}, {"task", "0"}, {"after", "-1"}, {"limit", "0"}}) {

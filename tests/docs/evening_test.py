@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""A new user's first evening: evening_test.py BIN_DIR types evening.sh (shown.py). Exit status 77: this user may not, or this machine has no
+namespaces."""
+
+import pathlib
+import sys
+
+import reader
+import shown
+
+
+def main():
+    try:
+        wrong = shown.on_its_own_machine(reader.HERE / "evening.sh", pathlib.Path(sys.argv[1]).resolve())
+    except OSError as error:
+        print(f"skipped: needs the right to make namespaces: {error}")
+        return 77
+    print(wrong or "all as expected")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
