@@ -3,12 +3,18 @@
 
 #include <csignal>
 #include <cstdio>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpu/cuda_context.h"
+#include "gpu/memory_limits.h"
 #include "gpu/reader/reader.h"
 
 int main(int argc, char** argv) {
+  if (argc > 2 && std::string_view(argv[1]) == carma::gpu::kMemoryLimitsWord) {
+    return carma::gpu::SetMemoryLimitsFromWords(std::vector<std::string>(argv + 2, argv + argc));
+  }
   if (argc != 2) {
     std::fputs("usage: carma-reader NVML_LIBRARY  (carmad starts it)\n", stderr);
     return 2;

@@ -196,6 +196,8 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   create.add_option("--time-scale", arguments.options.time_scale,
                     "simulated seconds per real second");
   create.add_option("--seed", arguments.options.seed, "of the UUIDs");
+  create.add_flag("--memory-limits", arguments.options.memory_limits,
+                  "the driver limits the memory of control groups, as from r615 on");
   create.add_option("--origin-time-ms", arguments.origin_time_ms,
                     "time of day at creation; default: now");
   verbs[1].app->add_flag("--json", arguments.json, "for programs");

@@ -66,6 +66,8 @@ void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework
   app.add_flag("--ignore-term", options.ignore_term, "SIGTERM does nothing");
   app.add_flag("--double-fork", options.double_fork,
                "a grandchild in its own session uses the GPU");
+  app.add_flag("--tell-memory", options.tell_memory,
+               "print what cudaMemGetInfo would say of the first GPU, once it has its memory");
   app.add_flag("--warn-oom", options.warn_oom,
                "print TensorFlow's harmless memory warning, then succeed");
 }

@@ -130,6 +130,28 @@ struct GpuInstanceInfo {
 };
 static_assert(sizeof(GpuInstanceInfo) == 24);
 
+// Memory of a control group on one GPU, from r615 on; amounts are bytes. The structs have no
+// version.
+inline constexpr std::uint64_t kNoMemoryLimit = std::numeric_limits<std::uint64_t>::max();
+
+struct SetMemoryLimits {
+  const char* name_space;    // full path of the group's folder
+  std::uint64_t soft_limit;  // guaranteed to the group; 0: nothing is
+  std::uint64_t hard_limit;  // allocations beyond it fail; kNoMemoryLimit: none
+};
+static_assert(sizeof(SetMemoryLimits) == 24 && offsetof(SetMemoryLimits, soft_limit) == 8 &&
+              offsetof(SetMemoryLimits, hard_limit) == 16);
+
+struct GetMemoryLimits {
+  const char* name_space;  // set by the caller
+  std::uint64_t soft_limit;
+  std::uint64_t hard_limit;
+  std::uint64_t current_used;
+};
+static_assert(sizeof(GetMemoryLimits) == 32 && offsetof(GetMemoryLimits, soft_limit) == 8 &&
+              offsetof(GetMemoryLimits, hard_limit) == 16 &&
+              offsetof(GetMemoryLimits, current_used) == 24);
+
 inline constexpr std::uint32_t kTemperatureGpu = 0;
 
 struct Temperature {
@@ -215,6 +237,10 @@ using GetTextFn = Return(Device, char*, std::uint32_t);
 using GetPciFn = Return(Device, PciInfo*);
 using GetMemoryFn = Return(Device, Memory*);
 using GetMemoryV2Fn = Return(Device, MemoryV2*);
+// Root alone may set limits. Not for MIG handles. kNotFound: no such group, or none that can have
+// limits.
+using SetMemoryLimitsFn = Return(Device, SetMemoryLimits*);
+using GetMemoryLimitsFn = Return(Device, GetMemoryLimits*);
 using GetProcessesFn = Return(Device, std::uint32_t*, ProcessInfo*);
 using GetUtilizationFn = Return(Device, Utilization*);
 using GetPowerFn = Return(Device, std::uint32_t*);   // milliwatts

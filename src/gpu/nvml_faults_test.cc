@@ -50,6 +50,8 @@ constexpr Function kFunctions[] = {
     {"nvmlDeviceGetPciInfo_v3", Role::kNothing, Role::kNothing},
     {"nvmlDeviceGetMemoryInfo_v2", Role::kMemory, Role::kMemory},
     {"nvmlDeviceGetMemoryInfo", Role::kNothing, Role::kNothing},
+    {"nvmlDeviceSetMemoryLimits_v1", Role::kNothing, Role::kNothing},
+    {"nvmlDeviceGetMemoryLimits_v1", Role::kNothing, Role::kNothing},
     {"nvmlDeviceGetComputeRunningProcesses_v3", Role::kNothing, Role::kDecides},
     {"nvmlDeviceGetGraphicsRunningProcesses_v3", Role::kNothing, Role::kDecides},
     {"nvmlDeviceGetMPSComputeRunningProcesses_v3", Role::kNothing, Role::kDecides},

@@ -27,6 +27,8 @@ struct NvmlApi {
   nvml::GetPciFn* pci = nullptr;
   nvml::GetMemoryV2Fn* memory_v2 = nullptr;
   nvml::GetMemoryFn* memory = nullptr;
+  nvml::SetMemoryLimitsFn* set_memory_limits = nullptr;
+  nvml::GetMemoryLimitsFn* memory_limits = nullptr;
   nvml::GetProcessesFn* compute = nullptr;
   nvml::GetProcessesFn* graphics = nullptr;
   nvml::GetProcessesFn* mps = nullptr;
@@ -86,6 +88,8 @@ struct NvmlApi {
     visit("nvmlDeviceGetPciInfo_v3", pci);
     visit("nvmlDeviceGetMemoryInfo_v2", memory_v2);
     visit("nvmlDeviceGetMemoryInfo", memory);
+    visit("nvmlDeviceSetMemoryLimits_v1", set_memory_limits);
+    visit("nvmlDeviceGetMemoryLimits_v1", memory_limits);
     visit("nvmlDeviceGetComputeRunningProcesses_v3", compute);
     visit("nvmlDeviceGetGraphicsRunningProcesses_v3", graphics);
     visit("nvmlDeviceGetMPSComputeRunningProcesses_v3", mps);

@@ -152,6 +152,20 @@ FAKE_EXPORT Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
   *memory = {known.total, known.free, known.used + known.reserved};
   return Check("nvmlDeviceGetMemoryInfo", device);
 }
+FAKE_EXPORT Return nvmlDeviceSetMemoryLimits_v1(Device device, SetMemoryLimits* limits) {
+  if (const Return code = CheckWhole("nvmlDeviceSetMemoryLimits_v1", device)) return code;
+  FakeNvmlLimit& kept = Gpu(device).memory_limits[limits->name_space];
+  kept.soft = limits->soft_limit;
+  kept.hard = limits->hard_limit;
+  return kSuccess;
+}
+FAKE_EXPORT Return nvmlDeviceGetMemoryLimits_v1(Device device, GetMemoryLimits* limits) {
+  if (const Return code = CheckWhole("nvmlDeviceGetMemoryLimits_v1", device)) return code;
+  const FakeNvmlLimit kept = Gpu(device).memory_limits[limits->name_space];
+  *limits = {limits->name_space, kept.soft, kept.hard, kept.used};
+  return kSuccess;
+}
+
 FAKE_EXPORT Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, std::uint32_t* count,
                                                            ProcessInfo* lines) {
   if (const Return code = Check("nvmlDeviceGetComputeRunningProcesses_v3", device)) return code;

@@ -26,6 +26,13 @@ struct FakeNvmlInstance {
   std::map<std::string, nvml::Return> errors;  // by function name, of this instance alone
 };
 
+// What a control group may take of a GPU, in bytes, as the driver was told.
+struct FakeNvmlLimit {
+  std::uint64_t soft = 0;
+  std::uint64_t hard = nvml::kNoMemoryLimit;
+  std::uint64_t used = 0;
+};
+
 struct FakeNvmlGpu {
   std::string uuid;
   std::string bus_id;
@@ -53,6 +60,7 @@ struct FakeNvmlGpu {
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
   // Processes that appear between the question for their number and the list.
   int late_processes = 0;
+  std::map<std::string, FakeNvmlLimit> memory_limits;  // by the group's path
   // NVLinks: addresses of those at their other ends, "switch", or "" for one that is not in use.
   std::vector<std::string> links;
 };

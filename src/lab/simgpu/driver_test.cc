@@ -9,6 +9,7 @@
 #include <cmath>
 #include <thread>
 
+#include "gpu/memory_limits.h"
 #include "gpu/nvml_abi.h"
 #include "gpu/nvml_library.h"
 #include "gpu/nvml_probe.h"
@@ -114,6 +115,32 @@ TEST_F(DriverTest, AGpuIsInGoodConditionUnlessAFaultHidesIt) {
   ASSERT_TRUE(versions) << versions.error().message;
   EXPECT_EQ(versions->driver, "999.0-carma-simulated");
   EXPECT_EQ(versions->cuda, "");
+}
+
+TEST(DriverLimits, AreSetForFoldersAndReadBack) {
+  const TestServer file{"1xA100-40GB,A100-40GB:mig=1g.5gb", {.memory_limits = true}};
+  ::setenv(kStateVariable, file.path().c_str(), 1);
+  const auto server = Server::Attach(file.path());
+  const auto library = gpu::LoadNvml(CARMA_SIMGPU_DRIVER);
+  ASSERT_TRUE(server && library);
+  const std::string group = file.folder();
+  const auto set = [&](int place, const std::string& path) {
+    const gpu::MemoryLimit limit{(*server)->places()[static_cast<std::size_t>(place)].uuid, 2'000,
+                                 3'000};
+    return gpu::SetMemoryLimits(library->api, path, std::span(&limit, 1));
+  };
+  ASSERT_TRUE(set(0, group));
+  std::optional<Shortage> shortage;
+  const auto task =
+      (*server)->Join({.pid = ::getpid(), .shares = {{0, 1'234, 0}}, .group = group}, shortage);
+  const std::string uuid = (*server)->places()[0].uuid;
+  const auto read = gpu::ReadGroupMemory(library->api, group, uuid);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, (gpu::GroupMemory{{uuid, 2'000, 3'000}, 1'234}));
+  EXPECT_EQ(set(0, group + "/none").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(set(1, group).error().code, ErrorCode::kUnavailable) << "divided";
+  EXPECT_EQ(set(2, group).error().code, ErrorCode::kUnavailable) << "an instance";
+  ::unsetenv(kStateVariable);
 }
 
 TEST_F(DriverTest, EveryFaultReachesTheProbeAsItsKindOfError) {

@@ -145,6 +145,10 @@ base::Result<std::string> Audit(Server& server) {
     }
     left += "\n";
   }
+  const base::Result<std::vector<GroupLimit>> limits = server.GroupLimits();
+  if (!limits) return std::unexpected(limits.error());
+  for (const GroupLimit& limit : *limits)
+    left += fmt::format("GPU {}: a memory limit of {}\n", limit.gpu, limit.group);
   for (std::size_t g = 0; g < picture->gpus.size(); ++g) {
     const std::int64_t used_mib = picture->gpus[g].used_mib;
     if (used_mib != 0) left += fmt::format("GPU {}: {} MiB in use\n", g, used_mib);

@@ -53,6 +53,7 @@ void FillState(StateFile& state, std::span<const sim::ShapedGpu> gpus,
        base::BootTimeNs()});
   InitRobustMutex(state.lock);
   InitWorld(state.world, gpus, options.seed);
+  state.world.limits_memory = options.memory_limits ? 1 : 0;
 }
 
 // Writes the new server beside the old one, then puts it in its place.
@@ -355,7 +356,9 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
   const Result<Lock> lock = Lock::Take(*this);
   if (!lock) return std::unexpected(lock.error());
   StateFile& state = *mapping_->state;
-  shortage = FindShortage(state.world, arrival.shares);
+  if (arrival.sharing == core::SharingMethod::kMps)
+    EvictFor(state.world, arrival.shares, arrival.group);
+  shortage = FindShortage(state.world, arrival.shares, arrival.group);
   if (shortage) return nullptr;
   const int slot = FreeSlot(state.world);
   if (slot < 0) return Fail(ErrorCode::kUnavailable, "the simulated server is full of processes");
@@ -390,7 +393,9 @@ Result<std::optional<Shortage>> Residency::Grow(std::span<const Share> more) {
   const Result<Server::Lock> lock = Server::Lock::Take(server_);
   if (!lock) return std::unexpected(lock.error());
   World& world = server_.mapping_->state->world;
-  std::optional<Shortage> shortage = FindShortage(world, more);
+  const std::string group = Text(world.residents[slot_].group);
+  if (world.residents[slot_].sharing == core::SharingMethod::kMps) EvictFor(world, more, group);
+  std::optional<Shortage> shortage = FindShortage(world, more, group);
   if (!shortage) simgpu::Grow(world, slot_, more);
   return shortage;
 }
@@ -408,13 +413,56 @@ Result<Progress> Residency::Look() {
   if (!lock) return std::unexpected(lock.error());
   const World& world = server_.mapping_->state->world;
   return Progress{world.motion().now_s, world.motion().work_left_s[slot_],
-                  world.residents[slot_].pace, server_.Generation()};
+                  world.residents[slot_].pace, server_.Generation(),
+                  world.residents[slot_].evicted != 0};
 }
 
 Result<Unit> Server::CheckGpu(int gpu) const {
   if (gpu >= 0 && gpu < gpu_count()) return Unit{};
   return Fail(ErrorCode::kInvalid,
               "GPU " + std::to_string(gpu) + ": expected 0 to " + std::to_string(gpu_count() - 1));
+}
+
+Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
+  if (Result<Unit> whole = CheckGpu(limit.gpu); !whole) return whole;
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  World& world = mapping_->state->world;
+  if (world.limits_memory == 0 || world.gpus[limit.gpu].mig != 0)
+    return Fail(ErrorCode::kInvalid, "no memory limits there");
+  if (!SetLimit(world, limit.gpu, Text(limit.group), limit.soft_mib, limit.hard_mib))
+    return Fail(ErrorCode::kUnavailable, "too many memory limits, or too long a path");
+  return Unit{};
+}
+
+Result<Server::GroupLook> Server::LookAtGroup(int gpu, const std::string& group) {
+  if (Result<Unit> whole = CheckGpu(gpu); !whole) return std::unexpected(whole.error());
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  const World& world = mapping_->state->world;
+  if (world.limits_memory == 0 || world.gpus[gpu].mig != 0)
+    return Fail(ErrorCode::kInvalid, "no memory limits there");
+  GroupLook look;
+  if (const GroupLimit* limit = FindLimit(world, gpu, group))
+    look = {limit->soft_mib, limit->hard_mib, 0};
+  look.used_mib = GroupUsed(world, gpu, group);
+  return look;
+}
+
+Result<std::vector<GroupLimit>> Server::GroupLimits() {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  std::vector<GroupLimit> limits;
+  for (const GroupLimit& limit : mapping_->state->world.limits) {
+    if (limit.group[0] != 0) limits.push_back(limit);
+  }
+  return limits;
+}
+
+Result<MemoryView> Server::MemoryOf(int gpu, const std::string& group) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  return MemoryFor(mapping_->state->world, gpu, group);
 }
 
 Result<Unit> Server::AnnounceXid(int gpu, int xid) {

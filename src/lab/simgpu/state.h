@@ -34,6 +34,8 @@ struct ServerOptions {
   std::uint64_t seed = 1;  // of the UUIDs
   // Simulated time of day at creation, Unix epoch; empty: the real one.
   std::optional<std::int64_t> origin_time_ms = std::nullopt;
+  // The driver limits the memory of control groups, as NVIDIA's does from r615 on.
+  bool memory_limits = false;
 };
 
 // Makes a server of this shape (gpu_types.h), idle, its time starting now. The file is readable and
@@ -90,6 +92,7 @@ struct Progress {
   double work_left_s = 0;
   double pace = 0;
   std::uint32_t generation = 0;  // for Server::Wait
+  bool evicted = false;          // MPS has ended it, its memory is gone
 };
 
 class Residency;
@@ -148,6 +151,20 @@ class Server {
   base::Result<Xids> XidsFrom(std::uint64_t from);
   // These are about whole GPUs.
   base::Result<Condition> ConditionOf(int gpu);
+
+  // Limits of control groups. Errors: kInvalid: this server has none, a divided GPU, an instance;
+  // kUnavailable: too many.
+  base::Result<base::Unit> LimitGroup(const GroupLimit& limit);
+  struct GroupLook {
+    std::int64_t soft_mib = 0;
+    std::int64_t hard_mib = kNoLimitMib;
+    std::int64_t used_mib = 0;
+  };
+  base::Result<GroupLook> LookAtGroup(int gpu, const std::string& group);
+  base::Result<std::vector<GroupLimit>> GroupLimits();
+  // As a process of that group sees the GPU.
+  base::Result<MemoryView> MemoryOf(int gpu, const std::string& group);
+
   base::Result<base::Unit> SetCondition(int gpu, const Condition& condition);
   // As after a reset: its faults and what it can be cured of are gone. Errors: kConflict: processes
   // are on it.
@@ -190,7 +207,8 @@ class Residency {
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
 
-  // More memory on its GPUs, all or nothing.
+  // More memory on its GPUs, all or nothing. An MPS client within its soft limit may cost others
+  // their place (EvictFor).
   base::Result<std::optional<Shortage>> Grow(std::span<const Share> more);
   // It computes no more, its work stays half done and its memory taken.
   base::Result<base::Unit> Stop();

@@ -83,6 +83,101 @@ TEST_F(StateTest, ANewcomerThatDoesNotFitIsRefusedAndTheResidentsGoOn) {
   EXPECT_NEAR(resident->Look()->pace, 1, 1e-12);
 }
 
+// ---- limits of control groups ----
+
+class LimitTest : public ::testing::Test {
+ protected:
+  static Arrival In(const std::string& group, std::int64_t memory_mib,
+                    core::SharingMethod sharing = core::SharingMethod::kStreams) {
+    Arrival arrival = Task(memory_mib);
+    arrival.group = group;
+    arrival.sharing = sharing;
+    return arrival;
+  }
+  void Limit(const std::string& group, std::int64_t soft_mib, std::int64_t hard_mib) {
+    GroupLimit limit{};
+    group.copy(limit.group, kGroupBytes - 1);
+    limit.soft_mib = soft_mib;
+    limit.hard_mib = hard_mib;
+    const auto set = server_->LimitGroup(limit);
+    EXPECT_TRUE(set) << set.error().message;
+  }
+  std::unique_ptr<Residency> Join(const Arrival& arrival) {
+    shortage_.reset();
+    auto residency = server_->Join(arrival, shortage_);
+    EXPECT_TRUE(residency) << residency.error().message;
+    return residency ? std::move(*residency) : nullptr;
+  }
+
+  TestServer file_{"2xA100-40GB,A100-40GB:mig=1g.5gb", {.memory_limits = true}};
+  std::unique_ptr<Server> server_ = std::move(*Server::Attach(file_.path(), [] { return 0.0; }));
+  std::optional<Shortage> shortage_;
+};
+
+TEST_F(LimitTest, HoldForAllProcessesOfAGroupTogether) {
+  Limit("/g/a", 5'000, 6'000);
+  const auto first = Join(In("/g/a", 4'000));
+  const auto below = Join(In("/g/a/worker", 1'500));
+  ASSERT_TRUE(first && below);
+  const auto stranger = Join(In("/g/ab", 4'000));
+  EXPECT_TRUE(stranger) << "a group of a similar name";
+  EXPECT_FALSE(Join(In("/g/a", 501)));
+  EXPECT_EQ(shortage_->free_mib, 500);
+  EXPECT_EQ(shortage_->usable_mib, 6'000) << "the limit is all there is";
+  const std::vector<Share> more = {{0, 501, 0}};
+  EXPECT_TRUE(*first->Grow(more)) << "growing counts as well";
+  EXPECT_EQ(server_->LookAtGroup(0, "/g/a")->used_mib, 5'500);
+  EXPECT_EQ(server_->LookAtGroup(0, "/g/a")->soft_mib, 5'000);
+  EXPECT_EQ(server_->MemoryOf(0, "/g/a")->total_mib, 6'000);
+  EXPECT_EQ(server_->MemoryOf(0, "/g/a")->free_mib, 500);
+  EXPECT_EQ(server_->MemoryOf(0, "/g/a/worker")->total_mib, 40'960) << "a limit above is not shown";
+  EXPECT_EQ(server_->MemoryOf(0, "/g/a/worker")->free_mib, 500) << "and holds all the same";
+  EXPECT_EQ(server_->MemoryOf(1, "/g/a")->total_mib, 40'960) << "of one GPU alone";
+}
+
+TEST_F(LimitTest, CanBeRaisedLoweredAndRemoved) {
+  Limit("/g/a", 1'000, 2'000);
+  const auto task = Join(In("/g/a", 2'000));
+  const std::vector<Share> more = {{0, 1'000, 0}};
+  EXPECT_TRUE(*task->Grow(more));
+  Limit("/g/a", 1'000, 3'000);
+  EXPECT_FALSE(*task->Grow(more));
+  Limit("/g/a", 500, 1'000);
+  EXPECT_EQ(server_->MemoryOf(0, "/g/a")->free_mib, 0) << "what it has it keeps";
+  EXPECT_EQ(server_->LookAtGroup(0, "/g/a")->used_mib, 3'000);
+  Limit("/g/a", 0, kNoLimitMib);
+  EXPECT_FALSE(*task->Grow(more));
+  EXPECT_TRUE(server_->GroupLimits()->empty());
+}
+
+TEST_F(LimitTest, UnderMpsThoseAboveTheirSoftLimitGiveWay) {
+  constexpr auto kMps = core::SharingMethod::kMps;
+  Limit("/g/a", 10'000, 40'000);
+  Limit("/g/b", 20'000, 30'000);
+  const auto borrower = Join(In("/g/a", 30'000, kMps));
+  ASSERT_TRUE(borrower);
+  EXPECT_FALSE(Join(In("/g/b", 21'000, kMps))) << "who borrows itself costs nobody its place";
+  EXPECT_FALSE(Join(In("/g/b", 15'000))) << "without MPS nobody is ended";
+  EXPECT_FALSE(borrower->Look()->evicted);
+  const auto owner = Join(In("/g/b", 15'000, kMps));
+  EXPECT_TRUE(owner);
+  EXPECT_TRUE(borrower->Look()->evicted);
+  EXPECT_EQ(server_->Look(0)->used_mib, 15'000);
+}
+
+TEST_F(LimitTest, AreNotForDividedGpusNorOfEveryDriver) {
+  GroupLimit limit{};
+  std::string("/g/a").copy(limit.group, kGroupBytes - 1);
+  for (const int place : {2, 3}) {
+    limit.gpu = place;
+    EXPECT_EQ(server_->LimitGroup(limit).error().code, ErrorCode::kInvalid);
+  }
+  const TestServer old{"1xA100-40GB"};
+  auto server = Server::Attach(old.path());
+  limit.gpu = 0;
+  EXPECT_EQ((*server)->LimitGroup(limit).error().code, ErrorCode::kInvalid);
+}
+
 TEST_F(StateTest, SharesThatMakeNoSenseAreRefused) {
   auto server = Attach();
   const std::vector<Share> cases[] = {

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "lab/simgpu/mps_client.h"
+#include "lab/simgpu/own_group.h"
 #include "lab/simgpu/visible_gpus.h"
 
 namespace carma::simgpu {
@@ -224,6 +225,10 @@ Run::Ending Run::WaitForWork(double left_s) {
     const base::Result<Progress> progress = residency_->Look();
     if (!progress) return Broken(progress.error());
     if (const Ending ending = ServeSignals()) return ending;
+    if (progress->evicted) {
+      return CudaFailure(
+          {MpsErrorName(MpsError::kClientTerminated), MpsErrorText(MpsError::kClientTerminated)});
+    }
     if (progress->work_left_s <= left_s + kRoundingS) return std::nullopt;
     const double span_s = progress->pace > 0 ? (progress->work_left_s - left_s) / progress->pace
                                              : std::numeric_limits<double>::infinity();
@@ -315,6 +320,7 @@ Run::Ending Run::Allocate() {
   arrival.pressure = options_.pressure;
   arrival.work_s = work_s_;
   arrival.shares = Shares(options_.first_batch_share);
+  arrival.group = OwnGroup();
   std::optional<Shortage> shortage = OverLimit(arrival.shares);
   if (shortage) return OutOfMemory(*shortage);
   auto joined = server_.Join(arrival, shortage);
@@ -428,6 +434,11 @@ int Run::ToTheEnd(double started_s) {
   if (const Ending ending = Allocate()) return *ending;
   if (options_.warn_oom) {
     Complain(HarmlessOomWarning({.device = 0, .wanted_mib = PerGpu(options_.memory_mib, 0)}));
+  }
+  if (options_.tell_memory) {
+    const auto seen = server_.MemoryOf(gpus_.front(), OwnGroup());
+    if (!seen) return *Broken(seen.error());
+    Say(fmt::format("memory: {} of {} MiB free\n", seen->free_mib, seen->total_mib));
   }
   Flood();
   const double done = options_.solo_s > 0 ? 1 - work_s_ / options_.solo_s : 0;

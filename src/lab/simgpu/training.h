@@ -51,6 +51,7 @@ struct TrainingOptions {
   int xid = 31;                    // which the driver announces then; 0: it announces nothing
   bool ignore_term = false;
   bool double_fork = false;
+  bool tell_memory = false;
   std::int64_t log_flood_bytes = 0;
   bool warn_oom = false;
   int checkpoint_signal = 0;  // 0: none

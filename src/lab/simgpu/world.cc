@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
+#include <string_view>
 
 #include "base/rng.h"
 
@@ -18,6 +20,12 @@ void CopyText(const std::string& text, char (&target)[N]) {
   const std::size_t n = std::min(text.size(), N - 1);
   std::memcpy(target, text.data(), n);
   std::memset(target + n, 0, N - n);
+}
+
+// The group itself, or one below it.
+bool Within(std::string_view group, std::string_view above) {
+  return !above.empty() && group.starts_with(above) &&
+         (group.size() == above.size() || group[above.size()] == '/');
 }
 
 bool IsLive(const Resident& resident) {
@@ -230,6 +238,8 @@ void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t
   world.interference = {};
   world.current = 0;
   world.xid_count = 0;
+  world.limits_memory = 0;
+  std::ranges::fill(world.limits, GroupLimit{});
   for (int g = 0; g < world.gpu_count; ++g) {
     const sim::ShapedGpu& shaped = gpus[static_cast<std::size_t>(g)];
     InitGpu(world.gpus[g], shaped.type, seed, g);
@@ -267,14 +277,117 @@ void Recompute(World& world) {
   AddUpInstances(world);
 }
 
-std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted) {
+std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
+                                     const std::string& group) {
   for (const Share& share : wanted) {
     const Gpu& gpu = world.gpus[share.gpu];
-    const std::int64_t usable = gpu.total_mib - gpu.reserved_mib;
-    const std::int64_t free = usable - gpu.used_mib;
+    std::int64_t usable = gpu.total_mib - gpu.reserved_mib;
+    std::int64_t free = usable - gpu.used_mib;
+    for (const GroupLimit& limit : world.limits) {
+      if (limit.gpu != share.gpu || limit.hard_mib == kNoLimitMib || !Within(group, limit.group))
+        continue;
+      const std::int64_t left = limit.hard_mib - GroupUsed(world, share.gpu, limit.group);
+      if (left >= free) continue;
+      free = std::max<std::int64_t>(left, 0);
+      usable = limit.hard_mib;
+    }
     if (share.memory_mib > free) return Shortage{share.gpu, share.memory_mib, free, usable};
   }
   return std::nullopt;
+}
+
+const GroupLimit* FindLimit(const World& world, int gpu, const std::string& group) {
+  const auto* found = std::ranges::find_if(world.limits, [&](const GroupLimit& limit) {
+    return limit.group[0] != 0 && limit.gpu == gpu && group == limit.group;
+  });
+  return found == std::end(world.limits) ? nullptr : found;
+}
+
+MemoryView MemoryFor(const World& world, int gpu, const std::string& group) {
+  const Gpu& there = world.gpus[gpu];
+  const auto shortage = FindShortage(
+      world, std::array{Share{gpu, std::numeric_limits<std::int64_t>::max(), 0}}, group);
+  const GroupLimit* own = FindLimit(world, gpu, group);
+  const bool limited = own != nullptr && own->hard_mib != kNoLimitMib;
+  return {limited ? std::min(own->hard_mib, there.total_mib) : there.total_mib,
+          shortage ? shortage->free_mib : 0};
+}
+
+std::int64_t GroupUsed(const World& world, int gpu, const std::string& group) {
+  std::int64_t used = 0;
+  for (int slot = 0; slot < world.slots; ++slot) {
+    const Resident& resident = world.residents[slot];
+    if (!IsLive(resident) || !Within(resident.group, group)) continue;
+    for (int i = 0; i < resident.share_count; ++i) {
+      if (resident.shares[i].gpu == gpu) used += resident.shares[i].memory_mib;
+    }
+  }
+  return used;
+}
+
+bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
+              std::int64_t hard_mib) {
+  if (group.empty() || group.size() >= kGroupBytes) return false;
+  GroupLimit* entry = std::ranges::find_if(world.limits, [&](const GroupLimit& limit) {
+    return limit.gpu == gpu && group == limit.group;
+  });
+  if (soft_mib == 0 && hard_mib == kNoLimitMib) {
+    if (entry != std::end(world.limits)) *entry = {};
+    return true;
+  }
+  if (entry == std::end(world.limits)) {
+    entry = std::ranges::find_if(world.limits,
+                                 [](const GroupLimit& limit) { return limit.group[0] == 0; });
+  }
+  if (entry == std::end(world.limits)) return false;
+  CopyText(group, entry->group);
+  entry->gpu = gpu;
+  entry->soft_mib = soft_mib;
+  entry->hard_mib = hard_mib;
+  return true;
+}
+
+namespace {
+
+std::int64_t SoftLimit(const World& world, int gpu, const std::string& group) {
+  const GroupLimit* limit = FindLimit(world, gpu, group);
+  return limit == nullptr ? 0 : limit->soft_mib;
+}
+
+// A client of another group that holds memory of this GPU and is above its soft limit; -1: none.
+int FindVictim(const World& world, int gpu, const std::string& group) {
+  for (int slot = 0; slot < world.slots; ++slot) {
+    const Resident& resident = world.residents[slot];
+    if (!IsLive(resident) || resident.sharing != core::SharingMethod::kMps ||
+        group == resident.group)
+      continue;
+    const auto* own = std::find_if(
+        resident.shares, resident.shares + resident.share_count,
+        [gpu](const Share& share) { return share.gpu == gpu && share.memory_mib > 0; });
+    if (own == resident.shares + resident.share_count) continue;
+    const std::int64_t soft = SoftLimit(world, gpu, resident.group);
+    if (soft > 0 && GroupUsed(world, gpu, resident.group) > soft) return slot;
+  }
+  return -1;
+}
+
+}  // namespace
+
+void EvictFor(World& world, std::span<const Share> wanted, const std::string& group) {
+  for (const Share& share : wanted) {
+    const Gpu& gpu = world.gpus[share.gpu];
+    const std::int64_t after = GroupUsed(world, share.gpu, group) + share.memory_mib;
+    if (group.empty() || after > SoftLimit(world, share.gpu, group)) continue;
+    while (share.memory_mib > gpu.total_mib - gpu.reserved_mib - gpu.used_mib) {
+      const int victim = FindVictim(world, share.gpu, group);
+      if (victim < 0) break;
+      Resident& resident = world.residents[victim];
+      resident.evicted = 1;
+      resident.wants_work = 0;
+      for (int i = 0; i < resident.share_count; ++i) resident.shares[i].memory_mib = 0;
+      Recompute(world);
+    }
+  }
 }
 
 int FreeSlot(const World& world) {
@@ -294,6 +407,8 @@ void Place(World& world, int slot, const Arrival& arrival) {
   resident.pressure = arrival.pressure;
   resident.joined_s = world.motion().now_s;
   resident.wants_work = arrival.work_s > 0 ? 1 : 0;
+  resident.evicted = 0;
+  CopyText(arrival.group, resident.group);
   resident.share_count = static_cast<std::int32_t>(arrival.shares.size());
   std::copy(arrival.shares.begin(), arrival.shares.end(), resident.shares);
   resident.pace = 0;

@@ -45,7 +45,19 @@ struct Arrival {
   double pressure = 0;
   double work_s = 0;          // seconds of work alone on an A100-40GB; 0: it only holds memory
   std::vector<Share> shares;  // 1..kMaxGpus, each GPU once
+  std::string group;          // full path of its control group; empty: of no group
 };
+
+// What a control group may take of one GPU, groups below it included.
+inline constexpr int kMaxGroupLimits = 256;
+inline constexpr std::size_t kGroupBytes = 256;
+struct GroupLimit {
+  char group[kGroupBytes];  // full path; empty: a free entry
+  std::int32_t gpu;         // the place
+  std::int64_t soft_mib;    // beyond it, it gives way under MPS; 0: nothing is guaranteed
+  std::int64_t hard_mib;    // allocations beyond it fail; kNoLimitMib: none
+};
+inline constexpr std::int64_t kNoLimitMib = -1;
 
 // What is wrong with a GPU until somebody resets it. A new one has nothing.
 struct Condition {
@@ -102,9 +114,11 @@ struct Resident {
   double pressure;
   double joined_s;
   std::uint32_t wants_work;  // it computes while it has work left
+  std::uint32_t evicted;     // MPS ended it for one within its soft limit; its memory is free
   std::int32_t share_count;
   double pace;  // derived: work seconds per second
   Share shares[kMaxGpus];
+  char group[kGroupBytes];
 };
 
 // Integrals over time since the server was made.
@@ -131,6 +145,8 @@ struct World {
   std::atomic<std::uint32_t> current;  // of the two motions
   std::uint64_t xid_count;             // since the server was made
   XidEvent xids[kMaxXids];             // number n lies at n % kMaxXids
+  std::uint32_t limits_memory;         // the driver can limit the memory of groups
+  GroupLimit limits[kMaxGroupLimits];
   Gpu gpus[kMaxPlaces];
   Motion motions[2];
   Resident residents[kMaxResidents];
@@ -159,8 +175,26 @@ struct Shortage {
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
 };
-// Empty: all of it fits. The newcomer is refused, the residents never suffer.
-std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted);
+// Empty: all of it fits, also within the limits of the group (Arrival::group).
+std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
+                                     const std::string& group = {});
+// The memory of a GPU as a process of the group sees it (cudaMemGetInfo): within a hard limit of
+// its own group, the limit is all there is. Of a limit on a group above, the total tells nothing.
+struct MemoryView {
+  std::int64_t total_mib = 0;  // with what the driver keeps, if there is no limit
+  std::int64_t free_mib = 0;
+};
+MemoryView MemoryFor(const World& world, int gpu, const std::string& group);
+std::int64_t GroupUsed(const World& world, int gpu, const std::string& group);
+// Null: it has none of its own.
+const GroupLimit* FindLimit(const World& world, int gpu, const std::string& group);
+// A soft limit of 0 without a hard one removes the entry. False: no entry is free, or the path is
+// too long.
+bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
+              std::int64_t hard_mib);
+// As the MPS server does it for a client that stays within its soft limit and finds the GPU full:
+// ends clients of groups above theirs until `wanted` fits. What nobody can give is left as it is.
+void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
 // The slot of a free resident, -1 when the table is full.
 int FreeSlot(const World& world);

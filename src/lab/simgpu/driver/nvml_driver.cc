@@ -1,6 +1,8 @@
 // libcarma-simgpu.so: the NVML functions that CARMA calls, answered from a simulated GPU server
 // whose state file CARMA_SIMGPU_STATE names. No file: no driver. A broken one: a driver that does
 // not match. Here is what is asked of GPUs; MIG, GPM and events have sources of their own.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -218,6 +220,39 @@ NVML_EXPORT Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* memory) {
   if (call.code != kSuccess) return call.code;
   if (memory->version != StructVersion<MemoryV2>(2)) return kArgumentVersionMismatch;
   return LookMemory(call, *memory);
+}
+
+NVML_EXPORT Return nvmlDeviceSetMemoryLimits_v1(Device device, SetMemoryLimits* limits) {
+  const Call call =
+      Enter("nvmlDeviceSetMemoryLimits_v1", device, limits != nullptr && limits->name_space);
+  if (call.code != kSuccess) return call.code;
+  const std::string group = limits->name_space;
+  if (!call.server->LookAtGroup(call.gpu, group)) return kNotSupported;
+  struct stat facts {};
+  if (group.size() >= simgpu::kGroupBytes) return kInvalidArgument;
+  if (::stat(group.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) return kNotFound;
+  simgpu::GroupLimit limit{};
+  std::memcpy(limit.group, group.data(), group.size());
+  limit.gpu = call.gpu;
+  limit.soft_mib = static_cast<std::int64_t>(limits->soft_limit / kMib);
+  limit.hard_mib = limits->hard_limit == kNoMemoryLimit
+                       ? simgpu::kNoLimitMib
+                       : static_cast<std::int64_t>(limits->hard_limit / kMib);
+  return call.server->LimitGroup(limit) ? kSuccess : kInsufficientResources;
+}
+
+NVML_EXPORT Return nvmlDeviceGetMemoryLimits_v1(Device device, GetMemoryLimits* limits) {
+  const Call call =
+      Enter("nvmlDeviceGetMemoryLimits_v1", device, limits != nullptr && limits->name_space);
+  if (call.code != kSuccess) return call.code;
+  const auto look = call.server->LookAtGroup(call.gpu, limits->name_space);
+  if (!look) return kNotSupported;
+  limits->soft_limit = static_cast<std::uint64_t>(look->soft_mib) * kMib;
+  limits->hard_limit = look->hard_mib == simgpu::kNoLimitMib
+                           ? kNoMemoryLimit
+                           : static_cast<std::uint64_t>(look->hard_mib) * kMib;
+  limits->current_used = static_cast<std::uint64_t>(look->used_mib) * kMib;
+  return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, std::uint32_t* count,

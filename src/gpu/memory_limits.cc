@@ -1,0 +1,115 @@
+#include "gpu/memory_limits.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "base/text.h"
+#include "gpu/units.h"
+
+namespace carma::gpu {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr std::int64_t kMostMib = std::int64_t{1} << 40;
+
+std::uint64_t ToBytes(std::int64_t mib) {
+  return static_cast<std::uint64_t>(mib) << 20;
+}
+
+// Which of the driver's answers means what for a caller.
+Result<Unit> Judge(const NvmlApi& api, nvml::Return code, const std::string& doing) {
+  if (code == nvml::kSuccess) return Unit{};
+  const ErrorCode error = code == nvml::kNoPermission ? ErrorCode::kDenied
+                          : code == nvml::kNotFound   ? ErrorCode::kNotFound
+                                                      : ErrorCode::kUnavailable;
+  return Fail(error, fmt::format("{}: {}", doing, NvmlText(api, code)));
+}
+
+Result<nvml::Device> FindGpu(const NvmlApi& api, const std::string& uuid) {
+  if (api.by_uuid == nullptr) return Fail(ErrorCode::kUnavailable, "the driver finds no UUIDs");
+  nvml::Device device = nullptr;
+  if (auto found = Judge(api, api.by_uuid(uuid.c_str(), &device), uuid); !found)
+    return std::unexpected(found.error());
+  return device;
+}
+
+Result<Unit> SetOne(const NvmlApi& api, const std::string& group, const MemoryLimit& limit) {
+  const Result<nvml::Device> device = FindGpu(api, limit.uuid);
+  if (!device) return std::unexpected(device.error());
+  nvml::SetMemoryLimits request{group.c_str(), ToBytes(limit.soft_mib),
+                                limit.hard_mib ? ToBytes(*limit.hard_mib) : nvml::kNoMemoryLimit};
+  return Judge(api, api.set_memory_limits(*device, &request),
+               fmt::format("memory limit of {} for {}", limit.uuid, group));
+}
+
+// Empty: no such words.
+std::optional<std::vector<MemoryLimit>> ParseLimits(std::span<const std::string> words) {
+  std::vector<MemoryLimit> limits;
+  for (; words.size() >= 3; words = words.subspan(3)) {
+    const std::optional<std::int64_t> soft = base::ParseInt(words[1]);
+    const std::optional<std::int64_t> hard = base::ParseInt(words[2]);
+    if (!soft || !hard || *soft < 0 || *hard < 0 || *soft > kMostMib || *hard > kMostMib)
+      return std::nullopt;
+    limits.push_back({words[0], *soft, *hard > 0 ? hard : std::nullopt});
+  }
+  if (!words.empty()) return std::nullopt;
+  return limits;
+}
+
+}  // namespace
+
+Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
+                             std::span<const MemoryLimit> limits) {
+  if (api.set_memory_limits == nullptr)
+    return Fail(ErrorCode::kUnavailable, "this driver has no memory limits (branch 615 has)");
+  const NvmlSession session(api);
+  if (!session.open()) return Fail(ErrorCode::kUnavailable, "the driver does not answer");
+  for (const MemoryLimit& limit : limits) {
+    if (Result<Unit> set = SetOne(api, group, limit); !set) return set;
+  }
+  return Unit{};
+}
+
+Result<GroupMemory> ReadGroupMemory(const NvmlApi& api, const std::string& group,
+                                    const std::string& uuid) {
+  if (api.memory_limits == nullptr)
+    return Fail(ErrorCode::kUnavailable, "this driver has no memory limits (branch 615 has)");
+  const NvmlSession session(api);
+  if (!session.open()) return Fail(ErrorCode::kUnavailable, "the driver does not answer");
+  const Result<nvml::Device> device = FindGpu(api, uuid);
+  if (!device) return std::unexpected(device.error());
+  nvml::GetMemoryLimits answer{group.c_str(), 0, nvml::kNoMemoryLimit, 0};
+  if (auto asked = Judge(api, api.memory_limits(*device, &answer),
+                         fmt::format("memory limit of {} for {}", uuid, group));
+      !asked)
+    return std::unexpected(asked.error());
+  GroupMemory memory;
+  memory.limit = {uuid, WholeMib(Bytes(answer.soft_limit)).value(), std::nullopt};
+  if (answer.hard_limit != nvml::kNoMemoryLimit)
+    memory.limit.hard_mib = WholeMib(Bytes(answer.hard_limit)).value();
+  memory.used_mib = StartedMib(Bytes(answer.current_used)).value();
+  return memory;
+}
+
+int SetMemoryLimitsFromWords(std::span<const std::string> words) {
+  const auto limits = words.size() < 2 ? std::nullopt : ParseLimits(words.subspan(2));
+  if (!limits) {
+    std::fputs("usage: carma-reader memory-limits LIBRARY GROUP [UUID SOFT_MIB HARD_MIB]...\n",
+               stderr);
+    return 2;
+  }
+  const Result<NvmlLibrary> library = LoadNvml(words[0]);
+  const Result<Unit> set =
+      library ? SetMemoryLimits(library->api, words[1], *limits) : std::unexpected(library.error());
+  if (set) return 0;
+  std::fprintf(stderr, "%s\n", set.error().message.c_str());
+  return 1;
+}
+
+}  // namespace carma::gpu
