@@ -10,6 +10,7 @@ import sys
 import threading
 from typing import Iterator, Optional, Sequence
 
+from . import script
 from .errors import SummaryError
 from .inputs import parse_input
 from .loading import build_model
@@ -80,6 +81,9 @@ def _describe_chosen(chosen: argparse.Namespace) -> dict:
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Exit status 0, or 2 with one line on stderr."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["--run"]:
+        return script.main(words[1:])
     # Before anybody looks for GPUs: a dry run must not open a context on one.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     chosen = _parse_arguments(arguments)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 
+MOST_TEXT = 200
+
+
 class SummaryError(Exception):
     """What kept the model from being described, as one line for its author."""
 
@@ -17,4 +20,6 @@ class TooLarge(SummaryError):
 def one_line(error: BaseException) -> str:
     """Its type and the first line of what it says."""
     first = (str(error).strip().splitlines() or [""])[0]
+    if len(first) > MOST_TEXT:  # PyTorch names each backend that lacks an operation
+        first = first[:MOST_TEXT].rsplit(" ", 1)[0] + " …"
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -48,6 +48,10 @@ class KeptBytes:
     def unpack(kept: _KeptTensor) -> torch.Tensor:
         return kept.tensor
 
+    def forget(self) -> None:
+        """A backward pass has run: nothing is kept, whoever still holds the graph."""
+        self._kept = weakref.WeakSet()
+
     def total(self) -> int:
         """Bytes of what is kept now."""
         sizes = {}

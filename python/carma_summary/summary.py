@@ -23,7 +23,7 @@ from .passes import Options
 PRECISIONS = ("fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16", "bf16")
 
 
-def _available_bytes() -> float:
+def available_bytes() -> float:
     """Of the host's memory; a guess where the kernel does not tell."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
@@ -74,7 +74,7 @@ def describe(
     other threads should not run models. Raises SummaryError.
     """
     model = plain_model(model)
-    limit = memory_limit_bytes if memory_limit_bytes is not None else _available_bytes() / 2
+    limit = memory_limit_bytes if memory_limit_bytes is not None else available_bytes() / 2
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
     precision = precision or precision_in_use(model)
     options = Options(precision, loss, attention, limit, deadline)

@@ -11,7 +11,7 @@ from .model import plain_model
 from .summary import write
 
 
-def _by_name(forward: Callable, arguments: tuple, named: Dict[str, Any]) -> Any:
+def by_name(forward: Callable, arguments: tuple, named: Dict[str, Any]) -> Any:
     """The arguments of a call as one batch: a mapping where all have names."""
     if not named:
         return arguments
@@ -41,7 +41,7 @@ def watch(path: str, model: nn.Module, **options: Any) -> None:
                 del inner.forward
             else:
                 inner.forward = own
-            write(path, inner, _by_name(forward, arguments, named), **options)
+            write(path, inner, by_name(forward, arguments, named), **options)
         return forward(*arguments, **named)
 
     inner.forward = first

@@ -60,8 +60,8 @@ base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
                         (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
-// Takes what `submit`, `run`, `lease` and `pilot` shall run, and what stands behind "--" of
-// `estimate`, out of the words that CLI11 reads. Errors: kInvalid: no such verb.
+// Takes what `submit`, `run`, `lease` and `pilot` shall run, and what stands behind "--" or
+// "--run" of `estimate`, out of the words that CLI11 reads. Errors: kInvalid: no such verb.
 base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
                                       Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
@@ -77,6 +77,14 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
   if (found->get_name() == "estimate") {
     const auto dashes =
         std::find(words.begin() + static_cast<std::ptrdiff_t>(verb_at), words.end(), "--");
+    const std::size_t file_at = SkipOptions(app, *found, words, verb_at + 1);
+    const auto file = words.begin() + static_cast<std::ptrdiff_t>(file_at);
+    if (std::find(words.begin(), file, "--run") != file && file < dashes) {
+      context.literal = true;
+      context.words.assign(file, words.end());
+      words.erase(file, words.end());
+      return base::Unit{};
+    }
     context.literal = dashes != words.end();
     if (context.literal) context.words.assign(dashes + 1, words.end());
     words.erase(dashes, words.end());

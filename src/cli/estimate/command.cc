@@ -10,6 +10,7 @@
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
+#include "cli/estimate/script_run.h"
 #include "cli/estimate/text.h"
 #include "cli/estimate/transformer.h"
 #include "estimate/asking.h"
@@ -40,6 +41,7 @@ struct EstimateFlags {
   double coverage = 0;         // 0: the daemon's
   std::vector<double> beside;  // SM activity of neighbours
   bool explain = false;
+  bool run = false;  // the command's script, up to its first step
   bool reset = false;
 };
 
@@ -69,7 +71,8 @@ void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
     options.settings.emplace_back(word.name, word.value == "on" ? "" : word.value);
 }
 
-Result<Described> DescribeTask(const Context& context, const EstimateFlags& flags) {
+// find: also look into the command and its files, where nobody has counted what they train.
+Result<Described> DescribeTask(const Context& context, const EstimateFlags& flags, bool find) {
   const Result<task::SubmitterContext> caller = CallerContext();
   if (!caller) return std::unexpected(caller.error());
   const bool literal = context.literal;
@@ -94,6 +97,7 @@ Result<Described> DescribeTask(const Context& context, const EstimateFlags& flag
   Result<std::vector<task::TaskSpec>> specs = description.Finish(*caller);
   if (!specs) return std::unexpected(specs.error());
   described.spec = std::move(specs->front());
+  if (!find) return described;
   if (Result<Unit> read = TrainingFinder().Add(description, described.spec, described.remarks);
       !read)
     return std::unexpected(read.error());
@@ -165,22 +169,31 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
+// Of a script that was run; else of the file that was named or found.
+estimate::Summary SummaryOf(const EstimateFlags& flags, const std::optional<Result<std::string>>& ran,
+                            const task::TaskSpec& spec) {
+  if (ran && *ran) return estimate::ReadSummary(*ran, "--run");
+  if (!spec.model_summary) return {};
+  const std::string path = flags.file == "-" ? "-" : *spec.model_summary;
+  return estimate::ReadSummary(ReadInput(path, model::kMaxSummaryBytes), InputName(path));
+}
+
 void RunEstimate(Context& context, const EstimateFlags& flags) {
   const auto chosen = Chosen(flags.estimators);
   if (!chosen) return context.Fail(chosen.error());
-  const Result<Described> described = DescribeTask(context, flags);
+  std::optional<Result<std::string>> ran;
+  if (flags.run) ran = RunScript(context.words, flags.gpus);
+  if (ran && !*ran && ran->error().code == ErrorCode::kInvalid) return context.Fail(ran->error());
+  const Result<Described> described = DescribeTask(context, flags, !ran || !*ran);
   if (!described) return context.Fail(described.error());
   const task::TaskSpec& spec = described->spec;
-  estimate::Summary summary;
-  if (spec.model_summary) {
-    const std::string path = flags.file == "-" ? "-" : *spec.model_summary;
-    summary = estimate::ReadSummary(ReadInput(path, model::kMaxSummaryBytes), InputName(path));
-  }
+  const estimate::Summary summary = SummaryOf(flags, ran, spec);
   if (!summary.layers && !summary.transformer && !described->has_command)
     return context.Fail({ErrorCode::kInvalid, summary.trouble});
 
   EstimateSheet sheet;
   sheet.remarks = described->remarks;
+  if (ran && !*ran) sheet.remarks.push_back("not run: " + ran->error().message);
   sheet.beside = flags.beside;
   sheet.file = context.literal ? base::Join(context.words, " ") : InputName(flags.file);
   estimate::Question question = estimate::QuestionOf(spec, ::geteuid(), summary, sheet.remarks);
@@ -262,15 +275,13 @@ void AddEstimateCommand(Syntax app, Context& context) {
   verb.Footer(
       "  carma estimate resnet50.txt --batch 32 --optimizer adam --explain\n"
       "  carma estimate train.sh\n"
+      "  carma estimate --run python train.py --batch-size 32\n"
       "  carma estimate -- torchrun --nproc_per_node 4 train.py --max_seq_length 2048\n"
       "  carma estimate --hf-config config.json --seq-len 4096 --batch 2 --method lora --amp \\\n"
       "      --gradient-checkpointing full\n"
-      "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py), "
-      "a\n"
-      "script with #CARMA lines, or a .rad file. With a daemon at hand its calibration and "
-      "history\n"
-      "count; without one the shipped constants do. BOUND covers a share of the tasks: "
-      "--coverage.\n"
+      "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py),\n"
+      "a script with #CARMA lines, or a .rad file. A daemon adds its calibration and history.\n"
+      "BOUND covers a share of the tasks: --coverage.\n"
       "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
@@ -300,12 +311,15 @@ void AddEstimateCommand(Syntax app, Context& context) {
       .OneWord()
       .Range(0.0, 1.0);
   verb.AddFlag("--explain", flags->explain, "the parts of each number, notes, calibration");
+  verb.AddFlag("--run", flags->run,
+               "run the Python command that follows up to the end of its first step, without a GPU");
   verb.AddFlag("--reset-calibration", flags->reset,
                "forget what finished tasks taught about the formula; administrators only");
   AddTransformerOptions(verb, flags->transformer);
   verb.OnRun([&context, flags, verb] {
     if (verb.VerbGiven()) return;
     if (flags->reset) return RunReset(context);
+    if (flags->run) return RunEstimate(context, *flags);
     const bool has_command = context.literal || DescribesTask(flags->file);
     if (!flags->transformer.config.empty() && !has_command) return RunHfConfig(context, *flags);
     if (flags->file.empty() && !context.literal)
