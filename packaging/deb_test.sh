@@ -88,7 +88,7 @@ files >"$work/before"
 
 apt install $(printf '/tmp/%s.deb ' $packages)
 asked preset start
-for file in usr/bin/carmad usr/libexec/carma/{srun,at-shutdown} usr/lib/systemd/{system,user}/carmad{,-shutdown}.service usr/share/man/man1/carma.1.gz \
+for file in usr/bin/carmad usr/libexec/carma/{srun,at-shutdown} usr/lib/systemd/{system,user}/carmad{,-shutdown,-tasks}.service usr/share/man/man1/carma.1.gz \
   usr/share/man/man8/carmad.8.gz usr/share/man/man5/{carma.toml,carma-tasks}.5.gz etc/carma/carma.toml \
   usr/share/bash-completion/completions/carma usr/share/zsh/vendor-completions/_carma usr/share/fish/vendor_completions.d/carma.fish \
   usr/share/doc/carma/docs/server/operations.md usr/share/carma/python/carma_summary.py usr/share/carma/prometheus/carma.rules.yml; do

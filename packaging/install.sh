@@ -29,7 +29,7 @@ echo "Next: carma init                         # a few questions, and a configur
 if [ "$found" ]; then
   echo "      systemctl enable --now carmad      # for everybody; systemctl --user …: for yourself alone"
 else
-  echo "      systemctl link $prefix/lib/systemd/system/carmad-shutdown.service"
+  echo "      systemctl link $prefix/lib/systemd/system/{carmad-shutdown,carmad-tasks}.service"
   echo "      systemctl enable --now $prefix/lib/systemd/system/carmad.service"
 fi
 echo "To remove it: PREFIX=$prefix ./dev uninstall"

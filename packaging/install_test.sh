@@ -18,6 +18,7 @@ for kind in system user; do
   grep -q "^ExecStart=$work/opt/bin/carmad$" "$units/carmad.service" || fail "the unit starts another carmad"
   # Nobody has to enable it.
   grep -q "^Wants=carmad-shutdown.service$" "$units/carmad.service" || fail "nothing is wanted for the shutdown"
+  grep -q "^Wants=carmad-tasks.service$" "$units/carmad.service" || fail "no group is wanted for the tasks"
   grep -q "^ExecStop=$work/opt/libexec/carma/at-shutdown" "$units/carmad-shutdown.service" || fail "the unit asks nobody to save"
 done
 [ -x "$work/opt/libexec/carma/at-shutdown" ] || fail "no program for the shutdown"
@@ -29,8 +30,8 @@ for verb in $("$work/opt/bin/carma" --help | sed -n '/^Subcommands:/,/^$/s/^  \(
   grep -q "^\.SS \"carma $verb" "$work/opt/share/man/man1/carma.1" || fail "carma $verb is not in carma(1)"
 done
 if command -v systemd-analyze >/dev/null; then
-  systemd-analyze verify "$work"/opt/lib/systemd/system/{carmad,carmad-shutdown}.service
-  XDG_RUNTIME_DIR=$work systemd-analyze --user verify "$work"/opt/lib/systemd/user/{carmad,carmad-shutdown}.service
+  systemd-analyze verify "$work"/opt/lib/systemd/system/{carmad,carmad-shutdown,carmad-tasks}.service
+  XDG_RUNTIME_DIR=$work systemd-analyze --user verify "$work"/opt/lib/systemd/user/{carmad,carmad-shutdown,carmad-tasks}.service
 fi
 
 # Over an older version, which had a file that this one has not.

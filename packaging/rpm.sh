@@ -59,6 +59,7 @@ if [ \$1 -gt 1 ]; then systemctl try-restart carmad.service >/dev/null 2>&1 || :
 if [ \$1 -eq 0 ]; then
   systemctl stop carmad-shutdown.service >/dev/null 2>&1 || :
   systemctl disable --now carmad.service >/dev/null 2>&1 || :
+  systemctl kill --kill-who=main carmad-tasks.service >/dev/null 2>&1 || :
 fi
 
 %postun

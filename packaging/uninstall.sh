@@ -13,10 +13,12 @@ if [ -d /run/systemd/system ] && [ "$(id -u)" -eq 0 ] && systemctl is-enabled --
   [ "$(systemctl show --property=FragmentPath --value carmad)" = "$prefix/lib/systemd/system/carmad.service" ]; then
   systemctl stop carmad-shutdown
   systemctl disable --now carmad
+  systemctl kill --kill-who=main carmad-tasks 2>/dev/null || true
 fi
 if [ "$(id -u)" -ne 0 ] && systemctl --user is-enabled --quiet carmad 2>/dev/null &&
   grep -qxF "$(systemctl --user show --property=FragmentPath --value carmad)" "$list"; then
   systemctl --user disable --now carmad
+  systemctl --user kill --kill-who=main carmad-tasks 2>/dev/null || true
 fi
 mapfile -t files <"$list"
 rm -f -- "${files[@]}" "$list"

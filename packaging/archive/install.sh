@@ -88,7 +88,7 @@ if [ -z "$own" ] && [ -d /run/systemd/system ]; then
   if [ "$prefix" = /usr/local ] || [ "$prefix" = /usr ]; then
     echo "  systemctl enable --now carmad   # for everybody on this server"
   else
-    echo "  systemctl link $prefix/lib/systemd/system/carmad-shutdown.service"
+    echo "  systemctl link $prefix/lib/systemd/system/{carmad-shutdown,carmad-tasks}.service"
     echo "  systemctl enable --now $prefix/lib/systemd/system/carmad.service   # for everybody on this server"
   fi
 else

@@ -223,7 +223,8 @@ task::CgroupBase AskCgroups(const DaemonFacts& daemon) {
   const Result<std::string> mounts = base::ReadFile(process + "/mountinfo", kMaxText);
   if (!group || !mounts) return {.root = "", .path = "", .reason = "the daemon's group is hidden"};
   task::CgroupBase place = task::ParseCgroupPlace(*group, *mounts);
-  return status->uid == ::geteuid() ? task::IfWritable(std::move(place)) : place;
+  return status->uid == ::geteuid() ? task::PlaceForTasks(task::IfWritable(std::move(place)))
+                                    : place;
 }
 
 DaemonFacts AskDaemon(api::Client& client) {

@@ -336,8 +336,7 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
     findings.push_back(
         {"cores and memory", Level::kWarn,
          "promised to tasks, but not enforced: " + base::Printable(host.not_enforced, 400),
-         "run carmad as a systemd service with Delegate=yes and "
-         "DelegateSubgroup= (systemd 254 or newer)"});
+         "run carmad as the packaged systemd service, with carmad-tasks.service beside it"});
   }
   for (const std::string& trouble : status->troubles) {
     if (!ToldByGpus(trouble, daemon))

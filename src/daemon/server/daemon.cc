@@ -222,10 +222,8 @@ void RealDaemon::Run() {
   Beat();
   sampler_->Start();
   housekeeping_.Run();
-  if (launching_.processes_counted_by_user) {
-    base::LogInfo("processes_counted_by_user",
-                  {{"why", "the service's group cannot count them (systemd 254 or newer can)"}});
-  }
+  if (launching_.processes_counted_by_user)
+    base::LogInfo("processes_counted_by_user", {{"why", launching_.controls.why_not}});
   std::vector<base::Field> where = {{"socket", in_force_.settings.socket},
                                     {"state", in_force_.settings.state_dir}};
   if (tcp_server_)

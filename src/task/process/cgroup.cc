@@ -59,6 +59,14 @@ std::optional<std::int64_t> ReadOomKills(const std::string& group) {
   return std::nullopt;
 }
 
+void MoveKeeper(const std::string& group) {
+  const std::string below = fmt::format("{}/{}", group, kKeeperGroup);
+  (void)::mkdir(below.c_str(), 0755);
+  const std::string processes = base::ReadFile(group + "/cgroup.procs", 4096).value_or("");
+  for (const std::string_view pid : base::SplitWords(processes))
+    (void)WriteTo(below + "/cgroup.procs", pid);
+}
+
 bool RemoveNested(const std::string& path, int depth) {
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path.c_str()), ::closedir);
   if (dir == nullptr) return errno == ENOENT;
@@ -104,14 +112,16 @@ CgroupBase FindCgroupBase() {
   const Result<std::string> self = base::ReadFile("/proc/self/cgroup", kMaxTextBytes);
   const Result<std::string> mounts = base::ReadFile("/proc/self/mountinfo", kMaxTextBytes);
   if (!self || !mounts) return {.reason = "/proc does not tell our cgroup"};
-  return AboveDaemonGroup(IfWritable(ParseCgroupPlace(*self, *mounts)));
+  return PlaceForTasks(IfWritable(ParseCgroupPlace(*self, *mounts)));
 }
 
-CgroupBase AboveDaemonGroup(CgroupBase base) {
-  const std::size_t slash = base.path.rfind('/');
-  if (slash == std::string::npos || base.path.substr(slash + 1) != kDaemonGroup) return base;
-  CgroupBase above = IfWritable({.root = base.root, .path = base.path.substr(0, slash)});
-  return above.path.empty() ? base : above;
+CgroupBase PlaceForTasks(CgroupBase daemon) {
+  const std::size_t slash = daemon.path.rfind('/');
+  if (slash == std::string::npos) return daemon;
+  std::string place = daemon.path.substr(0, slash);
+  if (daemon.path.substr(slash + 1) != kDaemonGroup) place += fmt::format("/{}", kTasksUnit);
+  CgroupBase apart = IfWritable({.root = daemon.root, .path = std::move(place)});
+  return apart.path.empty() ? daemon : apart;
 }
 
 CgroupControls EnableControls(const CgroupBase& base) {
@@ -129,6 +139,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
     if (there.contains(name) && !on.contains(name)) wanted += fmt::format(" +{}", name);
   }
   CgroupControls controls;
+  if (!wanted.empty() && base.path.ends_with(fmt::format("/{}", kTasksUnit))) MoveKeeper(base.path);
   const Result<std::string> own = base::ReadFile(base.path + "/cgroup.procs", kMaxTextBytes);
   const bool empty = own && base::Trim(*own).empty();
   if (!wanted.empty() && empty) {
@@ -148,16 +159,20 @@ CgroupControls EnableControls(const CgroupBase& base) {
   controls.cores = on.contains("cpuset");
   if (controls.memory && controls.cpu && controls.cores) return controls;
   std::vector<std::string> missing;
+  bool is_off = false;
   for (const char* name : {"memory", "cpu", "cpuset"}) {
     if (!there.contains(name) && !on.contains(name)) missing.emplace_back(name);
+    is_off = is_off || (there.contains(name) && !on.contains(name));
   }
-  if (!missing.empty()) {
+  if (!is_off) {
     controls.why_not = fmt::format("cgroup v2 has no controller there for {} ({})",
                                    base::Join(missing, ", "), base.path);
+  } else if (empty) {
+    controls.why_not = base.path + " lets nobody switch its controllers on";
   } else {
-    controls.why_not = empty ? base.path + " lets nobody switch its controllers on"
-                             : "carmad itself is in the group where those of tasks are made "
-                               "(systemd 254 or newer keeps it apart)";
+    controls.why_not = fmt::format(
+        "carmad itself is in the group where those of tasks are made, and {} does not run",
+        kTasksUnit);
   }
   return controls;
 }

@@ -21,8 +21,9 @@ struct CgroupBase {
   friend bool operator==(const CgroupBase&, const CgroupBase&) = default;
 };
 
-// This process's own group in the v2 tree, if it may make groups below it. On a machine with both
-// versions only the v2 tree ("unified") counts. Reads /proc and tries the rights; changes nothing.
+// Where this process may put tasks: PlaceForTasks() of its own group in the v2 tree. On a machine
+// with both versions only the v2 tree ("unified") counts. Reads /proc and tries the rights; changes
+// nothing.
 CgroupBase FindCgroupBase();
 // The place alone, from the texts of /proc/self/cgroup and /proc/self/mountinfo.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
@@ -30,12 +31,17 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 CgroupBase IfWritable(CgroupBase base);
 
 // The group in which the service manager puts carmad below its service's own, where it can
-// (DelegateSubgroup= of systemd 254). Only then may the service's group count its children's
-// processes: with a count, a group that has children takes no process itself, and carmad could not
-// be started again beside running tasks.
+// (DelegateSubgroup= of systemd 254). Only then may the service's group control its children: a
+// group that does takes no process itself, and carmad could not be started again beside running
+// tasks.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
-// The group above, if the place is the daemon's and that is ours to write; else the place as it is.
-CgroupBase AboveDaemonGroup(CgroupBase base);
+// The unit beside carmad's whose group is for tasks alone, where systemd is older. Its one process
+// keeps the group while no task runs, and moves to the group kKeeperGroup below it.
+inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
+inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
+// Where tasks get their groups if carmad is in that place: the group above the daemon's, or the one
+// of kTasksUnit beside it; neither is there or ours to write: the place as it is.
+CgroupBase PlaceForTasks(CgroupBase daemon);
 
 // What the kernel limits of the groups that are made in a place.
 struct CgroupControls {
@@ -47,7 +53,7 @@ struct CgroupControls {
   friend bool operator==(const CgroupControls&, const CgroupControls&) = default;
 };
 // Switches on whatever that place has, where it is not on already. A group with processes of its
-// own cannot.
+// own cannot; that of kTasksUnit has its one moved out of the way.
 CgroupControls EnableControls(const CgroupBase& base);
 
 // One task's group.

@@ -112,8 +112,25 @@ class FakeTree : public ::testing::Test {
 TEST_F(FakeTree, TasksGetTheirGroupsBesideTheDaemons) {
   CgroupBase daemon = base_;
   daemon.path += "/carmad.daemon";
-  EXPECT_EQ(AboveDaemonGroup(daemon), base_);
-  EXPECT_EQ(AboveDaemonGroup(base_), base_);
+  EXPECT_EQ(PlaceForTasks(daemon), base_);
+  EXPECT_EQ(PlaceForTasks(base_), base_);
+}
+
+TEST_F(FakeTree, OrInTheGroupOfTheUnitThatIsForThem) {
+  const CgroupBase daemon{.root = "/", .path = base_.path + "/carmad.service"};
+  const CgroupBase tasks{.root = "/", .path = base_.path + "/carmad-tasks.service"};
+  EXPECT_EQ(PlaceForTasks(daemon), daemon) << "the unit does not run";
+  const std::string keeper = tasks.path + "/carmad.keeper";
+  std::filesystem::create_directories(keeper);
+  for (const std::string& group : {tasks.path, keeper}) {
+    for (const char* file : {"/cgroup.procs", "/cgroup.subtree_control"})
+      std::ofstream(group + file) << "";
+  }
+  std::ofstream(tasks.path + "/cgroup.controllers") << "cpu memory pids\n";
+  std::ofstream(tasks.path + "/cgroup.procs") << "41\n";
+  EXPECT_EQ(PlaceForTasks(daemon), tasks);
+  (void)EnableControls(tasks);  // a kernel would have emptied the group
+  EXPECT_EQ(base::ReadFile(keeper + "/cgroup.procs", 100).value(), "41");
 }
 
 TEST_F(FakeTree, ControlsAreSwitchedOnWhereTheGroupHasNoProcessItself) {
@@ -123,7 +140,7 @@ TEST_F(FakeTree, ControlsAreSwitchedOnWhereTheGroupHasNoProcessItself) {
   std::ofstream(base_.path + "/cgroup.procs") << "7\n";
   const CgroupControls beside = EnableControls(base_);
   EXPECT_FALSE(beside.processes) << "the next carmad could not be started in it";
-  EXPECT_THAT(beside.why_not, ::testing::HasSubstr("systemd 254"));
+  EXPECT_THAT(beside.why_not, ::testing::HasSubstr("carmad-tasks.service does not run"));
   EXPECT_EQ(Control(), "");
   std::ofstream(base_.path + "/cgroup.subtree_control") << "memory pids\n";
   EXPECT_TRUE(EnableControls(base_).processes) << "somebody else has switched it on";
@@ -136,6 +153,10 @@ TEST_F(FakeTree, WhatIsNotGivenIsTold) {
   EXPECT_TRUE(controls.memory);
   EXPECT_FALSE(controls.cpu);
   EXPECT_THAT(controls.why_not, ::testing::HasSubstr("no controller there for cpu, cpuset"));
+  std::ofstream(base_.path + "/cgroup.subtree_control") << "";
+  std::ofstream(base_.path + "/cgroup.procs") << "7\n";
+  EXPECT_THAT(EnableControls(base_).why_not, ::testing::HasSubstr("does not run"))
+      << "what can be mended comes first";
 }
 
 TEST_F(FakeTree, LimitsAreWrittenAsTheKernelReadsThem) {
