@@ -1,0 +1,16 @@
+// A task as the endpoints of tasks answer with it.
+#pragma once
+
+#include <map>
+
+#include "api/views.h"
+#include "core/forecast/expected_start.h"
+#include "daemon/http/endpoints/tasks.h"
+
+namespace carma::daemon {
+
+// A row of a list.
+api::TaskView View(const TaskServices& services, const store::StoredTask& stored);
+void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view);
+
+}  // namespace carma::daemon

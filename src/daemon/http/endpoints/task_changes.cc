@@ -1,0 +1,405 @@
+// Changes to tasks: cancel, hold, priority, edit, of one or of many at once.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "api/changes_view.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/http/endpoints/parameters.h"
+#include "daemon/http/endpoints/task_answer.h"
+#include "daemon/http/endpoints/tasks.h"
+#include "task/describe/spec_json.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+constexpr std::size_t kChangesAtOnce = 100;  // of one request
+
+Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
+  Result<store::StoredTask> stored = store.Get(id);
+  if (!stored) return stored;
+  if (stored->record.request->uid != caller.uid && !caller.admin)
+    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", id, stored->user));
+  return stored;
+}
+
+// Answers with the task as it is then.
+Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const Caller& caller,
+                            const api::Responder& reply) {
+  return [services, id, uid = caller.uid, reply](const Result<Unit>& done) {
+    if (!done) return reply(std::unexpected(done.error()));
+    const auto prepare = [services, id]() -> Result<MakeAnswer> {
+      Result<store::StoredTask> stored = services.store.Get(id);
+      if (!stored) return std::unexpected(stored.error());
+      return [services, stored = *std::move(stored)] {
+        return JsonAnswer(ToJson(View(services, stored)));
+      };
+    };
+    services.from_snapshot(uid, prepare, reply);
+  };
+}
+
+// The same, and the log says who had the task changed, once that is durable: "task_cancel".
+Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask& stored,
+                          std::string_view verb, const Caller& caller, const api::Responder& reply,
+                          std::vector<base::Field> more = {}) {
+  const core::TaskId id = stored.record.id;
+  std::vector<base::Field> fields = {{"task", id}, {"owner", stored.user}};
+  fields.insert(fields.end(), more.begin(), more.end());
+  return
+      [answer = AnswerWithTask(services, id, caller, reply), event = fmt::format("task_{}", verb),
+       fields = std::move(fields), caller](const Result<Unit>& done) {
+        if (done) LogAsked(event, fields, caller);
+        answer(done);
+      };
+}
+
+// What may be changed of a task that has not ended, by the names of its description.
+constexpr std::array<std::string_view, 7> kEditableAlways{
+    "name", "comment", "notify", "time_limit_s", "signal_before_s", "priority", "qos"};
+constexpr std::array<std::string_view, 20> kEditableWhileItWaits{"gpu_type",
+                                                                 "gpu_memory_min_mib",
+                                                                 "on_gpus",
+                                                                 "not_on_gpus",
+                                                                 "linked_gpus",
+                                                                 "cpus",
+                                                                 "host_memory_mib",
+                                                                 "own_cpus",
+                                                                 "gpus",
+                                                                 "memory_mib",
+                                                                 "exclusive",
+                                                                 "sm_share",
+                                                                 "account",
+                                                                 "begin_ms",
+                                                                 "dependencies",
+                                                                 "max_recoveries",
+                                                                 "requeue",
+                                                                 "signal",
+                                                                 "signal_main",
+                                                                 "checkpoint_signal"};
+
+// Its description as it holds now: the core's part is what the core has of it.
+Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
+  task::TaskSpec now = spec;
+  static_cast<core::TaskRequest&>(now) = record.request;
+  return task::ToJson(now);
+}
+
+// Errors: kConflict for what can no longer be changed.
+Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record) {
+  if (!core::HoldsGpus(record.state)) return Unit{};
+  for (const std::string_view name : kEditableWhileItWaits) {
+    if (!changes.contains(name)) continue;
+    return Fail(ErrorCode::kConflict,
+                fmt::format("task {} is {}: {} can only be changed while it waits", record.id,
+                            core::TaskStateName(record.state), name));
+  }
+  return Unit{};
+}
+
+// "time_limit_s 3600 -> 7200, priority 0 -> -5, by ada". Whom it tells may hold secrets.
+std::string WhatChanged(const Json& before, const Json& after, const Json& changes,
+                        const Caller& caller) {
+  const auto value = [](const Json& of, const std::string& name) {
+    const auto at = of.find(name);
+    return at == of.end() ? "none" : base::Printable(at->dump(), 80);
+  };
+  std::string text;
+  for (const auto& [name, unused] : changes.items()) {
+    if (value(before, name) == value(after, name)) continue;
+    text += name == "notify"
+                ? "notify, "
+                : fmt::format("{} {} -> {}, ", name, value(before, name), value(after, name));
+  }
+  return fmt::format("{}by {}", text, caller.user);
+}
+
+constexpr std::array<std::string_view, 4> kVerbs{"cancel", "hold", "release", "requeue"};
+
+// "task 47 has already succeeded"
+base::Error EndedAlready(core::TaskId id, core::TaskState state) {
+  const std::string word(core::TaskStateName(state));
+  const auto said = [&]() -> std::string {
+    switch (state) {
+      case core::TaskState::kCancelled:
+      case core::TaskState::kRejected:
+        return "been " + word;
+      case core::TaskState::kOutOfMemory:
+        return "run out of GPU memory";
+      case core::TaskState::kTimedOut:
+        return "timed out";
+      case core::TaskState::kLost:
+        return "been lost";
+      default:
+        return word;
+    }
+  };
+  return {ErrorCode::kConflict, fmt::format("task {} has already {}", id, said())};
+}
+
+// Why the task cannot be changed so.
+std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
+  const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
+  if (verb == "hold" && !waits) return "only a waiting task can be held";
+  if (verb == "release" && !waits) return "only a waiting task can be released";
+  if (verb == "requeue" && state == core::TaskState::kStopping) return "it is being stopped";
+  return std::nullopt;
+}
+
+// Whoever started its process starts it again.
+std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec& lease) {
+  const auto key = task::ParseLeaseKey(lease.lease_key.value_or(""));
+  if (key) {
+    return fmt::format("task {} is a lease of Slurm's job {}: use scontrol requeue {}", record.id,
+                       key->job, key->job);
+  }
+  return fmt::format(
+      "task {} is a lease: carmad did not start its process and cannot start it again", record.id);
+}
+
+// verb: one of kVerbs. Errors: kConflict.
+Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::string_view verb,
+                        const Caller& caller, Engine::Done done) {
+  const core::TaskRecord& record = stored.record;
+  if (verb == "cancel" && core::IsFinal(record.state))
+    return std::unexpected(EndedAlready(record.id, record.state));
+  if (const std::optional<std::string_view> why = Objection(verb, record.state)) {
+    return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: {}", record.id,
+                                                  core::TaskStateName(record.state), *why));
+  }
+  if (verb == "requeue") {
+    if (const auto lease = task::LeaseSpecIn(stored.spec_json))
+      return Fail(ErrorCode::kConflict, WhyNoRequeue(record, *lease));
+  }
+  if (verb == "cancel") {
+    engine.Post(core::CancelRequested{record.id, caller.user}, std::move(done));
+  } else if (verb == "hold") {
+    engine.Post(core::HoldRequested{record.id}, std::move(done));
+  } else if (verb == "release") {
+    engine.Post(core::ReleaseRequested{record.id}, std::move(done));
+  } else {
+    engine.Requeue(record.id, std::move(done));
+  }
+  return Unit{};
+}
+
+struct ManyChanges {
+  std::string verb;
+  std::vector<core::TaskId> tasks;
+};
+Result<ManyChanges> ReadChanges(const Call& call) {
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  ManyChanges changes;
+  base::JsonReader in(*json, "");
+  if (!in.Get("verb", changes.verb) || std::ranges::find(kVerbs, changes.verb) == kVerbs.end())
+    in.Complain("verb", fmt::format("one of {}", fmt::join(kVerbs, ", ")));
+  const Json* tasks = in.Raw("tasks");
+  const bool counted = tasks != nullptr && tasks->is_array() && !tasks->empty() &&
+                       tasks->size() <= api::kMostChanges;
+  if (!counted) in.Complain("tasks", fmt::format("1 to {} task numbers", api::kMostChanges));
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  for (std::size_t i = 0; i < tasks->size(); ++i) {
+    const Json& id = (*tasks)[i];
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() == 0)
+      return Fail(ErrorCode::kInvalid, fmt::format("/tasks/{}: expected a task number from 1", i));
+    changes.tasks.push_back(core::TaskId{id.get<std::uint64_t>()});
+  }
+  return changes;
+}
+
+// Answers once it is known of each task what became of it: when the last one who holds it is gone.
+class ChangesTold {
+ public:
+  ChangesTold(const TaskServices& services, const Caller& caller, api::Responder reply)
+      : services_(services), uid_(caller.uid), reply_(std::move(reply)) {}
+  ChangesTold(const ChangesTold&) = delete;
+  ChangesTold& operator=(const ChangesTold&) = delete;
+  ~ChangesTold() {
+    const auto prepare = [services = services_, changed = std::move(changed_),
+                          refused = std::move(refused_)]() -> Result<MakeAnswer> {
+      std::vector<store::StoredTask> rows;
+      for (const core::TaskId id : changed) {
+        if (Result<store::StoredTask> stored = services.store.Get(id))
+          rows.push_back(*std::move(stored));
+      }
+      return [services, rows = std::move(rows), refused] {
+        api::ChangesView view{.tasks = {}, .refused = refused};
+        for (const store::StoredTask& stored : rows) view.tasks.push_back(View(services, stored));
+        return JsonAnswer(ToJson(view));
+      };
+    };
+    services_.from_snapshot(uid_, prepare, reply_);
+  }
+  void Take(core::TaskId id, const Result<Unit>& done) {
+    if (done) return changed_.push_back(id);
+    refused_.push_back({.task = core::Number(id),
+                        .code = std::string(base::ErrorCodeName(done.error().code)),
+                        .message = done.error().message});
+  }
+
+ private:
+  TaskServices services_;
+  std::uint32_t uid_;
+  api::Responder reply_;
+  std::vector<core::TaskId> changed_;
+  std::vector<api::RefusedChange> refused_;
+};
+
+// Changes a share of them, and the next one once that is durable: a thousand at once would hold up
+// everybody else.
+void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyChanges>& changes,
+                 std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
+  const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());
+  // Gone with the last change of this share.
+  const std::shared_ptr<const void> last(told.get(), [=](const void*) {
+    if (to < changes->tasks.size()) ChangeShare(services, changes, to, caller, told);
+  });
+  for (std::size_t i = from; i < to; ++i) {
+    const core::TaskId id = changes->tasks[i];
+    const Result<store::StoredTask> stored = TouchableBy(services.store, id, caller);
+    if (!stored) {
+      told->Take(id, std::unexpected(stored.error()));
+      continue;
+    }
+    const auto done = [told, last, id, verb = changes->verb, owner = stored->user,
+                       caller](const Result<Unit>& result) {
+      told->Take(id, result);
+      if (result) LogAsked(fmt::format("task_{}", verb), {{"task", id}, {"owner", owner}}, caller);
+    };
+    const Result<Unit> posted = PostChange(services.engine, *stored, changes->verb, caller, done);
+    if (!posted) told->Take(id, posted);
+  }
+}
+
+}  // namespace
+
+Answer ShowSpec(const TaskServices& services, const Call& call) {
+  Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  return api::Response{.body = std::move(stored->spec_json)};
+}
+
+Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
+                        const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  if (std::ranges::find(kVerbs, call.verb) == kVerbs.end()) {
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("'{}': expected {}, or priority", base::Printable(call.verb, 40),
+                            fmt::join(kVerbs, ", ")));
+  }
+  return PostChange(services.engine, *stored, call.verb, call.caller,
+                    AnswerAndLog(services, *stored, call.verb, call.caller, reply));
+}
+
+Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
+                         const api::Responder& reply) {
+  Result<ManyChanges> changes = ReadChanges(call);
+  if (!changes) return std::unexpected(changes.error());
+  ChangeShare(services, std::make_shared<const ManyChanges>(*std::move(changes)), 0, call.caller,
+              std::make_shared<ChangesTold>(services, call.caller, reply));
+  return Unit{};
+}
+
+Result<Unit> SetPriority(const TaskServices& services, const Call& call,
+                         const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  std::int64_t priority = 0;
+  base::JsonReader in(*json, "");
+  if (!in.Get("priority", priority, -1'000'000, 1'000'000))
+    in.Complain("priority", "a whole number");
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  if (Result<Unit> ranked = CheckPriority(priority, call.caller); !ranked) return ranked;
+  const core::TaskId id = stored->record.id;
+  services.engine.Post(
+      core::PriorityChanged{id, priority},
+      AnswerAndLog(services, *stored, "priority", call.caller, reply,
+                   {{"from", stored->record.request->priority}, {"to", priority}}));
+  return Unit{};
+}
+
+Result<Unit> EditTask(const TaskServices& services, const Call& call, const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  const core::TaskRecord* live = services.engine.scheduler().Find(stored->record.id);
+  const core::TaskRecord& record = live != nullptr ? *live : stored->record;
+  if (core::IsFinal(record.state)) return std::unexpected(EndedAlready(record.id, record.state));
+  const Result<Json> changes = ReadBody(call);
+  if (!changes) return std::unexpected(changes.error());
+  if (Result<Unit> good = CheckEditable(*changes, call.caller, record.request->uid); !good)
+    return good;
+  if (Result<Unit> open = CheckStillOpen(*changes, record); !open) return open;
+  const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
+  if (!spec) return std::unexpected(spec.error());
+  const Json before = DescriptionNow(*spec, record);
+  Json after = before;
+  after.merge_patch(*changes);
+  const Result<task::TaskSpec> wanted = task::SpecFromJson(after, "");
+  if (!wanted) return std::unexpected(wanted.error());
+  if (wanted->priority > record.request->priority) {
+    if (Result<Unit> ranked = CheckPriority(wanted->priority, call.caller); !ranked) return ranked;
+  }
+  if (wanted->qos != record.request->qos) {
+    const core::SlotRules& slots = services.engine.scheduler().config().slots;
+    if (Result<Unit> may = CheckSlots(*wanted, slots, call.caller); !may) return may;
+  }
+  const std::string what = WhatChanged(before, task::ToJson(*wanted), *changes, call.caller);
+  services.engine.Edit(
+      *stored, *wanted, what,
+      AnswerAndLog(services, *stored, "edit", call.caller, reply, {{"what", what}}));
+  return Unit{};
+}
+
+Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
+  const Result<core::TaskId> id = TaskIdOf(call.id);
+  if (!id) return std::unexpected(id.error());
+  return TouchableBy(store, *id, call.caller);
+}
+
+Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint32_t owner) {
+  if (!changes.is_object() || changes.empty())
+    return Fail(ErrorCode::kInvalid, "body: expected an object of fields to change");
+  for (const auto& [name, value] : changes.items()) {
+    if (std::ranges::find(kEditableAlways, name) != kEditableAlways.end() ||
+        std::ranges::find(kEditableWhileItWaits, name) != kEditableWhileItWaits.end())
+      continue;
+    return Fail(
+        ErrorCode::kInvalid,
+        fmt::format("/{}: expected a field that can be changed: {}, {}", base::Printable(name, 40),
+                    fmt::join(kEditableAlways, ", "), fmt::join(kEditableWhileItWaits, ", ")));
+  }
+  if (changes.contains("notify") && caller.uid != owner)
+    return Fail(ErrorCode::kDenied, "only its owner may change a task's notifications");
+  return Unit{};
+}
+
+Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller) {
+  if (priority <= 0) return Unit{};
+  return OnlyAdministrators(caller, "raise a priority above 0");
+}
+
+Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
+                        const Caller& caller) {
+  if (!request.no_slots) return Unit{};
+  if (std::ranges::find(rules.exempt, core::QosOf(request)) != rules.exempt.end()) return Unit{};
+  return OnlyAdministrators(caller, "except a task from time slots, as slots.exempt stands");
+}
+
+}  // namespace carma::daemon

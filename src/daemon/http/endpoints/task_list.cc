@@ -1,0 +1,310 @@
+// Lists of tasks, by their numbers or in the order of the queue.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "base/json.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "daemon/http/endpoints/parameters.h"
+#include "daemon/http/endpoints/task_answer.h"
+#include "daemon/http/endpoints/tasks.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+// Of one answer; to make more would hold up everybody else.
+constexpr std::size_t kMostRows = 1'000;
+// Tasks that one answer goes through in order of turns; a page with few rows may have a next one.
+constexpr std::size_t kMostLooks = 1'000;
+
+std::vector<std::string> StateNames() {
+  std::vector<std::string> names;
+  for (int i = 0; i < core::kTaskStateCount; ++i)
+    names.emplace_back(core::TaskStateName(static_cast<core::TaskState>(i)));
+  return names;
+}
+
+// "queued,running", "all", or absent: everything that is not final.
+Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
+  std::vector<core::TaskState> states;
+  const std::optional<std::string> text = request.Query("state");
+  if (text == "all") return states;
+  if (!text) {
+    for (int i = 0; i < core::kTaskStateCount; ++i) {
+      if (const auto state = static_cast<core::TaskState>(i); !core::IsFinal(state))
+        states.push_back(state);
+    }
+    return states;
+  }
+  for (const std::string_view name : base::Split(*text, ',')) {
+    const std::optional<core::TaskState> state = core::ParseTaskState(name);
+    if (!state) {
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("no task state '{}'{} (expected {} or all)", base::Printable(name, 40),
+                      base::Suggestion(base::ToLower(name), StateNames()),
+                      base::Join(StateNames(), ", ")));
+    }
+    states.push_back(*state);
+  }
+  return states;
+}
+
+// What is asked for, and how it is to come.
+struct Asked {
+  store::TaskFilter filter;
+  bool by_turn = false;
+};
+Result<Asked> QueryFilter(const Call& call) {
+  Asked asked;
+  store::TaskFilter& filter = asked.filter;
+  Result<std::vector<core::TaskState>> states = QueryStates(call.request);
+  if (!states) return std::unexpected(states.error());
+  filter.states = *std::move(states);
+  filter.user = call.request.Query("user");
+  filter.name = call.request.Query("name");
+  QueryReader in(call);
+  filter.limit = static_cast<std::size_t>(in.Number("limit", 100, 1, kMaxPage));
+  if (const std::int64_t before = in.Number("before", 0, 0, INT64_MAX); before > 0)
+    filter.before = static_cast<core::TaskId>(before);
+  if (in.error()) return std::unexpected(*in.error());
+  const std::string order = call.request.Query("order").value_or("desc");
+  if (order != "asc" && order != "desc" && order != "turn")
+    return Fail(ErrorCode::kInvalid, "?order: expected asc, desc or turn");
+  asked.by_turn = order == "turn";
+  filter.newest_first = order == "desc";
+  return asked;
+}
+
+bool IsWanted(const store::TaskFilter& filter, const store::StoredTask& stored) {
+  const bool state = filter.states.empty() ||
+                     std::ranges::find(filter.states, stored.record.state) != filter.states.end();
+  return state && (!filter.user || stored.user == *filter.user) &&
+         (!filter.name || stored.name == *filter.name);
+}
+
+// Rows of a list, and behind whom the next page begins.
+struct Page {
+  std::vector<store::StoredTask> rows;
+  std::optional<core::TaskId> next;
+};
+
+// Goes through tasks until the page is full, one more is known, or enough have been looked at.
+class PageFiller {
+ public:
+  PageFiller(const store::TaskFilter& filter, Page& page) : filter_(filter), page_(page) {}
+  bool Full() const { return page_.next.has_value(); }
+  void Look(store::StoredTask&& stored) {
+    if (!IsWanted(filter_, stored)) return Pass(stored.record.id);
+    if (page_.rows.size() == filter_.limit) {
+      page_.next = last_;
+      return;
+    }
+    const core::TaskId id = stored.record.id;
+    page_.rows.push_back(std::move(stored));
+    Pass(id);
+  }
+  void Pass(core::TaskId id) {
+    last_ = id;
+    if (++looks_ == kMostLooks) page_.next = id;
+  }
+
+ private:
+  const store::TaskFilter& filter_;
+  Page& page_;
+  std::optional<core::TaskId> last_;
+  std::size_t looks_ = 0;
+};
+
+// What the books may hold of the wanted tasks that the core does not: those that have ended or are
+// just being taken in.
+std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
+  std::vector<core::TaskState> states;
+  for (int i = 0; i < core::kTaskStateCount; ++i) {
+    const auto state = static_cast<core::TaskState>(i);
+    const bool wanted =
+        filter.states.empty() || std::ranges::find(filter.states, state) != filter.states.end();
+    if (wanted && (core::IsFinal(state) || state == core::TaskState::kSubmitted))
+      states.push_back(state);
+  }
+  return states;
+}
+
+// Tasks that stand in no line, oldest first: from the core and from the books, by their numbers.
+Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& filter,
+                       const ToldLine& line, PageFiller& filler) {
+  const core::TaskRecords& live = services.engine.scheduler().Tasks();
+  auto at = filter.before ? live.upper_bound(*filter.before) : live.begin();
+  store::TaskFilter kept = filter;
+  kept.limit = kMostRows;
+  kept.states = StatesInBooksAlone(filter);
+  bool more = !kept.states.empty();
+  std::vector<store::StoredTask> rows;
+  std::size_t row = 0;
+  while (!filler.Full()) {
+    while (at != live.end() && line.PlaceOf(at->first)) ++at;
+    if (row == rows.size() && more) {
+      Result<std::vector<store::StoredTask>> found = services.store.List(kept);
+      if (!found) return std::unexpected(found.error());
+      rows = *std::move(found);
+      row = 0;
+      more = rows.size() == kept.limit;
+      if (more) kept.before = rows.back().record.id;
+    }
+    const bool has_row = row < rows.size();
+    if (!has_row && at == live.end()) break;
+    if (has_row && (at == live.end() || rows[row].record.id < at->first)) {
+      const core::TaskId id = rows[row].record.id;
+      live.contains(id) ? filler.Pass(id) : filler.Look(std::move(rows[row]));
+      ++row;
+      continue;
+    }
+    const core::TaskRecord& record = (at++)->second;
+    if (filter.user && record.request->user != *filter.user) continue;
+    Result<store::StoredTask> stored = services.store.Get(record.id);
+    if (!stored) return std::unexpected(stored.error());
+    filler.Look(*std::move(stored));
+  }
+  return Unit{};
+}
+
+// Those in line as they stood when the list was begun; behind them all others by their numbers.
+Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
+                        std::shared_ptr<const ToldLine> line) {
+  const core::Scheduler& scheduler = services.engine.scheduler();
+  Page page;
+  PageFiller filler(filter, page);
+  std::size_t at = 0;
+  if (filter.before) {
+    const std::optional<std::size_t> place = line->PlaceOf(*filter.before);
+    at = place ? *place + 1 : line->tasks().size();
+    if (place) filter.before.reset();
+  }
+  for (; at < line->tasks().size() && !filler.Full(); ++at) {
+    const core::TaskRecord* record = scheduler.Find(line->tasks()[at]);
+    if (record != nullptr && filter.user && record->request->user != *filter.user) continue;
+    Result<store::StoredTask> stored = services.store.Get(line->tasks()[at]);
+    if (!stored) return std::unexpected(stored.error());
+    filler.Look(*std::move(stored));
+  }
+  if (Result<Unit> added = AddOthers(services, filter, *line, filler); !added)
+    return std::unexpected(added.error());
+  if (page.next) services.lines->Keep(std::move(line), *page.next);
+  return page;
+}
+
+// By their numbers.
+Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
+  const std::size_t wanted = filter.limit++;  // one more tells whether there is a next page
+  Result<std::vector<store::StoredTask>> rows = services.store.List(filter);
+  if (!rows) return std::unexpected(rows.error());
+  Page page{.rows = *std::move(rows), .next = {}};
+  if (page.rows.size() > wanted) {
+    page.rows.resize(wanted);
+    page.next = page.rows.back().record.id;
+  }
+  return page;
+}
+
+// From memory.
+Answer ListOf(const TaskServices& services, const Page& page) {
+  Json tasks = Json::array();
+  std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
+  for (const store::StoredTask& stored : page.rows) {
+    api::TaskView view = View(services, stored);
+    if (view.waiting_since_ms) {
+      if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
+      AddStart(*starts, view);
+    }
+    tasks.push_back(ToJson(view));
+  }
+  Json next = nullptr;
+  if (page.next) next = core::Number(*page.next);
+  return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
+}
+
+// read: the rows, on the loop.
+void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> uid,
+                    const std::function<Result<Page>()>& read, const api::Responder& reply) {
+  const auto prepare = [services, read]() -> Result<MakeAnswer> {
+    Result<Page> page = read();
+    if (!page) return std::unexpected(page.error());
+    return [services, page = *std::move(page)] { return ListOf(services, page); };
+  };
+  services.from_snapshot(uid, prepare, reply);
+}
+
+// The lines as a text: numbers with blanks between them, those without GPUs behind the others.
+Answer LinesAsText(const core::Scheduler& scheduler) {
+  const core::TasksInLine line = scheduler.InLine(SIZE_MAX);
+  api::Response response;
+  for (const auto* tasks : {&line.with_gpus, &line.without_gpus}) {
+    for (const core::TaskId id : *tasks)
+      fmt::format_to(std::back_inserter(response.body), "{} ", id);
+  }
+  return response;
+}
+std::vector<core::TaskId> TasksIn(std::string_view text) {
+  std::vector<core::TaskId> tasks;
+  for (const std::string_view word : base::SplitWords(text)) {
+    if (const auto number = base::ParseInt(word))
+      tasks.push_back(core::TaskId{static_cast<std::uint64_t>(*number)});
+  }
+  return tasks;
+}
+
+// Finds the lines first, unless the list goes on or they were told a moment ago.
+void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid,
+                  const store::TaskFilter& filter, const api::Responder& reply) {
+  const auto answer = [services, uid, filter, reply](std::shared_ptr<const ToldLine> line) {
+    AnswerWithList(
+        services, uid,
+        [services, filter, line = std::move(line)] { return ListByTurn(services, filter, line); },
+        reply);
+  };
+  const base::Time now = services.clock.Now();
+  if (std::shared_ptr<const ToldLine> line =
+          filter.before ? services.lines->Behind(*filter.before, now) : services.lines->Fresh(now))
+    return answer(std::move(line));
+  const auto find = [services]() -> Result<MakeAnswer> {
+    return [services] { return LinesAsText(services.engine.scheduler()); };
+  };
+  services.from_snapshot(uid, find, [services, answer, reply](Answer lines) {
+    if (!lines) return reply(std::move(lines));
+    if (lines->status != 200) return reply(std::move(lines));
+    auto line = std::make_shared<ToldLine>(TasksIn(lines->body), services.clock.Now());
+    services.lines->Remember(line);
+    answer(std::move(line));
+  });
+}
+
+}  // namespace
+
+Result<Unit> ListTasks(const TaskServices& services, const Call& call,
+                       const api::Responder& reply) {
+  Result<Asked> asked = QueryFilter(call);
+  if (!asked) return std::unexpected(asked.error());
+  store::TaskFilter& filter = asked->filter;
+  filter.limit = std::min(filter.limit, kMostRows);
+  if (asked->by_turn) {
+    AnswerByTurn(services, AskerOf(call), filter, reply);
+  } else {
+    AnswerWithList(
+        services, AskerOf(call),
+        [services, filter = std::move(filter)] { return ListByNumber(services, filter); }, reply);
+  }
+  return Unit{};
+}
+
+}  // namespace carma::daemon
