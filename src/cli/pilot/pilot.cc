@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,12 +28,11 @@
 #include "cli/pilot/books.h"
 #include "cli/pilot/carmad.h"
 #include "cli/pilot/job_end.h"
+#include "cli/pilot/surroundings.h"
 #include "config/client_socket.h"
 #include "core/values/reservation.h"
 #include "core/values/task.h"
 #include "task/describe/option_values.h"
-
-extern char** environ;
 
 namespace carma::cli {
 namespace {
@@ -70,85 +67,6 @@ constexpr int kMostRestarts = 5;
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
 constexpr int kTimeoutS = 60;
-
-Time Now() {
-  return base::FromMs(
-      std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
-}
-
-config::Environment OwnEnvironment() {
-  config::Environment environment;
-  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
-    const std::string_view variable = *each;
-    const std::size_t equals = variable.find('=');
-    if (equals == std::string_view::npos) continue;
-    environment[std::string(variable.substr(0, equals))] = variable.substr(equals + 1);
-  }
-  return environment;
-}
-
-int OwnCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
-
-// While it lives, signals that tell us something wait until they are taken.
-class WaitingSignals {
- public:
-  WaitingSignals() {
-    sigset_t ours;
-    ::sigemptyset(&ours);
-    for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
-      ::sigaddset(&ours, number);
-    ::sigprocmask(SIG_BLOCK, &ours, &before_);
-    fd_.reset(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
-  }
-  ~WaitingSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  WaitingSignals(const WaitingSignals&) = delete;
-  WaitingSignals& operator=(const WaitingSignals&) = delete;
-
-  // The next within `patience`; 0: none came.
-  int Wait(milliseconds patience) const {
-    pollfd ready{fd_.get(), POLLIN, 0};
-    ::poll(&ready, 1, static_cast<int>(patience.count()));
-    signalfd_siginfo info{};
-    return ::read(fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)
-               ? static_cast<int>(info.ssi_signo)
-               : 0;
-  }
-
- private:
-  sigset_t before_{};
-  base::UniqueFd fd_;
-};
-
-std::int64_t CountOf(const api::StatusView& status,
-                     std::initializer_list<std::string_view> states) {
-  std::int64_t sum = 0;
-  for (const auto& [state, count] : status.task_counts) {
-    if (std::ranges::find(states, state) != states.end()) sum += count;
-  }
-  return sum;
-}
-
-std::int64_t Running(const api::StatusView& status) {
-  return CountOf(status, {"launching", "running", "stopping"});
-}
-
-std::int64_t Unfinished(const api::StatusView& status) {
-  return Running(status) + CountOf(status, {"submitted", "estimating", "queued"});
-}
-
-// While nothing runs, what waits for one of these reasons will not start in this allocation.
-bool WaitsInVain(const api::TaskView& task) {
-  constexpr std::array kInVain = {core::ReasonCode::kHeld,       core::ReasonCode::kNeverFits,
-                                  core::ReasonCode::kDependency, core::ReasonCode::kGpuChoice,
-                                  core::ReasonCode::kReserved,   core::ReasonCode::kMigInstance};
-  return std::ranges::any_of(
-      kInVain, [&](core::ReasonCode code) { return task.reason == base::WordOf(code); });
-}
 
 class Pilot {
  public:
@@ -219,9 +137,9 @@ class Pilot {
         allocation_.gpus->emplace_back(base::Trim(each));
     }
     if (flags_.length) {
-      allocation_.ends = Now() + *flags_.length;
+      allocation_.ends = SystemTime() + *flags_.length;
     } else if (!flags_.until.empty()) {
-      const Result<Time> until = task::ParseBegin(flags_.until, Now());
+      const Result<Time> until = task::ParseBegin(flags_.until, SystemTime());
       if (!until) return base::Wrap(until.error(), "--until");
       allocation_.ends = *until;
     } else if (!allocation_.ends && !allocation_.job.empty()) {
@@ -234,7 +152,7 @@ class Pilot {
     grace_ = settings.kill_grace;
     notice_ = flags_.notice.value_or(settings.policy.slots.notice);
     if (!allocation_.ends) return Unit{};
-    const Duration left = *allocation_.ends - Now();
+    const Duration left = *allocation_.ends - SystemTime();
     if (left <= Duration{0}) {
       return Fail(ErrorCode::kInvalid,
                   fmt::format("the end is over: {}", base::FormatTime(*allocation_.ends)));
@@ -259,7 +177,7 @@ class Pilot {
   std::string Whose() const {
     return fmt::format("{} on {}, process {}, since {}",
                        allocation_.job.empty() ? "a pilot" : "the pilot of job " + allocation_.job,
-                       base::ShortHostName(), ::getpid(), base::FormatTime(Now()));
+                       base::ShortHostName(), ::getpid(), base::FormatTime(SystemTime()));
   }
 
   // ---- its daemon ----
@@ -345,7 +263,7 @@ class Pilot {
 
   // That of a simulated server is not ours, and a job without a limit may end beyond its calendar.
   Time OnItsClock(Time when, const api::StatusView& status) const {
-    const double ahead = static_cast<double>((when - Now()).count()) * time_scale_;
+    const double ahead = static_cast<double>((when - SystemTime()).count()) * time_scale_;
     const double then = static_cast<double>(status.now_ms) + ahead;
     const double last = static_cast<double>(core::kMaxBeginMs - kReserved.count());
     return base::FromMs(static_cast<std::int64_t>(std::min(then, last)));
@@ -407,7 +325,7 @@ class Pilot {
         return TakeTold();
       case SIGUSR1:
       case SIGUSR2:
-        return Leave(empty_by_.value_or(Now() + RealNotice()));
+        return Leave(empty_by_.value_or(SystemTime() + RealNotice()));
       default:
         return;
     }
@@ -415,8 +333,8 @@ class Pilot {
 
   // Told again: now. One end of a job comes in several signals, all at the same moment.
   void TakeTold() {
-    if (!told_to_end_) told_to_end_ = Now();
-    Leave(Now() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : Now());
+    if (!told_to_end_) told_to_end_ = SystemTime();
+    Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());
   }
 
   Duration RealNotice() const {
@@ -447,9 +365,9 @@ class Pilot {
     if (!carmad_.alive()) return TakeDaemonEnd();
     const Called<api::StatusView> status = GetStatus(context_.client());
     if (!status) return;  // it has just ended, or is busy: looked at again
-    const Time now = Now();
+    const Time now = SystemTime();
     if (leave_by_) {
-      over_ = Running(status->value) == 0 || now > *leave_by_ + grace_ + kSpare;
+      over_ = RunningTasks(status->value) == 0 || now > *leave_by_ + grace_ + kSpare;
       return;
     }
     if (empty_by_ && now >= *empty_by_ - RealNotice()) return Leave(*empty_by_);
@@ -457,8 +375,8 @@ class Pilot {
   }
 
   bool NothingToDo(const api::StatusView& status) {
-    if (Unfinished(status) == 0) return true;
-    if (Running(status) > 0 || CountOf(status, {"submitted", "estimating"}) > 0) {
+    if (UnfinishedTasks(status) == 0) return true;
+    if (RunningTasks(status) > 0 || CountOf(status, {"submitted", "estimating"}) > 0) {
       stuck_ = 0;
       return false;
     }
@@ -474,7 +392,7 @@ class Pilot {
     leave_by_ = by;
     const Called<api::StatusView> status = GetStatus(context_.client());
     if (!status) return;
-    if (Running(status->value) > 0)
+    if (RunningTasks(status->value) > 0)
       Say("the end comes: tasks are asked to save, and leave by {}", base::FormatTime(by));
     for (const std::string& gpu : gpus_) {
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation,
@@ -527,7 +445,7 @@ class Pilot {
                                       .limit = SIZE_MAX,
                                       .newest_first = true});
     if (!status || !ended) return kExitTasksWait;
-    const std::int64_t waiting = Unfinished(status->value);
+    const std::int64_t waiting = UnfinishedTasks(status->value);
     const std::int64_t failed = std::ranges::count_if(ended->tasks, [&](const api::TaskView& task) {
       return task.ended_ms && *task.ended_ms >= began_ms_.value_or(0);
     });

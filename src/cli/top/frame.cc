@@ -1,3 +1,4 @@
+// The screen of carma top, drawn.
 #include "cli/top/frame.h"
 
 #include <fmt/format.h>
@@ -25,10 +26,6 @@ constexpr int kBarWidth = 20;
 constexpr int kWideScreen = 120;
 constexpr std::string_view kKeys =
     "Enter facts  e why  l output  c cancel  h hold  s sort  / find  ? keys  q quit";
-
-bool Waits(const TaskView& task) {
-  return !HoldsGpus(task) && !HasEnded(task);
-}
 
 TopStyle StyleOf(Colour colour) {
   switch (colour) {
@@ -271,26 +268,11 @@ std::size_t TroubleRows(const TopData& data) {
   return !data.trouble.empty() || !data.server.troubles.empty() ? 1 : 0;
 }
 
-// Rows left for tasks or a page's lines.
-std::size_t BodyRows(const TopData& data, const TopState& state, const TopSize& size) {
-  const bool tasks = state.page == TopPage::kTasks;
-  const std::size_t others =
-      1 + TroubleRows(data) + (tasks ? GpuRows(data, state, size) + 1 : 1) + 1;
-  const auto rows = static_cast<std::size_t>(std::max(size.rows, 0));
-  return rows > others ? rows - others : 0;
-}
-
 // The first row to be shown, so that the chosen one is.
 std::size_t FirstRow(std::size_t first, std::size_t chosen, std::size_t count, std::size_t rows) {
   if (chosen < first) first = chosen;
   if (rows > 0 && chosen >= first + rows) first = chosen - rows + 1;
   return count > rows ? std::min(first, count - rows) : 0;
-}
-
-std::size_t SelectedRow(const std::vector<const TaskView*>& tasks, const TopState& state) {
-  const auto found = std::find_if(tasks.begin(), tasks.end(),
-                                  [&](const TaskView* task) { return task->id == state.selected; });
-  return found == tasks.end() ? 0 : static_cast<std::size_t>(found - tasks.begin());
 }
 
 void DrawTasks(const TopData& data, TopState& state, const TopSize& size,
@@ -349,88 +331,25 @@ TopLine FootLine(const TopState& state) {
           {std::string(state.page == TopPage::kTasks ? kKeys : "q back"), TopStyle::kFaint}};
 }
 
-void MoveSelection(const std::vector<const TaskView*>& tasks, std::int64_t by, TopState& state) {
-  if (tasks.empty()) return;
-  const auto row = static_cast<std::int64_t>(SelectedRow(tasks, state)) + by;
-  const auto last = static_cast<std::int64_t>(tasks.size()) - 1;
-  state.selected = tasks[static_cast<std::size_t>(std::clamp<std::int64_t>(row, 0, last))]->id;
-}
-
-void Move(std::int64_t by, const TopData& data, TopState& state) {
-  if (state.page == TopPage::kTasks) return MoveSelection(ShownTasks(data, state), by, state);
-  const auto row = static_cast<std::int64_t>(state.first_row) + by;
-  state.first_row = static_cast<std::size_t>(std::max<std::int64_t>(row, 0));
-}
-
-TopWish Open(TopPage page, TopState& state) {
-  if (state.selected == 0 && page != TopPage::kHelp) return {};
-  state.page = page;
-  // Of an output the end is looked at; drawing knows how many rows that are.
-  state.first_row = page == TopPage::kOutput ? SIZE_MAX / 4 : 0;
-  return {.kind = TopWish::Kind::kRefresh};
-}
-
-TopWish Back(TopState& state) {
-  if (state.page == TopPage::kTasks) return {.kind = TopWish::Kind::kQuit};
-  state.page = TopPage::kTasks;
-  state.first_row = 0;
-  return {.kind = TopWish::Kind::kRefresh};
-}
-
-TopWish HoldOrRelease(const TopData& data, const TopState& state) {
-  for (const TaskView& task : data.tasks) {
-    if (task.id != state.selected || !Waits(task)) continue;
-    return {task.reason == "Held" ? TopWish::Kind::kRelease : TopWish::Kind::kHold, task.id};
-  }
-  return {};
-}
-
-TopWish TakeLetter(char letter, const TopData& data, TopState& state) {
-  switch (letter) {
-    case 'q':
-      return Back(state);
-    case 'e':
-      return Open(TopPage::kExplanation, state);
-    case 'l':
-      return Open(TopPage::kOutput, state);
-    case '?':
-      return Open(TopPage::kHelp, state);
-    case 'c':
-      state.cancels = state.selected;
-      return {};
-    case 'h':
-      return HoldOrRelease(data, state);
-    case 's':
-      state.sort = static_cast<TopSort>((static_cast<int>(state.sort) + 1) % 4);
-      return {};
-    case '/':
-      state.typing = true;
-      state.filter.clear();
-      return {};
-    case 'u':
-      state.mine = !state.mine;
-      return {};
-    case 'a':
-      state.ended = !state.ended;
-      return {.kind = TopWish::Kind::kRefresh};
-    case 'g':
-      state.gpus = !state.gpus;
-      return {};
-    default:
-      return {};
-  }
-}
-
-void TypeFilter(const TopStroke& stroke, TopState& state) {
-  constexpr std::size_t kMostLetters = 60;
-  if (stroke.key == TopKey::kCharacter && state.filter.size() < kMostLetters)
-    state.filter += stroke.character;
-  if (stroke.key == TopKey::kBackspace && !state.filter.empty()) state.filter.pop_back();
-  if (stroke.key == TopKey::kEscape) state.filter.clear();
-  if (stroke.key == TopKey::kEscape || stroke.key == TopKey::kEnter) state.typing = false;
-}
-
 }  // namespace
+
+bool Waits(const TaskView& task) {
+  return !HoldsGpus(task) && !HasEnded(task);
+}
+
+std::size_t BodyRows(const TopData& data, const TopState& state, const TopSize& size) {
+  const bool tasks = state.page == TopPage::kTasks;
+  const std::size_t others =
+      1 + TroubleRows(data) + (tasks ? GpuRows(data, state, size) + 1 : 1) + 1;
+  const auto rows = static_cast<std::size_t>(std::max(size.rows, 0));
+  return rows > others ? rows - others : 0;
+}
+
+std::size_t SelectedRow(const std::vector<const TaskView*>& tasks, const TopState& state) {
+  const auto found = std::find_if(tasks.begin(), tasks.end(),
+                                  [&](const TaskView* task) { return task->id == state.selected; });
+  return found == tasks.end() ? 0 : static_cast<std::size_t>(found - tasks.begin());
+}
 
 std::vector<const TaskView*> ShownTasks(const TopData& data, const TopState& state) {
   std::vector<const TaskView*> tasks;
@@ -473,51 +392,6 @@ std::vector<TopLine> DrawTop(const TopData& data, TopState& state, const TopSize
   lines.push_back(FootLine(state));
   for (TopLine& line : lines) line = Fitted(line, size.columns);
   return lines;
-}
-
-TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& size,
-                   TopState& state) {
-  state.message.clear();
-  if (state.typing) {
-    TypeFilter(stroke, state);
-    return {};
-  }
-  if (const std::uint64_t task = std::exchange(state.cancels, 0); task != 0) {
-    const bool yes = stroke.key == TopKey::kCharacter && stroke.character == 'y';
-    return yes ? TopWish{TopWish::Kind::kCancel, task} : TopWish{};
-  }
-  const auto rows = static_cast<std::int64_t>(BodyRows(data, state, size));
-  constexpr std::int64_t kFar = 1'000'000'000;
-  switch (stroke.key) {
-    case TopKey::kUp:
-      Move(-1, data, state);
-      return {};
-    case TopKey::kDown:
-      Move(1, data, state);
-      return {};
-    case TopKey::kPageUp:
-      Move(-rows, data, state);
-      return {};
-    case TopKey::kPageDown:
-      Move(rows, data, state);
-      return {};
-    case TopKey::kHome:
-      Move(-kFar, data, state);
-      return {};
-    case TopKey::kEnd:
-      Move(kFar, data, state);
-      return {};
-    case TopKey::kEnter:
-      return state.page == TopPage::kTasks ? Open(TopPage::kFacts, state) : TopWish{};
-    case TopKey::kEscape:
-      return Back(state);
-    case TopKey::kCharacter:
-      return TakeLetter(stroke.character, data, state);
-    case TopKey::kBackspace:
-    case TopKey::kOther:
-      return {};
-  }
-  return {};
 }
 
 std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::int64_t total,

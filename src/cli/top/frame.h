@@ -77,6 +77,11 @@ struct TopSize {
 
 // The tasks that pass the filter, in the order shown.
 std::vector<const api::TaskView*> ShownTasks(const TopData& data, const TopState& state);
+bool Waits(const api::TaskView& task);
+// Of the selected task; 0 where it is not among them.
+std::size_t SelectedRow(const std::vector<const api::TaskView*>& tasks, const TopState& state);
+// Rows left for tasks or a page's lines.
+std::size_t BodyRows(const TopData& data, const TopState& state, const TopSize& size);
 // Exactly size.rows lines of at most size.columns characters. Keeps the selection on the screen.
 std::vector<TopLine> DrawTop(const TopData& data, TopState& state, const TopSize& size);
 TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& size,

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -27,27 +26,7 @@ constexpr double kNsPerS = 1e9;
 constexpr std::int64_t kLeastLookNs = 20'000'000;
 // What has ended may be listed by the driver for a moment.
 constexpr std::int64_t kOthersPatienceNs = 5'000'000'000;
-// Of the usual activity: less is the loading of a program.
-constexpr double kActiveShare = 0.1;
 constexpr std::size_t kMaxOutput = std::size_t{256} << 20;
-
-std::optional<double> ActivityOf(const ProfileSample& sample) {
-  return sample.sm_active ? sample.sm_active : sample.utilization;
-}
-
-// The median over the second half of the run; the last sample is partly of the time after it.
-std::optional<double> UsualActivity(std::span<const ProfileSample> samples) {
-  std::vector<double> told;
-  for (const ProfileSample& each : samples) {
-    if (const auto activity = ActivityOf(each)) told.push_back(*activity);
-  }
-  if (told.size() > 2) told.pop_back();
-  told.erase(told.begin(), told.begin() + static_cast<std::ptrdiff_t>(told.size() / 2));
-  if (told.empty()) return std::nullopt;
-  const auto middle = told.begin() + static_cast<std::ptrdiff_t>(told.size() / 2);
-  std::ranges::nth_element(told, middle);
-  return *middle;
-}
 
 // "NAME=value" of all of ours but these, and these.
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& wanted) {
@@ -82,90 +61,6 @@ std::string LastLine(const std::string& path) {
 }
 
 }  // namespace
-
-// ---- values ----
-
-Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
-                                  std::span<const std::size_t> chosen) {
-  std::vector<std::size_t> numbers(chosen.begin(), chosen.end());
-  if (chosen.empty()) {
-    numbers.resize(devices.size());
-    std::iota(numbers.begin(), numbers.end(), std::size_t{0});
-  }
-  std::vector<Lane> lanes;
-  for (const std::size_t i : numbers) {
-    if (i >= devices.size()) return Fail(ErrorCode::kNotFound, fmt::format("no GPU {}", i));
-    const gpu::DeviceInfo& info = devices[i];
-    if (!info.trouble.empty()) {
-      if (chosen.empty()) continue;
-      return Fail(ErrorCode::kNotFound, fmt::format("GPU {}: {}", i, info.trouble.text));
-    }
-    const std::string type = base::Printable(info.name, 100);
-    const std::string board = info.mig ? info.mig->parent_uuid : info.uuid;
-    const auto same = std::ranges::find_if(lanes, [&](const Lane& lane) {
-      return lane.mig && lane.board == board && lane.gpu_type == type;
-    });
-    if (same == lanes.end()) {
-      lanes.push_back({type, board, {i}, {info.uuid}, info.mig.has_value()});
-    } else {
-      same->devices.push_back(i);
-      same->uuids.push_back(info.uuid);
-    }
-  }
-  if (lanes.empty()) return Fail(ErrorCode::kNotFound, "there is no GPU to measure");
-  return lanes;
-}
-
-std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes) {
-  std::vector<ProfiledType> types;
-  for (const Lane& lane : lanes) {
-    const int instances = lane.mig ? static_cast<int>(lane.devices.size()) : 0;
-    const auto same = std::ranges::find(types, lane.gpu_type, &ProfiledType::name);
-    if (same == types.end()) {
-      types.push_back({lane.gpu_type, instances});
-    } else {
-      same->instances = std::max(same->instances, instances);
-    }
-  }
-  return types;
-}
-
-std::optional<double> ActiveFrom(std::span<const ProfileSample> samples) {
-  const std::optional<double> usual = UsualActivity(samples);
-  if (!usual || *usual <= 0) return std::nullopt;
-  for (std::size_t i = 1; i < samples.size(); ++i) {
-    const std::optional<double> activity = ActivityOf(samples[i]);
-    if (!activity || *activity < kActiveShare * *usual) continue;
-    const double span_s = samples[i].at_s - samples[i - 1].at_s;
-    return samples[i].at_s - span_s * std::min(1.0, *activity / *usual);
-  }
-  return std::nullopt;
-}
-
-std::optional<double> ActiveUntil(std::span<const ProfileSample> samples) {
-  const std::optional<double> usual = UsualActivity(samples);
-  if (!usual || *usual <= 0) return std::nullopt;
-  for (std::size_t i = samples.size() - 1; i > 0; --i) {
-    const std::optional<double> activity = ActivityOf(samples[i]);
-    if (!activity || *activity < kActiveShare * *usual) continue;
-    const double span_s = samples[i].at_s - samples[i - 1].at_s;
-    return samples[i - 1].at_s + span_s * std::min(1.0, *activity / *usual);
-  }
-  return std::nullopt;
-}
-
-std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,
-                                   double to_s) {
-  double sum = 0;
-  bool told = false;
-  for (std::size_t i = 1; i < samples.size(); ++i) {
-    if (!samples[i].sm_active) continue;
-    told = true;
-    sum += *samples[i].sm_active * (samples[i].at_s - samples[i - 1].at_s);
-  }
-  if (!told || to_s <= from_s) return std::nullopt;
-  return std::clamp(sum / (to_s - from_s), 0.0, 1.0);
-}
 
 // ---- one run ----
 

@@ -17,46 +17,13 @@
 #include "config/settings.h"
 #include "gpu/probe.h"
 #include "lab/verbs/profile/keeper.h"
+#include "lab/verbs/profile/lanes.h"
 #include "lab/verbs/profile/plan.h"
 #include "lab/verbs/profile/results.h"
+#include "lab/verbs/profile/samples.h"
 #include "lab/verbs/profile/workloads.h"
 
 namespace carma::cli {
-
-// Where one run happens: a whole GPU, or the instances of one type that a GPU is divided into.
-struct Lane {
-  std::string gpu_type;
-  std::string board;                 // UUID of the whole GPU; lanes of one take turns
-  std::vector<std::size_t> devices;  // of the driver's list
-  std::vector<std::string> uuids;    // of these
-  bool mig = false;
-};
-// chosen: numbers of the list; empty: all that could be described. Errors: kNotFound: no such GPU,
-// or one in trouble.
-base::Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
-                                        std::span<const std::size_t> chosen);
-// Each type once, with the most instances that a lane of it has.
-std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes);
-
-// What one look at a GPU showed.
-struct ProfileSample {
-  double at_s = 0;
-  std::optional<double> sm_active;    // mean since the sample before
-  std::optional<double> utilization;  // coarse
-  std::int64_t used_mib = 0;
-  std::optional<double> energy_j;
-};
-// When a GPU became active for the rest of the run, as closely as the samples tell: what it did in
-// the first active span, over its usual activity, is how long it was active there. By the coarse
-// utilisation where nobody counts SM activity. Empty: nobody told either, or it never was active.
-// Times of samples rise; the first one only says where the second one's span begins.
-std::optional<double> ActiveFrom(std::span<const ProfileSample> samples);
-// The same of the moment after which it was active no more; the last sample should be of later.
-std::optional<double> ActiveUntil(std::span<const ProfileSample> samples);
-// Mean SM activity from then to the end; what was before and after counts as its.
-// Empty: not told.
-std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,
-                                   double to_s);
 
 class Measurement {
  public:

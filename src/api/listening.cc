@@ -1,0 +1,107 @@
+// Sockets that a server listens on.
+#include "api/listening.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "api/unix_address.h"
+
+namespace carma::api {
+namespace {
+
+base::UniqueFd NewSocket(int family) {
+  return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// Makes room at the path: nothing there, or a dead socket of our own that is removed.
+base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& address) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) {
+    if (errno == ENOENT) return base::Unit{};
+    return base::FailErrno(errno, "socket " + path);
+  }
+  if (!S_ISSOCK(found.st_mode)) {
+    return base::Fail(base::ErrorCode::kConflict, "socket " + path + ": a file is in the way");
+  }
+  if (found.st_uid != ::geteuid()) {
+    return base::Fail(
+        base::ErrorCode::kDenied,
+        fmt::format("socket {}: belongs to user {}, expected {}", path, found.st_uid, ::geteuid()));
+  }
+  const base::UniqueFd probe = NewSocket(AF_UNIX);
+  if (!probe) return base::FailErrno(errno, "socket");
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+      errno != ECONNREFUSED) {
+    return base::Fail(base::ErrorCode::kConflict,
+                      "socket " + path + ": another daemon listens there");
+  }
+  if (::unlink(path.c_str()) != 0) return base::FailErrno(errno, "remove stale socket " + path);
+  return base::Unit{};
+}
+
+}  // namespace
+
+base::Result<Listening> ListenOnPath(const std::string& path, unsigned mode,
+                                     std::optional<std::uint32_t> group, struct stat& bound) {
+  const base::Result<sockaddr_un> address = UnixAddress(path);
+  if (!address) return std::unexpected(address.error());
+  if (auto cleared = ClearPath(path, *address); !cleared) return std::unexpected(cleared.error());
+  base::UniqueFd fd = NewSocket(AF_UNIX);
+  if (!fd) return base::FailErrno(errno, "socket");
+  // Before the bind, so that there is no moment with wider permissions; after it against the umask.
+  if (::fchmod(fd.get(), mode) != 0 ||
+      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    return base::FailErrno(errno, "bind socket " + path);
+  }
+  if ((group && ::chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0) ||
+      ::chmod(path.c_str(), mode) != 0 || ::lstat(path.c_str(), &bound) != 0 ||
+      ::listen(fd.get(), SOMAXCONN) != 0) {
+    const int error = errno;
+    ::unlink(path.c_str());
+    return base::FailErrno(error, "listen on socket " + path);
+  }
+  return Listening{std::move(fd), AF_UNIX};
+}
+
+base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port) {
+  Listening listening{NewSocket(family), family};
+  const int fd = listening.fd.get();
+  if (fd < 0 && errno == EAFNOSUPPORT)
+    return base::Fail(base::ErrorCode::kNotFound, "this machine has no such addresses");
+  if (fd < 0) return base::FailErrno(errno, "socket");
+  const int on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(sockaddr_in);
+  storage.ss_family = static_cast<sa_family_t>(family);
+  auto& four = reinterpret_cast<sockaddr_in&>(storage);
+  auto& six = reinterpret_cast<sockaddr_in6&>(storage);
+  if (family == AF_INET) {
+    four.sin_port = htons(port);
+    four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  } else {
+    ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    size = sizeof(sockaddr_in6);
+    six.sin6_port = htons(port);
+    six.sin6_addr = in6addr_loopback;
+  }
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&storage), size) != 0 ||
+      ::listen(fd, SOMAXCONN) != 0 ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
+    const std::string where = fmt::format("{}:{}", family == AF_INET ? "127.0.0.1" : "[::1]", port);
+    if (errno == EADDRINUSE)
+      return base::Fail(base::ErrorCode::kConflict, where + ": the port is in use");
+    if (errno == EADDRNOTAVAIL)
+      return base::Fail(base::ErrorCode::kNotFound, "this machine has no " + where);
+    return base::FailErrno(errno, "listen on " + where);
+  }
+  port = ntohs(family == AF_INET ? four.sin_port : six.sin6_port);
+  return listening;
+}
+
+}  // namespace carma::api

@@ -1,0 +1,29 @@
+// Sockets that a server listens on.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace carma::api {
+
+// A socket that listens, and its family.
+struct Listening {
+  base::UniqueFd fd;
+  int family = AF_UNIX;
+};
+
+// Makes room at the path: nothing there, or a dead socket of our own that is removed. bound: what
+// is there then. Errors: as Server::ListenUnix.
+base::Result<Listening> ListenOnPath(const std::string& path, unsigned mode,
+                                     std::optional<std::uint32_t> group, struct stat& bound);
+// Listens on the loopback address of one family. port: 0 for any; what it has become.
+base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
+
+}  // namespace carma::api

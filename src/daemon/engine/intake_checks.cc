@@ -1,0 +1,205 @@
+// What a submission or an edit is refused for.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "daemon/engine/intake.h"
+
+namespace carma::daemon {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) {
+  const Submitter& by = submission.submitter;
+  if (by.request.empty()) return std::nullopt;
+  const Result<std::optional<store::AcceptedRequest>> known =
+      store_.FindRequest(by.uid, by.request);
+  if (!known) return std::unexpected(known.error());
+  if (!*known) return std::nullopt;
+  if ((*known)->count != submission.tasks.size()) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("request name '{}' was already used for a submission of {} tasks",
+                            by.request, (*known)->count));
+  }
+  return Submitted{(*known)->first, (*known)->count, true};
+}
+
+Result<Unit> Intake::CheckRoom(const Submission& submission) {
+  const std::size_t wanted = submission.tasks.size();
+  const std::size_t all = core_.Tasks().size() + OnTheWay(std::nullopt) + accepted_now_ + wanted;
+  if (all > options_.max_queued_tasks) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("the queue would hold more than {} tasks (task.max_queued)",
+                            options_.max_queued_tasks));
+  }
+  // Counted only where it can matter: there may be very many.
+  if (all <= options_.max_queued_per_user) return Unit{};
+  const std::size_t own = QueuedOf(submission.submitter.uid);
+  if (own + wanted <= options_.max_queued_per_user) return Unit{};
+  return Fail(ErrorCode::kConflict,
+              fmt::format("the queue would hold more than {} tasks of {} "
+                          "(task.max_queued_per_user); {} are there",
+                          options_.max_queued_per_user, submission.submitter.user, own));
+}
+
+std::size_t Intake::QueuedOf(std::uint32_t uid) {
+  const auto [at, added] = queued_of_.try_emplace(uid);
+  if (added) {
+    at->second =
+        OnTheWay(uid) +
+        static_cast<std::size_t>(std::ranges::count_if(
+            core_.Tasks(), [uid](const auto& each) { return each.second.request->uid == uid; }));
+  }
+  return at->second;
+}
+
+Result<Unit> Intake::Check(const Submission& submission, std::size_t begin, std::size_t end) {
+  if (begin == 0) {
+    if (Result<Unit> room = CheckQueueLimits(submission); !room) return room;
+  }
+  if (Result<Unit> entitled = CheckEntitlements(submission, begin, end); !entitled) return entitled;
+  if (Result<Unit> fits = RefuseWhatNeverFits(submission, begin, end); !fits) return fits;
+  return CheckDependencies(submission.tasks, begin, end);
+}
+
+Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
+                                        std::size_t more) const {
+  const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more);
+  if (!hit) return Unit{};
+  return Fail(ErrorCode::kInvalid, fmt::format("task '{}' is refused: {}",
+                                               base::Printable(name, 60), core::TextOf(*hit)));
+}
+
+// Limits on what waits count the tasks of the whole submission.
+Result<Unit> Intake::CheckQueueLimits(const Submission& submission) const {
+  const Submitter& by = submission.submitter;
+  std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::size_t>> alike;
+  for (std::size_t i = 0; i < submission.tasks.size(); ++i) {
+    const task::TaskSpec& spec = submission.tasks.Like(i);
+    const auto key = std::pair(spec.account.value_or(""), spec.qos.value_or(""));
+    ++alike.try_emplace(key, i, 0).first->second.second;
+  }
+  const auto now = accepted_of_.find(by.uid);
+  const std::size_t coming = OnTheWay(by.uid) + (now == accepted_of_.end() ? 0 : now->second);
+  for (const auto& [key, tasks] : alike) {
+    const auto& [first, count] = tasks;
+    const task::TaskSpec& spec = submission.tasks.Like(first);
+    if (Result<Unit> good =
+            RefuseBeyondLimits(task::ToRequest(spec, by.uid, by.user), spec.name, coming + count);
+        !good)
+      return good;
+  }
+  return Unit{};
+}
+
+Result<Unit> Intake::CheckEntitlements(const Submission& submission, std::size_t begin,
+                                       std::size_t end) const {
+  const Submitter& by = submission.submitter;
+  std::optional<core::TaskRequest> checked;
+  for (std::size_t i = begin; i < end; ++i) {
+    const task::TaskSpec& spec = submission.tasks.Like(i);
+    core::TaskRequest request = task::ToRequest(spec, by.uid, by.user);
+    request.dependencies.clear();
+    if (checked == request) continue;  // the thousands of tasks of one array are alike
+    if (Result<Unit> named = core::MayName(core_.config(), request); !named) return named;
+    if (Result<Unit> good = RefuseBeyondLimits(request, spec.name, 0); !good) return good;
+    checked = std::move(request);
+  }
+  return Unit{};
+}
+
+Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
+                                         std::size_t end) const {
+  const task::TaskSpec* checked = nullptr;
+  for (std::size_t i = begin; i < end; ++i) {
+    const task::TaskSpec& spec = submission.tasks.Like(i);
+    // The thousands of tasks of one array ask for the same.
+    if (checked != nullptr && checked->gpus == spec.gpus &&
+        checked->memory_mib == spec.memory_mib && checked->cpus == spec.cpus &&
+        checked->host_memory_mib == spec.host_memory_mib && checked->own_cpus == spec.own_cpus &&
+        core::ChooseAlike(*checked, spec))
+      continue;
+    checked = &spec;
+    std::optional<core::Estimate> estimate;
+    if (spec.memory_mib) estimate = core::Estimate{*spec.memory_mib, spec.memory_source};
+    if (const std::optional<core::Reason> never =
+            core_.NeverFits(task::ToRequest(spec, submission.submitter.uid), estimate)) {
+      return Fail(ErrorCode::kConflict, fmt::format("task '{}' can never run here: {}",
+                                                    base::Printable(spec.name, 60), *never->text));
+    }
+  }
+  return Unit{};
+}
+
+Result<Unit> Intake::CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end) {
+  const std::vector<core::Dependency>* checked = nullptr;
+  for (std::size_t i = begin; i < end; ++i) {
+    const task::TaskSpec& spec = tasks.Like(i);
+    if (checked != nullptr && *checked == spec.dependencies) continue;
+    checked = &spec.dependencies;
+    for (const core::Dependency& dependency : spec.dependencies) {
+      Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
+      if (!state) return std::unexpected(state.error());
+      if (*state) continue;
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("dependency on task {}, which does not exist", dependency.task));
+    }
+  }
+  return Unit{};
+}
+
+base::CopyOnWrite<core::TaskRequest> Intake::Shared(core::TaskRequest request) {
+  base::CopyOnWrite<core::TaskRequest> shared = std::move(request);
+  if (!shared.ShareWith(last_request_)) last_request_ = shared;
+  return shared;
+}
+
+Result<Unit> Intake::FillDependencies(base::CopyOnWrite<core::TaskRequest>& request) {
+  if (request->dependencies.empty()) return Unit{};
+  for (core::Dependency& dependency : request.Edit().dependencies) {
+    Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
+    if (!state) return std::unexpected(state.error());
+    if (*state && core::IsFinal(**state)) dependency.known_final = *state;
+  }
+  return Unit{};
+}
+
+Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskRecord& record,
+                                                               const task::TaskSpec& wanted) {
+  const core::TaskRequest& before = record.request;
+  core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
+  request.array = before.array;
+  const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
+  if (Result<Unit> good = CheckEntitlements(as_new, 0, 1); !good)
+    return std::unexpected(good.error());
+  if (Result<Unit> fits = RefuseWhatNeverFits(as_new, 0, 1); !fits)
+    return std::unexpected(fits.error());
+  if (wanted.dependencies != before.dependencies) {
+    if (Result<Unit> known = CheckDependencies(as_new.tasks, 0, 1); !known)
+      return std::unexpected(known.error());
+    for (core::Dependency& each : request.dependencies) {
+      // So that no two can wait for each other.
+      if (each.task < record.id) continue;
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("dependency on task {}: expected one that is older than task {}",
+                              each.task, record.id));
+    }
+  }
+  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request)) {
+    request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
+  }
+  base::CopyOnWrite<core::TaskRequest> edited = std::move(request);
+  if (wanted.dependencies != before.dependencies) {
+    if (Result<Unit> filled = FillDependencies(edited); !filled)
+      return std::unexpected(filled.error());
+  }
+  return edited;
+}
+
+}  // namespace carma::daemon

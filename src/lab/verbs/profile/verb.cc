@@ -1,0 +1,58 @@
+// How profile is spelled.
+#include <memory>
+
+#include "lab/verbs/lab.h"
+#include "lab/verbs/profile/command.h"
+
+namespace carma::cli {
+
+void AddProfileCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb(
+      "profile", "Measure workloads on this server's GPUs, alone and together, and its monitors");
+  verb.Footer(
+      "  carma profile --dry-run                        what would be run, and for how long\n"
+      "  carma profile ours.jsonl --gpus 0 --output measured\n"
+      "  carma profile --built-in resnet50-b32,bert-base-b32 --methods mps --degrees none\n"
+      "A line of the file: {\"name\":\"ours\",\"command\":[\"python3\",\"train.py\"]}, for a "
+      "command "
+      "that does the\nsame amount of work each time (docs/server/profile.md). An interrupted call "
+      "is "
+      "continued by the same\ncommand. Exit code: 0 all was measured, 130 interrupted.\n"
+      "Every verb also takes --json and --socket PATH.");
+  auto flags = std::make_shared<ProfileFlags>();
+  const Option file =
+      verb.AddOption("workloads", "FILE", flags->file, "one JSON object a line; -: standard input");
+  verb.AddOption("--built-in", "LIST", flags->built_in,
+                 "built-in workloads in place of a file (default: four of them)")
+      .List()
+      .OneWord()
+      .Excludes(file);
+  verb.AddOption("--output", "DIR", flags->output,
+                 "folder of the results (default: carma-profile)");
+  verb.AddOption("--gpus", "LIST", flags->gpus,
+                 "numbers as carma gpus has them (default: all); those of one type at once")
+      .List()
+      .OneWord();
+  verb.AddOption("--methods", "LIST", flags->methods,
+                 "some of streams,mps,mig (default: all there are)")
+      .List()
+      .OneWord()
+      .OneOf({"streams", "mps", "mig"});
+  verb.AddOption("--degrees", "LIST", flags->degrees,
+                 "how many copies of a workload at once: 1-7, 2,4, none (default: 1-7)");
+  verb.AddFlag("!--no-pairs", flags->pairs, "leave out the pairs, and with them s and p");
+  verb.AddFlag("!--no-watching", flags->watching, "leave out what monitoring costs");
+  verb.AddOption("--repeat", "N", flags->repeats, "runs of each kind (default: 3)").Range(1, 100);
+  verb.AddOption("--seconds", "S", flags->seconds,
+                 "of computing alone, built-in workloads (default: 60, simulated 300)")
+      .Range(1.0, 86'400.0);
+  verb.AddOption("--python", "PROGRAM", flags->python,
+                 "with PyTorch, for built-in workloads (default: python3)");
+  verb.AddOption("--config", "FILE", flags->config, "this file instead of the ordinary ones");
+  verb.AddFlag("--beside-others", flags->beside_others,
+               "measure also where others compute, or the daemon may start tasks");
+  verb.AddFlag("--dry-run", flags->dry_run, "print what would be run");
+  verb.OnRun([&context, flags] { RunProfile(context, *flags); });
+}
+
+}  // namespace carma::cli
