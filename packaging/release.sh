@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes everything of a release from a build that has the target `portable`: archive, Debian packages, RPM, wheel, release notes, and
+# Makes everything of a release from a build that has the target `portable`: archive, Debian packages, RPM, wheel, Containerfile, release notes, and
 # SHA256SUMS over all of them. The same commit and compiler give the same sums.
 # usage: release.sh BUILD_DIR OUTPUT_DIR   OUTPUT_DIR is made anew
 set -euo pipefail
@@ -18,6 +18,7 @@ mkdir -p "$output"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 strip -o "$work/carma" "$build/portable/carma"
+install -m 644 "$here/Containerfile" "$output/"
 "$here/wheel.py" "$work/carma" "$version" "$output"
 # The newest section of the changes.
 awk '/^## / { if (found++) exit } found' "$here/../CHANGELOG.md" >"$output/RELEASE_NOTES.md"

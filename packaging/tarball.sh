@@ -22,7 +22,7 @@ fail() {
   echo "tarball: $*" >&2
   exit 1
 }
-needed() { objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'; }
+needed() { objdump -p "$1" 2>/dev/null | awk '$1 == "NEEDED" {print $2}'; }
 
 version=$("$build/bin/carma" version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1)
 name=carma-$version-linux-$(uname -m)
