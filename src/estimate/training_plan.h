@@ -18,6 +18,12 @@ enum class Method { kFull, kLora };
 inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
                                                                        {Method::kLora, "lora"}};
 
+// What is trained for. Pairs of answers, one better than the other, run as one batch of twice as many
+// samples (DPO); answers that the model has just written are judged against each other (GRPO).
+enum class Objective { kTokens, kPreferences, kGroups };
+inline constexpr std::pair<Objective, std::string_view> kObjectiveWords[] = {
+    {Objective::kTokens, "sft"}, {Objective::kPreferences, "dpo"}, {Objective::kGroups, "grpo"}};
+
 // By the bytes it keeps for each trained parameter; g is the size of its gradient.
 enum class StepOptimizer {
   kAdam,       // 2 g, and g for the temporary copy of its step (foreach)
@@ -139,6 +145,9 @@ struct TrainingPlan {
   std::optional<std::int64_t> mean_length;
   bool accumulates = false;      // gradients live through the next pass (gradient accumulation)
   bool variable_length = false;  // padded or packed to changing lengths
+  Objective objective = Objective::kTokens;
+  bool reference = false;    // a frozen copy of the model beside
+  double rollout_share = 0;  // of the GPU's memory, which an engine that writes answers takes
   Method method = Method::kFull;
   Quantisation quantisation = Quantisation::kNone;
   Dtype weights = Dtype::kBf16;
@@ -185,6 +194,9 @@ namespace carma {
 template <>
 inline constexpr base::Words<estimate::Method> base::kWordsOf<estimate::Method> =
     estimate::kMethodWords;
+template <>
+inline constexpr base::Words<estimate::Objective> base::kWordsOf<estimate::Objective> =
+    estimate::kObjectiveWords;
 template <>
 inline constexpr base::Words<estimate::StepOptimizer> base::kWordsOf<estimate::StepOptimizer> =
     estimate::kStepOptimizerWords;

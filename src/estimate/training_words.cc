@@ -61,6 +61,14 @@ class Words {
     target = word->value == "on";
   }
 
+  void Share(std::string_view name, double& target) {
+    const TrainingWord* word = Find(name);
+    if (word == nullptr) return;
+    const std::optional<double> share = base::ParseDouble(word->value);
+    if (!share || !(*share >= 0 && *share < 1)) return Take(Wrong(*word, "a share from 0 to 0.99"));
+    target = *share;
+  }
+
   template <class Enum>
   void OneOf(std::string_view name, Enum& target) {
     const TrainingWord* word = Find(name);
@@ -171,6 +179,14 @@ void SetMethod(Words& words, TrainingPlan& plan) {
   words.Switch("train-embeddings", plan.trains_embeddings);
 }
 
+// With adapters the model without them is its own reference; GRPO has none unless it is asked for.
+void SetObjective(Words& words, TrainingPlan& plan) {
+  words.OneOf("objective", plan.objective);
+  plan.reference = plan.objective == Objective::kPreferences && plan.method == Method::kFull;
+  words.Switch("reference", plan.reference);
+  words.Share("rollout-share", plan.rollout_share);
+}
+
 void SetOffload(Words& words, TrainingPlan& plan) {
   const TrainingWord* word = words.Find("offload");
   if (word == nullptr) return;
@@ -229,6 +245,7 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
   SetTokens(words, plan);
   SetWeights(words, config, plan);
   SetMethod(words, plan);
+  SetObjective(words, plan);
   words.OneOf("optimizer", plan.optimizer);
   words.OneOf("gradient-checkpointing", plan.checkpointing);
   words.Number("checkpoint-every", kMostGpus, plan.checkpoint_every);
@@ -268,6 +285,10 @@ void AddIgnored(const Words& words, const TransformerConfig& config, const Train
   if (plan.method != Method::kLora)
     ignored({"lora-rank", "lora-targets", "lora-dropout", "train-embeddings", "unprepared"},
             "the method is full");
+  if (plan.objective == Objective::kTokens)
+    ignored({"reference"}, "the objective is sft");
+  if (plan.objective != Objective::kGroups)
+    ignored({"rollout-share"}, "the objective is not grpo");
   if (plan.ranks == 1 && plan.data_parallel == DataParallel::kFsdp)
     ignored({"dp"}, "there is one GPU to share the weights");
   if (plan.tensor_parallel == 1) ignored({"sequence-parallel"}, "there is no tensor parallelism");
@@ -298,6 +319,10 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
     assumed.emplace_back(
         "tensor parallelism without sequence parallelism is assumed (--sequence-parallel)");
   }
+  if (plan.objective == Objective::kGroups && words.Find("reference") == nullptr)
+    assumed.emplace_back("no reference model is assumed, as with beta 0 (--reference on)");
+  if (plan.objective == Objective::kGroups && words.Find("rollout-share") == nullptr)
+    assumed.emplace_back("answers are assumed to be written on other GPUs (--rollout-share)");
   if (words.Find("batch") == nullptr) {
     assumed.push_back(fmt::format("batch size unknown: {} assumed (--batch-size)", plan.batch));
   }

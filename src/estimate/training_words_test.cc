@@ -100,5 +100,29 @@ TEST(TrainingWords, WithoutALengthATableOfPositionsBoundsIt) {
   EXPECT_TRUE(Assumptions(said, bert, *PlanOf(said, bert)).empty());
 }
 
+TEST(TrainingWords, OnlyPreferencesWithoutAdaptersBringAReference) {
+  struct Case {
+    std::vector<TrainingWord> words;
+    bool reference;
+  };
+  const Case cases[] = {
+      {{{"objective", "dpo", ""}}, true},
+      {{{"objective", "DPO", ""}, {"method", "lora", ""}}, false},
+      {{{"objective", "dpo", ""}, {"reference", "off", ""}}, false},
+      {{{"objective", "grpo", ""}}, false},
+      {{{"objective", "grpo", ""}, {"reference", "on", ""}, {"rollout-share", "0.3", ""}}, true},
+  };
+  for (const Case& each : cases) {
+    const auto plan = PlanOf(each.words, TransformerConfig{});
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->reference, each.reference) << each.words.front().value;
+  }
+  const std::vector<TrainingWord> share = {{"rollout-share", "0.3", ""}};
+  const auto plan = PlanOf(share, TransformerConfig{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(Assumptions(share, TransformerConfig{}, *plan).back(),
+            "--rollout-share 0.3 is ignored: the objective is not grpo");
+}
+
 }  // namespace
 }  // namespace carma::estimate

@@ -57,8 +57,8 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
   if (const TransformerFamily* known = FindFamily(name)) return known;
   const std::string_view nearest = NearestFamily(name);
   in.Complain("model_type",
-              fmt::format("a family whose layers are known ({} are), and '{}' is not one{}: a "
-                          "model summary serves it (carma_summary.py)",
+              fmt::format("a family whose layers are known ({} are), and '{}' is not one{}: "
+                          "carma estimate --run counts one step of the script",
                           TransformerFamilies().size(), base::Printable(name, 40),
                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
   return nullptr;
@@ -470,6 +470,8 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   whole.Get("model_type", outer, 100);
   config.family = outer;
   in.Get("model_type", config.family, 100);
+  // Diffusers names the class of a part: a U-Net, a diffusion transformer, an autoencoder.
+  if (config.family.empty()) whole.Get("_class_name", config.family, 100);
   if (FindFamily(config.family) == nullptr && FindFamily(outer) != nullptr) config.family = outer;
   if (in.error()) return base::Wrap(*in.error(), where);
   const TransformerFamily* known = FamilyOf(config.family, in);

@@ -28,7 +28,7 @@ using estimate::TransformerEstimate;
 
 constexpr double kUsualCoverage = 0.9;
 // The parts under their names in JSON and in text.
-std::array<std::pair<const char*, double>, 8> NamedParts(const TransformerEstimate& estimate) {
+std::array<std::pair<const char*, double>, 9> NamedParts(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;
   return {{{"weights", parts.weights},
            {"gradients", parts.gradients},
@@ -36,6 +36,7 @@ std::array<std::pair<const char*, double>, 8> NamedParts(const TransformerEstima
            {"logits", parts.logits},
            {"activations", parts.activations},
            {"working", parts.working},
+           {"beside", parts.beside},
            {"fragmentation", estimate.fragmentation_mib},
            {"context", estimate.context_mib}}};
 }
@@ -104,7 +105,7 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
                       plan.sequence, PhaseText(estimate.phase));
   Table parts({{"PART"}, {"MIB", true}});
   for (const auto& [name, mib] : NamedParts(estimate))
-    parts.Add({{name}, {fmt::format("{:.0f}", mib)}});
+    if (mib > 0 || std::string_view(name) != "beside") parts.Add({{name}, {fmt::format("{:.0f}", mib)}});
   text += parts.Text(Screen{}) + "\n";
   Table sums({{"MEMORY"}, {"POINT", true}, {"BOUND", true}, {"MEANING"}});
   const auto add = [&](const char* name, const MemoryBound& bound, const char* meaning) {

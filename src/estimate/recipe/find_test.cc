@@ -214,11 +214,23 @@ TEST_F(FindTrainingTest, LengthsOfTwoPartsAddUpAndTrlChecksPoints) {
 
 TEST_F(FindTrainingTest, TrainingsByPreferencesAreLeftAlone) {
   EXPECT_THAT(Script("python run_dpo.py --model small --lr 1\n").words, IsEmpty());
-  files_["/lab/dpo.yaml"] = "model_name_or_path: small\nstage: dpo\nlearning_rate: 1\n";
-  const TrainingFound found = Script("llamafactory-cli train dpo.yaml\n");
+  files_["/lab/ppo.yaml"] = "model_name_or_path: small\nstage: ppo\nlearning_rate: 1\n";
+  const TrainingFound found = Script("llamafactory-cli train ppo.yaml\n");
   EXPECT_THAT(found.words, IsEmpty());
   EXPECT_THAT(found.notes,
-              ElementsAre("dpo.yaml:2: stage: training by preferences is not modelled"));
+              ElementsAre("ppo.yaml:2: stage: training by preferences is not modelled"));
+}
+
+TEST_F(FindTrainingTest, PreferencesWhoseModelsAreKnownAreRead) {
+  files_["/lab/dpo.yaml"] = "model_name_or_path: small\nstage: dpo\nfinetuning_type: full\n";
+  TrainingPlan plan = Plan(Script("llamafactory-cli train dpo.yaml\n"));
+  EXPECT_EQ(plan.objective, Objective::kPreferences);
+  EXPECT_TRUE(plan.reference);
+  files_["/lab/grpo.yml"] =
+      "base_model: lab/small\nrl: grpo\nvllm_gpu_memory_utilization: 0.4\nmicro_batch_size: 2\n";
+  plan = Plan(Script("accelerate launch -m axolotl.cli.train grpo.yml\n"));
+  EXPECT_EQ(plan.objective, Objective::kGroups);
+  EXPECT_EQ(plan.rollout_share, 0.4);
 }
 
 TEST_F(FindTrainingTest, LightningsWordsAreUnderstood) {

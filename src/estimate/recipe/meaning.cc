@@ -150,14 +150,14 @@ class Reader {
                       "weight_decay"}) != nullptr;
   }
 
-  // DPO, PPO and their kind hold a second model, or make text between the steps.
+  // PPO and its kind hold a second model, or make text between the steps.
   bool IsOfPreferences() {
-    constexpr std::string_view kKinds[] = {"dpo", "ppo",  "rm",    "kto", "orpo",
-                                           "ipo", "grpo", "simpo", "rlhf"};
+    constexpr std::string_view kKinds[] = {"ppo", "rm", "kto", "orpo", "ipo", "simpo", "rlhf"};
     const Setting* kind = said_.Value({"stage", "rl", "rlhf_type"});
-    if (kind == nullptr || std::find(std::begin(kKinds), std::end(kKinds),
-                                     base::ToLower(kind->value)) == std::end(kKinds))
-      return false;
+    const std::string name = kind == nullptr ? "" : base::ToLower(kind->value);
+    if (name == "dpo" || name == "grpo") Add("objective", name, *kind);
+    if (name == "grpo") AddNumber("rollout-share", {"vllm_gpu_memory_utilization"});
+    if (std::find(std::begin(kKinds), std::end(kKinds), name) == std::end(kKinds)) return false;
     meaning_.not_modelled = fmt::format("{}: training by preferences is not modelled", From(*kind));
     return true;
   }

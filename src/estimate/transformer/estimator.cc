@@ -23,14 +23,16 @@ using base::Result;
 // Their sum is what nvidia-smi shows.
 std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;
-  return {{std::string(kContextTerm), estimate.context_mib},
-          {"weights", parts.weights},
-          {"gradients", parts.gradients},
-          {"optimizer", parts.optimizer},
-          {"logits", parts.logits},
-          {"activations", parts.activations},
-          {"working copies", parts.working},
-          {std::string(kFragmentationTerm), estimate.fragmentation_mib}};
+  std::vector<Term> terms{{std::string(kContextTerm), estimate.context_mib},
+                          {"weights", parts.weights},
+                          {"gradients", parts.gradients},
+                          {"optimizer", parts.optimizer},
+                          {"logits", parts.logits},
+                          {"activations", parts.activations},
+                          {"working copies", parts.working},
+                          {std::string(kFragmentationTerm), estimate.fragmentation_mib}};
+  if (parts.beside > 0) terms.push_back({"models beside", parts.beside});
+  return terms;
 }
 
 // With the context that finished tasks of this server showed.

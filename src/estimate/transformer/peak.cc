@@ -75,7 +75,8 @@ std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Size
                         .optimizer = all.optimizer / kMib,
                         .logits = tokens * logits / kMib,
                         .activations = tokens * activations / kMib,
-                        .working = working / kMib}});
+                        .working = working / kMib,
+                        .beside = all.beside / kMib}});
   };
   add(TrainingPhase::kStep, all.gradients, 0, 0, all.step + all.buckets);
   add(TrainingPhase::kLoss, waiting, per.loss, per.inputs + (again ? per.above : 0), copies);
@@ -243,6 +244,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (plan.ranks > 1 && IsZero(plan.data_parallel)) unseen.emplace_back("ZeRO");
   if (plan.offload_optimizer || plan.offload_parameters || plan.offload_activations)
     unseen.emplace_back("offloading");
+  if (plan.objective != Objective::kTokens) unseen.emplace_back("preferences or rollouts");
   if (plan.step_in_backward) unseen.emplace_back("a step inside the backward pass");
   if (plan.checkpointing == Checkpointing::kOperators || plan.checkpoint_every > 1)
     unseen.emplace_back("selective checkpointing");
@@ -274,13 +276,16 @@ MemoryBound Bounded(double mib, double factor, double fixed_mib) {
 }  // namespace
 
 double MemoryParts::Sum() const {
-  return weights + gradients + optimizer + logits + activations + working;
+  return weights + gradients + optimizer + logits + activations + working + beside;
 }
 
 Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& described,
                                                 const TrainingPlan& asked, double coverage) {
   TrainingPlan plan = asked;
   const TransformerConfig config = WithAllParameters(described, plan);
+  if (plan.objective == Objective::kPreferences) plan.batch *= 2;
+  if (plan.objective == Objective::kTokens) plan.reference = false;
+  if (plan.objective != Objective::kGroups) plan.rollout_share = 0;
   if (config.unfused_attention) plan.attention = Attention::kEager;
   if (Result<base::Unit> checked = Check(config, plan); !checked)
     return std::unexpected(checked.error());
@@ -313,6 +318,9 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& describ
     estimate.warnings.push_back(
         fmt::format("hardly a measured run with {} was compared: the bound is wider", unseen));
   }
+  if (plan.rollout_share > 0 && !plan.gpu_mib)
+    estimate.warnings.emplace_back(
+        "the engine that writes answers is not counted: the GPU's memory is not known");
   if (plan.variable_length)
     estimate.warnings.emplace_back(
         "lengths vary: the sequence length is taken for the longest, and the gaps that changing "

@@ -37,6 +37,7 @@ struct MemoryParts {
   double logits = 0;     // what the loss makes of the scores
   double activations = 0;
   double working = 0;  // unsharded copies, temporaries of the step, buckets
+  double beside = 0;   // a reference model, an engine that writes answers
   double Sum() const;  // what PyTorch calls allocated
 };
 

@@ -1,6 +1,7 @@
 // Each number here is one that docs/evidence/estimators.md explains; the models are made up.
 #include "estimate/transformer/peak.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -437,6 +438,33 @@ TEST(TransformerPeak, WhatTheWholeModelHasBesidesIsHeldAndUncountedPartsAreNamed
   EXPECT_NEAR(with.parts.weights - without.parts.weights, 2e9 / kMib, 1);
   for (const std::string& warning : with.warnings)
     EXPECT_EQ(warning.find("resampler"), std::string::npos);
+}
+
+TEST(TransformerPeak, PreferencesRunTwoAnswersAndHoldAFrozenModel) {
+  const TransformerEstimate tokens = Asked(Plan(512, 8));
+  TrainingPlan plan = Plan(512, 4);
+  plan.objective = Objective::kPreferences;
+  const TransformerEstimate alone = Asked(plan);
+  EXPECT_EQ(alone.parts.Sum(), tokens.parts.Sum()) << "four pairs are eight samples";
+  plan.reference = true;
+  const TransformerEstimate beside = Asked(plan);
+  EXPECT_NEAR(beside.parts.beside * kMib, 2 * beside.parameters, 1e-6 * beside.parameters);
+  EXPECT_NEAR(beside.needed.point_mib - alone.needed.point_mib, beside.parts.beside, 1);
+  plan.data_parallel = DataParallel::kFsdp;
+  plan.ranks = 4;
+  EXPECT_NEAR(Asked(plan).parts.beside, beside.parts.beside / 4, 1) << "sharded as the model is";
+  plan.objective = Objective::kTokens;
+  EXPECT_EQ(Asked(plan).parts.beside, 0);
+}
+
+TEST(TransformerPeak, AnEngineThatWritesAnswersTakesItsShareOfTheGpu) {
+  TrainingPlan plan = Plan(512, 4);
+  plan.objective = Objective::kGroups;
+  plan.rollout_share = 0.3;
+  EXPECT_THAT(Asked(plan).warnings,
+              ::testing::Contains(::testing::HasSubstr("GPU's memory is not known")));
+  plan.gpu_mib = 80'000;
+  EXPECT_NEAR(Asked(plan).parts.beside, 24'000, 1);
 }
 
 }  // namespace

@@ -166,6 +166,19 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
   return all;
 }
 
+namespace {
+
+// Sharded as the model is; it needs no gradients and no states. The engine has its share for good.
+double BesideOf(const TrainingPlan& plan, double parameters, double by_weights) {
+  constexpr double kMib = 1 << 20;
+  const bool on_host = plan.offload_parameters;
+  const double reference =
+      plan.reference && !on_host ? BytesOf(plan.weights) * parameters / by_weights : 0;
+  return reference + plan.rollout_share * plan.gpu_mib.value_or(0) * kMib;
+}
+
+}  // namespace
+
 Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan& plan) {
   Static all;
   const bool full = plan.method == Method::kFull;
@@ -216,6 +229,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
   if (plan.offload_optimizer) all.optimizer = all.step = 0;
   if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
+  all.beside = BesideOf(plan, all.shares_weights ? parameters : held, by_weights);
   AddCollectives(plan, sizes, held, all);
   return all;
 }

@@ -57,6 +57,7 @@ struct Static {
   double root = 0;       // unsharded embedding and head while blocks run
   double one_block = 0;  // an unsharded block
   double whole = 0;      // all weights unsharded, for saving
+  double beside = 0;     // a frozen reference model, an engine that writes answers
   double trained = 0;    // parameters
   bool shares_weights = false;
 };
