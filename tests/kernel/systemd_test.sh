@@ -45,7 +45,7 @@ END
 chmod +x "$work/init"
 cp "$here/systemd_steps.sh" "$work/steps"
 if [ "$root" ]; then cp -a "$work" "$root$inside"; fi
-timeout 280 linux.uml mem=1G rootfstype=hostfs rootflags="${root:-/}" rw init="$inside/init" con=null con0=fd:0,fd:1 quiet \
+timeout 480 linux.uml mem=1G rootfstype=hostfs rootflags="${root:-/}" rw init="$inside/init" con=null con0=fd:0,fd:1 quiet \
   </dev/null >"$work/log" 2>&1 || true
 grep -aq '^finished' "$work/log" || { cat "$work/log"; echo "systemd_test: failed" >&2; exit 1; }
 grep -aE '^(systemd [0-9]|held over|groups of tasks)' "$work/log"

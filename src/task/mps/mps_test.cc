@@ -148,15 +148,18 @@ TEST_F(MpsControlTest, StartsDaemonAndServerOnceAndEndsThem) {
 TEST_F(MpsControlTest, TheDaemonGetsNothingOfOurEnvironment) {
   ::setenv("CARMA_TEST_SECRET", "1", 1);
   ::setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "10", 1);
+  ::setenv("CUDA_MPS_PROTOCOL_VERSION", "3", 1);
   const auto server = Control().Ready(Soon());
   ::unsetenv("CARMA_TEST_SECRET");
   ::unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+  ::unsetenv("CUDA_MPS_PROTOCOL_VERSION");
   ASSERT_TRUE(server) << server.error().message;
   const std::string variables = fake_.Read("/variables");
   EXPECT_THAT(variables, Not(HasSubstr("CARMA_TEST_SECRET")));
   EXPECT_THAT(variables, Not(HasSubstr("THREAD_PERCENTAGE")));
   EXPECT_THAT(variables, HasSubstr("CUDA_VISIBLE_DEVICES=" + fake_.id.gpus + "\n"));
   EXPECT_THAT(variables, HasSubstr("CUDA_MPS_PIPE_DIRECTORY=" + fake_.Pipes() + "\n"));
+  EXPECT_THAT(variables, HasSubstr("CUDA_MPS_PROTOCOL_VERSION=2\n"));
   EXPECT_THAT(variables, HasSubstr("EXTRA=1\n"));
   struct stat st {};
   ASSERT_EQ(::stat(fake_.Pipes().c_str(), &st), 0);
