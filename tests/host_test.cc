@@ -59,7 +59,7 @@ TEST_F(Host, WhoseMemoryIsPromisedToOthersWaitsForItAlsoAfterAKill) {
   site.ExpectWaits(waits, "HostMemory");
   const std::string why = site.Carma({"explain", std::to_string(waits)}).out;
   EXPECT_THAT(why, HasSubstr("4096 MiB"));
-  EXPECT_THAT(why, HasSubstr("3072 of 8192 MiB are free"));
+  EXPECT_THAT(why, HasSubstr("3.0G of 8.0G are free"));
   site.Restart(SIGKILL);
   site.ExpectWaits(waits, "HostMemory");
   EXPECT_EQ(site.Status().host.free_memory_mib, 3072);

@@ -24,6 +24,7 @@
 #include "base/journal.h"
 #include "base/log.h"
 #include "base/spawn.h"
+#include "base/suggest.h"
 #include "base/terminal_output.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
@@ -174,6 +175,17 @@ int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   return code == 0 ? 1 : code;
 }
 
+// In one line, with the option that was meant.
+std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extra = app.remaining();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || extra.empty())
+    return error.what();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
+  return fmt::format("unknown option {}{}", carma::base::Printable(extra.front(), 60),
+                     carma::base::Suggestion(extra.front(), known));
+}
+
 int Run(int argc, char** argv) {
   CLI::App app{"carmad, the CARMA node daemon: queue, placement, launch and recovery of GPU tasks"};
   app.set_version_flag("--version", fmt::format("carmad {} ({})", CARMA_VERSION, kBuildText));
@@ -200,8 +212,10 @@ int Run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return Refuse({carma::base::ErrorCode::kInvalid,
+                   fmt::format("{} (see carmad --help)", Mistake(app, error))},
+                  2);
   }
 
   if (!flags.simulate.empty() && !flags.check_only) {

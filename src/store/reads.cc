@@ -100,7 +100,8 @@ Result<StoredTask> Store::Get(core::TaskId id) {
     const Use rows(impl_->Prepared(impl_->select_tasks + impl_->by_id));
     rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
     if (rows->executeStep()) return ReadTask(*rows);
-    return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(id)));
+    return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(id)) +
+                                          " (carma list --all shows those that there are)");
   });
 }
 

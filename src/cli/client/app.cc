@@ -176,6 +176,31 @@ std::string ExampleOf(const CLI::App& verb) {
   return std::string(line.substr(0, line.find("   ")));
 }
 
+// "--limit: Value all not in range 1 to 100" in our words; empty: it says something else.
+std::string OutOfRange(std::string_view text) {
+  constexpr std::string_view kValue = ": Value ", kRange = " not in range ";
+  const std::size_t value = text.find(kValue), range = text.find(kRange);
+  if (value == text.npos || range == text.npos || range < value) return "";
+  const std::size_t begin = value + kValue.size();
+  std::string bounds(text.substr(range + kRange.size()));
+  constexpr std::string_view kZeros = ".000000";  // of fractions
+  for (std::size_t at = 0; (at = bounds.find(kZeros)) != bounds.npos;)
+    bounds.erase(at, kZeros.size());
+  return fmt::format("{}: expected a number from {}, not '{}'", text.substr(0, value), bounds,
+                     text.substr(begin, range - begin));
+}
+
+// "carma slurm chek": what is below a verb that does nothing by itself.
+std::string MissingVerb(CLI::App& app, const CLI::App& verb) {
+  std::vector<std::string> known;
+  for (const CLI::App* each : verb.get_subcommands({})) known.push_back(each->get_name());
+  const std::vector<std::string> typed = app.remaining(true);
+  if (typed.empty()) return "expected one of " + base::Join(known, ", ");
+  return fmt::format("no '{} {}'{} (expected one of {})", verb.get_name(),
+                     base::Printable(typed.front(), 60), base::Suggestion(typed.front(), known),
+                     base::Join(known, ", "));
+}
+
 std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* verb = &app;
   while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
@@ -184,9 +209,15 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
     if (!extra.empty()) return UnknownWord(app, *verb, extra.front());
   }
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  if (missing && verb != &app && verb->get_subcommands({}).empty())
-    return fmt::format("{}, for example: {}", error.what(), ExampleOf(*verb));
-  return error.what();
+  const std::string_view text = error.what();
+  if (missing && verb != &app && !verb->get_subcommands({}).empty()) return MissingVerb(app, *verb);
+  if (missing && verb != &app)
+    return fmt::format("expected {}, for example: {}", text.substr(0, text.find(" is required")),
+                       ExampleOf(*verb));
+  if (const std::size_t at = text.find(": At Most 1 required"); at != text.npos)
+    return std::string(text.substr(0, at)) + ": given more than once";
+  const std::string range = OutOfRange(text);
+  return range.empty() ? std::string(text) : range;
 }
 
 // CLI11 tells mistakes and calls for help in the same way.

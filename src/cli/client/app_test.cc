@@ -70,7 +70,7 @@ TEST_F(App, MistakesNameWhatWasMeant) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"submit", "--tiem", "2h", "true"}, "carma: unknown option --tiem, did you mean --time?"},
       {{"list", "--stat=all"}, "carma: unknown option --stat, did you mean --state?"},
-      {{"drain"}, "carma: gpus is required, for example: carma drain 0,2 --reason"},
+      {{"drain"}, "carma: expected gpus, for example: carma drain 0,2 --reason"},
       {{"sbmit"}, "carma: no verb 'sbmit', did you mean submit?"},
   };
   for (const auto& [words, expected] : cases) {

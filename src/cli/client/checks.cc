@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/file.h"
@@ -66,10 +68,19 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
 }
 
 // "did you mean 'python3 cpu.py'?" where that would be a command.
+// "--gpu-mem 12 GB": a blank made a program of a unit.
+bool IsUnit(const std::string& word) {
+  constexpr std::array<std::string_view, 17> kUnits{
+      "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",
+      "min", "minute", "minutes", "d", "day", "days", "s", "%"};
+  return std::ranges::find(kUnits, base::ToLower(word)) != kUnits.end();
+}
+
 std::string OtherProgram(const task::TaskSpec& spec, const std::string& program) {
   const std::string path = Below(spec, program);
   if (::access(path.c_str(), F_OK) != 0)
-    return program.find('/') == std::string::npos ? SimilarProgram(spec, program) : "";
+    return program.find('/') == std::string::npos ? SimilarProgram(spec, program)
+                                                  : SimilarFile(path);
   if (program.ends_with(".py")) return fmt::format("; did you mean: python3 {}?", program);
   if (IsFolder(path)) return "; that is a folder";
   if (program.find('/') == std::string::npos && IsProgram(path))
@@ -165,6 +176,9 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
   }
   if (spec.command.empty()) return base::Unit{};
   const std::string& program = spec.command.front();
+  if (IsUnit(program) && !FindProgram(spec, program))
+    return refuse(
+        fmt::format("no program '{0}'; a value and its unit are one word, such as 2{0}", program));
   if (!FindProgram(spec, program))
     return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program)));
   const std::optional<std::string> script = ScriptOf(spec.command);

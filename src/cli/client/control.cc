@@ -110,7 +110,8 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
   }
   const auto ids = chosen ? ChosenOf(context, flags) : ResolveTasks(context, flags.tasks);
   if (!ids) return context.Fail(ids.error());
-  if (ids->empty() && !context.json) Warn(context, verb + ": no such task");
+  if (ids->empty() && !context.json)
+    Warn(context, verb + ": no waiting or running task fits; nothing was changed");
   if (ids->size() > 1) return ChangeAll(context, *ids, verb, chosen);
   ChangeEach(context, *ids,
              [&](std::uint64_t id) { return ChangeTask(context.client(), id, verb); });

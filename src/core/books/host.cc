@@ -46,9 +46,9 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   }
   if (host.memory_mib > 0 && need.memory_mib > host.memory_mib) {
     return refuse(Fit::kNever, ReasonCode::kHostMemory,
-                  fmt::format("The task asks for {} MiB of the machine's memory, this server has "
-                              "{} MiB for tasks.",
-                              need.memory_mib, host.memory_mib));
+                  fmt::format("The task asks for {} of the machine's memory, this server has {} "
+                              "for tasks.",
+                              base::FormatMib(need.memory_mib), base::FormatMib(host.memory_mib)));
   }
   if (host.cpus > 0 && need.cpus > host.free_cpus) {
     return refuse(Fit::kNotNow, ReasonCode::kCpus,
@@ -60,10 +60,10 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
                   fmt::format("The task asks for {} of its own, {} are nobody's.", Cpus(need.cpus),
                               host.free_cores));
   }
-  return refuse(
-      Fit::kNotNow, ReasonCode::kHostMemory,
-      fmt::format("The task asks for {} MiB of the machine's memory, {} of {} MiB are free{}.",
-                  need.memory_mib, host.free_memory_mib, host.memory_mib, KeptFor(host)));
+  return refuse(Fit::kNotNow, ReasonCode::kHostMemory,
+                fmt::format("The task asks for {} of the machine's memory, {} of {} are free{}.",
+                            base::FormatMib(need.memory_mib), base::FormatMib(host.free_memory_mib),
+                            base::FormatMib(host.memory_mib), KeptFor(host)));
 }
 
 std::string TextOf(const HostShare& share) {

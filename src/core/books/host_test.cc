@@ -35,8 +35,8 @@ TEST(CheckHost, TellsNeverFromNotNowWithTheNumbers) {
       {"more than there are", {9, 0}, half, Fit::kNever, ReasonCode::kCpus, "has 8"},
       {"others' own", {3, 0, true}, half, Fit::kNotNow, ReasonCode::kCpus, "2 are nobody's"},
       {"own ones", {2, 0, true}, half, Fit::kFits, ReasonCode::kNone, ""},
-      {"memory short", {1, 30'001}, half, Fit::kNotNow, ReasonCode::kHostMemory, "30000 of 64000"},
-      {"no such memory", {1, 64'001}, half, Fit::kNever, ReasonCode::kHostMemory, "64000 MiB"},
+      {"memory short", {1, 31'000}, half, Fit::kNotNow, ReasonCode::kHostMemory, "29.3G of 62.5G"},
+      {"no such memory", {1, 70'000}, half, Fit::kNever, ReasonCode::kHostMemory, "has 62.5G"},
       {"not described", {900, 1'000'000}, unknown, Fit::kFits, ReasonCode::kNone, ""},
   };
   for (const Case& each : cases) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/text.h"
 #include "core/scheduler/scheduler_state.h"
 
 namespace carma::core {
@@ -58,8 +59,9 @@ void Scheduler::State::Recover(TaskRecord& task, Reason reason, std::int64_t tri
   reason.text.Edit() +=
       task.retry_on_idle_gpu
           ? fmt::format(" Retry {} of {} on an idle GPU.", task.ooms, task.request->max_recoveries)
-          : fmt::format(" Retry {} of {} where {} MiB are free.", task.ooms,
-                        task.request->max_recoveries, task.retry_free_mib.value_or(0));
+          : fmt::format(" Retry {} of {} where {} are free.", task.ooms,
+                        task.request->max_recoveries,
+                        base::FormatMib(task.retry_free_mib.value_or(0)));
   Enqueue(task, QueueKind::kRecovery, std::move(reason));
 }
 

@@ -18,6 +18,13 @@ std::string ReasonLine(const Reason& reason) {
   return fmt::format("{}{}{}", name, name.empty() || text.empty() ? "" : kEndOfName, text);
 }
 
+std::string CanNeverRun(std::string_view name, std::string_view reason) {
+  std::string out(reason.substr(0, reason.size() - (reason.ends_with('.') ? 1 : 0)));
+  const bool word = out.size() > 1 && out[1] >= 'a' && out[1] <= 'z';
+  if (word && out[0] >= 'A' && out[0] <= 'Z') out[0] = static_cast<char>(out[0] - 'A' + 'a');
+  return fmt::format("task '{}' can never run here: {}", base::Printable(name, 60), out);
+}
+
 ReasonCode ReasonOfLine(std::string_view line) {
   const auto code = base::FromWord<ReasonCode>(line.substr(0, line.find(kEndOfName)));
   return code.value_or(ReasonCode::kNone);

@@ -22,5 +22,12 @@ TEST(ReasonLine, TellsTheCodeAgain) {
   EXPECT_EQ(ReasonLine({ReasonCode::kSignal, "two\nlines"}).find('\n'), std::string::npos);
 }
 
+TEST(ReasonLine, BehindAColonItBeginsSmall) {
+  EXPECT_EQ(CanNeverRun("train", "The task asks for 9 GPUs, this server has 4."),
+            "task 'train' can never run here: the task asks for 9 GPUs, this server has 4");
+  EXPECT_EQ(CanNeverRun("a\n", "GPU 7 is none of them."),
+            "task 'a?' can never run here: GPU 7 is none of them");
+}
+
 }  // namespace
 }  // namespace carma::core

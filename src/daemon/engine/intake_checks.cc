@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "core/values/reason_line.h"
 #include "daemon/engine/intake.h"
 
 namespace carma::daemon {
@@ -130,8 +131,7 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size
     if (spec.memory_mib) estimate = core::Estimate{*spec.memory_mib, spec.memory_source};
     if (const std::optional<core::Reason> never =
             core_.NeverFits(task::ToRequest(spec, submission.submitter.uid), estimate)) {
-      return Fail(ErrorCode::kConflict, fmt::format("task '{}' can never run here: {}",
-                                                    base::Printable(spec.name, 60), *never->text));
+      return Fail(ErrorCode::kConflict, core::CanNeverRun(spec.name, *never->text));
     }
   }
   return Unit{};
@@ -148,7 +148,7 @@ Result<Unit> Intake::CheckDependencies(const TaskList& tasks, std::size_t begin,
       if (!state) return std::unexpected(state.error());
       if (*state) continue;
       return Fail(ErrorCode::kNotFound,
-                  fmt::format("dependency on task {}, which does not exist", dependency.task));
+                  fmt::format("no task {} to wait for (see carma list --all)", dependency.task));
     }
   }
   return Unit{};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/suggest.h"
 #include "base/text.h"
 #include "task/describe/script_body.h"
 #include "task/describe/shell_words.h"
@@ -30,6 +31,13 @@ bool MeansSomething(std::string_view option) {
       "gpu-bind",    "cpus-per-task",   "cpus-per-gpu",   "mem",
       "mem-per-cpu", "mem-per-gpu"};
   return std::ranges::find(kOptions, option) != kOptions.end();
+}
+
+std::string SimilarOption(const std::string& name) {
+  std::vector<std::string> known;
+  for (const OptionInfo& option : SubmitOptions()) known.emplace_back(option.name);
+  const std::optional<std::string> meant = base::DidYouMean(name, known, 2);
+  return meant ? ", did you mean --" + *meant + "?" : "";
 }
 
 class Reader {
@@ -141,14 +149,15 @@ class Reader {
   // Not one of ours: an error after #CARMA, a warning after #SBATCH.
   Result<Unit> TakeForeign(const OptionWord& option, const std::vector<std::string>& words,
                            std::size_t& i, bool sbatch) {
-    if (!sbatch) return Wrong("unknown option " + Dashed(option.name));
+    if (!sbatch) return Wrong("unknown option " + Dashed(option.name) + SimilarOption(option.name));
     const SlurmOption* known = FindSlurmOption(option.name);
     const bool next_is_value = i < words.size() && !words[i].starts_with('-');
     std::string value = option.value.value_or("");
     if (!option.value && next_is_value && (known == nullptr || known->takes_value))
       value = words[i++];
     if (known == nullptr) {
-      Warn("#SBATCH " + Dashed(option.name) + ": unknown option, passed over");
+      Warn("#SBATCH " + Dashed(option.name) + ": unknown option, passed over" +
+           SimilarOption(option.name));
       return Unit{};
     }
     found_.slurm[std::string(known->name)] = value;

@@ -19,6 +19,13 @@ std::unexpected<base::Error> BadName(std::string_view name) {
                                                base::Printable(name, 60)));
 }
 
+// "1..6", which other programs count.
+bool IsRange(std::string_view value) {
+  const std::size_t dots = value.find("..");
+  return dots != value.npos && base::ParseInt(value.substr(0, dots)) &&
+         base::ParseInt(value.substr(dots + 2));
+}
+
 std::string Replaced(const std::string& text, const Parameters& parameters) {
   std::string result;
   for (std::size_t i = 0; i < text.size();) {
@@ -90,6 +97,12 @@ Result<std::vector<Parameters>> Combinations(
   for (const auto& [name, values] : parameters) {
     if (all.front().contains(name))
       return Fail(ErrorCode::kInvalid, fmt::format("the parameter {} is given twice", name));
+    if (values.size() == 1 && IsRange(values.front()))
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("--param {0}: expected values between commas, such as {0}=1,2,3, not the "
+                      "range '{1}' (--array counts)",
+                      name, base::Printable(values.front(), 40)));
     if (all.size() * values.size() > kMaxArrayTasks) {
       return Fail(ErrorCode::kInvalid,
                   fmt::format("a sweep of more than {} tasks", kMaxArrayTasks));

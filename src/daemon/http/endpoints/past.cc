@@ -40,8 +40,8 @@ Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call
 // An array is submitted as a whole, which its first task's history has; nothing for other tasks.
 Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, core::TaskId id) {
   const Result<store::StoredTask> task = store.Get(id);
-  const bool member =
-      task && task->record.request->array && *task->record.request->array != id;
+  if (!task) return std::unexpected(task.error());
+  const bool member = task->record.request->array && *task->record.request->array != id;
   if (!member) return std::vector<store::StoredEvent>{};
   return store.Events(*task->record.request->array, 0, 1);
 }

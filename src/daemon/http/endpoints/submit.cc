@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/scheduler/trial.h"
+#include "core/values/reason_line.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/tasks.h"
 #include "task/describe/spec_json.h"
@@ -238,9 +239,7 @@ Answer Checked(const Check& check) {
         start = scheduler.ExpectedStartOf(request, result.estimate, now);
     }
     if (trial.fit == core::Fit::kNever) {
-      return Fail(ErrorCode::kConflict,
-                  fmt::format("task '{}' can never run here: {}", base::Printable(spec.name, 60),
-                              *trial.reason.text));
+      return Fail(ErrorCode::kConflict, core::CanNeverRun(spec.name, *trial.reason.text));
     }
     if (!late) tasks.push_back(Shown(spec, result, trial, start, now));
   }

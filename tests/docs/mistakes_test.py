@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Natural mistakes are answered in one line: mistakes_test.py BIN_DIR types mistakes.sh on a machine of its own. Each command ends with 1 or 2,
+or warns, and prints one line that has the text behind "# ->". Exit status 77: this user may not, or this machine has no namespaces."""
+
+import pathlib
+import subprocess
+import sys
+
+import reader
+import shown
+
+FILE = reader.HERE / "mistakes.sh"
+LEAST = 60
+
+
+def complaint(command, text, environment):
+    """What is wrong with the answer to one mistake; empty: nothing."""
+    code, output = shown.typed(command, environment)
+    right = (code in (1, 2) or "warning: " in output) and output.count("\n") == 1 and text in output
+    return "" if right and output.startswith(("carma: ", "carmad: ")) else f"exit code {code}: {command}\n  expected {text}\n  printed  {output}"
+
+
+def type_all(programs):
+    """Inside a machine of its own: the exit status."""
+    reader.settle(programs)
+    environment = reader.environment(programs) | {"COLUMNS": "200"}
+    mistakes = [(command, text) for command, _, text in shown.commands(FILE)]
+    shown.typed("carmad --background", environment)
+    wrong = [each for command, text in mistakes if (each := complaint(command, text, environment))]
+    print("\n".join(wrong) or f"{len(mistakes)} mistakes, each answered in a line")
+    return 1 if wrong or len(mistakes) < LEAST else 0
+
+
+def main():
+    programs = pathlib.Path(sys.argv[1]).resolve()
+    if sys.argv[2:] == ["--here"]:
+        return type_all(programs)
+    try:
+        return subprocess.run([*reader.own_machine(), sys.executable, "-B", __file__, str(programs), "--here"], check=False).returncode
+    except OSError as error:
+        print(f"skipped: needs the right to make namespaces: {error}")
+        return 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())
