@@ -47,12 +47,7 @@ struct SpanOption {
   Duration value, low;
 };
 
-Result<Unit> CheckOptions(const RunOptions& options) {
-  if (Result<Unit> valid = core::Validate(options.policy); !valid) return valid;
-  const std::string& method = options.estimates.method;
-  if (!method.empty() && estimate::FindEstimator(method) == nullptr) {
-    return Fail(ErrorCode::kInvalid, fmt::format("no estimator '{}'", base::Printable(method, 60)));
-  }
+Result<Unit> CheckNumbers(const RunOptions& options) {
   const MemoryModel& memory = options.memory;
   for (const NumberOption& each : {
            NumberOption{"noise", options.noise, 0, 2},
@@ -77,10 +72,11 @@ Result<Unit> CheckOptions(const RunOptions& options) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between {} and {}", each.name,
                                                  each.value, each.low, each.high));
   }
-  if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
-    return Fail(ErrorCode::kInvalid, "servers with the published rules cannot be asked");
-  if (options.host.promised && options.host.cores < 1)
-    return Fail(ErrorCode::kInvalid, "CPU cores are promised, but the server has none");
+  return Unit{};
+}
+
+Result<Unit> CheckSpans(const RunOptions& options) {
+  const MemoryModel& memory = options.memory;
   for (const SpanOption& each : {
            SpanOption{"monitor period", options.monitor.period, Duration{10}},
            {"monitor window", options.monitor.window, Duration{0}},
@@ -105,6 +101,22 @@ Result<Unit> CheckOptions(const RunOptions& options) {
                 fmt::format("{}: {} s is not between {} s and a year", each.name,
                             base::Seconds(each.value), base::Seconds(each.low)));
   }
+  return Unit{};
+}
+
+Result<Unit> CheckOptions(const RunOptions& options) {
+  if (Result<Unit> valid = core::Validate(options.policy); !valid) return valid;
+  const std::string& method = options.estimates.method;
+  if (!method.empty() && estimate::FindEstimator(method) == nullptr) {
+    return Fail(ErrorCode::kInvalid, fmt::format("no estimator '{}'", base::Printable(method, 60)));
+  }
+  if (Result<Unit> valid = CheckNumbers(options); !valid) return valid;
+  if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
+    return Fail(ErrorCode::kInvalid, "servers with the published rules cannot be asked");
+  if (options.host.promised && options.host.cores < 1)
+    return Fail(ErrorCode::kInvalid, "CPU cores are promised, but the server has none");
+  if (Result<Unit> valid = CheckSpans(options); !valid) return valid;
+  const MemoryModel& memory = options.memory;
   if (memory.spike_lasts >= memory.spike_every) {
     return Fail(ErrorCode::kInvalid, "memory spikes last as long as from one to the next");
   }

@@ -253,24 +253,97 @@ Result<bool> AreSweeps(const std::vector<std::string>& files) {
   return sweeps;
 }
 
-void RunEvaluate(Context& context, const EvaluateFlags& flags) {
-  if (!flags.runs.empty() || !flags.models.empty()) {
-    const Result<bool> sweeps = AreSweeps(flags.runs);
-    if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
-    if (*sweeps) {
-      return EvaluateSweeps(
-          context,
-          {.files = flags.runs, .by_benchmark = flags.by == "benchmark", .rows = flags.rows});
-    }
-    if (flags.runs.empty() || flags.models.empty())
-      return context.Fail({ErrorCode::kInvalid, "expected --runs and --models together"});
-    return EvaluateRuns(context, {.runs = flags.runs,
-                                  .models = flags.models,
-                                  .by = flags.by,
-                                  .leave_out = flags.leave_out,
-                                  .rows = flags.rows,
-                                  .coverage = flags.coverage});
+// Measured runs of transformers: --runs, --models.
+void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
+  const Result<bool> sweeps = AreSweeps(flags.runs);
+  if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
+  if (*sweeps) {
+    return EvaluateSweeps(
+        context,
+        {.files = flags.runs, .by_benchmark = flags.by == "benchmark", .rows = flags.rows});
   }
+  if (flags.runs.empty() || flags.models.empty())
+    return context.Fail({ErrorCode::kInvalid, "expected --runs and --models together"});
+  return EvaluateRuns(context, {.runs = flags.runs,
+                                .models = flags.models,
+                                .by = flags.by,
+                                .leave_out = flags.leave_out,
+                                .rows = flags.rows,
+                                .coverage = flags.coverage});
+}
+
+// What all chosen estimators came to.
+struct Evaluation {
+  std::vector<Evaluated> all;
+  std::string rows;  // of --rows
+};
+
+Result<Evaluation> EvaluateAll(const std::vector<const estimate::EstimatorEntry*>& chosen,
+                               const DataSet& set, const std::optional<estimate::Site>& site,
+                               const EvaluateFlags& flags) {
+  Evaluation done;
+  for (const estimate::EstimatorEntry* entry : chosen) {
+    const auto estimator = estimate::MakeWithWeights(*entry, flags.weights);
+    if (!estimator) return std::unexpected(estimator.error());
+    std::vector<Outcome> outcomes;
+    outcomes.reserve(set.runs.size());
+    for (const Run& run : set.runs) {
+      estimate::Question question = QuestionOf(set, run, flags.coverage);
+      if (site) question.site = &*site;
+      Result<estimate::Answer> answer = (*estimator)->Ask(question);
+      outcomes.push_back({.measured_mib = run.measured_mib,
+                          .censored = run.censored,
+                          .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
+    }
+    if (!flags.leave_out.empty()) {
+      std::vector<estimate::LeftOut> families;
+      for (const Run& run : set.runs) families.push_back({run.family});
+      outcomes = estimate::LeaveOut(outcomes, families, flags.coverage);
+    }
+    std::ranges::move(Evaluate(std::string(entry->name), set, outcomes, flags),
+                      std::back_inserter(done.all));
+    if (flags.rows) done.rows += RowsOf(std::string(entry->name), set, outcomes);
+  }
+  return done;
+}
+
+std::string JsonOf(const std::vector<Evaluated>& all, const DataSet& set,
+                   const ActivityScore& activity, const EvaluateFlags& flags) {
+  base::Json json{{"activity",
+                   {{"runs", activity.runs},
+                    {"mean_error", activity.mean_error},
+                    {"usual_error", activity.usual_error}}},
+                  {"runs", set.runs.size()},
+                  {"without_model", set.without_model},
+                  {"coverage", flags.coverage},
+                  {"estimators", base::Json::array()}};
+  for (const Evaluated& each : all) json["estimators"].push_back(JsonOf(each));
+  return base::DumpJson(json) + "\n";
+}
+
+std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
+                   const std::optional<estimate::Site>& site, const ActivityScore& activity,
+                   const EvaluateFlags& flags) {
+  std::string text = fmt::format("{} runs of {} models", set.runs.size(), set.models.size());
+  if (set.without_model > 0) {
+    text += fmt::format("; {} more have no layer list", set.without_model);
+  }
+  if (site) {
+    text += fmt::format("; context shifted by {:.0f} MiB, taught by {} tasks of '{}': {}",
+                        site->context_shift_mib, site->tasks, flags.calibrate, site->reason);
+  }
+  text += "\n\n" + TableOf(all, flags);
+  for (const Evaluated& each : all) text += ClassesOf(each);
+  if (activity.runs > 0) {
+    text += fmt::format(
+        "\nSM activity of {} runs by multiply-adds: mean error {:.3f} ({:.3f} with {} for all)\n",
+        activity.runs, activity.mean_error, activity.usual_error, core::kUsualActivity);
+  }
+  return text;
+}
+
+void RunEvaluate(Context& context, const EvaluateFlags& flags) {
+  if (!flags.runs.empty() || !flags.models.empty()) return EvaluateTransformers(context, flags);
   if (!flags.by.empty() && flags.by != "family") {
     return context.Fail({ErrorCode::kInvalid, "--by: '" + base::Printable(flags.by, 40) +
                                                   "': expected family (more with --runs)"});
@@ -291,64 +364,16 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
     if (!learned) return context.Fail(learned.error());
     site = *learned;
   }
-  std::vector<Evaluated> all;
-  std::string rows;
-  for (const estimate::EstimatorEntry* entry : *chosen) {
-    const auto estimator = estimate::MakeWithWeights(*entry, flags.weights);
-    if (!estimator) return context.Fail(estimator.error());
-    std::vector<Outcome> outcomes;
-    outcomes.reserve(set->runs.size());
-    for (const Run& run : set->runs) {
-      estimate::Question question = QuestionOf(*set, run, flags.coverage);
-      if (site) question.site = &*site;
-      Result<estimate::Answer> answer = (*estimator)->Ask(question);
-      outcomes.push_back({.measured_mib = run.measured_mib,
-                          .censored = run.censored,
-                          .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
-    }
-    if (!flags.leave_out.empty()) {
-      std::vector<estimate::LeftOut> families;
-      for (const Run& run : set->runs) families.push_back({run.family});
-      outcomes = estimate::LeaveOut(outcomes, families, flags.coverage);
-    }
-    std::ranges::move(Evaluate(std::string(entry->name), *set, outcomes, flags),
-                      std::back_inserter(all));
-    if (flags.rows) rows += RowsOf(std::string(entry->name), *set, outcomes);
-  }
-  if (flags.rows) return Print(context, rows);
+  Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
+  if (!done) return context.Fail(done.error());
+  if (flags.rows) return Print(context, done->rows);
   // Those that have nothing to say about such data (given, history) only take space.
-  std::erase_if(all, [](const Evaluated& each) {
+  std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });
   const ActivityScore activity = ScoreActivity(*set);
-  if (context.json) {
-    base::Json json{{"activity",
-                     {{"runs", activity.runs},
-                      {"mean_error", activity.mean_error},
-                      {"usual_error", activity.usual_error}}},
-                    {"runs", set->runs.size()},
-                    {"without_model", set->without_model},
-                    {"coverage", flags.coverage},
-                    {"estimators", base::Json::array()}};
-    for (const Evaluated& each : all) json["estimators"].push_back(JsonOf(each));
-    return Print(context, base::DumpJson(json) + "\n");
-  }
-  std::string text = fmt::format("{} runs of {} models", set->runs.size(), set->models.size());
-  if (set->without_model > 0) {
-    text += fmt::format("; {} more have no layer list", set->without_model);
-  }
-  if (site) {
-    text += fmt::format("; context shifted by {:.0f} MiB, taught by {} tasks of '{}': {}",
-                        site->context_shift_mib, site->tasks, flags.calibrate, site->reason);
-  }
-  text += "\n\n" + TableOf(all, flags);
-  for (const Evaluated& each : all) text += ClassesOf(each);
-  if (activity.runs > 0) {
-    text += fmt::format(
-        "\nSM activity of {} runs by multiply-adds: mean error {:.3f} ({:.3f} with {} for all)\n",
-        activity.runs, activity.mean_error, activity.usual_error, core::kUsualActivity);
-  }
-  Print(context, text);
+  Print(context, context.json ? JsonOf(done->all, *set, activity, flags)
+                              : TextOf(done->all, *set, site, activity, flags));
 }
 
 }  // namespace

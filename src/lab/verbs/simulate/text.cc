@@ -95,6 +95,18 @@ std::string ToBoundText(const SimOutcome& outcome) {
   return bound > 0 ? PercentText(MeanOf(outcome, Makespan) / bound - 1) : "-";
 }
 
+using QuantityText = std::function<std::string(const SimOutcome&)>;
+
+QuantityText InMinutes(double (*quantity)(const Metrics&)) {
+  return [quantity](const SimOutcome& outcome) { return MeanMinutes(outcome, quantity); };
+}
+
+QuantityText Mean(const char* format, double (*quantity)(const Metrics&)) {
+  return [format, quantity](const SimOutcome& outcome) {
+    return fmt::format(fmt::runtime(format), MeanOf(outcome, quantity));
+  };
+}
+
 std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
   const SimOutcome& first = outcomes.front();
   const auto change = [&first](double (*quantity)(const Metrics&)) {
@@ -103,14 +115,15 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
       return ChangeText(report::ChangeOf(Values(outcome, quantity), Values(first, quantity)));
     };
   };
-  const auto minutes = [](double (*quantity)(const Metrics&)) {
-    return [quantity](const SimOutcome& outcome) { return MeanMinutes(outcome, quantity); };
+  const auto any = [&outcomes](auto member) {
+    return std::ranges::any_of(outcomes, [member](const SimOutcome& each) {
+      return (each.runs.front().*member).has_value();
+    });
   };
   std::vector<Quantity> quantities{
-      {"MAKESPAN min", minutes(Makespan)},
+      {"MAKESPAN min", InMinutes(Makespan)},
       {"CHANGE %", change(Makespan)},
-      {"ENERGY MJ",
-       [](const SimOutcome& each) { return fmt::format("{:.2f}", MeanOf(each, Energy)); }, true},
+      {"ENERGY MJ", Mean("{:.2f}", Energy), true},
       {"CHANGE %", change(Energy), true},
       {"OOM", OomText, true},
       {"FAILED",
@@ -118,15 +131,10 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
          return Failed(each) > 0 ? fmt::format("{:.4g}", Failed(each)) : "-";
        },
        true},
-      {"WAIT min", minutes([](const Metrics& run) { return run.waiting.mean; })},
-      {"RUN min", minutes([](const Metrics& run) { return run.execution.mean; })},
-      {"JCT min", minutes([](const Metrics& run) { return run.jct.mean; })},
-      {"SM %",
-       [](const SimOutcome& each) {
-         return fmt::format("{:.1f}", MeanOf(each, [](const Metrics& run) {
-                              return run.sm_active.value_or(0) * 100;
-                            }));
-       },
+      {"WAIT min", InMinutes([](const Metrics& run) { return run.waiting.mean; })},
+      {"RUN min", InMinutes([](const Metrics& run) { return run.execution.mean; })},
+      {"JCT min", InMinutes([](const Metrics& run) { return run.jct.mean; })},
+      {"SM %", Mean("{:.1f}", [](const Metrics& run) { return run.sm_active.value_or(0) * 100; }),
        true},
       {"MEMORY",
        [](const SimOutcome& each) {
@@ -136,43 +144,27 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
        true},
       {"SLOWDOWN", SlowdownText},
       {"TO BOUND %", ToBoundText, true}};
-  if (std::ranges::any_of(
-          outcomes, [](const SimOutcome& each) { return each.runs.front().jain.has_value(); })) {
-    quantities.push_back({"JAIN",
-                          [](const SimOutcome& each) {
-                            return fmt::format("{:.2f}", MeanOf(each, [](const Metrics& run) {
-                                                 return run.jain.value_or(1);
-                                               }));
-                          },
-                          true});
+  if (any(&Metrics::jain)) {
+    quantities.push_back(
+        {"JAIN", Mean("{:.2f}", [](const Metrics& run) { return run.jain.value_or(1); }), true});
     quantities.push_back(
         {"WORST USER WAITS min",
-         minutes([](const Metrics& run) { return run.worst_user_waiting_s.value_or(0); }), true});
+         InMinutes([](const Metrics& run) { return run.worst_user_waiting_s.value_or(0); }), true});
   }
-  if (std::ranges::any_of(outcomes, [](const SimOutcome& each) {
-        return each.runs.front().requeues.has_value();
-      })) {
+  if (any(&Metrics::requeues)) {
     quantities.push_back(
-        {"JCT 95 % min", minutes([](const Metrics& run) { return run.jct.p95; }), true});
-    quantities.push_back({"REQUEUES",
-                          [](const SimOutcome& each) {
-                            return fmt::format(
-                                "{:.4g}", MeanOf(each, [](const Metrics& run) {
-                                  return static_cast<double>(run.requeues.value_or(0));
-                                }));
-                          },
-                          true});
+        {"JCT 95 % min", InMinutes([](const Metrics& run) { return run.jct.p95; }), true});
+    quantities.push_back(
+        {"REQUEUES",
+         Mean("{:.4g}",
+              [](const Metrics& run) { return static_cast<double>(run.requeues.value_or(0)); }),
+         true});
   }
-  if (std::ranges::any_of(outcomes, [](const SimOutcome& each) {
-        return each.runs.front().lost_share.has_value();
-      })) {
-    quantities.push_back({"LOST %",
-                          [](const SimOutcome& each) {
-                            return fmt::format("{:.2f}", 100 * MeanOf(each, [](const Metrics& run) {
-                                                           return run.lost_share.value_or(0);
-                                                         }));
-                          },
-                          true});
+  if (any(&Metrics::lost_share)) {
+    quantities.push_back(
+        {"LOST %",
+         Mean("{:.2f}", [](const Metrics& run) { return 100 * run.lost_share.value_or(0); }),
+         true});
   }
   return quantities;
 }
