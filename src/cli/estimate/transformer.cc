@@ -103,20 +103,24 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
                                  estimate.parameters / 1e6, estimate.trained_parameters / 1e6);
   text += fmt::format("{} x {} tokens per GPU and step; highest at {}\n\n", plan.batch,
                       plan.sequence, PhaseText(estimate.phase));
-  Table parts({{"PART"}, {"MIB", true}});
-  for (const auto& [name, mib] : NamedParts(estimate))
-    if (mib > 0 || std::string_view(name) != "beside") parts.Add({{name}, {fmt::format("{:.0f}", mib)}});
+  Table parts({{"PART"}, {"SIZE", true}});
+  for (const auto& [name, mib] : NamedParts(estimate)) {
+    if (mib > 0 || std::string_view(name) != "beside")
+      parts.Add({{name}, {base::FormatMib(std::llround(mib))}});
+  }
   text += parts.Text(Screen{}) + "\n";
   Table sums({{"MEMORY"}, {"POINT", true}, {"BOUND", true}, {"MEANING"}});
   const auto add = [&](const char* name, const MemoryBound& bound, const char* meaning) {
-    sums.Add(
-        {{name}, {std::to_string(bound.point_mib)}, {std::to_string(bound.bound_mib)}, {meaning}});
+    sums.Add({{name},
+              {base::FormatMib(bound.point_mib)},
+              {base::FormatMib(bound.bound_mib)},
+              {meaning}});
   };
   add("needed", estimate.needed, "allocated by PyTorch");
   add("reserved", estimate.reserved, "with what its allocator keeps");
   add("shown", estimate.shown, "by nvidia-smi: what to book on each GPU");
   text += sums.Text(Screen{});
-  text += fmt::format("\nMiB on the GPU that needs most; BOUND covers {:g} % of such runs.\n",
+  text += fmt::format("\nOn the GPU that needs most; BOUND covers {:g} % of such runs.\n",
                       100 * estimate.coverage);
   for (const std::string& warning : estimate.warnings) text += "note: " + warning + "\n";
   return text;

@@ -62,13 +62,14 @@ TEST_F(Transformers, AreAnsweredInPartsWithoutADaemon) {
   double sum = 0;
   for (const auto& [name, mib] : json["parts"].items()) sum += mib.get<double>();
   EXPECT_NEAR(sum, json["shown"]["point_mib"].get<double>(), 1);
-  EXPECT_EQ(json["parts"].size(), 8U);
+  EXPECT_EQ(json["parts"].size(), 9U);
   EXPECT_EQ(json["phase"], "step");
   EXPECT_EQ(json["point_mib"], json["shown"]["point_mib"]);
   EXPECT_GE(json["bound_mib"], json["point_mib"]);
   const Ran text = Ask({"--seq-len", "8", "--batch", "2"});
   EXPECT_THAT(text.out, HasSubstr("llama, 16 layers, 271.1 M parameters"));
   EXPECT_THAT(text.out, HasSubstr("highest at the optimizer's step"));
+  EXPECT_THAT(text.out, HasSubstr(" 824M\n")) << "one unit in all outputs";
 }
 
 TEST_F(Transformers, OptionsChangeTheAnswer) {
