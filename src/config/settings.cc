@@ -71,12 +71,16 @@ constexpr std::array<std::string_view, 6> kKeysOfMapper{"policy.sm_cap",   "poli
                                                         "policy.floor",    "policy.min_gain",
                                                         "policy.backfill", "policy.pass_limit"};
 
+// Where tasks take turns few share a GPU and the head of the queue waits long; others may pass it.
+constexpr std::string_view kTurnsMapper = "magm";
+constexpr int kTurnsBackfill = 10;
+
 // The tables of docs/server/policies.md decide: by-work pays under MPS; where tasks take turns or
 // have instances it gains nothing on a first day.
 std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
   if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
   const bool pays = method == core::SharingMethod::kMps && !settings.divided && !settings.published;
-  return pays ? "by-work" : "magm";
+  return pays ? "by-work" : kTurnsMapper;
 }
 
 // The mapper in force, and what it brings for keys that nobody has set.
@@ -90,6 +94,9 @@ void UseMapper(Settings& settings, core::SharingMethod method) {
   for (const std::string_view name : kKeysOfMapper) {
     if (!settings.chosen.contains(name)) FindKey(name)->copy(settings, brought);
   }
+  const bool turns = method == core::SharingMethod::kStreams && !settings.divided;
+  if (turns && settings.policy.mapper == kTurnsMapper && !settings.chosen.contains("policy.backfill"))
+    settings.policy.backfill = kTurnsBackfill;
 }
 
 // One load: settings as they grow, and where each value came from.

@@ -67,11 +67,14 @@ TEST(Settings, TheMapperFollowsFromTheWayOfSharing) {
   EXPECT_EQ(PolicyFor(s, core::SharingMethod::kMps).mapper, "by-work");
   const core::PolicyConfig streams = PolicyFor(s, core::SharingMethod::kStreams);
   EXPECT_EQ(streams.mapper, "magm");
-  EXPECT_EQ(streams.backfill, 1);
+  EXPECT_EQ(streams.backfill, 10) << "where tasks take turns, more of them may pass the head";
   EXPECT_EQ(streams.min_gain, std::nullopt);
   EXPECT_EQ(streams.margin_mib, 3 * 1024) << "it was set";
   s.divided = true;
   EXPECT_EQ(PolicyFor(s, core::SharingMethod::kMps).mapper, "magm");
+  EXPECT_EQ(PolicyFor(s, core::SharingMethod::kStreams).backfill, 1) << "of instances";
+  const Settings set = FromText("policy.backfill = 3").settings;
+  EXPECT_EQ(PolicyFor(set, core::SharingMethod::kStreams).backfill, 3);
   const Settings named = FromText("policy.mapper = 'by-work'").settings;
   EXPECT_EQ(PolicyFor(named, core::SharingMethod::kStreams).mapper, "by-work");
 }
