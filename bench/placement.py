@@ -133,7 +133,8 @@ def load(name):
 
 @functools.cache
 def simulate(words, policy, more):
-    return json.loads(run(BIN / "carma", "simulate", *words, *more, "--runs", RUNS, "--noise", 0.03, "--policy", policy, "--json"))
+    servers = "" if policy == "exclusive" or "mps_servers" in policy else ",mps_servers=user"
+    return json.loads(run(BIN / "carma", "simulate", *words, *more, "--runs", RUNS, "--noise", 0.03, "--policy", policy + servers, "--json"))
 
 
 @functools.cache
@@ -372,7 +373,15 @@ def worlds():
         row(rule, *[f"{number(mean(ones, makespan))} ± {number(error([makespan(one) for one in ones]))}, {mean(ones, 'completion'):.0f}{crashes(ones)}" for ones in cells])
 
 
-TABLES = {"worlds": worlds, "plateaus": plateaus, "unknown": unknown, "nine": nine, "published": published, "56": all_loads, "values": values, "defaults": defaults, "turns": turns,
+def servers():
+    """Tasks of several GPUs as MPS clients, or in turns with those."""
+    head("", "demo60", *PUBLISHED)
+    for rule in (f"{mapper},mps_servers={word}" for mapper in (BY_WORK, "magm") for word in ("user", "gpu")):
+        cells = [measure(load("demo60"), rule, ())] + [measure(load(one), rule) for one in PUBLISHED]
+        row(f"`{rule}`", *[f"{number(makespan(cell))}, {cell['completion']:.0f}{crashes([cell])}" for cell in cells])
+
+
+TABLES = {"servers": servers, "worlds": worlds, "plateaus": plateaus, "unknown": unknown, "nine": nine, "published": published, "56": all_loads, "values": values, "defaults": defaults, "turns": turns,
           "types": types, "instances": instances}
 
 if __name__ == "__main__":

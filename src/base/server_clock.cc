@@ -16,7 +16,7 @@ namespace carma::base {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'A', 'R', 'M', 'A', 'G', 'P', 'U'};
-constexpr std::uint32_t kLayoutVersion = 3;
+constexpr std::uint32_t kLayoutVersion = 4;
 
 }  // namespace
 

@@ -151,9 +151,7 @@ class MpsCheck {
     } else {
       Add(Level::kOk, fmt::format("{}; {} processes at most per server, {}; {}",
                                   base::Printable(program), settings_.mps_clients,
-                                  settings_.mps_memory_limit
-                                      ? "none above its task's promise and policy.margin"
-                                      : "memory is not limited (collocation.mps_memory_limit)",
+                                  MemoryText(),
                                   OwnText(own_)));
       if (trial) Tried(*trial);
     }
@@ -163,6 +161,14 @@ class MpsCheck {
   std::vector<Finding> Take() { return std::move(findings_); }
 
  private:
+  std::string_view MemoryText() const {
+    if (!settings_.mps_memory_limit)
+      return "memory is not limited (collocation.mps_memory_limit)";
+    if (!settings_.mps_server_per_gpu)
+      return "memory is limited where there is one GPU (collocation.mps_servers)";
+    return "none above its task's promise and policy.margin";
+  }
+
   void Tried(const base::Result<task::MpsAbilities>& trial) {
     if (!trial) {
       return Add(WithoutMps(),

@@ -179,6 +179,7 @@ Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
   const bool mps = config.sharing == SharingMethod::kMps;
   Load load = LoadOf(profile);
   if (mps && config.users_take_turns) load.user = request.uid;
+  if (mps && config.gangs_take_turns && request.gpus > 1) load.user = kNoMpsClient;
   return {.load = mps ? load : AsTurns({}, load),
           .max_slowdown = std::min(config.max_slowdown.value_or(kAnySlowdown),
                                    request.max_slowdown.value_or(kAnySlowdown)),

@@ -115,6 +115,9 @@ struct PolicyConfig {
   SlotRules slots;  // when tasks leave their GPUs to others
   // Under MPS each user's tasks have a server of their own, so those of several users take turns.
   bool users_take_turns = true;
+  // With an MPS server for each GPU a task of several GPUs cannot be a client: it takes turns with
+  // those that are, and with other tasks of several GPUs.
+  bool gangs_take_turns = false;
 };
 // Errors: kInvalid for a class that is not configured, kDenied for an account that its user may not
 // use, each naming those that there are.

@@ -378,5 +378,17 @@ TEST(Mappers, OneNeverShares) {
   }
 }
 
+TEST(Neighbours, ATaskOfSeveralGpusIsNoMpsClientBesideAServerPerGpu) {
+  PolicyConfig config = Rules();
+  config.sharing = SharingMethod::kMps;
+  const auto user = [&config](int gpus) {
+    return NeighbourOf(config, {.gpus = gpus, .uid = 7}, {}).load.user;
+  };
+  EXPECT_EQ(user(2), 7u) << "one server for all GPUs";
+  config.gangs_take_turns = true;
+  EXPECT_EQ(user(1), 7u);
+  EXPECT_EQ(user(2), kNoMpsClient);
+}
+
 }  // namespace
 }  // namespace carma::core

@@ -69,8 +69,10 @@ void Scheduler::State::LookAtResidents(GpuIndex index) {
     const TaskRecord& task = tasks.at(resident.task);
     Profile profile = ProfileNow(task);
     if (resident.sm_active) profile.sm_active = resident.sm_active;
-    gpu.residents.push_back(
-        OnPart(config, NeighbourOf(config, task.request, profile), gpu.info.compute));
+    Neighbour neighbour = NeighbourOf(config, task.request, profile);
+    if (neighbour.load.user == kNoMpsClient)
+      neighbour.load.user |= static_cast<std::uint32_t>(Number(resident.task));
+    gpu.residents.push_back(OnPart(config, neighbour, gpu.info.compute));
     gpu.users.push_back(task.request->uid);
   }
   // Strangers compute too, nobody knows how much.
@@ -109,11 +111,13 @@ void Scheduler::State::LearnActivity(GpuIndex index) {
   const std::optional<SeenActivity> seen =
       ActivityOf(*gpu.sample, residents, gpu.crowd_changed, config.sharing);
   if (!seen) return;
-  // Users that take turns are not seen in the sum of their activities.
-  const bool several_users =
-      config.users_take_turns && config.sharing == SharingMethod::kMps &&
-      std::ranges::any_of(gpu.users, [&](std::uint32_t uid) { return uid != gpu.users.front(); });
-  if (several_users) return;
+  // Tasks that take turns are not seen in the sum of their activities.
+  const auto user = [](const Neighbour& each) { return each.load.user; };
+  const bool take_turns =
+      config.sharing == SharingMethod::kMps && !gpu.residents.empty() &&
+      std::ranges::any_of(gpu.residents,
+                          [&](const auto& each) { return user(each) != user(gpu.residents[0]); });
+  if (take_turns) return;
   const double share = gpu.info.compute;
   // Who fills a part of a GPU might fill more of it; how parts of it add up is not known.
   if (share < 1 && (residents.size() > 1 || seen->sm_active > kFull)) return;

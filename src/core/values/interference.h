@@ -21,6 +21,10 @@ struct Load {
   friend bool operator==(const Load&, const Load&) = default;
 };
 
+// Load::user of a task on a GPU with MPS that is no client there. Each takes turns with all others:
+// with its number in the other bits no two are alike.
+inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
+
 // The SM activity of a task of which nothing is known, and how much it minds its neighbours; it
 // presses on them by its activity.
 inline constexpr double kUsualActivity = 0.6;

@@ -382,9 +382,13 @@ std::string MethodLine(const config::Settings& settings) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
   if (!settings.collocation) return "mps where NVIDIA's control daemon answers: it is being asked";
   if (settings.collocation == core::SharingMethod::kMps) {
+    const std::string_view memory =
+        !settings.mps_memory_limit    ? ""
+        : settings.mps_server_per_gpu ? "each process's memory (its task's promise and margin) and "
+                                      : "where there is one GPU each process's memory (its task's "
+                                        "promise and margin), and ";
     return std::string("mps: tasks of one user compute on a GPU at the same time; enforced are ") +
-           (settings.mps_memory_limit ? "each process's memory (its task's promise and margin) and "
-                                      : "") +
+           std::string(memory) +
            "the share of SMs it was submitted with (--sm-share); what shares by streams is "
            "promised "
            "its memory, nothing is enforced";

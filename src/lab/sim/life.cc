@@ -111,9 +111,11 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
 // As the daemon tells the MPS server (daemon/starts.cc).
 std::int64_t Simulation::MpsLimitOf(const core::StartTask& start) const {
   const core::Placement& at = start.placement.front();
-  const bool client = options_.collocation == core::SharingMethod::kMps && !start.alone;
+  const Job& job = jobs_[job_of_.at(core::Number(start.id))];
+  const bool client =
+      options_.collocation == core::SharingMethod::kMps && !start.alone && !IsNoMpsClient(job);
   if (!options_.mps_memory_limit || !client || at.claim_mib <= 0) return 0;
-  const std::uint32_t gpu = jobs_[job_of_.at(core::Number(start.id))].gpus.front();
+  const std::uint32_t gpu = job.gpus.front();
   return std::min(std::max(at.claim_mib, start.bound_mib) + options_.policy.margin_mib,
                   gpus_[gpu].usable_mib());
 }

@@ -22,7 +22,13 @@ Load Simulation::LoadOf(const Job& job, std::size_t part) const {
   return {.sm_active = std::min(1.0, u / mig_.compute),
           .sensitivity = workload.mps_sensitivity,
           .pressure = workload.mps_pressure,
-          .user = options_.policy.users_take_turns ? UidOf(job) : 0};
+          .user = MpsUserOf(job)};
+}
+
+std::uint32_t Simulation::MpsUserOf(const Job& job) const {
+  if (IsNoMpsClient(job))
+    return core::kNoMpsClient | static_cast<std::uint32_t>(core::Number(job.id));
+  return options_.policy.users_take_turns ? UidOf(job) : 0;
 }
 
 double Simulation::BaseSpeed(const Job& job, std::size_t part) const {

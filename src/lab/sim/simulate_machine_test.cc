@@ -41,6 +41,21 @@ TEST(SimulateMachine, AnInstanceTakesOneTaskUnlessItIsShared) {
   EXPECT_LT(Play(MakeWorld("A100-40GB"), four, options).totals.waiting_s, 100);
 }
 
+TEST(SimulateMachine, TasksOfSeveralGpusTakeTurnsBesideAnMpsServerPerGpu) {
+  const trace::Workload one = MakeWorkload("one", 1, 1'000, 0.3, 4'000);
+  const trace::Workload two = MakeWorkload("two", 2, 1'000, 0.3, 4'000);
+  RunOptions options = Immediate();
+  const auto makespan_s = [&](const trace::Workload& other) {
+    return Play(MakeWorld("2xA100-40GB"), {{Duration{0}, &two}, {Duration{0}, &other}}, options)
+        .totals.makespan_s;
+  };
+  EXPECT_NEAR(makespan_s(one), 14 + 1'150, 1) << "side by side: 1 + 0.5 * 0.3";
+  EXPECT_NEAR(makespan_s(two), 14 + 1'150, 1);
+  options.policy.gangs_take_turns = true;
+  EXPECT_GT(makespan_s(one), 1'250);
+  EXPECT_GT(makespan_s(two), 1'250) << "nor are two of them clients of one server";
+}
+
 TEST(SimulateMachine, DataLoadersShareTheServersCores) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 4'000);
   RunOptions options = Immediate();

@@ -196,6 +196,11 @@ class Simulation {
   std::uint32_t UidOf(const Job& job) const {  // 0: not told
     return job.arrival->user.empty() ? 0 : uids_.at(job.arrival->user);
   }
+  // Its kernels take turns with those of the MPS clients on its GPUs.
+  bool IsNoMpsClient(const Job& job) const {
+    return options_.policy.gangs_take_turns && job.arrival->workload->gpus > 1;
+  }
+  std::uint32_t MpsUserOf(const Job& job) const;
   void BuildAbove();
   void EnterAbove(JobIndex index);
   std::shared_ptr<Alike> AlikeOf(const Job& job);

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <functional>
 #include <limits>
 
 #include "base/clock.h"
@@ -313,6 +314,9 @@ Run::Ending Run::Allocate() {
   arrival.start_ticks = self.start_ticks;
   arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
+    // The folder of its pipes is the server's name for as long as it is used.
+    arrival.mps_server =
+        static_cast<std::uint32_t>(std::hash<std::string>{}(options_.mps_pipes)) | 1;
     arrival.sm_cap =
         std::min(options_.mps_thread_percentage, mps_->welcome().thread_percentage) / 100;
   }

@@ -68,13 +68,14 @@ double BaseSpeed(const World& world, const Resident& resident, const Share& shar
 // What it does to its neighbours there: its activity as a share of that place's SMs, its pressure
 // in proportion to its speed.
 sim::Load LoadThere(const World& world, const Resident& resident, const Share& share, double base) {
-  return {std::min(1.0, share.sm_active * base / world.gpus[share.gpu].compute),
-          resident.sensitivity, resident.pressure * base};
+  return {.sm_active = std::min(1.0, share.sm_active * base / world.gpus[share.gpu].compute),
+          .sensitivity = resident.sensitivity,
+          .pressure = resident.pressure * base};
 }
 
 void Gather(const World& world, int gpu, Crowd& crowd) {
   crowd.count = 0;
-  crowd.sharing = core::SharingMethod::kMps;
+  crowd.sharing = core::SharingMethod::kStreams;
   for (int slot = 0; slot < world.slots; ++slot) {
     if (!Works(world, slot)) continue;
     const Resident& resident = world.residents[slot];
@@ -84,9 +85,11 @@ void Gather(const World& world, int gpu, Crowd& crowd) {
       crowd.slots[place] = slot;
       crowd.bases[place] = BaseSpeed(world, resident, resident.shares[i]);
       crowd.loads[place] = LoadThere(world, resident, resident.shares[i], crowd.bases[place]);
-      // One process that came around the MPS server makes the driver switch between all of them.
-      if (resident.sharing != core::SharingMethod::kMps)
-        crowd.sharing = core::SharingMethod::kStreams;
+      // The driver switches between MPS servers and processes that came around them.
+      const bool client = resident.sharing == core::SharingMethod::kMps;
+      if (client) crowd.sharing = core::SharingMethod::kMps;
+      crowd.loads[place].user = client ? resident.mps_server & ~core::kNoMpsClient
+                                       : core::kNoMpsClient | static_cast<std::uint32_t>(slot);
     }
   }
 }
@@ -402,6 +405,7 @@ void Place(World& world, int slot, const Arrival& arrival) {
   resident.pid = arrival.pid;
   resident.start_ticks = arrival.start_ticks;
   resident.sharing = arrival.sharing;
+  resident.mps_server = arrival.mps_server;
   resident.sm_cap = arrival.sm_cap;
   resident.sensitivity = arrival.sensitivity;
   resident.pressure = arrival.pressure;

@@ -40,6 +40,7 @@ struct Arrival {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;
   core::SharingMethod sharing = core::SharingMethod::kStreams;
+  std::uint32_t mps_server = 0;  // under MPS: clients of one server compute side by side
   double sm_cap = 1;  // of the SMs, what it may use at most (thread percentage of MPS)
   double sensitivity = 0;
   double pressure = 0;
@@ -109,6 +110,7 @@ struct Resident {
   std::int32_t pid;
   std::uint64_t start_ticks;
   core::SharingMethod sharing;
+  std::uint32_t mps_server;
   double sm_cap;
   double sensitivity;
   double pressure;

@@ -22,11 +22,13 @@ struct Task {
   core::SharingMethod sharing = core::SharingMethod::kMps;
   std::vector<int> gpus = {0};
   std::int64_t memory_mib = 1'000;
+  std::uint32_t server = 1;
 };
 
 int Put(World& world, const Task& task) {
   Arrival arrival{.pid = 7,
                   .sharing = task.sharing,
+                  .mps_server = task.server,
                   .sensitivity = task.s,
                   .pressure = task.p,
                   .work_s = task.work_s};
@@ -78,13 +80,16 @@ TEST(World, TwoTasksSlowEachOtherByTheFormulas) {
   };
   const double g_a = 1 - std::pow(0.7, 1.7), g_b = 1 - std::pow(0.6, 1.7);
   const double switched = 1 / (1 + 1.5 * g_a * g_b);
+  // The activity that clients of a server come to together is measured a little lower.
+  const double g_server = 1 - std::pow(0.7, 0.95 * 1.7), g_other = 1 - std::pow(0.6, 0.95 * 1.7);
+  const double beside_server = 1 / (1 + 1.5 * g_server * g_other);
   const Case cases[] = {
       // slowdown = 1 + s * p of the other; 0.3 and 0.4 stay below saturation.
       {"both through MPS", core::SharingMethod::kMps, core::SharingMethod::kMps, 1 / 1.2, 1 / 1.06},
       {"both without", core::SharingMethod::kStreams, core::SharingMethod::kStreams, switched,
        switched},
       {"one around the MPS server", core::SharingMethod::kMps, core::SharingMethod::kStreams,
-       switched, switched},
+       beside_server, beside_server},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -97,6 +102,28 @@ TEST(World, TwoTasksSlowEachOtherByTheFormulas) {
     EXPECT_NEAR(Left(*world, a), 100 - 10 * c.pace_a, 1e-6);
     EXPECT_NEAR(Left(*world, b), 100 - 10 * c.pace_b, 1e-6);
   }
+}
+
+TEST(World, ClientsOfAServerStaySideBySideBesideOthers) {
+  const Task task{.u = 0.2, .s = 0.5, .p = 0.2};
+  const auto pace = [&](std::uint32_t second_server, bool outsider) {
+    auto world = MakeWorld("A100-40GB");
+    const int first = Put(*world, task);
+    Task second = task;
+    second.server = second_server;
+    Put(*world, second);
+    if (outsider) {
+      Task other = task;
+      other.sharing = core::SharingMethod::kStreams;
+      Put(*world, other);
+    }
+    return world->residents[first].pace;
+  };
+  EXPECT_NEAR(pace(1, false), 1 / 1.1, 1e-9);
+  EXPECT_LT(pace(2, false), pace(1, false)) << "two servers take turns";
+  const double g_server = 1 - std::pow(0.64, 0.95 * 1.7), g_other = 1 - std::pow(0.8, 0.95 * 1.7);
+  EXPECT_NEAR(pace(1, true), 1 / 1.1 / (1 + 1.5 * g_server * g_other), 1e-9)
+      << "the two side by side, in turns with the outsider";
 }
 
 TEST(World, OneLongAdvanceEqualsManyShortOnes) {

@@ -232,6 +232,11 @@ constexpr std::array kWords{
          [](Draft& draft, const std::string& value) {
            return config::FindKey("collocation.mps_memory_limit")->set(draft.settings, value);
          }},
+    Word{{"mps_servers", "gpu or user",
+          "one MPS server per GPU, beside which wider tasks take turns, or one for all GPUs"},
+         [](Draft& draft, const std::string& value) {
+           return config::FindKey("collocation.mps_servers")->set(draft.settings, value);
+         }},
     Word{
         {"cluster", "queue, slurm or asked",
          "which server a task comes to: that with the most idle GPUs, as Slurm places it, or where "
@@ -560,8 +565,10 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   draft.settings.divided = policy.options.collocation == core::SharingMethod::kMig;
   draft.settings.policy = config::PolicyFor(draft.settings, policy.options.collocation);
   // The published systems had none, and Slurm alone starts no MPS server.
-  policy.options.mps_memory_limit = draft.settings.mps_memory_limit && !draft.settings.published &&
-                                    policy.options.above.WithCarma();
+  // A limit holds for no client of a server of several GPUs (task::MpsLimitHolds).
+  policy.options.mps_memory_limit =
+      draft.settings.mps_memory_limit && draft.settings.mps_server_per_gpu &&
+      !draft.settings.published && policy.options.above.WithCarma();
   for (const PolicyWord& word : words) {
     if (!HoldsForAnySharing(word)) continue;
     if (Result<Unit> applied = Apply(word, draft); !applied)

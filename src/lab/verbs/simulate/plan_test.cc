@@ -81,7 +81,6 @@ TEST(SimPolicy, AWordMeansWhatTheDaemonDoesWithIt) {
     EXPECT_EQ(options.policy.floor_share, daemons.floor_share) << word;
     EXPECT_EQ(options.policy.pass_limit, daemons.pass_limit) << word;
     EXPECT_EQ(options.policy.sm_cap, daemons.sm_cap) << word;
-    EXPECT_TRUE(options.mps_memory_limit) << word;
   }
   EXPECT_EQ(Policy("by-work,backfill=4").options.policy.backfill, 4) << "a word that is said wins";
   EXPECT_EQ(Policy("auto,collocation=streams").options.policy.mapper, "magm");
@@ -89,10 +88,20 @@ TEST(SimPolicy, AWordMeansWhatTheDaemonDoesWithIt) {
 }
 
 TEST(SimPolicy, TheLimitOfAnMpsServerIsThereAsInTheDaemon) {
-  EXPECT_TRUE(Policy("magm").options.mps_memory_limit);
-  EXPECT_FALSE(Policy("magm,mps_memory_limit=false").options.mps_memory_limit);
-  EXPECT_FALSE(Policy("magm,published=v2").options.mps_memory_limit);
+  EXPECT_TRUE(Policy("magm,mps_servers=gpu").options.mps_memory_limit);
+  EXPECT_FALSE(Policy("magm,mps_servers=gpu,mps_memory_limit=false").options.mps_memory_limit);
+  EXPECT_FALSE(Policy("magm,mps_servers=gpu,published=v2").options.mps_memory_limit);
   EXPECT_THAT(Complaint("magm,mps_memory_limit=some"), HasSubstr("expected true or false"));
+}
+
+TEST(SimPolicy, MpsServersAreThoseOfTheDaemon) {
+  EXPECT_TRUE(Policy("auto").options.policy.gangs_take_turns);
+  EXPECT_TRUE(Policy("auto").options.mps_memory_limit);
+  const sim::RunOptions user = Policy("auto,mps_servers=user").options;
+  EXPECT_FALSE(user.policy.gangs_take_turns);
+  EXPECT_FALSE(user.mps_memory_limit) << "it holds for no client of several GPUs' server";
+  EXPECT_FALSE(Policy("magm,published=v2").options.policy.gangs_take_turns);
+  EXPECT_THAT(Complaint("magm,mps_servers=task"), HasSubstr("mps_servers: expected gpu or user"));
 }
 
 TEST(SimPolicy, AConfigurationThatLearnsNothingLeavesItAtThat) {
