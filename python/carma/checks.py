@@ -61,7 +61,7 @@ def check(spec: Dict[str, Any]) -> None:
     if re.search(r"(?m)^\s*(export\s+)?CUDA_VISIBLE_DEVICES=", script):
         warnings.warn("the script sets CUDA_VISIBLE_DEVICES: then the task may use GPUs that it was not given", stacklevel=4)
     command = spec.get("command")
-    if not command or spec.get("conda_env"):
+    if not command or spec.get("conda_env") or spec.get("container"):  # programs that are not here
         return
     path = spec["environment"].get("PATH", "/usr/local/bin:/usr/bin:/bin")
     program = command[0] if "/" not in command[0] else os.path.join(folder, command[0])

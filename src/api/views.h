@@ -86,6 +86,7 @@ struct TaskView {
   std::optional<std::int64_t> array_index;
   std::optional<std::uint64_t> pid;
   std::string comment;
+  std::string container;
   std::string origin;
   std::string account;
   std::string qos;
@@ -185,6 +186,7 @@ struct TaskView {
     field("array_index", task.array_index, "Index in its array.");
     field("pid", task.pid, "Process id while it runs.");
     field("comment", task.comment, "One line for people.");
+    field("container", task.container, "Image in which it runs; empty: none.");
     field("origin", task.origin,
           "How its process comes about: empty: it is started here; lease: somebody else starts it "
           "(/v1/leases); slurm: a job of Slurm's.",

@@ -1,4 +1,6 @@
 // carma-shim ATTEMPT_DIR: started by carmad for each attempt of a task; see task/shim/shim.h.
+// carma-shim --guard: started by a shim whose task runs in a container; see
+// task/shim/container_guard.h.
 // carma-shim --mps …: started by carmad to run MPS's control program as a user; see
 // task/mps/mps_child.h.
 #include "task/shim/shim.h"
@@ -7,12 +9,14 @@
 #include <string_view>
 
 #include "task/mps/mps_child.h"
+#include "task/shim/container_guard.h"
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--version") {
     std::puts("carma-shim " CARMA_VERSION);
     return 0;
   }
+  if (argc == 2 && std::string_view(argv[1]) == "--guard") return carma::task::RunGuard();
   if (argc >= 2 && std::string_view(argv[1]) == "--mps")
     return carma::task::RunMpsChild({argv + 2, argv + argc});
   if (argc != 2 || argv[1][0] != '/') {

@@ -53,6 +53,22 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
   return std::nullopt;
 }
 
+// Its command is in the image; here the tool must be, and an image that is a file.
+base::Result<base::Unit> CheckContainer(const task::TaskSpec& spec) {
+  const auto container = task::ParseContainer(*spec.container);
+  if (!container) return std::unexpected(container.error());
+  const bool is_file = task::IsImageFile(container->image);
+  if (is_file && ::access(container->image.c_str(), R_OK) != 0)
+    return base::Fail(ErrorCode::kInvalid, fmt::format("no image {}", container->image));
+  std::vector<std::string> names;
+  for (const task::ContainerTool tool : task::ToolsFor(*container)) {
+    names.emplace_back(task::ToolName(tool));
+    if (FindProgram(spec, names.back())) return base::Unit{};
+  }
+  return base::Fail(ErrorCode::kInvalid, fmt::format("no {} on your PATH for the container {}",
+                                                     base::Join(names, ", "), container->image));
+}
+
 std::string SimilarProgram(const task::TaskSpec& spec, const std::string& program) {
   const auto path = spec.environment.find("PATH");
   if (path == spec.environment.end()) return "";
@@ -174,6 +190,7 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
     if (!found) return std::unexpected(NamedWrongly(found.error()));
     return base::Unit{};  // its programs come first, and what they are is its own affair
   }
+  if (spec.container) return CheckContainer(spec);
   if (spec.command.empty()) return base::Unit{};
   const std::string& program = spec.command.front();
   if (IsUnit(program) && !FindProgram(spec, program))

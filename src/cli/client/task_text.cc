@@ -384,6 +384,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   facts.Add("Class", base::Printable(task.qos, 64));
   if (task.origin == "lease") facts.Add("Origin", "lease: its process is not started by carmad");
   if (task.origin == "slurm") facts.Add("Origin", "lease: its process is started by Slurm");
+  facts.Add("Container", base::Printable(task.container, 4096));
   facts.Add("Comment", task.comment.empty() ? "" : base::Printable(task.comment, 4096));
   facts.Add("Waits for", base::Printable(base::Join(task.dependencies, ", "), 4096));
   facts.Add("Not before", task.begin_ms ? base::FormatTime(base::FromMs(*task.begin_ms)) : "");

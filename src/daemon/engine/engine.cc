@@ -11,6 +11,7 @@
 #include "daemon/engine/history_events.h"
 #include "daemon/engine/job_returns.h"
 #include "task/describe/spec_json.h"
+#include "task/shim/container_command.h"
 
 namespace carma::daemon {
 
@@ -597,7 +598,9 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
   const core::TaskRecord* record = scheduler_.Find(event.id);
   switch (event.kind) {
     case task::ShimEventKind::kStarted:
-      attribution_.Add(event.id, event.process, event.cgroup);
+      attribution_.Add(
+          event.id, event.process, event.cgroup,
+          task::ContainerGroup(task::BooksWord(store_.BooksOf(event.id).id), event.id));
       base::LogInfo("task_started", {{"task", event.id},
                                      {"attempt", event.attempt},
                                      {"pid", event.process.pid},

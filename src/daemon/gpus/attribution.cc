@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/user.h"
+#include "task/shim/container_command.h"
 
 namespace carma::daemon {
 namespace {
@@ -85,8 +86,9 @@ ProcessFace FaceOf(const base::ProcessStat& stat) {
 
 Attribution::Attribution(std::shared_ptr<boost::asio::io_context> loop) : loop_(std::move(loop)) {}
 
-void Attribution::Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup) {
-  Root root{main, {}, cgroup, {}};
+void Attribution::Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup,
+                      const std::string& containers) {
+  Root root{main, {}, cgroup, containers, {}};
   if (const std::optional<base::ProcessStat> stat = base::ReadProcessStat(main.pid);
       stat && stat->id == main) {
     if (const std::optional<base::ProcessStat> shim = base::ReadProcessStat(stat->parent))
@@ -189,9 +191,10 @@ std::optional<core::TaskId> Attribution::Search(
     pid_t pid, const std::optional<base::ProcessStat>& stat) const {
   if (roots_.empty()) return std::nullopt;
   if (const std::string cgroup = CgroupOf(pid); cgroup.size() > 1) {
-    for (const auto& [task, root] : roots_) {
+    for (const auto& [id, root] : roots_) {
       if (!root.cgroup.empty() && (cgroup == root.cgroup || cgroup.starts_with(root.cgroup + "/")))
-        return task;
+        return id;
+      if (task::IsInContainerGroup(cgroup, root.containers)) return id;
     }
   }
   std::optional<base::ProcessStat> at = stat;

@@ -32,7 +32,9 @@ class Attribution {
 
   // main: the task's first process; its parent, the shim, adopts what double-forks away (it is a
   // subreaper).
-  void Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup);
+  // containers: control group of its Docker containers (task::ContainerGroup); empty: none.
+  void Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup,
+           const std::string& containers = "");
   // Another process whose tree is that task's; nothing where the task was not added.
   void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
@@ -57,6 +59,7 @@ class Attribution {
     base::ProcessId main;
     base::ProcessId shim;  // pid 0: not known
     std::string cgroup;
+    std::string containers;
     std::vector<base::ProcessId> others;
   };
   struct Known {

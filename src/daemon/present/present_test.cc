@@ -16,7 +16,7 @@ TEST(Present, FillsEveryField) {
   store::StoredTask stored = store::FullTask(7);
   stored.record.state = core::TaskState::kFailed;
   stored.spec_json =
-      R"({"array_index":5,"command":["python","train.py"],"comment":"try","workdir":"/home/ada",
+      R"({"array_index":5,"command":["python","train.py"],"comment":"try","container":"debian:12","workdir":"/home/ada",
           "parameters":{"lr":"0.1"},"notify":[{"target":"me","events":["fail"]}],
           "lease":"4711 88213 0f6c"})";
   const base::Json view = ToJson(Present(stored));

@@ -184,6 +184,7 @@ function facts(task) {
     fact('Priority', task.priority !== 0 && String(task.priority)),
     fact('Array', task.array_id && `${task.array_id}, index ${task.array_index}`),
     fact('Parameters', parameterWords(task) && h('code', {}, parameterWords(task))),
+    fact('Container', task.container && h('code', {}, task.container)),
     fact('Output', h('code', {}, task.stdout_path), task.stderr_path !== task.stdout_path && [h('br'), h('code', {}, task.stderr_path)]),
     fact('Remarks', task.estimate_remarks.join(' ')),
     fact('Comment', task.comment));

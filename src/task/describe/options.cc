@@ -170,6 +170,18 @@ Result<Unit> SetArray(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
+Result<Unit> SetContainer(Draft& draft, std::string_view value) {
+  const Result<ContainerImage> container = ParseContainer(value);
+  if (!container) return std::unexpected(container.error());
+  draft.spec.container = std::string(value);
+  return Unit{};
+}
+// Adds to those before. A relative folder becomes absolute in Finish().
+Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
+  draft.spec.container_mounts.emplace_back(value);
+  return Unit{};
+}
+
 // Adds to those before: each has a name of its own.
 Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   auto parameter = ParseParameter(value);
@@ -393,6 +405,14 @@ constexpr std::array kRows{
     Row{{"export", 0, "LIST", "ALL (default), NONE, or NAME[=value],…", true}, SetExport},
     Row{{"conda-env", 0, "ENV", "conda environment, by name or path", false},
         SetText<&TaskSpec::conda_env>},
+    Row{{"container", 0, "IMAGE",
+         "run in a container: IMAGE by podman, docker or apptainer, or TOOL:IMAGE", false},
+        SetContainer},
+    Row{{"container-mount", 0, "DIR",
+         "a further folder there, DIR[:DIR_THERE][:ro] (home and working directory are); "
+         "repeatable",
+         false},
+        AddContainerMount},
     Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID", true},
         SetDependency},
     Row{{"array", 'a', "LIST", "one task per index: 0-15, 1,3,7-9, 0-15:4, with %N at once", true},
@@ -513,6 +533,15 @@ void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
   const bool env_is_path = spec.conda_env && (spec.conda_env->find('/') != std::string::npos ||
                                               spec.conda_env->starts_with('~'));
   if (env_is_path) spec.conda_env = Absolute(*spec.conda_env, context.cwd, context.home);
+  if (spec.container) {
+    ContainerImage container = ParseContainer(*spec.container).value_or(ContainerImage{});
+    if (IsImageFile(container.image)) {
+      container.image = Absolute(container.image, context.cwd, context.home);
+      spec.container = ContainerText(container);
+    }
+  }
+  for (std::string& mount : spec.container_mounts)
+    mount = Absolute(mount, context.cwd, context.home);
   for (NotifyRule& rule : spec.notify) {
     const bool program = !ParseNotifyTarget(rule.target);  // a path that is not absolute yet
     if (program) rule.target = Absolute(rule.target, context.cwd, context.home);

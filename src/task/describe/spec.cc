@@ -67,6 +67,14 @@ Result<Unit> CheckWhatToRun(const TaskSpec& spec) {
   return CheckArguments("command", spec.command);
 }
 
+Result<Unit> CheckContainer(const TaskSpec& spec) {
+  if (!spec.container && !spec.container_mounts.empty())
+    return Bad("container_mounts", "nothing without a container");
+  if (spec.container && spec.conda_env)
+    return Bad("conda_env", "nothing with a container, which has its own programs");
+  return Unit{};
+}
+
 Result<Unit> CheckEnvironment(const TaskSpec& spec) {
   std::size_t total = 0;
   for (const auto& [name, value] : spec.environment) {
@@ -290,7 +298,7 @@ void FillDefaults(TaskSpec& spec) {
 Result<Unit> Validate(const TaskSpec& spec) {
   for (const auto check :
        {&base::CheckFields<TaskSpec>, CheckWhatToRun, CheckAttach, CheckScriptPath, CheckCondaEnv,
-        CheckEnvironment, CheckDependencies, CheckNotify, CheckParameters}) {
+        CheckContainer, CheckEnvironment, CheckDependencies, CheckNotify, CheckParameters}) {
     if (Result<Unit> good = check(spec); !good) return good;
   }
   return Unit{};

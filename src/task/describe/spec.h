@@ -16,6 +16,7 @@
 #include "base/signal_name.h"
 #include "base/time.h"
 #include "core/values/task.h"
+#include "task/describe/container.h"
 #include "task/describe/lease.h"
 #include "task/describe/notify.h"
 #include "task/describe/training.h"
@@ -33,6 +34,7 @@ inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 // Most tasks one --array may make.
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // names of one sweep
+inline constexpr std::size_t kMaxMounts = 64;
 
 // What a text may be.
 bool HasNoNul(std::string_view text);
@@ -63,6 +65,8 @@ struct TaskSpec : core::TaskRequest {
   std::string workdir;
   std::map<std::string, std::string> environment;
   std::optional<std::string> conda_env;
+  std::optional<std::string> container;       // ParseContainer
+  std::vector<std::string> container_mounts;  // ParseMount each
   std::string memory_source = "given";  // "given", "rad" …
   std::optional<std::string> model_summary;
   std::optional<std::int64_t> batch_size;
@@ -111,6 +115,18 @@ struct TaskSpec : core::TaskRequest {
     field("conda_env", task.conda_env,
           "Conda environment to activate (PATH and CONDA_* variables): name or absolute path.",
           {.max_bytes = kMaxPathBytes});
+    field("container", task.container,
+          "Image in which the command runs, [podman:|docker:|apptainer:]IMAGE.",
+          {.max_bytes = kMaxPathBytes,
+           .fits = IsContainer,
+           .expected = "an image such as pytorch/pytorch:latest or /images/train.sif"});
+    field("container_mounts", task.container_mounts,
+          "Further folders in the container, SOURCE[:DESTINATION][:ro] each; absolute.",
+          {.max_bytes = kMaxPathBytes,
+           .max_items = kMaxMounts,
+           .fits = IsMount,
+           .unless_empty = true,
+           .expected = "SOURCE[:DESTINATION][:ro] with absolute folders"});
     field("stdout_path", task.stdout_path,
           "Absolute path of standard output; %j task id, %x name, %u user, %A first task of the "
           "array, %a index, %3a with zeros, %N host, %% percent. Default: carma-%j-%B.out in the "

@@ -146,7 +146,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
           fmt::format("cannot become user {}: {}", plan.user->uid, became.error().message), false};
     }
   }
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failure(errno, "no_new_privs");
+  if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    return Failure(errno, "no_new_privs");
   // After the change of user, which would clear it. A task whose shim is gone has no one to report
   // its end, and a second start of it must not find the first one running.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -26,6 +26,9 @@ struct ChildPlan {
   int stdout_fd = -1;
   int stderr_fd = -1;
   bool terminal = false;           // stdin_fd is a terminal, which becomes its own
+  // A tool for containers: Podman's newuidmap and Apptainer's starter may be setuid programs.
+  // They deny new rights to the programs that they run.
+  bool keeps_setuid = false;
   int cgroup_fd = -1;              // folder of its group; -1: none
   const UserInfo* user = nullptr;  // rights to take on; null: stay who we are
   // A batch script: its path stands in argv[script_argument]. A user who may not pass the folders

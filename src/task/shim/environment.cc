@@ -8,6 +8,7 @@
 #include "base/host.h"
 #include "base/text.h"
 #include "task/shim/checkpoint_folder.h"
+#include "task/shim/container_command.h"
 
 namespace carma::task {
 namespace {
@@ -69,6 +70,22 @@ void ApplyConda(const CondaEnv& conda, Environment& environment) {
   environment["CONDA_PREFIX"] = conda.prefix;
   environment["CONDA_DEFAULT_ENV"] = conda.name;
   environment["CONDA_SHLVL"] = "1";
+}
+
+// For containers that the task starts itself. docs/use/containers.md
+void ApplyContainers(const ShimOrder& order, Environment& environment) {
+  environment["NVIDIA_VISIBLE_DEVICES"] =
+      order.gpu_uuids.empty() ? "void" : base::Join(order.gpu_uuids, ",");
+  if (!order.gpu_uuids.empty()) environment.insert({"APPTAINER_NV", "1"});
+  environment["CARMA_CONTAINER_GROUP"] = ContainerGroup(BooksWord(order.books), order.id);
+}
+
+// Apptainer shows only some of the server's folders to its programs.
+void BindMps(Environment& environment) {
+  const std::string folder = Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY");
+  if (!folder.starts_with('/') || folder.starts_with("/dev/")) return;
+  std::string& binds = environment["APPTAINER_BIND"];
+  if (binds.find(folder) == std::string::npos) binds += (binds.empty() ? "" : ",") + folder;
 }
 
 const std::string kParameter = "CARMA_PARAM_";  // before the name of a sweep's parameter
@@ -147,6 +164,7 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   environment.erase("OLDPWD");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   environment["CUDA_VISIBLE_DEVICES"] = base::Join(order.gpu_uuids, ",");
+  ApplyContainers(order, environment);
   environment["CARMA_TASK_ID"] = fmt::format("{}", order.id);
   environment["CARMA_ATTEMPT"] = std::to_string(order.attempt);
   environment["CARMA_RESTARTS"] = std::to_string(order.attempt - 1);
@@ -165,6 +183,7 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   std::erase_if(environment, [](const auto& each) { return each.first.starts_with(kParameter); });
   for (const auto& [name, value] : order.spec.parameters) environment[kParameter + name] = value;
   for (const auto& [name, value] : order.extra_environment) environment[name] = value;
+  BindMps(environment);
   environment[kAttemptVariable] = attempt_dir;  // the cleaning up after a lost shim relies on it
   return environment;
 }

@@ -33,6 +33,7 @@ TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
                               {"CARMA_CHECKPOINT_DIR", "/data/ada/carma-12.ckpt"},
                               {"CARMA_CHECKPOINT_NOTICE", "90"},
                               {"CARMA_CHECKPOINT_SIGNAL", "USR1"},
+                              {"CARMA_CONTAINER_GROUP", "carma--12.slice"},
                               {"CARMA_RESTARTS", "1"},
                               {"CARMA_TASK_ID", "12"},
                               {"CARMA_TASK_NAME", "resnet"},
@@ -40,6 +41,7 @@ TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
                               {"CUDA_VISIBLE_DEVICES", "GPU-aa,GPU-bb"},
                               {"HOME", "/home/ada"},
                               {"LOGNAME", "ada"},
+                              {"NVIDIA_VISIBLE_DEVICES", "GPU-aa,GPU-bb"},
                               {"PATH", "/usr/local/bin:/usr/bin:/bin"},
                               {"PWD", "/data/ada"},
                               {"PYTHONUNBUFFERED", "1"},
@@ -92,6 +94,15 @@ TEST(Environment, ExtraVariablesWin) {
   const Environment env = TaskEnvironment(order, kAda, nullptr, "/a");
   EXPECT_EQ(env.at("CUDA_MPS_PIPE_DIRECTORY"), "/run/mps");
   EXPECT_EQ(env.at("CUDA_VISIBLE_DEVICES"), "MIG-1");
+}
+
+TEST(Environment, ShowsApptainerTheFolderOfMps) {
+  ShimOrder order = SmallOrder();
+  order.spec.environment = {{"APPTAINER_BIND", "/data"}};
+  order.extra_environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/run/mps"}};
+  EXPECT_EQ(TaskEnvironment(order, kAda, nullptr, "/a").at("APPTAINER_BIND"), "/data,/run/mps");
+  order.extra_environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/dev/null"}};  // no MPS
+  EXPECT_EQ(TaskEnvironment(order, kAda, nullptr, "/a").at("APPTAINER_BIND"), "/data");
 }
 
 TEST(Environment, CondaComesFirstInThePath) {

@@ -24,6 +24,9 @@
 #include "task/process/user.h"
 #include "task/shim/checkpoint_folder.h"
 #include "task/shim/child.h"
+#include "task/shim/container_guard.h"
+#include "task/shim/container_plan.h"
+#include "task/shim/container_processes.h"
 #include "task/shim/environment.h"
 #include "task/shim/output_pump.h"
 #include "task/shim/progress_file.h"
@@ -78,6 +81,9 @@ class Shim {
   std::expected<Unit, LaunchError> OpenUserFiles();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
+  // After the script: its command becomes the tool's.
+  std::expected<Unit, LaunchError> EnterContainer();
+  void EndContainer(const ShimReport* report);
   void LeaveCheckpoints();
   void MakeGroup();
   void LimitGroup();
@@ -100,6 +106,9 @@ class Shim {
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
   UniqueFd script_;
+  std::string script_text_;
+  std::optional<ContainerRun> container_;
+  std::optional<ContainerGuard> guard_;
   ChildPlan plan_;
 };
 
@@ -115,6 +124,7 @@ int Shim::Run() {
 
   const std::expected<pid_t, LaunchError> main = Launch();
   if (!main) {
+    EndContainer(nullptr);
     if (group_) group_->Remove();
     const LaunchError& error = main.error();
     LeaveReport({.launched = false,
@@ -132,7 +142,9 @@ int Shim::Run() {
                         group_ ? &*group_ : nullptr, baseline,
                         attachment_ ? &*attachment_ : nullptr, WarningOf(order_.spec),
                         CheckpointSignalOf(order_));
+  if (container_) supervisor.WatchContainer(container_->group);
   ShimReport report = supervisor.Run();
+  EndContainer(&report);
   LeaveCheckpoints();
   if (group_) group_->Remove();
   report.started_ms = std::chrono::duration_cast<std::chrono::milliseconds>(started).count();
@@ -163,12 +175,13 @@ Result<bool> Shim::Claim() {
 }
 
 std::expected<pid_t, LaunchError> Shim::Launch() {
-  // Orphans of the task become our children: none can leave by forking twice.
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (auto read = ReadOrder(); !read) return std::unexpected(read.error());
   if (auto found = FindUser(); !found) return std::unexpected(found.error());
   if (auto opened = OpenUserFiles(); !opened) return std::unexpected(opened.error());
   if (auto planned = PlanScript(); !planned) return std::unexpected(planned.error());
+  if (auto entered = EnterContainer(); !entered) return std::unexpected(entered.error());
+  // Orphans of the task become our children: none can leave by forking twice.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
   // After a power failure the daemon must not take a task that ran for one that never began.
   if (Result<Unit> synced = SyncClaim(dir_); !synced) {
@@ -242,7 +255,14 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
     progress_.Open(dir_);
     pump_->Show(progress_);
   }
-  const Environment environment = TaskEnvironment(order_, user_, conda ? &*conda : nullptr, dir_);
+  Environment environment = TaskEnvironment(order_, user_, conda ? &*conda : nullptr, dir_);
+  if (order_.spec.container) {
+    if (!rights_->Wear()) return Refusal(LaunchError{"cannot act as the task's user", true});
+    Result<ContainerRun> container = PlanContainer(order_, user_, environment);
+    rights_->DropPrivileges();
+    if (!container) return Refuse(container.error());
+    container_ = std::move(*container);
+  }
   plan_.search = environment.at("PATH");
   plan_.block = ToBlock(environment);
   return Unit{};
@@ -279,7 +299,46 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
   plan_.argv.push_back(path);
   plan_.argv.insert(plan_.argv.end(), order_.spec.script_args.begin(),
                     order_.spec.script_args.end());
+  script_text_ = *text;
   return Unit{};
+}
+
+std::expected<Unit, LaunchError> Shim::EnterContainer() {
+  if (!container_) return Unit{};
+  GuardOrder guard{.user = user_,
+                   .switches_user = CanSwitchUser() && order_.uid != ::getuid(),
+                   .removal = ContainerRemoval(*container_),
+                   .block = plan_.block,
+                   .group = container_->group};
+  if (plan_.script_fd >= 0) {
+    if (!rights_->Wear()) return Refusal(LaunchError{"cannot act as the task's user", true});
+    Result<std::string> copy = CopyScript(order_, script_text_);
+    rights_->DropPrivileges();
+    if (!copy) return Refuse(copy.error(), /*retryable=*/true);
+    plan_.argv[plan_.script_argument] = *copy;
+    plan_.script_fd = -1;
+    container_->mounts.push_back({*copy, *copy, true});
+    guard.script = std::move(*copy);
+  }
+  Result<ContainerGuard> started = ContainerGuard::Start(guard);
+  if (!started) return Refuse(started.error(), /*retryable=*/true);
+  guard_ = std::move(*started);
+  container_->command = std::move(plan_.argv);
+  plan_.argv = ContainerCommand(*container_);
+  plan_.keeps_setuid = container_->tool != ContainerTool::kDocker;
+  return Unit{};
+}
+
+// A tool that ended by itself has removed its container; from 125 on the exit code may be the
+// tool's own complaint. report: null if nothing has run.
+void Shim::EndContainer(const ShimReport* report) {
+  constexpr int kFirstOfTheTool = 125;
+  if (guard_) {
+    const bool removed =
+        report == nullptr || (report->signal == 0 && report->exit_code < kFirstOfTheTool);
+    guard_->Finish(!removed);
+  }
+  EndContainerGroup(ContainerGroup(BooksWord(order_.books), order_.id));
 }
 
 void Shim::MakeGroup() {

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "task/process/process_tree.h"
+#include "task/shim/container_processes.h"
 
 namespace carma::task {
 namespace {
@@ -27,6 +28,8 @@ constexpr std::int64_t kKillRoundNs = 20'000'000;
 // The end of a machine or of an allocation is a signal for each process, in any order: a task that
 // died of one is not yet known to have ended by itself.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
+// What the helpers of a container's tool have to end by themselves, once it has ended.
+constexpr std::int64_t kHelpersNs = 300'000'000;
 // Between two looks for somebody who can be asked to save.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
 
@@ -165,7 +168,18 @@ void Supervisor::Reap() {
     report_.ended_boot_ns = base::BootTimeNs();
   }
   // Orphans come to us, so "no child" means that nothing of the task is left.
-  if (status_ && !childless_) BeginStop();
+  if (!status_ || childless_) return;
+  BeginStop();
+  if (container_) HurryHelpers();
+}
+
+void Supervisor::HurryHelpers() {
+  if (killed_ || !Inside().empty()) return;
+  deadline_ns_ = std::min(deadline_ns_, SteadyNs() + kHelpersNs);
+}
+
+std::vector<base::ProcessStat> Supervisor::Inside() const {
+  return ProcessesInside(::getpid(), *container_);
 }
 
 void Supervisor::ServeAttachment() {
@@ -228,7 +242,7 @@ int Supervisor::SignalHandlers(int number, bool spares_main) {
   rights_.DropPrivileges();
   int told = 0;
   std::set<pid_t> sruns;
-  const std::vector<base::ProcessStat> processes = Descendants(::getpid());
+  const std::vector<base::ProcessStat> processes = container_ ? Inside() : Descendants(::getpid());
   for (const base::ProcessStat& process : processes) {
     if (process.command == "srun") sruns.insert(process.id.pid);
   }
@@ -249,6 +263,12 @@ int Supervisor::SignalHandlers(int number, bool spares_main) {
 // itself.
 void Supervisor::SignalAll(std::initializer_list<int> numbers) {
   rights_.DropPrivileges();
+  // Before there is anything inside, the tool itself is asked to end.
+  const bool kills = std::ranges::find(numbers, SIGKILL) != numbers.end();
+  const std::vector<base::ProcessStat> inside =
+      container_ && !kills ? Inside() : std::vector<base::ProcessStat>();
+  for (const base::ProcessStat& process : inside) Tell(process.id, numbers);
+  if (!inside.empty() || (container_ && !kills && status_)) return WearRights();
   const bool group_is_ours = !status_;
   for (const int number : numbers) {
     if (group_is_ours) ::kill(-main_, number);

@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "task/attach/attachment.h"
@@ -54,6 +57,9 @@ class Supervisor {
              WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline,
              Attachment* attachment = nullptr, WarningSignal warning = {},
              int checkpoint_signal = 0);
+  // The main process is a tool that runs the task in a container. Signals go to the processes
+  // inside, each once; the tool and its helpers end after them. group: ContainerGroup.
+  void WatchContainer(std::string group) { container_ = std::move(group); }
   // Returns when the main process and all descendants are gone. Fills all of the report but the
   // start.
   ShimReport Run();
@@ -72,6 +78,10 @@ class Supervisor {
   int SignalHandlers(int number, bool spares_main);
   // To the main process's group, and to the descendants that left it.
   void SignalAll(std::initializer_list<int> numbers);
+  // In a container: what runs there besides the tool and its helpers.
+  std::vector<base::ProcessStat> Inside() const;
+  // The tool has ended: its helpers need no grace.
+  void HurryHelpers();
   // KILL to every process; repeated until none is left.
   void KillAll();
   void CheckDeadline();
@@ -88,6 +98,7 @@ class Supervisor {
   Attachment* const attachment_;
   const WarningSignal warning_;
   const int checkpoint_signal_;
+  std::optional<std::string> container_;
   std::optional<int> status_;  // of the main process, as wait() tells it
   bool childless_ = false;
   bool stopping_ = false;

@@ -1,0 +1,121 @@
+#include "task/describe/container.h"
+
+#include <array>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::size_t kMaxBytes = 4096;
+
+struct ToolEntry {
+  ContainerTool tool;
+  std::string_view name;
+};
+constexpr std::array kTools{
+    ToolEntry{ContainerTool::kPodman, "podman"},
+    ToolEntry{ContainerTool::kDocker, "docker"},
+    ToolEntry{ContainerTool::kApptainer, "apptainer"},
+};
+constexpr std::array kAnyTool{ContainerTool::kPodman, ContainerTool::kDocker,
+                              ContainerTool::kApptainer};
+constexpr std::array kOnlyApptainer{ContainerTool::kApptainer};
+
+bool IsOnePlainLine(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxBytes && base::IsUtf8(text) &&
+         !base::HasControls(text);
+}
+
+std::span<const ContainerTool> Just(ContainerTool tool) {
+  for (const ContainerTool& each : kAnyTool) {
+    if (each == tool) return {&each, 1};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view ToolName(ContainerTool tool) {
+  for (const ToolEntry& entry : kTools) {
+    if (entry.tool == tool) return entry.name;
+  }
+  return "";
+}
+
+Result<ContainerImage> ParseContainer(std::string_view text) {
+  ContainerImage container{std::nullopt, std::string(text)};
+  for (const ToolEntry& entry : kTools) {
+    const bool names_it = text.starts_with(entry.name) && text.size() > entry.name.size() &&
+                          text[entry.name.size()] == ':';
+    const std::string_view rest = names_it ? text.substr(entry.name.size() + 1) : "";
+    if (names_it && !rest.starts_with("//")) container = {entry.tool, std::string(rest)};
+  }
+  // One that begins with '-' would be an option of the tool.
+  const bool good = IsOnePlainLine(container.image) && !container.image.starts_with('-') &&
+                    container.image.find(' ') == std::string::npos;
+  if (!good) {
+    return Fail(ErrorCode::kInvalid,
+                "expected an image such as pytorch/pytorch:latest, podman:debian:12 or "
+                "/images/train.sif, not '" +
+                    base::Printable(text, 60) + "'");
+  }
+  return container;
+}
+
+std::string ContainerText(const ContainerImage& container) {
+  return (container.tool ? std::string(ToolName(*container.tool)) + ":" : "") + container.image;
+}
+
+bool IsImageFile(std::string_view image) {
+  if (image.find("://") != std::string_view::npos) return false;
+  for (const std::string_view start : {"/", "./", "../", "~/"}) {
+    if (image.starts_with(start)) return true;
+  }
+  return image.ends_with(".sif");
+}
+
+std::span<const ContainerTool> ToolsFor(const ContainerImage& container) {
+  if (container.tool) return Just(*container.tool);
+  const bool of_apptainer =
+      IsImageFile(container.image) || container.image.find("://") != std::string::npos;
+  if (of_apptainer) return kOnlyApptainer;
+  return kAnyTool;
+}
+
+Result<ContainerMount> ParseMount(std::string_view text) {
+  ContainerMount mount;
+  std::string_view rest = text;
+  if (rest.ends_with(":ro")) {
+    mount.read_only = true;
+    rest.remove_suffix(3);
+  }
+  const std::size_t colon = rest.find(':');
+  mount.source = rest.substr(0, colon);
+  mount.destination = colon == std::string_view::npos ? mount.source : rest.substr(colon + 1);
+  const auto good = [](const std::string& path) {
+    return IsOnePlainLine(path) && path.starts_with('/') && path.find(':') == std::string::npos &&
+           path.find('"') == std::string::npos;
+  };
+  if (!good(mount.source) || !good(mount.destination)) {
+    return Fail(ErrorCode::kInvalid,
+                "expected absolute folders as SOURCE[:DESTINATION][:ro], such as /data or "
+                "/data/imagenet:/data:ro, not '" +
+                    base::Printable(text, 60) + "'");
+  }
+  return mount;
+}
+
+bool IsContainer(std::string_view text) {
+  return ParseContainer(text).has_value();
+}
+
+bool IsMount(std::string_view text) {
+  return ParseMount(text).has_value();
+}
+
+}  // namespace carma::task

@@ -1,0 +1,47 @@
+// The container in which a task runs: its image, the tool that runs it, and further folders in it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::task {
+
+enum class ContainerTool { kPodman, kDocker, kApptainer };
+std::string_view ToolName(ContainerTool tool);  // its program: "podman"
+
+struct ContainerImage {
+  std::optional<ContainerTool> tool;  // absent: the first of ToolsFor() that is there
+  std::string image;                  // as the tool takes it
+  friend bool operator==(const ContainerImage&, const ContainerImage&) = default;
+};
+// "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is Apptainer's, not Docker's prefix.
+// Errors: kInvalid.
+base::Result<ContainerImage> ParseContainer(std::string_view text);
+std::string ContainerText(const ContainerImage& container);
+
+// A file or folder (it begins with '/', "./", "../" or "~/", or ends with ".sif").
+bool IsImageFile(std::string_view image);
+
+// Which tools can run it, best first. Files and "docker://…" are Apptainer's. Names of a registry
+// go to Podman, which needs no rights, then Docker, then Apptainer.
+std::span<const ContainerTool> ToolsFor(const ContainerImage& container);
+
+struct ContainerMount {
+  std::string source;  // on the server; absolute
+  std::string destination;
+  bool read_only = false;
+  friend bool operator==(const ContainerMount&, const ContainerMount&) = default;
+};
+// "SOURCE[:DESTINATION][:ro]"; the destination is the source unless given. Errors: kInvalid.
+base::Result<ContainerMount> ParseMount(std::string_view text);
+
+// For the rules of a description.
+bool IsContainer(std::string_view text);
+bool IsMount(std::string_view text);
+
+}  // namespace carma::task

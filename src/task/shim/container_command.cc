@@ -1,0 +1,153 @@
+#include "task/shim/container_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using Words = std::vector<std::string>;
+
+void Append(Words& words, Words more) {
+  words.insert(words.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
+}
+
+// A field of a comma-separated line, as all three tools read --mount.
+std::string Field(std::string_view name, const std::string& value) {
+  std::string field = fmt::format("{}={}", name, value);
+  return value.find(',') == std::string::npos ? field : "\"" + field + "\"";
+}
+
+Words Mounts(const ContainerRun& run) {
+  Words words;
+  for (const ContainerMount& mount : run.mounts) {
+    words.push_back("--mount");
+    words.push_back(fmt::format("type=bind,{},{}{}", Field("source", mount.source),
+                                Field("destination", mount.destination),
+                                mount.read_only ? ",ro" : ""));
+  }
+  return words;
+}
+
+// What Podman and Docker call alike. Network and shared memory are the server's, as for a task
+// without a container: several processes of a training meet there, and MPS needs them.
+Words Common(const ContainerRun& run) {
+  Words words{"--rm",
+              "--name=" + run.name,
+              "--network=host",
+              "--ipc=host",
+              "--security-opt=no-new-privileges",
+              "--security-opt=label=disable",
+              "--entrypoint=",
+              "--workdir=" + run.workdir};
+  if (run.input) words.emplace_back("--interactive");
+  if (run.terminal) words.emplace_back("--tty");
+  Append(words, Mounts(run));
+  for (const std::string& name : run.variables) Append(words, {"--env", name});
+  return words;
+}
+
+Words Podman(const ContainerRun& run) {
+  Words words{run.program, "run"};
+  Append(words, Common(run));
+  // The container stays in the task's control group, with its limits.
+  words.emplace_back("--cgroups=disabled");
+  if (run.uid != 0) Append(words, {"--userns=keep-id", "--group-add=keep-groups"});
+  if (!run.init.empty()) Append(words, {"--init", "--init-path=" + run.init});
+  for (const std::string& uuid : run.gpu_uuids)
+    Append(words, {"--device", "nvidia.com/gpu=" + uuid});
+  return words;
+}
+
+Words Docker(const ContainerRun& run) {
+  Words words{run.program, "run"};
+  Append(words, Common(run));
+  Append(words, {"--init", fmt::format("--user={}:{}", run.uid, run.gid)});
+  for (const gid_t group : run.groups) {
+    if (group != run.gid) words.push_back(fmt::format("--group-add={}", group));
+  }
+  words.push_back("--cgroup-parent=" + run.group);
+  if (run.host.cpus > 0 && run.cpu_cap) words.push_back(fmt::format("--cpus={}", run.host.cpus));
+  if (run.host.memory_mib > 0)
+    Append(words, {fmt::format("--memory={}m", run.host.memory_mib),
+                   fmt::format("--memory-swap={}m", run.host.memory_mib)});
+  if (!run.cores.empty()) words.push_back("--cpuset-cpus=" + run.cores);
+  if (run.max_processes > 0) words.push_back(fmt::format("--pids-limit={}", run.max_processes));
+  // One field of a comma-separated line.
+  if (!run.gpu_uuids.empty())
+    words.push_back(fmt::format("--gpus=\"device={}\"", base::Join(run.gpu_uuids, ",")));
+  return words;
+}
+
+// It passes variables, network and shared memory by itself.
+Words Apptainer(const ContainerRun& run) {
+  Words words{run.program, "exec"};
+  if (!run.gpu_uuids.empty()) words.emplace_back("--nv");
+  Append(words, {"--pwd", run.workdir});
+  Append(words, Mounts(run));
+  return words;
+}
+
+// Those of the server would break programs of the image.
+constexpr std::array<std::string_view, 14> kOfTheServer{
+    "PATH",       "LD_LIBRARY_PATH", "LD_PRELOAD", "SHELL",         "TMPDIR",
+    "PYTHONHOME", "VIRTUAL_ENV",     "MANPATH",    "HOSTNAME",      "MAIL",
+    "LS_COLORS",  "XDG_RUNTIME_DIR", "OLDPWD",     "CONTAINER_HOST"};
+constexpr std::array<std::string_view, 7> kBeginnings{
+    "CONDA_", "DOCKER_", "CONTAINERS_", "APPTAINER", "SINGULARITY", "DBUS_", "SSH_"};
+
+}  // namespace
+
+Words ContainerCommand(const ContainerRun& run) {
+  Words words = run.tool == ContainerTool::kPodman   ? Podman(run)
+                : run.tool == ContainerTool::kDocker ? Docker(run)
+                                                     : Apptainer(run);
+  const bool of_registry = run.tool == ContainerTool::kApptainer && !IsImageFile(run.image) &&
+                           run.image.find("://") == std::string::npos;
+  words.push_back((of_registry ? "docker://" : "") + run.image);
+  Append(words, run.command);
+  return words;
+}
+
+Words ContainerRemoval(const ContainerRun& run) {
+  if (run.tool == ContainerTool::kApptainer) return {};
+  return {run.program, "rm", "--force", run.name};
+}
+
+std::string ContainerName(std::string_view books, core::TaskId id, int attempt) {
+  return fmt::format("carma-{}-{}-{}", books, core::Number(id), attempt);
+}
+
+std::string ContainerGroup(std::string_view books, core::TaskId id) {
+  return fmt::format("carma-{}-{}.slice", books, core::Number(id));
+}
+
+bool IsInContainerGroup(std::string_view cgroup, std::string_view group) {
+  if (group.empty() || !cgroup.starts_with('/')) return false;
+  const std::string name(group);
+  const std::string above = name.substr(0, name.rfind('-')) + ".slice";
+  for (const std::string& folder : {"/" + name, "/carma.slice/" + above + "/" + name}) {
+    if (cgroup == folder || cgroup.starts_with(folder + "/")) return true;
+  }
+  return false;
+}
+
+Words ContainerVariables(const std::map<std::string, std::string>& environment) {
+  Words names;
+  for (const auto& [name, value] : environment) {
+    const bool beginning = std::ranges::any_of(
+        kBeginnings, [&](std::string_view start) { return name.starts_with(start); });
+    // Functions of a shell.
+    const bool strange = name.starts_with("BASH_FUNC") || name.find('%') != std::string::npos;
+    if (!beginning && !strange && std::ranges::find(kOfTheServer, name) == kOfTheServer.end())
+      names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace carma::task

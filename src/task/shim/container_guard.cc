@@ -1,0 +1,121 @@
+#include "task/shim/container_guard.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <string_view>
+#include <utility>
+
+#include "base/fields_json.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/spawn.h"
+#include "task/process/process_tree.h"
+#include "task/shim/container_processes.h"
+
+namespace carma::task {
+namespace {
+
+using base::Result;
+using base::UniqueFd;
+
+// The guard's descriptors.
+constexpr int kAliveFd = 3;
+constexpr int kDoneFd = 4;
+constexpr int kOrderFd = 5;
+constexpr std::size_t kMaxOrderBytes = 64 << 20;
+constexpr char kOnlyScript = 's';
+constexpr std::chrono::milliseconds kPatience{60'000};
+
+Result<GuardOrder> ReadOrder() {
+  const Result<std::string> text = base::ReadAll(kOrderFd, kMaxOrderBytes);
+  if (!text) return std::unexpected(text.error());
+  const Result<base::Json> json = base::ParseJson(*text);
+  if (!json) return std::unexpected(json.error());
+  return base::FieldsFromJson<GuardOrder>(*json, "", base::Unknown::kRefused);
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// As the user, for good. Returns only if there is nothing to run.
+void CleanUpAsUser(const GuardOrder& order, bool removes) {
+  if (order.switches_user && !BecomeUser(order.user)) return;
+  if (!order.script.empty()) ::unlink(order.script.c_str());
+  if (!removes || order.removal.empty()) return;
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  (void)!::chdir("/");
+  const std::vector<char*> argv = Pointers(order.removal), block = Pointers(order.block);
+  ::execve(argv.front(), argv.data(), block.data());
+}
+
+void CleanUp(const GuardOrder& order, bool removes) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    CleanUpAsUser(order, removes);
+    ::_exit(0);
+  }
+  if (child > 0) ::waitpid(child, nullptr, 0);
+  // Podman leaves a process behind that keeps the user's namespaces for the next call.
+  for (const base::ProcessStat& left : Descendants(::getpid())) Tell(left.id, {SIGKILL});
+  EndContainerGroup(order.group);
+}
+
+}  // namespace
+
+Result<ContainerGuard> ContainerGuard::Start(const GuardOrder& order) {
+  const Result<UniqueFd> text =
+      base::MemoryFile(base::DumpJson(base::FieldsToJson(order, base::Absent::kLeftOut)));
+  if (!text) return std::unexpected(text.error());
+  Result<base::Pipe> alive = base::MakePipe();
+  if (!alive) return std::unexpected(alive.error());
+  Result<base::Pipe> done = base::MakePipe(false);
+  if (!done) return std::unexpected(done.error());
+  const auto guard = base::Spawn({"/proc/self/exe", "--guard"},
+                                 {.files = {"/dev/null", "/dev/null", "/dev/null",
+                                            alive->read.get(), done->write.get(), text->get()},
+                                  .environment = std::vector<std::string>{"PATH=/usr/bin:/bin"},
+                                  .session = true,
+                                  .block_signals = true});
+  if (!guard) return base::FailErrno(guard.error(), "cannot start the container's guard");
+  // It goes on in a child of its own, which is init's.
+  ::waitpid(guard->pid, nullptr, 0);
+  ContainerGuard started;
+  started.alive_ = std::move(alive->write);
+  started.done_ = std::move(done->read);
+  return started;
+}
+
+void ContainerGuard::Finish(bool removes) {
+  if (!alive_) return;
+  if (!removes) (void)!::write(alive_.get(), &kOnlyScript, 1);
+  alive_.reset();
+  pollfd end{done_.get(), POLLIN, 0};
+  ::poll(&end, 1, static_cast<int>(kPatience.count()));
+  done_.reset();
+}
+
+int RunGuard() {
+  if (::fork() != 0) return 0;
+  for (const int ours : {kAliveFd, kDoneFd, kOrderFd}) ::fcntl(ours, F_SETFD, FD_CLOEXEC);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const Result<GuardOrder> order = ReadOrder();
+  if (!order) return 1;
+  char word = 0;
+  const bool removes = ::read(kAliveFd, &word, 1) != 1 || word != kOnlyScript;
+  CleanUp(*order, removes);
+  return 0;
+}
+
+}  // namespace carma::task

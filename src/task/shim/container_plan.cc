@@ -1,0 +1,131 @@
+#include "task/shim/container_plan.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "task/shim/checkpoint_folder.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+// Process 1 of a container ignores signals that it does not handle, so a small program passes them
+// on. Podman comes with one of these.
+constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
+                            "/usr/bin/catatonit", "/usr/bin/tini", "/usr/bin/dumb-init"};
+
+bool IsFolder(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+// With the effective rights, which are the user's.
+bool MayRun(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) &&
+         ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
+}
+
+std::string FindOnPath(const std::string& search, std::string_view name) {
+  for (const std::string_view folder : base::Split(search, ':')) {
+    std::string program = fmt::format("{}/{}", folder, name);
+    if (folder.starts_with('/') && MayRun(program)) return program;
+  }
+  return "";
+}
+
+std::string Lookup(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string() : found->second;
+}
+
+Result<ContainerRun> ChooseTool(const ContainerImage& container, const std::string& search) {
+  ContainerRun run;
+  std::vector<std::string> names;
+  for (const ContainerTool tool : ToolsFor(container)) {
+    run.tool = tool;
+    run.program = FindOnPath(search, ToolName(tool));
+    if (!run.program.empty()) return run;
+    names.emplace_back(ToolName(tool));
+  }
+  return Fail(ErrorCode::kNotFound,
+              fmt::format("container {}: no {} on the task's PATH {}",
+                          base::Printable(container.image, 200), base::Join(names, ", "),
+                          base::Printable(search, 1000)));
+}
+
+void AddMount(const ContainerMount& mount, ContainerRun& run) {
+  const auto same = [&](const ContainerMount& known) {
+    return known.destination == mount.destination;
+  };
+  if (std::ranges::none_of(run.mounts, same)) run.mounts.push_back(mount);
+}
+
+}  // namespace
+
+Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
+                                   Environment& environment) {
+  const Result<ContainerImage> container = ParseContainer(order.spec.container.value_or(""));
+  if (!container) return std::unexpected(container.error());
+  Result<ContainerRun> run = ChooseTool(*container, Lookup(environment, "PATH"));
+  if (!run) return run;
+  const std::string books = BooksWord(order.books);
+  run->image = container->image;
+  run->name = ContainerName(books, order.id, order.attempt);
+  run->group = ContainerGroup(books, order.id);
+  run->uid = order.uid;
+  run->gid = order.gid;
+  run->groups = user.groups;
+  run->workdir = order.spec.workdir;
+  run->gpu_uuids = order.gpu_uuids;
+  run->input = order.spec.attach.has_value();
+  run->terminal = run->input && order.spec.terminal;
+  run->host = order.host;
+  run->cpu_cap = order.cpu_cap;
+  run->cores = order.cores;
+  run->max_processes = order.max_processes;
+  for (const char* init : kInits) {
+    if (run->init.empty() && MayRun(init)) run->init = init;
+  }
+  for (const std::string& text : order.spec.container_mounts) {
+    const Result<ContainerMount> mount = ParseMount(text);
+    if (!mount) return std::unexpected(mount.error());
+    AddMount(*mount, *run);
+  }
+  for (const std::string& folder :
+       {Lookup(environment, "HOME"), order.spec.workdir, CheckpointFolder(order),
+        Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY")}) {
+    if (folder != "/" && IsFolder(folder)) AddMount({folder, folder, false}, *run);
+  }
+  // Of a session that has ended: Podman would insist on it.
+  if (!IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
+  run->variables = ContainerVariables(environment);
+  return run;
+}
+
+Result<std::string> CopyScript(const ShimOrder& order, const std::string& text) {
+  std::string path =
+      fmt::format("/tmp/{}-XXXXXX", ContainerName(BooksWord(order.books), order.id, order.attempt));
+  const base::UniqueFd file(::mkostemp(path.data(), O_CLOEXEC));
+  if (!file) return base::FailErrno(errno, "cannot write the script to " + path);
+  base::Result<base::Unit> written = base::WriteAll(file.get(), text);
+  if (written && ::fchmod(file.get(), 0500) != 0) written = base::FailErrno(errno, "fchmod");
+  if (written) return path;
+  ::unlink(path.c_str());
+  return std::unexpected(written.error());
+}
+
+}  // namespace carma::task

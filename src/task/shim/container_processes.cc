@@ -1,0 +1,96 @@
+#include "task/shim/container_processes.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "task/process/cgroup.h"
+#include "task/process/process_tree.h"
+#include "task/shim/container_command.h"
+
+namespace carma::task {
+namespace {
+
+// Of the tools, as the kernel names them (15 letters at most). A signal for squashfuse would take
+// the image away from the program.
+constexpr std::array<std::string_view, 20> kHelpers{
+    "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
+    "docker",      "docker-init", "dumb-init",     "fuse-overlayfs", "fuse2fs",
+    "gocryptfs",   "pasta",       "podman",        "rootlessport",   "runc",
+    "slirp4netns", "squashfuse",  "squashfuse_ll", "starter",        "tini"};
+constexpr int kRounds = 50;
+constexpr int kRoundsForFolders = 5;  // we may have no right to remove them
+constexpr int kRoundMs = 20;
+
+bool IsHelper(const base::ProcessStat& process) {
+  return std::ranges::find(kHelpers, std::string_view(process.command)) != kHelpers.end() ||
+         process.command.starts_with("starter-");
+}
+
+std::vector<base::ProcessStat> ProcessesOfGroup(const std::string& group) {
+  std::vector<base::ProcessStat> found;
+  if (group.empty()) return found;
+  // All of the machine are below process 1, but for the kernel's own.
+  for (base::ProcessStat& process : Descendants(1)) {
+    if (IsInContainerGroup(process.id.pid, group)) found.push_back(std::move(process));
+  }
+  return found;
+}
+
+// Where Docker's drivers make it: in each hierarchy, below systemd's slices or not.
+std::vector<std::string> FoldersOf(const std::string& group) {
+  const std::string slices = "carma.slice/" + group.substr(0, group.rfind('-')) + ".slice/" + group;
+  std::vector<std::string> folders;
+  for (const std::string& root :
+       {std::string("/sys/fs/cgroup"), std::string("/sys/fs/cgroup/unified"),
+        std::string("/sys/fs/cgroup/systemd"), std::string("/sys/fs/cgroup/memory"),
+        std::string("/sys/fs/cgroup/cpu"), std::string("/sys/fs/cgroup/cpuacct"),
+        std::string("/sys/fs/cgroup/cpuset"), std::string("/sys/fs/cgroup/pids"),
+        std::string("/sys/fs/cgroup/devices"), std::string("/sys/fs/cgroup/freezer"),
+        std::string("/sys/fs/cgroup/blkio"), std::string("/sys/fs/cgroup/hugetlb"),
+        std::string("/sys/fs/cgroup/net_cls"), std::string("/sys/fs/cgroup/perf_event")}) {
+    for (const std::string& name : {group, slices}) {
+      std::string folder = root + "/" + name;
+      if (base::Exists(folder)) folders.push_back(std::move(folder));
+    }
+  }
+  return folders;
+}
+
+}  // namespace
+
+bool IsInContainerGroup(pid_t pid, const std::string& group) {
+  const auto text = base::ReadFile("/proc/" + std::to_string(pid) + "/cgroup", 65'536);
+  if (!text) return false;
+  return std::ranges::any_of(base::Split(*text, '\n'), [&](std::string_view line) {
+    const std::size_t path = line.find(':', line.find(':') + 1);
+    return path != std::string_view::npos && IsInContainerGroup(line.substr(path + 1), group);
+  });
+}
+
+std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& group) {
+  std::vector<base::ProcessStat> inside = Descendants(shim);
+  for (base::ProcessStat& process : ProcessesOfGroup(group)) inside.push_back(std::move(process));
+  std::erase_if(inside, IsHelper);
+  return inside;
+}
+
+void EndContainerGroup(const std::string& group) {
+  if (group.empty() || FoldersOf(group).empty()) return;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::vector<base::ProcessStat> left = ProcessesOfGroup(group);
+    for (const base::ProcessStat& process : left) Tell(process.id, {SIGKILL});
+    for (const std::string& folder : FoldersOf(group)) TaskCgroup::RemoveCgroup(folder);
+    const bool gone = FoldersOf(group).empty();
+    if (left.empty() && (gone || round >= kRoundsForFolders)) return;
+    ::poll(nullptr, 0, kRoundMs);
+  }
+}
+
+}  // namespace carma::task
