@@ -25,7 +25,7 @@ carma-simgpu hold --gpu 3 --mib 30000 & carma gpus -v 3                   # 3: c
 carma submit -J big --gpu 3 --gpu-mem 20G -- true
 carma explain                                                             # 10: (GpuMemory)
 carma cancel --name big
-carma submit --gpu-type h100 -- true                                      # 7: There is no GPU of type h100 here
+carma submit --gpu-type h100 -- true                                      # 7: there is no GPU of type h100 here
 carma submit --gpu-mem 80G -- true                                        # 11: the largest has 39.6G
 carma run -- sh -c 'env | grep -c LD_PRELOAD'                             # 14: 0
 carma run -- env                                                          # 21: TF_FORCE_GPU_ALLOW_GROWTH=true
