@@ -58,7 +58,7 @@ constexpr std::array kHappens{
         "edit", 1, "exclusive",
         "gpus need_mib priority time_limit signal_before begin qos afterok cpus host_mib type "
         "min_mib on not_on"},
-    VerbEntry{"drain", 0, "rule", "gpu why by"},
+    VerbEntry{"drain", 0, "rule upgrade", "gpu why by"},
     VerbEntry{"resume", 0, "rule", "gpu"},
     VerbEntry{"close", 0, "", "why by"},  // the machine is to go down
     VerbEntry{"open", 0, "", ""},

@@ -101,6 +101,13 @@ bool CheckMig(const Question& q) {
   });
 }
 
+// Before health: with such a driver nothing may answer any more.
+bool CheckDriver(const Question& q) {
+  if (!q.gpu.DriverUpgrade()) return true;
+  return NotNow(q, ReasonCode::kDriverUpgrade,
+                [&] { return fmt::format("GPU {} is closed: {}.", q.gpu.index, q.gpu.trouble); });
+}
+
 bool CheckDrain(const Question& q) {
   if (!q.gpu.drained) return true;
   return NotNow(q, ReasonCode::kDraining, [&] {
@@ -331,10 +338,10 @@ bool CheckOwnRule(const Question& q) {
 // In the order of the contract; the first that says no has answered. Calls and not a table of them,
 // which cannot be inlined: each decision asks this of every GPU.
 bool PassAll(const Question& q) {
-  return CheckChoice(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckBooked(q) &&
-         CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) && CheckTaskCount(q) &&
-         CheckHostBusy(q) && CheckSettled(q) && CheckMemory(q) && CheckActivity(q) &&
-         CheckShares(q) && CheckThroughput(q) && CheckOwnRule(q);
+  return CheckChoice(q) && CheckDriver(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) &&
+         CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) &&
+         CheckTaskCount(q) && CheckHostBusy(q) && CheckSettled(q) && CheckMemory(q) &&
+         CheckActivity(q) && CheckShares(q) && CheckThroughput(q) && CheckOwnRule(q);
 }
 
 Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Reason* reason) {

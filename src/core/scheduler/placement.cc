@@ -91,6 +91,9 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
     return view;
   }
   view.healthy = false;
+  // It explains why nothing answers, too.
+  if (view.drained_by_rule && gpu.drained_by_rule->starts_with(kDriverUpgrade))
+    view.trouble = *gpu.drained_by_rule;
   return view;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,9 @@ struct GpuSample {
   friend bool operator==(const GpuSample&, const GpuSample&) = default;
 };
 
+// How the reason of a drain by rule begins while another driver is installed than is loaded.
+inline constexpr std::string_view kDriverUpgrade = "driver upgrade: ";
+
 // What guards and mappers see of a GPU at one moment.
 struct GpuView {
   GpuIndex index{};
@@ -92,6 +96,7 @@ struct GpuView {
   // A person has drained it and no task is there: nobody reads it, for it may be in any state and
   // is to be reset.
   bool LeftAlone() const { return drained && !drained_by_rule && tasks == 0; }
+  bool DriverUpgrade() const { return drained_by_rule && trouble.starts_with(kDriverUpgrade); }
 };
 
 }  // namespace carma::core

@@ -101,6 +101,7 @@ enum class ReasonCode : std::uint8_t {
   kHostBusy,         // the machine's cores are in use, so the tasks there would starve
   kExclusive,        // wants an idle GPU, or an exclusive task holds it
   kDraining,         // closed by the administrator
+  kDriverUpgrade,    // closed until the installed driver is the loaded one
   kGpuHealth,        // driver lost, stale or contradictory samples
   kTasksPerGpu,      // as many tasks as allowed
   kRecoveryReserve,  // kept free for a task that is to be recovered
@@ -149,6 +150,7 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kHostBusy, "HostBusy"},
     {ReasonCode::kExclusive, "Exclusive"},
     {ReasonCode::kDraining, "Draining"},
+    {ReasonCode::kDriverUpgrade, "DriverUpgrade"},
     {ReasonCode::kGpuHealth, "GpuHealth"},
     {ReasonCode::kTasksPerGpu, "TasksPerGpu"},
     {ReasonCode::kRecoveryReserve, "RecoveryReserve"},

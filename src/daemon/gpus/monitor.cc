@@ -154,6 +154,11 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   device.rules.Take(reading);
   // Only now: what is announced with the first reading happened before it.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
+  TakeVerdict(i, events);
+}
+
+void Monitor::TakeVerdict(std::size_t i, std::vector<core::Event>& events) {
+  Device& device = states_[i];
   const std::string& why = device.cuda_trouble.empty() ? device.rules.why() : device.cuda_trouble;
   if (why == device.drain_told) return;
   device.drain_told = why;
@@ -206,6 +211,7 @@ std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
       continue;
     }
     if (const std::optional<gpu::ReadError> error = Objection(i, *round[i])) {
+      if (UpgradeOf(i)) TakeVerdict(i, events);
       TakeError(i, *error, events);
       continue;
     }
@@ -226,6 +232,7 @@ std::vector<core::Event> Monitor::DriverSilent(const gpu::ReadError& why) {
   std::vector<core::Event> events;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     states_[i].Interrupt();
+    if (UpgradeOf(i)) TakeVerdict(i, events);
     Judge(i, false, false, TextOf(i, why), events);
   }
   return events;
@@ -264,6 +271,17 @@ const std::string& Monitor::CudaTrouble(core::GpuIndex gpu) const {
   return device != nullptr ? device->cuda_trouble : kNone;
 }
 
+bool Monitor::UpgradeOf(std::size_t i) const {
+  return states_[i].cuda_trouble.starts_with(core::kDriverUpgrade);
+}
+
+std::string Monitor::DriverUpgrade() const {
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    if (UpgradeOf(i)) return states_[i].cuda_trouble;
+  }
+  return "";
+}
+
 bool Monitor::Healthy(core::GpuIndex gpu) const {
   const Device* device = Find(gpu);
   return device != nullptr && device->healthy;
@@ -271,7 +289,7 @@ bool Monitor::Healthy(core::GpuIndex gpu) const {
 
 void Monitor::RestoreDrain(core::GpuIndex gpu, const std::string& why) {
   if (core::Number(gpu) >= states_.size()) return;
-  if (why.starts_with(kCudaTrouble)) {
+  if (why.starts_with(kCudaTrouble) || why.starts_with(core::kDriverUpgrade)) {
     states_[core::Number(gpu)].cuda_trouble = why;
   } else {
     states_[core::Number(gpu)].rules.Restore(why);
@@ -391,10 +409,12 @@ std::string Monitor::DriverState() const {
 
 std::vector<std::string> Monitor::Troubles() const {
   std::vector<std::string> troubles;
+  // One sentence for all GPUs.
+  if (const std::string upgrade = DriverUpgrade(); !upgrade.empty()) troubles.push_back(upgrade);
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);
     if (!states_[i].healthy) troubles.push_back(api::TroubleOfGpu(index, states_[i].trouble));
-    if (options_.health.drain && !states_[i].drain_told.empty())
+    if (options_.health.drain && !states_[i].drain_told.empty() && !UpgradeOf(i))
       troubles.push_back(api::ClosedByRule(index, states_[i].drain_told));
     for (const std::string& alert : Alerts(static_cast<core::GpuIndex>(i)))
       troubles.push_back(api::TroubleOfGpu(index, alert));

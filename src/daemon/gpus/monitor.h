@@ -22,7 +22,7 @@
 
 namespace carma::daemon {
 
-// How what NoteCuda() is told begins.
+// How what NoteCuda() is told begins, or with core::kDriverUpgrade.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {
@@ -76,6 +76,8 @@ class Monitor {
   // rules of health close it by that, with the next reading, until it works or a person opens it.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const;
+  // Begins with core::kDriverUpgrade; "": the loaded driver is the installed one.
+  std::string DriverUpgrade() const;
   // The last verdict: it answers.
   bool Healthy(core::GpuIndex gpu) const;
   // Other values of history, health and unattributed_mib from now on; windows stay as they are.
@@ -143,6 +145,9 @@ class Monitor {
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;
   // What the rules of health say after this reading.
   void TakeHealth(std::size_t i, const gpu::Reading& reading, std::vector<core::Event>& events);
+  // Asks for a drain or its end, where what they say or what was noted of CUDA is new.
+  void TakeVerdict(std::size_t i, std::vector<core::Event>& events);
+  bool UpgradeOf(std::size_t i) const;
   // The reading's Xids, and those of other instances of the same GPU that concern all of it.
   std::vector<int> XidsFor(std::size_t i, const gpu::Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);

@@ -291,6 +291,9 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
   }
   WriteDrains(views, labels, out);
   WriteReserved(views, labels, out);
+  out.Begin("carma_driver_upgrade", "gauge",
+            "1 while another driver is installed than is loaded: nothing starts on GPUs.");
+  out.Sample(monitor.DriverUpgrade().empty() ? 0 : 1);
   WriteXids(views, labels, monitor, out);
   WriteMarkedTasks(engine, monitor, out);
 }

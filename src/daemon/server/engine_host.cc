@@ -28,20 +28,19 @@ constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
 // To go through so many takes less than to copy the process.
 constexpr std::size_t kFewTasks = 200;
-// Begins as kCudaTrouble does.
-constexpr std::string_view kDriverUpgrade = "CUDA does not work there: driver upgrade: ";
 constexpr auto kDriverGap = std::chrono::seconds(30);  // real time
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
 constexpr int kPausesPerTurn = 10;
 constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
 
-std::string HealthMessage(core::GpuIndex gpu, const std::string& why) {
+// gpu: empty for all of the server.
+std::string HealthMessage(std::optional<core::GpuIndex> gpu, const std::string& why) {
   const std::string host = base::ShortHostName();
-  return base::DumpJson({{"event", "health"},
-                         {"host", host},
-                         {"gpu", core::Number(gpu)},
-                         {"why", why},
-                         {"text", fmt::format("GPU {} of {} takes no tasks: {}", gpu, host, why)}});
+  base::Json json{{"event", "health"}, {"host", host}, {"why", why}};
+  if (gpu) json["gpu"] = core::Number(*gpu);
+  json["text"] = gpu ? fmt::format("GPU {} of {} takes no tasks: {}", *gpu, host, why)
+                     : fmt::format("{}: {}", host, why);
+  return base::DumpJson(json);
 }
 
 std::shared_ptr<estimate::History> MakeHistory(const config::Settings& settings) {
@@ -340,7 +339,9 @@ std::set<std::size_t> EngineHost::LeftAlone() const {
 
 void EngineHost::PostSeen(core::Event event) {
   if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
-    TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
+    // An upgrade is told once, not for each GPU.
+    if (!drain->why.starts_with(core::kDriverUpgrade))
+      TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
     return engine_.Drain(*drain);
   }
   if (const auto* resume = std::get_if<core::ResumeRequested>(&event))
@@ -369,7 +370,7 @@ void EngineHost::RestoreHealthDrains() {
       engine_.Resume({*gpu, true});
     } else {
       monitor_.RestoreDrain(*gpu, drain.why);
-      if (trials_ && !monitor_.CudaTrouble(*gpu).empty()) trials_->Restore(*gpu);
+      if (trials_ && drain.why.starts_with(kCudaTrouble)) trials_->Restore(*gpu);
     }
   }
 }
@@ -524,16 +525,20 @@ void EngineHost::WatchDriver() {
 void EngineHost::TakeDriverVersions(const gpu::InstalledDriver& versions) {
   const std::string why = versions.Differ()
                               ? fmt::format(
-                                    "{}the kernel has {}, the libraries are {}; until the "
-                                    "machine boots",
-                                    kDriverUpgrade, *versions.loaded, *versions.installed)
+                                    "{}{} is loaded, {} is installed; nothing starts on GPUs "
+                                    "until this machine is rebooted",
+                                    core::kDriverUpgrade, *versions.loaded, *versions.installed)
                               : "";
   if (driver_upgrade_ == why) return;
   driver_upgrade_ = why;
-  if (!why.empty()) base::LogWarn("driver_upgrade", {{"why", why}});
+  if (!why.empty()) {
+    base::LogWarn("driver_upgrade", {{"why", why}});
+    if (monitor_.DriverUpgrade() != why)
+      TellAdministrators("health", HealthMessage(std::nullopt, why));
+  }
   for (std::size_t i = 0; i < monitor_.devices().size(); ++i) {
     const auto gpu = static_cast<core::GpuIndex>(i);
-    if (!why.empty() || monitor_.CudaTrouble(gpu).starts_with(kDriverUpgrade))
+    if (!why.empty() || monitor_.CudaTrouble(gpu).starts_with(core::kDriverUpgrade))
       monitor_.NoteCuda(gpu, why);
   }
 }

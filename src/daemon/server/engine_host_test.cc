@@ -172,9 +172,14 @@ TEST_F(EngineHostTest, ADriverThatIsBeingUpgradedClosesTheGpusUntilTheBoot) {
   Read();
   Until([&] { return ClosedByRule(kFirst) && ClosedByRule(kSecond); });
   EXPECT_THAT(host_->monitor().HealthTrouble(kFirst),
-              HasSubstr("driver upgrade: the kernel has 535.183.01, the libraries are 550.54.15"));
+              HasSubstr("driver upgrade: 535.183.01 is loaded, 550.54.15 is installed"));
+  EXPECT_THAT(host_->monitor().Troubles(),
+              ElementsAre(HasSubstr("until this machine is rebooted")));
   EXPECT_THAT(store_->WaitingNotices(10).value(),
-              ::testing::Contains(Field(&store::Notice::message, HasSubstr("driver upgrade"))));
+              ElementsAre(Field(&store::Notice::message, HasSubstr("driver upgrade"))));
+  Open();  // tells nobody again
+  Read();
+  EXPECT_THAT(store_->WaitingNotices(10).value(), ::testing::SizeIs(1));
   driver_.loaded = driver_.installed;
   Open();
   Until([&] { return host_->monitor().CudaTrouble(kSecond).empty(); });
