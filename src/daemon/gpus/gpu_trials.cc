@@ -48,7 +48,18 @@ void GpuTrials::AskOne(core::GpuIndex index, std::function<void(const std::strin
   Gpu& gpu = gpus_[index];
   if (gpu.works && std::chrono::steady_clock::now() - *gpu.works < kGoodFor) return then("");
   gpu.waiting.push_back(std::move(then));
-  if (!gpu.under_way) {
+  if (!gpu.under_way) TryAll(index);
+}
+
+// A driver breaks for all GPUs: what starts on the others while this one is tried would fail, too.
+void GpuTrials::TryAll(core::GpuIndex asked) {
+  const auto now = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < uuids_.size(); ++i) {
+    const auto index = static_cast<core::GpuIndex>(i);
+    Gpu& gpu = gpus_[index];
+    const bool known = !actions_.known(index).empty() || (gpu.works && now - *gpu.works < kGoodFor);
+    if (gpu.under_way || (known && index != asked)) continue;
+    gpu.held = true;
     actions_.hold(index, true);
     Begin(index);
   }
@@ -78,9 +89,8 @@ void GpuTrials::Take(core::GpuIndex index, const std::string& why) {
     gpu.works.reset();
   }
   actions_.found(index, why);
-  const bool asked = !gpu.waiting.empty();
   for (const auto& then : std::exchange(gpu.waiting, {})) then(why);
-  if (asked) actions_.hold(index, false);
+  if (std::exchange(gpu.held, false)) actions_.hold(index, false);
   if (!why.empty()) TryAgainLater();
 }
 

@@ -44,10 +44,12 @@ class GpuTrials {
   struct Gpu {
     std::unique_ptr<BackgroundWorker> worker;  // null: was never tried
     bool under_way = false;
+    bool held = false;                                           // Actions::hold
     std::optional<std::chrono::steady_clock::time_point> works;  // seen then
     std::vector<std::function<void(const std::string&)>> waiting;
   };
   void AskOne(core::GpuIndex gpu, std::function<void(const std::string&)> then);
+  void TryAll(core::GpuIndex asked);
   void Begin(core::GpuIndex gpu);
   void Take(core::GpuIndex gpu, const std::string& why);
   void TryAgainLater();

@@ -11,7 +11,7 @@ namespace carma::daemon {
 namespace {
 
 namespace asio = boost::asio;
-using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
 
 constexpr core::GpuIndex kFirst{0}, kSecond{1};
 
@@ -56,10 +56,22 @@ class GpuTrialsTest : public ::testing::Test {
 };
 
 TEST_F(GpuTrialsTest, AGpuOnWhichCudaWorksIsNotToBlameAndNotTriedForEveryScript) {
+  broken_ = false;
   EXPECT_EQ(Ask({kFirst}), "");
+  while (seen_.size() < 6) loop_->run_one_for(std::chrono::seconds(30));
   EXPECT_EQ(Ask({kFirst}), "");
-  EXPECT_EQ(tries_, 1);
-  EXPECT_THAT(seen_, ElementsAre("hold 0", "found 0", "release 0"));
+  EXPECT_EQ(Ask({kSecond}), "");
+  EXPECT_EQ(tries_, 2);
+  EXPECT_THAT(seen_, UnorderedElementsAre("hold 0", "hold 1", "found 0", "release 0", "found 1",
+                                          "release 1"));
+}
+
+TEST_F(GpuTrialsTest, TheOtherGpusAreTriedBeforeTheirTasksFail) {
+  EXPECT_EQ(Ask({kFirst}), "");
+  while (seen_.size() < 6) loop_->run_one_for(std::chrono::seconds(30));
+  EXPECT_EQ(known_[kSecond], "broken");
+  EXPECT_EQ(Ask({kSecond}), "broken");
+  EXPECT_EQ(tries_, 2);
 }
 
 TEST_F(GpuTrialsTest, ABrokenGpuIsToldAndStaysKnownUntilAPersonOpensIt) {
