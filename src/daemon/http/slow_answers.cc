@@ -1,6 +1,8 @@
 #include "daemon/http/slow_answers.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -8,6 +10,10 @@ namespace carma::daemon {
 
 using base::ErrorCode;
 using base::Fail;
+
+namespace {
+constexpr int kReportNice = 10;
+}  // namespace
 
 SlowAnswers::SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
                          std::function<void()> report_sent, SlowAnswersOptions options)
@@ -23,11 +29,16 @@ base::Result<base::Unit> SlowAnswers::Report(
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("{} reports are being made already; try again", reports_.waiting()));
   }
-  reports_.Ask([make = std::move(make), wanted = reports_.wanted()] { return make(*wanted); },
-               [this, send = std::move(send)](Answer answer) {
-                 send(std::move(answer));
-                 report_sent_();
-               });
+  reports_.Ask(
+      [make = std::move(make), wanted = reports_.wanted()] {
+        // Of this thread alone: the loop goes first.
+        ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kReportNice);
+        return make(*wanted);
+      },
+      [this, send = std::move(send)](Answer answer) {
+        send(std::move(answer));
+        report_sent_();
+      });
   return base::Unit{};
 }
 

@@ -30,7 +30,8 @@ constexpr base::Duration kUsageSpan{60'000};
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kDriverGap = std::chrono::seconds(30);  // real time
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
-constexpr int kPausesPerTurn = 10;
+// Others are to meet such a turn in less than one of a hundred requests.
+constexpr int kPausesPerTurn = 200;
 constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
 
 // gpu: empty for all of the server.
