@@ -17,12 +17,14 @@ struct Verb {
   std::uint64_t weight;
 };
 constexpr std::array kVerbs{
-    Verb{"submit", 10}, Verb{"estimate", 14}, Verb{"sample", 16},  Verb{"begin", 14},
-    Verb{"exit", 12},   Verb{"advance", 10},  Verb{"cancel", 3},   Verb{"hold", 2},
-    Verb{"release", 3}, Verb{"requeue", 2},   Verb{"priority", 2}, Verb{"drain", 2},
-    Verb{"resume", 3},  Verb{"sick", 2},      Verb{"well", 3},     Verb{"close", 1},
-    Verb{"open", 2},    Verb{"kill", 3},      Verb{"full", 1},     Verb{"space", 2},
-    Verb{"jump", 1},    Verb{"fail", 2},
+    Verb{"submit", 10},  Verb{"estimate", 14}, Verb{"sample", 16},  Verb{"begin", 14},
+    Verb{"exit", 12},    Verb{"advance", 10},  Verb{"cancel", 3},   Verb{"hold", 2},
+    Verb{"release", 3},  Verb{"requeue", 2},   Verb{"priority", 2}, Verb{"drain", 2},
+    Verb{"resume", 3},   Verb{"sick", 2},      Verb{"well", 3},     Verb{"close", 1},
+    Verb{"open", 2},     Verb{"kill", 3},      Verb{"full", 1},     Verb{"space", 2},
+    Verb{"jump", 1},     Verb{"fail", 2},      Verb{"ask", 8},      Verb{"hang", 1},
+    Verb{"answer", 2},   Verb{"back", 1},      Verb{"second", 1},   Verb{"broken", 1},
+    Verb{"repaired", 2},
 };
 
 std::uint64_t WeightOfAll() {

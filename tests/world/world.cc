@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
+#include <array>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -14,7 +15,9 @@
 #include "base/clock.h"
 #include "daemon/engine/engine.h"
 #include "store/fake_vfs.h"
+#include "task/describe/lease.h"
 #include "task/shim/checkpoint_folder.h"
+#include "tests/world/requests.h"
 
 namespace carma::world {
 namespace {
@@ -50,6 +53,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     Begin();
   }
   ~World() override {
+    requests_.reset();
     engine_.reset();
     store_.reset();
     std::filesystem::remove_all(state_dir_);
@@ -68,6 +72,8 @@ class World : public daemon::Engine::Host, public task::Launcher {
   // Everybody is well, nobody holds anything back: all that waits must end.
   void ComeToEnd() {
     disk_.space_left.reset();
+    hung_.clear();
+    cuda_broken_ = false;
     if (!engine_) Begin();
     for (std::uint32_t i = 0; i < kGpus; ++i) {
       engine_->Resume({core::GpuIndex{i}});
@@ -124,14 +130,18 @@ class World : public daemon::Engine::Host, public task::Launcher {
       if (!disk_.space_left) Note("the engine does not start: " + started.error().message);
       return Kill();
     }
+    requests_ = std::make_unique<Requests>(*engine_, *store_, clock_);
     Sample();
     Turns();
   }
   void Kill() {
+    requests_.reset();
     engine_.reset();
     store_.reset();
     told_.clear();
     estimates_.clear();
+    after_reading_.clear();
+    tried_.clear();
     wake_.reset();
     retry_ = turn_ = false;
   }
@@ -152,6 +162,12 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Happen(const Step& step) {
     const std::string& verb = step.verb;
     if (verb == "kill") return Kill(), Begin();
+    if (verb == "back") {  // the machine's clock is set back while the daemon is away
+      Kill();
+      clock_ = base::FakeClock(
+          std::max(base::FromMs(1'000'000), clock_.Now() - base::Duration(step.a % 600'000)));
+      return Begin();
+    }
     if (verb == "full") return void(disk_.space_left = static_cast<std::int64_t>(step.a % 60'000));
     if (verb == "space") {
       disk_.space_left.reset();
@@ -160,6 +176,19 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
     if (!engine_) return Begin();
     if (verb == "submit") return Submit(step);
+    if (verb == "ask") {
+      requests_->Ask(step.a, step.b);
+      if (const std::string wrong = requests_->Wrong(); !wrong.empty()) Note(wrong);
+      return;
+    }
+    if (verb == "second") {
+      if (store::Store::Open(state_dir_)) Note("a second daemon opens the same books");
+      return;
+    }
+    if (verb == "hang") return void(hung_.insert(step.a % kGpus));
+    if (verb == "answer") return hung_.clear();
+    if (verb == "broken") return void(cuda_broken_ = true);
+    if (verb == "repaired") return void(cuda_broken_ = false);
     if (verb == "estimate") return AnswerEstimates(1 + step.a % 4);
     if (verb == "sample") return Sample();
     if (verb == "advance") return Advance(base::Duration(1 + step.a % 120'000));
@@ -187,6 +216,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     spec.held = step.b % 13 == 0;
     spec.priority = -static_cast<std::int64_t>(step.b % 3);
     if (step.b % 4 == 0) spec.time_limit = base::Duration(60'000 + static_cast<int>(step.b));
+    if (step.b % 19 == 0) spec.lease = task::TextOf({{4711, 1}, "this start"});
     if (step.b % 17 == 0) spec.begin = clock_.Now() + base::Duration(90'000);
     if (step.a % 9 == 0 && !accepted_.empty()) {
       core::Dependency on;
@@ -230,8 +260,10 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
   }
 
+  // A driver that hangs at a GPU says nothing of it.
   void Sample() {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
+      if (hung_.contains(i)) continue;
       core::GpuSample sample;
       sample.taken = clock_.Now();
       sample.window_from = sample.taken - base::Duration(60'000);
@@ -245,6 +277,9 @@ class World : public daemon::Engine::Host, public task::Launcher {
       }
       engine_->Post(core::GpuSampled{core::GpuIndex{i}, sample});
     }
+    for (const auto& call : std::exchange(after_reading_, {})) call();
+    for (const auto& call : std::exchange(tried_, {}))
+      call(cuda_broken_ ? "CUDA does not work there: cuInit" : "");
   }
 
   // Wakes the engine on the way, as it has asked.
@@ -280,8 +315,9 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
     if (step.verb == "begin") return BeginProcess(key, process);
     if (step.verb == "exit") return EndProcess(key, process, 0, "");
-    const bool oom = step.b % 2 == 0;
-    EndProcess(key, process, 1, oom ? "torch.cuda.OutOfMemoryError: CUDA out of memory." : "error");
+    static constexpr std::array kWords{"torch.cuda.OutOfMemoryError: CUDA out of memory.", "error",
+                                       "RuntimeError: CUDA error: system not yet initialized"};
+    EndProcess(key, process, 1, kWords[step.b % kWords.size()]);
   }
   void BeginProcess(const Key& key, Process& process) {
     process.state = Process::State::kRuns;
@@ -408,7 +444,13 @@ class World : public daemon::Engine::Host, public task::Launcher {
   }
   std::optional<double> RecentFullness(core::GpuIndex) override { return 0.5; }
   std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
-  void AfterNextReading(std::function<void()> call) override { call(); }
+  void AfterNextReading(std::function<void()> call) override {
+    after_reading_.push_back(std::move(call));
+  }
+  void TryCuda(const std::vector<core::GpuIndex>&,
+               std::function<void(const std::string&)> call) override {
+    tried_.push_back(std::move(call));
+  }
 
   // ---- what must hold ----
 
@@ -432,7 +474,8 @@ class World : public daemon::Engine::Host, public task::Launcher {
                       record->attempt->number == key.second;
     if (process.state == Process::State::kRuns && !held)
       Note(fmt::format("task {} runs and holds nothing in the books", key.first));
-    if (process.state == Process::State::kEnded && held)
+    const bool judged = after_reading_.empty() && tried_.empty();
+    if (process.state == Process::State::kEnded && held && judged)
       Note(fmt::format("task {} has ended and keeps its claim", key.first));
   }
   void CheckTask(const core::TaskRecord& record) {
@@ -472,10 +515,15 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::map<std::string, TaskId> folders_;
   std::set<TaskId> accepted_;
   std::map<TaskId, TaskState> ended_;
+  std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
+  bool cuda_broken_ = false;
   // Of one life of the daemon.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<daemon::Engine> engine_;
+  std::unique_ptr<Requests> requests_;
   std::deque<TaskId> estimates_;
+  std::vector<std::function<void()>> after_reading_;
+  std::vector<std::function<void(const std::string&)>> tried_;
   std::vector<task::ShimEvent> told_;
   std::optional<base::Time> wake_;
   bool turn_ = false, retry_ = false;
