@@ -156,8 +156,10 @@ Site::Site(SiteOptions options)
       client_(folder_ / "carmad.sock") {
   std::filesystem::create_directory(out_dir());
   ::chmod(out_dir().c_str(), 01777);
-  const Ran made = SimGpu(
-      {"create", "--shape", options.shape, "--time-scale", std::to_string(options.time_scale)});
+  std::vector<std::string> create = {"create", "--shape", options.shape, "--time-scale",
+                                     std::to_string(options.time_scale)};
+  if (options.memory_limits) create.emplace_back("--memory-limits");
+  const Ran made = SimGpu(create);
   EXPECT_TRUE(made.Ok()) << made.Text();
   const auto quoted = [](const std::string& text) { return '"' + text + '"'; };
   settings_["daemon.socket"] = quoted(socket());

@@ -53,6 +53,7 @@ std::vector<std::string> SimTask(const Training& training);
 struct SiteOptions {
   std::string shape = "2xA100-40GB";
   double time_scale = 1000;
+  bool memory_limits = false;  // the driver limits the memory of control groups
   // "policy.mapper" -> "\"lug\"", values as a configuration file writes them; on top of the kit's
   // own, which suit the time scale.
   std::map<std::string, std::string> settings = {};

@@ -92,6 +92,7 @@ struct TaskView {
   std::string qos;
   std::string sharing;
   std::int64_t memory_limit_mib = 0;
+  std::int64_t group_limit_mib = 0;
   int thread_percent = 0;
   std::string sharing_note;
   std::optional<double> sm_share;
@@ -194,11 +195,16 @@ struct TaskView {
     field("account", task.account, "Account that its use of the GPUs is booked on, or empty.");
     field("qos", task.qos, "Its class: interactive, normal, background, or another one.");
     field("sharing", task.sharing,
-          "How its processes share the GPU: alone, streams (time slices, nothing enforced), mps "
+          "How its processes share the GPU: alone, streams (time slices), mps "
           "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("memory_limit_mib", task.memory_limit_mib,
-          "GPU memory that each of its processes may take, enforced; 0: no limit.");
+          "GPU memory that each of its processes may take, enforced by MPS; 0: no limit.");
+    field(
+        "group_limit_mib", task.group_limit_mib,
+        "GPU memory that all its processes together may take on each GPU, enforced by the kernel; "
+        "0: no limit.",
+        {.low = 0});
     field("thread_percent", task.thread_percent,
           "Percent of the SMs that each of its processes may use, enforced; 0: no limit.",
           {.low = 0});
@@ -709,6 +715,8 @@ struct StatusView {
   double time_scale = 1;
   std::string policy;
   std::string collocation;
+  std::string memory_limits;
+  std::string no_memory_limits;
   std::string driver;
   HostView host;
   bool starting = false;
@@ -732,6 +740,12 @@ struct StatusView {
           {.least = 0});
     field("policy", status.policy, "The rules in one line.");
     field("collocation", status.collocation, "How tasks share a GPU.");
+    field("memory_limits", status.memory_limits,
+          "What enforces the GPU memory promised to tasks: kernel (all processes of a task "
+          "together), mps (each process), nobody; empty: not yet known.",
+          {.words = ",kernel,mps,nobody"});
+    field("no_memory_limits", status.no_memory_limits,
+          "Why the kernel does not; empty: it does, or is being asked.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("host", status.host, "Cores and memory of the server beside its GPUs.");
     field("starting", status.starting,

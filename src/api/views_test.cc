@@ -72,6 +72,7 @@ TaskView FullTask() {
           .qos = "background",
           .sharing = "mps",
           .memory_limit_mib = 12'500,
+          .group_limit_mib = 13'000,
           .thread_percent = 30,
           .sharing_note = "the server is another user's",
           .sm_share = 0.3,

@@ -394,8 +394,8 @@ std::vector<Key> MakeKeys() {
       Of("collocation.mps_clients", "An MPS server with this many processes takes no further task.",
          Count(1, 60), AT(mps_clients), kRestart),
       Of("collocation.mps_memory_limit",
-         "Under MPS, limit each process to its task's promise plus policy.margin.", Flag(),
-         AT(mps_memory_limit)),
+         "Limit a task to its promise plus policy.margin: by the kernel, under MPS each process.",
+         Flag(), AT(mps_memory_limit)),
       Of("collocation.mps_timeout",
          "How long (real time) to wait for an MPS control daemon before the task shares by streams "
          "instead.",

@@ -398,6 +398,11 @@ INSERT INTO books SELECT 1, NULL, 0 FROM counter WHERE name='task' AND value > 0
 INSERT INTO books SELECT value + 1, NULL, 1 FROM counter WHERE name='task';
 )sql";
 
+// What the kernel lets a task take of its GPUs.
+constexpr std::string_view kVersion22 = R"sql(
+ALTER TABLE task ADD COLUMN sharing_group_mib INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
@@ -406,6 +411,7 @@ constexpr std::array kMigrations{
     Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
     Migration{16, kVersion16}, Migration{17, kVersion17}, Migration{18, kVersion18},
     Migration{19, kVersion19}, Migration{20, kVersion20}, Migration{21, kVersion21},
+    Migration{22, kVersion22},
 };
 
 }  // namespace

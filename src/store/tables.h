@@ -89,6 +89,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("sharing_threads", attempt.sharing.thread_percent);
   column("sharing_server", attempt.sharing.server);
   column("sharing_note", attempt.sharing.note);
+  column("sharing_group_mib", attempt.sharing.group_limit_mib);
   column("idle_since_ms", attempt.idle_since);
   column("warned_ms", attempt.warned);
   column("slot_notice_ms", attempt.slot_notice);

@@ -103,10 +103,12 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
 }
 
 // How its processes share their GPUs, and what holds them back: "MPS, each process may take …".
-std::string SharingText(const TaskView& task) {
+std::string MethodText(const TaskView& task) {
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   if (method == core::SharingMethod::kAlone) return "alone on its GPUs";
-  if (method == core::SharingMethod::kStreams) return "time slices (streams), nothing is enforced";
+  const bool limited = task.group_limit_mib > 0;
+  if (method == core::SharingMethod::kStreams)
+    return limited ? "time slices (streams)" : "time slices (streams), nothing is enforced";
   if (method == core::SharingMethod::kMig) {
     return "a MIG instance, whose memory and SMs the hardware enforces";
   }
@@ -116,8 +118,17 @@ std::string SharingText(const TaskView& task) {
     limits.push_back(base::FormatMib(task.memory_limit_mib) + " of memory");
   if (task.thread_percent > 0)
     limits.push_back(std::to_string(task.thread_percent) + "% of the SMs");
-  return limits.empty() ? "MPS, nothing is enforced"
-                        : "MPS, each process may take " + base::Join(limits, " and ");
+  if (!limits.empty()) return "MPS, each process may take " + base::Join(limits, " and ");
+  return limited ? "MPS" : "MPS, nothing is enforced";
+}
+
+std::string SharingText(const TaskView& task) {
+  std::string text = MethodText(task);
+  if (task.group_limit_mib > 0) {
+    text += fmt::format("; the kernel limits all its processes together to {} of each GPU",
+                        base::FormatMib(task.group_limit_mib));
+  }
+  return text;
 }
 
 // Of the server, beside its GPUs.
@@ -150,7 +161,8 @@ std::string HostSentence(const api::HostVerdictView& host) {
   return "Of the server it wants " + base::Join(asked, " and ") + ".\n";
 }
 
-// "uses 3.0G more than its promise and the margin"; of tasks that hold GPUs, empty where it does not.
+// "uses 3.0G more than its promise and the margin"; of tasks that hold GPUs, empty where it does
+// not.
 std::string OverPromiseText(const TaskView& task) {
   if (!HoldsGpus(task) || !task.over_promise_mib) return "";
   return fmt::format("uses {} more than its promise and the margin",

@@ -111,6 +111,9 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
        "  Sharing       MPS, each process may take 12.0G of memory\n"},
       {{.sharing = "mps", .memory_limit_mib = 12'288, .thread_percent = 30},
        "  Sharing       MPS, each process may take 12.0G of memory and 30% of the SMs\n"},
+      {{.sharing = "streams", .group_limit_mib = 12'288},
+       "  Sharing       time slices (streams); the kernel limits all its processes together to "
+       "12.0G of each GPU\n"},
       {{.sharing = "mig"},
        "  Sharing       a MIG instance, whose memory and SMs the hardware enforces\n"},
       {{.sharing = "streams", .sharing_note = "no MPS for root", .sm_share = 0.3},

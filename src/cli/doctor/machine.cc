@@ -317,6 +317,23 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
            "give this command what carmad was started with: --config, or the CARMA_ variables"}};
 }
 
+namespace {
+
+// A driver without kernel limits is usual: no reason to warn.
+Finding MemoryLimitsFinding(const api::StatusView& status) {
+  std::string text = "not enforced";
+  if (status.memory_limits == "kernel") {
+    text = "enforced by the kernel, for all processes of a task together";
+  } else if (status.memory_limits == "mps") {
+    text = "enforced by MPS, for each process of a task";
+  }
+  if (!status.no_memory_limits.empty())
+    text += "; not by the kernel: " + base::Printable(status.no_memory_limits, 400);
+  return {"GPU memory", Level::kOk, std::move(text), ""};
+}
+
+}  // namespace
+
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   const base::Result<api::StatusView>& status = daemon.status;
   if (!status) {
@@ -338,6 +355,7 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
          "promised to tasks, but not enforced: " + base::Printable(host.not_enforced, 400),
          "run carmad as the packaged systemd service, with carmad-tasks.service beside it"});
   }
+  if (!status->memory_limits.empty()) findings.push_back(MemoryLimitsFinding(*status));
   for (const std::string& trouble : status->troubles) {
     if (!ToldByGpus(trouble, daemon))
       warn(base::Printable(trouble), "see carma status and the daemon's log");

@@ -37,7 +37,7 @@ void Scheduler::State::EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib) 
                                task.ooms == 1 ? "" : "s", told)});
   }
   const std::string kept = KeptBelowGpu(task) ? fmt::format(": its promise kept it to {} MiB",
-                                                            task.attempt->sharing.memory_limit_mib)
+                                                            task.attempt->sharing.LimitMib())
                                               : "";
   Recover(task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + kept + told + "."}, tried_mib);
 }
@@ -76,9 +76,9 @@ bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
                      });
 }
 
-// The limit of an MPS server, not the GPU, was what it ran into.
+// A limit of its own, not the GPU, was what it ran into.
 bool Scheduler::State::KeptBelowGpu(const TaskRecord& task) const {
-  const std::int64_t limit_mib = task.attempt->sharing.memory_limit_mib;
+  const std::int64_t limit_mib = task.attempt->sharing.LimitMib();
   return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
            return Number(each.gpu) < gpus.size() &&
                   gpus[Number(each.gpu)].info.UsableMib() > limit_mib;

@@ -1,6 +1,7 @@
 // A task as the core sees it: what it wants, where it stands, what it was promised. Values only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -370,7 +371,7 @@ struct Placement {
 enum class SharingMethod {
   kUnknown,  // not started yet, by an older daemon, or without GPUs
   kAlone,    // no neighbours now or later
-  kStreams,  // time slices of the driver: nothing is enforced
+  kStreams,  // time slices of the driver
   kMps,      // clients of an MPS server of their own user and GPU
   kMig,      // an instance of a divided GPU: the hardware enforces memory and SMs
 };
@@ -386,6 +387,14 @@ struct Sharing {
   // The GPUs that its MPS server serves, as task::MpsServerId::gpus; empty: it is no client.
   std::string server;
   std::string note;  // why it is not what the configuration asks for, one sentence; or empty
+  // On each of its GPUs, of all its processes together, enforced by the kernel; 0: none.
+  std::int64_t group_limit_mib = 0;
+  // The smaller of the limits; 0: none.
+  std::int64_t LimitMib() const {
+    if (memory_limit_mib == 0 || group_limit_mib == 0)
+      return std::max(memory_limit_mib, group_limit_mib);
+    return std::min(memory_limit_mib, group_limit_mib);
+  }
   friend bool operator==(const Sharing&, const Sharing&) = default;
 };
 

@@ -590,6 +590,15 @@ ProgressBoard::Place Engine::ProgressOf(const core::TaskRecord& record) const {
           starts_.AttemptDir(record.id, attempt)};
 }
 
+void Engine::NoteNoLimit(const core::TaskRecord& record, const std::string& why) {
+  base::LogWarn("memory_limit_not_set", {{"task", record.id}, {"why", why}});
+  core::Sharing sharing = record.attempt->sharing;
+  sharing.group_limit_mib = 0;
+  if (!sharing.note.empty()) sharing.note += ' ';
+  sharing.note += "The kernel does not limit its GPU memory: " + why + ".";
+  Post(core::SharingChosen{record.id, record.attempt->number, std::move(sharing)});
+}
+
 void Engine::PollLauncher() {
   launcher_.Poll([this](const task::ShimEvent& event) { TakeShimEvent(event); });
 }
@@ -606,6 +615,7 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
                                      {"pid", event.process.pid},
                                      {"gpus", record != nullptr ? GpuNumbers(*record) : ""}});
       if (record != nullptr) starts_.Confine(*record);
+      if (record != nullptr && !event.no_limit.empty()) NoteNoLimit(*record, event.no_limit);
       Post(core::TaskStarted{event.id, event.attempt});
       break;
     case task::ShimEventKind::kLaunchFailed:

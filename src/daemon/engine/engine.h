@@ -149,6 +149,8 @@ class Engine {
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Forget(const core::TaskRecord& record);
   void TakeShimEvent(const task::ShimEvent& event);
+  // The kernel was to limit the memory of its group, and does not.
+  void NoteNoLimit(const core::TaskRecord& record, const std::string& why);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 
   EngineOptions options_;  // looked at by the parts, too

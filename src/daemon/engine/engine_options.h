@@ -52,6 +52,9 @@ struct EngineOptions {
   std::string mps_dir;
   bool mps_server_per_gpu = true;  // false: one for all whole GPUs
   bool mps_memory_limit = true;    // no process may take more than its claim and the margin
+  // Sets the limits of groups' GPU memory, as task::LaunchOrder has it; empty: the kernel enforces
+  // none. With mps_memory_limit, claim and margin hold for all processes of a task together.
+  std::vector<std::string> limiter;
   // Where it arrives who the users of the GPUs are (attribution.h); null: their numbers do.
   std::shared_ptr<boost::asio::io_context> loop;
   // What finished tasks teach; null: they do not.

@@ -201,6 +201,45 @@ TEST_F(SharingTest, AClientStartsOnceItsServerAndItsLimitsAreDurable) {
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "31");
 }
 
+TEST_F(SharingTest, TheKernelLimitsWhatATaskIsPromisedWithAndWithoutMps) {
+  options_.limiter = {"/bin/limiter", "memory-limits", "libnvidia-ml.so.1"};
+  for (const bool mps : {true, false}) {
+    options_.share_by_mps = mps;
+    Open();
+    const core::TaskId id = Submit();
+    if (mps) Answer(Unit{});
+    Settle();
+    const task::LaunchOrder& order = launcher_.started.back();
+    ASSERT_EQ(order.id, id);
+    EXPECT_EQ(Record(id).attempt->sharing.group_limit_mib, 5'000 + options_.policy.margin_mib);
+    EXPECT_EQ(order.limiter, options_.limiter);
+    EXPECT_EQ(order.memory_limits,
+              (std::vector<std::string>{order.gpu_uuids.at(0), "5000", "7048"}));
+  }
+  const core::TaskId unknown = Submit([](task::TaskSpec& spec) { spec.memory_mib.reset(); });
+  Settle();
+  EXPECT_EQ(Record(unknown).attempt->sharing.group_limit_mib, 0);
+  EXPECT_THAT(launcher_.started.back().limiter, IsEmpty()) << "nothing is promised";
+}
+
+TEST_F(SharingTest, AKernelThatDoesNotLimitATaskAfterAllIsSaid) {
+  options_.limiter = {"/bin/limiter"};
+  options_.share_by_mps = false;
+  Open();
+  const core::TaskId id = Submit();
+  Settle();
+  launcher_.Emit({.kind = task::ShimEventKind::kStarted,
+                    .id = id,
+                    .attempt = 1,
+                    .process = {1, 1},
+                    .no_limit = "Not Found (NVML 6)"});
+  engine_->PollLauncher();
+  Settle();
+  EXPECT_EQ(Record(id).attempt->sharing.group_limit_mib, 0);
+  EXPECT_EQ(Record(id).attempt->sharing.note,
+            "The kernel does not limit its GPU memory: Not Found (NVML 6).");
+}
+
 TEST_F(SharingTest, TheLimitIsNeverMoreThanTheGpuAndNeedsAPromise) {
   const core::TaskId large = Submit([](task::TaskSpec& spec) { spec.memory_mib = 39'000; });
   Answer(Unit{});

@@ -1,11 +1,20 @@
 #include "daemon/engine/launching.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "task/describe/spec_json.h"
+#include "task/process/group_limiter.h"
 #include "task/shim/shim_launcher.h"
 
 namespace carma::daemon {
@@ -20,6 +29,8 @@ Result<Launching> OpenLaunching(const config::Settings& settings, const std::str
   if (!settings.cgroups) opened.controls.why_not = "task.cgroups is false";
   opened.processes_counted_by_user =
       !options.cgroup.path.empty() && settings.max_processes > 0 && !opened.controls.processes;
+  opened.groups = options.cgroup;
+  if (!settings.cgroups) opened.groups.reason = "task.cgroups is false";
   opened.machine = task::ReadHostFacts("", options.cgroup.path);
   Result<std::unique_ptr<task::Launcher>> shims = task::MakeShimLauncher(std::move(options));
   if (!shims) return std::unexpected(shims.error());
@@ -28,6 +39,39 @@ Result<Launching> OpenLaunching(const config::Settings& settings, const std::str
   if (!leases) return std::unexpected(leases.error());
   opened.launcher = *std::move(leases);
   return opened;
+}
+
+namespace {
+
+// The kernel limits a group only if each group above passes the controller on, and service managers
+// do not know this one. Without it (kernels before 6.14) the driver counts by itself.
+void PassOnDmem(const task::CgroupBase& groups) {
+  for (std::size_t end = groups.root.size(); end != std::string::npos;
+       end = end == groups.path.size()
+                 ? std::string::npos
+                 : std::min(groups.path.find('/', end + 1), groups.path.size())) {
+    const std::string control = groups.path.substr(0, end) + "/cgroup.subtree_control";
+    const base::UniqueFd file(::open(control.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file) (void)base::WriteAll(file.get(), "+dmem");
+  }
+}
+
+}  // namespace
+
+std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
+                            const std::string& gpu_uuid) {
+  if (groups.path.empty()) return "tasks have no control groups: " + groups.reason;
+  PassOnDmem(groups);
+  const Result<task::TaskCgroup> group =
+      task::TaskCgroup::Create(groups.path, fmt::format("carma-trial-{}", ::getpid()));
+  if (!group) return group.error().message;
+  // A soft limit tells the groups above, so the trial has none.
+  constexpr std::int64_t kAnyMib = 1024;
+  const std::vector<std::string> words = task::LimitWords({{gpu_uuid, 0, kAnyMib}});
+  Result<base::Unit> tried = task::LimitGpuMemory(limiter, group->path(), words);
+  if (tried) tried = task::LimitGpuMemory(limiter, group->path(), task::NoLimitWords(words));
+  group->Remove();
+  return tried ? "" : tried.error().message;
 }
 
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "config/settings.h"
@@ -19,7 +20,13 @@ struct Launching {
   task::CgroupControls controls;
   // The service's own group cannot count the processes of a task.
   bool processes_counted_by_user = false;
+  task::CgroupBase groups;           // where tasks' groups are made
+  std::vector<std::string> limiter;  // EngineOptions::limiter
 };
+// Whether limits of GPU memory can be set here, tried on one GPU with a group made for that: empty,
+// or why not. Blocks as long as the driver, a few seconds at most.
+std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
+                            const std::string& gpu_uuid);
 // Asks the machine. Errors: as task::MakeShimLauncher() and task::LeaseLauncher::Make().
 base::Result<Launching> OpenLaunching(const config::Settings& settings,
                                       const std::string& shim_path);

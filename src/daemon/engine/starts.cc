@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/policy/slots.h"
 #include "task/mps/mps.h"
+#include "task/process/group_limiter.h"
 #include "task/shim/attempt_folder.h"
 
 namespace carma::daemon {
@@ -82,6 +83,7 @@ std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) 
     if (!sharing.note.empty()) sharing.note += ' ';
     sharing.note += "Nothing limits its share of the SMs: only MPS can.";
   }
+  if (sharing.method == SharingMethod::kStreams) sharing.group_limit_mib = GroupLimitMib(start);
   return sharing;
 }
 
@@ -95,12 +97,24 @@ core::Sharing Starts::MpsSharing(const core::StartTask& start,
     sharing.memory_limit_mib = std::min(
         std::max(at.claim_mib, start.bound_mib) + options_.policy.margin_mib, Gpu(at).UsableMib());
   }
+  sharing.group_limit_mib = GroupLimitMib(start);
   const core::TaskRecord* record = core_.Find(start.id);
   if (record != nullptr && record->request->sm_share) {
     const double percent = std::ceil(*record->request->sm_share * 100 - 1e-9);
     sharing.thread_percent = static_cast<int>(std::clamp(percent, 1.0, 100.0));
   }
   return sharing;
+}
+
+std::int64_t Starts::GroupLimitMib(const core::StartTask& start) const {
+  if (options_.limiter.empty() || !options_.mps_memory_limit) return 0;
+  std::int64_t promised_mib = start.bound_mib, usable_mib = 0;
+  for (const core::Placement& at : start.placement) {
+    if (at.claim_mib == 0) return 0;
+    promised_mib = std::max(promised_mib, at.claim_mib);
+    usable_mib = std::max(usable_mib, Gpu(at).UsableMib());
+  }
+  return std::min(promised_mib + options_.policy.margin_mib, usable_mib);
 }
 
 // Those of the other way of serving too: the configuration may have been changed.
@@ -115,11 +129,18 @@ task::MpsServerId Starts::MpsServerOf(const task::LaunchOrder& order) const {
           options_.mps_server_per_gpu ? order.gpu_uuids.front() : AllMpsGpus(core_.GpuInfos())};
 }
 
-void Starts::ApplySharing(const core::Sharing& sharing, bool alone,
+void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& start,
                           task::LaunchOrder& order) const {
+  if (sharing.group_limit_mib > 0) {
+    std::vector<task::GpuMemoryLimit> limits;
+    for (const core::Placement& at : start.placement)
+      limits.push_back({Gpu(at).uuid, at.claim_mib, sharing.group_limit_mib});
+    order.limiter = options_.limiter;
+    order.memory_limits = task::LimitWords(limits);
+  }
   const bool client = sharing.method == core::SharingMethod::kMps;
   // Alone on its GPUs a task may well bring an MPS server of its own for its processes.
-  if (!client && alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
+  if (!client && start.alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
   for (const auto& [name, value] :
        client ? task::MpsClientEnvironment(options_.mps_dir, {order.uid, order.gid, sharing.server},
                                            sharing)
@@ -138,7 +159,7 @@ void Starts::Launch(const core::StartTask& start) {
     return post_(core::LaunchFailed{start.id, start.attempt, order.error().message, false});
   }
   if (const std::optional<core::Sharing> sharing = PlainSharing(start)) {
-    ApplySharing(*sharing, start.alone, *order);
+    ApplySharing(*sharing, start, *order);
     return launcher_.Start(*std::move(order));
   }
   const MpsClient client{start.id, start.attempt, MpsServerOf(*order)};
@@ -232,8 +253,9 @@ void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& atta
   } else {
     sharing.method = core::SharingMethod::kStreams;
     sharing.note = "Without MPS: " + attached.error().message + ".";
+    sharing.group_limit_mib = GroupLimitMib(arranged.start);
   }
-  ApplySharing(sharing, arranged.start.alone, arranged.order);
+  ApplySharing(sharing, arranged.start, arranged.order);
   arranged.sharing = sharing;
   post_(core::SharingChosen{id, attempt, std::move(sharing)});
 }

@@ -64,7 +64,10 @@ class Starts {
   task::MpsServerId MpsServerOf(const task::LaunchOrder& order) const;
   std::string CoresOf(const core::TaskRecord& record) const;
   std::string SharedCores() const;
-  void ApplySharing(const core::Sharing& sharing, bool alone, task::LaunchOrder& order) const;
+  void ApplySharing(const core::Sharing& sharing, const core::StartTask& start,
+                    task::LaunchOrder& order) const;
+  // What the kernel lets the task take of each GPU; 0: no limit.
+  std::int64_t GroupLimitMib(const core::StartTask& start) const;
   // The answer of the MPS servers: the attempt starts once its sharing is durable.
   void TakeAttached(core::TaskId id, int attempt, const base::Result<base::Unit>& attached);
 

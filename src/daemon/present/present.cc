@@ -219,6 +219,7 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.exit_detail = record.exit->detail;
   view.sharing = core::SharingMethodName(record.attempt->sharing.method);
   view.memory_limit_mib = record.attempt->sharing.memory_limit_mib;
+  view.group_limit_mib = record.attempt->sharing.group_limit_mib;
   view.thread_percent = record.attempt->sharing.thread_percent;
   view.sharing_note = record.attempt->sharing.note;
   view.sm_share = record.request->sm_share;
@@ -377,6 +378,12 @@ api::EventView Present(const store::StoredEvent& event) {
   return view;
 }
 
+std::string MemoryLimitsBy(const config::Settings& settings) {
+  if (!settings.mps_memory_limit) return "nobody";
+  if (settings.kernel_limits) return "kernel";
+  return settings.collocation == core::SharingMethod::kMps ? "mps" : "nobody";
+}
+
 namespace {
 
 std::string MethodLine(const config::Settings& settings) {
@@ -391,13 +398,13 @@ std::string MethodLine(const config::Settings& settings) {
     return std::string("mps: tasks of one user compute on a GPU at the same time; enforced are ") +
            std::string(memory) +
            "the share of SMs it was submitted with (--sm-share); what shares by streams is "
-           "promised "
-           "its memory, nothing is enforced";
+           "promised its memory" +
+           (settings.kernel_limits ? "" : ", nothing is enforced");
   }
   std::string line = fmt::format(
-      "streams: at most {} task{} on a GPU take turns on the SMs; memory is promised by CARMA, not "
-      "enforced by the GPU",
-      settings.policy.max_tasks_per_gpu, settings.policy.max_tasks_per_gpu == 1 ? "" : "s");
+      "streams: at most {} task{} on a GPU take turns on the SMs; memory is promised by CARMA{}",
+      settings.policy.max_tasks_per_gpu, settings.policy.max_tasks_per_gpu == 1 ? "" : "s",
+      settings.kernel_limits ? "" : ", not enforced by the GPU");
   if (!settings.without_mps.empty()) line += fmt::format("; without MPS: {}", settings.without_mps);
   return line;
 }
@@ -430,6 +437,8 @@ std::string PolicyLine(const config::Settings& settings) {
 
 std::string CollocationLine(const config::Settings& settings, const Monitor* monitor) {
   std::string line = MethodLine(settings);
+  if (core::Shares(settings.policy) && MemoryLimitsBy(settings) == "kernel")
+    line += "; the kernel limits the memory of all processes of a task together";
   const bool divided =
       monitor != nullptr &&
       std::any_of(monitor->devices().begin(), monitor->devices().end(),

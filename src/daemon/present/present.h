@@ -29,6 +29,8 @@ api::HostView PresentHost(const Engine& engine, bool cpu_cap);
 std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls);
 // One line that names the rules in force: "magm, SM activity <= 80 %, margin 2.0G, floor 5.0G, …".
 std::string PolicyLine(const config::Settings& settings);
+// What enforces the GPU memory promised to tasks: "kernel", "mps" or "nobody".
+std::string MemoryLimitsBy(const config::Settings& settings);
 // What the collocation method shares and what it enforces, in one sentence; of divided GPUs too, if
 // there are any. monitor: null while no GPU is known.
 std::string CollocationLine(const config::Settings& settings, const Monitor* monitor);

@@ -48,6 +48,10 @@ api::StatusView PresentStatus(const StatusSources& of) {
   view.time_scale = 1e9 / static_cast<double>(of.clock.RealSpan(base::Duration(1'000)).count());
   view.policy = PolicyLine(of.settings);
   view.collocation = CollocationLine(of.settings, of.monitor);
+  if (of.engine != nullptr) {
+    view.memory_limits = MemoryLimitsBy(of.settings);
+    view.no_memory_limits = of.settings.without_limits;
+  }
   view.driver = !of.driver_trouble.empty() ? of.driver_trouble
                 : of.monitor != nullptr    ? of.monitor->DriverState()
                                            : "being asked";

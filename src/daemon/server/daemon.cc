@@ -37,6 +37,7 @@
 #include "daemon/server/engine_host.h"
 #include "daemon/server/from_settings.h"
 #include "gpu/cuda_context.h"
+#include "gpu/memory_limits.h"
 #include "store/store.h"
 
 namespace carma::daemon {
@@ -78,6 +79,9 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Tells whoever started this daemon, once.
   void TellServing();
   // Decides what collocation.method = "auto" has left open.
+  // How tasks share and what is enforced is decided in turn, by trial.
+  void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
+  void DecideSharing(std::vector<gpu::DeviceInfo> devices);
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
   void TakeMeasuredProfiles();
   api::StatusView Status();
@@ -111,7 +115,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   Housekeeping housekeeping_{loop_, loop_meter_, *store_, *clock_,
                              [this] { return in_force_.settings.keep_finished_days; }};
   std::unique_ptr<Sampler> sampler_;
-  BackgroundWorker mps_trial_{shared_loop_, BackgroundWorker::AtEnd::kLeave};
+  BackgroundWorker trial_{shared_loop_, BackgroundWorker::AtEnd::kLeave};
 };
 
 RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
@@ -258,6 +262,8 @@ void RealDaemon::Follow(Configuration::InForce now) {
   if (!engine_host_) return;
   settings.collocation = before.collocation;
   settings.without_mps = before.without_mps;
+  settings.kernel_limits = before.kernel_limits;
+  settings.without_limits = before.without_limits;
   settings.divided = before.divided;
   settings.policy = config::PolicyFor(settings, *settings.collocation);
   engine_host_->Follow(before);
@@ -274,11 +280,41 @@ void RealDaemon::Beat() {
 // ---- GPUs ----
 
 void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
+  const auto whole = std::ranges::find_if(
+      devices, [](const gpu::DeviceInfo& device) { return !device.mig && device.trouble.empty(); });
+  if (whole == devices.end()) {
+    TakeLimitsTrial("no whole GPU answers", {});
+    return DecideSharing(std::move(devices));
+  }
+  OpenRoutes("carmad is trying to limit GPU memory");
+  std::vector<std::string> limiter = {options_.reader_path, gpu::kMemoryLimitsWord,
+                                      in_force_.settings.nvml_library};
+  // Shims have a clean environment, and the simulated driver finds its server by it.
+  if (const std::string& state = in_force_.settings.simgpu_state; !state.empty())
+    limiter.insert(limiter.begin(), {"env", "CARMA_SIMGPU_STATE=" + state});
+  trial_.Ask([groups = launching_.groups, limiter,
+              uuid = whole->uuid] { return TryMemoryLimits(groups, limiter, uuid); },
+             [this, limiter, devices = std::move(devices)](const std::string& why_not) {
+               TakeLimitsTrial(why_not, limiter);
+               DecideSharing(devices);
+             });
+}
+
+void RealDaemon::TakeLimitsTrial(const std::string& why_not,
+                                 const std::vector<std::string>& limiter) {
+  config::Settings& settings = in_force_.settings;
+  settings.kernel_limits = why_not.empty();
+  settings.without_limits = why_not;
+  if (settings.kernel_limits) launching_.limiter = limiter;
+  base::LogInfo("memory_limits", {{"kernel", settings.kernel_limits}, {"why_not", why_not}});
+}
+
+void RealDaemon::DecideSharing(std::vector<gpu::DeviceInfo> devices) {
   config::Settings& settings = in_force_.settings;
   if (!core::Shares(settings.policy)) settings.collocation = core::SharingMethod::kAlone;
   if (settings.collocation) return OpenEngine(std::move(devices));
   OpenRoutes("carmad is asking NVIDIA's MPS control daemon");
-  mps_trial_.Ask(
+  trial_.Ask(
       [setup = MpsSetupOf(in_force_.settings, options_.shim_path), limit = settings.mps_timeout] {
         return task::TryMps(setup, std::chrono::steady_clock::now() + limit);
       },

@@ -158,6 +158,7 @@ EngineOptions EngineHost::MakeEngineOptions() {
   options.loop = around_.loop;
   options.mps = mps_.get();
   options.history = history_;
+  options.limiter = around_.launching.limiter;
   if (settings().slurm_enabled)
     options.job_return = [this](const core::TaskRecord& record) {
       return ReturnOfJob(record, around_.store, engine_.scheduler(), settings().slurm_retries);

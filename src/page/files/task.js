@@ -42,7 +42,8 @@ function memoryFigures(task) {
   const rows = [
     ['Predicted', task.predicted_mib, task.estimate_method && (task.estimate_method === 'given' ? 'as its submitter said' : `by ${task.estimate_method}`)],
     ['Promised', task.claim_mib || task.bound_mib, task.claim_mib ? 'kept for it on each GPU' : 'what it asks for'],
-    ['Enforced', task.memory_limit_mib || null, 'what each of its processes may take'],
+    ['Enforced', task.group_limit_mib || task.memory_limit_mib || null,
+      task.group_limit_mib ? 'what all its processes together may take (kernel)' : 'what each of its processes may take (MPS)'],
     ['Used now', isRunning(task.state) ? task.observed_mib : null, 'on its fullest GPU'],
     ['Peak', task.peak_mib || null, 'highest on one GPU, all starts'],
   ].filter(([, value]) => value !== null && value !== undefined && value !== 0);

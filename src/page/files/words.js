@@ -95,7 +95,7 @@ export function gpuState(state) {
 
 export const kSharing = {
   alone: 'alone on its GPU',
-  streams: 'time slices, nothing is enforced',
+  streams: 'time slices',
   mps: 'MPS, at the same time as others',
   mig: 'an instance of a divided GPU',
 };

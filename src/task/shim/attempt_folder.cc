@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "task/process/group_limiter.h"
 #include "task/process/process_tree.h"
 #include "task/process/user.h"
 
@@ -29,6 +30,7 @@ using base::Unit;
 
 constexpr int kKillRounds = 3;  // a process that is just forking may escape the first ones
 constexpr std::size_t kMaxLogBytes = 65'536;
+constexpr std::chrono::milliseconds kLostPatience{1'000};  // the caller serves others
 
 ShimOrder ToShimOrder(const LaunchOrder& order, const CgroupBase& cgroup) {
   ShimOrder shim{order, cgroup.path, cgroup.root};
@@ -125,6 +127,10 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   const std::string group = GroupOf(attempt, order->cgroup_base, owner.process.pid);
   if (!group.empty()) TaskCgroup::KillCgroup(group);
   KillLeftovers(order->uid, started, attempt.dir);
+  if (!group.empty() && !order->limiter.empty()) {
+    // Kills take a moment, limits may go before: nothing of the task is left to take memory.
+    (void)LimitGpuMemory(order->limiter, group, NoLimitWords(order->memory_limits), kLostPatience);
+  }
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 

@@ -36,6 +36,10 @@ struct LaunchOrder {
   // user's; 0: no limit.
   std::int64_t max_processes = 0;
   core::HostShare host;  // what it is promised of the server, enforced as far as its group can be
+  // Sets limits on the GPU memory of its group (task/process/group_limiter.h) before it begins, and
+  // removes them once it has ended; empty: there are none.
+  std::vector<std::string> limiter;
+  std::vector<std::string> memory_limits;
   bool cpu_cap = false;  // never more than its cores; else its part of them where all are busy
   // Cores it may run on, as base/cpu_list.h writes them; empty: all.
   std::string cores;
@@ -65,7 +69,8 @@ struct ShimEvent {
   int attempt = 0;
   // kStarted:
   base::ProcessId process;
-  std::string cgroup;  // path below the cgroup root; empty without cgroups
+  std::string cgroup;    // path below the cgroup root; empty without cgroups
+  std::string no_limit;  // why its GPU memory is not limited although it should be; or empty
   // kLaunchFailed:
   std::string text;
   bool retryable = false;

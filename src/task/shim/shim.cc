@@ -21,6 +21,7 @@
 #include "task/attach/attachment.h"
 #include "task/describe/spec.h"
 #include "task/process/cgroup.h"
+#include "task/process/group_limiter.h"
 #include "task/process/user.h"
 #include "task/shim/checkpoint_folder.h"
 #include "task/shim/child.h"
@@ -87,6 +88,9 @@ class Shim {
   void LeaveCheckpoints();
   void MakeGroup();
   void LimitGroup();
+  void LimitGpuMemoryOfGroup();
+  // Limits left behind would stay with the groups above.
+  void RemoveGroup();
   void TellStarted(pid_t main);
   void LeaveReport(const ShimReport& report);
   void AnswerEarly(const std::string& line);
@@ -105,6 +109,7 @@ class Shim {
   ProgressFile progress_;
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
+  std::string no_limit_;
   UniqueFd script_;
   std::string script_text_;
   std::optional<ContainerRun> container_;
@@ -125,7 +130,7 @@ int Shim::Run() {
   const std::expected<pid_t, LaunchError> main = Launch();
   if (!main) {
     EndContainer(nullptr);
-    if (group_) group_->Remove();
+    RemoveGroup();
     const LaunchError& error = main.error();
     LeaveReport({.launched = false,
                  .text = error.text.substr(0, kMaxFailureText),
@@ -146,7 +151,7 @@ int Shim::Run() {
   ShimReport report = supervisor.Run();
   EndContainer(&report);
   LeaveCheckpoints();
-  if (group_) group_->Remove();
+  RemoveGroup();
   report.started_ms = std::chrono::duration_cast<std::chrono::milliseconds>(started).count();
   report.started_boot_ns = started_boot_ns;
   LeaveReport(report);
@@ -183,6 +188,7 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   // Orphans of the task become our children: none can leave by forking twice.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
+  LimitGpuMemoryOfGroup();
   // After a power failure the daemon must not take a task that ran for one that never began.
   if (Result<Unit> synced = SyncClaim(dir_); !synced) {
     return Refuse(synced.error(), /*retryable=*/true);
@@ -366,6 +372,28 @@ void Shim::LimitGroup() {
   if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
 
+// Before its first instruction: what it reads of the GPU's memory then is what it may have.
+void Shim::LimitGpuMemoryOfGroup() {
+  if (order_.limiter.empty()) return;
+  const Result<Unit> limited =
+      group_ ? LimitGpuMemory(order_.limiter, group_->path(), order_.memory_limits)
+             : base::Fail(base::ErrorCode::kUnavailable, "it has no control group");
+  if (limited) return;
+  no_limit_ = limited.error().message.substr(0, kMaxFailureText);
+  order_.limiter.clear();
+}
+
+void Shim::RemoveGroup() {
+  if (!group_) return;
+  if (!order_.limiter.empty()) {
+    const Result<Unit> removed =
+        LimitGpuMemory(order_.limiter, group_->path(), NoLimitWords(order_.memory_limits));
+    if (!removed)
+      std::fprintf(stderr, "carma-shim: memory limits: %s\n", removed.error().message.c_str());
+  }
+  group_->Remove();
+}
+
 void Shim::TellStarted(pid_t main) {
   ShimStarted started;
   started.process.pid = main;
@@ -374,6 +402,7 @@ void Shim::TellStarted(pid_t main) {
   if (group_ && group_->path().starts_with(order_.cgroup_root)) {
     started.cgroup = group_->path().substr(order_.cgroup_root.size());
   }
+  started.no_limit = no_limit_;
   const std::string line = ToText(started);
   if (const Result<Unit> written = started_file_.Commit(line, /*durable=*/false); !written) {
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());

@@ -348,6 +348,7 @@ void ShimLauncher::PushStarted(Attempt& attempt, const ShimStarted& started) {
   ShimEvent event = EventOf(attempt, ShimEventKind::kStarted);
   event.process = started.process;
   event.cgroup = started.cgroup;
+  event.no_limit = started.no_limit;
   attempt.started = true;
   Push(std::move(event));
 }

@@ -119,6 +119,8 @@ struct ShimOrder : LaunchOrder {
     field("host_memory_mib", order.host.memory_mib, "",
           {.low = 0, .high = core::kMaxHostMemoryMib});
     field("own_cores", order.host.cores, "", kFolder);
+    field("limiter", order.limiter, "", kArguments);
+    field("memory_limits", order.memory_limits, "", kArguments);
     field("cpu_cap", order.cpu_cap, "", {.unless_empty = true});
     field("cores", order.cores, "", kFolder);
     field("cgroup_base", order.cgroup_base, "", kFolder);
@@ -151,12 +153,14 @@ struct ShimOwner {
 
 struct ShimStarted {
   base::ProcessId process;
-  std::string cgroup;  // path below the cgroup root; empty: none
+  std::string cgroup;    // path below the cgroup root; empty: none
+  std::string no_limit;  // why the kernel does not limit its GPU memory although it should
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& started) {
     VisitProcess(field, started.process);
     field("cgroup", started.cgroup, "", {.max_bytes = kMaxPathBytes});
+    field("no_limit", started.no_limit, "", {.max_bytes = 8192, .unless_empty = true});
   }
   friend bool operator==(const ShimStarted&, const ShimStarted&) = default;
 };

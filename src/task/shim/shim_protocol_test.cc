@@ -34,6 +34,8 @@ ShimOrder FullOrder() {
   order.checkpoint_signal = "USR2";
   order.checkpoint_notice = base::Duration(600'000);
   order.saves = true;
+  order.limiter = {"/usr/bin/carma-reader", "memory-limits", "libnvidia-ml.so.1"};
+  order.memory_limits = {"GPU-1", "100", "200"};
   order.cgroup_base = "/sys/fs/cgroup/x";
   order.cgroup_root = "/sys/fs/cgroup";
   return order;
@@ -55,7 +57,7 @@ TEST(ShimProtocol, OrderSurvivesTheJourney) {
 TEST(ShimProtocol, OwnerStartedAndReportSurviveTheJourney) {
   const ShimOwner owner{{7, 99}, "boot", true};
   EXPECT_EQ(ParseShimOwner(ToText(owner)).value(), owner);
-  const ShimStarted started{{8, 100}, "/carma-1"};
+  const ShimStarted started{{8, 100}, "/carma-1", "Not Found (NVML 6)"};
   EXPECT_EQ(ParseShimStarted(ToText(started)).value(), started);
   const ShimReport failed{.launched = false, .text = "no such command", .retryable = true};
   EXPECT_EQ(ParseShimReport(ToText(failed)).value(), failed);

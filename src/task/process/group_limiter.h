@@ -1,0 +1,35 @@
+// The program that limits the GPU memory of a control group (carma-reader): it asks the driver,
+// which may hang, so whoever starts it gives it up after a while.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::task {
+
+struct GpuMemoryLimit {
+  std::string uuid;           // of a whole GPU
+  std::int64_t soft_mib = 0;  // guaranteed to the group
+  std::int64_t hard_mib = 0;  // what it may take; 0: no limit
+  friend bool operator==(const GpuMemoryLimit&, const GpuMemoryLimit&) = default;
+};
+
+// As LaunchOrder::memory_limits has them: UUID, soft and hard limit of each.
+std::vector<std::string> LimitWords(const std::vector<GpuMemoryLimit>& limits);
+// The words that remove these limits.
+std::vector<std::string> NoLimitWords(const std::vector<std::string>& words);
+
+inline constexpr std::chrono::milliseconds kLimiterPatience{3'000};
+
+// limiter: the program with its first arguments; group: full path. Blocks until it has ended.
+// Errors: kUnavailable with what it said, or that it took too long.
+base::Result<base::Unit> LimitGpuMemory(const std::vector<std::string>& limiter,
+                                        const std::string& group,
+                                        const std::vector<std::string>& words,
+                                        std::chrono::milliseconds patience = kLimiterPatience);
+
+}  // namespace carma::task

@@ -1,0 +1,145 @@
+// GPU memory that the kernel limits for all processes of a task together (driver r615).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "base/process_id.h"
+#include "base/text.h"
+#include "task/mps/mps_control.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+constexpr double kLong = 1e6;  // until it is cancelled
+
+SiteOptions Limited(const std::string& method) {
+  return {.shape = "1xA100-40GB",
+          .memory_limits = true,
+          .settings = {{"collocation.method", "\"" + method + "\""}, {"policy.settle", "false"}}};
+}
+
+class MemoryLimits : public ::testing::TestWithParam<const char*> {
+ protected:
+  MemoryLimits() {
+    site.Set("collocation.mps_control", "\"" + Program("carma-simmps") + "\"");
+    site.Set("collocation.mps_dir", "\"" + dir() + "\"");
+  }
+  ~MemoryLimits() override {
+    if (!site.daemon().started()) return;
+    site.CancelAll();
+    for (const task::MpsServerId& id :
+         task::FindMpsServers({.dir = dir()}, {site.Gpus().at(0).uuid}))
+      task::MpsControl({.dir = dir()}, id).Quit(std::chrono::steady_clock::now());
+  }
+  void SetUp() override { site.Start(); }
+  // Tasks have no groups on some machines.
+  bool Enforced() { return site.Status().memory_limits == "kernel"; }
+  std::string dir() const { return site.folder() / "mps"; }
+  api::TaskView AwaitMemory(std::uint64_t id, std::int64_t mib) {
+    EXPECT_TRUE(Eventually([&] { return site.Task(id).observed_mib >= mib; }))
+        << site.Task(id).reason_text << site.Output(id);
+    return site.Task(id);
+  }
+  // A task of eight processes; it ends once one of them fails.
+  std::uint64_t SubmitEight(Words options, const Training& each) {
+    const std::string one = base::Join(SimTask(each), " ");
+    const std::string all =
+        "trap 'trap \"\" TERM; kill 0; exit 1' USR1; for i in 1 2 3 4 5 6 7 8; do (" + one +
+        " || kill -USR1 $$) & done; wait";
+    options.insert(options.end(), {"--", "/bin/sh", "-c", all});
+    return site.Submit(std::move(options));
+  }
+
+  Site site{Limited(GetParam())};
+};
+INSTANTIATE_TEST_SUITE_P(By, MemoryLimits, ::testing::Values("streams", "mps"),
+                         [](const auto& method) { return std::string(method.param); });
+
+TEST_P(MemoryLimits, EightProcessesTogetherAboveThePromiseAreStoppedAndNobodyElse) {
+  if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
+  const std::uint64_t neighbour =
+      site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLong});
+  AwaitMemory(neighbour, 11'000);
+  // 16 000 MiB in all; of the 8 GiB promised no process alone takes a quarter, and the GPU has 28.
+  const std::uint64_t eight =
+      SubmitEight({"--gpu-mem", "8G", "--retries", "0"},
+                  {.memory_mib = 2'000, .solo_s = kLong, .sm_active = 0.05});
+  const api::TaskView ended = site.Await(eight);
+  EXPECT_EQ(ended.state, "out_of_memory") << ended.reason_text << site.Output(eight);
+  EXPECT_EQ(ended.sharing, GetParam());
+  EXPECT_GE(ended.group_limit_mib, 8'192);
+  EXPECT_LT(ended.group_limit_mib, 16'000);
+  EXPECT_THAT(ended.reason_text, HasSubstr("Ran out of GPU memory"));
+  const api::TaskView beside = site.Task(neighbour);
+  EXPECT_EQ(beside.state, "running");
+  EXPECT_EQ(beside.attempt, 1);
+  EXPECT_EQ(beside.observed_mib, 11'000);
+  EXPECT_THAT(site.Carma({"show", std::to_string(neighbour)}).out,
+              HasSubstr("the kernel limits all its processes together to "));
+  site.Carma({"cancel", std::to_string(neighbour)});
+  EXPECT_EQ(site.Await(neighbour).state, "cancelled");
+  site.ExpectIdle();  // no limit is left either
+}
+
+TEST_P(MemoryLimits, ATaskSeesItsLimitAsTheWholeGpu) {
+  if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
+  const std::uint64_t neighbour =
+      site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLong});
+  AwaitMemory(neighbour, 3'000);
+  const std::uint64_t id = site.Train(
+      {"--gpu-mem", "10G"}, {.memory_mib = 4'000, .solo_s = 5, .more = {"--tell-memory"}});
+  const api::TaskView task = site.Await(id);
+  EXPECT_EQ(task.state, "succeeded") << site.Output(id);
+  EXPECT_THAT(site.Output(id),
+              HasSubstr("memory: " + std::to_string(task.group_limit_mib - 4'000) + " of " +
+                        std::to_string(task.group_limit_mib) + " MiB free"));
+}
+
+// A new daemon knows the limits, and they go with the task, whoever ends it.
+TEST_P(MemoryLimits, OutlastADaemonAndGoWithTheirTask) {
+  if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
+  const std::uint64_t ends =
+      site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLong});
+  const std::uint64_t lost =
+      site.Train({"--gpu-mem", "4G", "--no-requeue"}, {.memory_mib = 3'000, .solo_s = kLong});
+  AwaitMemory(ends, 3'000);
+  AwaitMemory(lost, 3'000);
+  EXPECT_THAT(site.SimGpu({"audit"}).out, HasSubstr("a memory limit of "));
+  site.Restart(SIGKILL);
+  EXPECT_GT(site.Task(ends).group_limit_mib, 4'096);
+  const auto main = base::ReadProcessStat(static_cast<pid_t>(site.Task(lost).pid.value_or(0)));
+  ASSERT_TRUE(main);
+  ::kill(main->parent, SIGKILL);  // its shim, which would have removed the limit
+  site.Await(lost);
+  site.Carma({"cancel", std::to_string(ends)});
+  EXPECT_EQ(site.Await(ends).state, "cancelled");
+  site.ExpectIdle();
+}
+
+TEST_P(MemoryLimits, AreReported) {
+  if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
+  EXPECT_THAT(site.Carma({"status"}).out, HasSubstr("the kernel limits the memory of all"));
+  EXPECT_THAT(site.Carma({"status", "--json"}).out, HasSubstr("\"memory_limits\":\"kernel\""));
+  EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
+              HasSubstr("enforced by the kernel, for all processes of a task together"));
+}
+
+TEST(MemoryLimitsOfOlderDrivers, AreSaidNotToBeThere) {
+  Site site{{.settings = {{"collocation.method", "\"streams\""}}}};
+  site.Start();
+  EXPECT_EQ(site.Status().memory_limits, "nobody");
+  EXPECT_NE(site.Status().no_memory_limits, "");
+  EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
+              AllOf(HasSubstr("not by the kernel: "), Not(HasSubstr("enforced by the kernel"))));
+  const std::uint64_t id = site.Train({"--gpu-mem", "2G"}, {});
+  EXPECT_EQ(site.Await(id).group_limit_mib, 0);
+}
+
+}  // namespace
+}  // namespace carma::system_test
