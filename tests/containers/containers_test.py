@@ -103,6 +103,11 @@ class World:
               'default_ulimits=["nofile=1024:1024","nproc=1024:1024"]\n')
         self.environment = {"PATH": f"{self.bin}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": self.home, "USER": NAME, "LANG": "C.UTF-8",
                             "CONTAINERS_CONF": f"{folder}/containers.conf", "DOCKER_HOST": f"unix://{folder}/docker.sock", "SEED": "42 a"}
+        self.dockerd = self.site = None
+
+    def start(self):
+        """Everything; whatever of it has begun, close() ends."""
+        folder = self.folder
         with open(f"{folder}/dockerd.log", "wb") as log:
             self.dockerd = subprocess.Popen(  # pylint: disable=consider-using-with
                 ["dockerd", "--data-root", f"{folder}/docker", "--exec-root", f"{folder}/docker-run", "-H", f"unix://{folder}/docker.sock",
@@ -188,9 +193,12 @@ class World:
 
     def close(self):
         """Nothing is left."""
-        self.site.close()
-        self.dockerd.terminate()
-        self.dockerd.wait(LIMIT_S)
+        try:
+            if self.site:
+                self.site.close()
+        finally:
+            self.dockerd.terminate()
+            self.dockerd.wait(LIMIT_S)
         subprocess.run(["umount", "-l", "/etc/passwd", "/etc/group", "/etc/subuid", "/etc/subgid"], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -358,6 +366,7 @@ if __name__ == "__main__":
     PROGRAMS = os.path.realpath(sys.argv.pop(1))
     ContainersTest.world = World(own)
     try:
+        ContainersTest.world.start()
         result = unittest.main(verbosity=2, exit=False).result
     finally:
         ContainersTest.world.close()

@@ -27,7 +27,8 @@ TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
   order.checkpoint_signal = "USR1";
   order.checkpoint_notice = base::Duration(90'000);
   const Environment env = TaskEnvironment(order, kAda, nullptr, "/state/12/2");
-  const Environment expect = {{"CARMA_ARRAY_INDEX", "5"},
+  const Environment expect = {{"APPTAINER_NV", "1"},
+                              {"CARMA_ARRAY_INDEX", "5"},
                               {"CARMA_ATTEMPT", "2"},
                               {"CARMA_ATTEMPT_DIR", "/state/12/2"},
                               {"CARMA_CHECKPOINT_DIR", "/data/ada/carma-12.ckpt"},
