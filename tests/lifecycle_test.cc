@@ -303,6 +303,9 @@ TEST_F(Lifecycle, ABeginTimeIsWaitedFor) {
 }
 
 TEST_F(Lifecycle, AHigherPriorityGoesFirst) {
+  site.Set("policy.backfill", "0");
+  site.Stop(SIGTERM);
+  site.Start();
   Bell bell(site.out_dir() + "/bell");
   Words blocker = Stays(bell, "blocker");
   blocker.insert(blocker.begin(), {"--gpus", "2", "--exclusive"});

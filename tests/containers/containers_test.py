@@ -200,7 +200,8 @@ class World:
             self.dockerd.terminate()
             self.dockerd.wait(LIMIT_S)
         subprocess.run(["umount", "-l", "/etc/passwd", "/etc/group", "/etc/subuid", "/etc/subgid"], check=False)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        subprocess.run(["umount", "-l", f"{self.folder}/docker-run/netns/default"], check=False, stderr=subprocess.DEVNULL)
+        shutil.rmtree(self.folder)
 
 
 class ContainersTest(unittest.TestCase):

@@ -127,7 +127,7 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
     task.gpu_indices = {0};
     EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr(c.line));
   }
-  TaskView task = cases[6].task;
+  TaskView task = std::end(cases)[-1].task;
   task.state = "running";
   EXPECT_THAT(Explanation({.task = task, .collocation = "mps"}),
               ::testing::HasSubstr("This task: time slices (streams), nothing is enforced.\n"

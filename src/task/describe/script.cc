@@ -36,6 +36,8 @@ bool MeansSomething(std::string_view option) {
 std::string SimilarOption(const std::string& name) {
   std::vector<std::string> known;
   for (const OptionInfo& option : SubmitOptions()) known.emplace_back(option.name);
+  // "#SBATCH --memory" is not Slurm's, but ours.
+  std::erase(known, name);
   const std::optional<std::string> meant = base::DidYouMean(name, known, 2);
   return meant ? ", did you mean --" + *meant + "?" : "";
 }
