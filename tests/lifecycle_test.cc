@@ -303,7 +303,7 @@ TEST_F(Lifecycle, ABeginTimeIsWaitedFor) {
 }
 
 TEST_F(Lifecycle, AHigherPriorityGoesFirst) {
-  site.Set("policy.backfill", "0");
+  site.Set("policy.backfill", "1");
   site.Stop(SIGTERM);
   site.Start();
   Bell bell(site.out_dir() + "/bell");
