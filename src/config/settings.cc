@@ -95,7 +95,8 @@ void UseMapper(Settings& settings, core::SharingMethod method) {
     if (!settings.chosen.contains(name)) FindKey(name)->copy(settings, brought);
   }
   const bool turns = method == core::SharingMethod::kStreams && !settings.divided;
-  if (turns && settings.policy.mapper == kTurnsMapper && !settings.chosen.contains("policy.backfill"))
+  if (turns && settings.policy.mapper == kTurnsMapper &&
+      !settings.chosen.contains("policy.backfill"))
     settings.policy.backfill = kTurnsBackfill;
 }
 

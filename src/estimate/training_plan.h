@@ -18,8 +18,8 @@ enum class Method { kFull, kLora };
 inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
                                                                        {Method::kLora, "lora"}};
 
-// What is trained for. Pairs of answers, one better than the other, run as one batch of twice as many
-// samples (DPO); answers that the model has just written are judged against each other (GRPO).
+// What is trained for. Pairs of answers, one better than the other, run as one batch of twice as
+// many samples (DPO); answers that the model has just written are judged against each other (GRPO).
 enum class Objective { kTokens, kPreferences, kGroups };
 inline constexpr std::pair<Objective, std::string_view> kObjectiveWords[] = {
     {Objective::kTokens, "sft"}, {Objective::kPreferences, "dpo"}, {Objective::kGroups, "grpo"}};

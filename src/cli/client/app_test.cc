@@ -687,7 +687,8 @@ TEST_F(App, EstimateReadsASummaryFromAPipe) {
   EXPECT_TRUE(nothing.err.starts_with("carma: standard input:1: no model summary")) << nothing.err;
 }
 
-// The interpreter is a stand-in that answers as the helper does; the helper's own tests are Python's.
+// The interpreter is a stand-in that answers as the helper does; the helper's own tests are
+// Python's.
 TEST_F(App, EstimateRunsAScriptAndFallsBackWithOneLine) {
   const std::string python = daemon_.dir() + "/python3";
   const auto answer = [&](const std::string& text) {

@@ -149,10 +149,9 @@ class MpsCheck {
               : "set collocation.mps_control to the path of carma-simmps, which a simulated server "
                 "takes in its place");
     } else {
-      Add(Level::kOk, fmt::format("{}; {} processes at most per server, {}; {}",
-                                  base::Printable(program), settings_.mps_clients,
-                                  MemoryText(),
-                                  OwnText(own_)));
+      Add(Level::kOk,
+          fmt::format("{}; {} processes at most per server, {}; {}", base::Printable(program),
+                      settings_.mps_clients, MemoryText(), OwnText(own_)));
       if (trial) Tried(*trial);
     }
     Folder(is_daemon_user);
@@ -162,8 +161,7 @@ class MpsCheck {
 
  private:
   std::string_view MemoryText() const {
-    if (!settings_.mps_memory_limit)
-      return "memory is not limited (collocation.mps_memory_limit)";
+    if (!settings_.mps_memory_limit) return "memory is not limited (collocation.mps_memory_limit)";
     if (!settings_.mps_server_per_gpu)
       return "memory is limited where there is one GPU (collocation.mps_servers)";
     return "none above its task's promise and policy.margin";

@@ -170,7 +170,8 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
 }
 
 // Of a script that was run; else of the file that was named or found.
-estimate::Summary SummaryOf(const EstimateFlags& flags, const std::optional<Result<std::string>>& ran,
+estimate::Summary SummaryOf(const EstimateFlags& flags,
+                            const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {
   if (ran && *ran) return estimate::ReadSummary(*ran, "--run");
   if (!spec.model_summary) return {};
@@ -311,8 +312,9 @@ void AddEstimateCommand(Syntax app, Context& context) {
       .OneWord()
       .Range(0.0, 1.0);
   verb.AddFlag("--explain", flags->explain, "the parts of each number, notes, calibration");
-  verb.AddFlag("--run", flags->run,
-               "run the Python command that follows up to the end of its first step, without a GPU");
+  verb.AddFlag(
+      "--run", flags->run,
+      "run the Python command that follows up to the end of its first step, without a GPU");
   verb.AddFlag("--reset-calibration", flags->reset,
                "forget what finished tasks taught about the formula; administrators only");
   AddTransformerOptions(verb, flags->transformer);

@@ -20,12 +20,14 @@ using base::Fail;
 using base::Result;
 using Words = std::vector<std::string>;
 
-constexpr std::string_view kExpected =
-    "--run: expected a Python command, as in: carma estimate --run python train.py";
+constexpr const char* kExpected =
+    "expected a Python command, as in: carma estimate --run python train.py";
 // The helper ends itself earlier, with a reason (script.py).
 constexpr std::chrono::seconds kLimit{150};
 
-std::string_view NameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view NameOf(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 bool IsInterpreter(std::string_view word) {
   const std::string_view name = NameOf(word);
@@ -35,33 +37,34 @@ bool IsInterpreter(std::string_view word) {
 
 // A program, or a module after -m, that starts a process for each GPU.
 bool IsLauncher(std::string_view word) {
-  constexpr std::array<std::string_view, 7> kLaunchers{
-      "torchrun", "accelerate", "deepspeed", "mpirun", "srun", "torch.distributed.run",
-      "torch.distributed.launch"};
-  return std::ranges::find(kLaunchers, NameOf(word)) != kLaunchers.end() ||
-         word.starts_with("accelerate.");
+  constexpr std::string_view kLaunchers[] = {"torchrun",
+                                             "deepspeed",
+                                             "mpirun",
+                                             "srun",
+                                             "torch.distributed.run",
+                                             "torch.distributed.launch"};
+  return std::ranges::find(kLaunchers, NameOf(word)) != std::end(kLaunchers) ||
+         NameOf(word) == "accelerate" || word.starts_with("accelerate.");
 }
 
 base::Error LauncherError(const std::string& word) {
-  return {ErrorCode::kInvalid, "--run: '" + base::Printable(word, 40) +
-                                   "' starts several processes; expected the script itself, as in: "
-                                   "carma estimate --run python train.py"};
+  return {ErrorCode::kInvalid,
+          "--run: '" + base::Printable(word, 40) + "' starts several processes; " + kExpected};
 }
 
 }  // namespace
 
 Result<Words> WordsOfRun(const Words& command, const std::string& helper, const std::string& gpus) {
-  const Words inserted{helper, "--run", "--gpus", gpus};
   if (!command.empty() && command.front().ends_with(".py")) {
-    Words words{"python3"};
-    words.insert(words.end(), inserted.begin(), inserted.end());
+    Words words{"python3", helper, "--run", "--gpus", gpus};
     words.insert(words.end(), command.begin(), command.end());
     return words;
   }
   const auto interpreter = std::ranges::find_if(command, IsInterpreter);
   const auto launcher = std::find_if(command.begin(), interpreter, IsLauncher);
   if (launcher != interpreter) return std::unexpected(LauncherError(*launcher));
-  if (interpreter == command.end()) return Fail(ErrorCode::kInvalid, std::string(kExpected));
+  if (interpreter == command.end())
+    return Fail(ErrorCode::kInvalid, std::string("--run: ") + kExpected);
   auto script = interpreter + 1;
   while (script != command.end() && script->starts_with('-') && *script != "-m" &&
          *script != "-c" && *script != "-") {
@@ -71,10 +74,10 @@ Result<Words> WordsOfRun(const Words& command, const std::string& helper, const 
   const bool module = script != command.end() && *script == "-m";
   if (script == command.end() || *script == "-c" || *script == "-" ||
       (module && script + 1 == command.end()))
-    return Fail(ErrorCode::kInvalid, std::string(kExpected));
+    return Fail(ErrorCode::kInvalid, std::string("--run: ") + kExpected);
   if (module && IsLauncher(script[1])) return std::unexpected(LauncherError(script[1]));
   Words words(command.begin(), script);
-  words.insert(words.end(), inserted.begin(), inserted.end());
+  words.insert(words.end(), {helper, "--run", "--gpus", gpus});
   words.insert(words.end(), script, command.end());
   return words;
 }
@@ -96,16 +99,14 @@ Result<std::string> RunScript(const Words& command, const std::string& gpus) {
   if (!ran) return std::unexpected(ran.error());
   if (ran->exit_code == 0 && ran->signal == 0) return ran->output;
   if (ran->late) return Fail(ErrorCode::kUnavailable, "the script did not end");
-  if (ran->signal != 0)
-    return Fail(ErrorCode::kUnavailable,
-                "the script was ended by signal " + std::to_string(ran->signal));
-  std::string_view said = base::Trim(ran->errors);
+  const std::string end = ran->signal != 0 ? "was ended by signal " + std::to_string(ran->signal)
+                                           : "exited with " + std::to_string(ran->exit_code);
+  std::string_view said = ran->signal != 0 ? "" : base::Trim(ran->errors);
   said = said.substr(said.rfind('\n') + 1);
   constexpr std::string_view kHelper = "carma_summary: ";
   if (said.starts_with(kHelper)) said.remove_prefix(kHelper.size());
   return Fail(ErrorCode::kUnavailable,
-              said.empty() ? "the script exited with " + std::to_string(ran->exit_code)
-                           : base::Printable(said, 300));
+              said.empty() ? "the script " + end : base::Printable(said, 300));
 }
 
 }  // namespace carma::cli

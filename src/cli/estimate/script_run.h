@@ -10,8 +10,8 @@
 namespace carma::cli {
 
 // The user's command with the helper in front of the script: {"uv", "run", "python", "train.py"}
-// becomes {"uv", "run", "python", HELPER, "--run", "--gpus", GPUS, "train.py"}. Errors: kInvalid: no
-// script of Python is named, or a launcher of several processes.
+// becomes {"uv", "run", "python", HELPER, "--run", "--gpus", GPUS, "train.py"}. Errors: kInvalid:
+// no script of Python is named, or a launcher of several processes.
 base::Result<std::vector<std::string>> WordsOfRun(const std::vector<std::string>& command,
                                                   const std::string& helper,
                                                   const std::string& gpus);

@@ -35,8 +35,7 @@ class WaitingSignals {
 };
 
 // Tasks in these states.
-std::int64_t CountOf(const api::StatusView& status,
-                     std::initializer_list<std::string_view> states);
+std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states);
 std::int64_t RunningTasks(const api::StatusView& status);
 std::int64_t UnfinishedTasks(const api::StatusView& status);
 // While nothing runs, what waits for one of these reasons will not start in this allocation.

@@ -113,10 +113,10 @@ void Scheduler::State::LearnActivity(GpuIndex index) {
   if (!seen) return;
   // Tasks that take turns are not seen in the sum of their activities.
   const auto user = [](const Neighbour& each) { return each.load.user; };
-  const bool take_turns =
-      config.sharing == SharingMethod::kMps && !gpu.residents.empty() &&
-      std::ranges::any_of(gpu.residents,
-                          [&](const auto& each) { return user(each) != user(gpu.residents[0]); });
+  const bool take_turns = config.sharing == SharingMethod::kMps && !gpu.residents.empty() &&
+                          std::ranges::any_of(gpu.residents, [&](const auto& each) {
+                            return user(each) != user(gpu.residents[0]);
+                          });
   if (take_turns) return;
   const double share = gpu.info.compute;
   // Who fills a part of a GPU might fill more of it; how parts of it add up is not known.

@@ -229,10 +229,10 @@ TEST_F(SharingTest, AKernelThatDoesNotLimitATaskAfterAllIsSaid) {
   const core::TaskId id = Submit();
   Settle();
   launcher_.Emit({.kind = task::ShimEventKind::kStarted,
-                    .id = id,
-                    .attempt = 1,
-                    .process = {1, 1},
-                    .no_limit = "Not Found (NVML 6)"});
+                  .id = id,
+                  .attempt = 1,
+                  .process = {1, 1},
+                  .no_limit = "Not Found (NVML 6)"});
   engine_->PollLauncher();
   Settle();
   EXPECT_EQ(Record(id).attempt->sharing.group_limit_mib, 0);

@@ -41,7 +41,7 @@ struct Arrival {
   std::uint64_t start_ticks = 0;
   core::SharingMethod sharing = core::SharingMethod::kStreams;
   std::uint32_t mps_server = 0;  // under MPS: clients of one server compute side by side
-  double sm_cap = 1;  // of the SMs, what it may use at most (thread percentage of MPS)
+  double sm_cap = 1;             // of the SMs, what it may use at most (thread percentage of MPS)
   double sensitivity = 0;
   double pressure = 0;
   double work_s = 0;          // seconds of work alone on an A100-40GB; 0: it only holds memory

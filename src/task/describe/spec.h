@@ -67,7 +67,7 @@ struct TaskSpec : core::TaskRequest {
   std::optional<std::string> conda_env;
   std::optional<std::string> container;       // ParseContainer
   std::vector<std::string> container_mounts;  // ParseMount each
-  std::string memory_source = "given";  // "given", "rad" …
+  std::string memory_source = "given";        // "given", "rad" …
   std::optional<std::string> model_summary;
   std::optional<std::int64_t> batch_size;
   std::optional<std::string> optimizer;

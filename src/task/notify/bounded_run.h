@@ -15,7 +15,7 @@ struct RunRequest {
   std::string more_input;                // if not empty: at its descriptor 3
   std::vector<std::string> environment;  // "NAME=value" each
   std::string folder = "/";
-  std::size_t kept = 4096;               // bytes of its output, and of its errors
+  std::size_t kept = 4096;                  // bytes of its output, and of its errors
   std::chrono::milliseconds limit{10'000};  // then it is killed with what it started
 };
 struct RunResult {

@@ -25,7 +25,7 @@ struct ChildPlan {
   int stdin_fd = -1;               // -1: /dev/null
   int stdout_fd = -1;
   int stderr_fd = -1;
-  bool terminal = false;           // stdin_fd is a terminal, which becomes its own
+  bool terminal = false;  // stdin_fd is a terminal, which becomes its own
   // A tool for containers: Podman's newuidmap and Apptainer's starter may be setuid programs.
   // They deny new rights to the programs that they run.
   bool keeps_setuid = false;

@@ -31,8 +31,9 @@ base::Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Envir
 // Later ones win: defaults (HOME USER LOGNAME SHELL PATH PYTHONUNBUFFERED, only where missing), the
 // submitter's variables, the conda environment, those of Slurm for a script that was written for
 // it, CARMA's own (CUDA_VISIBLE_DEVICES by UUID, CUDA_DEVICE_ORDER, CARMA_TASK_ID, CARMA_ATTEMPT,
-// CARMA_TASK_NAME, CARMA_ARRAY_INDEX, NVIDIA_VISIBLE_DEVICES, CARMA_CONTAINER_GROUP, CARMA_RESTARTS, CARMA_CHECKPOINT_*, CARMA_ATTEMPT_DIR, PWD),
-// the order's extra ones. conda: null without.
+// CARMA_TASK_NAME, CARMA_ARRAY_INDEX, NVIDIA_VISIBLE_DEVICES, CARMA_CONTAINER_GROUP,
+// CARMA_RESTARTS, CARMA_CHECKPOINT_*, CARMA_ATTEMPT_DIR, PWD), the order's extra ones. conda: null
+// without.
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir);
 

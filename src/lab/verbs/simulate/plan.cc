@@ -566,9 +566,9 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   draft.settings.policy = config::PolicyFor(draft.settings, policy.options.collocation);
   // The published systems had none, and Slurm alone starts no MPS server.
   // A limit holds for no client of a server of several GPUs (task::MpsLimitHolds).
-  policy.options.mps_memory_limit =
-      draft.settings.mps_memory_limit && draft.settings.mps_server_per_gpu &&
-      !draft.settings.published && policy.options.above.WithCarma();
+  policy.options.mps_memory_limit = draft.settings.mps_memory_limit &&
+                                    draft.settings.mps_server_per_gpu &&
+                                    !draft.settings.published && policy.options.above.WithCarma();
   for (const PolicyWord& word : words) {
     if (!HoldsForAnySharing(word)) continue;
     if (Result<Unit> applied = Apply(word, draft); !applied)
