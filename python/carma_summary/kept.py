@@ -49,7 +49,7 @@ class KeptBytes:
         return kept.tensor
 
     def forget(self) -> None:
-        """A backward pass has run: nothing is kept, whoever still holds the graph."""
+        """After a backward pass autograd keeps nothing more, even if the script still holds the graph."""
         self._kept = weakref.WeakSet()
 
     def total(self) -> int:

@@ -32,7 +32,7 @@ MOST_PASSES = 256  # backward passes without a step, where gradients are accumul
 
 
 def _all_of(kind: type) -> List[Any]:
-    """Those alive, whoever made them and wherever the script keeps them."""
+    """All that are alive, wherever the script made and keeps them."""
     return [each for each in gc.get_objects() if issubclass(type(each), kind)]
 
 
@@ -82,7 +82,7 @@ class OneStep:
     # ---- before the step ----
 
     def watch(self) -> None:
-        """From now on; until the process ends."""
+        """Begins; it lasts until the process ends."""
         self._replace(nn.Module, "__call__", self._calling)
         self._replace(torch.Tensor, "backward", self._going_back)
         self._replace(torch.autograd, "backward", self._going_back)
@@ -124,7 +124,7 @@ class OneStep:
         )
 
     def _begin(self, model: nn.Module, arguments: tuple, options: dict) -> None:
-        """The model as it stands gives rows, and parts per sample and for all; the step counts."""
+        """Rows, and parts per sample and in all, come from the model; the bytes come from the step."""
         self._model = model
         batch = by_name(model.forward, arguments, options)
         self._batch = Inputs(batch).batch
@@ -269,7 +269,7 @@ class OneStep:
         }
 
     def _count(self, summary: dict) -> None:
-        """The step has the last word on bytes."""
+        """Takes the bytes that the step kept in place of the model's own."""
         constant = min(summary["saved_bytes"]["constant"], self._peak_bytes)
         summary["saved_bytes"] = {
             "per_sample": (self._peak_bytes - constant) / self._batch,

@@ -22,7 +22,7 @@ MOST_VALUES = 1 << 24  # of a tensor that the script wants to see: zeros, on the
 
 
 class PlainScaler:
-    """Stands for GradScaler: it scales nothing and skips no step."""
+    """Used in place of GradScaler: it scales nothing and skips no step."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -77,14 +77,14 @@ def _is_cuda(value: Any) -> bool:
 
 
 def _usual_value(dtype: torch.dtype) -> Any:
-    """What a script gets that looks at a number: no loss is NaN, no mask is empty."""
+    """The number that a script gets when it looks at one, so that no loss is NaN and no mask is empty."""
     if dtype == torch.bool:
         return False
     return 1.0 if dtype.is_floating_point else 0
 
 
 def _moved(tensor: torch.Tensor) -> torch.Tensor:
-    """On the meta device, the same one each time: two operations that keep it keep it once."""
+    """Its counterpart on the meta device, always the same one, so that what two operations keep counts once."""
     if tensor.device.type == "meta" or tensor.requires_grad:
         return tensor.to("meta")
     if not hasattr(tensor, "_carma_moved"):
@@ -93,7 +93,7 @@ def _moved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class PretendGpu(TorchFunctionMode):
-    """Within, functions of PyTorch take tensors of the pretended GPU. Enter it once."""
+    """While it is entered, PyTorch's functions take tensors of the pretended GPU. Enter it once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class PretendGpu(TorchFunctionMode):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Devices are what they are for a while."""
+        """Stops pretending for a while: devices are what they really are."""
         self._paused = True
         try:
             yield
@@ -133,7 +133,7 @@ class PretendGpu(TorchFunctionMode):
 
     @staticmethod
     def _seen(function: Callable, name: str, tensor: torch.Tensor, arguments, options) -> Any:
-        """Answers of a tensor whose values the script wants; NotImplemented: it asks for none."""
+        """Answers a script that asks for a tensor's values. Returns NotImplemented if it asks for none."""
         if function is torch.Tensor.device.__get__:
             return torch.device("cuda", 0)
         if function is torch.Tensor.is_cuda.__get__:
@@ -157,7 +157,7 @@ class PretendGpu(TorchFunctionMode):
 
     @staticmethod
     def _together(arguments: Any) -> Any:
-        """Beside a tensor of the GPU the others are there too, as the script meant it."""
+        """Moves the other tensors of a call to the pretended GPU if one of them is there."""
         devices = {tensor.device.type for tensor in tensors_in(arguments)}
         if "meta" not in devices or len(devices) == 1:
             return arguments
@@ -165,7 +165,7 @@ class PretendGpu(TorchFunctionMode):
 
 
 def _plain_loader(original: Callable) -> Callable:
-    """Batches are loaded here: no process, no pinned memory is left behind."""
+    """Loads batches in this process, so that no worker and no pinned memory is left behind."""
 
     def make(self, *arguments: Any, **options: Any) -> None:
         for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context"):
@@ -217,7 +217,7 @@ def _of_cuda(gpus: int) -> dict:
 
 @contextlib.contextmanager
 def pretended_gpu(gpus: int) -> Iterator[PretendGpu]:
-    """A torch.cuda with so many GPUs, and the mode that their tensors need."""
+    """Pretends to have this many GPUs: a torch.cuda, and the mode that their tensors need."""
     mode = PretendGpu()
     with contextlib.ExitStack() as stack:
 

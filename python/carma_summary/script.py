@@ -25,7 +25,7 @@ OLDEST, NEWEST = (1, 13), (2, 11)
 
 
 def check_version(text: str) -> None:
-    """Raises SummaryError: a version that nobody has looked at."""
+    """Raises SummaryError if this version of PyTorch was never tried."""
     parts = text.split("+")[0].split(".")
     try:
         version = (int(parts[0]), int(parts[1]))
@@ -44,7 +44,7 @@ def _resident_bytes() -> int:
 
 
 class _Limits:
-    """Ends the process from outside: the script's code may never come back."""
+    """Ends the process from another thread, because the script's code may never return."""
 
     def __init__(self, seconds: float, memory_bytes: float, fail: Callable[[str], None]) -> None:
         self._end, self._memory, self._fail = time.monotonic() + seconds, memory_bytes, fail
@@ -82,7 +82,7 @@ class _Streams:
 
 
 def _leave(code: int) -> None:
-    """At once: nothing of the script runs any more, and no process of it stays."""
+    """Exits at once: nothing of the script runs after this, and none of its processes stays."""
     for child in multiprocessing.active_children():
         child.kill()
     os._exit(code)
