@@ -116,7 +116,7 @@ class World:
         until(lambda: self.as_user("docker", "version", check=False).returncode == 0 or os.path.exists(f"{folder}/docker.sock") and
               os.chmod(f"{folder}/docker.sock", 0o666), "dockerd answers")
         self.make_image()
-        self.site = Site(PROGRAMS, "2xA100-40GB")
+        self.site = Site(PROGRAMS, "2xA100-40GB", policy="settle = false")
         with open(f"{self.site.folder}/carma.toml", "a", encoding="utf-8") as file:
             file.write(SLOTS)
         self.site.start()
@@ -287,7 +287,7 @@ class ContainersTest(unittest.TestCase):
     def test_a_task_outlives_carmad(self):
         numbers = []
         for tool, image in self.each():
-            number = self.world.submit("-G", "0", "--container", image, "--", "sh", "-c",
+            number = self.world.submit("--gpu-mem", "1G", "--container", image, "--", "sh", "-c",
                                        f"echo ready; while ! [ -e go-{tool} ]; do sleep 0.1; done; exit 5")
             self.world.says(number, "ready")
             numbers.append(number)
@@ -309,12 +309,18 @@ class ContainersTest(unittest.TestCase):
             task, output = self.world.ended(first)
             self.assertEqual((task["state"], task["attempt"], output.count("saved")), ("succeeded", 2, 1), output)
 
-    def test_twenty_tasks_of_each_tool_leave_nothing(self):
-        numbers = [self.world.carma("submit", "--parsable", "-G", "0", "-a", "0-19", "--container", image, "--", "sh", "-c",
-                                    "exit $CARMA_ARRAY_INDEX").split("-")[0] for _, image in self.each()]
-        for first in map(int, numbers):
-            codes = [self.world.ended(number)[0]["exit_code"] for number in range(first, first + 20)]
-            self.assertEqual(codes, list(range(20)))
+    def test_fifty_tasks_and_a_carmad_that_was_killed_leave_nothing(self):
+        firsts = [int(self.world.carma("submit", "--parsable", "--gpu-mem", "1G", "-a", "0-24", "--container", image, "--", "sh", "-c",
+                                       "exit $CARMA_ARRAY_INDEX").split("-")[0]) for _, image in self.each()]
+        for first in firsts:
+            self.world.ended(first)
+        self.world.site.stop(signal.SIGKILL)
+        self.world.site.start()
+        for first in firsts:
+            tasks = [self.world.ended(number)[0] for number in range(first, first + 25)]
+            self.assertEqual([task["exit_code"] for task in tasks], list(range(25)))
+            self.assertEqual({task["attempt"] for task in tasks}, {1}, "none ran twice")
+        self.assertEqual([gpu["tasks"] for gpu in self.world.gpus()], [[], []])
 
     def test_what_a_task_starts_by_itself_ends_with_it(self):
         script = ('docker run --detach --rm --network=host --cgroup-parent "$CARMA_CONTAINER_GROUP" localhost/tiny sleep 600; '
