@@ -133,8 +133,7 @@ def load(name):
 
 @functools.cache
 def simulate(words, policy, more):
-    servers = "" if policy == "exclusive" or "mps_servers" in policy else ",mps_servers=user"
-    return json.loads(run(BIN / "carma", "simulate", *words, *more, "--runs", RUNS, "--noise", 0.03, "--policy", policy + servers, "--json"))
+    return json.loads(run(BIN / "carma", "simulate", *words, *more, "--runs", RUNS, "--noise", 0.03, "--policy", policy, "--json"))
 
 
 @functools.cache

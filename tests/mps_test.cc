@@ -172,7 +172,8 @@ TEST_F(Mps, WhoIsAloneOrUsesSeveralGpusGoesWithout) {
   Site two{{.shape = "2xA100-40GB",
             .settings = {{"collocation.method", "\"mps\""},
                          {"collocation.mps_control", "\"" + (site.folder() / "control") + "\""},
-                         {"collocation.mps_dir", "\"" + dir() + "\""}}}};
+                         {"collocation.mps_dir", "\"" + dir() + "\""},
+                         {"collocation.mps_servers", "\"gpu\""}}}};
   two.Start();
   const Words print = {"--", "/bin/sh", "-c", "echo pipes $CUDA_MPS_PIPE_DIRECTORY"};
   const auto run = [&](Words options) {

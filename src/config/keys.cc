@@ -388,9 +388,9 @@ std::vector<Key> MakeKeys() {
       Of("collocation.mps_dir", "Folder of the pipes and logs of MPS servers.",
          Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",
-         "One MPS server per user and GPU, or per user for all whole GPUs "
+         "One MPS server per user for all whole GPUs, or per user and GPU "
          "(docs/server/collocation.md).",
-         Choice<bool>({{"gpu", true}, {"user", false}}), AT(mps_server_per_gpu), kRestart),
+         Choice<bool>({{"user", false}, {"gpu", true}}), AT(mps_server_per_gpu), kRestart),
       Of("collocation.mps_clients", "An MPS server with this many processes takes no further task.",
          Count(1, 60), AT(mps_clients), kRestart),
       Of("collocation.mps_memory_limit",

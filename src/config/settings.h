@@ -59,11 +59,11 @@ struct Settings {
   std::optional<core::SharingMethod> collocation;
   std::optional<double> streams_sm_cap = 0.40;  // in place of policy.sm_cap where streams share
   int streams_tasks = 3;                        // and of policy.max_tasks_per_gpu
-  std::string without_mps;         // why "auto" has come to streams: the daemon's word, no key
-  bool kernel_limits = false;      // of GPU memory, found by the daemon; no key
-  std::string without_limits;      // why there are none
-  bool mps_server_per_gpu = true;  // "gpu"; false, "user": one for all whole GPUs
-  int mps_clients = 48;            // an MPS server with so many takes no further task
+  std::string without_mps;          // why "auto" has come to streams: the daemon's word, no key
+  bool kernel_limits = false;       // of GPU memory, found by the daemon; no key
+  std::string without_limits;       // why there are none
+  bool mps_server_per_gpu = false;  // "gpu"; false, "user": one for all whole GPUs
+  int mps_clients = 48;             // an MPS server with so many takes no further task
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
   // Folder of the pipes and logs of MPS servers; default /run/carma/mps, rootless
   // $XDG_RUNTIME_DIR/carma/mps.

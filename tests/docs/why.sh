@@ -32,13 +32,14 @@ carma run -- env                                                          # 21: 
 
 carma submit -J failed -- python3 -c 'open("/data/index.json")'
 carma explain                                                             # 9: No such file or directory: '/data/index.json'
-carma submit -J grows --gpu-mem 6G -- carma-simtask --memory-mib 12000 --solo-s 60 --framework pytorch
-carma history @                                                           # 13: its promise kept it to
-carma history @                                                           # 12: Retry 1 after an OOM
-carma submit -J never --retries 0 --gpu-mem 2G -- carma-simtask --memory-mib 39000 --framework pytorch
+carma submit -J grows --gpu 3 --gpu-mem 6G -- carma-simtask --memory-mib 12000 --solo-s 60 --framework pytorch
+carma history @                                                           # 12: Retry 1 of 3
+carma cancel --name grows
+carma submit -J never --gpu 3 --retries 0 --gpu-mem 2G -- carma-simtask --memory-mib 39000 --framework pytorch
 carma list -t oom                                                         # 24: (OutOfMemory)
 carma submit -J both --gpu 2 --gpu-mem 4G -- sh -c 'carma-simtask --memory-mib 3900 --solo-s 900 & carma-simtask --memory-mib 3900 --solo-s 900'
-carma explain                                                             # 16: each process may take 6.0G of memory
+carma explain                                                             # 16: MPS, nothing is enforced
+carma list                                                                # 13: (OverPromise)
 carma list                                                                # 18: (OverPromise)
 carma cancel --name pair && carma cancel --name both
 

@@ -63,6 +63,7 @@ class WhyTest(unittest.TestCase):
 
     def test_the_commands_print_what_they_should(self):
         try:
+            self.maxDiff = None
             self.assertEqual(shown.on_its_own_machine(COMMANDS, PROGRAMS), "")
         except OSError as error:
             self.skipTest(f"needs the right to make namespaces: {error}")

@@ -167,7 +167,7 @@ class PrometheusTest(unittest.TestCase):
         while loaded is None:  # until it listens
             loaded = self.prometheus.api("rules")
         rules = [rule for group in loaded["groups"] for rule in group["rules"]]
-        self.assertEqual(len(rules), 20)
+        self.assertEqual(len(rules), 21)
         self.until("carma_gpu_drained")
         subprocess.run([self.site.program("carma-simgpu"), "xid", "--state", f"{self.site.folder}/gpus", "3", "79"],
                        check=True, timeout=LIMIT_S, stdout=subprocess.DEVNULL)

@@ -75,7 +75,7 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
   if (error.code != base::ErrorCode::kNotFound) {
     return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
   }
-  const bool started = task.attempt > 0;
+  const bool started = task.attempt > 0 && task.state != "launching";
   return {error.code,
           who + (started ? " has no output file " : " has not started; its output will be in ") +
               path + (started ? " (any more)" : "")};

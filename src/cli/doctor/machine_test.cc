@@ -150,6 +150,8 @@ TEST_F(DoctorMps, ThatThereIsNoneIsNoFaultWhereItIsLeftOpen) {
 TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_EQ(Worst(Check()), Level::kOk) << FirstTrouble(Check()).text;
   EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; 48 processes at most"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited where there is one GPU"));
+  settings_.mps_server_per_gpu = true;
   EXPECT_THAT(Check()[0].text, HasSubstr("none above its task's promise and policy.margin"));
   settings_.mps_memory_limit = false;
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is not limited"));

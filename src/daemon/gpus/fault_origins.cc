@@ -1,6 +1,7 @@
 #include "daemon/gpus/fault_origins.h"
 
 #include <chrono>
+#include <utility>
 
 #include "base/log.h"
 
@@ -18,12 +19,14 @@ FaultOrigins::FaultOrigins(const std::string& path) {
   if (log) {
     log_ = *std::move(log);
   } else {
-    base::LogInfo("kernel_log_not_read", {{"why", log.error().message}});
+    unreadable_ = log.error().message;
   }
 }
 
 void FaultOrigins::Look(base::Time now, Attribution& attribution) {
   while (!recent_.empty() && recent_.front().seen < now - kKept) recent_.pop_front();
+  if (!unreadable_.empty())
+    base::LogInfo("kernel_log_not_read", {{"why", std::exchange(unreadable_, {})}});
   if (!log_) return;
   for (const gpu::KernelXid& xid : log_->Read()) {
     if (!xid.pid) continue;

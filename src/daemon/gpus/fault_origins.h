@@ -15,8 +15,8 @@ namespace carma::daemon {
 
 class FaultOrigins {
  public:
-  // path: of the kernel's log; empty: not read. One that cannot be read is told once in our log,
-  // and then nothing is known.
+  // path: of the kernel's log; empty: not read. If it cannot be read, the first look says so in our
+  // log, and then nothing is known.
   explicit FaultOrigins(const std::string& path);
 
   // Takes what was written since. Before the next list of processes is taken over: a process that
@@ -34,6 +34,7 @@ class FaultOrigins {
   };
 
   std::optional<gpu::KernelLog> log_;
+  std::string unreadable_;  // why, until the first look
   std::deque<Fault> recent_;
 };
 

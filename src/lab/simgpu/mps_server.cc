@@ -130,7 +130,10 @@ bool MpsServer::ServeClient(Client& client) {
     const base::Result<std::string> line = client.socket.Receive(0ms);
     if (!line) return line.error().code == base::ErrorCode::kUnavailable;
     if (*line == "join" && !client.joined) Admit(client);
-    if (line->starts_with("uses ") && client.joined) ShowItself(line->substr(5));
+    if (line->starts_with("uses ") && client.joined) {
+      client.uses.insert(line->substr(5));
+      ShowItself(line->substr(5));
+    }
     if (*line == "fault" && client.joined) FaultOf(client);
     if (*line == "bye") client.terminated = true;  // it goes in order
   } while (client.socket.HasLine());
@@ -171,13 +174,17 @@ void MpsServer::ShowItself(std::string_view place_and_path) {
   if (joined && *joined) residencies_[key] = std::move(*joined);
 }
 
-// All clients share one context on the GPU: what breaks it breaks them all.
+// The clients on a GPU share one context there: what breaks it breaks them all.
 void MpsServer::FaultOf(const Client& culprit) {
   Note(fmt::format("Client {} caused a fatal fault", culprit.pid));
   const MpsError error =
       MpsBehaves(folders_, "vague-error") ? MpsError::kLaunchFailed : MpsError::kForeignAccess;
   for (Client& client : clients_) {
-    if (!client.joined) continue;
+    if (!client.joined || std::ranges::none_of(client.uses, [&](const std::string& gpu) {
+          return culprit.uses.contains(gpu);
+        })) {
+      continue;
+    }
     client.affected = true;
     if (client.pid != culprit.pid) client.socket.Send(ErrorLine(error));
   }

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,7 @@ class MpsServer {
     pid_t pid = 0;
     bool joined = false;
     bool affected = false;    // by a fault: the server takes no client until it is gone
+    std::set<std::string> uses;  // "0 /path/of/the/state": the GPUs that it computes on
     bool terminated = false;  // told to end: its death is no surprise
   };
 

@@ -282,7 +282,7 @@ TEST_F(MpsTest, TheGpusOfAClientAreThoseOfItsServer) {
   EXPECT_THAT(task.err(), HasSubstr("No CUDA GPUs are available"));
 }
 
-TEST_F(MpsTest, AFaultOfOneClientIsTheEndOfAllAndOfNewOnesUntilTheyAreGone) {
+TEST_F(MpsTest, AFaultOfOneClientIsTheEndOfAllOnItsGpuAndOfNewOnesUntilTheyAreGone) {
   ASSERT_EQ(StartDaemon().code, 0);
   TrainingOptions slow = Task();
   slow.crash_s = 1e9;  // stays after the fault until it is killed
@@ -315,6 +315,22 @@ TEST_F(MpsTest, AFaultOfOneClientIsTheEndOfAllAndOfNewOnesUntilTheyAreGone) {
   EXPECT_EQ(last.Wait(), 1);
   EXPECT_EQ(third.Wait(), 1);
   EXPECT_THAT(third.err(), HasSubstr("CUDA error: unspecified launch failure"));
+}
+
+TEST_F(MpsTest, AFaultSparesTheClientsOnOtherGpusOfItsServer) {
+  ASSERT_EQ(StartDaemon().code, 0);
+  TrainingOptions elsewhere = Task();
+  elsewhere.visible_devices = shared_->places()[1].uuid;
+  Process spared(elsewhere);
+  AwaitWork(spared);
+  TrainingOptions broken = Task();
+  broken.fault_at = 0;
+  Process culprit(broken);
+  EXPECT_EQ(culprit.Wait(), 1);
+  EXPECT_EQ(Status(), "ACTIVE") << "nobody else was hit";
+  EXPECT_EQ(shared_->Look(1)->used_mib, 8'000);
+  spared.Kill(SIGTERM);
+  EXPECT_EQ(spared.Wait(), 143);
 }
 
 TEST_F(MpsTest, ATerminatedClientHurtsNobodyAndAKilledOneEverybody) {

@@ -36,9 +36,10 @@ constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simula
 constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
-// This task says that it needs half of what it takes, as people do. It is the first of its kind: of
-// later ones CARMA knows better.
-constexpr std::uint64_t kUnderstated = 24;
+// This task says that it needs half of what it takes, as people do, and the GPU that it shares has
+// not so much left. It is the first of its kind: of later ones CARMA knows better.
+constexpr std::uint64_t kUnderstated = 14;
+constexpr std::int64_t kStatedMib = 10 * 1024;
 
 struct DemoFlags {
   std::string html;
@@ -121,7 +122,7 @@ class Demo {
       if (!status) return std::unexpected(status.error());
       data_.sides[i].began_ms = status->value.now_ms;
       const Result<Unit> replayed = servers_[i]->Replay(
-          {"--estimate", "gpumemnet", "--memory", fmt::format("{}=6G", kUnderstated)});
+          {"--estimate", "gpumemnet", "--memory", fmt::format("{}={}M", kUnderstated, kStatedMib)});
       if (!replayed) return replayed;
     }
     return Unit{};
@@ -206,8 +207,8 @@ class Demo {
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";
-    return fmt::format("Task {} ({}) said that it needs 6.0G and takes {}. ", kUnderstated,
-                       base::Printable(task->value.name, 60),
+    return fmt::format("Task {} ({}) said that it needs {} and takes {}. ", kUnderstated,
+                       base::Printable(task->value.name, 60), base::FormatMib(kStatedMib),
                        base::FormatMib(task->value.peak_mib)) +
            fmt::format(
                "It ran out of GPU memory ({} time{}), went back to the queue, was promised more, "

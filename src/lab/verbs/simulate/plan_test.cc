@@ -95,11 +95,12 @@ TEST(SimPolicy, TheLimitOfAnMpsServerIsThereAsInTheDaemon) {
 }
 
 TEST(SimPolicy, MpsServersAreThoseOfTheDaemon) {
-  EXPECT_TRUE(Policy("auto").options.policy.gangs_take_turns);
-  EXPECT_TRUE(Policy("auto").options.mps_memory_limit);
-  const sim::RunOptions user = Policy("auto,mps_servers=user").options;
-  EXPECT_FALSE(user.policy.gangs_take_turns);
-  EXPECT_FALSE(user.mps_memory_limit) << "it holds for no client of several GPUs' server";
+  EXPECT_FALSE(Policy("auto").options.policy.gangs_take_turns);
+  EXPECT_FALSE(Policy("auto").options.mps_memory_limit)
+      << "it holds for no client of several GPUs' server";
+  const sim::RunOptions each = Policy("auto,mps_servers=gpu").options;
+  EXPECT_TRUE(each.policy.gangs_take_turns);
+  EXPECT_TRUE(each.mps_memory_limit);
   EXPECT_FALSE(Policy("magm,published=v2").options.policy.gangs_take_turns);
   EXPECT_THAT(Complaint("magm,mps_servers=task"), HasSubstr("mps_servers: expected gpu or user"));
 }
