@@ -1,4 +1,4 @@
-// What became of a change that was asked of many tasks at once.
+// The result of a change to many tasks at once.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace carma::api {
 
-// Tasks of one such request: the daemon serves nobody else while it looks at them.
+// Maximum tasks of one such request, because the daemon serves no other call meanwhile.
 inline constexpr std::size_t kMostChanges = 1'000;
 
 struct RefusedChange {

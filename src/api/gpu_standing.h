@@ -1,4 +1,4 @@
-// How a GPU stands, in one word: GpuView::state.
+// The state of a GPU in one word: GpuView::state.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace carma::api {
 enum class GpuStanding {
   kIdle,      // nothing on it
   kShared,    // open to more tasks
-  kHeld,      // by a task that keeps others out
+  kHeld,      // by an exclusive task
   kDrained,   // closed and empty
   kDraining,  // closed, tasks still on it
   kDown,      // not usable
@@ -24,7 +24,7 @@ inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = 
     {GpuStanding::kHeld, "alloc"},    {GpuStanding::kDrained, "drain"},
     {GpuStanding::kDraining, "drng"}, {GpuStanding::kDown, "down"}};
 
-// Empty: a word that only a newer daemon knows.
+// Empty: a word that only a newer carmad knows.
 std::optional<GpuStanding> StandingOf(const GpuView& gpu);
 
 }  // namespace carma::api

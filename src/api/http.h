@@ -1,5 +1,4 @@
-// HTTP/1.1 with JSON over a Unix socket (and loopback TCP): server and client, without Beast in
-// sight.
+// HTTP/1.1 with JSON over a Unix socket (and loopback TCP): server and client. Hides Boost.Beast.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ inline constexpr std::size_t kMaxBodyBytes = 64 << 20;
 inline constexpr std::size_t kMaxHeaderBytes = 16 << 10;
 inline constexpr std::size_t kMaxConnections = 1024;
 
-// Who is at the other end, told by the kernel. Absent on TCP.
+// The user at the other end, from the kernel. Absent on TCP.
 struct Peer {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -47,16 +46,16 @@ struct Response {
   int status = 200;
   std::string body;  // JSON unless content_type says otherwise
   std::string content_type = "application/json";
-  // In addition, or in place of the server's own ("Cache-Control": "no-store").
+  // Additional headers, or replacements of the server's own ("Cache-Control": "no-store").
   std::vector<std::pair<std::string_view, std::string>> headers = {};
 };
 // {"error":{"code":"not_found","message":"…"}} with the code's status (400, 404, 409, 503, 403,
 // 500, 500).
 Response ErrorResponse(const base::Error& error);
 
-// Answers a request once, now or later, from the loop's thread. Copies share the one answer: the
-// first counts, and if the last copy goes without any, the client gets 500. After the client has
-// gone, answering is harmless.
+// Answers a request once, now or later, from the loop's thread. Copies share one answer: the first
+// counts, and if the last copy is destroyed without one, the client gets 500. Answering after the
+// client has gone is harmless.
 class Responder {
  public:
   using Send = std::function<void(Response)>;
@@ -72,13 +71,13 @@ class Responder {
 using Handler = std::function<void(Request, Responder)>;
 
 // Runs on the given loop's thread; stops and removes its socket when destroyed. Only requests to a
-// Host of this machine are handled, and what a browser sends only if the page that asks is our own:
-// a page of another site must not borrow the rights of whoever looks at it.
+// Host of this machine are handled, and those of browsers only from our own page: a page of another
+// site must not use the rights of its reader.
 class Server {
  public:
-  // Errors: kConflict (somebody listens there), kDenied (the path belongs to another user), kIo.
-  // A stale socket file of our own is replaced. mode: file mode of the socket; group: whose it is,
-  // if not our own.
+  // Errors: kConflict (another process listens there), kDenied (the path belongs to another user),
+  // kIo. A stale socket file of our own is replaced. mode: file mode of the socket; group: its
+  // group, if not our own.
   static base::Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
                                                           const std::string& path, unsigned mode,
                                                           Handler handler,
@@ -96,15 +95,15 @@ class Client {
   explicit Client(std::string socket_path);
   ~Client();
   Client(Client&&) noexcept;
-  // Errors: kUnavailable: nobody listens (the message says what to do), or no answer within
-  // timeout_s. An error response becomes the Error it carries.
+  // Errors: kUnavailable: no server (the message says what to do), or no answer within timeout_s.
+  // An error response becomes an Error.
   base::Result<std::string> Call(const std::string& method, const std::string& target,
                                  const std::string& body = "", int timeout_s = 60);
   base::Result<std::string> Get(const std::string& target, int timeout_s = 60) {
     return Call("GET", target, "", timeout_s);
   }
-  // The last call failed because the connection ended before the answer: whether it was carried out
-  // is not known.
+  // Whether the last call failed because the connection ended before the answer, so that it may
+  // have been carried out.
   bool cut() const;
 
  private:

@@ -1,4 +1,4 @@
-// Leases, as the API tells of them.
+// Leases in the API.
 #pragma once
 
 #include <cstdint>

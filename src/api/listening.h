@@ -19,11 +19,11 @@ struct Listening {
   int family = AF_UNIX;
 };
 
-// Makes room at the path: nothing there, or a dead socket of our own that is removed. bound: what
-// is there then. Errors: as Server::ListenUnix.
+// Listens at the path; a dead socket of our own is removed first. bound: the new socket file.
+// Errors: as Server::ListenUnix.
 base::Result<Listening> ListenOnPath(const std::string& path, unsigned mode,
                                      std::optional<std::uint32_t> group, struct stat& bound);
-// Listens on the loopback address of one family. port: 0 for any; what it has become.
+// Listens on the loopback address of one family. port: 0 for any; set to the actual one.
 base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
 }  // namespace carma::api

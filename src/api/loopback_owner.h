@@ -1,4 +1,4 @@
-// Whose program is at the other end of a TCP connection within this machine.
+// The user at the other end of a TCP connection within this machine.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 
 namespace carma::api {
 
-// The user that owns the other end of this accepted connection, as the kernel's table of sockets
-// has it. Empty: the other end is gone, or the kernel does not tell. For counting, not for rights:
-// a forwarder (ssh -L) is its own user's program.
+// The owner of the other end of this accepted connection, from the kernel's table of sockets.
+// Empty: the other end is gone, or unknown. For counting, not for rights: with a forwarder (ssh -L)
+// it is the forwarder's user.
 std::optional<std::uint32_t> LoopbackOwner(int fd);
 
 }  // namespace carma::api

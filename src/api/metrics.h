@@ -22,7 +22,7 @@ class Histogram {
   void Observe(double value);
 
   const std::vector<double>& bounds() const { return bounds_; }
-  // One per bound and one beyond the last; not summed up.
+  // One per bound and one beyond the last; not cumulative.
   const std::vector<std::uint64_t>& counts() const { return counts_; }
   double sum() const { return sum_; }
 

@@ -5,7 +5,7 @@
 
 namespace carma::api {
 
-// What openapi.json says, with the fields of every schema as the types themselves list them.
+// The text of openapi.json, with the fields of every schema as listed by the types.
 const std::string& OpenApiJson();
 
 }  // namespace carma::api

@@ -1,4 +1,4 @@
-// Whether another carmad looks after the GPUs of this machine already.
+// Whether another carmad already manages the GPUs of this machine.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace carma::api {
 
-// Errors: kConflict: the carmad of another user answers at that socket. The message says so, and by
-// which option one is started all the same. Waits for an answer for 2 s at most.
+// Errors: kConflict: the carmad of another user answers at that socket. The message names the
+// option that starts one anyway. Waits for an answer for 2 s at most.
 base::Result<base::Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option);
 
 }  // namespace carma::api

@@ -1,4 +1,4 @@
-// What the web page shows first, and every second again: the server at a glance.
+// The server at a glance, which the web page requests every second.
 #pragma once
 
 #include <cstdint>

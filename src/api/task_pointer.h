@@ -9,9 +9,9 @@
 
 namespace carma::api {
 
-// "/tasks/3": the place of the fourth task, before which messages put it.
+// "/tasks/3": the beginning of messages about the fourth task.
 std::string TaskPointer(std::size_t index);
-// The task whose pointer the message begins with; empty: it is about no single one.
+// The task whose pointer the message begins with; empty: not about a single one.
 std::optional<std::size_t> TaskNamedBy(std::string_view message);
 
 }  // namespace carma::api

@@ -1,4 +1,4 @@
-// Tokens, as the API tells of them.
+// Tokens in the API.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct TokenView {
   }
 };
 
-// Who the daemon takes the caller for.
+// The caller as identified by the daemon.
 struct WhoView {
   std::string user;
   std::optional<std::int64_t> uid;

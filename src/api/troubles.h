@@ -1,5 +1,5 @@
-// Sentences of StatusView::troubles. The daemon makes them, and a command that shows the same fact
-// elsewhere makes them again to know which it may leave out.
+// Sentences of StatusView::troubles. The daemon makes them. A command that shows the same fact
+// elsewhere makes them too, to leave out duplicates.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ std::string TroubleOfDriver(std::string_view why);
 std::string TroubleOfStore(std::string_view why);
 // The configuration was read again and refused.
 std::string TroubleOfConfiguration(std::string_view why);
-// Predictions that do not come true. why: what drifts.
+// Predictions are off. why: what drifts.
 std::string TroubleOfEstimates(std::string_view why);
 // The whole server takes no tasks until its machine has booted. why: StatusView::closed.
 std::string ServerIsClosed(std::string_view why);
 // What is wrong with one GPU. why: GpuView::trouble, or one of its alerts.
 std::string TroubleOfGpu(std::int64_t index, std::string_view why);
-// The rules of health have closed it.
+// The health rules have closed it.
 std::string ClosedByRule(std::int64_t index, std::string_view why);
 
 }  // namespace carma::api

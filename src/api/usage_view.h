@@ -1,4 +1,4 @@
-// What users, accounts and classes had of the GPUs, as the API tells it.
+// Usage of the GPUs by users, accounts and classes, in the API.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace carma::api {
 
-// The sum over some attempts. Those words are empty by which nobody asked to tell them apart.
+// The sum over some attempts. Fields that are not grouped by are empty.
 struct UsageView {
   std::string user;
   std::string account;

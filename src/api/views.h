@@ -15,7 +15,7 @@
 
 namespace carma::api {
 
-// What became of somebody's wish to be told of a task.
+// A notification about a task and its result.
 struct NoticeView {
   std::string event;
   std::string target;
@@ -422,7 +422,7 @@ struct GpuView {
   }
 };
 
-// GPUs kept for somebody in a period.
+// A reservation of GPUs for a period.
 struct ReservationView {
   std::uint64_t id = 0;
   std::string made_by;
@@ -528,7 +528,7 @@ struct VerdictView {
     field("used_mib", verdict.used_mib, "Measured: used by everybody in the last sample.");
   }
 };
-// What the server itself says about a waiting task.
+// The machine's verdict on a waiting task.
 struct HostVerdictView {
   std::string fit;
   std::string reason;
@@ -579,7 +579,7 @@ struct ExplainView {
   }
 };
 
-// What the server knows for memory estimates, for a command that asks the estimators itself.
+// The server's knowledge for memory estimates, for a command that runs the estimators itself.
 struct RunView {
   std::uint64_t task = 0;
   std::int64_t when_ms = 0;
@@ -623,15 +623,15 @@ struct KnowledgeView {
   std::int64_t tasks = 0;
   double context_shift_mib = 0;
   std::vector<double> ratios;
-  std::string calibration;  // which constant is in force and why
+  std::string calibration;  // which constant is in force, and why
   std::vector<RunView> runs;
   std::vector<RunView> kin_runs;
-  // How a task of the signature computes on the type of most GPUs (core/profile.h).
+  // How a task of the signature computes on the most common GPU type (core/values/profile.h).
   std::optional<double> sm_active;
   std::optional<double> sensitivity, pressure;
   std::optional<std::int64_t> alone_ms;
   std::optional<double> iteration_ms;
-  std::string profile_by;  // "carma profile", "runs"; empty: nothing is known
+  std::string profile_by;  // "carma profile", "runs"; empty: unknown
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& knowledge) {
@@ -770,11 +770,10 @@ struct StatusView {
   }
 };
 
-// The views above as JSON, every field, null where nothing is known.
+// The views above as JSON with every field; null: unknown.
 template <base::HasFields View>
 nlohmann::json ToJson(const View& view);
-// Errors: kInvalid with JSON pointer. Unknown fields are passed over: an older command talks to a
-// newer daemon.
+// Errors: kInvalid with JSON pointer. Unknown fields are ignored, because the daemon may be newer.
 template <base::HasFields View>
 base::Result<View> FromJson(const nlohmann::json& json);
 

@@ -1,4 +1,4 @@
-// The API as typed calls: what goes over the wire and back, without any JSON in sight.
+// The API as typed calls, without JSON in the interface.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace carma::cli {
 
-// What a call answers: the value, and the text it came as (for --json).
+// The answer of a call: the value, and its original text (for --json).
 template <class T>
 struct Answer {
   T value;
@@ -26,18 +26,18 @@ template <class T>
 using Called = base::Result<Answer<T>>;
 
 struct TaskQuery {
-  std::string states;  // comma-separated, "all", or empty: those that have not ended
+  std::string states;  // comma-separated, "all", or empty: unfinished ones
   std::string user;    // empty: everybody
   std::string name;    // empty: any
   std::size_t limit = 100;
   bool newest_first = false;
-  bool by_turn = false;  // first those in line, as they will be looked at
+  bool by_turn = false;  // in queue order
 };
 struct TaskPage {
   std::vector<api::TaskView> tasks;
   bool more = false;  // the limit cut it short
 };
-// Asks page after page until the limit.
+// Reads page after page up to the limit.
 base::Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
@@ -55,18 +55,18 @@ Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
 // From `from_ms` to `to_ms` on the daemon's clock, in at most `points` equal spans.
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
                                           std::int64_t from_ms, std::int64_t to_ms, int points);
-// gpu: index or UUID; verb: "drain" with a reason, and with a time until which its tasks have to
-// leave; or "resume".
+// gpu: index or UUID; verb: "drain" with a reason and perhaps a time by which its tasks must leave,
+// or "resume".
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 
-// The whole server, because its machine goes down; without a time its tasks have the notice of the
-// configuration.
+// Closes the whole server because its machine goes down; without a time its tasks have the
+// configured notice.
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by);
 Called<api::StatusView> OpenServer(api::Client& client);
 
-// What the server has learned, for the estimators; empty gpu_type: that of most of its GPUs.
+// What the server has learned, for the estimators; empty gpu_type: its most common one.
 Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& signature,
                                         const std::string& kin, const std::string& gpu_type);
 
@@ -83,9 +83,9 @@ struct Submission {
   std::uint64_t count = 0;
   std::vector<std::string> warnings;
 };
-// specs: JSON texts of task::TaskSpec; common: the fields of those that leave them out, a JSON
-// object, or empty. One request, all or none. It carries a name of its own, by which it is repeated
-// for some seconds where the connection is cut before the answer, and accepted once.
+// specs: JSON texts of task::TaskSpec; common: a JSON object with the values of missing fields, or
+// empty. One request, all or none. It has a unique name, so if the connection is cut before the
+// answer it is repeated for some seconds and still accepted only once.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common = "");
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
@@ -111,13 +111,12 @@ Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::int64_t>& indices,
                                             const std::string& common = "");
 
-// The task once more, as a new one of its owner, without dependencies, begin time and hold, but for
-// what `changes` says otherwise: a JSON object of fields, or empty.
+// Repeats the task as a new one of its owner, without dependencies, begin time and hold. changes: a
+// JSON object of fields that differ, or empty.
 Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::string& changes = "");
-// changes: a JSON object of fields of its description; null takes one back.
+// changes: a JSON object of fields of its description; null removes one.
 Called<api::TaskView> EditTask(api::Client& client, std::uint64_t id, const std::string& changes);
-// What the tasks of a batch share unless they say otherwise: {"workdir": …, "environment": {…},
-// "umask": …}.
+// Default fields of the tasks of a batch: {"workdir": …, "environment": {…}, "umask": …}.
 std::string CommonJson(const task::SubmitterContext& caller);
 
 // Views as JSON text for --json: {"tasks":[…]}.

@@ -1,4 +1,4 @@
-// Words that an option or an argument takes, for completion.
+// Possible words of an option or argument, for completion.
 #pragma once
 
 #include <span>
@@ -9,18 +9,18 @@
 namespace carma::cli {
 
 struct Choices {
-  std::vector<std::string> words;  // empty: something else is meant, a file or a number
-  bool list = false;               // several may stand between commas
+  std::vector<std::string> words;  // empty: other values, such as a file or a number
+  bool list = false;               // a comma-separated list
 };
 
-// A row of a program's table of them.
+// A row of a program's table of choices.
 struct ChoiceRow {
   std::string_view verb;  // empty: any
   std::string_view option;
   bool list;
   std::vector<std::string> (*words)();
 };
-// The row of that verb and option; no words where there is none.
+// The choices of that verb and option; no words if there is no row.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option);
 

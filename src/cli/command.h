@@ -1,4 +1,4 @@
-// What every verb of `carma` is given, and how it is registered.
+// The context of every verb of `carma`, and the registration of verbs.
 #pragma once
 
 #include <cstdio>
@@ -16,8 +16,8 @@ namespace carma::cli {
 
 struct Program;
 
-// Exit codes of the command: 0 done, 1 it failed, 2 it was asked wrongly. `wait` and
-// `submit --wait` give the task's own code instead.
+// Exit codes: 0 done, 1 failed, 2 wrong usage. `wait` and `submit --wait` return the task's code
+// instead.
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
 
@@ -25,16 +25,16 @@ inline constexpr int kExitUsage = 2;
 struct Context {
   std::string socket_path;           // --socket; empty: DefaultSocketPath()
   std::string version;               // of this program
-  std::string build;                 // which build it is; empty: not said
-  const Program* program = nullptr;  // the one that runs; set by RunCarma
+  std::string build;                 // description of the build; may be empty
+  const Program* program = nullptr;  // the running program; set by RunCarma
   std::string laboratory;            // path of carma-lab; empty: its verbs fail
   bool json = false;                 // --json: one JSON value on `out` instead of text
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // `submit`, `run`, `shell`, `lease`, `pilot`: the words from the first that is no option, as they
-  // are; CLI11 never sees them, because their dashes are not ours. literal: "--" stood before them.
-  // `estimate`: what stands behind "--".
+  // For `submit`, `run`, `shell`, `lease`, `pilot`: the unchanged words from the first that is no
+  // option. CLI11 does not see them, because their dashes are not ours. literal: "--" came before
+  // them. For `estimate`: the words after "--".
   std::vector<std::string> words;
   bool literal = false;
 
@@ -50,20 +50,19 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// $CARMA_SOCKET; else that of the pilot of the job that this process belongs to (pilot_socket.h);
-// else what the configuration that a daemon of this user would read says, where it
-// does; else that of the own user's daemon (config::OwnSocketPath) if it exists, or if there is
-// none at all; else /run/carma/carmad.sock.
+// $CARMA_SOCKET; else that of the pilot of this process's job (pilot_socket.h); else the one in the
+// configuration that a daemon of this user would read; else that of the user's own daemon
+// (config::OwnSocketPath) if it exists, or if there is no other; else /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
-// A verb, and what sets it up: app.AddVerb(name, help) and an OnRun(...) that does the work. It
-// runs after all options are read, reports errors with context.Fail() and returns. --json and
-// --socket are global and may stand after the verb too.
+// A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. It runs after
+// all options are read, and reports errors with context.Fail(). --json and --socket are global and
+// may also follow the verb.
 struct Verb {
   std::string_view name;
   void (*add)(Syntax app, Context& context);  // null: carma-lab runs it (lab.h)
-  std::string_view help = {};                 // where `add` is null
-  std::string_view parent = {};               // the verb below which it is: "estimate"
+  std::string_view help = {};                 // if `add` is null
+  std::string_view parent = {};               // its parent verb: "estimate"
 };
 
 // A program's verbs, in the order of its help, and the completion of their words.
@@ -72,10 +71,10 @@ struct Program {
   // verb: "list", "trace info"; option: "--state", or empty for the verb's arguments.
   Choices (*choices)(std::string_view verb, std::string_view option);
 };
-// `carma`. The verbs of the laboratory have no `add`.
+// The program `carma`. The verbs of the laboratory have no `add`.
 Program ServerProgram();
 
-// Those that stand in files of their own; the others are in verbs.cc.
+// Verbs with files of their own; the others are in verbs.cc.
 void AddRunCommand(Syntax app, Context& context);
 void AddShellCommand(Syntax app, Context& context);
 void AddSshCommand(Syntax app, Context& context);

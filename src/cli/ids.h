@@ -1,5 +1,5 @@
-// How people name tasks: "42", "42,43", "40-45", "40_3" (index 3 of array 40), "@" (my last), "@~2"
-// (two before it).
+// Names of tasks on the command line: "42", "42,43", "40-45", "40_3" (index 3 of array 40), "@" (my
+// last), "@~2" (two before it).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxTasksNamed = 1'000'000;
 struct TaskRange {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
-  bool own = false;                        // then `back` counts and the numbers do not
+  bool own = false;                        // use `back`, not the numbers
   std::uint64_t back = 0;                  // 0: my last one
   std::optional<std::int64_t> index = {};  // "40_3": the member with index 3 of array 40
   friend bool operator==(const TaskRange&, const TaskRange&) = default;
@@ -27,16 +27,16 @@ struct TaskRange {
 // Each word may be a comma-separated list. Errors: kInvalid naming the piece and what is expected;
 // more than kMaxTasksNamed tasks.
 base::Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& words);
-// The numbers in the order given, each once. newest_own: the caller's tasks, newest first, as far
-// back as BackNeeded() asks. Errors: kNotFound if the caller has not so many tasks.
+// The numbers in the order given, without repetition. newest_own: the caller's tasks, newest first,
+// at least BackNeeded() of them. Errors: kNotFound if the caller has fewer tasks.
 base::Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ranges,
                                                       const std::vector<std::uint64_t>& newest_own);
-// How many of the caller's last tasks must be known; 0: none.
+// How many of the caller's last tasks are needed; 0: none.
 std::uint64_t BackNeeded(const std::vector<TaskRange>& ranges);
 
 // "42", or "42-57" for several.
 std::string RangeText(std::uint64_t first, std::uint64_t count);
-// "40-42,45", of rising numbers.
+// "40-42,45", for ascending numbers.
 std::string RangesText(const std::vector<std::uint64_t>& ids);
 
 }  // namespace carma::cli

@@ -6,10 +6,10 @@
 
 namespace carma::cli {
 
-// How many characters of it each part takes; together `width`.
+// Characters of each part; together `width`.
 struct MemoryBarParts {
   std::size_t used = 0;
-  std::size_t promised = 0;  // beyond what is used
+  std::size_t promised = 0;  // beyond used memory
   std::size_t free = 0;
 };
 MemoryBarParts PartsOfMemory(std::int64_t used_mib, std::int64_t promised_mib,

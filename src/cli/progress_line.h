@@ -1,5 +1,5 @@
-// How far a long command is: one line that renews itself on a terminal, a line now and then
-// elsewhere. On `err`, so that `out` holds the answer alone.
+// Progress of a long command: one updated line on a terminal, else a line now and then. On `err`,
+// so that `out` has only the answer.
 #pragma once
 
 #include <chrono>
@@ -13,9 +13,9 @@ namespace carma::cli {
 
 class ProgressLine {
  public:
-  // log_every: where nobody watches a moving line; empty: say nothing there.
+  // log_every: interval of lines if it is no terminal; empty: none.
   ProgressLine(Context& context, std::optional<std::chrono::seconds> log_every);
-  // Renews the line, from one thread only.
+  // Updates the line; from one thread only.
   void Show(const std::string& text);
   // Ends the line, if one is open.
   void End();

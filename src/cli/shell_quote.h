@@ -1,4 +1,4 @@
-// Words for scripts that a shell will read.
+// Quotes words for shell scripts.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace carma::cli {
 
-// The text as one word of a POSIX shell, taken literally: plain where that is safe, else in '…'.
+// The text as one literal word of a POSIX shell: plain if that is safe, else in '…'.
 std::string ShellQuote(std::string_view text);
 
 }  // namespace carma::cli

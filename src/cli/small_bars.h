@@ -6,9 +6,8 @@
 
 namespace carma::cli {
 
-// The nearest of eight heights. share: of a full bar, cut to 0..1; empty: not known, a blank, while
-// nothing at all is the lowest bar. blocks: parts of a character can be shown; else letters
-// stand for them.
+// The nearest of eight heights. share: of a full bar, clamped to 0..1; empty: unknown, shown as a
+// blank (0 is the lowest bar). blocks: use block characters, else letters.
 std::string_view SmallBar(std::optional<double> share, bool blocks = true);
 
 }  // namespace carma::cli

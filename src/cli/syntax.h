@@ -1,4 +1,4 @@
-// The words of a verb: its options, arguments and the verbs below it.
+// The syntax of a verb: its options, arguments and subverbs.
 //
 // CLI11 reads them. Its header takes 2.7 s in each file that includes it, so only syntax.cc and
 // client/app.cc do.
@@ -33,9 +33,9 @@ class Option {
   Option Positive() const;
   Option OneOf(std::vector<std::string> words) const;
   Option List() const;     // commas separate values
-  Option OneWord() const;  // it takes one word each time it is given
+  Option OneWord() const;  // it takes one word per use
   Option Values(int least, int most) const;
-  Option LastCounts() const;                       // it may be given again
+  Option LastCounts() const;                       // it may be repeated; the last counts
   Option Group(const std::string& heading) const;  // in the help; "" hides it
   Option ShowDefault() const;
   Option Needs(Option other) const;
@@ -46,7 +46,7 @@ class Option {
   CLI::Option* option_;
 };
 
-// An option as completion sees it.
+// An option for completion.
 struct OptionFacts {
   std::string long_name;  // with its dashes, or empty
   char letter = '\0';     // '\0': none
@@ -54,8 +54,8 @@ struct OptionFacts {
   std::string help;
 };
 
-// A verb, or the program with its verbs. A handle, valid as long as the program's CLI::App. What
-// options write to must live as long.
+// A verb, or the program with its verbs. A handle, valid as long as the program's CLI::App. The
+// targets of options must live as long.
 class Syntax {
  public:
   explicit Syntax(CLI::App* app) : app_(app) {}
@@ -63,19 +63,19 @@ class Syntax {
   Syntax AddVerb(const std::string& name, const std::string& help) const;
   Syntax Alias(const std::string& name) const;
   Syntax Footer(const std::string& text) const;    // examples, below the help
-  Syntax OnRun(std::function<void()> work) const;  // called after all words are read
-  Syntax NeedsVerb() const;                        // one of those below it
+  Syntax OnRun(std::function<void()> work) const;  // called after parsing
+  Syntax NeedsVerb() const;                        // of its subverbs
   Syntax TakesVerb() const;                        // one at most
-  // names: "-n,--limit", or "tasks" for an argument. value: what stands for the value in the help;
-  // empty: what T suggests. T is a string or number, an optional or a vector of them (syntax.cc).
+  // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; empty: by T. T
+  // is a string or number, an optional or a vector of them (syntax.cc).
   template <class T>
   Option AddOption(const std::string& names, const std::string& value, T& target,
                    const std::string& help) const;
-  // `take` gets each value; what it returns as an error is a mistake of the caller.
+  // `take` gets each value; its error is reported as wrong usage.
   Option AddParsed(const std::string& names, const std::string& value,
                    std::function<base::Result<base::Unit>(const std::string&)> take,
                    const std::string& help) const;
-  // Only GivenOptions() tells what was given of it.
+  // Its values are only available from GivenOptions().
   Option AddOption(const std::string& names, const std::string& value,
                    const std::string& help) const;
   // "!--no-pairs" sets the target to false.
@@ -84,18 +84,17 @@ class Syntax {
                  const std::string& help) const;
   Option AddFlag(const std::string& names, const std::string& help) const;
 
-  // After the words are read:
+  // Valid after parsing:
   bool Given(const std::string& option) const;  // "--socket"
-  bool VerbGiven() const;                       // one of those below it
+  bool VerbGiven() const;                       // of its subverbs
   bool WasGiven() const;                        // this verb itself
-  // The long names without dashes and the values of what was given, in that order; flags have
-  // "true".
+  // Long names (without dashes) and values of the given options, in order; flags have "true".
   std::vector<std::pair<std::string, std::string>> GivenOptions() const;
 
-  // What was declared, for completion.
+  // The declared options and verbs, for completion.
   std::vector<std::string> names() const;  // its aliases last
   std::string help() const;
-  std::vector<OptionFacts> options() const;  // without those that are hidden
+  std::vector<OptionFacts> options() const;  // without hidden ones
   std::vector<std::string> arguments() const;
   std::vector<Syntax> verbs() const;
 

@@ -11,7 +11,7 @@ namespace carma::cli {
 struct Column {
   std::string title;
   bool right = false;         // numbers
-  std::size_t min_width = 0;  // cut down to this where the screen is narrow; 0: never cut
+  std::size_t min_width = 0;  // cut down to this on a narrow screen; 0: never cut
 };
 
 struct Cell {
@@ -25,7 +25,7 @@ class Table {
   // One cell per column.
   void Add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   std::size_t size() const { return rows_.size(); }
-  // Title line and rows, two blanks between columns, none at the end of a line.
+  // Title line and rows, two blanks between columns, no trailing blanks.
   std::string Text(const Screen& screen, bool titles = true) const;
 
  private:

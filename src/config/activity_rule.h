@@ -1,4 +1,4 @@
-// By which rule tasks share a GPU whose SM activity nobody counts, in words for people.
+// The rule for sharing a GPU whose SM activity is not measured, as text for people.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace carma::config {
 
-// A sentence without its first capital and full stop; empty: the policy never shares a GPU.
+// A sentence without capital letter and full stop; empty: the policy never shares GPUs.
 std::string RuleWithoutActivity(const core::PolicyConfig& policy);
 
 }  // namespace carma::config

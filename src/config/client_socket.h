@@ -7,12 +7,11 @@
 
 namespace carma::config {
 
-// Where root's carmad listens unless it is told otherwise.
+// The default socket of root's carmad.
 inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
 
-// What the sources say of daemon.socket, later ones winning; empty: nothing. Mistakes are passed
-// over: the configuration is the daemon's affair, and its socket should be found although another
-// key is wrong.
+// daemon.socket in the sources, later ones winning; empty: not set. Mistakes are ignored: only the
+// daemon must check its configuration, and its socket should be found even if another key is wrong.
 std::string ConfiguredSocket(const Sources& sources);
 
 }  // namespace carma::config

@@ -1,4 +1,4 @@
-// Kinds of values that a configuration has: what is expected, how it is read and written.
+// Kinds of configuration values: expected text, reading and writing.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,24 +27,24 @@ inline constexpr base::Duration kYear = 365 * kDay;
 
 template <class T>
 struct Kind {
-  std::string type;                                           // as Key has it
+  std::string type;                                           // as in Key
   unsigned forms = 0;                                         // of Form
-  std::function<std::optional<T>(std::string_view)> read;     // absent: not what `type` says
-  std::function<std::string(const T&)> write;                 // as a configuration file has it
-  std::function<std::string(std::string_view)> trouble = {};  // as Key has it
+  std::function<std::optional<T>(std::string_view)> read;     // empty: not as `type` describes
+  std::function<std::string(const T&)> write;                 // for the configuration file
+  std::function<std::string(std::string_view)> trouble = {};  // as in Key
 };
 
-// As a configuration file writes a text.
+// A text in the notation of the configuration file.
 std::string Quoted(std::string_view text);
 
 Kind<bool> Flag();
-// `type` says which numbers are meant.
+// `type` describes the allowed numbers, `meant` checks them.
 Kind<double> Fraction(const char* type, bool (*meant)(double));
 Kind<std::int64_t> Size();  // MiB
 Kind<base::Duration> Span(base::Duration low, base::Duration high);
-// One of them, whatever its case.
+// One of these words, in upper or lower case.
 Kind<std::string> Word(const std::vector<std::string>& words);
-// Text as it is, if it is meant.
+// Any text that `meant` accepts.
 Kind<std::string> Text(const char* type, std::function<bool(std::string_view)> meant);
 Kind<std::string> Path(const char* type, std::size_t max_bytes);
 Kind<std::string> PathOrNone();  // empty: none
@@ -61,7 +61,7 @@ Kind<T> Count(std::int64_t low, std::int64_t high) {
           [](T value) { return fmt::format("{}", value); }};
 }
 
-// One of some words, whatever their case, each of which stands for a value.
+// One of some words, in upper or lower case, each of which stands for a value.
 template <class T>
 Kind<T> Choice(const std::vector<std::pair<std::string, T>>& words) {
   std::string type;
@@ -88,7 +88,7 @@ Kind<T> Called(std::string type, Kind<T> kind) {
   return kind;
 }
 
-// The kind's values, or none, which is said by one of the words.
+// A value of the kind, or none, for which there are words.
 template <class T>
 Kind<std::optional<T>> OrNone(const Kind<T>& kind, unsigned forms,
                               const std::vector<std::string_view>& words, std::string written) {
@@ -108,13 +108,13 @@ template <class T>
 Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
   return OrNone(kind, kBool | kText, {"false", "off"}, "false");
 }
-// None: what the machine has.
+// Empty ("auto"): what the machine has.
 template <class T>
 Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");
 }
 
-// At most so many items of a kind, separated by commas.
+// At most `most` items of a kind, separated by commas.
 template <class T>
 Kind<std::vector<T>> List(const char* type, unsigned forms, std::size_t most, const Kind<T>& item) {
   return {type, forms,

@@ -12,17 +12,17 @@
 
 namespace carma::config {
 
-// What a file may write for a key. Values of the environment and of flags are text and stand for
-// any.
+// The TOML types allowed for a key in a file. Values from the environment and flags are text and
+// may stand for any type.
 enum Form : unsigned { kText = 1, kNumber = 2, kBool = 4, kTextList = 8, kNumberList = 16 };
 
-// Whether a running daemon follows a changed value when it reads its configuration again.
+// Whether a running daemon applies a changed value when it reads its configuration again.
 enum class Takes {
-  kLive,     // at once: for the next decision, task or line of the log
-  kRestart,  // it was built with the value it started with
+  kLive,     // at once: for the next decision, task or log line
+  kRestart,  // only after a restart
 };
 
-// The variable of the environment that sets a key: "CARMA_POLICY_SM_CAP" for "policy.sm_cap".
+// The environment variable that sets a key: "CARMA_POLICY_SM_CAP" for "policy.sm_cap".
 std::string VariableOf(std::string_view name);
 
 struct Key {
@@ -30,14 +30,15 @@ struct Key {
   std::string type;     // what is expected, for messages and documentation
   std::string meaning;  // one line
   unsigned forms = 0;   // of Form, or-ed
-  // False: the text is not what `type` says, the settings are as before. A list is one text, its
-  // items separated by commas.
+  // Sets the value. False: the text is not as `type` describes, and the settings are unchanged. A
+  // list is one text, with its items separated by commas.
   std::function<bool(Settings&, std::string_view)> set;
-  // As a configuration file writes it: "magm" (with its quotes), 0.8, false, ["ada"].
+  // The value in the notation of the configuration file: "magm" (with its quotes), 0.8, false,
+  // ["ada"].
   std::function<std::string(const Settings&)> get;
   std::function<void(Settings& to, const Settings& from)> copy;
   Takes takes = Takes::kLive;
-  // What is wrong with a text that `set` refuses, with its place; absent: `type` says it all.
+  // What is wrong with a text that `set` refuses, with its place; absent: `type` is enough.
   std::function<std::string(std::string_view)> trouble = {};
 
   std::string Variable() const { return VariableOf(name); }
@@ -47,7 +48,7 @@ struct Key {
 const std::vector<Key>& AllKeys();
 const Key* FindKey(std::string_view name);
 
-// The known word nearest to a mistyped one; empty if none is within `near` changed letters.
+// The known word closest to a mistyped one; empty if none is within `near` changed letters.
 std::optional<std::string> DidYouMean(std::string_view word, const std::vector<std::string>& known,
                                       std::size_t near);
 

@@ -1,4 +1,4 @@
-// Where the pilots of a job listen (carma pilot), so that the command finds one without being told.
+// The sockets of a job's pilots (carma pilot), so that `carma` finds one by itself.
 #pragma once
 
 #include <map>
@@ -11,20 +11,19 @@ namespace carma::config {
 
 using Environment = std::map<std::string, std::string>;
 
-// Folders in which the private one of a job's sockets may lie, the best first: $XDG_RUNTIME_DIR,
-// $TMPDIR, /tmp. Slurm hands over the variables of the machine where the job was submitted: not all
-// of them need to be there.
+// Parent folders for the private folder of a job's sockets, best first: $XDG_RUNTIME_DIR, $TMPDIR,
+// /tmp. Slurm passes the variables of the submitting machine, so some folders may not exist here.
 std::vector<std::string> PilotBases(const Environment& environment);
 
 // Name of the private folder below one of them. job: Slurm's number; empty: no job.
 std::string PilotFolderName(const std::string& job, unsigned uid);
 
-// Errors: kDenied: not a folder of this user that nobody else may write to. What is sent to a
-// socket there would be read by whoever made it.
+// Checks that it is this user's folder and not writable for others: otherwise another user could
+// have made the socket and read what is sent there. Errors: kDenied.
 base::Result<base::Unit> CheckPrivate(const std::string& folder, unsigned uid);
 
-// Of the job that this process belongs to (SLURM_JOB_ID) the socket of its only pilot; empty: none
-// has one here, or several have.
+// The socket of the only pilot of this process's job (SLURM_JOB_ID); empty: no pilot here, or
+// several.
 std::string JobPilotSocket(const Environment& environment, unsigned uid);
 
 }  // namespace carma::config

@@ -20,16 +20,16 @@
 
 namespace carma::config {
 
-// As collocation.method names it: "streams", "mps", "exclusive" (kAlone).
+// Its name in collocation.method: "streams", "mps", "exclusive" (kAlone).
 std::string_view CollocationName(core::SharingMethod method);
 
-// policy.mapper that chooses by how tasks share: by-work where that pays, else magm.
+// The policy.mapper that depends on the sharing method: by-work if that pays, else magm.
 inline constexpr std::string_view kAutoMapper = "auto";
 
 struct Settings;
-// The rules of placement where tasks share like that: the mapper, the values that it brings for
-// keys that nobody has set, and under streams, where each neighbour costs the others what it
-// computes, streams_sm_cap and streams_tasks. The published rules stay as they are.
+// The policy for a sharing method: the mapper, its values for keys that are not set, and under
+// streams, where tasks take turns, streams_sm_cap and streams_tasks. The published rules are not
+// changed.
 core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method);
 
 struct Settings {
@@ -39,7 +39,7 @@ struct Settings {
   std::string state_dir;  // default /var/lib/carma, rootless $XDG_STATE_HOME/carma
   unsigned socket_mode = 0666;
   std::string socket_group;  // empty: the daemon's own
-  // Who may do more than look, beside root, the daemon's own user and admins; both empty:
+  // Users who may do more than read, besides root, the daemon's own user and admins; both empty:
   // everybody.
   std::vector<std::string> allow_users;
   std::vector<std::string> allow_groups;
@@ -52,50 +52,50 @@ struct Settings {
   // [policy], [recovery]: core::PolicyConfig; "published" = "thesis" | "v2" replaces the rules by
   // the original's
   std::optional<std::string> published;
-  std::string mapper{kAutoMapper};  // policy.mapper as it was set; the one in force is `policy`'s
+  std::string mapper{kAutoMapper};  // as configured; `policy` has the one in force
   core::PolicyConfig policy;
   // [collocation]
-  // Empty, "auto": MPS where NVIDIA's control daemon answers, else streams.
+  // Empty, "auto": MPS if NVIDIA's control daemon answers, else streams.
   std::optional<core::SharingMethod> collocation;
-  std::optional<double> streams_sm_cap = 0.40;  // in place of policy.sm_cap where streams share
+  std::optional<double> streams_sm_cap = 0.40;  // instead of policy.sm_cap under streams
   int streams_tasks = 3;                        // and of policy.max_tasks_per_gpu
-  std::string without_mps;          // why "auto" has come to streams: the daemon's word, no key
-  bool kernel_limits = false;       // of GPU memory, found by the daemon; no key
+  std::string without_mps;          // why "auto" chose streams; no key
+  bool kernel_limits = false;       // of GPU memory; found by the daemon, no key
   std::string without_limits;       // why there are none
   bool mps_server_per_gpu = false;  // "gpu"; false, "user": one for all whole GPUs
-  int mps_clients = 48;             // an MPS server with so many takes no further task
+  int mps_clients = 48;             // an MPS server with this many takes no more
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
   // Folder of the pipes and logs of MPS servers; default /run/carma/mps, rootless
   // $XDG_RUNTIME_DIR/carma/mps.
   std::string mps_dir;
-  base::Duration mps_timeout{10'000};  // real time; a control daemon that takes longer is given up
-  bool mps_memory_limit = true;  // no process may take more than its task was promised, plus margin
+  base::Duration mps_timeout{10'000};  // real time to wait for a control daemon
+  bool mps_memory_limit = true;        // limit processes to promise and margin
   // [monitor]
   gpu::ActivitySource activity_source = gpu::ActivitySource::kAuto;  // "auto", "nvml", "dcgm"
   base::Duration sample_period{1'000};
   base::Duration window{60'000};
   base::Duration ewma{15'000};  // time constant of the second mean that is shown
-  base::Duration history{base::Duration{900'000}};  // single readings are kept so long, in memory
-  std::int64_t unattributed_mib = 2048;  // memory in use by no known process: more raises an alert
+  base::Duration history{base::Duration{900'000}};  // how long single readings are kept
+  std::int64_t unattributed_mib = 2048;             // alert above this unattributed memory
   base::Duration probe_timeout{10'000};  // real time; a probe that takes longer is hung
   std::string nvml_library = "libnvidia-ml.so.1";
   std::string kernel_log = "/dev/kmsg";     // empty: not read
-  std::vector<core::TypeSpeed> gpu_speeds;  // against an A100-40GB; they go before what is built in
+  std::vector<core::TypeSpeed> gpu_speeds;  // relative to an A100-40GB; override built-in ones
   // [health]
   gpu::HealthRules health;
   // [idle]; policy.idle_action
-  std::optional<base::Duration> idle_after{1'800'000};  // empty: nobody looks for idle holders
-  double idle_below = 0.01;                             // SM activity that counts as none, 0..1
+  std::optional<base::Duration> idle_after{1'800'000};  // empty: idle holders are not detected
+  double idle_below = 0.01;                             // SM activity that counts as idle, 0..1
   // [notify]
   bool notify_enabled = true;
   std::vector<std::string> notify_allow = {"mail", "webhook", "program"};  // task::NotifyKind
   std::int64_t notify_per_hour = 100;                                      // of one user
   std::string notify_sendmail = "/usr/sbin/sendmail";
   base::Duration notify_time_limit{30'000};  // real time, of one try
-  // Who is told of idle holders and of the health of GPUs, as task::ParseNotifyTarget has them.
+  // Targets notified of idle holders and failing GPUs, as for task::ParseNotifyTarget.
   std::vector<std::string> notify_admin;
   // [slurm]
-  bool slurm_enabled = false;  // jobs that ran out of GPU memory go back into its queue
+  bool slurm_enabled = false;  // requeue jobs that ran out of GPU memory
   int slurm_retries = 3;       // of one job
   std::string slurm_scontrol = "/usr/bin/scontrol";
   std::string slurm_squeue = "/usr/bin/squeue";
@@ -108,30 +108,29 @@ struct Settings {
   std::size_t max_queued_tasks = 1'000'000;
   std::size_t max_queued_per_user = 500'000;
   std::size_t max_batch = 200'000;  // tasks of one submission
-  bool cgroups = true;              // one cgroup v2 per task where there is one
+  bool cgroups = true;              // one cgroup v2 per task if possible
   // [host]; policy.cpus_per_gpu, policy.host_memory_per_gpu_mib
-  std::optional<int> host_cpus;  // for tasks; empty: what the machine has, less a reserve
+  std::optional<int> host_cpus;                 // for tasks; empty: the machine's, less a reserve
   std::optional<std::int64_t> host_memory_mib;  // likewise
-  bool cpu_cap = false;  // tasks never use more than was promised; else idle cores are anybody's
+  bool cpu_cap = false;                         // hard limit; else idle cores are shared
   // [estimate]
   std::string estimate_method = "auto";  // of estimate/estimator.h
-  double estimate_coverage =
-      0.90;  // share of runs that what is promised should cover; 0: the point
+  double estimate_coverage = 0.90;       // share of runs within their promise; 0: the point
   base::Duration estimate_time_limit{10'000};  // real time, of one task's estimate
   bool estimate_history = true;                // finished tasks teach
-  bool estimate_prefer_given = true;           // what the user states wins
+  bool estimate_prefer_given = true;           // the user's figure wins
   std::string estimate_profiles;               // file of `carma profile`; empty: none
   // [simulation]
   std::string simgpu_state;  // state file of a simulated server; empty: real
   // Names of the keys that were set, by a file, the environment or a flag.
   std::set<std::string, std::less<>> chosen;
-  bool divided = false;  // all GPUs are MIG instances: the daemon's word, no key
+  bool divided = false;  // all GPUs are MIG instances; set by the daemon, no key
 };
 
 struct Origin {
-  std::string value;  // the value in force, as the configuration file writes it
-  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER", "--socket"; where
-  // policy.published or collocation.method decided: "policy.published (/etc/carma/carma.toml:3)".
+  std::string value;  // the value in force, in file notation
+  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER", "--socket"; if policy.published
+  // or collocation.method decided: "policy.published (/etc/carma/carma.toml:3)".
   std::string where;
 };
 
@@ -143,14 +142,14 @@ struct Loaded {
 struct Sources {
   // Files in order, later wins; missing ones are kNotFound unless optional.
   std::vector<std::pair<std::string, bool>> files;  // path, optional
-  // CARMA_SECTION_KEY=value, and HOME, XDG_RUNTIME_DIR, XDG_STATE_HOME for the default paths. A
-  // CARMA_* name that is no key is passed over (tasks have their own), unless it is a near miss.
+  // CARMA_SECTION_KEY=value, and HOME, XDG_RUNTIME_DIR, XDG_STATE_HOME for the default paths. Other
+  // CARMA_* names are ignored (tasks have some), unless they are almost a key.
   std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, std::string>> overrides;  // dotted name, value; from flags
   bool root = false;                                           // picks default paths
 };
 
-// Socket of a daemon that serves its own user alone. runtime_dir: $XDG_RUNTIME_DIR, may be empty.
+// Socket of a daemon that serves only its own user. runtime_dir: $XDG_RUNTIME_DIR, may be empty.
 std::string OwnSocketPath(const std::string& runtime_dir);
 
 // The ordinary chain: defaults, /etc/carma/carma.toml, /etc/carma/carma.d/*.toml, rootless the
@@ -162,29 +161,29 @@ Sources StandardSources(const std::optional<std::string>& file, bool root);
 // values out of range, and keys that contradict each other; kNotFound for a missing file.
 base::Result<Loaded> Load(const Sources& sources);
 
-// What becomes of a running daemon whose configuration is read again.
+// The result of reading a running daemon's configuration again.
 struct Reread {
   Loaded loaded;  // to be used from now on
-  // Keys whose values are others than before, by the table of keys: those in force from now on, and
-  // those that stay as they were until the daemon is started anew.
+  // Keys with new values, in the order of the table: those in force now, and those that wait for a
+  // restart.
   std::vector<std::string> changed;
   std::vector<std::string> need_restart;
 };
-// running: what the daemon has now, as it was loaded. Errors: as Load; also kInvalid where what
-// must stay contradicts what would change. policy.mapper stays where the old and the new one
-// differ in sharing at all.
+// running: the daemon's current settings, as loaded. Errors: as Load; also kInvalid if a value that
+// must stay contradicts a new one. policy.mapper stays if only one of the old and the new one
+// shares GPUs.
 base::Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
-// As Load() for one text in memory on top of the defaults; `name` stands for its path in messages.
+// Like Load() for one text in memory on top of the defaults; `name` is its path in messages.
 base::Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
 
 // Every key, for docs and `carma config show`.
 struct KeyInfo {
   std::string name;           // "policy.sm_cap"
   std::string type;           // what it accepts: "fraction 0..1, or false"
-  std::string default_value;  // as the file writes it
+  std::string default_value;  // in file notation
   std::string meaning;
-  bool live = true;  // a running daemon follows it (LoadAgain); else from its next start on
+  bool live = true;  // applied by LoadAgain; else after a restart
 };
 std::vector<KeyInfo> Keys();
 

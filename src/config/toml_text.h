@@ -1,4 +1,4 @@
-// A TOML text as a flat list of dotted names with values, each with its line.
+// Reads a TOML text as a flat list of dotted names with values and line numbers.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace carma::config {
 struct Entry {
   std::string name;   // "policy.sm_cap"
   std::string text;   // the value; items of a list are separated by commas
-  unsigned form = 0;  // of Form in keys.h; 0: of a kind that no key takes (a date, a mixed list)
+  unsigned form = 0;  // a Form of keys.h; 0: none of them (a date, a mixed list)
   unsigned line = 0;
-  std::vector<std::string> path;   // the parts of the name, which may hold dots themselves
-  std::vector<std::string> items;  // of a list of texts, numbers and truth values, as text each
+  std::vector<std::string> path;   // the parts of the name, which may contain dots
+  std::vector<std::string> items;  // items of a list, as text
 };
 
 // Errors: kInvalid "path:line: what is wrong". `path` is for messages only.

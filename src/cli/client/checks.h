@@ -1,5 +1,5 @@
-// What can be seen of a task before it waits for its turn. The daemon looks at none of it: files
-// are the user's affair.
+// Checks of a task before submission. The daemon does not do them, because it does not read users'
+// files.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@
 
 namespace carma::cli {
 
-// Its working folder, program, script (of python3 train.py), conda environment are there for the
-// caller, and its output files can be written. Errors: kInvalid, one sentence.
+// Checks that its working folder, program, script (of python3 train.py) and conda environment exist
+// for the caller, and that its output files can be written. Errors: kInvalid, one sentence.
 base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec);
 
-// Of a task of a sweep: each {NAME} in its command is a parameter. Errors: kInvalid.
+// For a task of a sweep: checks that each {NAME} in its command is a parameter. Errors: kInvalid.
 base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec);
 
-// One line each: what may surprise though the task can start.
+// Warnings, one line each, about a task that can start.
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec);
 
-// The file that an interpreter is to run: of "python3 -u train.py" train.py.
+// The file that an interpreter will run: for "python3 -u train.py" it is train.py.
 std::optional<std::string> ScriptOf(const std::vector<std::string>& command);
 
-// "" or ", did you mean train.sh?", from the files beside it.
+// "" or ", did you mean train.sh?", from the files in the same folder.
 std::string SimilarFile(const std::string& path);
 
 }  // namespace carma::cli

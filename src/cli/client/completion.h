@@ -15,20 +15,20 @@ struct OptionWords {
   char letter = 0;        // 0: none
   bool takes_value = false;
   std::string help;
-  Choices values = {};  // where it takes one of a few words
+  Choices values = {};  // if it takes one of a few words
 };
 struct VerbWords {
   std::vector<std::string> names;  // the verb, then its aliases: "list", "ls"
   std::string help;
   std::vector<OptionWords> options;
   std::vector<VerbWords> verbs = {};    // of `carma trace`: "info" …; empty: none
-  std::vector<std::string> words = {};  // what its arguments may be; empty: files
-  TaskNames tasks = TaskNames::kNone;   // its arguments are tasks, asked of the daemon
-  bool takes_files = false;             // also where it has verbs: `carma estimate FILE | evaluate`
+  std::vector<std::string> words = {};  // possible arguments; empty: files
+  TaskNames tasks = TaskNames::kNone;   // if its arguments are tasks
+  bool takes_files = false;             // in addition to verbs: `carma estimate FILE | evaluate`
 };
 
-// shell: "bash", "zsh" or "fish". The words of `global` stand before every verb. Errors: kInvalid
-// for another shell.
+// shell: "bash", "zsh" or "fish". The words of `global` are allowed before every verb. Errors:
+// kInvalid for another shell.
 base::Result<std::string> CompletionScript(const std::string& shell,
                                            const std::vector<VerbWords>& verbs,
                                            const std::vector<OptionWords>& global);

@@ -1,4 +1,4 @@
-// Keys set in the text of a configuration file, whose other lines and comments stay as they are.
+// Sets keys in the text of a configuration file and keeps its other lines and comments.
 #pragma once
 
 #include <string>
@@ -10,13 +10,12 @@
 
 namespace carma::cli {
 
-// A dotted name of two parts and the value as the file writes it: {"daemon.http_port", "8080"}.
+// A dotted name of two parts and the value as written in the file: {"daemon.http_port", "8080"}.
 using ConfigValue = std::pair<std::string, std::string>;
 
-// A key that the file has in its section is given the new value in its place; one that stands there
-// as a comment
-// (`#http_port = false`) becomes a key; another follows its section's title, and a section that is
-// missing is added. Errors: kInvalid: the old value goes over several lines.
+// An existing key gets the new value in place. A key that is commented out (`#http_port = false`)
+// is enabled. Other keys are added below their section's title, and missing sections at the end.
+// Errors: kInvalid: the old value spans several lines.
 base::Result<std::string> WithValues(std::string_view text, const std::vector<ConfigValue>& values);
 
 }  // namespace carma::cli

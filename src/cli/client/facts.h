@@ -6,7 +6,7 @@
 
 namespace carma::cli {
 
-// Empty texts are left out; an empty label goes on with the one above.
+// Empty texts are left out; an empty label continues the one above.
 class Facts {
  public:
   void Add(std::string_view label, const std::string& text);
@@ -16,7 +16,7 @@ class Facts {
   std::string text_;
 };
 
-// Where the texts begin.
+// The column where texts begin.
 inline constexpr std::size_t kFactsIndent = 16;
 
 }  // namespace carma::cli

@@ -1,4 +1,5 @@
-// Rows of `carma list`: what waits of an array as one, and tasks below what they wait for.
+// Rows of `carma list`: folds waiting tasks of an array into one, or shows tasks below their
+// dependencies.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +12,15 @@
 namespace carma::cli {
 
 struct FoldedTasks {
-  std::vector<api::TaskView> tasks;          // of those that were folded the first
-  std::map<std::uint64_t, std::string> ids;  // of that one: "40-51", as every verb takes it
+  std::vector<api::TaskView> tasks;          // the first of each folded group
+  std::map<std::uint64_t, std::string> ids;  // its range: "40-51", as verbs take it
 };
-// Tasks of one array that hold no GPUs and are alike in state and reason become one row, where the
-// first of them stood: "train.py x12". cut: the list has more behind its end, so that the last
-// group may be larger: "train.py x12+".
+// Tasks of one array without GPUs and with equal state and reason become one row at the place of
+// the first: "train.py x12". cut: the list is incomplete, so the last group may be larger:
+// "train.py x12+".
 FoldedTasks FoldArrays(const std::vector<api::TaskView>& tasks, bool cut = false);
 
-// Each task below the last of those it waits for, where that is listed too; its name shows how
-// deep.
+// Puts each task below the last of its dependencies that is listed; names are indented by depth.
 std::vector<api::TaskView> AsTree(const std::vector<api::TaskView>& tasks);
 
 }  // namespace carma::cli

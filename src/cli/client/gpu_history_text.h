@@ -9,7 +9,7 @@
 
 namespace carma::cli {
 
-// What was asked for: [from_ms, to_ms) in at most `points` equal spans.
+// The requested span: [from_ms, to_ms) in at most `points` equal parts.
 struct HistorySpan {
   std::int64_t from_ms = 0;
   std::int64_t to_ms = 0;
@@ -17,16 +17,16 @@ struct HistorySpan {
   std::int64_t WidthMs() const { return (to_ms - from_ms + points - 1) / points; }
 };
 
-// Characters that a line needs beside its points.
+// Characters of a line besides its points.
 inline constexpr int kHistoryMargin = 20;
 
 // "From … to …, 1:00 a character".
 std::string HistoryTitle(const HistorySpan& span);
-// One line of small bars per kind of value, as wide as there are points. total_mib: what a full bar
-// of memory is.
+// One line of small bars per kind of value, one character per point. total_mib: memory of a full
+// bar.
 std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
                         const HistorySpan& span);
-// One row per GPU and span; what is not known is empty.
+// One row per GPU and span; unknown values are empty.
 std::string HistoryCsv(const std::vector<api::GpuHistoryView>& gpus);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// GPUs and the daemon as people read them.
+// GPUs and the daemon as text for people.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,21 @@
 
 namespace carma::cli {
 
-// With its profile where it is an instance of a divided GPU.
+// Its name, with the profile if it is an instance of a divided GPU.
 std::string GpuName(const api::GpuView& gpu);
-// Why it is closed or down, and whether a rule closed it; empty: it is open.
+// Why it is closed or down, and whether by rule; empty: it is open.
 std::string TroubleText(const api::GpuView& gpu);
 // Cannot be used.
 bool IsDown(const api::GpuView& gpu);
-// Takes no tasks, whatever is free there.
+// Takes no tasks, even if it has free memory.
 bool IsClosed(const api::GpuView& gpu);
-// What is kept for tasks, and what they claimed where that is more: "9.0G promised of 12.0G
-// claimed".
+// Memory promised to tasks, with the claims if these are larger: "9.0G promised of 12.0G claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
-// Of the first of its reservations: "reserved for ada until 2026-03-01 18:00", "reserved for ada
-// from 2026-03-02 09:00"; empty: there is none.
+// Its next reservation: "reserved for ada until 2026-03-01 18:00", "reserved for ada from
+// 2026-03-02 09:00"; empty: none.
 std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
-// Facts of the daemon, and its troubles last; what they are begins at this column.
+// Facts of the daemon, with its troubles last. Texts begin at this column.
 inline constexpr std::size_t kStatusIndent = 11;
 std::string StatusText(const api::StatusView& status);
 // One line per task of a dry run.

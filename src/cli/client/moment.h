@@ -1,4 +1,4 @@
-// A moment as people say it on the command line.
+// A moment as given on the command line.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace carma::cli {
 
 // A date like "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59" in local time, or a span
-// for so long ago: "2h", "7d", on the daemon's clock, which on a simulated server is not ours (it
-// is asked then). Errors: kInvalid naming the option; those of the call.
+// before now: "2h", "7d", on the daemon's clock (which is asked for, because a simulated server's
+// differs). Errors: kInvalid naming the option; those of the call.
 base::Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text);
 
 }  // namespace carma::cli

@@ -17,10 +17,10 @@ class OutputReader {
   // Errors: kNotFound (not there yet), kDenied, kInvalid (no regular file), kIo.
   base::Result<base::Unit> Open();
   bool opened() const { return static_cast<bool>(fd_); }
-  // Skips to the last `lines` lines of what is there now.
+  // Skips to the last `lines` lines of the present contents.
   base::Result<base::Unit> SkipToLast(std::int64_t lines);
-  // Copies what has come since the last call, also from a file that has taken the place of the
-  // first one. False: the reader of `out` has gone. Opens the file if it was not there before.
+  // Copies what was added since the last call, also from a file that has replaced the first one.
+  // False: the reader of `out` has gone. Opens the file if it did not exist before.
   base::Result<bool> CopyNew(std::FILE* out);
 
  private:
@@ -32,8 +32,8 @@ class OutputReader {
   std::int64_t offset_ = 0;
 };
 
-// Wakes when something happens to a file or to its folder; at the latest after a second, because
-// network file systems tell nothing.
+// Wakes when a file or its folder changes; at the latest after a second, because network file
+// systems do not report changes.
 class FileWatch {
  public:
   explicit FileWatch(const std::string& path);

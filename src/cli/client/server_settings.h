@@ -1,4 +1,4 @@
-// The configuration of the server at hand, for commands that look at its GPUs themselves.
+// The configuration of this server, for commands that read its GPUs themselves.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace carma::cli {
 
-// file: in place of the ordinary ones; empty: these. of_root: of a daemon that runs as root. The
-// simulated driver finds its server by the environment, as it does below the daemon: it is set.
+// file: instead of the usual ones; empty: the usual ones. of_root: for a daemon that runs as root.
+// Sets the environment variable by which the simulated driver finds its server, as the daemon does.
 // Errors: as config::Load().
 base::Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root);
 

@@ -1,4 +1,4 @@
-// One task as people read it: all facts, why it waits, what happened.
+// One task as text for people: all facts, why it waits, what happened.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace carma::cli {
 
-// Sentences that differ by the number of the GPU alone are one, with the others behind it.
+// Merges sentences that differ only in the GPU number into one with all numbers.
 std::string SaidOnce(std::string_view sentences);
 
-// Every fact, predicted, promised and measured memory apart.
+// All facts, with predicted, promised and measured memory separately.
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
-// In sentences, one per GPU for a waiting task.
+// The explanation in sentences, one per GPU for a waiting task.
 std::string Explanation(const api::ExplainView& explain);
-// gpus: to name those of events by their numbers.
+// gpus: for showing GPUs of events by number.
 std::string EventLines(const std::vector<api::EventView>& events,
                        const std::vector<api::GpuView>& gpus, const Screen& screen = {});
 

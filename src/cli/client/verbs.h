@@ -1,4 +1,4 @@
-// The work of the verbs, apart from how their options are spelled (verbs.cc).
+// The work of the verbs; their options are in verbs.cc.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace carma::cli {
 
-// Exit code of `wait --timeout` when the time is over, as timeout(1) has it.
+// Exit code of `wait --timeout` when the time is over, as in timeout(1).
 inline constexpr int kExitTimeout = 124;
 
-// Numbers of the tasks that the words name; asks the daemon for "@". No words: `fallback`.
+// Numbers of the tasks that the words name; asks the daemon for "@". Without words: `fallback`.
 base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
                                                       std::vector<std::string> words,
                                                       const std::string& fallback = "");
@@ -32,13 +32,13 @@ void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
 // "carma 0.1.0 (commit 0123456789ab, Release build by g++ 12.2.0)".
 std::string VersionText(const Context& context);
-// A file that cannot be found or opened was named wrongly: kInvalid, exit code 2.
+// Turns the error of a file that cannot be opened into kInvalid, for exit code 2.
 base::Error NamedWrongly(base::Error error);
 // The text of a FILE on the command line. Errors: as base::ReadFile, but NamedWrongly().
 base::Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
-// The same, "-" being standard input.
+// The same; "-" is standard input.
 base::Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
-// What people are told that it is called: "standard input" or the path.
+// Its name for messages: "standard input" or the path.
 std::string InputName(const std::string& path);
 
 struct SubmitFlags {
@@ -49,24 +49,24 @@ struct SubmitFlags {
   struct Here {
     std::string name;       // task::TaskSpec::attach
     bool terminal = false;  // the task gets one of its own
-    bool once = false;      // what it reads cannot be read again by a second start
+    bool once = false;      // its input cannot be read again by a retry
   };
   std::optional<Here> here;
   bool check = false;
-  bool no_check = false;  // its program, folder and conda environment need not be there yet
+  bool no_check = false;  // skip the checks of checks.h
   bool wait = false;
   bool parsable = false;
   std::string batch;  // file of many tasks, "-": standard input; empty: one submission
   bool lines = false;
   std::vector<std::string> sbatch;  // options of sbatch, for its stand-in in tasks: "--ntasks=4"
 };
-// The options of task/describe/options.h, or those that are wanted by name, and what was given of
-// them, in that order.
+// Adds the options of task/describe/options.h, or those that `wants` selects; their values are
+// collected in the order given.
 void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr);
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
-// Waits for GPUs, then this process becomes the command: returns only where that failed.
+// Waits for GPUs, then this process becomes the command; returns only on failure.
 void RunLease(Context& context, const SubmitFlags& flags);
 struct EditFlags {
   std::vector<std::string> tasks;
@@ -77,7 +77,7 @@ bool IsEditable(std::string_view option);
 void RunEdit(Context& context, const EditFlags& flags);
 struct RedoFlags : EditFlags {
   bool parsable = false;
-  bool cascade = false;  // those that depend on them, too
+  bool cascade = false;  // also tasks that depend on them
 };
 void RunRedo(Context& context, const RedoFlags& flags);
 
@@ -98,18 +98,18 @@ void RunList(Context& context, const ListFlags& flags);
 void RunShow(Context& context, const std::vector<std::string>& tasks);
 void RunExplain(Context& context, const std::vector<std::string>& tasks);
 struct HistoryFlags {
-  std::vector<std::string> tasks;  // none: everything that happened
+  std::vector<std::string> tasks;  // none: all events
   std::size_t limit = 100;
 };
 void RunHistory(Context& context, const HistoryFlags& flags);
 
 struct ChangeFlags {
   std::vector<std::string> tasks;
-  bool all = false;  // of `user`, or the caller's own
+  bool all = false;  // all of `user`, or of the caller
   std::string user;
-  std::string name;    // of those only tasks of this name
+  std::string name;    // only tasks of this name
   std::string states;  // in these states
-  // Of these arrays, by their first tasks.
+  // Only tasks of these arrays, named by their first tasks.
   std::vector<std::string> arrays;
 };
 // verb: "cancel", "hold", "release", "requeue".
@@ -118,7 +118,7 @@ void RunPriority(Context& context, const std::vector<std::string>& tasks, std::i
 
 struct WaitFlags {
   std::vector<std::string> tasks;
-  bool any = false;  // only for the first that ends
+  bool any = false;  // wait only for the first that ends
   std::optional<base::Duration> timeout;
   bool quiet = false;
 };
@@ -137,7 +137,7 @@ void RunLogs(Context& context, const LogsFlags& flags);
 struct GpusFlags {
   std::vector<std::string> gpus;  // indices, UUIDs, comma-separated lists; none: all
   bool verbose = false;
-  std::optional<base::Duration> history;  // over so long, instead of now
+  std::optional<base::Duration> history;  // show this span instead of now
   std::optional<int> points;
   bool csv = false;
   bool watch = false;
@@ -146,26 +146,26 @@ struct GpusFlags {
 void RunGpus(Context& context, const GpusFlags& flags);
 struct GpuChangeFlags {
   std::vector<std::string> gpus;  // indices, UUIDs, comma-separated lists, or "all"
-  // Of a drain.
+  // The reason for a drain.
   std::string reason;
-  std::string by;           // until when its tasks have to leave, as people write it
-  bool until_boot = false;  // of the whole server, because its machine goes down
+  std::string by;           // by when its tasks must leave, as typed
+  bool until_boot = false;  // the whole server, because its machine goes down
   bool wait = false;        // until they have left
 };
-// The names of GPUs between commas.
+// Splits comma-separated names of GPUs.
 base::Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words);
 void RunDrain(Context& context, const GpuChangeFlags& flags);
 void RunResume(Context& context, const GpuChangeFlags& flags);
 struct BackupFlags {
-  std::string target;     // a file, or a folder to make one in
-  std::string state_dir;  // empty: that of the daemon
+  std::string target;     // a file, or a folder for a new one
+  std::string state_dir;  // empty: the daemon's
   bool force = false;
 };
 void RunBackup(Context& context, const BackupFlags& flags);
-// wait_s: keep trying so long until the daemon answers.
+// wait_s: how long to retry until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 
-// Shows what `render` gives, once or again and again until it fails or is interrupted.
+// Shows the result of `render`, once or repeatedly until it fails or is interrupted.
 void Show(Context& context, bool watch, double interval_s,
           const std::function<base::Result<std::string>()>& render);
 

@@ -1,4 +1,4 @@
-// Gathers what `carma doctor` judges: from the driver, the machine, the daemon and recordings.
+// Gathers the facts for `carma doctor` from the driver, the machine, the daemon and recordings.
 #pragma once
 
 #include <string>
@@ -17,26 +17,26 @@ namespace carma::cli {
 
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 
-// Gives a driver that hangs 20 s; what hangs then is left to the end of the process.
+// Waits 20 s for a hanging driver; a call that still hangs is left until the process ends.
 DriverFacts AskDriver(const config::Settings& settings);
-// The last answers of a recording, which somebody else's machine gave. Errors: as ReadNamed() and
+// The last answers of a recording from another machine. Errors: as ReadNamed() and
 // ParseRecording().
 base::Result<DriverFacts> AskRecording(const std::string& path);
 
-// What estimates count for a process on GPUs of a type, as the daemon knows it; as shipped, where
-// no daemon answers.
+// The context that estimates assume on GPUs of a type, from the daemon; if none answers, as
+// shipped.
 AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
                           const config::Settings& settings);
 // Makes a context on an idle GPU of each type, one after the other, and fills in `cost` or
-// `not_measured`. Gives each half a minute.
+// `not_measured`. Each may take half a minute.
 void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
                      std::vector<ContextFacts>& contexts);
 
-// Of the folder, or the nearest above it that exists. is_daemon_user: what this process may write,
-// carmad may too.
+// The disk of the folder, or of the nearest existing one above. is_daemon_user: carmad has the
+// rights of this process.
 base::Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
 ClockFacts AskClock(const DaemonFacts& daemon);
-// Of the daemon where there is one, for it is the one that makes groups; else of this process.
+// The groups of the daemon, which makes them; without a daemon those of this process.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 

@@ -1,4 +1,4 @@
-// What a CUDA context takes, GPU type by GPU type, beside what estimates count for a process.
+// Memory of a CUDA context by GPU type, compared with what estimates assume for a process.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,28 @@
 
 namespace carma::cli {
 
-// What the structural estimator counts for a process of PyTorch 2 before its first tensor: CUDA
-// context and libraries, whose kernels are loaded when they are used.
+// What the structural estimator assumes for a process of PyTorch 2 before its first tensor: CUDA
+// context and libraries, with kernels loaded on first use.
 struct AssumedContext {
   std::int64_t mib = 0;
-  std::string taught_by;  // the GPU type whose finished tasks taught it; empty: as shipped
+  std::string taught_by;  // GPU type that it was learned on; empty: as shipped
   std::int64_t tasks = 0;
-  std::string reason;  // of the server: which constant is in force and why; empty: not known
+  std::string reason;  // why the server uses this constant; empty: unknown
   bool learns = true;  // estimate.history
 };
 
 struct ContextFacts {
   std::string gpu_type;
-  std::size_t gpu = 0;  // where it was or would have been measured
+  std::size_t gpu = 0;  // measured here, or would have been
   std::expected<gpu::ContextCost, gpu::ContextTrouble> cost;
-  std::string not_measured;  // why nothing was tried; empty: `cost` says what came of it
+  std::string not_measured;  // why it was not measured; empty: see `cost`
   AssumedContext assumed;
 };
 
-// The GPU of each type on which a context may be made now, or the first of the type with why not.
+// For each type a GPU on which a context may be made now, or its first GPU with the obstacle.
 struct ContextCandidate {
   std::size_t gpu = 0;
-  std::string obstacle;  // for the middle of a sentence; empty: none
+  std::string obstacle;  // as part of a sentence; empty: none
 };
 std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpus);
 

@@ -1,5 +1,5 @@
-// What `carma doctor` looks at, and what it makes of it. Checks are functions of facts; gathering
-// the facts (doctor_ask.h) stands apart, so that tests need no GPU, no root and no broken machine.
+// Facts and checks of `carma doctor`. Checks are functions of facts; gathering the facts (ask.h) is
+// separate, so that tests need no GPU, root or broken machine.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct ContextFacts;
 
 enum class Level {
   kOk,
-  kWarn,  // CARMA works, with less than it could
+  kWarn,  // CARMA works, but with limitations
   kBad,   // something will not work
 };
 std::string_view LevelName(Level level);  // "ok", "warn", "bad"
@@ -33,7 +33,7 @@ struct Finding {
   Level level = Level::kOk;
   std::string text;                     // one line
   std::string remedy;                   // what to do, one line; empty for kOk
-  std::optional<std::size_t> gpu = {};  // which one it is about, if about a single one
+  std::optional<std::size_t> gpu = {};  // if it is about a single GPU
 };
 
 // A whole GPU, or one instance of a divided one.
@@ -47,18 +47,18 @@ struct DriverFacts {
   base::Result<std::vector<GpuFacts>> gpus;
   std::string dcgm_trouble;
   bool simulated = false;
-  bool hangs = false;  // it did not answer in time; `versions` says so
+  bool hangs = false;  // it did not answer in time (see `versions`)
   std::vector<gpu::PendingMigMode> pending_mig = {};
   std::vector<gpu::UnevenMemory> uneven_memory = {};
 };
 
-// Versions of driver and library, or why there are none; then one or more findings per GPU: what is
-// read from whom, by which rule tasks come to share it, and its condition; then what MIG means for
-// the tasks of this server.
+// Versions of driver and library, or why there are none; then findings per GPU: the source of each
+// reading, the rule by which tasks share it, and its condition; then what MIG means for this
+// server's tasks.
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
-// One line per finding, its remedy below it; what is the same for several GPUs is said once. The
-// worst is said last.
+// One line per finding, with its remedy below; equal findings of several GPUs are merged. The last
+// line names the worst level.
 std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen);
 // {"worst":"warn","findings":[{"topic","level","text","remedy"}],"gpus":[{"uuid","name","pci",
 // "activity":"gpm","counters":[names of what it counts],"values":[names of what else is told]}],

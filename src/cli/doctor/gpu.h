@@ -11,14 +11,14 @@
 
 namespace carma::cli {
 
-// What is read from whom, the rule that follows, its condition, modes and processes.
+// Sources of readings, the rule that follows, condition, modes and processes.
 std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
                               const config::Settings& settings);
-// Which instances there are and what follows for tasks, and what waits for a reset; nothing on a
-// server without any. There must be a list of GPUs.
+// The instances and what they mean for tasks, and modes that need a reset; empty on a server
+// without MIG. Needs a list of GPUs.
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings);
 
-// Names of what the GPU told: of the counters of activity, and of the rest.
+// Names of the reported activity counters, and of the other reported values.
 std::vector<std::string> ReportedCounters(const gpu::Reading& reading);
 std::vector<std::string> ReportedValues(const gpu::Reading& reading);
 

@@ -1,4 +1,4 @@
-// Checks of what surrounds the GPUs: rights, groups, disk, clock, settings, the daemon.
+// Checks besides the GPUs: rights, groups, disk, clock, settings, the daemon.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& sett
 struct DiskFacts {
   std::string path;  // of the folder that exists
   std::uint64_t free_bytes = 0;
-  std::uint64_t free_files = 0;  // 0 with no limit: the file system counts none
+  std::uint64_t free_files = 0;  // 0 without limit: the file system has none
   bool counts_files = true;
-  bool writable = true;  // to carmad, as far as this process can tell
+  bool writable = true;  // by carmad, as far as this process can tell
 };
 Finding CheckDisk(const base::Result<DiskFacts>& disk);
 
@@ -37,27 +37,27 @@ struct ClockFacts {
 };
 Finding CheckClock(const ClockFacts& clock);
 
-// Settings that are valid and yet unlikely to be meant, and programs that they name, below `root`.
-// Nothing where all is well.
+// Valid but unlikely settings, and missing programs that they name, below `root`. Empty if all is
+// well.
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings);
 
-// Whether people can be told as they may ask for (notify.allow): the program of notify.sendmail,
-// and curl in the folders where carma-notify looks; below `root`. Nothing where nobody is told.
+// Whether the allowed notifications (notify.allow) can be sent: the program of notify.sendmail, and
+// curl in carma-notify's search path; below `root`. Empty without notifications.
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings);
 
-// Whether root may read monitor.kernel_log, below `root`. Nothing where it may, or is not used.
+// Whether root may read monitor.kernel_log, below `root`. Empty if so, or if it is not used.
 std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings);
 
-// The file of estimate.profiles, which must be named: whether it reads and is of use to tasks on
-// GPUs of these types. No types: they are not known.
+// Whether the file of estimate.profiles (which must be set) is valid and useful for tasks on these
+// GPU types. No types: unknown.
 Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types);
 
 struct DaemonFacts {
   base::Result<api::StatusView> status;
-  std::vector<api::GpuView> gpus;  // as the daemon sees them; empty where it does not answer
+  std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
 };
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon);
-// A warning if the daemon reads GPUs that this command, by its settings, does not find.
+// A warning if the daemon reads GPUs that this command does not find with its settings.
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver);
 
 }  // namespace carma::cli

@@ -1,5 +1,5 @@
 // Checks of MPS: whether CARMA can start its control daemons, which of them run, and whether
-// somebody else's does (docs/server/collocation.md).
+// foreign ones do (docs/server/collocation.md).
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@
 
 namespace carma::cli {
 
-// What came of a control daemon that was started, asked and ended; empty: none was.
+// The result of starting, asking and ending a control daemon; empty: not tried.
 using MpsTrial = std::optional<base::Result<task::MpsAbilities>>;
 
-// Starts one as this user in a folder of its own, if the settings ask for MPS or leave it open.
-// Blocks up to collocation.mps_timeout and a second.
+// Starts one as this user in a temporary folder, if the settings allow MPS. Blocks up to
+// collocation.mps_timeout and a second.
 MpsTrial TryMps(const config::Settings& settings);
 
-// Looks below `root` ("" on a real machine). search_path: folders as in $PATH. is_daemon_user: what
-// this process may write, carmad may too.
+// Checks below `root` ("" on a real machine). search_path: folders as in $PATH. is_daemon_user:
+// carmad has the rights of this process.
 std::vector<Finding> CheckMps(const std::string& root, const config::Settings& settings,
                               const std::string& search_path, bool is_daemon_user,
                               const MpsTrial& trial);

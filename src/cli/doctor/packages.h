@@ -1,4 +1,4 @@
-// How a program that is missing is installed on this distribution.
+// How to install a missing program on this distribution.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@ namespace carma::cli {
 
 enum class Missing { kDriver, kMps, kDcgm, kMail, kCurl };
 
-// " (sudo apt install curl)", for a remedy that begins with "install curl"; empty where the
-// distribution, by /etc/os-release below `root`, is none that is known here.
+// " (sudo apt install curl)", for a remedy that begins with "install curl"; empty if the
+// distribution (/etc/os-release below `root`) is unknown.
 std::string InstallCommand(const std::string& root, Missing what);
 // The same from the text of that file.
 std::string InstallCommandFor(std::string_view os_release, Missing what);

@@ -1,5 +1,4 @@
-// What `carma estimate` tells of a task beside its memory: how it computes, and how much longer it
-// takes beside others.
+// What `carma estimate` shows besides memory: how a task computes, and its slowdown beside others.
 #pragma once
 
 #include <optional>
@@ -12,12 +11,12 @@
 
 namespace carma::cli {
 
-// Lines with their ends: SM activity alone and who told it, one iteration, and the predicted
+// Complete lines: SM activity alone and its source, time of an iteration, and the predicted
 // slowdown beside a task like itself and beside neighbours of these activities (none: left out).
-// model: what the summary tells of how the task computes.
+// model: what the summary shows about how the task computes.
 struct ModelWork {
   std::optional<double> grain;                   // of its kernels (core/profile.h)
-  std::optional<estimate::ActivityGuess> guess;  // of a task that has not run
+  std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);

@@ -1,4 +1,4 @@
-// `carma estimate --run`: a training script, run up to the end of its first step on tensors without
+// `carma estimate --run`: runs a training script up to the end of its first step on tensors without
 // memory.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace carma::cli {
 
-// The user's command with the helper in front of the script: {"uv", "run", "python", "train.py"}
-// becomes {"uv", "run", "python", HELPER, "--run", "--gpus", GPUS, "train.py"}. Errors: kInvalid:
-// no script of Python is named, or a launcher of several processes.
+// The user's command with the helper inserted before the script: {"uv", "run", "python",
+// "train.py"} becomes {"uv", "run", "python", HELPER, "--run", "--gpus", GPUS, "train.py"}. Errors:
+// kInvalid: no Python script, or a launcher of several processes.
 base::Result<std::vector<std::string>> WordsOfRun(const std::vector<std::string>& command,
                                                   const std::string& helper,
                                                   const std::string& gpus);
@@ -19,7 +19,7 @@ base::Result<std::vector<std::string>> WordsOfRun(const std::vector<std::string>
 // The layer list that the helper wrote, as JSON. The script runs here, as the caller, with the
 // caller's environment and without a GPU; it is killed at a limit. Blocks for minutes at most.
 // Errors: kInvalid as above, kNotFound (no such program, no helper installed), kUnavailable: the
-// script did not get to a step; the text is one line.
+// script did not reach a step; the text is one line.
 base::Result<std::string> RunScript(const std::vector<std::string>& command,
                                     const std::string& gpus);
 

@@ -1,4 +1,4 @@
-// Estimates as people and programs read them.
+// Estimates as text and JSON.
 #pragma once
 
 #include <optional>
@@ -16,25 +16,25 @@
 
 namespace carma::cli {
 
-// One estimator's word on the task.
+// One estimator's answer for the task.
 struct Opinion {
   std::string estimator;
   base::Result<estimate::Answer> answer;
 };
 
-// Everything there is to show. Pointers are borrowed.
+// Everything to show. Pointers are borrowed.
 struct EstimateSheet {
   std::string file;
   const model::LayerList* layers = nullptr;  // null: no readable summary
   const estimate::Question* question = nullptr;
-  std::optional<std::string> optimizer, precision;  // the words that say the question's, if any
-  std::vector<task::TrainingWord> training;         // what is known of a transformer's
-  std::vector<std::string> remarks;             // about the question: unknown words, no daemon …
-  std::optional<api::KnowledgeView> knowledge;  // of the daemon; empty: none answered
+  std::optional<std::string> optimizer, precision;  // the question's words for them, if any
+  std::vector<task::TrainingWord> training;         // what is known of a transformer's training
+  std::vector<std::string> remarks;                 // on the question: unknown words, no daemon …
+  std::optional<api::KnowledgeView> knowledge;      // from the daemon; empty: no answer
   estimate::Site site;
   std::vector<Opinion> opinions;
-  ModelWork work;              // what the summary tells of how the task computes
-  std::vector<double> beside;  // SM activity of neighbours that are asked about
+  ModelWork work;              // from the summary
+  std::vector<double> beside;  // SM activities of neighbours to show
 };
 
 // A table of all opinions; with explain also the model, the parts of each number, the warnings and

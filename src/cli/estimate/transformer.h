@@ -1,4 +1,4 @@
-// estimate --hf-config: the closed form for transformers, asked with a config.json and options.
+// estimate --hf-config: the closed form for transformers, from a config.json and options.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace carma::cli {
 struct TransformerFlags {
   std::string config;                      // path of config.json, "-": standard input
   std::vector<task::TrainingWord> words;   // of options, in the order given
-  std::vector<task::PlanFile> plan_files;  // that say a part
+  std::vector<task::PlanFile> plan_files;  // with some of the words
   double coverage = 0;                     // 0: the usual
   std::int64_t gpu_mib = 0;                // 0: not known
 };
 
-// Adds the options that tell of a training.
+// Adds the options that describe a training.
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags);
 
 std::string TransformerText(const std::string& file, const estimate::TransformerConfig& config,
@@ -33,7 +33,7 @@ std::string TransformerText(const std::string& file, const estimate::Transformer
 std::string TransformerJson(const std::string& file, const estimate::TransformerConfig& config,
                             const estimate::TransformerEstimate& estimate);
 
-// Reads, asks and prints; errors go to the context.
+// Reads, estimates and prints; errors go to the context.
 void RunTransformer(Context& context, const TransformerFlags& flags);
 
 }  // namespace carma::cli

@@ -1,5 +1,5 @@
-// A server of the Model Context Protocol, by which agents use CARMA: each tool is one call of
-// `carma`. Knows no process and no stream.
+// A server of the Model Context Protocol for agents: each tool is one call of `carma`. Does not
+// depend on processes or streams.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@ namespace carma::cli {
 
 struct McpRan {
   int exit_code = 0;
-  std::string text;  // what it printed, errors too
+  std::string text;  // its output, including errors
 };
 
 class McpServer {
  public:
-  // run: `carma WORDS…`. changes: also the tools that change something, submit and cancel.
+  // run: `carma WORDS…`. changes: also offers the tools submit and cancel.
   using Run = std::function<McpRan(const std::vector<std::string>& words)>;
   McpServer(Run run, bool changes, std::string version);
 

@@ -1,4 +1,4 @@
-// What a job of a cluster was given, as its environment says. Pure.
+// The resources of a cluster job, from its environment. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,17 @@ namespace carma::cli {
 
 struct Allocation {
   std::string job;  // Slurm's number; empty: not in a job
-  // Names for daemon.gpus; absent: nothing says which, and outside a job all of the machine are
-  // meant.
+  // Names for daemon.gpus; absent: not given, which outside a job means all of the machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_mib;
-  std::optional<base::Time> ends;  // by the clock of this machine
+  std::optional<base::Time> ends;  // by this machine's clock
 };
 
-// The GPUs are those that this process may use (CUDA_VISIBLE_DEVICES: within a control group of
-// devices it counts the group's own), else those that Slurm names for the step or the job. Errors:
-// kInvalid, each with what to do instead: no node of the job, several nodes, no GPU. named_gpus:
-// somebody says which, so that no GPU in the environment is no mistake.
+// The GPUs are those that this process may use (CUDA_VISIBLE_DEVICES, which counts within a device
+// control group), else those that Slurm names for the step or the job. Errors: kInvalid, each with
+// what to do instead: no node of the job, several nodes, no GPU. named_gpus: GPUs are named
+// elsewhere, so none are needed in the environment.
 base::Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
 }  // namespace carma::cli

@@ -1,5 +1,5 @@
-// The folder of a pilot's books. One pilot at a time has it: the next of the same name goes on with
-// what is in it.
+// The folder of a pilot's database. Only one pilot at a time uses it; the next of the same name
+// continues with its contents.
 #pragma once
 
 #include <string>
@@ -12,15 +12,16 @@ namespace carma::cli {
 
 class PilotBooks {
  public:
-  // Makes the folder where it is missing. whose: one line about this pilot, told to the next that
-  // comes meanwhile. Where the one before is just ending it waits some seconds. Errors: kConflict,
-  // with the line of who has it; the system's.
+  // Makes the folder if it is missing. whose: one line about this pilot, for the message to others
+  // that come meanwhile. Waits some seconds for a previous pilot that is ending. Errors: kConflict,
+  // with that line of the current user; the system's.
   static base::Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }
-  // Whoever has a copy of it has the books: they stay taken while our daemon still ends.
+  // A process with a copy of it holds the lock, so the folder stays locked while our daemon is
+  // still ending.
   int lock_fd() const { return lock_.get(); }
-  // The command that these books were to begin with has run to its end (carma pilot --once).
+  // Whether the first command (carma pilot --once) has run to its end.
   bool Begun() const;
   base::Result<base::Unit> NoteBegun() const;
 

@@ -13,20 +13,20 @@
 
 namespace carma::cli {
 
-// What is the pilot's own, whatever the site's configuration says of the whole server.
+// The pilot's own paths, whatever the site's configuration says for the whole server.
 struct PilotPlace {
   std::string folder;  // private, for sockets
   std::string socket;
   std::string mps_dir;
 };
-// In the first of the bases where there is room for such names (a socket's has at most 107 bytes);
-// makes the folder. Errors: config::CheckPrivate's, and kUnavailable where no base will do.
+// Chooses the first base folder with short enough paths (a socket's may have 107 bytes) and makes
+// the folder. Errors: config::CheckPrivate's, and kUnavailable if no base will do.
 base::Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
                                    const std::string& name);
 
-// Variables of the daemon (CARMA_SECTION_KEY) with the allocation's share of the machine; notice:
-// so long before the end tasks are asked to save. What the environment says stays, and beside GPUs,
-// cores and memory what somebody has configured. machine_cpus: what this process may run on.
+// The daemon's variables (CARMA_SECTION_KEY) with the allocation's share of the machine; notice:
+// how long before the end tasks are asked to checkpoint. Keeps variables that are set and, except
+// for GPUs, cores and memory, configured values. machine_cpus: the cores of this process.
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,
@@ -38,7 +38,7 @@ class Carmad {
   base::Result<base::Unit> Start(const PilotPlace& place, const PilotBooks& books,
                                  const std::map<std::string, std::string>& variables);
   bool alive() const { return pid_ > 0; }
-  // A child has been reaped: ours? Then it is alive no more.
+  // A child has been reaped; if it was the daemon, notes its end.
   void Reaped(pid_t pid, int status);
   // How it ended: "exit code 2", "signal 9".
   const std::string& end() const { return end_; }

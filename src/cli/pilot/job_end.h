@@ -1,4 +1,4 @@
-// When a job of Slurm ends, where its environment does not say it (before Slurm 23.02).
+// When a job of Slurm ends, if its environment does not show it (before Slurm 23.02).
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace carma::cli {
 
-// What `squeue -h -o %e` prints: local time; empty where it is none ("NONE", "N/A").
+// Parses what `squeue -h -o %e` prints: local time; empty for "NONE", "N/A".
 std::optional<base::Time> ParseJobEnd(std::string_view text);
 
-// Asks squeue, for some seconds at most; empty: it is not there, or does not know.
+// Asks squeue, for some seconds at most; empty: no squeue, or unknown.
 std::optional<base::Time> AskJobEnd(const std::string& job);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// What a pilot finds around it: clock, environment, cores, signals, and what its carmad has to do.
+// A pilot's surroundings: clock, environment, cores, signals, and its carmad's tasks.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ base::Time SystemTime();
 config::Environment OwnEnvironment();
 int OwnCpus();
 
-// While it lives, signals that tell us something wait until they are taken.
+// While it exists, our signals stay pending until they are taken.
 class WaitingSignals {
  public:
   WaitingSignals();
@@ -26,7 +26,7 @@ class WaitingSignals {
   WaitingSignals(const WaitingSignals&) = delete;
   WaitingSignals& operator=(const WaitingSignals&) = delete;
 
-  // The next within `patience`; 0: none came.
+  // The next signal within `patience`; 0: none.
   int Wait(std::chrono::milliseconds patience) const;
 
  private:
@@ -34,11 +34,12 @@ class WaitingSignals {
   base::UniqueFd fd_;
 };
 
-// Tasks in these states.
+// The number of tasks in these states.
 std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states);
 std::int64_t RunningTasks(const api::StatusView& status);
 std::int64_t UnfinishedTasks(const api::StatusView& status);
-// While nothing runs, what waits for one of these reasons will not start in this allocation.
+// Whether a task, while none runs, waits for a reason that will last until the end of this
+// allocation.
 bool WaitsInVain(const api::TaskView& task);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// Between a person's terminal and his task: what is typed goes there, what comes is shown.
+// Connects a user's terminal with a task: forwards typed input and shows output.
 #pragma once
 
 #include <termios.h>
@@ -12,8 +12,8 @@
 
 namespace carma::cli {
 
-// While it lives, every key is the task's: no line is edited here, no key makes a signal. A
-// terminal that is none is left alone.
+// While it exists, every key goes to the task: no line editing and no signals here. Does nothing if
+// it is no terminal.
 class RawTerminal {
  public:
   explicit RawTerminal(int fd);
@@ -28,8 +28,8 @@ class RawTerminal {
 
 task::TerminalSize SizeOf(int terminal_fd);
 
-// While it lives, signals that would end us, and those of a terminal that changes its size, only
-// make a descriptor readable.
+// While it exists, signals that would end us, and that for a changed terminal size, only make a
+// descriptor readable.
 class CaughtSignals {
  public:
   CaughtSignals();
@@ -37,7 +37,7 @@ class CaughtSignals {
   CaughtSignals(const CaughtSignals&) = delete;
   CaughtSignals& operator=(const CaughtSignals&) = delete;
   int fd() const { return fd_.get(); }
-  // The next one; 0: none.
+  // The next signal; 0: none.
   int Take();
 
  private:
@@ -49,17 +49,17 @@ struct Streams {
   int in = 0;
   int out = 1;
   int err = 2;
-  bool terminal = false;  // the task has one of its own; else it reads `in` by itself
+  bool terminal = false;  // the task has its own; else it reads `in` itself
 };
 
-// How an attempt ended, as far as its shim told before it was gone.
+// How an attempt ended, as far as its shim reported.
 struct RelayEnd {
   std::optional<task::AttachMessage> last;  // kEnded or kRefused
-  bool ours = false;                        // our own side is gone: nobody reads or types any more
-  bool mid_line = false;                    // what was shown last did not end its line
+  bool ours = false;                        // our own side is gone
+  bool mid_line = false;                    // the last output did not end its line
 };
 
-// Greets the shim, then carries until it is gone. Signals are passed on to the task.
+// Greets the shim, then relays until it is gone. Signals are forwarded to the task.
 RelayEnd Relay(task::AttachSocket socket, const Streams& streams, CaughtSignals& signals);
 
 }  // namespace carma::cli

@@ -8,11 +8,11 @@ namespace carma::cli {
 
 struct RunFlags {
   SubmitFlags submit;
-  std::optional<bool> terminal;  // the task gets one of its own; empty: if the caller has one
-  bool quiet = false;            // nothing but the task's own words, and what goes wrong
+  std::optional<bool> terminal;  // give the task one; empty: if the caller has one
+  bool quiet = false;            // only the task's output, and errors
 };
-// Submits the words of the context, waits for its place and gives it our terminal, or our streams.
-// exit_code: the task's. The end of this program is the end of the task, as SIGHUP is.
+// Submits the words of the context, waits for the start, and connects our terminal or streams.
+// exit_code: the task's. If this program ends, the task gets SIGHUP.
 void RunHere(Context& context, RunFlags flags);
 
 }  // namespace carma::cli

@@ -1,5 +1,5 @@
-// What of a node of Slurm's is right for CARMA, and which lines its configuration needs. Functions
-// of facts; command.cc gathers them.
+// Checks a Slurm node's setup for CARMA and makes the lines for its configuration. Functions of
+// facts; command.cc gathers them.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace carma::cli {
 
-// GiB of GPU memory that tasks may have, GPU by GPU rounded down.
+// GiB of GPU memory for tasks, rounded down per GPU.
 std::int64_t UsableGib(const std::vector<api::GpuView>& gpus);
-// The least of one GPU of the node.
+// The same for the smallest GPU of the node.
 std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus);
 
-// Where the package carma-slurm has put its files; a folder.
+// Folder of the files of the package carma-slurm.
 struct SiteLines {
   std::string node;
   std::string folder;
@@ -33,34 +33,34 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
 struct PluginLine {
   bool required = false;
   std::string path;
-  std::string socket;  // empty: the usual one
+  std::string socket;  // empty: the default one
 };
 
 struct SlurmFacts {
   std::string node;
-  std::string socket;  // that of the carmad that was asked
+  std::string socket;  // of the carmad asked
   base::Result<std::vector<api::GpuView>> gpus;
-  // What `scontrol show config` and `scontrol -o show node` say; empty: neither answered.
+  // Output of `scontrol show config` and `scontrol -o show node`; empty: no answer.
   std::map<std::string, std::string> config, node_config;
-  // What `scontrol -o show partition` says of each partition of the node, by name.
+  // Output of `scontrol -o show partition` for each partition of the node, by name.
   std::map<std::string, std::map<std::string, std::string>> partitions;
   std::optional<PluginLine> plugin;
   std::string release;         // of Slurm: "22.05.8"
-  std::string plugin_release;  // for which the plug-in was built; empty: there is no such file
+  std::string plugin_release;  // built for this release; empty: no such file
 };
 std::vector<Finding> CheckSlurm(const SlurmFacts& facts);
 
 // "Name = value" lines, or words "Name=value", of scontrol.
 std::map<std::string, std::string> ReadLines(std::string_view text);
 std::map<std::string, std::string> ReadWords(std::string_view text);
-// The same of each line, by what it calls PartitionName.
+// The same for each line, by its PartitionName.
 std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::string_view text);
 std::optional<PluginLine> FindPlugin(std::string_view plugstack);
 // carma:158 of "gpu:a100:4,carma:158"; empty: none.
 std::optional<std::int64_t> CarmaCount(std::string_view gres);
 // Of "slurm-wlm 22.05.8"; empty: none.
 std::string ReleaseOf(std::string_view text);
-// The release for which a plug-in was built, of the file's bytes.
+// The release for which a plug-in was built, from the file's bytes.
 std::string PluginRelease(std::string_view bytes);
 
 }  // namespace carma::cli

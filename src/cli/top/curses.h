@@ -9,7 +9,7 @@
 
 namespace carma::cli {
 
-// While it lives, the whole terminal is ours; one at a time.
+// While it exists, it owns the whole terminal; one at a time.
 class CursesScreen {
  public:
   CursesScreen();
@@ -19,7 +19,7 @@ class CursesScreen {
 
   TopSize size() const;
   void Show(const std::vector<TopLine>& lines);
-  // The next key, also one that says that the window has changed; empty: none within the patience.
+  // The next key, including the one for a resized window; empty: none within the patience.
   std::optional<TopStroke> Await(std::chrono::milliseconds patience);
 };
 

@@ -1,4 +1,4 @@
-// What a sample of a GPU tells of the SM activity that one of its tasks would have alone. Pure.
+// Derives from a sample of a GPU which SM activity one of its tasks would have alone. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,20 @@
 
 namespace carma::core {
 
-// Programs load data and tune their kernels before they work as they will.
+// Programs load data and tune their kernels before they reach their usual activity.
 inline constexpr Duration kWarmUp{60'000};
-// The least share of its time that neighbours must have left a GPU quiet: below it, what a newcomer
-// adds is too little to be told from an error of the others.
+// Neighbours must have left the GPU idle for at least this share of the time: otherwise the
+// activity that a new task adds cannot be told from an error in theirs.
 inline constexpr double kLeastQuiet = 0.3;
 
 struct SeenActivity {
   std::size_t resident = 0;  // place among them
   double sm_active = 0;      // alone, 0..1, in hundredths
 };
-// Of the only task there; under MPS also of the only one of which nothing has been seen yet, for
-// the shares of time in which each leaves an SM idle multiply. Empty: the sample does not tell (no
-// SM activity, strangers, several unknown, a window that saw somebody come, warm up or leave).
-// changed: when the last one came or left.
+// Activity of the only task on the GPU. Under MPS also of the only task whose activity is unknown,
+// because the shares of time in which tasks leave an SM idle multiply. Empty: it cannot be derived
+// (no SM activity, foreign processes, several unknown tasks, or a task came, warmed up or left
+// within the window). changed: when the last task came or left.
 std::optional<SeenActivity> ActivityOf(const GpuSample& sample, std::span<const Resident> residents,
                                        Time changed, SharingMethod sharing);
 

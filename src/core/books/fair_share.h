@@ -1,9 +1,9 @@
-// What users and accounts have taken of the GPUs, so that those who took least may go first.
+// How much of the GPUs users and accounts have used, so that those who used least go first.
 //
-// A task takes from others, on each of its GPUs, the larger of the share of its memory that is
-// promised to it and the share of its SMs that it is predicted to keep busy; all of it, if nobody
-// may join it. That counts from the decision to start to the end of the attempt, in seconds of a
-// whole GPU, and what was taken a half-life ago counts half.
+// On each of its GPUs a task is charged the larger of its promised share of the memory and its
+// predicted share of the SMs, or the whole GPU if no other task may join it. Usage counts from the
+// decision to start to the end of the attempt, in seconds of a whole GPU. Usage of one half-life
+// ago counts half.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace carma::core {
 
-// What one attempt took.
+// The usage of one attempt.
 struct Taken {
   std::uint32_t uid = 0;
   std::string user;
@@ -32,14 +32,14 @@ struct Taken {
   friend bool operator==(const Taken&, const Taken&) = default;
 };
 
-// The rate of a task that has been placed. usable_mib: of all GPUs of the server. alone: nobody may
-// join it.
+// The rate of a task that has been placed. usable_mib: of all GPUs of the server. alone: no other
+// task may join it.
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone);
-// The same of one that waits, as far as it is known before: promised_mib on each GPU.
+// The same for a waiting task, as far as it is known: promised_mib is per GPU.
 double RateOf(const TaskRecord& task, std::int64_t promised_mib, std::int64_t usable_mib,
               bool alone);
 
-// A user who works for himself, or for one of his accounts.
+// A user, alone or together with one of the user's accounts.
 struct Holder {
   std::string account;
   std::uint32_t uid = 0;
@@ -49,18 +49,18 @@ Holder HolderOf(const TaskRequest& request);
 
 class FairShare {
  public:
-  // What was taken and what counts of it by now.
+  // Total usage, and the decayed usage that still counts.
   struct Use {
     double seconds = 0;  // of a whole GPU
-    double rate = 0;     // that is being taken
+    double rate = 0;     // current usage
   };
 
   explicit FairShare(const FairRules& rules) { Follow(rules); }
   void Follow(const FairRules& rules);  // from now on
 
-  // The task takes that much from then on (not later than `now`), until Release. Once.
+  // Charges the task at that rate from `from` (not later than `now`) until Release. Once per task.
   void Take(const TaskRecord& task, double rate, Time from, Time now);
-  void Release(TaskId task, Time now);  // one that takes nothing is passed over
+  void Release(TaskId task, Time now);  // ignored if it is not charged
   void Past(const Taken& taken, Time now);
 
   Use OfHolder(const Holder& holder, Time now) const;
@@ -68,7 +68,7 @@ class FairShare {
   double WeightOf(const std::string& who) const;  // a user's name, or "@account"
 
   std::size_t taking() const { return taking_.size(); }  // tasks
-  // Another number whenever shares have changed otherwise than by time.
+  // Changes whenever shares have changed for another reason than time.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -82,8 +82,8 @@ class FairShare {
     Holder holder;
     double rate = 0;
   };
-  double Half(Duration age) const;  // of what was taken at once so long ago
-  // Of a rate from `from` to `to`, at `now`.
+  double Half(Duration age) const;  // weight of usage of that age
+  // Decayed usage, at `now`, of a constant rate from `from` to `to`.
   double Sum(double rate, Time from, Time to, Time now) const;
   Use At(const Decaying& use, Time now) const;
   void Add(const Holder& holder, double seconds, double rate, Time now);

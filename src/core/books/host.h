@@ -1,4 +1,4 @@
-// The machine's own cores and memory: what of them is promised to which task. Values only.
+// The machine's own cores and memory, and how much of them each task is promised. Values only.
 #pragma once
 
 #include <cstdint>
@@ -13,64 +13,65 @@
 
 namespace carma::core {
 
-// What there is for tasks, as the shell tells it; of a machine that nobody has described nothing is
-// counted, and nobody waits for it.
+// What tasks may have, as reported by the shell. Without a description nothing is counted, and no
+// task waits for cores or memory.
 struct HostInfo {
-  int cpus = 0;                 // that may be promised; 0: not counted
+  int cpus = 0;                 // available for promises; 0: not counted
   std::int64_t memory_mib = 0;  // likewise
-  // Hardware threads that tasks may have of their own, by their numbers, in the order in which they
-  // are given out (threads of one core beside each other).
+  // Numbers of the hardware threads that can be dedicated to tasks, in the order in which they are
+  // given out (threads of one core are adjacent).
   std::vector<int> cores;
   friend bool operator==(const HostInfo&, const HostInfo&) = default;
 };
 
-// What guards see of it at one moment.
+// What guards see of the machine at one moment.
 struct HostView {
   int cpus = 0;
   int free_cpus = 0;
-  int cores = 0;       // that tasks may have of their own
+  int cores = 0;       // free to be dedicated
   int free_cores = 0;  // that none has
   std::int64_t memory_mib = 0;
   std::int64_t free_memory_mib = 0;
-  // Kept for a task that has waited for long enough; what is free is without it.
+  // The task that cores and memory are kept for because it has waited long; they do not count as
+  // free.
   std::optional<TaskId> kept_for;
 };
 
-// The same as CheckHost says, without words.
+// The same as CheckHost, without the text.
 bool FitsHost(const HostNeed& need, const HostView& host);
-// May a task start that needs so much? kNever for more than there is. Reasons: kCpus, kHostMemory.
+// May a task with this need start? kNever if the machine does not have that much. Reasons: kCpus,
+// kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
-// What an attempt was promised, in words: "4 CPUs of its own (0-3) and 8.0G of memory"; empty:
-// nothing.
+// The promise of an attempt as text: "4 CPUs of its own (0-3) and 8.0G of memory"; empty: nothing.
 std::string TextOf(const HostShare& share);
 
-// The books of it.
+// Records which task holds which cores and memory.
 class HostBooks {
  public:
-  // From now on; what is promised stays so.
+  // Valid from now on; existing promises stay.
   void Open(HostInfo info);
   const HostInfo& info() const { return info_; }
 
-  // What a task that needs so much would be promised, if CheckHost lets it start. near: the threads
-  // beside its GPUs, which are given first where it wants some of its own.
+  // What a task with this need is promised if CheckHost lets it start. near: the threads close to
+  // its GPUs, which are given first if it wants dedicated ones.
   HostShare ShareFor(const HostNeed& need, std::span<const int> near) const;
-  // Books it, once. A task that was promised nothing is passed over.
+  // Records the promise, once. A task without a promise is ignored.
   void Take(TaskId task, const HostShare& share);
   // Releasing twice is harmless.
   void Release(TaskId task);
 
   HostView View() const;
-  // The same while that is kept for a task (HostView::kept_for).
+  // The view without what is kept for a task (HostView::kept_for).
   HostView ViewWithout(TaskId task, const HostNeed& kept) const;
   // Empty: nothing.
   const HostShare* ShareOf(TaskId task) const;
   std::size_t tasks() const { return shares_.size(); }
-  // Threads that tasks have of their own, and whose they are.
+  // Dedicated threads, and the tasks that hold them.
   const std::map<int, TaskId>& owners() const { return owners_; }
-  // What part of the machine that is: the larger of its parts of the CPUs and of the memory, 0..1.
+  // The larger of the share of the CPUs and the share of the memory, 0..1.
   double PartOf(int cpus, std::int64_t memory_mib) const;
-  // Another number whenever there may be more than before.
+  // Changes whenever more may be free than before.
   std::uint64_t changes() const { return changes_; }
 
  private:

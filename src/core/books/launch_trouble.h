@@ -1,4 +1,4 @@
-// Tells trouble of the machine from trouble of a task, by launches that fail.
+// Decides from failed launches whether the machine or the task is at fault.
 #pragma once
 
 #include <map>
@@ -11,37 +11,39 @@
 
 namespace carma::core {
 
-// Launches of different tasks that fail, by no fault of theirs, may say that the machine starts
-// nothing (no processes, descriptors or memory left). Then the tasks are innocent, and to go on
-// would only use up the tries of one after the other: nothing is started but one task now and then,
-// until a start that was made since then succeeds.
+// When launches of different tasks fail without a fault of their own, the machine may be unable to
+// start anything (no processes, descriptors or memory left). Continuing would only use up the
+// retries of one task after the other. So only one task is tried now and then, until such a start
+// succeeds.
 class LaunchTrouble {
  public:
-  // So many different tasks within this time show it. Others may start in between: where the
-  // machine is full, each end makes room for a task, but not for the same unlucky ones.
+  // Failures of this many different tasks within kWindow prove it. Other tasks may start in
+  // between: on a full machine each end makes room for some task, though not for the one that
+  // failed.
   static constexpr std::size_t kFailures = 3;
   static constexpr Duration kWindow{600'000};
   // Between two trials.
   static constexpr Duration kTrialEvery{10'000};
 
-  // A launch failed by the machine's fault. Returns the tasks, this one among them, whose failures
-  // are the machine's as is now known, with how many of them were counted before; empty: it may
-  // still be the task's own. certain: it cannot be, one failure is enough.
+  // A launch failed, perhaps through the machine. Returns the tasks (including this one) whose
+  // failures are now known to be the machine's, with the number counted so far. Empty: the task
+  // itself may still be at fault. certain: the machine is at fault for sure, so one failure is
+  // enough.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
-  // An attempt that was decided on at that time runs.
+  // An attempt whose start was decided at `launched` runs.
   void Works(Time launched);
-  // A start was decided on.
+  // A trial start was decided.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }
 
   bool on() const { return !why_.empty(); }
-  // False while it is on and the last trial is not long enough ago.
+  // False while there is trouble and the last trial is too recent.
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
-  // Empty unless it is on.
+  // Empty unless there is trouble.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
-  // Somebody else's tasks are better trials: what looks like the machine may be one user's files.
+  // Tasks of other users are better trials, because the cause may be this user's files.
   bool FailedFor(std::uint32_t uid) const { return users_.contains(uid); }
-  // One sentence; empty unless it is on.
+  // One sentence; empty unless there is trouble.
   std::string Text() const;
 
  private:
@@ -49,11 +51,11 @@ class LaunchTrouble {
     int count = 0;
     Time last{};
   };
-  std::map<TaskId, Failures> recent_;  // of the last kWindow, before it is on
-  std::set<std::uint32_t> users_;      // whose tasks failed while it was on or coming
+  std::map<TaskId, Failures> recent_;  // within kWindow, before trouble is declared
+  std::set<std::uint32_t> users_;      // with failed tasks since it began
   Time last_failure_{};
   Time next_trial_{};
-  std::string why_;  // the last failure; empty: it is not on
+  std::string why_;  // the last failure; empty: no trouble
 };
 
 }  // namespace carma::core

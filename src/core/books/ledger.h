@@ -1,4 +1,4 @@
-// The books of GPU memory: what was promised to which task, what was seen, what others use.
+// Accounts of GPU memory: promised to each task, seen in samples, used by other processes.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ struct Resident {
   std::int64_t claim_mib = 0;
   std::int64_t observed_mib = 0;  // in the last sample; 0 before it shows up
   bool exclusive = false;
-  double sm_share = 0;  // of the SMs, as its task declares; 0: it declares none
+  double sm_share = 0;  // declared share of the SMs; 0: none
   Time launched{};
   std::optional<Time> first_seen;  // `taken` of the first sample in which it held memory
   Plateau memory;
-  std::optional<double> sm_active;  // as measured, had it this GPU alone
+  std::optional<double> sm_active;  // as if alone on this GPU; measured
 };
-// What is kept for it: the larger of what it claimed and what is seen of it; of one whose memory
-// has stood still since `plateau_from`, no more than NeedAfterPlateau of its peak.
+// The promise of a resident: the larger of its claim and its observed memory, but at most
+// NeedAfterPlateau(peak) once its memory has been stable since `plateau_from`.
 std::int64_t PromiseOf(const Resident& resident, Time plateau_from);
 
 // Memory of one GPU in MiB.
 struct Account {
   std::int64_t claimed_mib = 0;   // sum of claims
   std::int64_t promised_mib = 0;  // sum of PromiseOf
-  std::int64_t foreign_mib = 0;   // used by nobody of ours
+  std::int64_t foreign_mib = 0;   // used by foreign processes
   std::int64_t free_mib = 0;      // what may still be promised; never below 0
 };
 
@@ -44,25 +44,26 @@ class Ledger {
 
   // Books a claim. The task must not be on that GPU yet; nothing has been seen of it there.
   void Claim(GpuIndex gpu, const Resident& newcomer);
-  // Frees every claim of the task; what was seen of it is forgotten at once, since its processes
-  // are gone. Releasing twice is harmless.
+  // Frees all claims of the task and forgets its observed memory, since its processes are gone.
+  // Releasing twice is harmless.
   void Release(TaskId task);
-  // Takes over what a sample says. True: some task's memory has risen, or is in doubt, so that it
-  // stands still from now on (Plateau).
+  // Records a sample. True: the memory of some task has risen or is uncertain, so its plateau
+  // (Plateau) begins again now.
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 
-  // Resident::sm_active of a task that is there.
+  // Sets Resident::sm_active of a task on that GPU.
   void NoteActivity(GpuIndex gpu, TaskId task, double sm_active);
 
   // By task id.
   std::span<const Resident> ResidentsOf(GpuIndex gpu) const;
   // free = usable - foreign - promised, foreign = used - sum of observed. When the last sample
   // could not attribute all memory: usable - max(used, promised + last known foreign).
-  // plateau_from: PromiseOf's; by default nobody's memory has stood still for long enough.
+  // plateau_from: PromiseOf's; by default no task is on a plateau.
   Account AccountOf(GpuIndex gpu, Time plateau_from = Time::min()) const;
-  // Highest peak of the task on one of its GPUs, if it has stood still on all of them since then.
+  // Highest peak of the task on any of its GPUs, if its memory has been stable on all of them since
+  // plateau_from.
   std::optional<std::int64_t> PlateauOf(TaskId task, Time plateau_from) const;
-  // Free by the last sample alone, promises not counted; never below 0.
+  // Free memory by the last sample alone, without promises; never below 0.
   std::int64_t SeenFreeMib(GpuIndex gpu) const;
   // GPUs of the task, none if it holds no claim.
   std::span<const GpuIndex> GpusOf(TaskId task) const;
@@ -72,7 +73,7 @@ class Ledger {
  private:
   struct Book {
     std::int64_t usable_mib = 0;
-    std::int64_t used_mib = 0;           // last sample, less what has been released since
+    std::int64_t used_mib = 0;           // last sample minus releases since then
     std::int64_t known_foreign_mib = 0;  // of the last sample that attributed everything
     bool attributed = true;
     std::vector<Resident> residents;  // by task id

@@ -1,4 +1,4 @@
-// What users, accounts and classes may not go beyond (LimitRule), and how much of it they have.
+// Limits of users, accounts and classes (LimitRule), and how much of them is used.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@
 
 namespace carma::core {
 
-// A rule that stands in a task's way.
+// A rule that keeps a task from starting.
 struct LimitHit {
   enum class What { kRunning, kGpus, kMemory, kCpus, kHostMemory, kQueued, kGpuHours, kLength };
   const LimitRule* rule = nullptr;
   What what{};
-  double have = 0;   // of whom the rule counts together
+  double have = 0;   // current use
   double wants = 0;  // this task, more
 };
 
@@ -33,58 +33,58 @@ class Limits {
   struct Count;
 
  public:
-  // What a task would have more if it started.
+  // What a start of the task would add.
   struct Wants {
     int gpus = 0;
     std::int64_t promised_mib = 0;  // on each of them
     HostNeed host;
   };
-  // A rule about somebody that may keep him from starting, and what he has of it.
+  // A rule that may keep a task from starting, and its current use.
   struct BoundBy {
     const LimitRule* rule = nullptr;
     const Count* count = nullptr;
   };
 
-  // The rules count from nothing; of gpu_hours what has ended since a rule of such a kind is there
-  // is counted again. The caller tells of the tasks.
+  // Sets the rules; all counts begin at zero, except that gpu_hours still include attempts that
+  // ended while such a rule existed. The caller must Join and Start the tasks again.
   void Follow(std::vector<LimitRule> rules, Time now);
 
-  // The core holds the task, or holds it no more.
+  // The core now holds the task, or no longer holds it.
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
-  // It holds the GPUs of its attempt, or gives them up. Starting twice, and ending what has not
-  // started, change nothing.
+  // The task takes the GPUs of its attempt, or releases them. Starting twice, or ending a task that
+  // has not started, changes nothing.
   void Start(const TaskRecord& task);
   void End(const TaskRecord& task);
   void Past(const Taken& taken, Time now);
-  // What ended before a rule's period counts no more; before each decision.
+  // Drops attempts that ended before a rule's period. Called before each decision.
   void Advance(Time now);
 
-  // Some task that the core holds falls under a rule that may keep it from starting.
+  // Whether some task of the core falls under a rule that may keep it from starting.
   bool Concerns() const { return concerned_ > 0; }
-  // Some rule is about the memory that is promised: else nobody looks at Wants::promised_mib.
+  // Whether some rule limits promised memory; otherwise Wants::promised_mib is not used.
   bool CountMemory() const { return count_memory_; }
   // Why the task may not start now though GPUs may be free.
   std::optional<LimitHit> AgainstStart(const TaskRecord& task, const Wants& wants, Time now) const;
-  // The same of one that the core holds, by Bound of its request: for those who ask often.
+  // The same for a task of the core, given Bound of its request. For frequent calls.
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
-  // What starts of the one changes what the other may have.
+  // Whether a start under one set of rules changes what tasks under the other may have.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
-  // Valid until Follow; none of a request like none that the core holds or held.
+  // The rules for such a request. Valid until Follow; empty if the core never held a task like it.
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
-  // Whether a rule is about it that may keep it from starting.
+  // Whether a rule may keep such a request from starting.
   bool MayKeep(const TaskRequest& request) const;
-  // Why so many more tasks like this may not be submitted.
+  // Why `count` more such tasks may not be submitted.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more) const;
-  // When gpu_hours next come back, or are used up by those who run; empty: not by time alone.
+  // When gpu_hours are next returned, or used up by running tasks; empty: not by time alone.
   std::optional<Time> NextChange(Time now) const;
-  // The shortest length that any rule about it allows.
+  // The shortest time limit that any rule sets for it.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // tasks
-  // Another number whenever somebody may do more than before, or by time alone less.
+  // Changes whenever a task may start that could not before, or no longer may through time alone.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -95,12 +95,12 @@ class Limits {
     std::int64_t memory_mib = 0;
     std::int64_t cpus = 0;
     std::int64_t host_memory_mib = 0;
-    double launched_s = 0;                     // sum over the GPUs that are held
+    double launched_s = 0;                     // sum of start times over held GPUs
     double past_s = 0;                         // of `past`
     bool used_up = false;                      // gpu_hours, by Advance
     std::deque<std::pair<Time, double>> past;  // ends, and GPU seconds
   };
-  // Of one rule: whom it counts together.
+  // A rule, and the user, account and class that it counts together.
   using Key = std::tuple<std::size_t, std::string, std::string, std::string>;
   struct Names {
     std::string user;
@@ -131,8 +131,7 @@ class Limits {
 
   std::vector<LimitRule> rules_;
   std::map<Key, Count> counts_;
-  // Of those who have or had tasks, because each look at the line asks for each of them. For
-  // look-up only.
+  // A cache, because each pass over the queue asks for all of them. For look-up only.
   std::unordered_map<Names, std::vector<BoundBy>, HashOfNames> bound_;
   bool count_memory_ = false;
   std::unordered_map<std::uint64_t, Running> running_;  // by task; for look-up only
@@ -142,7 +141,7 @@ class Limits {
   std::uint64_t changes_ = 0;
 };
 
-// One sentence with the numbers, whose limit it is and which key says so.
+// One sentence with the numbers, the owner of the limit and its configuration key.
 std::string TextOf(const LimitHit& hit);
 
 }  // namespace carma::core

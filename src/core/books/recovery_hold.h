@@ -1,5 +1,5 @@
-// GPUs kept free for one task that waits for recovery, or was passed for long. One task at a time:
-// several could close the whole server to the main queue.
+// GPUs kept free for one task that waits for recovery, or that others have passed for too long. One
+// task at a time: several could close the whole server to the main queue.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,18 @@ namespace carma::core {
 
 class RecoveryHold {
  public:
-  // Keeps as many GPUs as the task of `need` wants, those with most free memory: of the open ones
-  // that it could ever use and that nobody has reserved. Keeps none where there are too few.
+  // Keeps as many GPUs as `need` asks for: those with most free memory among the open, unreserved
+  // ones that the task could ever use. Keeps none if there are too few.
   void Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
-  // For whom GPUs are kept; empty: for nobody.
+  // The task that GPUs are kept for; empty: none.
   std::optional<TaskId> task() const { return task_; }
   // Empty if none are kept.
   std::span<const GpuIndex> gpus() const {
     return task_ ? std::span<const GpuIndex>(gpus_) : std::span<const GpuIndex>();
   }
-  // Asked of every GPU at every decision, and mostly there is nothing kept.
+  // Inline, because every decision asks for every GPU and usually none is kept.
   bool Keeps(GpuIndex gpu) const { return task_ && std::ranges::find(gpus_, gpu) != gpus_.end(); }
 
  private:

@@ -1,4 +1,4 @@
-// When reservations hold that begin again and again. Pure, but for what the calendar knows.
+// Periods of repeated reservations. Pure, except that it uses the local calendar.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@
 
 namespace carma::core {
 
-// The periods that are not over at `now` and begin before `horizon`, and the next one at least.
+// The periods that are not over at `now` and begin before `horizon`; at least the next one.
 std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time horizon,
                                       const base::Calendar& calendar);
 
-// Why these cannot all hold, in a sentence: one has fewer GPUs than it asks for, because there are
-// not so many or another one has them at that time. Empty: they can.
+// Why these periods conflict, in a sentence: one gets fewer GPUs than it asks for, because there
+// are too few or another period has them. Empty: no conflict.
 std::optional<std::string> WhyNotAll(std::vector<ReservedPeriod> periods, Time now,
                                      std::span<const GpuInfo> gpus);
 

@@ -1,4 +1,4 @@
-// When a GPU shows what was put on it last.
+// When the samples of a GPU show the last placement.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,18 @@
 namespace carma::core {
 
 // True once the window of the sample begins after each resident was first seen to hold memory:
-// before, its means still speak of the time without the task. One that never shows counts as seen
-// `timeout` after its launch.
+// before that, its means still include time without the task. A task that never appears counts as
+// seen `timeout` after its launch.
 bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Time now,
                 Duration timeout);
 
-// When the last of them has shown itself, and what of the window shows them all.
+// When the last resident has appeared, and the share of the window that shows all of them.
 struct Settled {
-  std::optional<Time> by;  // at the latest; empty: they have
-  double share = 1;        // of the window, since the last of them was seen
+  std::optional<Time> by;  // at the latest; empty: all have appeared
+  double share = 1;        // of the window, since the last appeared
 };
-// A resident has shown itself as above, or once its memory has stood still for 15 s; one of `known`
-// (by its place among the residents) needs not be seen. A mean over the window then has to be
-// divided by the share.
+// A resident has appeared as above, or once its memory has been stable for 15 s. Residents marked
+// in `known` (by position) need not appear. Means over the window must then be divided by `share`.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);
 

@@ -1,5 +1,5 @@
-// What a start comes to if all goes as predicted: the policy itself is played on, task by task,
-// until everybody has ended. Pure; only for tasks whose run times are known.
+// Cost of a start if all goes as predicted: simulates the policy until all tasks have ended. Pure;
+// only for tasks with known run times.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace carma::core {
 
-// A task that runs, with what it will still do.
+// A running task and its remaining work.
 struct FutureRun {
   Neighbour load;
   double left_s = 0;  // of its run time alone
-  // Its GPUs by their places among the views, and what is promised to it there.
+  // Its GPUs as positions among the views, and its promises there.
   std::vector<std::size_t> gpus;
   std::vector<std::int64_t> promised_mib;
 };
@@ -32,13 +32,13 @@ struct FutureStart {
 
 class Future {
  public:
-  // From now on. Everything outlives it.
+  // Begins with the present state. All arguments must outlive it.
   Future(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
          std::span<const FutureRun> running, std::span<const FutureTask> line);
 
-  // Seconds until the last task has ended, and half of what they take in the mean: the lower the
-  // better. `first` is started now, and then whatever the policy starts beside it; empty: nothing
-  // is before the next task ends. Infinite where somebody would wait for ever.
+  // Seconds until the last task has ended plus half of the mean completion time; lower is better.
+  // `first` starts now, followed by what the policy starts beside it; empty: nothing starts before
+  // the next end. Infinite if some task would wait for ever.
   double CostOf(const std::optional<FutureStart>& first) const;
 
  private:

@@ -1,5 +1,4 @@
-// About when waiting tasks start: the server played forward by what is predicted of its tasks.
-// Pure.
+// Likely starts of waiting tasks: simulates the server with predicted run times. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,29 +10,28 @@
 
 namespace carma::core {
 
-// A task as it will go on, or run once it has started.
+// A task that runs, or will run once it has started.
 struct LikelyRun {
   TaskId task{};
-  std::optional<double> left_s;  // of its work, as it takes alone; empty: nobody knows
-  std::optional<double> most_s;  // by then it leaves whatever is left
+  std::optional<double> left_s;  // of its run time alone; empty: unknown
+  std::optional<double> most_s;  // leaves then in any case
 };
 struct LikelyStart {
   Need need;
   LikelyRun run;
-  bool stops = true;  // it stands in the main queue, where those that do not fit stop others
+  bool stops = true;  // in the main queue, where it blocks others until it fits
 };
 struct LikelyLine {
-  std::vector<LikelyStart> tasks;  // the first one first
-  // The first that stops others has been it since so long, and was passed or not.
+  std::vector<LikelyStart> tasks;  // in queue order
+  // How long the blocking head has been the head, and whether others have passed it.
   double first_for_s = 0;
   bool passed = false;
 };
 
-// Of each task of the line, in its order, in how many seconds it starts; empty: it cannot be said.
-// The line is gone through at every end, its first one first, by the rules about how many are
-// looked at behind those that do not fit, and about GPUs for who has been passed for long. Nobody
-// comes, nor does anybody come back, and neither reservations nor drains begin or end. Only until
-// the first `most` have started.
+// In how many seconds each task starts, in queue order; empty: unknown. Whenever a task ends, the
+// queue is served from its head, with the rules on backfill and on GPUs kept for a head that was
+// passed for long. Assumes no new or returning tasks and no change of reservations or drains. Stops
+// once the first `most` have started.
 std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, PreemptionPlan room,
                                                 std::span<const LikelyRun> running,
                                                 const LikelyLine& line, std::size_t most);

@@ -1,5 +1,5 @@
-// Who would have to leave the GPUs so that a waiting task can start. Pure: a picture of the server
-// in which tasks are taken away and put in, by the same guards as everywhere.
+// Which tasks must leave so that a waiting task can start. Pure: works on a copy of the server's
+// state in which tasks are removed and placed by the usual guards.
 #pragma once
 
 #include <cstddef>
@@ -29,36 +29,36 @@ class PreemptionPlan {
   PreemptionPlan(const PreemptionPlan& other);
   PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 
-  // The next GPU, by index. tasks: those there, in the order of view.residents, which strangers
-  // follow. Settling is not asked of it: what waits for that waits for nobody to leave.
+  // Adds the next GPU, by index. tasks: those on it, in the order of view.residents (foreign
+  // processes come after them there). Settling is ignored: a task that waits for it needs no other
+  // task to leave.
   void Add(const GpuView& view, std::vector<PlannedTask> tasks);
 
   void Leave(TaskId task);
-  // Puts the task in where it fits, the emptiest GPUs first; false: not on enough of them.
+  // Places the task where it fits, on the emptiest GPUs first; false: too few GPUs take it.
   bool Take(const Need& need);
-  // The same for one that did not fit when NoteLooked was called: it looks at GPUs where something
-  // has come free since before it looks at all.
+  // The same for a task that did not fit at NoteLooked: checks first whether a GPU on which
+  // something was freed since then takes it.
   bool TakeIfOpened(const Need& need);
   void NoteLooked();
-  // Which of the candidates must leave so that it fits, the first of them rather than later ones,
-  // and none that need not; none at all where it fits. Empty: it would not fit if all left.
+  // The fewest candidates that must leave so that the task fits, earlier ones preferred; an empty
+  // list if it fits already. Empty optional: it would not fit even if all left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
-  // Of each task that is there, how many times as long as alone on a GPU of pace 1 it takes on its
-  // slowest one.
+  // For each placed task its run time on its slowest GPU, relative to alone on a GPU of pace 1.
   std::map<TaskId, double> Slowdowns() const;
-  // Nobody else is put on the GPUs that RecoveryHold would choose for it, until they are kept for
-  // another or let go.
+  // Keeps the GPUs that RecoveryHold would choose for this need free of other tasks, until KeepFor
+  // is called for another one or LetGo.
   void KeepFor(const Need& need);
   void LetGo(TaskId kept_for);
 
  private:
   struct Gpu {
-    GpuView view;  // as it was told
+    GpuView view;  // as given to Add
     std::vector<PlannedTask> tasks;
     std::vector<Neighbour> strangers;
-    bool opened = true;  // something has come free since it was looked at
-    // Of the tasks that are there now.
+    bool opened = true;  // something was freed since NoteLooked
+    // The tasks that are there now.
     std::vector<Neighbour> residents;
     std::vector<std::uint32_t> users;
   };

@@ -1,6 +1,6 @@
-// What of a GPU may let a waiting task in: compared with an earlier look it says whether another
-// look at the line can bring anything. Thousands of tasks may wait while samples arrive every
-// second.
+// The state of a GPU that decides whether a waiting task may start. Comparing it with an earlier
+// one shows whether another pass over the queue can start anything. Thousands of tasks may wait
+// while samples arrive every second.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace carma::core {
 
 struct GpuFingerprint {
-  bool takes = false;    // in order, not closed, nobody wants it alone
+  bool takes = false;    // healthy, open and not exclusive
   bool settled = false;  // GpuView::settled
-  bool quiet = false;    // its activity does not keep tasks away
+  bool quiet = false;    // activity low enough for more tasks
   std::int64_t free_mib = 0;
   std::optional<TaskId> reserved_for;
-  std::uint64_t crowd = 0;  // another number whenever another crowd is there
+  std::uint64_t crowd = 0;  // changes with its set of tasks
 };
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
-// Whoever it did not take before it does not take now.
+// True: a GPU that took no task before still takes none.
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

@@ -25,14 +25,12 @@ class GpuLinks {
     GpuIndex gpu{};
     double score = 0;  // the higher the better
   };
-  // So many of them, the best first: the highest scores, and of those with the last score those
-  // that are connected most with the others. In order of their numbers where scores are equal.
-  // Empty: there are not so many.
+  // The `wanted` best candidates, best first: the highest scores, and among equal last scores those
+  // with most links to the others. Equal scores are ordered by index. Empty: too few.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The same of those that are all connected with each other, the best scores first. Empty: there
-  // are none.
+  // The same among sets of GPUs that are all linked with each other. Empty: there is no such set.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // What a task of that need takes of those that may take it.
+  // The GPUs that a task takes of the candidates that may take it.
   std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {
     const auto wanted = static_cast<std::size_t>(need.gpus);
     return need.linked ? BestLinked(std::move(candidates), wanted)

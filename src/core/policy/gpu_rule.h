@@ -1,6 +1,6 @@
-// An administrator's own rule about a task and a GPU: a small expression over named quantities, as
-// "free_mib - 2000 * tasks" or "own_tasks < 2". Read once, when the configuration is; then asked at
-// every decision, without allocation.
+// An administrator's own rule about a task and a GPU: a small expression over named quantities,
+// such as "free_mib - 2000 * tasks" or "own_tasks < 2". Parsed once with the configuration, then
+// evaluated at every decision without allocation.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct GpuView;
 struct Need;
 struct PolicyConfig;
 
-// What a rule may name. docs/server/policies.md has them too, and a test compares.
+// A name that a rule may use. docs/server/policies.md lists them; a test compares.
 struct RuleQuantity {
   std::string_view name;
   std::string_view meaning;  // with its unit
@@ -26,14 +26,14 @@ struct RuleQuantity {
 };
 std::span<const RuleQuantity> RuleQuantities();
 
-// By binding, the loosest first: or, and, not, comparisons (< <= > >= == !=), + -, * /, unary -;
-// besides numbers, names, parentheses, min(a, b), max(a, b) and if(condition, then, else). A
-// condition is 1 or 0; anything but 0 counts as true. Dividing by 0 gives 0, as does whatever has
-// no finite value.
+// Operators, lowest precedence first: or, and, not, comparisons (< <= > >= == !=), + -, * /, unary
+// -. Operands: numbers, names, parentheses, min(a, b), max(a, b) and if(condition, then, else). A
+// condition is 1 or 0; anything but 0 counts as true. Division by 0 and values that are not finite
+// give 0.
 class GpuRule {
  public:
   static constexpr std::size_t kMaxBytes = 400;
-  static constexpr int kMaxDepth = 32;  // values that wait for others, and what is in parentheses
+  static constexpr int kMaxDepth = 32;  // of the value stack and of parentheses
 
   // Errors: kInvalid with the place ("at letter 12") and what was expected there.
   static base::Result<GpuRule> Parse(std::string_view text);

@@ -28,20 +28,19 @@ enum class RecoveryMode {
 // (published_rules.h).
 enum class Pacing { kImmediate, kThesis, kV2 };
 
-// What the SM cap looks at on a GPU with tasks that does not tell its SM activity.
+// What the SM cap uses on a GPU with tasks that does not report SM activity.
 enum class WithoutActivity {
   kUtilization,  // the share of time in which a kernel ran: an upper bound, so no GPU is too full
-  kMemory,       // nothing: memory alone decides
+  kMemory,       // nothing: only memory decides
   kNever,        // no task joins another there
 };
 // What happens to a task that holds GPUs and does not use them.
 enum class IdleAction {
-  kTell,   // it is shown and told, nothing else
-  kShare,  // others may join it, although it asked for its GPUs alone
+  kTell,   // report it only
+  kShare,  // let others join it, even if it is exclusive
   kEnd,    // it is stopped
 };
-// Everything a policy can be told. Names in the configuration file are those of
-// docs/server/policies.md.
+// All settings of a policy. docs/server/policies.md has their names in the configuration file.
 struct PolicyConfig {
   std::string mapper = "magm";
   // Windowed mean SM activity at most this; empty: no condition.
@@ -54,79 +53,77 @@ struct PolicyConfig {
   // A placement that never shows on the GPU stops closing it after this.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU whose last sample is older is closed
-  // A task whose memory has not risen for so long is promised what it was seen to need, and tasks
-  // of its kind that wait ask for that, or for more than what ran out of memory had; empty: claims
-  // and estimates stand.
+  // Once a task's memory has not risen for this long, its promise drops to what it used, and
+  // waiting tasks of its kind ask for that (or for more than a task had that ran out of memory).
+  // Empty: claims and estimates stay as they are.
   std::optional<Duration> plateau_after = Duration{600'000};
-  // A task whose memory need and activity are known joins others only where it adds at least this
-  // share of its own activity to what the GPU gets done (ThroughputOf); neither the SM cap nor
-  // settling is asked of it then. Empty: no condition.
+  // A task of known memory need and activity joins others only if it adds at least this share of
+  // its own activity to the GPU's throughput (ThroughputOf); the SM cap and settling do not apply
+  // to it then. Empty: no condition.
   std::optional<double> min_gain;
-  // Nobody is to take longer than so many times its run time alone; empty: no condition but those
-  // of single tasks.
+  // Maximum predicted slowdown of any task; empty: only the limits that tasks set themselves.
   std::optional<double> max_slowdown;
-  // The server's own condition: no GPU takes a task for which it does not hold. Empty: none.
+  // Site rule: a GPU takes a task only if it holds. Empty: none.
   std::optional<GpuRule> require;
-  // What the mapper "score" goes by; it must be there for that one.
+  // Expression of the mapper "score", which requires it.
   std::optional<GpuRule> score;
-  // Places of the main line that are looked at: those behind a task that must wait may start before
-  // it. 1: its first only.
+  // How many places of the main queue are considered: tasks behind one that must wait may start
+  // before it. 1: the head only.
   int backfill = 1;
-  // Once the first of the line has been passed for so long, GPUs are kept for it; empty: never.
+  // Once others have passed the head for this long, GPUs are kept for it; empty: never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // Where the run times alone of all tasks are known: so many starts are compared by what they come
-  // to in the end (Future), and with none. For mappers that choose the task. 0: none is.
+  // If all run times are known, this many possible starts, and no start, are compared by simulating
+  // each to the end (Future). For mappers that choose the task. 0: off.
   int lookahead = 16;
-  // How tasks share a GPU, for the outlook: kMps or kStreams.
+  // How tasks share a GPU, for throughput estimates: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
   bool settle = true;          // close a GPU after a placement until its window has seen the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
   bool idle_first = false;     // idle GPUs before any collocation, whatever the mapper
-  // A GPU with nobody on it is taken without margin, floor and SM cap; false: only by tasks that
-  // ask for such a GPU.
+  // An empty GPU takes a task without margin, floor and SM cap; false: only a task that needs an
+  // empty GPU.
   bool waive_on_idle = true;
   RecoveryMode recovery = RecoveryMode::kEscalate;
   std::int64_t recovery_step_mib = 5120;
-  // Before the first retry, doubled for each further one, at most 10 min.
+  // Wait before the first retry, doubled for each further one, at most 10 min.
   Duration recovery_backoff{10'000};
   Duration recovery_patience{600'000};  // a recovery task that waited longer gets GPUs reserved
-  bool recovery_blocks = false;         // the main queue stands still while a crashed task waits
-  bool every_failure_is_oom = false;    // any abnormal end goes to recovery, whatever its chances
+  bool recovery_blocks = false;         // the main queue stops while a crashed task waits
+  bool every_failure_is_oom = false;    // any abnormal end goes to recovery
   int max_launch_failures = 3;
   int max_node_failures = 1;
-  int max_victim_restarts = 5;  // after neighbours' faults; then the task ends as failed
-  // A task without a time limit is not put where a reservation begins within that time.
+  int max_victim_restarts = 5;  // by neighbours' faults; then it fails
+  // A task without a time limit is not placed where a reservation begins within this time.
   Duration booking_lead{std::chrono::hours(4)};
   bool share_mig = false;  // several tasks on one MIG instance, by the rules of a GPU
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
-  // What a task is promised of the machine for each of its GPUs if it does not say; 0: nothing is
-  // counted for it then.
+  // Cores and memory promised per GPU to a task that states none; 0: nothing is counted.
   int cpus_per_gpu = 0;
   std::int64_t host_memory_per_gpu_mib = 0;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
-  // Who goes first among tasks of one priority, and what nobody may go beyond.
+  // Order among tasks of one priority, and limits.
   QueueOrder order = QueueOrder::kFifo;
   FairRules fair;
-  std::vector<AccountRule> accounts;  // those that tasks may name
-  // Those that tasks may name.
+  std::vector<AccountRule> accounts;  // that tasks may name
+  // The classes that tasks may name.
   std::vector<QosClass> classes{{"interactive", 1000}, {"normal", 0}, {"background", -1000}};
   std::vector<LimitRule> limits{{.user = "*", .qos = "interactive", .running = 1}};
-  SlotRules slots;  // when tasks leave their GPUs to others
+  SlotRules slots;  // when tasks make room for others
   // Under MPS each user's tasks have a server of their own, so those of several users take turns.
   bool users_take_turns = true;
-  // With an MPS server for each GPU a task of several GPUs cannot be a client: it takes turns with
-  // those that are, and with other tasks of several GPUs.
+  // With one MPS server per GPU a task of several GPUs cannot be a client: it takes turns with the
+  // clients, and with other tasks of several GPUs.
   bool gangs_take_turns = false;
 };
 // Errors: kInvalid for a class that is not configured, kDenied for an account that its user may not
-// use, each naming those that there are.
+// use, both listing the valid names.
 base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
-// Free memory wanted on a GPU of that size without an estimate.
+// Free memory required on a GPU of that size for a task without an estimate.
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib);
-// What of its class is added to the task's own priority.
+// The task's own priority plus that of its class.
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
-// Errors: kInvalid naming the field and what was expected.
+// Errors: kInvalid with the field and what was expected.
 base::Result<base::Unit> Validate(const PolicyConfig& config);
 
 // What a task needs of the machine itself.
@@ -136,58 +133,58 @@ struct HostNeed {
   bool own_cpus = false;        // threads that no other task may use
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };
-// As it says, or as the server's rules have it; one CPU of a task that wants no GPU and says
-// nothing, because nothing else would be in the way of a thousand such.
+// As the task states, else the server's defaults. A task without GPUs that states nothing needs one
+// CPU, because otherwise a thousand of them could start at once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
-// What a task needs at this moment: of each of its GPUs, and of the machine.
+// What a task needs at this moment: on each of its GPUs, and of the machine.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
   std::int64_t retry_free_mib = 0;         // after an OOM: at least this much free, margin included
-  bool idle_gpu = false;                   // only GPUs with nobody on them
-  bool exclusive = false;                  // and nobody may join later
+  bool idle_gpu = false;                   // only empty GPUs
+  bool exclusive = false;                  // no task may join later
   int gpus = 1;                            // of the whole task
   std::optional<double> sm_share;          // TaskRequest::sm_share
-  Neighbour load;                          // what it would be to its neighbours
+  Neighbour load;                          // its effect on neighbours
   bool activity_known = false;             // load.sm_active was measured, not assumed
   double uses_cpus = 0;  // hardware threads that it is expected to keep busy, for all its GPUs
   std::optional<Duration> alone;  // Profile::alone
   Duration waited{};              // since its submission
-  bool nobody_behind = false;     // no other task waits for GPUs: what it leaves free is for nobody
+  bool nobody_behind = false;     // no other task waits for GPUs
   HostNeed host;
   TaskId task{};
-  // Which GPUs it may have by what it says; null: any. Made once for a task and seen by each of the
-  // many needs that a decision makes of it.
+  // The GPUs that the task chose; null: any. Made once per task and shared by the many Needs that a
+  // decision makes of it.
   std::shared_ptr<const GpuChoice> choice;
   bool linked = false;  // all its GPUs are to be connected with each other
-  // Where GPUs are reserved: its time limit, and the reservations that are for it.
+  // For reserved GPUs: its time limit, and the reservations that admit it.
   std::optional<Duration> runs_at_most;
   std::vector<ReservationId> own_reservations;
-  std::uint32_t uid = 0;  // whose it is, where a rule of the server's own may ask; else 0
+  std::uint32_t uid = 0;  // its user, if a site rule may ask; else 0
 };
 
-// What a task of that profile is to its neighbours, and at most may suffer from them: by the
-// server's rule and by what it asks for itself, whichever is less.
+// How a task of that profile affects its neighbours, and its maximum slowdown: the smaller of the
+// server's limit and its own.
 Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                       const Profile& profile);
 
-// The same on a part of a GPU with that share of its SMs (GpuView::compute): it fills the part the
-// sooner, and takes as much longer as it finds too few.
+// The same on a part of a GPU with that share of its SMs (GpuView::compute): it keeps the part
+// busier, and takes longer if it needs more SMs than the part has.
 Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute);
 inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
   return compute >= 1 ? whole : OnSmaller(config, whole, compute);
 }
-// Has the server rules of its own (require, score)?
+// Does the site have rules of its own (require, score)?
 bool HasOwnRules(const PolicyConfig& config);
 
-// Null where the task says nothing of it.
+// Null if the task chooses none.
 std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
                                           std::span<const GpuInfo> gpus);
 
-// Of a task that has not run yet; which GPUs it may have is not known here.
+// For a task that has not run yet; without its choice of GPUs.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate);
-// The same with what its failures have taught.
+// The same with what its failures have shown.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
 enum class Fit { kFits, kNotNow, kNever };
@@ -204,29 +201,28 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 
 // All guards in order: the task's own choice, health, MIG, drain, reservations, recovery reserve,
 // exclusivity, idle GPUs, tasks per GPU, the machine's cores, settling, memory, SM activity,
-// declared shares of SMs, slowdown, gain, the server's own condition. The first that does not fit
-// answers; kNever only for what no waiting can change. A GPU without tasks and foreign processes is
-// never too busy, and margin and floor are waived there (without waive_on_idle only where idle_gpu
-// or exclusive is asked for).
+// declared shares of SMs, slowdown, gain, the server's own condition. The first that refuses
+// answers; kNever only if waiting cannot help. A GPU without tasks and foreign processes is never
+// too busy, and margin and floor are waived there (without waive_on_idle only where idle_gpu or
+// exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
-// The same without the words, many times faster: for choosing among GPUs.
+// The same without the text, many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 
-// May the GPU take it once everything there has ended? False: no waiting can change that.
+// May the GPU take it once all tasks there have ended? False: waiting cannot help.
 bool CouldEverTake(const Need& need, const GpuView& gpu);
 
 class Mapper {
  public:
   virtual ~Mapper() = default;
-  // How well the GPU, which may take the task, suits it: the highest is taken, ties go to the
-  // lowest index. A task of several GPUs takes the highest ones.
+  // How well an eligible GPU suits the task. The highest score wins, ties go to the lowest index. A
+  // task of several GPUs takes the highest ones.
   virtual double Score(const Need& need, const GpuView& gpu) const = 0;
-  // The GPUs that were really taken (round robin moves its pointer).
+  // Reports the GPUs that were actually taken (round robin moves its pointer).
   virtual void Placed(std::span<const Placement> placement) { (void)placement; }
 };
 
-// The values that a mapper brings along, so that naming it is all that a policy takes. Fields are
-// those of PolicyConfig.
+// Settings that a mapper brings along, so that naming it is enough. Fields as in PolicyConfig.
 struct MapperValues {
   std::optional<double> sm_cap = 0.80;
   std::int64_t margin_mib = 2048;
@@ -243,19 +239,19 @@ struct MapperEntry {
   std::string_view description;
   std::unique_ptr<Mapper> (*make)(const PolicyConfig& config);
   MapperValues values = {};
-  bool shares = true;  // false: its tasks go to idle GPUs alone, and nobody joins them
-  // Of the tasks in line the one goes first whose score (the mean over its GPUs) is highest, not
-  // the first in line; a higher priority goes before all of a lower one.
+  bool shares = true;  // false: one task per GPU
+  // The waiting task with the highest score (mean over its GPUs) starts first, not the head; a
+  // higher priority still goes before all lower ones.
   bool chooses_task = false;
 };
 // exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit, by-work (bw), score.
 std::span<const MapperEntry> Mappers();
 const MapperEntry* FindMapper(std::string_view name_or_alias);
-// Gives the policy the values of its mapper; an unknown mapper has none.
+// Applies the values of the policy's mapper; an unknown mapper has none.
 void UseMapperValues(PolicyConfig& config);
-// The mapper that never shares, for those who are told not to.
+// The mapper that never shares a GPU.
 inline constexpr std::string_view kNeverSharing = "exclusive";
-// The one that goes by PolicyConfig::score.
+// The mapper that uses PolicyConfig::score.
 inline constexpr std::string_view kScoreMapper = "score";
 // MapperEntry::shares of the mapper named there; true for an unknown one.
 bool Shares(const PolicyConfig& config);

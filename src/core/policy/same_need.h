@@ -1,4 +1,4 @@
-// Tasks that ask for the same: one of them is looked at for all. Private to core.
+// Tasks with equal needs, of which only one is checked. Private to core.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace carma::core {
 
-// The same answer for both tasks on any GPU; how long they have waited only decides between them.
+// Both tasks get the same verdict on any GPU. Their waiting times may differ.
 bool AskTheSame(const Need& a, const Need& b);
-// Equal for needs that ask for the same; mostly another one for others.
+// Equal for needs that AskTheSame.
 std::size_t HashOf(const Need& need);
 
 }  // namespace carma::core

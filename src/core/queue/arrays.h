@@ -1,4 +1,4 @@
-// Arrays of tasks with a limit: who may stand in line or run, and who waits for a place among them.
+// Array tasks with a limit (%N): which may queue or run, and which wait for one of these places.
 #pragma once
 
 #include <map>
@@ -16,14 +16,13 @@ class Arrays {
     std::set<TaskId> waiting;  // in order of submission
   };
 
-  // True: the task has a place among those of its array from here on, or needs none. False: it
-  // waits for one.
+  // True: the task now has a place of its array, or needs none. False: it waits for one.
   bool Admit(const TaskRecord& task);
-  // The task neither runs nor stands in line any more, nor waits for a place. Returns who is to be
-  // admitted in its stead; empty: nobody waits, or it had no place.
+  // The task no longer runs, queues or waits for a place. Returns the task to admit instead; empty:
+  // none waits, or the task had no place.
   std::optional<TaskId> Leave(const TaskRecord& task);
 
-  // By the first task of the array; those without admitted and waiting tasks are forgotten.
+  // By the first task of the array; arrays without admitted or waiting tasks are dropped.
   const std::map<TaskId, Places>& all() const { return arrays_; }
 
  private:

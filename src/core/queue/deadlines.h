@@ -1,4 +1,4 @@
-// The time limits of running tasks, and when they are told that their limits come.
+// The time limits of running tasks, and when to warn them.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@ namespace carma::core {
 
 class Deadlines {
  public:
-  // A task runs (Attempt::started tells since when). One without limit is passed over.
+  // Starts to watch a running task (since Attempt::started). A task without limit is ignored.
   void Watch(const TaskRecord& task);
-  // Its limit no longer counts; harmless if it is not watched. To be told before its attempt is
-  // over: the start is part of what is looked for.
+  // Stops watching the task; harmless if it is not watched. Call it before its attempt ends,
+  // because the entry is found by the attempt's start.
   void Forget(const TaskRecord& task);
 
-  // The first task whose time is up, by time and id; it stays until it is forgotten.
+  // The first task whose time is up, by time and id; it is returned until Forget.
   std::optional<TaskId> Expired(Time now) const;
-  // The first that is to be told (TaskRequest::signal_before) and has not been (Attempt::warned);
-  // it stays until it is forgotten, or watched again as told.
+  // The first task to be warned (TaskRequest::signal_before) that has not been (Attempt::warned);
+  // it is returned until Forget, or until watched again as warned.
   std::optional<TaskId> ToWarn(Time now) const;
   std::optional<Time> Next() const;
 

@@ -1,4 +1,4 @@
-// Which tasks wait for the end of which others.
+// Which tasks wait for the end of which other tasks.
 #pragma once
 
 #include <map>
@@ -9,26 +9,26 @@
 
 namespace carma::core {
 
-// Whether the task may start as far as its dependencies go. `tasks` are those that have not ended.
+// Whether all dependencies of the task are met. `tasks` are those that have not ended.
 bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks);
-// The first dependency that is not met, as the reason to wait; empty: all are.
+// The first unmet dependency, as the reason to wait; empty: all are met.
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks);
-// The first that can never be met: its task ended otherwise, or was never there.
+// The first dependency that can never be met: its task ended otherwise, or never existed.
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks);
 
-// Fills in Dependency::known_final of those who wait, as what they wait for ends.
+// Fills in Dependency::known_final of waiting tasks when a task that they depend on ends.
 class Dependencies {
  public:
-  // A task has come; the next Register looks up what it waits for.
+  // A new task; the next Register looks up its dependencies.
   void Arrive(TaskId id) { arrivals_.push_back(id); }
-  // From here on those who have arrived are told. What ended since the last Close counts too: a
-  // task and what it waits for may come and end in one batch of events.
+  // From here on new tasks are notified of ends. Ends since the last Close count too: a task and
+  // its dependency may arrive and end in one batch of events.
   void Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 
-  // A task has ended and is no longer among `tasks`. Returns those of them that waited for it.
+  // A task has ended and is no longer in `tasks`. Returns the tasks that waited for it.
   std::vector<TaskId> End(TaskId id, TaskState state, TaskRecords& tasks);
-  // Ends told until now are told to nobody who comes later.
+  // Tasks that arrive later are not notified of the ends so far.
   void Close() { ended_.clear(); }
 
  private:

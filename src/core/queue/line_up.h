@@ -1,13 +1,12 @@
-// The main queue as it goes: who is first, and who would be next if all before had been started.
-// Private to core.
+// The order of the main queue: the next task, if all before it had been started. Private to core.
 //
-// By fair order those of the highest priority go first; among them the account (a user without one
-// is an account by himself) that has taken least of the GPUs by its weight, in it the user who has,
-// and of his tasks the first submitted. What runs counts as if it ran kRunsOn longer, and each task
-// that is passed on counts as running: so that users take turns, one who has waited with nothing
-// running before one who holds much. A line from which nothing has started for the patience of the
-// rules goes before all others, whatever its share and priority; the one that waits longest first.
-// A line whose first task may not start because of a limit is left out, behind that task.
+// In fair order the highest priority goes first; within it the account (a user without account is
+// one) that has used least of the GPUs by its weight, then the user of that account who has used
+// least, then the oldest task. A running task counts as if it ran kRunsOn longer, and each task
+// returned by Pop counts as running, so that users alternate. A line from which nothing has started
+// for the patience of the rules goes before all others, regardless of share and priority; the
+// longest waiting one first. If a limit keeps the first task of a line from starting, the rest of
+// that line is skipped.
 #pragma once
 
 #include <compare>
@@ -25,70 +24,70 @@
 
 namespace carma::core {
 
-// What runs counts as if it ran so much longer.
+// A running task counts as if it ran this much longer.
 inline constexpr Duration kRunsOn{3'600'000};
-// Shares are those at the end of the minute, so that by time alone the order changes once in a
+// Shares are computed for the end of the minute, so that time alone changes the order only once a
 // minute: at the next SharesChange.
 Time SharesChange(Time now);
 
 class LineUp {
  public:
-  // What is known of a waiting task.
+  // Access to what the core knows of a waiting task.
   class Host {
    public:
     virtual ~Host() = default;
-    // Null: not one that the core holds; it takes nothing then, and nothing limits it.
+    // Null: not held by the core; then it uses nothing and is not limited.
     virtual const TaskRecord* Find(TaskId task) const = 0;
-    // Whole GPUs at once, as FairShare counts them, if it were started.
+    // The rate at which FairShare would charge it once started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    // What may keep all tasks of its line from starting, and whether it does. The first stays as
-    // long as the line is gone through.
+    // The rules that may keep all tasks of its line from starting, and whether they do. The span
+    // must stay valid during the pass.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,
                            std::span<const Limits::BoundBy> bounds) const = 0;
   };
   struct Next {
     TaskId task{};
-    std::size_t line = 0;  // a number for its line
+    std::size_t line = 0;  // number of its line
     bool starving = false;
-    std::int64_t priority = 0;           // with that of its class
+    std::int64_t priority = 0;           // including its class
     const TaskRecord* record = nullptr;  // Host::Find
-    // Host::BoundsOn; empty where nobody is limited.
+    // Host::BoundsOn; empty if no task is limited.
     std::span<const Limits::BoundBy> bounds;
   };
   struct Rules {
     QueueOrder order = QueueOrder::kFifo;
     Duration patience{};
-    bool limited = false;  // somebody may be (Host::IsLimited)
+    bool limited = false;  // some task may be (Host::IsLimited)
   };
-  // One who does not stand in the queue yet, last of his line and priority.
+  // A task that is not in the queue yet: last of its line and priority.
   struct Newcomer {
     LineKey line;
     std::string user;
     QueueKey key;
   };
 
-  // All outlive it. The line may lose tasks that have been passed on, and no others. By fair order
-  // it stays the same until the line or the shares are changed, SharesChange, or the patience of
-  // somebody who waits is over.
+  // All arguments must outlive it. Meanwhile only tasks returned by Pop may leave the queue. A fair
+  // order is valid until the queue or the shares change, until SharesChange, or until the patience
+  // of a waiting user ends.
   LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
          const Host& host, const std::optional<Newcomer>& newcomer = {});
 
-  // Empty: nobody is left.
+  // Empty: no task is left.
   std::optional<Next> Pop();
-  // What the account of the line has taken, in seconds of a whole GPU by its weight (a user's where
-  // there is no account), as its rank is made of it.
+  // Usage of the line's account (without an account: of the user) divided by its weight, in seconds
+  // of a whole GPU, as used for its rank.
   double ShareOf(std::size_t line) const { return sums_[lines_[line].account].Share(); }
-  // Empty: nobody stands in such a line. Only while none that was passed on has left the queue.
+  // Empty: no such line has tasks. Call it only while no popped task has left the queue.
   std::optional<std::size_t> Find(const LineKey& key) const;
-  // By how much more (positive) or less than its due part of everything that is taken the account
-  // of the line has, as a share of it: 0 in other orders.
+  // How far the usage of the line's account exceeds (positive) or misses its due part, as a share
+  // of all usage; 0 unless the order is fair.
   double Excess(std::size_t line) const;
-  // The line takes that much more from here on.
+  // Charges the line at this additional rate from here on.
   void Charge(std::size_t line, double rate);
 
  private:
-  struct Sum {  // of an account, or of a user in one
+  struct Sum {  // of an account, or of a user in it
     double seconds = 0;
     double weight = 1;
     double Share() const { return seconds / weight; }
@@ -99,9 +98,9 @@ class LineUp {
     std::set<QueueKey>::const_iterator end;
     std::optional<QueueKey> newcomer;
     std::size_t account = 0;  // in sums_
-    std::size_t user = 0;     // within the account; the same without one
+    std::size_t user = 0;     // within the account, if any
     std::optional<Time> starving_since;
-    std::optional<std::span<const Limits::BoundBy>> bounds;  // once they were asked for
+    std::optional<std::span<const Limits::BoundBy>> bounds;  // once asked for
     const QueueKey* First() const;
   };
   struct Rank {
@@ -114,30 +113,30 @@ class LineUp {
     std::size_t line = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;
   };
-  // By fair order the lines of one account: when its share grows, their order among themselves
-  // stays. Else all.
+  // In fair order the lines of one account, whose relative order stays when its share grows; else
+  // all lines.
   using Heap = std::vector<Rank>;  // the first on top
   std::size_t AddSum(const FairShare::Use& use, double weight);
   void AddLine(const LineKey& key, const HolderLine* line, const std::string& user,
                const FairShare& shares, const Rules& rules, Time now);
-  Rank RankOf(std::size_t line) const;  // among those of its account, whose share is left out
+  Rank RankOf(std::size_t line) const;  // within its account; without its share
   Rank AmongAll(Rank rank) const;
-  // Brings the first of such lines on top, as ranks are now; false: nobody is left there.
+  // Moves the first line to the top by current ranks; false: no task is left.
   bool SetRight(Heap& heap) const;
   bool IsLimited(Line& line, const TaskRecord& first) const;
   static void DropFirst(Heap& heap);
-  // Likewise the lines of which the first of all is one; null: nobody is left.
+  // The heap with the first line of all on top; null: no task is left.
   Heap* FirstOfAll();
 
   const Host& host_;
   bool fair_ = false;
   bool limited_ = false;
-  // Of the line that was added last; lines come by account and user.
+  // Key of the line that was added last; lines are added by account and user.
   const LineKey* last_key_ = nullptr;
   std::vector<Sum> sums_;
   std::vector<Line> lines_;
   std::vector<Heap> accounts_;
-  // Each account's first line, and the account; as it was ranked last, the first on top.
+  // The first line of each account, and the account, by its last rank; the first on top.
   std::vector<std::pair<Rank, std::size_t>> firsts_;
   double all_seconds_ = 0;
   double all_weights_ = 0;

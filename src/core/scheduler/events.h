@@ -16,13 +16,13 @@ namespace carma::core {
 
 // ---- events ----
 
-// Once, before anything else. A restart may bring another list; restored placements are already
-// translated.
+// Comes once, before all other events. The list may differ after a restart; restored placements are
+// already translated.
 struct GpusDiscovered {
   std::vector<GpuInfo> gpus;
 };
-// The machine's own cores and memory for tasks, before them; again whenever they are others. Never
-// told: nothing of it is counted.
+// The machine's cores and memory for tasks. Comes before the tasks, and again whenever they change.
+// If it never comes, they are not counted.
 struct HostDiscovered {
   HostInfo host;
 };
@@ -30,16 +30,16 @@ struct TaskSubmitted {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
 };
-// A task from an earlier life of the daemon, or a final one that a person requeues (as submitted,
-// without its estimate: what is known of its memory may be another by now). The record is taken as
-// it is; launching, running and stopping ones hold their claims from here on, and a stopping one is
-// stopped again. A submitted or estimating one asks for its estimate anew. A queued one that this
-// server can never take (fewer GPUs than before) is kept, passed over, and says so.
+// A task of an earlier run of the daemon, or a final one that a user requeues (as submitted,
+// without its estimate, which may have changed). The record is used as it is. Launching, running
+// and stopping tasks hold their claims from here on, and a stopping one is stopped again. A
+// submitted or estimating task asks for its estimate again. A queued one that this server can never
+// take (fewer GPUs than before) stays in the queue with that reason.
 struct TaskRestored {
   TaskRecord record;
 };
-// An attempt of an earlier life of the daemon that has ended: what it took counts for shares and
-// limits. Before the tasks of that life.
+// A finished attempt of an earlier run of the daemon: its usage counts for shares and limits. Comes
+// before the tasks of that run.
 struct AttemptRestored {
   Taken taken;
 };
@@ -53,8 +53,8 @@ struct GpuSampled {
   GpuIndex gpu{};
   GpuSample sample;
 };
-// How busy the machine's cores are, as means over the last seconds: all of it, and each task with
-// GPUs. Never told: nothing of it is respected.
+// How busy the machine's cores are, as means over the last seconds: in total, and by each task with
+// GPUs. If it never comes, busy cores do not matter.
 struct HostSampled {
   double cpus = 0;  // hardware threads that there are
   double used_cpus = 0;
@@ -78,14 +78,12 @@ struct LaunchFailed {
   std::string text;
   // True: the machine's fault (no memory for fork), false: the task's (no such command).
   bool retryable = false;
-  // The daemon ended before the start was on its way: nobody's fault, tried again at once, not
-  // counted.
+  // The daemon ended before the launch began: retried at once, not counted.
   bool interrupted = false;
-  // Retryable, and for certain: the machine gave the daemon itself no descriptor, process or
-  // memory.
+  // Certainly the machine's fault: the daemon itself got no descriptor, process or memory.
   bool exhausted = false;
-  // A lease whose process is there but did not take its GPUs, as one that is suspended: it waits
-  // again, later each time, as often as it takes.
+  // The process of a lease exists but did not take its GPUs, for example because it is suspended:
+  // it waits again with growing delays, without a limit.
   bool not_taken = false;
 };
 // How the shell starts this attempt; kept with the task. Comes between StartTask and TaskStarted.
@@ -94,8 +92,8 @@ struct SharingChosen {
   int attempt = 0;
   Sharing sharing;
 };
-// A running task has not used the GPUs it holds since then; empty: it does (again). What follows is
-// PolicyConfig::idle_action.
+// A running task has not used its GPUs since then; empty: it uses them (again).
+// PolicyConfig::idle_action decides what follows.
 struct TaskIdle {
   TaskId id{};
   int attempt = 0;
@@ -105,7 +103,7 @@ struct TaskExited {
   TaskId id{};
   int attempt = 0;
   ExitInfo exit;
-  // kOutOfMemory: the allocation that failed, by the task's own words; 0: it did not say.
+  // kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
   std::int64_t tried_mib = 0;
 };
 struct CancelRequested {
@@ -118,7 +116,7 @@ struct HoldRequested {
 struct ReleaseRequested {
   TaskId id{};
 };
-// Back to the main queue from the start; a running task is stopped first. Final tasks come as
+// Requeues the task from the start; a running one is stopped first. Final tasks come as
 // TaskRestored.
 struct RequeueRequested {
   TaskId id{};
@@ -127,44 +125,43 @@ struct PriorityChanged {
   TaskId id{};
   std::int64_t priority = 0;
 };
-// What the task asks for from now on, as a person has changed it. Whose it is, its array and its
-// hold stay as they are. One that holds GPUs keeps what they were chosen by: only its time limit,
-// the signal before it, priority and class are taken. Another memory, or number of GPUs, is
-// estimated anew.
+// What the task asks for from now on, as edited by a user. Its owner, array and hold do not change.
+// For a task that holds GPUs only time limit, warning signal, priority and class are changed. If
+// memory or the number of GPUs changed, it is estimated again.
 struct TaskEdited {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
 };
-// A person closes a GPU to new tasks, or the rules of health do (by_rule): two drains that do not
-// know of each other; the GPU is open when neither holds. empty_by: its tasks are asked to save
-// the notice of slots before that (SlotRules), ended then, and wait again.
+// An administrator, or the health rules (by_rule), close a GPU to new tasks. These are two separate
+// drains; the GPU is open when neither is set. empty_by: its tasks are asked to checkpoint the
+// notice of SlotRules before that time, stopped then, and requeued.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;
   bool by_rule = false;
   std::optional<Time> empty_by = std::nullopt;
 };
-// By a person: both end. By rule: only the rule's own.
+// By an administrator: ends both drains. By rule: ends only the rule's own.
 struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;
 };
-// The machine is to go down: nothing starts any more, with GPUs or without. What runs is asked to
-// save the notice before `empty_by` (SlotRules: that of a shutdown, or the usual one where it is
-// longer), ended then, and waits again. Beside what closes single GPUs, which stays as it is.
+// The machine will go down: no task starts any more, with or without GPUs. Running tasks are asked
+// to checkpoint before `empty_by` (by the longer of shutdown_notice and notice of SlotRules),
+// stopped then, and requeued. Drains of single GPUs are independent of this.
 struct ServerClosed {
   std::string why;  // "The server is ...": by whom, until when
   Time empty_by{};
 };
 struct ServerOpened {};  // it stays up after all
-// The periods in which GPUs are reserved by people: all that the core is to know of by now. A shell
-// that repeats reservations tells them again when the last it told comes near.
+// All periods for which GPUs are reserved. For repeated reservations the shell sends them again
+// before the last known period begins.
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
-// The rules from now on, validated; the pacing, and whether the mapper shares, stay what they were.
-// What was decided by the old ones stands: running tasks keep their GPUs and claims. Where idle
-// holders are to be ended from now on, those that are known end.
+// The rules from now on, validated; the pacing, and whether the mapper shares, must not change.
+// Running tasks keep their GPUs and claims. If idle holders are now to be ended, the known ones are
+// ended.
 struct PolicyChanged {
   PolicyConfig policy;
 };
@@ -180,7 +177,7 @@ using Event =
 
 // ---- actions, to be performed in order, after they are durable ----
 
-// The task's record changed: keep it. Comes before the action that the change asks for.
+// The task's record changed: store it. Comes before the action that follows from the change.
 struct TaskChanged {
   TaskRecord record;
   bool moved = false;  // its state is another than when it was last kept
@@ -194,11 +191,11 @@ struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
-  // No neighbours now or later, so streams or MPS do not matter; while it idles others may have to
-  // join it all the same (PolicyConfig::idle_action).
+  // No neighbours now or later, so the sharing method does not matter; yet others may have to join
+  // it while it idles (PolicyConfig::idle_action).
   bool alone = false;
-  // What a memory limit may not go below on the first of its GPUs: more than its claim while the
-  // claim is less than what was predicted as its bound. 0: nothing is promised.
+  // Lower bound of a memory limit on its first GPU: the predicted bound, where the claim is less
+  // than that. 0: nothing is promised.
   std::int64_t bound_mib = 0;
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };
@@ -208,27 +205,27 @@ struct StopTask {
   StopCause cause = StopCause::kNone;
   friend bool operator==(const StopTask&, const StopTask&) = default;
 };
-// The task's time limit comes (TaskRequest::signal_before): its process is to be told. Once; after
-// a restart it is not said again.
+// The task's time limit is near (TaskRequest::signal_before): signal its process. Sent once, and
+// not again after a restart.
 struct WarnTask {
   TaskId id{};
   int attempt = 0;
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
-// It has to leave its GPUs soon (Attempt::leaves_by): its processes are to be asked to save, by its
-// checkpoint signal. Said again after a restart, since asking twice does no harm.
+// It must leave its GPUs soon (Attempt::leaves_by): send its processes the checkpoint signal. Sent
+// again after a restart, because asking twice does no harm.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;
   friend bool operator==(const AskToSave&, const AskToSave&) = default;
 };
-// The next WakeUp the core needs; takes the place of the one before. A WakeUp too many is harmless.
+// When the core next needs WakeUp; replaces the previous request. Extra WakeUps are harmless.
 struct WakeAt {
   Time when{};
   friend bool operator==(const WakeAt&, const WakeAt&) = default;
 };
-// An attempt holds its GPUs no more; keep what it took. Comes before the change of its task, once
-// for each attempt.
+// An attempt has released its GPUs; store its usage. Comes before the change of its task, once for
+// each attempt.
 struct AttemptEnded {
   TaskId id{};
   int attempt = 0;

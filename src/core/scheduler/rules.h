@@ -1,5 +1,5 @@
-// Where another system's rules may take the place of the scheduler's own. The functions of this
-// class are the scheduler's own; another set overrides them (published_rules.cc). Private to core.
+// The points at which the published system's rules replace the scheduler's own. This class has the
+// scheduler's own; published_rules.cc overrides them. Private to core.
 #pragma once
 
 #include <memory>
@@ -15,23 +15,23 @@ class Rules {
   explicit Rules(Scheduler::State& core) : core_(core) {}
   virtual ~Rules() = default;
 
-  // Before the events of a moment are handled.
+  // Called before the events of a moment are handled.
   virtual void Begin() {}
-  // After them: starts what may start.
+  // Called after them: starts the tasks that may start.
   virtual void Decide();
-  // When to decide again though nothing happens; empty: events alone decide.
+  // When to decide again without an event; empty: only after events.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }
 
-  // What guards and mappers see of a GPU, where it is not what the books say.
+  // Changes what guards and mappers see of a GPU.
   virtual void Show(GpuView&) const {}
-  // What a task needs of an idle GPU that is taken without asking the mapper.
+  // The need of a task on an idle GPU that is taken without asking the mapper.
   virtual Need OnIdleGpu(Need need) const;
 
-  // A task waits for recovery from now on.
+  // A task now waits for recovery.
   virtual void Crashed(const TaskRecord&) {}
-  // It is not in line yet, although nothing that people know of keeps it.
+  // Whether the task does not queue yet, for a reason only these rules have.
   virtual bool Overlooks(const TaskRecord&) const { return false; }
-  // Only the first of that line may start.
+  // Whether only the head of that queue may start.
   virtual bool HeadOnly(QueueKind line) const { return line == QueueKind::kMain; }
   // Why a task waits that is overlooked, or that enough GPUs would take.
   virtual Reason WhyNotYet(const TaskRecord& task, Time at) const;
@@ -40,7 +40,7 @@ class Rules {
   Scheduler::State& core_;
 };
 
-// Those of config.pacing.
+// The rules that config.pacing selects.
 std::unique_ptr<Rules> MakeRules(Scheduler::State& core);
 
 }  // namespace carma::core

@@ -1,10 +1,10 @@
-// What the scheduler knows, and its steps; private to core. One part per file: lifecycle.cc (events
-// and steps of tasks), waiting.cc (who may be looked at), placement.cc (which GPUs), recovery.cc
-// (out of memory), host_line.cc (cores and memory of the machine), turns.cc (who leaves for
-// others), expecting.cc (when they start), learning.cc (what running tasks teach), explain.cc
-// (why), books.cc. What can stand by itself does: Queue, LineUp, FairShare, Limits, Ledger,
-// Dependencies, Arrays, Deadlines, Lessons, RecoveryHold, ReservationBook, LaunchTrouble,
-// PreemptionPlan.
+// State and steps of the scheduler; private to core. One part per file: lifecycle.cc (events and
+// steps of tasks), waiting.cc (which tasks are considered), placement.cc (which GPUs), recovery.cc
+// (out of memory), host_line.cc (cores and memory of the machine), turns.cc (time slices and
+// preemption), expecting.cc (expected starts), learning.cc (lessons of running tasks), explain.cc
+// (reasons), books.cc (consistency). Independent parts have classes of their own: Queue, LineUp,
+// FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
+// ReservationBook, LaunchTrouble, PreemptionPlan.
 #pragma once
 
 #include <limits>
@@ -41,29 +41,29 @@
 
 namespace carma::core {
 
-// Every look at a waiting recovery task costs time in each decision; those behind wait for the
-// first to go.
+// Each recovery task considered costs time in every decision; further ones wait for the first to
+// start.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
-// Notes about a held task that no restart needs. Most of those that have never started have none.
+// Notes about a task that a restart does not need. Most tasks that have never started have none.
 struct Life {
-  bool shared = false;  // the current attempt had neighbours at some time
-  // Of its current attempt, as predicted: the part of its run time alone that it had done at a
-  // moment, and how much it does a second since then.
+  bool shared = false;  // the current attempt has had neighbours
+  // Predicted progress of its current attempt: the part of its run time alone done at a moment, and
+  // the rate per second since then.
   double done_s = 0;
   double speed = 1;
   Time done_at{};
-  // Of its current attempt, as seen: SM activity alone times the seconds it held, up to a moment.
+  // Observed in its current attempt, up to a moment: SM activity alone times seconds.
   double activity_s = 0;
-  std::optional<Time> active_from;  // the first time that any was seen
+  std::optional<Time> active_from;  // when activity was first seen
   Time active_at{};
   std::shared_ptr<const GpuChoice> choice;  // by its request; null: any GPU
   bool unfit = false;                       // restored on a server that can never take it
-  bool restored = false;       // from an earlier life of the daemon, and not started since
-  std::optional<double> cpus;  // hardware threads that it keeps busy, all its GPUs together
+  bool restored = false;                    // from an earlier run of carmad, not started since
+  std::optional<double> cpus;               // busy hardware threads, in total
 };
 
-// A place on a GPU that somebody has left for this task.
+// A place on a GPU that another task has left for this one.
 struct KeptPlace {
   TaskId task{};
   Time until{};
@@ -73,7 +73,7 @@ struct GpuState {
   GpuInfo info;
   double pace = 1;  // PacesOf() all
   std::optional<GpuSample> sample;
-  std::string sample_trouble;  // what is wrong with the last sample; empty: nothing
+  std::string sample_trouble;  // trouble with the last sample, or empty
   bool healthy = true;         // the probe's verdict
   std::string trouble;
   std::optional<std::string> drained_by_person;  // why
@@ -84,41 +84,41 @@ struct GpuState {
   std::vector<std::uint32_t> users;  // likewise
   double delivered = 0;
   double slowest = 1;
-  std::uint64_t crowd = 0;  // counts what has changed of them
-  Time crowd_changed{};     // the last one came or left
+  std::uint64_t crowd = 0;  // counts changes of its residents
+  Time crowd_changed{};     // of the last such change
   bool Drained() const { return drained_by_person || drained_by_rule; }
 };
 
-// Stands for a task that is only asked about.
+// Id of a task that is only asked about.
 inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
-// Tasks of one priority that ask for the same, in the order of the line: the first that waits still
-// stands for all. Where lines go by shares, of one line.
+// Tasks of one priority with equal needs, in queue order: the first that still waits represents
+// all. In fair order they belong to one line.
 struct Group {
   std::size_t hash = 0;
   std::int64_t priority = 0;
   std::size_t line = 0;  // LineUp::Next::line
   bool starving = false;
-  bool unplaceable = false;     // by the last look at them no GPU took them
+  bool unplaceable = false;     // at the last pass no GPU took them
   Need need;                    // of the first
-  std::optional<TaskId> first;  // of those that wait still; empty: all have started
-  std::vector<TaskId> behind;   // of them the last one is the next
-  std::span<double> scores;     // of the first on each GPU; kNotThere: not now
-  double score = kNotThere;     // the mean of the best GPUs, less what its user has too much
-  std::span<const Limits::BoundBy> limits;  // on all of them
-  bool limited = false;                     // one of these keeps the first
+  std::optional<TaskId> first;  // first that still waits, if any
+  std::vector<TaskId> behind;   // further ones, the next one last
+  std::span<double> scores;     // by GPU; kNotThere: not now
+  double score = kNotThere;     // mean of the best GPUs, less its user's excess
+  std::span<const Limits::BoundBy> limits;  // that apply to all
+  bool limited = false;                     // one of them blocks the first
 };
 
-// A look at the main line. It is kept from one decision to the next only for its room.
+// A pass over the main queue. It is kept between decisions only to reuse its memory.
 struct LineLook {
-  std::vector<Group> groups;         // of those who were looked at last
+  std::vector<Group> groups;         // of the last pass
   std::vector<double> scores;        // of each group on each GPU
   std::vector<std::uint32_t> slots;  // by hash; 0: no group
   TaskSet looked_at;
-  TaskSet unplaceable;              // of them, whom no GPU takes
-  std::vector<TaskId> passed_over;  // of them, who had been refused
+  TaskSet unplaceable;              // of them, tasks that no GPU takes
+  std::vector<TaskId> passed_over;  // of them, tasks already refused
   std::optional<Time> eases;        // State::next_easing, of them
   void Clear() {
     groups.clear();
@@ -129,7 +129,7 @@ struct LineLook {
   }
 };
 
-// How things stood when nobody of the main line could start.
+// The state in which no task of the main queue could start.
 struct NoStartSnapshot {
   std::uint64_t line = 0;           // Queue::changes
   std::uint64_t host = 0;           // HostBooks::changes
@@ -138,7 +138,7 @@ struct NoStartSnapshot {
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
   std::optional<double> idle_cpus;  // of the machine
-  std::optional<Time> order_until;  // it may change then by time alone; empty: it does not
+  std::optional<Time> order_until;  // when time alone may change it
   std::vector<GpuFingerprint> gpus;
 };
 
@@ -148,19 +148,19 @@ struct Pick {
   std::vector<std::size_t> gpus;
 };
 
-// The first of the main line, for as long as it is that.
+// The head of the main queue, while it is the head.
 struct Passed {
   std::optional<TaskId> task;
   Time since{};
-  int times = 0;  // that another one started before it
+  int times = 0;  // other tasks have started before it
 };
 
-// Of a line for which starts are expected.
+// Data for computing the expected starts of a queue.
 struct WholeLine {
   Pass pass = Pass::kInOrder;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // priority in it
-  std::optional<std::int64_t> preempting;  // highest of classes that preempt
-  bool by_turns = false;                   // the ends of turns count
+  std::optional<std::int64_t> preempting;                          // highest priority that preempts
+  bool by_turns = false;                                           // ends of time slices count
 };
 
 // Where a task may go now.
@@ -196,45 +196,45 @@ struct Scheduler::State : LineUp::Host {
   LaunchTrouble launch_trouble;
   std::optional<ServerClosed> closing;  // empty: the server is open
   Lessons lessons;
-  base::SharedOptional<Estimate> last_estimate;  // equal ones in a row are one
+  base::SharedOptional<Estimate> last_estimate;  // equal successive ones share memory
   FairShare shares;
   Limits limits;
   Passed passed;
-  // The first of the main line since it was only the machine's own cores and memory that kept it
-  // waiting, and the first of those without GPUs since it waits.
+  // The head of the main queue, since only the machine's cores and memory keep it waiting; and the
+  // head of the queue without GPUs, since it waits.
   Passed short_of_host;
   Passed first_without_gpus;
-  NoStartSnapshot no_start_without_gpus;  // of the line without GPUs; counters alone
+  NoStartSnapshot no_start_without_gpus;  // of the queue without GPUs; counters only
   std::optional<NoStartSnapshot> no_start;
-  // Those who were looked at then and could not start: as long as nothing else has changed they
-  // need no other look. For look-up only.
+  // Tasks that were considered then and could not start: until something changes they need not be
+  // considered again. For look-up only.
   TaskSet refused;
-  TaskSet unplaceable;  // of them, and of those before: whom no GPU took
-  // GPUs on which somebody was started since all of them were asked: another crowd may gain more.
+  TaskSet unplaceable;  // tasks that no GPU took
+  // GPUs with a start since all were checked: a task may gain more beside the new neighbours.
   std::set<GpuIndex> taken_since;
   LineLook look_at_line;
-  bool waiting_pays = false;  // by the look ahead, although some could start
-  // No task's memory has stood still for long enough before this that has not taught already.
+  bool waiting_pays = false;  // look-ahead starts none, though some fit
+  // No plateau that has not become a lesson yet ends before this time.
   std::optional<Time> next_plateau;
   std::optional<HostSampled> host_use;  // the last one
-  std::optional<double> idle_cpus;      // GpuView::idle_cpus, by that and by what has started
-  // The next moment at which a task that was looked at asks for less.
+  std::optional<double> idle_cpus;      // GpuView::idle_cpus, less later starts
+  // When the next considered task asks for less memory (IsEased).
   std::optional<Time> next_easing;
-  std::set<TaskId> leaving;                 // they run on, and were asked to save
-  std::map<TaskId, TaskId> room_for;        // of them, for whom at the last look
+  std::set<TaskId> leaving;                 // asked to checkpoint, still running
+  std::map<TaskId, TaskId> room_for;        // leaving task to waiting task
   std::optional<Time> planned_preemptions;  // the last look
-  std::optional<Time> next_turn;            // the next moment at which somebody may have to leave
-  std::optional<Time> wake;                 // the last WakeAt, while it lies ahead
+  std::optional<Time> next_turn;            // when a task may next have to leave
+  std::optional<Time> wake;                 // the last WakeAt, if in the future
 
-  // Of the events being handled.
+  // Actions of the events being handled.
   std::vector<Action> actions;
-  std::set<TaskId> moved;     // their state is not the one that was last kept
-  std::set<TaskId> unsorted;  // their place in the queue is to be found
+  std::set<TaskId> moved;     // state changed since last stored
+  std::set<TaskId> unsorted;  // place in the queue not yet found
 
   // ---- lifecycle.cc ----
   void On(const GpusDiscovered& event);
   void On(const HostDiscovered& event);
-  void SortOutUnfit();  // of those that wait: whom this server can take
+  void SortOutUnfit();  // marks waiting tasks that can never fit
   void On(const TaskSubmitted& event);
   void On(const TaskRestored& event);
   void On(const AttemptRestored& event);
@@ -262,26 +262,26 @@ struct Scheduler::State : LineUp::Host {
   void On(const PolicyChanged& event);
   void On(const WakeUp& event);
   TaskRecord* Held(TaskId id);
-  TaskRecord* InAttempt(TaskId id, int attempt);  // null: not held, or that attempt is over
-  const Life& LifeOf(TaskId id) const;            // as they begin, of one without notes
+  TaskRecord* InAttempt(TaskId id, int attempt);  // null: unknown, or attempt is over
+  const Life& LifeOf(TaskId id) const;            // initial notes if it has none
   Life& EditLife(TaskId id) { return lives[Number(id)]; }
   void NoteUnfit(const TaskRecord& task);
   void NoteChoice(const TaskRecord& task);
   void Move(TaskRecord& task, TaskState to);  // one legal step; aborts on any other
   void Keep(const TaskRecord& task);          // emits TaskChanged
-  void Finish(TaskRecord& task, TaskState state, Reason reason);  // the record is gone afterwards
+  void Finish(TaskRecord& task, TaskState state, Reason reason);  // destroys the record
   void Enqueue(TaskRecord& task, QueueKind kind, Reason reason);
   void Stop(TaskRecord& task, StopCause cause, Reason reason);
   void EndIdle(TaskRecord& task);
   void StopExpired();
   void WarnExpiring();
-  void CutToGpus(TaskRecord& task) const;   // what was predicted, to what its GPUs have
-  void AskEstimate(TaskRecord& task);       // of one whose state says so; keeps it
-  void AskEstimateAgain(TaskRecord& task);  // of one that waits
-  // exit: how its process ended; empty: it never ran, or nobody knows.
+  void CutToGpus(TaskRecord& task) const;   // cuts predictions to its GPUs' sizes
+  void AskEstimate(TaskRecord& task);       // for an estimating task; stores it
+  void AskEstimateAgain(TaskRecord& task);  // for a waiting task
+  // exit: how its process ended; empty: it never ran, or unknown.
   void LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit = std::nullopt);
   AttemptEnded AttemptOf(const TaskRecord& task, Time to) const;  // without its exit
-  double RateNow(const TaskRecord& task) const;                   // of one that has been placed
+  double RateNow(const TaskRecord& task) const;                   // for a placed task
   void GiveBack(const TaskRecord& task, std::optional<ExitKind> exit);
   bool KeepsGpusAlone(const TaskRecord& task) const;
   void FollowEntitlements();  // those of config
@@ -294,14 +294,14 @@ struct Scheduler::State : LineUp::Host {
   void TakeGpus(const TaskRecord& task, std::int64_t known_mib);
 
   // ---- waiting.cc ----
-  void SortWaiting();  // finds the places of unsorted tasks; of very many in several goes
+  void SortWaiting();  // places unsorted tasks, many in steps
   void SortIn(TaskRecord& task);
-  // Queue::Put of one that may be another than when it was looked at.
+  // Queue::Put for a task that may have changed since it was considered.
   void PutInQueue(const TaskRecord& task, Place place, Time due, Time waits_since);
-  Place PlaceFor(const TaskRecord& task) const;  // were there no limits of arrays
-  void LeaveArray(const TaskRecord& task);       // its place goes to the next one
+  Place PlaceFor(const TaskRecord& task) const;  // ignoring limits of arrays
+  void LeaveArray(const TaskRecord& task);       // passes its place on
   Time EarliestStart(const TaskRecord& task) const;
-  std::optional<Time> NextOrder() const;  // when the line may go in another, by time alone
+  std::optional<Time> NextOrder() const;  // when time alone may change it
   void AskForWake();
 
   // ---- placement.cc ----
@@ -318,11 +318,11 @@ struct Scheduler::State : LineUp::Host {
   Choice Chosen(const TaskRecord& task, const std::vector<GpuView>& best, std::size_t eligible,
                 std::string_view rule) const;
   bool TryStart(TaskId id, std::vector<GpuView>& views);
-  // Views of all GPUs, after a start on some.
+  // Updates the views of all GPUs after a start on some.
   void Refresh(const std::vector<Placement>& taken, std::vector<GpuView>& views) const;
   void SettleReservations();
   std::vector<TaskId> ConflictingTasks(const Reservation& booking, GpuIndex gpu) const;
-  // Those whose GPUs are reserved for them: nobody else's place in line matters there.
+  // Starts tasks on GPUs reserved for them, regardless of other tasks' places in the queue.
   void StartOnReserved(std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
   void StartWhatFits();  // the recovery queue, then the main line
@@ -337,24 +337,24 @@ struct Scheduler::State : LineUp::Host {
   Limits::Wants WantsOf(const Need& need) const;
   Limits::Wants WantsOf(const TaskRecord& task) const;
   NoStartSnapshot LookNow(const std::vector<GpuView>& views) const;
-  bool OpensNothingSince(const NoStartSnapshot& look) const;  // for those who were looked at
-  // Of GPUs: those that may take one who fitted on none then.
+  bool OpensNothingSince(const NoStartSnapshot& look) const;  // for the tasks considered then
+  // By GPU: whether it may now take a task that fitted on none then.
   std::vector<bool> OpenedSince(const NoStartSnapshot& look) const;
-  bool SameLineSince(const NoStartSnapshot& look) const;  // the same are looked at
+  bool SameLineSince(const NoStartSnapshot& look) const;  // the same tasks are considered
   void StartInOrder(std::vector<GpuView>& views);
-  // Of those in the next so many places who are not refused.
+  // Groups the tasks in the next `places` places, without those in `refused`.
   void FindGroups(LineUp& line, std::size_t places, LineLook& found) const;
   double DoneS(TaskId task) const;  // of its run time alone, as predicted
   std::optional<std::vector<FutureRun>> RunsNow() const;
   std::optional<std::vector<FutureTask>> LineAhead() const;
   void ScoreOn(Group& group, const GpuView& view, std::size_t place) const;
   bool IsLimited(const Group& group) const;
-  void Advance(Group& group) const;  // its first one has started
+  void Advance(Group& group) const;  // after its first one has started
   // opened: the GPUs that may take one of `unplaceable`.
   void ScoreFirst(Group& group, const std::vector<GpuView>& views, const std::vector<bool>& opened,
                   const LineUp& line) const;
   void Rate(Group& group, const LineUp& line) const;  // from its scores
-  // What to start next; empty: nothing at the moment.
+  // What to start next; empty: nothing now.
   std::optional<Pick> PickOf(std::vector<Group>& groups, const std::vector<GpuView>& views);
   // opened: the GPUs that may take one of `unplaceable`.
   void StartBestFirst(std::vector<GpuView>& views, const std::vector<bool>& opened);
@@ -364,16 +364,16 @@ struct Scheduler::State : LineUp::Host {
   void NoteStartOf(const Group& started, const std::vector<Placement>& taken,
                    const std::vector<GpuView>& views, LineLook& look, const LineUp& line) const;
   static void NoteOnNoGpu(LineLook& look);
-  // Behind those that were looked at: on the GPUs that none of the tasks before could ever take.
+  // Starts tasks behind those considered, on GPUs that none of the tasks before could ever take.
   void StartBeside(std::vector<GpuView>& views);
   bool StartOnOpen(TaskRecord& task, const std::vector<bool>& open, std::vector<GpuView>& views);
   bool HasPlaceBeside(const TaskRecord& task, Time at) const;
   void NoteHead();
-  void StartTrial();                     // one task, while the machine starts nothing
-  std::vector<TaskId> ForTrial() const;  // the first of each line
+  void StartTrial();                     // one task, during machine trouble
+  std::vector<TaskId> ForTrial() const;  // the head of each queue
 
   // ---- host_line.cc ----
-  // For whom cores and memory are kept: the one of whose line others have started for long enough.
+  // The task that cores and memory are kept for: a head passed for too long.
   std::optional<TaskId> HostKeptFor(Time at) const;
   HostView HostFor(TaskId task, Time at) const;  // what is free for it
   bool HostTakes(TaskId task, const HostNeed& need) const;
@@ -394,72 +394,72 @@ struct Scheduler::State : LineUp::Host {
   bool FailedAloneOnLargest(const TaskRecord& task) const;
   bool KeptBelowGpu(const TaskRecord& task) const;
   void RaiseDemand(TaskRecord& task, std::int64_t tried_mib);
-  // Of the GPUs that such a task may have at all, the largest first.
+  // Sizes of the GPUs that such a task may use, the largest first.
   std::vector<std::int64_t> UsableSizes(const TaskRequest& request) const;
-  // What each of its GPUs together can have; 0: there are not so many.
+  // The most memory available on each of its GPUs at once; 0: too few GPUs.
   std::int64_t MostFor(const TaskRequest& request) const;
   void UpdateReservation();
 
   // ---- learning.cc ----
-  void LookAtResidents(GpuIndex gpu);  // who is there, or what is known of them, has changed
+  void LookAtResidents(GpuIndex gpu);  // after residents or their profiles changed
   void NoteProgress(TaskId task);
   void LearnActivity(GpuIndex gpu);              // from its last sample
-  Profile SeenOf(const TaskRecord& task) const;  // by its attempt that ends now
-  void NoteActivity(TaskId id);                  // what has been seen of it so far ends now
+  Profile SeenOf(const TaskRecord& task) const;  // in its attempt that ends now
+  void NoteActivity(TaskId id);                  // closes its observation so far
   std::optional<double> ActivityNow(TaskId id) const;
-  Profile ProfileNow(const TaskRecord& task) const;  // with what others of its kind have shown
-  Time PlateauFrom(Time at) const;  // memory that has stood still since then makes a promise
+  Profile ProfileNow(const TaskRecord& task) const;  // with its kind's lessons
+  Time PlateauFrom(Time at) const;                   // promises count memory stable since then
   void LearnPlateaus();
-  // What others of its kind have taught it to ask for; empty: nothing.
+  // What it asks for because of its kind's lessons; empty: no lesson.
   std::optional<std::int64_t> TaughtMib(const TaskRecord& task) const;
-  // Hardware threads that it keeps busy, or is expected to: as its kind, else as those that run.
+  // Hardware threads that it keeps busy, or should by its kind, or else by running tasks.
   double UsesCpus(const TaskRecord& task) const;
   void CountIdleCpus();
-  bool IsKnown(const TaskRecord& task) const;  // both its memory and its activity
+  bool IsKnown(const TaskRecord& task) const;  // both memory and activity
   void ShowActivity(GpuIndex gpu, Time at, GpuView& view) const;
-  // Is its promise one that comes down while it waits?
+  // Whether its promise falls while it waits (large predictions).
   bool IsEased(const TaskRecord& task) const;
-  // Of such a task: what it is promised by now, and when that is less; empty: never.
+  // Such a task's promise by now, and when it next falls; empty: never.
   std::int64_t EasedMib(const TaskRecord& task) const;
   std::optional<Time> EasesAt(const TaskRecord& task) const;
-  // Tasks that were refused ask for less now: they are looked at again.
+  // Considers refused tasks again once they ask for less memory.
   void ForgetLooksOnceEased();
-  Need NeedNow(const TaskRecord& task) const;  // with what its own and others' attempts taught
-  // Which GPUs, and which reservations matter to it.
+  Need NeedNow(const TaskRecord& task) const;  // with all lessons
+  // Adds its choice of GPUs and its reservations to the need.
   void AddWhere(const TaskRequest& request, std::shared_ptr<const GpuChoice> choice,
                 Need& need) const;
 
   // ---- expecting.cc ----
   LineUp::Newcomer NewcomerOf(const TaskRecord& task) const;
   GpuView EmptyView(GpuIndex gpu) const;
-  // By when everything on it has ended; empty: it cannot be said.
+  // By when all tasks on it have ended; empty: unknown.
   std::optional<Time> EndOn(GpuIndex gpu, Time at, const WholeLine& line) const;
   ExpectedTask ExpectedOf(const TaskRecord& task, const WholeLine& line) const;
   WholeLine WholeLineOf(const std::vector<const TaskRecord*>& in_line) const;
   bool MayComeBack(const TaskRecord& task, const WholeLine& line) const;
   bool MayBePreempted(const TaskRecord& task, const WholeLine& line) const;
-  // Those that run.
+  // Running tasks that may return to the queue.
   std::vector<ExpectedReturn> Returning(const WholeLine& line) const;
   bool LeavesByTurn(const TaskRecord& task, const WholeLine& line) const;
-  // Of the first ones of the line, where the turns of others end before their limits.
+  // Latest starts of the first tasks, where time slices of others end before their limits.
   std::vector<std::optional<Time>> StartsByTurns(Time at,
                                                  const std::vector<const TaskRecord*>& in_line,
                                                  WholeLine line) const;
-  // About, of the first ones of the line.
+  // Likely starts of the first tasks.
   std::vector<std::optional<Time>> LikelyOf(Time at, const std::vector<const TaskRecord*>& in_line,
                                             std::size_t most) const;
   Need NeedOfOne(const TaskRecord& task) const;
-  bool FirstOnly() const;  // of the line may start
+  bool FirstOnly() const;  // only the head may start
   Pass PassThrough(const std::vector<const TaskRecord*>& line) const;
-  // The first in order; with those for recovery before all others that want GPUs.
+  // The first queued tasks in order; for tasks with GPUs the recovery queue comes first.
   std::vector<TaskId> InLine(LineKind kind, std::size_t most,
                              const TaskRecord* newcomer = nullptr) const;
-  // newcomer: null, or one who stands last of his line.
+  // newcomer: null, or a task that is last of its line.
   std::map<TaskId, ExpectedStart> ExpectedStarts(Time at, const TaskRecord* newcomer,
                                                  std::size_t most) const;
 
   // ---- turns.cc ----
-  void TakeTurns();  // who has to leave is asked, and ended when his time is up
+  void TakeTurns();  // asks tasks to leave, stops late ones
   void EmptyDrained();
   void MakeRoom();
   void PlanPreemptions();
@@ -470,19 +470,19 @@ struct Scheduler::State : LineUp::Host {
   void StopAsked(TaskRecord& task);
   Reason ReasonToLeave(const TaskRecord& task) const;
   Reason ReasonOfLeaving(const TaskRecord& task) const;  // while it still runs
-  bool GoesOnLater(const TaskRecord& task) const;        // by its end, which it chose itself
-  void EndSaved(TaskRecord& task);                       // of one that goes on later
-  void EndAsked(TaskRecord& task, Reason reason);        // of one that was ended
+  bool GoesOnLater(const TaskRecord& task) const;        // judged by how it ended
+  void EndSaved(TaskRecord& task);                       // of a task that is requeued
+  void EndAsked(TaskRecord& task, Reason reason);        // of a task that was stopped
   std::string WhatItCost(const TaskRecord& task) const;
   void GoOnLater(TaskRecord& task, Reason reason);
   bool MustBeEmpty(GpuIndex gpu) const;
 
   // ---- closing.cc ----
   void EmptyServer();
-  Time AskedBeforeShutdown() const;  // from when on; only while the server is closed
+  Time AskedBeforeShutdown() const;  // from then on, while the server is closed
   bool MustAllLeave() const;
   Reason ReasonOfShutdown(const TaskRecord& task) const;
-  // Of its account or user, as LineUp has it, while so much less is being taken.
+  // Share of its account or user as in LineUp, with this much less current usage.
   double ShareOf(const TaskRequest& request, double without) const;
   bool YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const;
   StopCause LeavesFor(const TaskRecord& running, const TaskRecord& waiting) const;
@@ -496,10 +496,10 @@ struct Scheduler::State : LineUp::Host {
   HostVerdict HostVerdictOn(const TaskRecord& task, Time at) const;
   Reason ReasonOf(const TaskRecord& task, Time at) const;
   std::size_t AheadOf(const TaskRecord& task) const;
-  bool IsLookedAt(const TaskRecord& task) const;  // its place in the main line is
+  bool IsLookedAt(const TaskRecord& task) const;  // its place in the main queue is
   std::optional<Reason> ReasonBehindLimited(const TaskRecord& task, Time at) const;
   Reason ReasonBehind(const TaskRecord& task, TaskId first) const;
-  // A sentence with a blank before it; empty: nothing is kept, or will be.
+  // A sentence with a leading space; empty: nothing is kept, or will be.
   std::string WhatIsKeptFor(const TaskRecord& task, Time at) const;
   Reason ReasonInLine(const TaskRecord& task, Time at) const;
   Reason ReasonAtHead(const TaskRecord& task, Time at) const;

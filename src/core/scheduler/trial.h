@@ -12,8 +12,8 @@ struct Trial {
   Reason reason;  // why not now, or why never
 };
 
-// Guards of the machine and of every GPU as they stand; tasks that stand in line before a newcomer
-// (AheadOf) mean "not now".
+// Asks the guards of the machine and of every GPU now; if tasks are ahead of a new one (AheadOf),
+// the answer is "not now".
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 

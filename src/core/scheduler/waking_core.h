@@ -1,5 +1,4 @@
-// The core and the moment at which it wants to be woken: what every shell that moves the clock
-// itself needs of it.
+// The core, and when it wants to be woken, for shells that advance the clock themselves.
 #pragma once
 
 #include <optional>
@@ -14,7 +13,7 @@ class WakingCore {
  public:
   explicit WakingCore(PolicyConfig policy) : scheduler_(std::move(policy)) {}
 
-  // The core's answers; its WakeAt is noted too.
+  // Returns the core's actions and notes its WakeAt.
   std::vector<Action> Handle(Time now, const std::vector<Event>& events) {
     if (wake_ && *wake_ <= now) wake_.reset();
     std::vector<Action> actions = scheduler_.HandleAll(now, events);
@@ -23,7 +22,7 @@ class WakingCore {
     }
     return actions;
   }
-  // When it wants WakeUp; empty: not by itself.
+  // When it wants WakeUp; empty: only after events.
   const std::optional<Time>& wake() const { return wake_; }
   const Scheduler& scheduler() const { return scheduler_; }
 

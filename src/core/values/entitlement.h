@@ -1,5 +1,5 @@
-// What users, accounts and classes of tasks are entitled to, as an administrator says it: shares,
-// priorities, limits. Plain values and their texts.
+// Shares, priorities and limits of users, accounts and classes, as configured. Plain values and
+// their texts.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@
 
 namespace carma::core {
 
-// In which order tasks of one priority go.
+// Order of tasks of one priority.
 enum class QueueOrder {
-  kFifo,  // as they were submitted
-  kFair,  // those first whose users and accounts have taken least (core/fair_share.h)
+  kFifo,  // by submission
+  kFair,  // least usage first (core/books/fair_share.h)
 };
 inline constexpr std::pair<QueueOrder, std::string_view> kQueueOrderWords[] = {
     {QueueOrder::kFifo, "fifo"},
     {QueueOrder::kFair, "fair"},
 };
 
-// What `--qos` may say. The priority is added to the task's own.
+// A value of `--qos`. Its priority is added to the task's own.
 struct QosClass {
   std::string name;
   std::int64_t priority = 0;
-  bool preempts = false;     // its tasks take the places of preemptible ones of less priority
-  bool preemptible = false;  // its tasks leave for those
+  bool preempts = false;     // may preempt preemptible ones of lower priority
+  bool preemptible = false;  // may be preempted
   friend bool operator==(const QosClass&, const QosClass&) = default;
 };
-// The class of tasks that name none; of priority 0 where it is not listed.
+// The class of tasks that name none; priority 0 if not configured.
 inline constexpr std::string_view kUsualQos = "normal";
 
 // Who may use an account: these users, or everybody ("*").
@@ -44,7 +44,7 @@ struct AccountRule {
   friend bool operator==(const AccountRule&, const AccountRule&) = default;
 };
 
-// What a user, or an account ("@vision"), is entitled to beside others, who have 1.
+// The weight of a user or an account ("@vision"); others have 1.
 struct ShareWeight {
   std::string who;
   double weight = 1;
@@ -52,34 +52,34 @@ struct ShareWeight {
 };
 
 struct FairRules {
-  Duration half_life{86'400'000};  // what was taken so long ago counts half
-  // Of whom nothing has started for so long, although something of him stood in line, goes first.
+  Duration half_life{86'400'000};  // usage of this age counts half
+  // A user goes first whose queued tasks have waited this long without any start.
   Duration patience{43'200'000};
   std::vector<ShareWeight> weights;
 };
 
-// A limit on those tasks that it names: a word names one user (account, class), "*" each of them by
-// itself, and nothing all of them together.
+// A limit on the tasks that it selects: a name selects one user (account, class), "*" each of them
+// separately, nothing all of them together.
 struct LimitRule {
   std::string user;
   std::string account;
   std::string qos;
   std::optional<std::int64_t> running;          // tasks that hold GPUs
-  std::optional<std::int64_t> gpus;             // that they hold, each task's counted
-  std::optional<std::int64_t> memory_mib;       // that is promised to them
-  std::optional<std::int64_t> cpus;             // likewise, of the server
+  std::optional<std::int64_t> gpus;             // held by them in all
+  std::optional<std::int64_t> memory_mib;       // promised to them
+  std::optional<std::int64_t> cpus;             // cores promised to them
   std::optional<std::int64_t> host_memory_mib;  // likewise
   std::optional<std::int64_t> queued;           // tasks that are not final
-  std::optional<double> gpu_hours;  // of attempts that run or have ended within the period
+  std::optional<double> gpu_hours;              // of attempts within the period
   Duration period{};                // of gpu_hours
   std::optional<Duration> length;   // time limit of each
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };
 
-// What becomes, at the end of its turn, of a task that is not known to save what it has done.
+// What happens at the end of a time slice to a task that is not known to checkpoint.
 enum class WithoutCheckpoint {
   kNever,  // it stays
-  kOnce,   // it leaves once, and is not asked again if it did not save then
+  kOnce,   // leaves once; if it did not save, never again
   kEnd,    // it leaves
 };
 inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpointWords[] = {
@@ -88,24 +88,24 @@ inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpoi
     {WithoutCheckpoint::kEnd, "end"},
 };
 
-// Turns on the GPUs (core/slots.h).
+// Time slices (core/policy/slots.h).
 struct SlotRules {
-  // A task that has run for so long leaves its place to one that waits for it; empty: never.
+  // A task that has run for this long makes room for a waiting one; empty: never.
   std::optional<Duration> length;
-  Duration notice{600'000};          // it is asked to save so long before
-  Duration preempt_notice{60'000};   // likewise one that leaves for a class that preempts
-  Duration shutdown_notice{90'000};  // likewise all that run when the machine goes down
+  Duration notice{600'000};          // how long before it is asked to checkpoint
+  Duration preempt_notice{60'000};   // the same for preempted tasks
+  Duration shutdown_notice{90'000};  // the same when the machine shuts down
   WithoutCheckpoint without_checkpoint = WithoutCheckpoint::kNever;
-  // Asks tasks to save that name no signal of their own.
+  // Checkpoint signal of tasks that name none.
   std::string checkpoint_signal = "USR1";
-  // With these exit codes says a task that was asked that it has saved and is to go on later.
+  // Exit codes by which a task reports that it has saved and should be requeued.
   std::vector<int> exit_codes{85, 99};
-  // Classes whose tasks may be excepted from slots (--no-slots); administrators always may.
+  // Classes whose tasks may opt out of time slices (--no-slots); administrators always may.
   std::vector<std::string> exempt;
 };
 
 // "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2"; "user=* qos=interactive
-// running=1 gpu_hours=200/7d memory=80G cpus=32 host_memory=256G length=12h". What is read can be
+// running=1 gpu_hours=200/7d memory=80G cpus=32 host_memory=256G length=12h". Each can also be
 // written. Errors: kInvalid, with what was expected.
 base::Result<QosClass> ParseQosClass(std::string_view text);
 base::Result<AccountRule> ParseAccountRule(std::string_view text);
@@ -115,12 +115,12 @@ std::string TextOf(const QosClass& qos);
 std::string TextOf(const AccountRule& account);
 std::string TextOf(const ShareWeight& weight);
 std::string TextOf(const LimitRule& rule);
-// Whom the rule is about: "each user, class interactive".
+// The tasks of a rule in words: "each user, class interactive".
 std::string WhomOf(const LimitRule& rule);
 
-// Of the class that the task is in.
+// The name of the task's class.
 std::string QosOf(const TaskRequest& request);
-// Its user's name, or his number where the name is not known.
+// Its user's name, or the user id if the name is unknown.
 std::string UserOf(const TaskRequest& request);
 
 }  // namespace carma::core

@@ -5,7 +5,7 @@
 
 namespace carma::core {
 
-// What is known of such a task.
+// Known properties of such a task.
 struct TaskTraits {
   bool transformer = false;  // else a convolutional network
   std::optional<int> batch_size;
@@ -21,8 +21,8 @@ struct MpsParameters {
 };
 
 // sm_active: u, of the task alone, 0..1.
-// Under MPS many small kernels lose and few large ones win. How large the kernels of a
-// convolutional network are shows in its batch per layer, g = (batch / 128) * (60 / layers):
+// Under MPS many small kernels lose and few large ones win. The kernel size of a convolutional
+// network is judged by its batch per layer, g = (batch / 128) * (60 / layers):
 //   s = 0.784 * u * g^-0.729,  p = 1.476 * u * g^0.543.
 // Without the number of layers: s = 0.787 * sqrt(u) * (128 / batch)^0.740,
 // p = 1.757 * u^2 * (batch / 128)^0.658; without the batch size, a batch of 64. Transformers:
@@ -30,8 +30,8 @@ struct MpsParameters {
 // docs/inside/simulator.md has the errors for architectures left out.
 MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
-// g of a convolutional network whose batch and layers are known, held to the range that the fit has
-// seen. Of all guesses only that by g was right about architectures that it was not fitted to.
+// g of a convolutional network with known batch and layers, clamped to the fitted range. Only
+// guesses by g were right for architectures outside the fit.
 std::optional<double> GrainOf(const TaskTraits& traits);
 MpsParameters GuessByGrain(double sm_active, double grain);
 

@@ -1,4 +1,4 @@
-// How fast the GPUs of a server are against each other. Pure.
+// Relative speeds of the GPUs of a server. Pure.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace carma::core {
 
-// Of each, how fast a task goes there against the fastest of them, in (0, 1]. Where the speed of
-// one is not known all are taken for equally fast.
+// The speed of each GPU relative to the fastest, in (0, 1]. If one is unknown, all count as equally
+// fast.
 std::vector<double> PacesOf(std::span<const GpuInfo> gpus);
 
-// A type of GPU, as people name it (NamesType), and its GpuInfo::speed.
+// A GPU type in the sense of NamesType, and its GpuInfo::speed.
 struct TypeSpeed {
   std::string type;
   double speed = 1;
@@ -24,7 +24,7 @@ struct TypeSpeed {
 // "a6000=0.5". Errors: kInvalid.
 base::Result<TypeSpeed> ParseTypeSpeed(std::string_view text);
 std::string TextOf(const TypeSpeed& speed);
-// The first that names the model; 0: none does.
+// Speed of the first type that names the model; 0: none.
 double SpeedOf(std::span<const TypeSpeed> known, std::string_view model);
 
 }  // namespace carma::core

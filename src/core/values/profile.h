@@ -1,5 +1,5 @@
-// What is known of how a task uses a GPU and minds its neighbours there. Values
-// only; what it comes to is core/interference.h's to say.
+// How a task uses a GPU and reacts to neighbours, as far as known. Values only;
+// core/values/interference.h computes with them.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,10 @@ namespace carma::core {
 
 struct Profile {
   std::optional<double> sm_active;      // alone on its GPU, 0..1
-  std::optional<MpsParameters> mps;     // what it minds and does, where that was measured
-  std::optional<double> grain;          // else by how large its kernels are: mps_guess.h
-  std::optional<double> cpus;           // hardware threads kept busy for each of its GPUs
-  std::optional<base::Duration> alone;  // run time with GPUs to itself, the server's fastest
+  std::optional<MpsParameters> mps;     // sensitivity and pressure, if measured
+  std::optional<double> grain;          // else size of its kernels (mps_guess.h)
+  std::optional<double> cpus;           // busy hardware threads per GPU
+  std::optional<base::Duration> alone;  // run time alone on the fastest type
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 

@@ -1,5 +1,4 @@
-// A reason as the history tells it, in one line: "OutOfMemory: the sentence", or either of them
-// alone.
+// A reason as one line of the history: "OutOfMemory: the sentence", or either part alone.
 #pragma once
 
 #include <string>
@@ -11,9 +10,10 @@ namespace carma::core {
 
 // Of bounded length.
 std::string ReasonLine(const Reason& reason);
-// "task 'train' can never run here: it asks …": the reason begins small, and has no full stop.
+// "task 'train' can never run here: it asks …": the reason begins in lower case and has no full
+// stop.
 std::string CanNeverRun(std::string_view name, std::string_view reason);
-// The code that such a line begins with; kNone: it has none.
+// The code at the beginning of such a line; kNone: none.
 ReasonCode ReasonOfLine(std::string_view line);
 
 }  // namespace carma::core

@@ -1,4 +1,4 @@
-// GPUs that are kept for somebody in a period of time: what people reserve. Values.
+// Reservations: GPUs kept for certain tasks in a period of time. Values.
 #pragma once
 
 #include <array>
@@ -33,26 +33,26 @@ inline constexpr std::array<std::pair<Repeat, std::string_view>, 4> kRepeatWords
     {Repeat::kWeekly, "weekly"},
 }};
 
-// Shorter is no reservation, longer is a server of one's own: a drain says that better.
+// Bounds of a reservation's length. For longer periods use a drain.
 inline constexpr Duration kLeastBooked{60'000};
 inline constexpr Duration kMostBooked = std::chrono::hours(24 * 366);
 inline constexpr std::size_t kMaxReservations = 1000;
 
 struct Reservation {
-  ReservationId id{};   // the daemon's word, no field
+  ReservationId id{};   // set by the daemon, no field
   std::string made_by;  // likewise
-  // Whose tasks may be there meanwhile: those of all these. None at all: nobody's.
+  // Users, accounts and classes whose tasks may run there. All empty: no tasks at all.
   std::vector<std::string> users;
   std::vector<std::string> accounts;
   std::vector<std::string> classes;
-  // Which GPUs: of these, of that type, so many; nothing said: all.
+  // Which GPUs: these, of that type, this many; unset: all.
   std::vector<std::string> on_gpus;
   std::optional<std::string> gpu_type;
   std::optional<int> count;
-  Time from{};  // of the first time
+  Time from{};  // of the first period
   Duration length{};
   Repeat repeat = Repeat::kOnce;
-  std::optional<Time> until;  // no repetition begins after that; empty: for ever
+  std::optional<Time> until;  // last time for a repetition; empty: none
   std::string why;
 
   template <class Visitor, class Self>
@@ -84,7 +84,7 @@ struct Reservation {
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
-// One time that it holds.
+// One period of a reservation.
 struct ReservedPeriod {
   Reservation booking;
   Time from{};
@@ -92,20 +92,20 @@ struct ReservedPeriod {
   friend bool operator==(const ReservedPeriod&, const ReservedPeriod&) = default;
 };
 
-// May the task be on its GPUs meanwhile?
+// May the task use the reserved GPUs?
 bool IsFor(const Reservation& booking, const TaskRequest& request);
 // "ada, account vision", "nobody".
 std::string WhomFor(const Reservation& booking);
 // "2 of a100", "GPU-1, GPU-2", "all GPUs".
 std::string WhichOf(const Reservation& booking);
 
-// What is asked of the periods of one GPU, in order of their beginnings.
+// A query about the periods of one GPU.
 struct BookedStart {
   Time from{};
-  Time to{};                           // the task may run for so long, or a new one is kept away
-  std::span<const ReservationId> own;  // that are for it
+  Time to{};                           // by when the task has ended, or is kept away
+  std::span<const ReservationId> own;  // that admit it
 };
-// The first that it would run into, which is not for it; null: none.
+// The first period for others that the task would run into; null: none.
 const ReservedPeriod* RunsInto(std::span<const ReservedPeriod* const> periods,
                                const BookedStart& start);
 

@@ -1,5 +1,5 @@
-// A set of task ids that is filled and asked thousands of times in one decision: one block of
-// memory, and nobody sees its order. Private to core.
+// A set of task ids for thousands of insertions and look-ups per decision: one block of memory,
+// without a visible order. Private to core.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace carma::core {
 
 class TaskSet {
  public:
-  // For so many; what was in it stays.
+  // Makes space for that many ids; keeps its contents.
   void Reserve(std::size_t most) {
     if (2 * most > slots_.size()) Grow(std::bit_ceil(2 * most));
   }
@@ -33,7 +33,7 @@ class TaskSet {
   void Erase(TaskId task) {
     if (!Contains(task)) return;
     std::size_t gap = PlaceOf(KeptAs(task));
-    // Whoever would not be found behind a gap moves into it.
+    // Moves ids into the gap that would not be found behind it.
     for (std::size_t at = Next(gap); slots_[at] != kNobody; at = Next(at)) {
       const std::size_t first = FirstFor(slots_[at]);
       if (((at - first) & Mask()) < ((at - gap) & Mask())) continue;
@@ -51,11 +51,11 @@ class TaskSet {
   static std::uint64_t KeptAs(TaskId task) { return Number(task) + 1; }
   std::size_t Mask() const { return slots_.size() - 1; }
   std::size_t Next(std::size_t at) const { return (at + 1) & Mask(); }
-  // Spread, because ids come in runs whose distances nobody chose.
+  // Hashed, because ids come in runs.
   std::size_t FirstFor(std::uint64_t kept) const {
     return (kept * 0x9e3779b97f4a7c15) >> 32 & Mask();
   }
-  // Where it is, or would be.
+  // Its position, or where it would be inserted.
   std::size_t PlaceOf(std::uint64_t kept) const {
     std::size_t at = FirstFor(kept);
     while (slots_[at] != kNobody && slots_[at] != kept) at = Next(at);
@@ -69,7 +69,7 @@ class TaskSet {
     }
   }
 
-  std::vector<std::uint64_t> slots_;  // a power of two of them, half of them free at least
+  std::vector<std::uint64_t> slots_;  // a power of two, at least half of them free
   std::size_t size_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Why attempts ended, by their own words, the driver and their MPS server; and what their ends
+// Why attempts ended, judged by their output, the driver and their MPS server; and what their ends
 // teach.
 #pragma once
 
@@ -23,61 +23,61 @@
 
 namespace carma::daemon {
 
-// What the GPUs' readings say about an end.
+// Evidence about an end from the GPUs' readings.
 class GpuEvidence {
  public:
   virtual ~GpuEvidence() = default;
   // Highest share of the GPU's memory in use just before now.
   virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
-  // Xids that this GPU announced just before now, newest last, of those the ones since then:
-  // what was before a task is no fault of its.
+  // Xids that this GPU announced just before now, but not before `since` (earlier ones are not the
+  // task's fault); newest last.
   virtual std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) = 0;
-  // The task of which a process made the last fault on this GPU since then, as the kernel's log
-  // names it; empty: no fault, or nobody can say whose.
+  // The task whose process caused the last fault on this GPU since then, from the kernel's log;
+  // empty: no fault, or cause unknown.
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
-  // Why this GPU cannot be reached any more, as its last reading told; empty: it can.
+  // Why this GPU cannot be reached any more, by its last reading; empty: it can.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
-  // Calls with what keeps CUDA from working on one of these GPUs, once that was tried; empty: it
-  // works, or nobody can tell.
+  // Tries CUDA on these GPUs, then calls with why it does not work on one of them; empty: it works,
+  // or unknown.
   virtual void TryCuda(const std::vector<core::GpuIndex>&,
                        std::function<void(const std::string& trouble)> call) {
     call("");
   }
-  // Calls, later, once a reading that begins after now has been taken, or is overdue.
+  // Calls back later, when a reading that begins after now has been taken or is overdue.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
 
 class Ends {
  public:
-  // All outlive it. The core is only asked; TaskExited is posted.
+  // All arguments must outlive it. Only reads the core, and posts TaskExited.
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
-  // An attempt ended, as its shim reports (kExited). An end that its own words explain, or nothing
-  // can, is posted at once; else the driver's next reading and the MPS server are asked before.
+  // An attempt ended, as its shim reports (kExited). If its output explains the end, or nothing
+  // can, it is posted at once; else the driver's next reading and the MPS server are asked first.
   void Take(const task::ShimEvent& event);
 
-  // Memory that the driver does not tell of makes peaks that are not to be trusted.
+  // Notes tasks whose memory the driver did not report, because their peaks are unreliable.
   void Watch(const core::GpuSampled& sampled);
-  // What the attempt that has just left its GPUs taught, once; empty: nothing.
+  // The observation of the attempt that has just left its GPUs, once; empty: none.
   std::optional<task::Observation> Learn(const core::TaskRecord& record);
-  // The task is final, and durably so.
+  // The task is final and stored as such.
   void Forget(core::TaskId id);
 
  private:
   struct EndedAttempt {
     estimate::RanOn where;
     base::Duration watched{0};                 // since it started, or since this daemon did
-    std::optional<task::AllocatorWords> told;  // by its own output
+    std::optional<task::AllocatorWords> told;  // from its own output
   };
 
   void NoteEnd(const core::TaskRecord& record, const std::optional<task::AllocatorWords>& told);
   bool IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const;
   bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // By its words it could not begin to use CUDA, moments after its start.
+  // Whether its output says, shortly after its start, that it could not initialise CUDA.
   bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Its GPU is to blame: the attempt does not count.
+  // Its GPU is at fault: the attempt is not charged.
   void GiveBack(core::TaskId id, int attempt, const std::string& trouble);
   void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);
@@ -90,12 +90,12 @@ class Ends {
   base::Clock& clock_;
   GpuEvidence& gpus_;
   PostEvent post_;
-  base::Time opened_;  // what happened before was not watched by this daemon
-  // Ends that are looked at more closely before the core hears of them.
+  base::Time opened_;  // events before were not seen by this daemon
+  // Ends that need more evidence before they are posted to the core.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
-  // Attempts that their shims have reported as ended, until the core has judged them.
+  // Attempts reported as ended by their shims, until the core has handled them.
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;
-  // Tasks whose memory the driver did not tell at some time.
+  // Tasks whose memory the driver has once not reported.
   std::unordered_set<std::uint64_t> unclear_;
 };
 

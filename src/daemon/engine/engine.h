@@ -31,7 +31,7 @@ namespace carma::daemon {
 
 class Engine {
  public:
-  // What the engine asks of the loop around it.
+  // What the engine needs from the loop around it.
   class Host : public GpuEvidence {
    public:
     virtual void RequestTurn() = 0;  // call Turn() soon, once
@@ -48,71 +48,69 @@ class Engine {
   Engine(EngineOptions options, store::Store& store, task::Launcher& launcher, base::Clock& clock,
          Host& host);
 
-  // Takes over what an earlier life left behind: drains, queued tasks, running ones (by their
-  // shims).
+  // Restores what an earlier run left behind: drains, queued tasks, running ones (by their shims).
   base::Result<base::Unit> Start(std::vector<core::GpuInfo> gpus);
 
   // Answers once the tasks are durable. Errors: those of Intake, kIo (nothing was accepted).
   void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
   // The event is handled in the next turn; `done` once its effects are durable.
   void Post(core::Event event, Done done = nullptr);
-  // EstimateReady, with what else was found out about the task kept beside it. Of very many a turn
-  // takes a share.
+  // Posts EstimateReady and stores the other results. A turn handles only a share of very many.
   void TakeEstimate(EstimateResult result);
-  // From now on predictions are as shipped again; `done` once that is durable.
+  // Returns to the shipped calibration; `done` once that is durable.
   void ForgetCalibration(Done done);
-  // Puts a finished task back into the queue, or asks for the stop of a live one.
+  // Requeues a finished task, or stops a running one first.
   void Requeue(core::TaskId id, Done done);
-  // What the task, which has not ended, asks for from now on; of one that holds GPUs only what
-  // core::TaskEdited takes. what: for the history, one line. Errors: those of Intake::CheckEdit;
-  // kUnavailable while its memory is being estimated.
+  // Changes the request of an unfinished task; if it holds GPUs, only what core::TaskEdited allows.
+  // what: one line for the history. Errors: those of Intake::CheckEdit; kUnavailable while its
+  // memory is being estimated.
   void Edit(const store::StoredTask& task, const task::TaskSpec& wanted, const std::string& what,
             Done done);
-  // Keeps a drain over restarts and tells the core; as core::DrainRequested and ResumeRequested.
+  // Stores a drain or its end and posts it to the core (core::DrainRequested, ResumeRequested).
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
-  // The machine is to go down: kept over restarts until it has (EngineOptions::machine_start), or
-  // Open() is asked.
+  // The machine will go down: stored until it has been restarted (EngineOptions::machine_start) or
+  // Open() is called.
   void Close(const core::ServerClosed& closing, Done done = nullptr);
   void Open(Done done = nullptr);
   // Empty: the server is open.
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
-  // Keeps a reservation over restarts and tells the core; its number is given here. Errors:
-  // kInvalid for GPUs that are not there, kConflict where others have them then.
+  // Numbers and stores a reservation and tells the core. Errors: kInvalid for unknown GPUs,
+  // kConflict if others have them then.
   base::Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
   // Errors: kNotFound.
   base::Result<base::Unit> Unbook(core::ReservationId id, const std::string& who,
                                   Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
-  // From now on these values of what may change while it runs: policy, host, kill_grace, limits of
-  // output, processes and submissions, default_time_limit, mps_memory_limit. Attempts keep what
-  // they were started with.
+  // Applies the values that may change at run time: policy, host, kill_grace, limits of output,
+  // processes and submissions, default_time_limit, mps_memory_limit. Attempts keep the values of
+  // their start.
   void Follow(const EngineOptions& options);
-  // Kept with the next turn: of the server, not of a task's state.
+  // A notice of the server, not of a task's state; stored with the next turn.
   void AddNotice(store::Notice notice);
-  // What became of one; the history tells it once that is final.
+  // The result of a notice; it enters the history once it is final.
   void TakeNoticeResult(store::Notice notice);
-  // How far a job's return has come, and what the history tells of it (empty: nothing); `done` once
-  // that is durable.
+  // Progress of requeueing a job, with a line for the history (empty: none); `done` once that is
+  // durable.
   void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
-  // Rows that need no event. Kept with the next turn.
+  // Rows that need no event; stored with the next turn.
   void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);
 
   void Turn();
-  // What the launcher has to say; ends with events.
+  // Handles the launcher's events.
   void PollLauncher();
 
   const core::Scheduler& scheduler() const { return scheduler_; }
   const task::CgroupControls& controls() const { return options_.controls; }
-  // What holds GPUs, as attempts that end now.
+  // Attempts that hold GPUs, as if they ended now.
   std::vector<store::EndedAttempt> RunningAttempts() const;
   Attribution& attribution() { return attribution_; }
   ProgressBoard& progress() { return progress_; }
   const ProgressBoard& progress() const { return progress_; }
-  // Of a running attempt that a shim looks after: where its progress is to be read.
+  // Where to read the progress of a running attempt that has a shim.
   ProgressBoard::Place ProgressOf(const core::TaskRecord& record) const;
   store::Store& store() { return store_; }
-  // Empty while the store takes writes; else why not (a full disk, a database that was removed).
+  // Why the store takes no writes (a full disk, a removed database); empty: it does.
   const std::string& store_trouble() const { return store_trouble_; }
   std::vector<std::string> MpsServers() const { return starts_.MpsServers(); }
   std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;
@@ -143,17 +141,17 @@ class Engine {
   void NoteJobReturn(const core::TaskRecord& record);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
-  // False: the store refused; what is decided is kept and nothing of it has happened yet.
+  // False: the store refused; the decisions are kept, and none of them has been carried out.
   bool Flush();
   void PerformAll(Decided decided);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Forget(const core::TaskRecord& record);
   void TakeShimEvent(const task::ShimEvent& event);
-  // The kernel was to limit the memory of its group, and does not.
+  // The kernel should limit the memory of the task's group but does not.
   void NoteNoLimit(const core::TaskRecord& record, const std::string& why);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 
-  EngineOptions options_;  // looked at by the parts, too
+  EngineOptions options_;  // also read by the parts
   store::Store& store_;
   task::Launcher& launcher_;
   base::Clock& clock_;
@@ -169,10 +167,10 @@ class Engine {
   std::optional<core::ServerClosed> closing_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // waiting for a turn's share
-  // About tasks that the core has not heard of yet: it would pass over them.
+  // Events about tasks that the core does not know yet and would ignore.
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // grows until the next turn
-  Decided decided_;  // of that turn, until it is durable
+  Decided decided_;  // of the last turn, until durable
   std::string store_trouble_;
   std::set<core::TaskId> passing_;  // a power failure ends them (store/batch.h)
 };

@@ -1,4 +1,4 @@
-// What the engine and its parts are told once, and later by Engine::Follow().
+// Settings of the engine and its parts, given once and later by Engine::Follow().
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ class io_context;
 
 namespace carma::daemon {
 
-// What follows for the job of Slurm's that a task was of.
+// Whether and how the Slurm job of a task is requeued.
 struct JobReturnPlan {
   std::optional<store::JobReturnRow> row;  // empty: nothing
-  std::string told;                        // by the history; empty: nothing
+  std::string told;                        // for the history; or empty
 };
 
 struct EngineOptions {
   core::PolicyConfig policy;
-  core::HostInfo host;  // the machine's own cores and memory for tasks; empty: nothing is counted
-  task::CgroupControls controls;  // what is enforced of it
-  std::vector<int> all_cores;     // of the machine, also those that are not for tasks
+  core::HostInfo host;            // cores and memory for tasks; empty: not counted
+  task::CgroupControls controls;  // what is enforced
+  std::vector<int> all_cores;     // of the machine, including those not for tasks
   bool cpu_cap = false;           // as task::LaunchOrder has it
   std::string state_dir;
   std::string machine_start;  // MachineStart()
@@ -43,27 +43,28 @@ struct EngineOptions {
   std::int64_t max_processes = 0;  // of one task, as task::LaunchOrder has it
   std::size_t max_queued_tasks = 1'000'000;
   std::size_t max_queued_per_user = 1'000'000;
-  std::size_t turn_share = 500;  // about so many new tasks are taken in one turn of each step
+  std::size_t turn_share = 500;  // approximate number of new tasks per step of a turn
   std::optional<base::Duration> default_time_limit;
   NoticeRules notices;
   std::map<std::string, std::string> task_environment;  // for every task
-  MpsServers* mps = nullptr;  // outlives the engine; null: no task ever was at an MPS server
-  bool share_by_mps = false;  // tasks with neighbours share through MPS servers, else by streams
+  MpsServers* mps = nullptr;  // outlives the engine; null: MPS was never used
+  bool share_by_mps = false;  // share through MPS servers, else by streams
   std::string mps_dir;
   bool mps_server_per_gpu = true;  // false: one for all whole GPUs
-  bool mps_memory_limit = true;    // no process may take more than its claim and the margin
-  // Sets the limits of groups' GPU memory, as task::LaunchOrder has it; empty: the kernel enforces
-  // none. With mps_memory_limit, claim and margin hold for all processes of a task together.
+  bool mps_memory_limit = true;    // limits each process to claim and margin
+  // Command that sets GPU memory limits of groups, as in task::LaunchOrder; empty: the kernel
+  // enforces none. With mps_memory_limit all processes of a task together may use its claim and
+  // margin.
   std::vector<std::string> limiter;
-  // Where it arrives who the users of the GPUs are (attribution.h); null: their numbers do.
+  // Loop on which user names of processes arrive (attribution.h); null: user ids are shown.
   std::shared_ptr<boost::asio::io_context> loop;
-  // What finished tasks teach; null: they do not.
+  // History that finished tasks teach; null: none.
   std::shared_ptr<estimate::History> history;
-  // Asked of tasks whose attempt has ended (MayComeBack()); null: of none.
+  // Called for tasks whose attempt has ended (MayComeBack()); null: never.
   std::function<JobReturnPlan(const core::TaskRecord&)> job_return;
 };
 
-// The core hears of the event in the next turn.
+// Posts an event for the core's next turn.
 using PostEvent = std::function<void(core::Event)>;
 
 }  // namespace carma::daemon

@@ -1,5 +1,5 @@
-// Memory estimates for the daemon: summaries are read and estimators asked on threads of their own,
-// never on the loop, each within a limit of time.
+// Memory estimates for the daemon: summaries are read and estimators run on separate threads, never
+// on the loop, each within a time limit.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ namespace carma::daemon {
 
 struct EstimateJob {
   core::TaskId id{};
-  task::TaskSpec spec;  // the environment may be left out
+  task::TaskSpec spec;  // the environment may be missing
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
 };
@@ -43,22 +43,22 @@ class EstimateService {
   using Read = std::function<base::Result<std::string>(const EstimateJob&)>;
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
-  // take: called on the loop; every job that was asked is answered once. read: gets the text of a
-  // job's summary, on a thread; it may hang for ever.
+  // take: called on the loop, once for every job. read: gets the text of a job's summary, on a
+  // thread; it may hang for ever.
   EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);
 
-  // Tasks without a summary are answered at once, whatever happens to the others. A file that is
-  // not read in time leaves its thread behind, and its tasks are answered as if there were none;
-  // while kMostStuck threads are left behind, no summary is read at all.
-  // A taker given here gets these results instead; they come in parts, in no order.
+  // Tasks without a summary are answered at once, whatever happens to the others. If a file is not
+  // read in time, its thread is abandoned and its tasks are answered as if they had no summary;
+  // while kMostStuck threads are abandoned, no summary is read at all.
+  // `take`, if given, gets these results instead, in parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
-  // For what is asked from now on.
+  // Applies to jobs asked from now on.
   void Follow(estimate::AppraisalRules rules, base::Duration time_limit);
 
-  // With the rights of the task's user.
+  // Reads with the rights of the task's user.
   static base::Result<std::string> ReadSummaryFile(const EstimateJob& job);
 
   static constexpr int kMostStuck = 4;

@@ -1,4 +1,4 @@
-// What the history tells of tasks and GPUs, as rows that the store will number. Pure.
+// Events of the history about tasks and GPUs, as rows that the store will number. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,26 @@
 
 namespace carma::daemon {
 
-// Of `count` tasks that were submitted together; it belongs to the first.
+// For `count` tasks that were submitted together; it belongs to the first.
 store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
                                   base::Time now);
-// Of the state that a task has come to, with why. gpu_uuids: of its placement. Empty: every
-// submission passes through it, and the history would only repeat itself.
+// For a task's new state and its reason. gpu_uuids: of its placement. Empty: for states that every
+// submission passes through.
 std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
                                              const std::vector<std::string>& gpu_uuids,
                                              base::Time now);
-// Of a task that a person has changed.
+// For a task edited by a user.
 store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Time now);
-// Of a task that was asked to save because it has to leave.
+// For a task that was asked to checkpoint because it must leave.
 store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now);
-// Of a notice that was sent, or will not be.
+// For a notice that was sent or given up.
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
-// Of what becomes of the job that a task was of.
+// For the Slurm job of a task.
 store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now);
-// Of a GPU that was closed; without why: that was opened again.
+// For a GPU that was closed; without `why`: reopened.
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now);
-// Of a reservation that was made, or removed by somebody.
+// For a reservation that was made, or removed by a user.
 store::StoredEvent ReserveEvent(const core::Reservation& booking, const std::string& removed_by,
                                 base::Time now);
 

@@ -1,4 +1,4 @@
-// What comes in: submissions are checked, numbered and kept before the core hears of them.
+// Incoming submissions: checked, numbered and stored before the core gets them.
 #pragma once
 
 #include <cstddef>
@@ -21,72 +21,70 @@
 
 namespace carma::daemon {
 
-// Who submits, as the kernel tells.
+// The submitter, as identified by the kernel.
 struct Submitter {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::string user;
-  std::string remark = {};  // what else the history says of it, one line; may be empty
-  // Names the submission: once accepted, the same again is answered with its tasks. Empty:
-  // nameless.
+  std::string remark = {};  // an extra line for the history, or empty
+  // Name of the submission: once accepted, a repetition is answered with its tasks. Empty: none.
   std::string request = {};
-  // kLater: a power failure ends the process that it is for.
+  // kLater: for leases, whose process a power failure ends too.
   store::Durability durability = store::Durability::kNow;
 };
 
 struct Submitted {
   core::TaskId first{};
   std::size_t count = 0;
-  bool repeated = false;  // accepted before, by its name
+  bool repeated = false;  // accepted before under this name
 };
 
-// A turn takes no more than a share (EngineOptions::turn_share) of what comes in, so that nobody
-// waits long for it. A submission that is larger is checked and put in pieces, one each turn;
-// nobody sees any of it before its last piece is durable. The core hears of it in shares too.
+// A turn takes only a share (EngineOptions::turn_share) of the submissions, so that other calls do
+// not wait long. A larger submission is checked and stored in pieces, one per turn, and stays
+// invisible until its last piece is durable. The core gets it in shares too.
 class Intake {
  public:
   using Answer = std::function<void(base::Result<Submitted>)>;
 
-  // All outlive it. The core is only asked.
+  // All arguments must outlive it. Only reads the core.
   Intake(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
          base::Clock& clock)
       : options_(options), store_(store), core_(core), clock_(clock) {}
 
-  // Hears of each task that is put and says whom to tell of it.
+  // Called for each stored task that has notifications.
   using Hear = std::function<void(core::TaskId, std::optional<core::TaskId> array)>;
   void OnNotify(Hear hear) { wants_notices_ = std::move(hear); }
-  // Once, first. Errors: those of the store.
+  // Called once, first. Errors: those of the store.
   base::Result<base::Unit> Open();
 
-  // Waits for AcceptShare() or RefuseAll().
+  // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
-  // Makes a share of what waits durable, answers those who are accepted or refused by that, and
-  // adds TaskSubmitted of a share of what was accepted, now or before. Each submission stands alone
-  // (kInvalid: no task, an unknown class, beyond a limit; kDenied: not his account; kConflict: can
-  // never fit, queue full, another submission had its name; kNotFound: depends on an unknown task).
-  // Errors: kIo of the store: what was to be accepted is refused; what the core is to hear is in
-  // `events` all the same, or comes with a later share.
+  // Stores a share of the waiting submissions, answers those thereby accepted or refused, and adds
+  // TaskSubmitted for a share of the accepted tasks. Submissions are judged separately (kInvalid:
+  // no task, an unknown class, beyond a limit; kDenied: an account that is not the user's;
+  // kConflict: can never fit, queue full, name used by another submission; kNotFound: depends on an
+  // unknown task). Errors: kIo of the store: this share is refused; events for the core are in
+  // `events` anyway, or come with a later share.
   base::Result<base::Unit> AcceptShare(std::vector<core::Event>& events);
-  // There is something for another share.
+  // Whether there is work for another share.
   bool HasMore() const;
   void RefuseAll(const base::Error& why);
 
-  // The task is accepted, and the core has not heard of it yet.
+  // Whether the task is accepted but not yet sent to the core.
   bool IsUntold(core::TaskId id) const;
 
-  // Kept once by all in a row that ask for the same.
+  // Shares memory between successive equal requests.
   base::CopyOnWrite<core::TaskRequest> Shared(core::TaskRequest request);
-  // How tasks ended that the core has forgotten and this one depends on.
+  // Adds how those dependencies ended that the core has already dropped.
   base::Result<base::Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
-  // The request of a task that the core holds, as its changed description makes it. Errors:
-  // kInvalid, kDenied: beyond limits or not his account; kConflict: can never fit; kNotFound:
-  // depends on an unknown task, or on one that is not older.
+  // The new request of an unfinished task after an edit. Errors: kInvalid, kDenied: beyond limits
+  // or an account that is not the user's; kConflict: can never fit; kNotFound: depends on an
+  // unknown task, or on one that is not older.
   base::Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                                const task::TaskSpec& wanted);
 
-  // What an estimate is asked with: of a task that this object has accepted from memory, once; else
-  // from the store.
+  // The job for an estimate: for a newly accepted task from memory, once; else from the store.
   base::Result<EstimateJob> JobForEstimate(core::TaskId id);
 
  private:
@@ -95,16 +93,16 @@ class Intake {
     Submitter submitter;
     Answer answer;
   };
-  // One that is taken in pieces.
+  // A submission that is stored in pieces.
   struct Arrival {
     Submission submission;
     std::size_t checked = 0;  // of its tasks
     std::size_t put = 0;
     core::TaskId first{};                   // once a piece is put
-    base::Time submitted{};                 // all of it at one time
-    std::vector<core::TaskSubmitted> news;  // of what is put
+    base::Time submitted{};                 // one time for all tasks
+    std::vector<core::TaskSubmitted> news;  // for stored tasks
   };
-  // Accepted tasks, their numbers in a row.
+  // Accepted tasks with consecutive numbers.
   struct Accepted {
     std::vector<core::TaskSubmitted> news;
     std::size_t told = 0;
@@ -119,7 +117,7 @@ class Intake {
   base::Result<base::Unit> AcceptPiece();
   base::Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
   base::Result<base::Unit> PutPiece(Arrival& arrival);
-  // Returns the trouble of the store, if that is why.
+  // Returns the store's error, if that is the cause.
   base::Result<base::Unit> GiveUpArrival(const base::Error& why);
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;
@@ -127,20 +125,20 @@ class Intake {
   base::Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
                                         core::TaskId first, base::Time submitted,
                                         task::SpecWriter& writer);
-  // What the books say of the submission as a whole.
+  // Stores the rows that concern the whole submission.
   base::Result<base::Unit> PutAsWhole(const Submission& submission, core::TaskId first,
                                       base::Time submitted);
-  // Empty: it is new.
+  // The earlier submission of that name; empty: it is new.
   base::Result<std::optional<Submitted>> Repeated(const Submission& submission);
   base::Result<base::Unit> CheckRoom(const Submission& submission);
   std::size_t QueuedOf(std::uint32_t uid);
-  // The tasks in [begin, end).
+  // Checks the tasks in [begin, end).
   base::Result<base::Unit> Check(const Submission& submission, std::size_t begin, std::size_t end);
-  // Accepted, or getting there, and not yet with the core; of this user, or of all.
+  // Tasks accepted or being stored, but not yet with the core; of this user, or of all.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
   base::Result<base::Unit> RefuseBeyondLimits(const core::TaskRequest& request,
                                               const std::string& name, std::size_t more) const;
-  // Of what comes at the same time only the same user's counts as there.
+  // Of simultaneous submissions only those of the same user count.
   base::Result<base::Unit> CheckQueueLimits(const Submission& submission) const;
   base::Result<base::Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
                                              std::size_t end) const;
@@ -157,16 +155,16 @@ class Intake {
   base::Clock& clock_;
   base::CopyOnWrite<core::TaskRequest> last_request_;  // of Shared
   std::optional<core::TaskId> next_id_;
-  std::deque<Submission> waiting_;                              // that fit a share
-  std::deque<Arrival> large_;                                   // of which the first is being taken
-  std::deque<Accepted> untold_;                                 // what the core is yet to hear of
+  std::deque<Submission> waiting_;                              // small enough for a share
+  std::deque<Arrival> large_;                                   // the first is being stored
+  std::deque<Accepted> untold_;                                 // not yet sent to the core
   std::size_t accepted_now_ = 0;                                // by this share, not yet durable
   std::unordered_map<std::uint32_t, std::size_t> accepted_of_;  // the same by user
   std::unordered_map<std::uint32_t, std::size_t>
       queued_of_;                       // by user, once counted for this share
-  std::vector<core::TaskId> given_up_;  // first numbers of what is to be taken back
+  std::vector<core::TaskId> given_up_;  // first numbers of tasks to delete
   bool cannot_take_back_ = false;       // the store refused the last time
-  // Of accepted tasks, without their environments, until their estimates are asked.
+  // Accepted tasks, without their environments, until their estimates are requested.
   std::unordered_map<std::uint64_t, EstimateJob> new_jobs_;
 };
 

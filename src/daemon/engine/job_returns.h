@@ -1,4 +1,4 @@
-// Whether and how a job of Slurm's comes back whose task has ended here. Pure.
+// Whether and how the Slurm job of a finished task is requeued. Pure.
 #pragma once
 
 #include <optional>
@@ -23,9 +23,9 @@ struct ReturnRules {
   std::string node;
 };
 
-// Its last attempt ended by something that another start may help against, or had to make room.
+// Whether another start may help: by how its last attempt ended, or because it had to make room.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
-// Errors: kConflict: it does not come back, and why not.
+// Errors: kConflict: it is not requeued, with the reason.
 base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
                                           std::span<const core::GpuInfo> gpus,
                                           const ReturnRules& rules, const core::SlotRules& slots);

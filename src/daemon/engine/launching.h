@@ -1,4 +1,4 @@
-// What starts tasks on this machine, and what of the machine is theirs.
+// The launcher of this machine, and the groups and limits it uses.
 #pragma once
 
 #include <memory>
@@ -18,20 +18,20 @@ struct Launching {
   std::unique_ptr<task::LeaseLauncher> launcher;
   task::HostFacts machine;
   task::CgroupControls controls;
-  // The service's own group cannot count the processes of a task.
+  // The control group cannot limit the processes of a task.
   bool processes_counted_by_user = false;
   task::CgroupBase groups;           // where tasks' groups are made
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
-// Whether limits of GPU memory can be set here, tried on one GPU with a group made for that: empty,
-// or why not. Blocks as long as the driver, a few seconds at most.
+// Why GPU memory limits cannot be set here, tried on one GPU with a temporary group; empty: they
+// can. Blocks as long as the driver does, a few seconds at most.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
-// Asks the machine. Errors: as task::MakeShimLauncher() and task::LeaseLauncher::Make().
+// Makes the launcher. Errors: as task::MakeShimLauncher() and task::LeaseLauncher::Make().
 base::Result<Launching> OpenLaunching(const config::Settings& settings,
                                       const std::string& shim_path);
 
-// Tells the launcher which processes wait for leases; of the others it knows by their folders.
+// Tells the launcher which processes wait for leases; it finds the others by their folders.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// What kept the first task in line waiting, and for how long: rows for the books.
+// What kept the head of the queue waiting, and for how long: rows for the store.
 #pragma once
 
 #include <map>
@@ -12,15 +12,15 @@ namespace carma::daemon {
 
 class LineMeter {
  public:
-  // From now on the first of those that want GPUs waits for this; kNone: nobody waits.
+  // From now on the head waits for this reason; kNone: no task waits.
   void See(core::ReasonCode reason, base::Time now);
-  // Everything since the last call, a row for each reason.
+  // The waiting since the last call, a row per reason.
   std::vector<store::LineWait> Close(base::Time now);
 
  private:
   core::ReasonCode reason_ = core::ReasonCode::kNone;
-  base::Time seen_{};  // what was before is in waited_
-  base::Time from_{};  // of the rows to come, if there are any
+  base::Time seen_{};  // earlier time is in waited_
+  base::Time from_{};  // start of the next rows, if any
   std::map<core::ReasonCode, base::Duration> waited_;
 };
 

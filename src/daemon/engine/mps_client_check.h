@@ -1,6 +1,6 @@
-// Which processes of tasks compute without the MPS server of their task. A process with another or
-// no pipe directory in its environment runs on the GPU all the same, without the limits of its task
-// and in turns with its neighbours, and nothing tells it so. Pure.
+// Finds processes that compute without their task's MPS server. A process with another or no pipe
+// directory in its environment still runs on the GPU, but without its task's limits and in turns
+// with its neighbours, and gets no error. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -14,19 +14,19 @@
 
 namespace carma::daemon {
 
-// Of one server.
+// For one server.
 class MpsClientCheck {
  public:
   using Key = std::pair<core::TaskId, int>;  // a task and its attempt
   using Processes = std::map<Key, std::set<pid_t>>;
 
-  // The processes of an attempt that the driver lists on its GPUs now.
+  // The processes of an attempt that the driver now lists on its GPUs.
   void Seen(const Key& who, const std::vector<pid_t>& pids);
   void Forget(const Key& who);
-  // Those that were seen last: what is to be given to Compare() with a list that is made later.
+  // The processes seen last, to be passed to Compare() with a list that is made later.
   const Processes& seen() const { return seen_; }
-  // clients: of the server, listed after `before` was seen. A process that is on none of two lists
-  // in a row, and is still seen, is outside. Returns those that are so for the first time.
+  // clients: the server's clients, listed after `before` was seen. A process that is missing from
+  // two successive lists and still runs bypasses the server. Returns newly found ones.
   Processes Compare(const Processes& before, const std::vector<pid_t>& clients);
   const Processes& outside() const { return outside_; }
 

@@ -1,5 +1,5 @@
-// Sends the notices that the store holds: starts a carma-notify for each, never waits for one, and
-// tries again later what did not work.
+// Sends the notices in the store: starts a carma-notify for each without waiting, and retries
+// failed ones later.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,22 +19,22 @@ struct NoticeSenderOptions {
   std::string program;  // carma-notify
   std::string sendmail;
   base::Duration limit{30'000};    // real time, of one try
-  std::int64_t max_processes = 0;  // of a user at once, as task::NoticeOrder has it
+  std::int64_t max_processes = 0;  // of a user, as in task::NoticeOrder
 };
 
 class NoticeSender {
  public:
-  // Keeps what became of a notice; `made` notices are looked for once that is durable.
+  // Stores the result of a notice; Look() follows once that is durable.
   using Take = std::function<void(store::Notice result)>;
 
-  // All outlive it.
+  // All arguments must outlive it.
   NoticeSender(boost::asio::io_context& loop, store::Store& store, base::Clock& clock,
                NoticeSenderOptions options, Take take);
   ~NoticeSender();
   NoticeSender(const NoticeSender&) = delete;
   NoticeSender& operator=(const NoticeSender&) = delete;
 
-  // There may be new ones in the store, or results have become durable.
+  // Checks for new notices in the store; called also when results have become durable.
   void Look();
   void Follow(NoticeSenderOptions options) { options_ = std::move(options); }
 
@@ -52,7 +52,7 @@ class NoticeSender {
   Take take_;
   Alarm next_;
   std::map<std::int64_t, std::unique_ptr<Sending>> sending_;  // by the notice's number
-  std::map<std::int64_t, int> tries_;  // that were handed on and may not be durable yet
+  std::map<std::int64_t, int> tries_;                         // that may not be durable yet
 };
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// The progress of running tasks, as their shims leave it in their attempts' folders.
+// The progress of running tasks, as written by their shims to the attempts' folders.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ class ProgressBoard {
   // Reads a few hundred bytes of each; for a worker. now_ms: the system's clock.
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
 
-  // Takes the place of all that was known. shift_ms: how far the clock of the server, which may be
-  // a simulated one, is ahead of the system's. Returns the tasks that have stalled since.
+  // Replaces all known progress. shift_ms: how far the (perhaps simulated) server's clock is ahead
+  // of the system's. Returns the tasks that have stalled since.
   std::vector<core::TaskId> Take(std::vector<Seen> seen, std::int64_t shift_ms = 0);
-  // Null: the attempt has shown none.
+  // Null: the attempt has reported none.
   const task::ProgressReport* Find(core::TaskId id, int attempt) const;
 
  private:

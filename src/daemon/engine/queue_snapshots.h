@@ -1,5 +1,5 @@
-// The lines as they were when somebody began to list them, so that he may turn pages while they
-// move on: each task that stood in them comes once, in that order.
+// Snapshots of the queues, kept while a client reads them page by page: each task appears once, in
+// the order of the first page, although the queues move on.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace carma::daemon {
 
-// Those with GPUs, then those without, the first one first.
+// The queue with GPUs, then the one without, in order.
 class ToldLine {
  public:
   ToldLine(std::vector<core::TaskId> tasks, base::Time told);
   const std::vector<core::TaskId>& tasks() const { return tasks_; }
-  // In tasks(); empty: it does not stand there.
+  // Position in tasks(); empty: not in it.
   std::optional<std::size_t> PlaceOf(core::TaskId task) const;
   base::Time told() const { return told_; }
 
@@ -28,17 +28,17 @@ class ToldLine {
   base::Time told_;
 };
 
-// Those of the last few lists that have further pages, for a while.
+// Snapshots of the last few lists with further pages, kept for a while.
 class QueueSnapshots {
  public:
-  // Of a list whose page ended with that task.
+  // Keeps the snapshot of a list whose page ended with that task.
   void Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with);
-  // The last one that was found, while anybody holds it.
+  // Remembers the latest snapshot while it is in use.
   void Remember(const std::shared_ptr<const ToldLine>& line);
-  // That one, if it was told a moment ago: for lists that begin; else null.
+  // The latest snapshot, if it is recent, for a new list; else null.
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;
-  // For the page behind that task: of the list whose page ended with it, else the last one in which
-  // it stands; null: none is kept. now: never goes back.
+  // The snapshot for the page after that task: that of the list whose page ended with it, else the
+  // last one that contains it; null: none is kept. now: never goes back.
   std::shared_ptr<const ToldLine> Behind(core::TaskId task, base::Time now);
 
  private:
@@ -47,7 +47,7 @@ class QueueSnapshots {
     core::TaskId ended_with{};
   };
   std::weak_ptr<const ToldLine> last_;
-  std::vector<Kept> kept_;  // the one asked for last at the end
+  std::vector<Kept> kept_;  // most recently used last
 };
 
 }  // namespace carma::daemon

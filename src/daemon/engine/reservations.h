@@ -1,5 +1,5 @@
-// The reservations of GPUs as people made them, and the periods that follow from them. Kept by the
-// engine, which makes every change durable.
+// Reservations of GPUs as users made them, and the periods that follow. The engine stores every
+// change.
 #pragma once
 
 #include <map>
@@ -19,22 +19,23 @@ class Reservations {
   explicit Reservations(base::Calendar calendar = base::Calendar::OfServer())
       : calendar_(calendar) {}
 
-  // Those of an earlier life; numbers go on behind the last ever given. Errors: kCorrupt.
+  // Restores those of an earlier run; new numbers continue after the last one used. Errors:
+  // kCorrupt.
   base::Result<base::Unit> Restore(const std::vector<store::ReservationRow>& rows);
-  // With a number, and its GPUs by UUID: they stay the same whatever their order is after a
-  // restart. Errors: kInvalid for GPUs that are not there and a period that is over, kConflict
-  // where some reservation would not have its GPUs.
+  // Gives it a number and names its GPUs by UUID, so that a restart with another order of GPUs does
+  // not change it. Errors: kInvalid for unknown GPUs or a past period, kConflict if some
+  // reservation would not get its GPUs.
   base::Result<core::Reservation> Add(core::Reservation booking,
                                       std::span<const core::GpuInfo> gpus, core::Time now);
   void Remove(core::ReservationId id) { all_.erase(id); }
 
   const std::map<core::ReservationId, core::Reservation>& all() const { return all_; }
   const core::Reservation* Find(core::ReservationId id) const;  // null: none
-  // When it holds now, or next; empty: it is over.
+  // Its current or next period; empty: it is over.
   std::optional<core::ReservedPeriod> NextOf(const core::Reservation& booking,
                                              core::Time now) const;
 
-  // What the core is to be told, and when it has to be told again (IsDue).
+  // The periods for the core. IsDue says when to send them again.
   std::vector<core::ReservedPeriod> Tell(core::Time now);
   bool IsDue(core::Time now) const { return tell_again_ && now >= *tell_again_; }
 
@@ -47,7 +48,7 @@ class Reservations {
   std::optional<core::Time> tell_again_;
 };
 
-// As the store keeps it.
+// Its row in the store.
 store::ReservationRow RowOf(const core::Reservation& booking);
 
 }  // namespace carma::daemon

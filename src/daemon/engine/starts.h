@@ -1,5 +1,5 @@
-// How attempts start and are stopped: what the launcher is told, and whom a task shares its GPUs
-// with, by which means (docs/server/collocation.md).
+// Starting and stopping of attempts: orders for the launcher, and how a task shares its GPUs
+// (docs/server/collocation.md).
 #pragma once
 
 #include <cstdint>
@@ -20,35 +20,37 @@ namespace carma::daemon {
 
 class Starts {
  public:
-  // All outlive it. The core is only asked; what it must hear is posted: SharingChosen of a client
-  // of an MPS server, LaunchFailed of what never reached the launcher.
+  // All arguments must outlive it. Only reads the core, and posts SharingChosen for MPS clients and
+  // LaunchFailed for attempts that never reached the launcher.
   Starts(const EngineOptions& options, store::Store& store, task::Launcher& launcher,
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
-  // An attempt of an earlier life of the daemon. Before the core hears of it, so that a stop it
-  // asks for again finds its shim. gid: of the task's owner.
+  // Registers an attempt of an earlier run. Comes before the core gets it, so that a repeated stop
+  // finds its shim. gid: of the task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
-  // Once, at the start: removes what ended attempts have left behind. kept: those that are adopted.
+  // Called once at the start: removes what ended attempts have left behind. kept: whether an
+  // attempt was adopted.
   void Sweep(const std::function<bool(core::TaskId, int attempt)>& kept) const;
-  // How an attempt that needs no MPS server shares its GPUs; empty: it is to have one.
+  // How an attempt without MPS server shares its GPUs; empty: it needs an MPS server.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
-  // The decision is durable. A client of an MPS server starts later, by StartArranged().
+  // Starts an attempt whose decision is durable. An MPS client starts later, by StartArranged().
   void Launch(const core::StartTask& start);
-  // This record is durable: the attempt starts if it waited for its sharing to be so.
+  // This record is durable: starts the attempt if it waited for its sharing to be stored.
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
-  // After the starts and ends of a turn: cores that a task has for itself are kept from all others,
-  // and given back.
+  // Called after the starts and ends of a turn: withholds dedicated cores from other tasks, or
+  // returns them.
   void ShareCores();
-  // Of an attempt that runs now: others may have got cores since its order was written.
+  // Confines an attempt that now runs: others may have got dedicated cores since its order was
+  // written.
   void Confine(const core::TaskRecord& record);
-  // The attempt has ended, or never began.
+  // The attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);
-  // Nothing of the attempt is needed any more.
+  // Removes what is left of the attempt.
   void Forget(core::TaskId id, int attempt);
 
   std::string AttemptDir(core::TaskId id, int attempt) const;
-  // The MPS servers that tasks here may have, as task::MpsServerId::gpus.
+  // GPU sets of possible MPS servers, as task::MpsServerId::gpus.
   std::vector<std::string> MpsServers() const;
 
  private:
@@ -66,9 +68,9 @@ class Starts {
   std::string SharedCores() const;
   void ApplySharing(const core::Sharing& sharing, const core::StartTask& start,
                     task::LaunchOrder& order) const;
-  // What the kernel lets the task take of each GPU; 0: no limit.
+  // The kernel's memory limit for the task on each GPU; 0: none.
   std::int64_t GroupLimitMib(const core::StartTask& start) const;
-  // The answer of the MPS servers: the attempt starts once its sharing is durable.
+  // Handles the answer of the MPS servers: the attempt starts once its sharing is durable.
   void TakeAttached(core::TaskId id, int attempt, const base::Result<base::Unit>& attached);
 
   const EngineOptions& options_;
@@ -77,9 +79,10 @@ class Starts {
   const core::Scheduler& core_;
   Attribution& attribution_;
   PostEvent post_;
-  // Nobody's own, as base/cpu_list.h writes them, or "" for all; empty: no task was told yet.
+  // Cores that are not dedicated, as in base/cpu_list.h, "" for all; empty: not yet set for any
+  // task.
   std::optional<std::string> shared_cores_;
-  // Attempts that wait for a place at an MPS server, or for their sharing to become durable.
+  // Attempts that wait for an MPS client slot, or for their sharing to become durable.
   std::unordered_map<std::uint64_t, Arranged> arranged_;
 };
 

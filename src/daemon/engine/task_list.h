@@ -1,5 +1,5 @@
-// The tasks of one submission. What they share is held once, however many they are: the whole
-// description of an array, the environment of a batch.
+// The tasks of one submission. Common parts are held only once: the whole description of an array,
+// the environment of a batch.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace carma::daemon {
 
-// About what a description takes in memory.
+// Approximate memory use of a description.
 std::size_t DescriptionBytes(const task::TaskSpec& spec);
 
 class TaskList {
@@ -22,32 +22,32 @@ class TaskList {
   using Environment = std::map<std::string, std::string>;
 
   TaskList() = default;
-  // Each for itself.
+  // Independent tasks.
   TaskList(std::vector<task::TaskSpec> specs) : specs_(std::move(specs)) {}
   TaskList(std::initializer_list<task::TaskSpec> specs) : specs_(specs) {}
   // One description for each index.
   static TaskList Array(task::TaskSpec spec, std::vector<std::int64_t> indices);
-  // The common environment is that of the tasks for which `shares` says so; theirs are empty.
+  // Tasks marked in `shares` have an empty environment of their own and use the common one.
   static TaskList Batch(std::vector<task::TaskSpec> specs, Environment common,
                         std::vector<bool> shares);
 
   std::size_t size() const { return indices_.empty() ? specs_.size() : indices_.size(); }
   bool empty() const { return size() == 0; }
-  // The task but for its index in an array and an environment that it shares.
+  // The task without its array index and shared environment.
   const task::TaskSpec& Like(std::size_t i) const { return specs_[indices_.empty() ? i : 0]; }
-  // About the bytes of its whole description.
+  // Approximate size of its whole description in bytes.
   std::size_t BytesOf(std::size_t i) const;
-  // Of all descriptions, as they are written one by one.
+  // Total size if all descriptions were written out.
   std::size_t BytesOfAll() const;
-  // All of it.
+  // The complete description.
   task::TaskSpec At(std::size_t i) const;
-  // Takes it out, without any environment. Not to be asked for again.
+  // Moves it out, without any environment. Call it once per task.
   task::TaskSpec TakeBare(std::size_t i);
 
  private:
-  std::vector<task::TaskSpec> specs_;  // of an array one
+  std::vector<task::TaskSpec> specs_;  // a single one for an array
   std::vector<std::int64_t> indices_;
-  std::size_t shared_bytes_ = 0;  // of an array's description, or of the common environment
+  std::size_t shared_bytes_ = 0;  // of the array's description or common environment
   Environment common_;
   std::vector<bool> shares_;  // empty: nobody does
 };

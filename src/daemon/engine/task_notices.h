@@ -1,5 +1,5 @@
-// Who is to be told of what becomes of tasks: the wishes of their users (task::NotifyRule), made
-// into notices that are kept with what they tell of.
+// Notifications about tasks: turns users' rules (task::NotifyRule) into notices that are stored
+// together with the change they report.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct NoticeRules {
   std::int64_t per_user_and_hour = 100;
 };
 
-// What a change of state is, for who is told, the most telling first; empty: nothing.
+// Events of a change of state, the most specific first; empty: none.
 std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);
-// One sentence for people. of_array: it stands for all of its array.
+// One sentence for people. of_array: it is about the whole array.
 std::string TextOf(const core::TaskRecord& record, const std::string& name, task::NotifyEvent event,
                    bool of_array, const std::string& host);
 
@@ -37,12 +37,12 @@ class TaskNotices {
   // Both outlive it; the rules may change.
   TaskNotices(const NoticeRules& rules, store::Store& store) : rules_(rules), store_(store) {}
 
-  // Somebody is to be told of the task. Others cost nothing.
+  // Registers a task with notifications; other tasks cost nothing.
   void Join(core::TaskId id, std::optional<core::TaskId> array);
   void Leave(core::TaskId id);
-  // The task came to another state: what is to be kept with that. One that ends has left. Of an
-  // array it is told once, of its end with its last task, unless a rule says otherwise. What goes
-  // beyond the rules is there as dropped.
+  // The notices for a task's new state, to be stored with it. A finished task is dropped here. An
+  // array is reported once, its end with its last task, unless a rule says otherwise. Notices
+  // beyond the limits are returned as dropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:
@@ -51,7 +51,7 @@ class TaskNotices {
     std::optional<std::set<std::string>> told;  // event and target; empty: not yet looked up
   };
   bool ToldBefore(core::TaskId array, const std::string& event, const std::string& target);
-  // Empty: none of it, for now or because it was told.
+  // Empty: not yet, or already sent.
   std::optional<task::NotifyEvent> Choose(const task::NotifyRule& rule,
                                           const std::vector<task::NotifyEvent>& events,
                                           std::optional<core::TaskId> array, bool last);

@@ -17,17 +17,17 @@
 
 namespace carma::daemon {
 
-// Whose process it is and what it runs, as `ps` shows it: printable and short. Empty: hidden from
-// us (another container) or gone.
+// User and command of a process as in `ps`, printable and short. Empty: not visible (another
+// container) or gone.
 struct ProcessFace {
   std::string user;     // name, or number if it has none
-  std::string command;  // with its arguments, unless /proc is mounted so that users do not see them
+  std::string command;  // with arguments, unless /proc hides them
   friend bool operator==(const ProcessFace&, const ProcessFace&) = default;
 };
 
 class Attribution {
  public:
-  // loop: where faces arrive that take a while to read; null: what Describe() says first stands.
+  // loop: where faces that are slow to read arrive; null: the first answer of Describe() is final.
   explicit Attribution(std::shared_ptr<boost::asio::io_context> loop = nullptr);
 
   // main: the task's first process; its parent, the shim, adopts what double-forks away (it is a
@@ -35,23 +35,23 @@ class Attribution {
   // containers: control group of its Docker containers (task::ContainerGroup); empty: none.
   void Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup,
            const std::string& containers = "");
-  // Another process whose tree is that task's; nothing where the task was not added.
+  // Another process whose descendants belong to that task; ignored if the task was not added.
   void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
-  // Empty: foreign. Reads /proc, and remembers the answer for as long as the pid means the same
-  // process (its start time tells) and Retain() keeps it. Of a process that has just ended the
-  // answer stands.
+  // The task of a process; empty: foreign. Reads /proc and caches the answer while the pid is the
+  // same process (by its start time) and Retain() keeps it. For a process that has just ended the
+  // cached answer is still valid.
   std::optional<core::TaskId> Find(pid_t pid);
-  // The same of a process that may have ended unseen; then only tasks' first ones are known.
+  // The same for a process that may have ended unseen; then only tasks' main processes are known.
   std::optional<core::TaskId> FindEnded(pid_t pid);
-  // The face of a process, remembered in the same way. At first the number of its user and the name
-  // of its program; what may keep a reader waiting is read by a thread and told when it is there:
-  // the command line of a process that hangs in a driver, the names of a directory service.
+  // The face of a process, cached in the same way. At first the user id and program name. A thread
+  // reads what may block (the command line of a process that hangs in a driver, names from a
+  // directory service) and updates the face later.
   const ProcessFace& Describe(pid_t pid);
-  // Forgets every remembered pid that is not in the list.
+  // Drops every cached pid that is not in the list.
   void Retain(const std::vector<pid_t>& pids);
   std::optional<pid_t> MainPid(core::TaskId task) const;
-  // Those that were added and not removed, by id.
+  // Tasks that were added and not removed, by id.
   std::vector<core::TaskId> Tasks() const;
 
  private:
@@ -64,10 +64,10 @@ class Attribution {
   };
   struct Known {
     std::uint64_t start_ticks = 0;  // 0: hidden
-    bool searched = false;          // among the tasks that there are
+    bool searched = false;          // among the current tasks
     std::optional<core::TaskId> task;
     ProcessFace face;
-    bool face_asked = false;  // the face is, or will be, as good as it gets
+    bool face_asked = false;  // the face is complete or requested
   };
   void SearchAgain();
   bool AskWhole(const base::ProcessStat& stat);
@@ -79,7 +79,7 @@ class Attribution {
   std::unordered_map<pid_t, core::TaskId> by_pid_;  // main and shim pids
   std::unordered_map<pid_t, Known> known_;
   std::shared_ptr<boost::asio::io_context> loop_;
-  std::optional<BackgroundWorker> reader_;  // from the first question on
+  std::optional<BackgroundWorker> reader_;  // created at the first request
 };
 
 }  // namespace carma::daemon

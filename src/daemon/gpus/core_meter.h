@@ -16,20 +16,19 @@ namespace carma::daemon {
 
 class CoreMeter {
  public:
-  // proc: where the kernel tells of processes.
+  // proc: mount point of procfs.
   explicit CoreMeter(std::string proc = "/proc") : proc_(std::move(proc)) {}
 
-  // To be called about once a second; reads a few files of proc for each task and does not block.
-  // mains: first process of each task; its descendants count too, as far as the main threads of
-  // processes started them. Means over the last ten seconds; empty before the second reading, and
-  // where proc cannot be read.
+  // To be called about once a second; reads a few files of proc per task and does not block. mains:
+  // first process of each task; descendants count too if main threads of processes started them.
+  // Means over the last ten seconds; empty before the second reading, or if proc cannot be read.
   std::optional<core::HostSampled> Read(base::Time now, const std::map<core::TaskId, pid_t>& mains);
 
  private:
   struct Reading {
     base::Time when{};
     double busy_s = 0;                       // of all cores since boot
-    std::map<core::TaskId, double> tasks_s;  // of processes that live, and of those they waited for
+    std::map<core::TaskId, double> tasks_s;  // of living processes and their reaped children
   };
   std::optional<Reading> Look(base::Time now, const std::map<core::TaskId, pid_t>& mains);
   double TreeS(pid_t root) const;

@@ -1,4 +1,4 @@
-// Which task made a fault on a GPU: the kernel's log names the process.
+// Which task caused a fault on a GPU: the kernel's log names the process.
 #pragma once
 
 #include <deque>
@@ -15,15 +15,14 @@ namespace carma::daemon {
 
 class FaultOrigins {
  public:
-  // path: of the kernel's log; empty: not read. If it cannot be read, the first look says so in our
-  // log, and then nothing is known.
+  // path: of the kernel's log; empty: not read. If it cannot be read, the first Look() logs that, and
+  // no origin is known.
   explicit FaultOrigins(const std::string& path);
 
-  // Takes what was written since. Before the next list of processes is taken over: a process that
-  // made a fault is mostly gone by then.
+  // Reads new lines. Call it before the next list of processes is applied, because a faulty process
+  // is usually gone by then.
   void Look(base::Time now, Attribution& attribution);
-  // The task that made the last fault there since then, and within the last hour. pci: as NVML has
-  // it.
+  // The task that caused the last fault there since then, within the last hour. pci: as in NVML.
   std::optional<core::TaskId> LastOn(std::string_view pci, base::Time now, base::Time since) const;
 
  private:

@@ -1,5 +1,5 @@
-// A GPU over time as the API shows it: roll-ups of the books and single readings, brought into
-// equal spans.
+// A GPU over time as the API shows it: stored roll-ups and single readings, resampled to equal
+// spans.
 #pragma once
 
 #include <atomic>
@@ -23,16 +23,16 @@ inline constexpr int kMostHistoryPoints = 2'000;
 class GpuTimeline {
  public:
   // [from, to), from < to, in at most `points` equal spans. readings: of that GPU, oldest first;
-  // each holds since the one before, but not for longer than `longest`, so that a silent driver
-  // leaves a hole.
+  // each is valid since the one before, but at most for `longest`, so that a silent driver leaves a
+  // gap.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
 
-  // A roll-up of that GPU. What the readings cover as well is left to them: they know it better.
-  // Its peaks may have been anywhere in it and count for every span that it touches.
+  // Adds a roll-up of that GPU. Where readings exist they are used instead. Its peaks may have been
+  // anywhere in it and count for every span that it touches.
   void Add(const store::GpuUsage& usage);
 
-  // Spans of which nothing is known are left out.
+  // Spans without data are left out.
   std::vector<api::GpuHistoryView::Point> Points() const;
 
  private:
@@ -47,7 +47,7 @@ class GpuTimeline {
     std::optional<double> sm_peak, used_peak_mib;
     int tasks = 0;
   };
-  // What held from one moment to another.
+  // Values between two moments.
   struct Stretch {
     base::Time from, to;
     double used_mib = 0;
@@ -58,7 +58,7 @@ class GpuTimeline {
 
   base::Time from_, to_;
   base::Duration width_;
-  base::Time readings_from_;  // roll-ups count until then
+  base::Time readings_from_;  // roll-ups are used before then
   std::vector<Span> spans_;
 };
 
@@ -67,24 +67,24 @@ struct GpuHistoryRequest {
   int points = 60;
   api::GpuHistoryView gpu;             // without its points
   std::vector<HistoryPoint> readings;  // in [from, to)
-  base::Duration longest{};            // as GpuTimeline takes it
+  base::Duration longest{};            // as in GpuTimeline
 };
 
-// From roll-ups of any GPUs, at once.
+// Computed immediately from roll-ups of any GPUs.
 api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
                                const std::vector<store::GpuUsage>& rows);
-// The same from the books in this folder, as JSON text. May read for seconds: worker only; gives up
-// soon after `wanted` has become false, with kUnavailable. Errors: those of store::History.
+// The same from the store in this folder, as JSON text. May read for seconds, so only on a worker;
+// stops with kUnavailable soon after `wanted` has become false. Errors: those of store::History.
 base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
                                          const std::string& state_dir,
                                          const std::atomic<bool>& wanted);
 
-// All of them over one span as figures, a page of their own (report/html.h). Each needs also its
-// usable memory. Otherwise as GpuHistoryText.
+// All GPUs over one span as a page of figures (report/html.h). Each also needs its usable memory.
+// Otherwise as GpuHistoryText.
 struct GpuFiguresRequest {
   std::vector<GpuHistoryRequest> gpus;  // of the same span and number of points; at least one
   std::vector<std::int64_t> usable_mib;
-  report::Clock clock;                       // of whoever looks at it
+  report::Clock clock;                       // of the reader
   std::vector<store::EndedAttempt> running;  // by now
 };
 base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,

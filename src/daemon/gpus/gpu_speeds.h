@@ -1,4 +1,4 @@
-// How fast types of GPU are, where nobody has measured them here.
+// Speeds of GPU types that were not measured here.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace carma::daemon {
 
-// core::GpuInfo::speed of that model, against an A100-40GB: as the configuration has it, else by
-// the built-in tables (data/gpus). 0: not known.
+// core::GpuInfo::speed of that model, relative to an A100-40GB: as configured, else by the built-in
+// tables (data/gpus). 0: unknown.
 double SpeedOfModel(const std::string& name, std::span<const core::TypeSpeed> configured);
 
 }  // namespace carma::daemon

@@ -1,5 +1,5 @@
-// Whether CUDA works on a GPU, tried when a task could not begin to use it: a broken driver or GPU
-// would fail one waiting task after another, and one mistaken script must not close a GPU.
+// Tries whether CUDA works on a GPU after a task could not initialise it: a broken driver or GPU
+// would fail one waiting task after another, but a faulty script must not close a GPU.
 #pragma once
 
 #include <chrono>
@@ -20,24 +20,24 @@ namespace carma::daemon {
 // Lives on the loop.
 class GpuTrials {
  public:
-  // On a worker: what keeps CUDA programs from working there, one line; empty: nothing does.
+  // Runs on a worker: why CUDA programs do not work there, one line; empty: they do.
   using Try = std::function<std::string(const std::string& uuid)>;
   struct Actions {
-    // Nothing starts there while it is tried, and again.
+    // Called with true when a trial begins (no task may start there), with false when it ends.
     std::function<void(core::GpuIndex, bool held)> hold;
-    // What was found: why CUDA does not work there, or that it does again (empty).
+    // Called with the result: why CUDA does not work there; empty: it works again.
     std::function<void(core::GpuIndex, const std::string& why)> found;
-    // What was found and still holds; empty: a person has opened the GPU since.
+    // The result still in force; empty: an administrator has opened the GPU since.
     std::function<std::string(core::GpuIndex)> known;
   };
 
   GpuTrials(std::shared_ptr<boost::asio::io_context> loop, base::Clock& clock,
             std::vector<std::string> uuids, Try try_cuda, Actions actions);
 
-  // A task could not begin to use CUDA on these. then: on the loop, what is wrong with one of them;
-  // empty: CUDA works there, so it is the task's own affair.
+  // A task could not initialise CUDA on these. then: called on the loop with what is wrong with one
+  // of them; empty: CUDA works there, so the task is at fault.
   void Ask(const std::vector<core::GpuIndex>& gpus, std::function<void(const std::string&)> then);
-  // Found so by an earlier daemon: it is tried again from time to time.
+  // Found broken by an earlier carmad: retried from time to time.
   void Restore(core::GpuIndex gpu);
 
  private:

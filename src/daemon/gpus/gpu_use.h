@@ -1,4 +1,4 @@
-// Who uses one GPU, as one reading tells it: tasks, strangers, and memory that nobody owns up to.
+// Use of one GPU by one reading: tasks, foreign processes, and unattributed memory.
 #pragma once
 
 #include <sys/types.h>
@@ -17,15 +17,15 @@
 namespace carma::daemon {
 
 struct TaskUse {
-  std::int64_t used_mib = 0;  // of its processes whose memory is told
-  bool memory_told = true;    // of all of them
-  // Share of the last moments in which kernels of its processes ran, 0..1; empty: of one of them
-  // the driver does not tell.
+  std::int64_t used_mib = 0;  // of its processes with known memory
+  bool memory_told = true;    // for all of them
+  // Recent share of time in which kernels of its processes ran, 0..1; empty: not reported for one
+  // of them.
   std::optional<double> kernel_time = 0;
   std::vector<pid_t> pids;
 };
 
-// A process that belongs to no task; an MPS server is one, but no work of anybody.
+// A process that belongs to no task; this includes MPS servers, which do no work of their own.
 struct Stranger {
   pid_t pid = 0;
   ProcessFace face;
@@ -37,26 +37,26 @@ struct Stranger {
 struct GpuUse {
   std::map<core::TaskId, TaskUse> tasks;  // those with a process on the GPU
   std::vector<Stranger> strangers;
-  bool memory_told = true;  // of all processes but MPS servers
-  // In use by no process that the driver lists; empty: of some process the memory is not told.
+  bool memory_told = true;  // for all processes except MPS servers
+  // Used memory of no listed process; empty: the memory of some process is not reported.
   std::optional<std::int64_t> unattributed_mib;
 
-  int ForeignProcesses() const;  // MPS servers not among them
+  int ForeignProcesses() const;  // without MPS servers
 };
 GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution);
 
-// What part of a GPU's SM activity is whose. Nothing measures that, so it says what it rests on.
+// A task's part of a GPU's SM activity. It cannot be measured, so `by` names the method.
 struct SmShare {
   double sm_active = 0;
-  // "alone": measured, nobody else is there. "kernel-time": split as the driver's coarse times of
-  // the processes are. "equal": nothing tells them apart.
+  // "alone": measured, no other process. "kernel-time": split by the driver's coarse kernel times
+  // of the processes. "equal": split equally for lack of data.
   std::string_view by;
 };
 
-// One per GPU: the shares reading by reading, smoothed.
+// Smoothed shares of one GPU over its readings.
 class SmShares {
  public:
-  // tau: time within which a change shows.
+  // tau: time constant of the smoothing.
   void Take(const gpu::Reading& reading, const GpuUse& use, base::Duration tau);
   void Clear() { shares_.clear(); }
   std::optional<SmShare> Of(core::TaskId task) const;

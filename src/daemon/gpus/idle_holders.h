@@ -1,5 +1,5 @@
-// Tasks that hold GPUs and do not use them, told from what the monitor sees. Pure: times and values
-// are handed in.
+// Finds tasks that hold GPUs without using them, from the monitor's values. Pure: times and values
+// are passed in.
 #pragma once
 
 #include <map>
@@ -18,9 +18,9 @@ class Monitor;
 
 std::string_view IdleActionName(core::IdleAction action);  // "tell", "share", "end"
 
-// What a look at one of a task's GPUs said about the task.
+// What one reading of a task's GPU shows about the task.
 enum class HolderSight {
-  kUnknown,  // the GPU was not read, or what was read tells nothing
+  kUnknown,  // not read, or the reading does not show it
   kIdle,
   kBusy,
 };
@@ -28,25 +28,25 @@ enum class HolderSight {
 struct Holder {
   core::TaskId id{};
   int attempt = 0;
-  std::optional<base::Time> idle_since;  // as the books have it
-  // Of all its GPUs together: busy on one is busy, idle takes all of them.
+  std::optional<base::Time> idle_since;  // as stored
+  // For all its GPUs together: busy on any is busy, idle on all is idle.
   HolderSight sight = HolderSight::kUnknown;
 };
 
-// Idle on a GPU is who has no process there that holds memory, or whose processes ran no kernel, or
-// where the SM activity (the utilisation where that is not counted) is at most `below`. Who has
-// processes on GPUs that it was not given is not idle, whatever it does there.
+// A task is idle on a GPU if it has no process with memory there, or its processes ran no kernel,
+// or the SM activity (else the utilisation) is at most `below`. A task with processes on GPUs that
+// it was not given is never idle.
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below);
 
 class IdleHolders {
  public:
-  // after: idle for so long makes an idle holder. gap: with more time than this between two looks
-  // nobody knows what was in between.
+  // after: idle time that makes an idle holder. gap: if more time than this lies between two
+  // readings, that time is unknown.
   IdleHolders(base::Duration after, base::Duration gap) : after_(after), gap_(gap) {}
 
-  // One look at all running tasks. Returns TaskIdle where a task has become an idle holder, or is
-  // one no more. Time that was not watched never counts as idle; an idle holder stays one until it
-  // is seen busy.
+  // Processes one reading of all running tasks. Returns TaskIdle for each task that has become an
+  // idle holder or no longer is one. Unwatched time never counts as idle; an idle holder stays one
+  // until it is seen busy.
   std::vector<core::TaskIdle> Take(base::Time now, const std::vector<Holder>& holders);
 
  private:

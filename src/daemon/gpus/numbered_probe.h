@@ -1,4 +1,4 @@
-// The GPU driver as the daemon asks it.
+// The daemon's access to the GPU driver.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ namespace carma::daemon {
 // A probe whose GPUs keep their numbers.
 class NumberedProbe : public gpu::Probe {
  public:
-  // From here on GPUs have the numbers of this list, whatever the driver lists.
+  // From here on GPUs keep the numbers of this list, whatever the driver lists.
   virtual void Keep(std::vector<gpu::DeviceInfo> devices) = 0;
 };
 
-// Logs why nobody counts SM activity, each time that devices are listed.
+// Logs, each time devices are listed, why no source measures SM activity.
 std::shared_ptr<NumberedProbe> MakeNumberedProbe(const gpu::ProbeOptions& options);
 
 }  // namespace carma::daemon

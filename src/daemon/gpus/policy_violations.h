@@ -1,5 +1,5 @@
-// Running tasks that use what they were not given, told from what the monitor sees. Pure: values
-// are handed in.
+// Finds running tasks that use more than they were given, from the monitor's values. Pure: values
+// are passed in.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace carma::daemon {
 
 class Monitor;
 
-// How much more than its promise and the margin a task uses, on the GPU where that is most; 0: it
-// does not, or was promised nothing.
+// By how much a task exceeds its promise and the margin, on the GPU where that is most; 0: it does
+// not, or has no promise.
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 
-// GPUs where a task has processes though it was not given them, as after it has set
-// CUDA_VISIBLE_DEVICES itself. What they use counts there as a stranger's.
+// GPUs where a task has processes although it was not given them, for example because it set
+// CUDA_VISIBLE_DEVICES itself. Their use counts there as foreign.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
 struct Sighting {
@@ -28,10 +28,10 @@ struct Sighting {
   bool caught = false;  // now
 };
 
-// Who is to be told of: each attempt once.
+// Violations to report: each attempt once.
 class FirstSightings {
  public:
-  // One look at all running tasks.
+  // Takes one reading of all running tasks; returns the new violations.
   std::set<core::TaskId> Take(const std::vector<Sighting>& running);
 
  private:

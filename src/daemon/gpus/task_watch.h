@@ -1,6 +1,5 @@
-// Looks at running tasks after each round of readings, and says once of an attempt what should not
-// be so: it holds GPUs that it does not use, uses more than it was promised, computes where it was
-// not placed.
+// Checks running tasks after each round of readings and reports once per attempt: idle holders,
+// tasks that exceed their promise, and tasks that compute where they were not placed.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +36,13 @@ std::string ToLine(const IdleNotice& notice);
 
 class TaskWatch {
  public:
-  // All must outlive it; the settings may change, which Follow() is told of.
-  // tell: the administrators, a JSON object of an idle holder.
+  // All arguments must outlive it; Follow() must be called when settings change.
+  // tell: sends administrators a JSON object about an idle holder.
   using Tell = std::function<void(const std::string& message)>;
   TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings, Tell tell);
 
-  // running: of every running task the record. margin_mib: PolicyConfig's, in force. Returns what
-  // the core is to hear.
+  // running: the records of all running tasks. margin_mib: from the current PolicyConfig. Returns
+  // events for the core.
   std::vector<core::TaskIdle> Look(const std::vector<const core::TaskRecord*>& running,
                                    std::int64_t margin_mib, const Monitor& monitor);
   void Follow(const config::Settings& before);
@@ -56,7 +55,7 @@ class TaskWatch {
   store::Store& store_;
   base::Clock& clock_;
   const config::Settings& settings_;
-  std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
+  std::unique_ptr<IdleHolders> idle_holders_;  // null: not watched
   FirstSightings over_promise_, wrong_device_;
   Tell tell_;
 };

@@ -1,4 +1,4 @@
-// What one GPU did over time, integrated from its readings: rows for the books.
+// Use of one GPU over time, integrated from its readings: rows for the store.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@ namespace carma::daemon {
 
 class UsageMeter {
  public:
-  // longest: what lies between two readings further apart is not known and belongs to no row.
+  // longest: time between readings further apart than this is unknown and belongs to no row.
   UsageMeter(std::string gpu_uuid, base::Duration longest)
       : gpu_uuid_(std::move(gpu_uuid)), longest_(longest) {}
 
   // tasks: with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
-  // Appends everything since the last call: one row, more where there was a hole, none without two
-  // readings. energy_shown_by_another: of the instances of a divided GPU one shows what the whole
-  // has used; the others' part of a sum is then known, and nothing.
+  // Appends the use since the last call: one row, several if there was a gap, none without two
+  // readings. energy_shown_by_another: one instance of a divided GPU reports the energy of the
+  // whole GPU; the others then report 0, not unknown.
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:
-  // Since `from`, integrals over time.
+  // Integrals over time since `from`.
   struct Span {
     base::Time from{};
     base::Time last{};
     double sm_ms = 0;
     double mib_ms = 0;
     bool sm_known = true;
-    std::optional<double> energy_j;       // spent; empty: never told
+    std::optional<double> energy_j;       // used; empty: never reported
     std::optional<double> last_energy_j;  // the driver's counter
     double dram_ms = 0;
     bool dram_known = true;
@@ -47,7 +47,7 @@ class UsageMeter {
   std::string gpu_uuid_;
   base::Duration longest_;
   std::optional<Span> span_;
-  std::vector<store::GpuUsage> closed_;  // ended by a hole, for the next Close()
+  std::vector<store::GpuUsage> closed_;  // ended by a gap, for the next Close()
 };
 
 }  // namespace carma::daemon

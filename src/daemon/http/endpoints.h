@@ -1,4 +1,4 @@
-// All endpoints of the API in one table; the work of each is in endpoints/, by resource.
+// All endpoints of the API in one table; their code is in endpoints/, by resource.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,14 @@
 
 namespace carma::daemon {
 
-// What is there from the beginning. All that is named here outlives the endpoints.
+// Services that exist from the beginning. All of them outlive the endpoints.
 struct ServerServices {
   std::function<api::StatusView()> status;
-  std::function<std::string()> metrics;  // as Prometheus reads them
+  std::function<std::string()> metrics;  // in Prometheus' format
   Tokens* tokens = nullptr;
 };
 
-// What is there once the GPUs are known.
+// Services that exist once the GPUs are known.
 struct EngineServices {
   Engine& engine;
   Monitor& monitor;
@@ -33,11 +33,11 @@ struct EngineServices {
   store::Store& store;
   const config::Settings& settings;
   base::Clock& clock;
-  std::function<void()> close_usage;  // brings the records of GPU use up to now
+  std::function<void()> close_usage;  // brings the records of GPU use up to date
   AnswerLater answer_later;
   // As SubmitServices::aside.
   std::function<void(std::function<void()> read, std::function<void()> then)> aside;
-  // Calls back once the task is final, or after real seconds.
+  // Calls back once the task is final, or after `seconds` of real time.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
   // As OutputServices::aside.
   std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> read_file;
@@ -55,7 +55,7 @@ struct EngineServices {
       nullptr;
 };
 
-// engine: null as long as no GPU is known; then most of them cannot be handled yet.
+// engine: null until GPUs are known; most endpoints cannot be handled before.
 std::vector<Endpoint> Endpoints(const ServerServices& server,
                                 const EngineServices* engine = nullptr);
 

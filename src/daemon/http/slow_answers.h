@@ -1,4 +1,4 @@
-// Answers that are made or read on threads, for a loop that waits for none of them.
+// Answers that are made or read on threads, so that the loop never waits.
 #pragma once
 
 #include <atomic>
@@ -13,24 +13,24 @@
 namespace carma::daemon {
 
 struct SlowAnswersOptions {
-  int most_reports = 8;  // at once; they are made one after another
-  int most_files = 32;   // of users, to be read one after another
+  int most_reports = 8;  // in progress; made one after another
+  int most_files = 32;   // in progress; read one after another
   std::chrono::nanoseconds file_limit = std::chrono::seconds(10);
 };
 
 class SlowAnswers {
  public:
-  // report_sent: called on the loop after each report; what it took is free again.
+  // report_sent: called on the loop after each report, once its memory is free again.
   SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
               std::function<void()> report_sent, SlowAnswersOptions options = {});
 
   // As AnswerLater.
   base::Result<base::Unit> Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
                                   std::function<void(Answer)> send);
-  // A file on the disk of a user's folder, which may not answer for ever: then `then` is called
-  // with kUnavailable, as it is where too many are being read.
+  // Reads a file in a user's folder. If its disk does not answer, or too many files are being read,
+  // `then` is called with kUnavailable.
   void ReadFile(std::function<Answer()> read, std::function<void(Answer)> then);
-  // Takes a large body apart.
+  // Parses a large body.
   void ReadBody(std::function<void()> read, std::function<void()> then);
 
  private:

@@ -1,5 +1,5 @@
-// Answers that take long to make from what the daemon has in memory: each is made by a copy of this
-// process (fork), which sees everything as it stood at that moment and holds up nobody.
+// Slow answers from the daemon's memory: each is made by a forked copy of this process, which sees
+// the state of that moment and delays no other call.
 #pragma once
 
 #include <chrono>
@@ -20,43 +20,42 @@ class io_context;
 
 namespace carma::daemon {
 
-// Runs in the copy, or in this process where little is to be gone through: reads memory alone. The
-// copy has no other thread and no descriptor: no store, file or log.
+// Runs in the copy, or in this process if there is little data; may only read memory. The copy has
+// no other thread and no descriptors: no store, file or log.
 using MakeAnswer = std::function<Answer()>;
-// On the loop when its turn has come; says what is to be made. Errors: the answer.
+// Called on the loop when its turn comes; returns the work. An error is the answer.
 using PrepareAnswer = std::function<base::Result<MakeAnswer>()>;
-// Asks for an answer on behalf of a user; empty: of nobody who is known by name.
+// Requests an answer on behalf of a user; empty: unknown user.
 using AnswerAside = std::function<void(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
                                        std::function<void(Answer)> send)>;
 
 // An AnswerAside without any copy.
 void AnswerAtOnce(std::optional<std::uint32_t> uid, const PrepareAnswer& prepare,
                   const std::function<void(Answer)>& send);
-// On behalf of which user a call asks.
+// The user that a call counts for.
 inline std::optional<std::uint32_t> AskerOf(const Call& call) {
   return call.request.peer ? std::optional(call.request.peer->uid) : std::nullopt;
 }
 
 struct SnapshotAnswersOptions {
   std::size_t at_once = 2;                                    // copies
-  std::size_t waiting = 32;                                   // questions of one user
+  std::size_t waiting = 32;                                   // requests of one user
   std::chrono::nanoseconds limit = std::chrono::seconds(20);  // of one copy
 };
 
-// Lives on the loop. The questions of one user are answered one after another, those of different
-// users by turns.
+// Lives on the loop. Requests of one user are answered one after another; users take turns.
 class SnapshotAnswers {
  public:
-  // is_small: there is so little to go through that a copy would cost more.
+  // is_small: whether there is so little data that a copy would cost more.
   SnapshotAnswers(boost::asio::io_context& loop, std::function<bool()> is_small,
                   SnapshotAnswersOptions options = {});
-  // What is being made is given up: nobody is answered.
+  // Abandons work in progress without answering.
   ~SnapshotAnswers();
   SnapshotAnswers(const SnapshotAnswers&) = delete;
   SnapshotAnswers& operator=(const SnapshotAnswers&) = delete;
 
-  // As AnswerAside. `send` gets kUnavailable where too many questions of this user wait, where the
-  // machine gives no process, or where the answer took too long.
+  // As AnswerAside. `send` gets kUnavailable if too many requests of this user wait, no process can
+  // be created, or the answer took too long.
   void Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
            std::function<void(Answer)> send);
 
@@ -67,7 +66,7 @@ class SnapshotAnswers {
   };
   struct User {
     std::deque<Question> waiting;
-    bool busy = false;  // one of its questions is being answered
+    bool busy = false;  // one of its requests is in progress
   };
   class Copy;
 
@@ -79,7 +78,7 @@ class SnapshotAnswers {
   std::function<bool()> is_small_;
   const SnapshotAnswersOptions options_;
   std::map<std::optional<std::uint32_t>, User> users_;
-  std::deque<std::optional<std::uint32_t>> turns_;  // of users with a question that may begin
+  std::deque<std::optional<std::uint32_t>> turns_;  // users with a request that may begin
   std::list<std::unique_ptr<Copy>> copies_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -1,5 +1,5 @@
-// Tokens: a user's own, by which a browser or a program acts for him where the kernel names nobody
-// (over TCP). One file in the state folder holds their hashes.
+// Personal tokens, by which a browser or program acts for a user over TCP, where the kernel does
+// not identify callers. One file in the state folder holds their hashes.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct Token {
   std::int64_t id = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::vector<std::uint32_t> groups;  // of its user when it was made
+  std::vector<std::uint32_t> groups;  // of its user at creation
   std::string name;
   std::string hash;  // SHA-256 of the token, which has 256 bits of chance: no salt, no slow hash
   std::int64_t created_ms = 0;
@@ -44,25 +44,24 @@ class Tokens {
   static constexpr std::chrono::hours kLongestLife{366 * 24};
   static constexpr std::size_t kMostOfOneUser = 50;
 
-  // now_ms: real time, also on a simulated server: a token is given to a browser, whose days are
-  // real ones.
+  // now_ms: real time, also on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
-  // Reads the file. Errors: kCorrupt, kIo. Then nobody is known by a token, and none can be made.
+  // Reads the file. Errors: kCorrupt, kIo; then no token is valid, and none can be made.
   base::Result<base::Unit> Load();
 
   struct Made {
     Token token;
-    std::string text;  // what its user sends; told this once
+    std::string text;  // what its user sends; returned only here
   };
-  // Kept once it returns. Errors: kConflict: the user has too many; kIo.
+  // The token is durable once it returns. Errors: kConflict: the user has too many; kIo.
   base::Result<Made> Make(const api::Peer& user, const std::string& name,
                           std::chrono::milliseconds life);
-  // by_uid: whose it must be; empty: anybody's. Errors: kNotFound, kIo.
+  // by_uid: required owner; empty: any. Errors: kNotFound, kIo.
   base::Result<base::Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
-  // Of one user, or all; by number, without those that have ended.
+  // Valid tokens of one user or of all, by number.
   std::vector<Token> List(std::optional<std::uint32_t> of_uid) const;
-  // Whose it is; empty: nobody's, or it has ended.
+  // The owner; empty: unknown or expired.
   std::optional<api::Peer> Find(std::string_view text) const;
 
  private:

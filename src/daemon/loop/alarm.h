@@ -12,7 +12,7 @@
 
 namespace carma::daemon {
 
-// Calls back once, the last time set; moved by Set, stopped by Stop and by its end.
+// Calls back once, at the time last set. Set moves it; Stop and destruction cancel it.
 class Alarm {
  public:
   explicit Alarm(boost::asio::io_context& loop) : timer_(loop) {}
@@ -20,7 +20,7 @@ class Alarm {
     timer_.expires_after(std::max(from_now, std::chrono::nanoseconds(0)));
     timer_.async_wait([call = std::move(call), number = ++*last_,
                        last = std::weak_ptr(last_)](const boost::system::error_code& error) {
-      // One that has gone off and waits for its turn hears of no cancellation.
+      // A timer that has already fired is not notified of its cancellation.
       const std::shared_ptr<std::uint64_t> now = last.lock();
       if (!error && now && *now == number) call();
     });

@@ -1,5 +1,5 @@
-// Asks a thread of its own, takes the answer on the loop: within a limit, or never if the asker is
-// gone.
+// Runs jobs on its own thread and delivers results on the loop, with a time limit; not if the
+// caller is gone.
 #pragma once
 
 #include <atomic>
@@ -20,22 +20,22 @@ namespace carma::daemon {
 // Lives on the loop; only jobs run on its thread, one after another.
 class BackgroundWorker {
  public:
-  // What its end does with a job that is still running.
+  // What destruction does with a running job.
   enum class AtEnd {
     kWait,   // for jobs that end soon after wanted() has become false
-    kLeave,  // for those that may hang: the thread is left alone, jobs own
+    kLeave,  // for jobs that may hang: the thread is abandoned; jobs must own
              // (shared) what they touch
   };
-  // Where the machine gives no thread, jobs wait until it does; it is asked again every second.
+  // If no thread can be created, jobs wait, and it is tried again every second.
   BackgroundWorker(std::shared_ptr<boost::asio::io_context> loop, AtEnd at_end,
                    Worker::MakeThread make = nullptr);
-  // From here on nothing is answered.
+  // After this no result is delivered.
   ~BackgroundWorker();
   BackgroundWorker(const BackgroundWorker&) = delete;
   BackgroundWorker& operator=(const BackgroundWorker&) = delete;
 
-  // then(job()): the job on the thread, `then` on the loop. Both can be copied; `then` is only ever
-  // touched, and let go, on the loop.
+  // then(job()): runs the job on the thread and `then` on the loop. Both must be copyable; `then`
+  // is called and destroyed only on the loop.
   template <class Job, class Then>
   void Ask(Job job, Then then) {
     Do([job = std::move(job), then = std::move(then)]() mutable -> std::function<void()> {
@@ -43,21 +43,21 @@ class BackgroundWorker {
       return [answer, then = std::move(then)]() mutable { then(std::move(*answer)); };
     });
   }
-  // A job that nobody waits for.
+  // Runs a job without a result.
   void Tell(std::function<void()> job);
-  // `late` is called after that time, unless the result was called before; the result is true for
-  // its first caller and false once it is too late. So `then` knows whether its answer still
-  // counts.
+  // Calls `late` after that time, unless the returned function was called before. That function
+  // returns true on its first call in time and false afterwards, so `then` knows whether its result
+  // still counts.
   std::function<bool()> Within(std::chrono::nanoseconds limit, std::function<void()> late);
-  // Calls soon, unless this object is gone by then.
+  // Calls back soon, unless this object is gone by then.
   void Later(std::function<void()> call);
 
-  // The running job hangs: it keeps the thread to itself (and is answered if it comes back after
-  // all), what comes from now on gets a new one. Jobs not yet begun are dropped.
+  // Call it if the running job hangs: it keeps its thread (its result is still delivered if it
+  // returns), later jobs get a new one, and jobs not yet begun are dropped.
   void Abandon();
-  // Jobs that were asked and are not answered.
+  // Jobs without a delivered result.
   int waiting() const { return waiting_; }
-  // False once this object is gone; who waits for that is woken. For jobs that can stop half-way.
+  // Becomes false, and wakes waiters, once this object is gone. For jobs that can stop early.
   std::shared_ptr<const std::atomic<bool>> wanted() const { return wanted_; }
 
  private:

@@ -5,13 +5,12 @@
 
 namespace carma::daemon {
 
-// This start of the machine: of a container and of a user's service manager (rootless) too, in
-// which the kernel's boot is older. Empty where the kernel does not tell: no start is known to be
-// this one.
+// Identifies this start of the machine, container or (rootless) user's service manager; the
+// kernel's boot may be older. Empty if the kernel does not tell: then no start counts as this one.
 std::string MachineStart();
 
-// True if the machine was started anew since the folder was last marked; marks it. A folder without
-// a mark, or a kernel that does not tell, says false. A mark that cannot be written is logged.
+// Marks the folder; true if the machine was restarted since it was last marked. False without an
+// earlier mark or if the kernel does not tell. A mark that cannot be written is logged.
 bool MarkBoot(const std::string& state_dir, const std::string& boot_id);
 
 }  // namespace carma::daemon

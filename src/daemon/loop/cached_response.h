@@ -1,4 +1,4 @@
-// An answer that many ask for every second: made once for all of them.
+// An answer that many clients request every second: made once for all of them.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@ class CachedResponse {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  // make: a JSON object. Who has all of it but another "now_ms" has it. keep: an answer is not made
-  // anew before that time is over.
+  // make: returns a JSON object; changes of "now_ms" alone do not count. keep: minimum time before
+  // the answer is made again.
   CachedResponse(std::function<nlohmann::json()> make, std::chrono::nanoseconds keep);
 
-  // 304 for a client that has this text already. now: never goes back.
+  // Answers 304 to a client that has this text already. now: never goes back.
   api::Response Answer(const api::Request& request, Moment now = std::chrono::steady_clock::now());
 
  private:

@@ -1,4 +1,4 @@
-// Who waits for the ends of tasks: long polls of the API.
+// Callbacks that wait for ends of tasks: long polls of the API.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,16 +14,15 @@
 
 namespace carma::daemon {
 
-// Of the loop's thread.
+// Used on the loop's thread.
 class CompletionWaiters {
  public:
   explicit CompletionWaiters(boost::asio::io_context& loop) : loop_(loop) {}
 
-  // Calls once, later: when the task has ended, or after so long in real time, whichever is first.
-  // An asker that has gone meanwhile is called all the same; never after this is gone.
+  // Calls back once, later: when the task has ended, or after `limit` of real time. Also if the
+  // client has gone meanwhile, but never after this object is gone.
   void Await(core::TaskId task, std::chrono::nanoseconds limit, std::function<void()> call);
-  // The task has ended: calls all who wait for it, in the order in which they came. They may wait
-  // anew.
+  // The task has ended: calls all callbacks that wait for it, oldest first. They may wait again.
   void Ended(core::TaskId task);
 
   std::size_t waiting() const;
@@ -35,7 +34,7 @@ class CompletionWaiters {
     Alarm limit;
     std::function<void()> call;
   };
-  using Waiters = std::list<Waiter>;  // an alarm stays where it is
+  using Waiters = std::list<Waiter>;  // alarms must not move
 
   void Overdue(core::TaskId task, Waiters::iterator waiter);
 

@@ -1,4 +1,4 @@
-// The configuration of a running daemon: what is in force, and how it is read again.
+// The configuration of a running daemon: the settings in force, and reading them again.
 #pragma once
 
 #include <cstdint>
@@ -15,39 +15,40 @@
 
 namespace carma::daemon {
 
-// Numbers of the groups of daemon.allow_groups. May wait for a name service. Errors: kNotFound, …:
-// as base::FindGroup.
+// Group ids of daemon.allow_groups. May wait for a name service. Errors: kNotFound, …: as
+// base::FindGroup.
 base::Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
 
-// The file of estimate.profiles; null: none is named. Errors: kNotFound, kInvalid with the line, …
+// Reads the file of estimate.profiles; null: none is configured. Errors: kNotFound, kInvalid with
+// the line, …
 base::Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
     const config::Settings& settings);
 
-// Lives on the loop. Files and groups are asked for on a thread, which may hang.
+// Lives on the loop. Files and groups are read on a thread, which may hang.
 class Configuration {
  public:
-  // What everybody goes by.
+  // The settings in force.
   struct InForce {
-    config::Settings settings;  // keys that need a restart have their values of before
+    config::Settings settings;  // keys that need a restart keep old values
     std::vector<std::uint32_t> allow_groups;
     std::shared_ptr<const estimate::MeasuredProfiles> profiles;
   };
 
   using Take = std::function<void(InForce)>;
 
-  // sources: says where to read it; called on the thread. take: called for each sound reading, also
-  // if nothing has changed. clock: outlives it.
+  // sources: returns where to read it; called on the thread. take: called after each valid reading,
+  // even without changes. clock: outlives it.
   Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
-  // Soon, once. What comes of it is logged: each changed key, each key that needs a restart, or
-  // what is wrong, one line each. Asked again meanwhile, it is read once more afterwards.
+  // Reads it again soon. Logs each changed key, each key that needs a restart, or each mistake, one
+  // line each. If called again meanwhile, it reads once more afterwards.
   void ReadAgain();
 
   base::Time read_at() const { return read_at_; }  // when what is in force was last read
-  // Why the last reading changed nothing; empty: it was sound.
+  // The mistake for which the last reading was ignored; empty: it was valid.
   const std::string& trouble() const { return trouble_; }
-  // Keys whose values in the files are not those in force.
+  // Keys whose configured values are not in force yet.
   const std::vector<std::string>& need_restart() const { return need_restart_; }
 
  private:

@@ -1,4 +1,4 @@
-// A daemon that leaves the shell which started it: `carmad --background`.
+// Detaching from the shell: `carmad --background`.
 #pragma once
 
 #include <sys/types.h>
@@ -10,18 +10,17 @@
 
 namespace carma::daemon {
 
-// What became of a process that was started to serve.
+// The result of starting a detached daemon.
 struct Detached {
   pid_t pid = 0;
   bool serves = false;
-  int status = 0;  // as waitpid() gives it, where it ended before it served
+  int status = 0;  // from waitpid(), if it ended before it served
 };
 
-// Calls `run` in a process of its own and makes its value the exit code there: in a new session, in
-// "/", standard input and output at /dev/null; standard error stays, for what it has to say until
-// it serves. Waits until it does (it calls what it was given) or has ended; one that takes longer
-// than `limit` is killed. Before any thread is started. Errors: kIo (no process, no pipe),
-// kUnavailable (the limit).
+// Calls `run` in a new process and uses its value as exit code: in a new session, in "/", with
+// standard input and output at /dev/null; standard error stays for messages until it serves. Waits
+// until it serves (it calls the function it got) or has ended; after `limit` it is killed. Call it
+// before any thread is started. Errors: kIo (no process, no pipe), kUnavailable (the limit).
 base::Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                                    std::chrono::milliseconds limit);
 

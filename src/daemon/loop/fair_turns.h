@@ -1,5 +1,5 @@
-// Work of the loop that takes milliseconds, spread so that nobody's many calls hold up others: one
-// piece in each round of the loop, of each user in turn.
+// Distributes work that takes milliseconds of the loop, so that one user's many calls do not delay
+// others: one piece per round of the loop, users in turn.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,7 +21,7 @@ class FairTurns {
 
   explicit FairTurns(boost::asio::io_context& loop) : loop_(loop) {}
 
-  // Runs it soon, behind what this user has asked for before.
+  // Runs it soon, after earlier work of this user.
   void Ask(User user, std::function<void()> work) {
     std::deque<std::function<void()>>& own = waiting_[user];
     own.push_back(std::move(work));
@@ -30,7 +30,7 @@ class FairTurns {
   }
 
  private:
-  // Only one is posted at a time: behind it the loop looks at its sockets.
+  // Only one piece is posted at a time, so that the loop serves its sockets in between.
   void Post() {
     boost::asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {
       if (alive.expired()) return;

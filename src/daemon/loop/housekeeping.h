@@ -1,4 +1,4 @@
-// Forgets what the books are to forget: finished tasks by age, requests after a day.
+// Deletes old rows: finished tasks by age, request names after a day.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,16 +11,16 @@
 
 namespace carma::daemon {
 
-// Once an hour; a backlog piece by piece, so that others are served in between.
+// Runs once an hour; a backlog is deleted in pieces, so that calls are served in between.
 class Housekeeping {
  public:
-  // All outlive it. `keep_days`: task.keep_finished_days as it is then.
+  // All arguments must outlive it. `keep_days`: returns the current daemon.keep_finished_days.
   Housekeeping(boost::asio::io_context& loop, LoopMeter& meter, store::Store& store,
                base::Clock& clock, std::function<int()> keep_days);
   void Run();
 
  private:
-  // How many tasks were forgotten.
+  // Returns how many tasks were deleted.
   base::Result<std::int64_t> Prune();
 
   LoopMeter& meter_;

@@ -1,4 +1,4 @@
-// How long the loop keeps its callers waiting.
+// Measures how long the loop keeps its callers waiting.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,17 +10,17 @@
 
 namespace carma::daemon {
 
-// Asks the loop to be called a step after work has begun and looks how late it is: whatever holds
-// the loop up shows, whoever does it. Of a loop that has nothing to do nothing is asked.
+// Schedules a call one step after work has begun and measures how late it comes, so any delay
+// shows, whatever its cause. An idle loop is not measured.
 class LoopMeter {
  public:
-  static constexpr std::chrono::milliseconds kStep{50};  // as much of a hold-up goes unseen
+  static constexpr std::chrono::milliseconds kStep{50};  // shorter delays go unnoticed
   using Seen = std::function<void(std::chrono::nanoseconds late)>;
 
-  // `seen` is told at each look by how much it was late.
+  // `seen` gets the lateness of each check.
   LoopMeter(boost::asio::io_context& loop, Seen seen) : alarm_(loop), seen_(std::move(seen)) {}
 
-  // Work begins, or goes on.
+  // Work begins or continues.
   void Look() {
     if (std::exchange(looking_, true)) return;
     const auto due = std::chrono::steady_clock::now() + kStep;

@@ -1,4 +1,4 @@
-// Tells the service manager how the daemon is (sd_notify protocol); does nothing without one.
+// Reports the daemon's state to the service manager (sd_notify protocol); does nothing without one.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace carma::daemon {
 
 // "READY=1", "STOPPING=1", "WATCHDOG=1", "STATUS=…".
 void NotifyServiceManager(const std::string& state);
-// Half the time within which the service manager wants to hear WATCHDOG=1; empty: it does not ask.
+// Half of the service manager's watchdog interval; empty: no watchdog.
 std::optional<std::chrono::microseconds> WatchdogPeriod();
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// What the kernel says of this very process, as clients of Prometheus in every language tell it.
+// Metrics of this process under the usual names of Prometheus clients.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct OwnProcess {
   std::int64_t resident_bytes = 0;
   std::int64_t threads = 0;
 };
-// Of the text of /proc/self/stat; empty: it is none.
+// Parses the text of /proc/self/stat; empty: not such a text.
 std::optional<OwnProcess> ReadStat(std::string_view text, double ticks_per_s,
                                    std::int64_t page_bytes);
 
-// The families process_*; those of which the kernel does not tell are left out. A few short reads
+// Writes the families process_*, without values that the kernel does not report. A few short reads
 // of /proc.
 void WriteOwnProcess(api::MetricsText& out);
 

@@ -1,4 +1,4 @@
-// Files of users, read with their rights and not with the daemon's.
+// Reads files with the rights of their users, not the daemon's.
 #pragma once
 
 #include <sys/types.h>
@@ -13,12 +13,12 @@
 
 namespace carma::daemon {
 
-// Takes on a user's rights to files for the calling thread alone; the other threads of the process
-// keep theirs. Does nothing in a daemon that runs as the user anyway, or for root.
+// Gives the calling thread a user's file access rights; other threads keep theirs. Does nothing if
+// the daemon runs as that user, or for root.
 class ThreadRights {
  public:
   explicit ThreadRights(const task::UserInfo& user);
-  // Aborts if the daemon's own rights do not come back.
+  // Aborts if the daemon's own rights cannot be restored.
   ~ThreadRights();
   ThreadRights(const ThreadRights&) = delete;
   ThreadRights& operator=(const ThreadRights&) = delete;
@@ -36,7 +36,7 @@ class ThreadRights {
 base::Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                                  std::size_t max_bytes);
 
-// The end of a file that may grow meanwhile.
+// The end of a file that may be growing.
 struct FileEnd {
   std::string text;
   std::int64_t from = 0;  // where it begins in the file

@@ -1,4 +1,4 @@
-// Calls that take too much to be under way at the same time.
+// Runs calls one at a time that are too expensive to overlap.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace carma::daemon {
 
-// One thread; made by make_shared.
+// Used by one thread; created by make_shared.
 class SerialExecutor : public std::enable_shared_from_this<SerialExecutor> {
  public:
-  // Whoever holds a copy is under way still.
+  // A call is in progress while a copy exists.
   using Hold = std::shared_ptr<const void>;
   using Call = std::function<void(Hold)>;
 
-  // Calls once all that were asked before are over; at once, if they are.
+  // Runs the call after all earlier ones, or at once if there are none.
   void Ask(Call call) {
     waiting_.push_back(std::move(call));
     if (!busy_) Next();
   }
-  // That have not begun.
+  // Calls that have not begun.
   std::size_t waiting() const { return waiting_.size(); }
 
  private:

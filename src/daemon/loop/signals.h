@@ -1,5 +1,5 @@
-// Signals as events of the loop. Asio's own signal_set does not say when it could not register its
-// pipe: a daemon that started then would never hear that it is to stop.
+// Signals as events of the loop. Asio's own signal_set does not report a failure to register its
+// pipe: such a daemon would never notice SIGTERM.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ class Signals {
   static constexpr std::array kHeard{SIGHUP, SIGINT, SIGTERM};
 
   explicit Signals(boost::asio::io_context& loop) : descriptor_(loop) {}
-  // From now on they wait until somebody listens. For this thread and those that it starts: to be
-  // called before there are others. What base::Spawn starts has none blocked.
+  // Blocks them until Listen(), for this thread and those that it starts, so call it before there
+  // are others. Processes of base::Spawn have none blocked.
   static void Block();
-  // Calls on the loop with the number of each. Errors: kUnavailable, the system's.
+  // Calls `heard` on the loop with the number of each signal. Errors: kUnavailable, the system's.
   base::Result<base::Unit> Listen(std::function<void(int)> heard);
 
  private:

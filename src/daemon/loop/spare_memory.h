@@ -1,5 +1,5 @@
-// Gives back to the system what large batches and answers leave behind: holes in the heap, which
-// the allocator would keep for itself.
+// Returns to the system the memory that large batches and answers leave behind as holes in the
+// heap, which the allocator would keep.
 #pragma once
 
 #include <malloc.h>
@@ -15,8 +15,8 @@ class SpareMemory {
  public:
   explicit SpareMemory(boost::asio::io_context& loop) : soon_(loop) {}
 
-  // A turn from `began` to `ended`. A batch may come in pieces, in turn after turn: what follows
-  // within kDelay counts together.
+  // Counts a turn from `began` to `ended`. A batch may come in pieces over several turns: turns
+  // within kDelay count together.
   void CountTurn(std::chrono::steady_clock::time_point began,
                  std::chrono::steady_clock::time_point ended) {
     if (began - busy_until_ >= kDelay) busy_ = {};

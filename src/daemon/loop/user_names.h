@@ -1,4 +1,4 @@
-// Names of users for a loop that may not wait for the system's user database, which may be on the
+// User names for a loop that must not wait for the system's user database, which may be on the
 // network.
 #pragma once
 
@@ -23,35 +23,34 @@ namespace carma::daemon {
 
 struct UserNamesOptions {
   std::chrono::milliseconds limit = std::chrono::seconds(10);  // for an answer
-  std::chrono::milliseconds keep = std::chrono::seconds(60);   // so long a name is used
-  // May block, for ever even.
+  std::chrono::milliseconds keep = std::chrono::seconds(60);   // how long a name is cached
+  // May block, even for ever.
   std::function<std::string(std::uint32_t)> look_up = base::UserName;
 };
 
-// Asked on a thread of its own, one after the other, and remembered for a while.
+// Looks names up on its own thread, one after the other, and caches them for a while.
 class UserNames {
  public:
   using Call = std::function<void(base::Result<std::string>)>;
 
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
-  // Calls back on the loop, at once where the name is remembered; never after the end of this
-  // object. While the database hangs an old name counts as well. Errors: kUnavailable: no answer
-  // within the limit.
+  // Calls back on the loop, at once if the name is cached; never after destruction. While the
+  // database hangs, an expired name is used too. Errors: kUnavailable: no answer within the limit.
   void Ask(std::uint32_t uid, Call call);
 
  private:
   struct User {
     std::optional<std::string> name;
     std::chrono::steady_clock::time_point good_until{};
-    bool asked = false;  // and the worker has not answered
+    bool asked = false;  // and not yet answered
     std::vector<Call> waiting;
-    std::function<bool()> in_time;  // of the worker's Within(), for those that wait
+    std::function<bool()> in_time;  // from the worker's Within(), for waiters
   };
   void Answer(std::uint32_t uid, User& user);
 
   UserNamesOptions options_;
-  std::map<std::uint32_t, User> users_;  // what is under way refers to them: none is removed
+  std::map<std::uint32_t, User> users_;  // never removed: pending requests refer to them
   BackgroundWorker worker_;
 };
 

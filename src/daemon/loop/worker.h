@@ -1,5 +1,5 @@
-// One thread that does slow jobs in order. A job that never returns does not stop the program from
-// ending.
+// One thread that runs slow jobs in order. A job that never returns does not keep the program from
+// exiting.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,20 @@ namespace carma::daemon {
 
 class Worker {
  public:
-  // Throws std::system_error where the machine gives no thread, as std::thread does.
+  // Throws std::system_error if no thread can be created, as std::thread does.
   using MakeThread = std::function<std::thread(std::function<void()>)>;
 
   explicit Worker(MakeThread make = [](std::function<void()> run) {
     return std::thread(std::move(run));
   });
-  // Jobs not yet begun are dropped. A running one is waited for unless it was declared stuck; then
-  // its thread is left alone, so jobs must own (shared) whatever they touch.
+  // Drops jobs not yet begun. Waits for the running one unless it was declared stuck; then its
+  // thread is abandoned, so jobs must (share) own whatever they use.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // True: its thread runs. False: the machine gives none now (too many processes, no memory); jobs
-  // wait until a later call gets one. Every Do() tries, too.
+  // True: its thread runs. False: none can be created now (too many processes, no memory); jobs
+  // wait until a later call succeeds. Every Do() tries too.
   bool Start();
   void Do(std::function<void()> job);
   void DeclareStuck();

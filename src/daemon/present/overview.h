@@ -16,11 +16,11 @@ inline constexpr std::size_t kMostRunningRows = 64;
 inline constexpr std::size_t kMostWaitingRows = 40;
 inline constexpr std::size_t kMostEndedRows = 12;
 
-// What can be told before the GPUs are known.
+// The part that is known before the GPUs are.
 api::OverviewView Overview(const api::StatusView& status, const std::string& host, bool simulated);
 
-// When the first tasks in line start. To look that up in a long line takes milliseconds, so it is
-// done every few seconds only.
+// Expected starts of the first queued tasks. For a long queue this takes milliseconds, so it is
+// computed only every few seconds.
 class KeptStarts {
  public:
   // now: never goes back.
@@ -35,8 +35,7 @@ class KeptStarts {
 // Adds the GPUs and the first rows of each list.
 void AddTasksAndGpus(Engine& engine, const Monitor& monitor, KeptStarts& starts, base::Time now,
                      api::OverviewView& view);
-// Everybody with tasks that have not ended, by name. Looks at all of them: milliseconds for 100
-// 000.
+// All users with unfinished tasks, by name. Reads all tasks: milliseconds for 100 000.
 std::vector<api::UserView> Users(Engine& engine);
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// How the server is, as GET /v1/status tells it.
+// The server's state, as in GET /v1/status.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace carma::daemon {
 
-// Lent for the length of a call.
+// Borrowed for the duration of a call.
 struct StatusSources {
   const std::string& version;
   const config::Settings& settings;
@@ -24,7 +24,7 @@ struct StatusSources {
   store::Store& store;
   const Counters& counters;
   const Configuration& configuration;
-  const std::string& driver_trouble;  // as Sampler has it
+  const std::string& driver_trouble;  // as in Sampler
   // null: no GPU is known yet.
   const Engine* engine = nullptr;
   const Monitor* monitor = nullptr;

@@ -1,4 +1,4 @@
-// Who had what: sums of attempts by user, account, class and time.
+// Usage: sums over attempts by user, account, class and time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace carma::daemon {
 
-// By what the rows are told apart.
+// By what the rows are grouped.
 struct UsageBy {
   bool user = false;
   bool account = false;
@@ -25,23 +25,23 @@ struct UsageBy {
   enum class Period { kAll, kMonth, kDay };
   Period period = Period::kAll;
 };
-// "user,account,qos,month" or "day", any of them. Errors: kInvalid.
+// Any of the words of "user,account,qos,month" (or "day"). Errors: kInvalid.
 base::Result<UsageBy> ParseUsageBy(std::string_view text);
 
-// Fed with attempts in any order, then with the use of the GPUs by time. Sums are exact to the
-// millisecond: the rows of any way to tell them apart add up to the same.
+// Takes attempts in any order, then the use of the GPUs by time. Sums are exact to the millisecond,
+// so any grouping has the same total.
 class UsageSums {
  public:
-  // Only what lies in [from, to) counts. Counts and waiting are those of the attempts that begin
-  // in a row's period, crashes and unused memory those of the attempts that have any time in it.
+  // Only time in [from, to) counts. Numbers and waiting times are of attempts that begin in a row's
+  // period, crashes and unused memory of attempts with any time in it.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
-  // One that still runs has its end at the moment of the question, and no exit.
+  // A running attempt is passed with the current time as its end, and no exit.
   void Add(const store::EndedAttempt& attempt);
-  // After the last attempt.
+  // Call it after the last attempt.
   void Add(const store::GpuUsage& usage);
 
-  // By user, account, class and period.
+  // Sorted by user, account, class and period.
   std::vector<api::UsageView> Rows() const;
 
  private:
@@ -62,7 +62,7 @@ class UsageSums {
     core::Time to{};
     Sum* of = nullptr;
   };
-  // One GPU, read along time.
+  // One GPU, read in order of time.
   struct Gpu {
     std::vector<Piece> pieces;
     std::size_t next = 0;  // 0 until they are sorted
@@ -75,7 +75,7 @@ class UsageSums {
 
   UsageBy by_;
   core::Time from_, to_;
-  std::map<Key, Sum> sums_;                    // which stay where they are
+  std::map<Key, Sum> sums_;                    // elements must not move
   std::unordered_map<std::string, Gpu> gpus_;  // by UUID; for look-up only
 };
 

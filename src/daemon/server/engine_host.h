@@ -1,6 +1,5 @@
-// The engine on the daemon's loop, with all that works for it: there once the GPUs are known and
-// how tasks share them is decided. Of the loop's thread; when it goes, the loop has run for the
-// last time.
+// The engine on the daemon's loop and its helpers. Created once the GPUs are known and the sharing
+// method is decided; used on the loop's thread; destroyed after the loop has ended.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -44,11 +43,10 @@ namespace carma::daemon {
 
 class EngineHost : private Engine::Host {
  public:
-  // What there is from the beginning; all that is referred to outlives this object.
+  // Services that exist from the beginning; all references outlive this object.
   struct Surroundings {
     std::shared_ptr<boost::asio::io_context> loop;
-    // With collocation.method decided, and the policy that goes with it; changes are told by
-    // Follow().
+    // With collocation.method and its policy decided; Follow() announces changes.
     const Configuration::InForce& in_force;
     base::Clock& clock;
     store::Store& store;
@@ -57,13 +55,13 @@ class EngineHost : private Engine::Host {
     LoopMeter& loop_meter;
     FaultOrigins& fault_origins;
     Routes::AskName ask_name;
-    // As GpuEvidence has it.
+    // As in GpuEvidence.
     std::function<void(std::function<void()> call)> after_next_reading;
     std::string shim_path;
     std::string notify_path;
-    // On a worker: as GpuTrials::Try. Null: nothing is tried.
+    // Called on a worker, as GpuTrials::Try. Null: no trials.
     GpuTrials::Try try_cuda = nullptr;
-    // On a worker. Null: nobody looks.
+    // Called on a worker. Null: the driver is not watched.
     std::function<gpu::InstalledDriver()> driver_versions = nullptr;
   };
 
@@ -73,19 +71,18 @@ class EngineHost : private Engine::Host {
   EngineHost(const EngineHost&) = delete;
   EngineHost& operator=(const EngineHost&) = delete;
 
-  // Takes over what an earlier daemon left behind. Errors: as Engine::Start(); then the loop is to
-  // stop, too.
+  // Takes over from an earlier carmad. Errors: as Engine::Start(); then the loop must stop too.
   base::Result<base::Unit> Start(std::vector<core::GpuInfo> gpus);
-  // What the endpoints work with.
+  // The services of the endpoints.
   EngineServices Services();
-  // GPUs that are not to be read.
+  // GPUs that must not be read.
   std::set<std::size_t> LeftAlone() const;
   void TakeRound(const gpu::Round& round);
   // The driver as a whole does not answer.
   void DriverSilent(const gpu::ReadError& why);
-  // Other settings are in force; before: the ones until now.
+  // New settings are in force; before: the previous ones.
   void Follow(const config::Settings& before);
-  // The last turn; the loop has ended.
+  // Runs the last turn, after the loop has ended.
   void Stop();
 
   Engine& engine() { return engine_; }
@@ -118,7 +115,7 @@ class EngineHost : private Engine::Host {
   void OpenSlurmDesk();
   void RestoreHealthDrains();
   void OpenWhatRulesClosed();
-  // Those of notify.admin.
+  // Notifies the targets of notify.admin.
   void TellAdministrators(const std::string& event, const std::string& message);
   void TakeEstimates(std::vector<EstimateResult> results);
   void PostSeen(core::Event event);
@@ -130,7 +127,7 @@ class EngineHost : private Engine::Host {
   void TellStalled(core::TaskId id);
   void WatchLine();
   std::unique_ptr<GpuTrials> MakeTrials();
-  // Every half a minute: whether the driver is being upgraded.
+  // Checks every half minute whether the driver is being upgraded.
   void WatchDriver();
   void TakeDriverVersions(const gpu::InstalledDriver& versions);
   void KeepUsage();
@@ -150,18 +147,17 @@ class EngineHost : private Engine::Host {
   Alarm wake_, store_retry_, usage_, progress_alarm_;
   SpareMemory spare_memory_;
   CompletionWaiters awaited_ends_;
-  CompletionWaiters awaited_grants_;  // of leases, or their ends
+  CompletionWaiters awaited_grants_;  // waiters for grants and ends of leases
   ForecastDrift forecast_drift_;
   LineMeter line_;
   TaskWatch task_watch_;
   BackgroundWorker progress_reader_;
-  std::unique_ptr<GpuTrials> trials_;  // null: nothing is tried
+  std::unique_ptr<GpuTrials> trials_;  // null: no trials
   BackgroundWorker driver_reader_;
-  std::optional<std::string>
-      driver_upgrade_;  // why it closes all GPUs, or ""; empty: not yet known
+  std::optional<std::string> driver_upgrade_;  // why it closes all GPUs, or ""; empty: unknown
   Alarm driver_alarm_;
   bool turn_posted_ = false;
-  std::chrono::steady_clock::time_point usage_closed_until_;  // as far as reports need it
+  std::chrono::steady_clock::time_point usage_closed_until_;  // as needed by reports
   SlowAnswers slow_answers_;
   SnapshotAnswers snapshot_answers_;
   FairTurns fair_turns_;

@@ -1,4 +1,4 @@
-// What the parts of the daemon are told of the configuration.
+// Options of the daemon's parts, from the configuration.
 #pragma once
 
 #include <string>
@@ -30,17 +30,17 @@ MonitorOptions MonitorOptionsOf(const config::Settings& settings);
 // `program`: carma-notify.
 NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std::string& program);
 
-// `rules` with what the configuration says of them.
+// `rules` with the configured values.
 estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force,
                                           estimate::AppraisalRules rules);
 
-// With collocation.method decided. What is no matter of the configuration (loop, servers, history,
-// the way back to Slurm) is left empty.
+// With collocation.method decided. Members that do not come from the configuration (loop, servers,
+// history, job_return) are left empty.
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
                               const task::CgroupControls& controls);
 
-// The GPUs found, as the core knows them. Asks the machine which cores are near which GPU; where
-// the GPUs are simulated, so is that.
+// The GPUs as values of the core. Reads from the system which cores are near which GPU; for
+// simulated GPUs that is simulated too.
 std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
                                       const std::vector<gpu::DeviceInfo>& devices,
                                       const task::HostFacts& machine);

@@ -1,5 +1,4 @@
-// What jobs of Slurm's claim, asked of squeue: all who ask while it is being asked share the next
-// question.
+// Asks squeue for the claims of Slurm's jobs: requests that come while it runs share the next call.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ class ClaimQuestions {
  public:
   ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
 
-  // GiB on each node; empty: that cannot be said. Called on the loop.
+  // GiB on each node; empty: unknown. Called on the loop.
   using Take = std::function<void(std::optional<std::int64_t>)>;
   void Ask(std::uint64_t job, Take call);
 
@@ -26,7 +25,7 @@ class ClaimQuestions {
   void AskNext();
 
   const SlurmPrograms programs_;
-  std::vector<std::pair<std::uint64_t, Take>> asked_;  // by the next question
+  std::vector<std::pair<std::uint64_t, Take>> asked_;  // for the next call of squeue
   bool asking_ = false;
   BackgroundWorker worker_;
 };

@@ -1,6 +1,6 @@
-// Jobs of Slurm's that ran out of GPU memory, on their way back into its queue
-// (slurm/job_return.h): one program after another, on a thread. What is about to be done is durable
-// before it is done, so a daemon that is killed at any point goes on with the next.
+// Requeues jobs of Slurm that ran out of GPU memory (slurm/job_return.h): runs one program after
+// another, on a thread. Each step is stored before it is done, so that a carmad killed at any point
+// continues with the next one.
 #pragma once
 
 #include <chrono>
@@ -22,24 +22,24 @@ namespace carma::daemon {
 
 store::JobReturnRow RowOf(core::TaskId task, const slurm::JobReturn& back);
 
-// All real time.
+// All spans are in real time.
 struct ReturningJobsOptions {
-  std::chrono::milliseconds look_again{500};       // at a job on its way
+  std::chrono::milliseconds look_again{500};       // between checks of a job
   std::chrono::milliseconds after_failure{5'000};  // of a program
 };
 
 class ReturningJobs {
  public:
-  // Calls `done` once the row, and what is told of it (empty: nothing), are durable; with an error
-  // where they are not.
+  // Stores the row and a line for the history (empty: none), then calls `done`, with an error if
+  // that failed.
   using Keep = std::function<void(store::JobReturnRow row, std::string told,
                                   std::function<void(base::Result<base::Unit>)> done)>;
   ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
                 ReturningJobsOptions options, Keep keep);
 
-  // One that is durable; of an earlier life, too.
+  // Takes a stored job, also one of an earlier run.
   void Take(const store::JobReturnRow& row);
-  // Of a job that is being put back: it must not end before Slurm knows of that.
+  // Whether the task's job is being requeued: it must not end before Slurm knows that.
   bool Holds(core::TaskId task) const;
   std::size_t size() const { return returns_.size(); }
 
@@ -47,7 +47,7 @@ class ReturningJobs {
   struct Returning {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
-    bool sent = false;  // Slurm knows that it goes back
+    bool sent = false;  // Slurm knows that it is requeued
   };
 
   void Look(core::TaskId task);

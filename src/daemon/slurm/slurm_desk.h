@@ -1,4 +1,4 @@
-// What a server that runs tasks of Slurm's jobs asks and tells Slurm.
+// Communication with Slurm on a server that runs tasks of Slurm's jobs.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the books and the leases know of Slurm's jobs.
+// Slurm's jobs as known from the store and the leases.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,10 @@
 
 namespace carma::daemon {
 
-// What follows for the job whose task this is (MayComeBack()). retries: where it does not say.
+// Whether and how the job of this task is requeued (MayComeBack()). retries: the job's default.
 JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
                           const core::Scheduler& scheduler, int retries);
-// Those whose steps wait here for GPUs, and why.
+// Jobs whose steps wait here for GPUs, and why.
 std::vector<slurm::WaitingJob> JobsThatWait(const task::LeaseLauncher& leases,
                                             const core::Scheduler& scheduler, core::Time now);
 

@@ -1,4 +1,4 @@
-// Slurm's own programs, asked by the server. Every call waits: on a worker's thread only.
+// Calls Slurm's own programs. Every call blocks, so use it only on a worker.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace carma::daemon {
 
-// What a program said; errors: kUnavailable: it could not be run, took longer than `limit` and was
-// killed, or failed, with its last words.
+// The output of a program. Errors: kUnavailable: it could not be run, was killed after `limit`, or
+// failed, with its last output.
 base::Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                      std::chrono::milliseconds limit);
 
@@ -21,11 +21,11 @@ base::Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
 struct SlurmPrograms {
   std::string scontrol = "/usr/bin/scontrol";
   std::string squeue = "/usr/bin/squeue";
-  std::chrono::milliseconds limit{30'000};  // of a program's run
+  std::chrono::milliseconds limit{30'000};  // for a program's run
 
   // words: after scontrol's own path.
   base::Result<std::string> Control(const std::vector<std::string>& words) const;
-  // squeue's lines of those that Slurm knows.
+  // squeue's lines for the jobs that Slurm knows.
   base::Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
   // The job as squeue shows it; empty: Slurm does not know it.
   base::Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;

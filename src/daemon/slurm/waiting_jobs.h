@@ -16,13 +16,13 @@ namespace carma::daemon {
 
 struct WaitingJobsOptions {
   std::string node;                         // its name in Slurm
-  std::chrono::milliseconds every{2'000};   // they are looked at, all real time
-  std::chrono::milliseconds quiet{10'000};  // and told when they have waited for so long
+  std::chrono::milliseconds every{2'000};   // between checks; real time
+  std::chrono::milliseconds quiet{10'000};  // reported after waiting this long
 };
 
 class WaitingJobs {
  public:
-  // all: those that wait at that moment; called on the loop, from now on.
+  // all: returns the jobs that wait now; called on the loop.
   using List = std::function<std::vector<slurm::WaitingJob>()>;
   WaitingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               WaitingJobsOptions options, List all);

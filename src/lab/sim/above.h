@@ -1,4 +1,4 @@
-// How tasks come to the servers of a simulated cluster: the options of what stands above them.
+// How tasks are distributed to the servers of a simulated cluster: options of the queue above them.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@ namespace carma::sim {
 
 enum class Placing {
   kQueue,  // first in, first out, to the server with the most idle GPUs
-  kSlurm,  // as Slurm does: by a count for each server, and there by what the server decides
-  kAsked,  // as it could be: where the servers' own answers are best
+  kSlurm,  // like Slurm: by a count per server; the server places the task
+  kAsked,  // by the best of the servers' own answers
 };
 inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
     {Placing::kQueue, "queue"},
@@ -20,12 +20,12 @@ inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
     {Placing::kAsked, "asked"},
 };
 
-// What Slurm counts (its "gres"). Of all but the first CARMA is not there: a task starts at once on
-// the GPUs that Slurm chose, and what runs out of memory has failed.
+// What Slurm counts (its "gres"). Except for kCarma there is no CARMA on the nodes: a task starts
+// at once on the GPUs that Slurm chose, and fails if it runs out of memory.
 enum class Gres {
-  kCarma,  // GiB of GPU memory of a server; on which GPU is CARMA's to decide
+  kCarma,  // GiB of GPU memory of a server; CARMA chooses the GPU
   kGpu,    // GPUs, each for one task
-  kShard,  // GiB of each GPU; a task gets the first GPU with so many left
+  kShard,  // GiB of each GPU; a task gets the first GPU with enough left
 };
 inline constexpr std::pair<Gres, std::string_view> kGresWords[] = {
     {Gres::kCarma, "carma"},
@@ -33,29 +33,29 @@ inline constexpr std::pair<Gres, std::string_view> kGresWords[] = {
     {Gres::kShard, "shard"},
 };
 
-// The order of those who wait is PolicyConfig::order above the servers too. Defaults are Slurm's,
-// and those of the plug-in's configuration.
+// PolicyConfig::order also orders the queue above the servers. Defaults are those of Slurm and of
+// the plug-in's configuration.
 struct Above {
   Placing placing = Placing::kQueue;
 
   // ---- kSlurm ----
   Gres gres = Gres::kCarma;
-  bool spread = false;    // to the server with the fewest (LLN=YES); else to the first with room
-  bool backfill = false;  // who does not delay the first in line by the time limits may pass it
+  bool spread = false;    // to the least loaded server (LLN=YES); else to the first with room
+  bool backfill = false;  // tasks that, by time limits, do not delay the head may pass it
   base::Duration backfill_every{30'000};
-  // What people say: so many times the run time alone. Nobody is ended by it.
+  // Time limits that users state, relative to the run time alone. They end no task.
   double time_limit = 2;
-  // Before a task that is sent back may start again: its credential must have expired.
+  // Wait before a task that was sent back may start again: its credential must have expired.
   base::Duration requeue_delay{121'000};
 
   // ---- kSlurm with Gres::kCarma, kAsked ----
-  // A task that a server has not started for so long is sent back, to another one next; by kSlurm
-  // so many times, then it waits where it is.
+  // A task that its server has not started for `wait` is sent to another one; with kSlurm at most
+  // wait_requeues times, then it stays.
   base::Duration wait{600'000};
   int wait_requeues = 3;
 
   // ---- kAsked ----
-  base::Duration report_every{10'000};  // how old the answers are at most
+  base::Duration report_every{10'000};  // maximum age of the answers
 
   bool WithCarma() const { return placing == Placing::kAsked || gres == Gres::kCarma; }
   friend bool operator==(const Above&, const Above&) = default;

@@ -1,5 +1,5 @@
-// Tasks that are alike to whoever places them on servers: they ask for the same, and as much is
-// known of them. What a server would say of one it says of all. Private to sim.
+// Tasks that are equal for placement on servers: same request, same knowledge of them. A server's
+// answer for one holds for all. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace carma::sim {
 
-// Workload, GPU type, user where that matters, what is predicted of memory, activity, sensitivity,
-// pressure, grain and run time.
+// Workload, GPU type, user if relevant, predicted memory, activity, sensitivity, pressure, grain
+// and run time.
 using AlikeKey =
     std::tuple<const trace::Workload*, std::string, std::string, std::string, std::uint32_t,
                std::int64_t, double, double, double, double, std::int64_t>;
@@ -27,17 +27,17 @@ struct Alike {
   std::optional<core::Estimate> estimate;
   core::Profile profile;
   CountAsked asked;                             // of each server
-  std::vector<std::optional<bool>> could_take;  // by kind of server, empty
+  std::vector<std::optional<bool>> could_take;  // by kind of server, when empty
 
-  // What servers answered (asked.cc): when it was told so much, how well the task would suit it;
-  // empty: not now.
+  // A server's answer (asked.cc): the number of events it had received, and how well the task would
+  // suit it; empty: not now.
   struct Answer {
     std::uint64_t told = 0;
     std::optional<double> score;
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // Nobody would take it as of this epoch, and so many touched servers of it.
+  // No server would take it as of this epoch and this many touched servers.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

@@ -1,5 +1,5 @@
-// The estimator of the simulated daemons: asked and taught by the code of carmad itself
-// (estimate/appraiser.h, estimate/lesson.h). Private to sim.
+// The estimator of the simulated daemons, used through carmad's own code (estimate/appraiser.h,
+// estimate/lesson.h). Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,21 @@
 
 namespace carma::sim {
 
-// What one run's servers say of its workloads, and learn from their ends. A workload is one user's
-// program: its tasks are the same thing, those of another workload are not.
+// What the servers of a run predict for its workloads and learn from their ends. A workload counts
+// as one user's program: its tasks are the same thing, those of another workload are not.
 class Appraisals {
  public:
-  // options: with a method; outlives it. gpus: of all servers.
+  // options: must have a method and outlive it. gpus: of all servers.
   Appraisals(const EstimateOptions& options, std::span<const core::GpuInfo> gpus);
 
-  // What is known of it now. Empty: nothing.
+  // The current estimate. Empty: none.
   const std::optional<core::Estimate>& Of(const trace::Workload& workload);
-  // How its tasks use a GPU, by what its runs have taught; likewise.
+  // How its tasks use a GPU, as learned from its runs; may be empty.
   const core::Profile& ProfileOf(const trace::Workload& workload);
-  // An attempt of the workload's task, started so long ago, has left its GPUs.
+  // An attempt of a task of the workload has left its GPUs after this run time.
   void Learn(const trace::Workload& workload, const core::TaskRecord& record,
              const estimate::RanOn& where, base::Duration watched, base::Time now);
-  // All that is known, as EstimateOptions::taught.
+  // All observations, as for EstimateOptions::taught.
   std::vector<task::Observation> Taught() const { return history_->All(); }
 
  private:
@@ -45,7 +45,7 @@ class Appraisals {
     estimate::Appraisal appraisal;
     std::uint64_t asked_after = 0;  // so many lessons
     bool asked = false;
-    bool stale = true;  // its own tasks have taught since
+    bool stale = true;  // its own tasks have taught something since
   };
   Known& Find(const trace::Workload& workload);
 
@@ -57,7 +57,7 @@ class Appraisals {
   std::uint64_t lessons_ = 0;
 };
 
-// Whether such an estimate is a peak that was measured, not a prediction.
+// Whether such an estimate is a measured peak, not a prediction.
 bool IsMeasured(const core::Estimate& estimate);
 
 }  // namespace carma::sim

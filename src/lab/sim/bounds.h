@@ -1,4 +1,4 @@
-// How far could any policy go with this load on these servers?
+// The best that any policy could reach with this load on these servers.
 #pragma once
 
 #include <span>
@@ -9,10 +9,9 @@
 
 namespace carma::sim {
 
-// Lower bounds on the makespan (report/bounds.h) under the models of these options, without the
-// noise of single runs: no run of the load without noise is shorter. With
-// RunOptions::slowdown_limit also one for policies that keep it. None where the servers' GPUs
-// differ, because a bound knows one kind.
+// Lower bounds on the makespan (report/bounds.h) under the models of these options: no run without
+// noise is shorter. With RunOptions::slowdown_limit also one for policies that keep it. None if the
+// servers' GPUs differ, because a bound assumes one kind.
 std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arrival> arrivals,
                                     const RunOptions& options);
 

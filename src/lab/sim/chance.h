@@ -1,5 +1,5 @@
-// Chance of one purpose for one task, the same whatever else happens in the run: runs of several
-// policies with one seed meet the same tasks.
+// Random values per task and purpose, independent of everything else in the run, so that runs of
+// several policies with one seed have the same tasks.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// How much a GPU can get done for tasks that may not be slowed down without limit. Pure functions
-// of values.
+// The throughput of a GPU whose tasks have a slowdown limit. Pure functions.
 #pragma once
 
 #include <span>
@@ -10,11 +9,11 @@
 
 namespace carma::sim {
 
-// For each load the most SM activity (sum of u_i * speed_i) that one GPU can deliver while such a
-// task is on it and none there takes more than `limit` times as long as alone; neighbours may be
-// any of the loads, each any number of times. At least the load's own, at most what the method of
-// sharing ever delivers, which is the answer too where the search would take too long: a number
-// that is too high makes a bound weaker, not wrong. limit: at least 1. sharing: kMps or kStreams.
+// For each load the highest SM activity (sum of u_i * speed_i) that one GPU can deliver with such a
+// task on it while no task exceeds slowdown `limit`; neighbours may be any of the loads, any number
+// of times. It is at least the load's own activity and at most what the sharing method can deliver;
+// that maximum is returned if the search would take too long, which makes a bound weaker, not
+// wrong. limit: at least 1. sharing: kMps or kStreams.
 std::vector<double> MostDelivered(const Interference& model, core::SharingMethod sharing,
                                   std::span<const Load> loads, double limit);
 

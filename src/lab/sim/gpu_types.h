@@ -17,8 +17,7 @@ inline constexpr int kMaxServerGpus = 64;
 inline constexpr std::size_t kMaxTypeBytes = 31;
 inline constexpr std::size_t kMaxNvmlNameBytes = 63;
 
-// One instance of a divided GPU (MIG), by the slices of it that it has: of seven compute and eight
-// memory slices.
+// One instance of a divided GPU (MIG), by its slices: of seven compute and eight memory slices.
 struct MigSlices {
   int compute = 0;
   int memory = 0;
@@ -35,7 +34,7 @@ struct GpuType {
   std::int64_t reserved_mib = 0;
   int sms = 0;
   PowerModel power;
-  double relative_speed = 1;  // pace of a training task against an A100-40GB
+  double relative_speed = 1;  // training speed relative to an A100-40GB
 };
 
 // The built-in table. Errors: kInvalid with the line.
@@ -50,14 +49,14 @@ base::Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 // A GPU of a server whose GPUs may be divided.
 struct ShapedGpu {
   GpuType type;
-  // Empty optional: MIG is off. An empty list: it is on and nothing is divided off yet.
+  // Empty optional: MIG is off. An empty list: it is on, but without instances.
   std::optional<std::vector<MigSlices>> mig;
 };
-// The same with divisions, of each GPU of a group:
+// The same with divisions, which apply to each GPU of a group:
 // "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: as ParseShape;
 // kInvalid: a type that cannot be divided, a profile it does not have, more slices than there are.
 base::Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
-// "3g.20gb" as NVIDIA names such an instance of this type.
+// "3g.20gb": NVIDIA's name of such an instance of this type.
 std::string MigProfileName(const GpuType& type, const MigSlices& slices);
 
 }  // namespace carma::sim

@@ -1,5 +1,5 @@
-// Who waits above the servers, and who of them goes first: by submission, or by what their users
-// have taken (core/fair_share.h).
+// The queue above the servers and its order: by submission, or by users' usage
+// (core/books/fair_share.h).
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@ namespace carma::sim {
 
 class LinesAbove {
  public:
-  // One that waits. Numbers rise with the submissions.
+  // A waiting task. Numbers rise with the submissions.
   struct Waiting {
     std::uint64_t number = 0;
     std::uint32_t job = 0;
     std::uint32_t uid = 0;
-    double rate = 0;  // whole GPUs at once, if it were started
+    double rate = 0;  // whole GPUs, if it were started
   };
 
   explicit LinesAbove(core::QueueOrder order) : order_(order) {}
 
-  // user: the name of the uid, for its weight. In its place by number, also when it comes back.
+  // user: the name of the uid, for its weight. The place is by number, also when a task returns.
   void Add(const Waiting& waiting, const std::string& user);
   void Remove(std::uint32_t uid, std::uint64_t number);
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
-  // The first `most` of them, in order. By fair order as in a server's own line
-  // (docs/server/policies.md): the user with the least share goes first, what runs and what is
-  // passed on counting as if it ran an hour longer.
+  // The first `most` of them, in order. Fair order as in a server's own queue
+  // (docs/server/policies.md): the user with the least share goes first; running tasks and those
+  // already returned count as if they ran an hour longer.
   std::vector<Waiting> First(std::size_t most, const core::FairShare& shares, core::Time now) const;
 
  private:
@@ -40,7 +40,7 @@ class LinesAbove {
     std::map<std::uint64_t, Waiting> waiting;
   };
   core::QueueOrder order_;
-  std::map<std::uint32_t, Line> lines_;  // by user; one of all where order counts nobody's shares
+  std::map<std::uint32_t, Line> lines_;  // by user; a single one unless the order is fair
   std::size_t count_ = 0;
 };
 

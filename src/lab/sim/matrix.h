@@ -1,4 +1,4 @@
-// Several policies on the same load, each with several seeds, as reports see them.
+// Several policies on the same load, each with several seeds, as metrics for reports.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,11 @@
 
 namespace carma::sim {
 
-// Metrics of every run: one row per policy, in it one entry per seed, the policy's seed and those
-// that follow it. Where EstimateOptions::carries is set each of a policy's runs starts with what
-// the runs before it taught. The number of threads cannot be seen in them. Label and provenance are
-// the caller's. `done` is told the number of finished runs, from any thread. Errors: those of
-// Simulate, of the first run that failed.
+// Metrics of every run: one row per policy with one entry per seed, beginning with the policy's
+// seed. With EstimateOptions::carries each run of a policy starts with what its earlier runs
+// taught. The number of threads does not affect them. The caller sets label and provenance. `done`
+// gets the number of finished runs, from any thread. Errors: those of Simulate for the first failed
+// run.
 base::Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done = {});

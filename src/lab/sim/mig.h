@@ -1,4 +1,4 @@
-// Multi-Instance GPU: a GPU cut into equal parts that do not disturb each other.
+// Multi-Instance GPU: a GPU divided into equal, independent parts.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// The options of the simulated world by the names that people give them: `carma simulate --model`.
+// The options of the simulated world by name: `carma simulate --model`.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@ namespace carma::sim {
 
 struct ModelWord {
   std::string_view name;     // "memory_ramp"
-  std::string_view type;     // "time span", what is expected
+  std::string_view type;     // "time span": what is expected
   std::string_view meaning;  // with its default
-  // False: not what `type` says. Whether the values go together Simulate finds out.
+  // False: not as `type` describes. Simulate checks combinations.
   bool (*set)(RunOptions& options, std::string_view value);
 };
 std::span<const ModelWord> ModelWords();

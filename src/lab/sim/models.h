@@ -6,7 +6,7 @@
 
 namespace carma::sim {
 
-// How tasks share a GPU is what the core believes of it too (core/interference.h).
+// The sharing model is the core's own (core/values/interference.h).
 using core::AsTurns;
 using core::Interference;
 using core::kStreamsSaturation;
@@ -24,33 +24,32 @@ struct PowerModel {
 };
 double PowerW(const PowerModel& model, double smact);
 
-// Data loaders of all tasks of a server share its CPU cores. An option, off by default: the runs
-// behind the other constants hint at it (tasks beside a hungry neighbour on another GPU ran 10 to
-// 25 % longer) but do not tell its constants. A task that wants none is not slowed down.
+// Data loaders of all tasks of a server share its CPU cores. An option, off by default: the
+// measured runs hint at it (tasks with a demanding task on another GPU ran 10 to 25 % longer) but
+// do not determine its constants. A task that wants no cores is not slowed down.
 struct HostContention {
   double cores = 0;  // 0: not modelled
-  double cores_per_gpu_task =
-      8;  // that one task keeps busy for each of its GPUs, if it is not told
-  // The server promises its cores, so that it starts no more tasks than it has cores for.
+  double cores_per_gpu_task = 8;  // busy cores per GPU of a task, unless stated
+  // The server promises its cores, so it starts no more tasks than its cores allow.
   bool promised = false;
 };
-// Factor on the speed of the server's tasks, 0..1], when they want so many cores together.
+// Factor on the speed of the server's tasks, 0..1], when they want this many cores together.
 double HostFactor(const HostContention& model, double wanted);
 
-// Ends that have nothing to do with memory: exponential in the time that a task computes.
+// Failures unrelated to memory: exponential in the computing time of a task.
 struct Failures {
   double per_hour = 0;
 };
 
-// What a task keeps when it is stopped or crashes: its work up to its last checkpoint, from which
-// its next attempt goes on. Options; by default none is ever written.
+// What a task keeps when it is stopped or crashes: its work up to the last checkpoint, from which
+// the next attempt continues. Options; by default there are no checkpoints.
 struct Checkpoints {
-  base::Duration every{0};  // after the first allocation, again and again; 0: none
-  base::Duration cost{0};   // of writing one: so long the task does not get on
-  bool on_stop = false;     // who is asked to stop writes one before it ends
+  base::Duration every{0};  // period after the first allocation; 0: none
+  base::Duration cost{0};   // of writing one, while the task makes no progress
+  bool on_stop = false;     // a task writes one when asked to stop
 };
 
-// How a task ends that the core stops: it holds what it holds until then and does no more work.
+// How a stopped task ends: until then it keeps its memory and does no more work.
 struct Stopping {
   base::Duration takes{2'000};
 };

@@ -1,5 +1,5 @@
-// What Slurm knows of its nodes: counts of a generic resource, who has booked how much of it, and
-// until when by his time limit. It sees neither memory nor activity.
+// Slurm's view of its nodes: counts of a generic resource, booked by tasks until their time limits.
+// It sees neither memory nor activity.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace carma::sim {
 
-// What a task asks of one node.
+// A task's request to one node.
 struct CountAsked {
   int gpus = 1;
-  std::int64_t memory_mib = std::numeric_limits<std::int64_t>::max();  // of each; not said: all
-  bool whole = false;  // the node, with nobody else on it
+  std::int64_t memory_mib = std::numeric_limits<std::int64_t>::max();  // of each; default: all
+  bool whole = false;  // the whole node, exclusively
 };
 
 class NodeCounts {
@@ -27,18 +27,18 @@ class NodeCounts {
   // usable_mib: of each GPU of the node. Nodes are numbered from 0.
   void AddNode(std::span<const std::int64_t> usable_mib);
 
-  // Memory is booked in whole GiB, and nobody is asked for more than a GPU (or the node) counts.
+  // Memory is booked in whole GiB, at most the count of a GPU (or the node).
   bool Fits(std::uint32_t node, const CountAsked& asked) const { return Fits(nodes_[node], asked); }
-  // Which has to fit. Returns the GPUs that were chosen; by Gres::kCarma none.
+  // Books a request that fits. Returns the chosen GPUs; none with Gres::kCarma.
   std::vector<std::uint32_t> Book(std::uint32_t node, std::uint64_t task, const CountAsked& asked,
                                   base::Time ends);
   void Release(std::uint32_t node, std::uint64_t task);
 
-  // The earliest time at which it fits, if all who are there take the whole of their time limits;
-  // who is beyond his ends at any moment. Empty: it does not fit an empty node.
+  // The earliest time at which it fits if all its tasks use their whole time limits (a task beyond
+  // its limit may end any moment). Empty: it does not fit an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
-  // Would `asked` fit at that time though another were booked until after it?
+  // Would `asked` fit at that time even if another were booked beyond it?
   bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
                   const CountAsked& other) const;
 
@@ -56,7 +56,7 @@ class NodeCounts {
     int gpus = 0;
     std::vector<Part> parts;
   };
-  // Pools are the node's GPUs, or the node itself where memory of all is one count.
+  // Pools are the node's GPUs, or the node itself if all memory is one count.
   struct Node {
     std::vector<std::int64_t> all;
     std::vector<std::int64_t> left;
@@ -64,12 +64,12 @@ class NodeCounts {
     int gpus = 0;
     int gpus_booked = 0;
   };
-  // Of one pool; and of how many of them.
+  // Units needed of one pool, and the number of pools.
   std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
   int PoolsOf(const Node& node, const CountAsked& asked) const;
   bool Fits(const Node& node, const CountAsked& asked) const;
   std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;  // which fits
-  // As it is when those have left who end by then.
+  // The node after all tasks that end by then have left.
   static Node At(const Node& node, base::Time at);
 
   Gres gres_;

@@ -1,5 +1,5 @@
-// Measured pairs of tasks on one GPU, held against models of how they slow each other down: two at
-// a time and alone with each other, so that nothing hides an error of the model.
+// Compares measured pairs of tasks on one GPU with models of their slowdown. Only two tasks at a
+// time, so that nothing hides an error of the model.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@ namespace carma::sim {
 
 inline constexpr std::size_t kMaxPairs = 100'000;
 
-// One of two tasks that ran beside each other.
+// One task of a pair.
 struct PairedTask {
   double speed = 1;        // of alone
-  double utilization = 0;  // alone, 0..1: its SM activity, or at least that where nvidia-smi tells
+  double utilization = 0;  // alone, 0..1: SM activity, or nvidia-smi's upper bound
   double memory = 0;       // alone, share of time in which the memory was read or written, 0..1
 };
 using MeasuredPair = std::array<PairedTask, 2>;
@@ -29,25 +29,25 @@ struct MeasuredPairs {
   std::vector<MeasuredPair> mps;
 };
 // CSV with speed1, speed2 (of alone), u1, u2 (GPU utilisation or SM activity alone, percent), m1
-// and m2 (that of the memory); method ("streams" or "mps"), which may be missing: streams. Other
-// columns are passed over. At least one pair. Errors: kInvalid "path: line 7: …".
+// and m2 (that of the memory); method ("streams" or "mps"; default: streams). Other columns are
+// ignored. At least one pair. Errors: kInvalid "path: line 7: …".
 base::Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path);
 
-// How well a form tells the speeds, each task of a pair counted.
+// How well a formula predicts the speeds, counting each task of a pair.
 struct PairAgreement {
-  std::string form;              // "1 / (1 + 0.75 u m)", the factor filled in
+  std::string form;              // "1 / (1 + 0.75 u m)", with the factor
   std::optional<double> factor;  // empty: it has none
   bool fitted = false;           // the factor is the best one for these pairs
   double mean_error = 0;         // mean of |predicted - measured|
   double r2 = 0;                 // against the mean of the measured ones
 };
 
-// In order: no interference; the simulator's model of the method (of streams, or of MPS for tasks
-// of which only the activity is known) with its own factor, and with the factor that is best for
-// these pairs (least squares); 1 / (1 + k u m) with the best k, u the task's own utilisation and m
-// its neighbour's memory; of streams besides what fits the utilisation that nvidia-smi tells, which
-// is not SM activity. The simulator's model is asked with the utilisation in place of the SM
-// activity, which may overstate what a task does. pairs: not empty.
+// In order: no interference; the simulator's model of the method (streams, or MPS for tasks with
+// only known activity) with its own factor, and with the best factor for these pairs (least
+// squares); 1 / (1 + k u m) with the best k, the task's own utilisation u and its neighbour's
+// memory m; for streams also a fit to nvidia-smi's utilisation, which is not SM activity. The
+// simulator's model gets the utilisation as SM activity, which may overstate a task's work. pairs:
+// not empty.
 std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
                                         const std::vector<MeasuredPair>& pairs);
 

@@ -1,4 +1,4 @@
-// Independent pieces of work on several threads.
+// Runs independent work on several threads.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace carma::sim {
 
-// Calls work(0) … work(count - 1), each once, on at most so many threads, the caller's among them;
+// Calls work(0) … work(count - 1), each once, on at most `threads` threads including the caller's;
 // returns when all have returned.
 void ForEachIndex(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
 

@@ -1,4 +1,4 @@
-// Keeps a run as reports see it: every task, and the series of every GPU in bounded space.
+// Records a run for reports: every task, and the series of every GPU in bounded space.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace carma::sim {
 
-// Values that hold until the next change, kept as at most `limit` points (at least 2). When there
-// are more, neighbours are joined by their means over time, so that the mean of the whole stays.
+// Values that hold until the next change, stored as at most `limit` points (at least 2). If there
+// are more, neighbours are merged to their mean over time, so that the overall mean is exact.
 class Series {
  public:
   Series(std::size_t limit, base::Time from) : limit_(limit), open_{.at = from}, since_(from) {}
 
   void Set(base::Time now, double used_mib, double sm_active, double power_w);
-  // No change any more.
+  // Ends the series.
   std::vector<report::GpuPoint> Finish(base::Time to);
 
  private:
@@ -32,7 +32,7 @@ class Series {
   void Close();
 
   std::size_t limit_ = 0;
-  base::Duration grain_{0};  // shorter pieces are not closed
+  base::Duration grain_{0};  // shorter pieces are merged
   std::vector<Piece> pieces_;
   Piece open_;
   base::Time since_{};

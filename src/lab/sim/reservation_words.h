@@ -1,4 +1,4 @@
-// Reservations of the simulated servers as people write them: `carma simulate --reserve`.
+// Parses reservations of the simulated servers: `carma simulate --reserve`.
 #pragma once
 
 #include <span>
@@ -11,15 +11,15 @@
 
 namespace carma::sim {
 
-// Words of `carma reserve` between blanks: "for=ada,bob gpus=0,1 from=9h for-time=8h
+// Words of `carma reserve`, separated by blanks: "for=ada,bob gpus=0,1 from=9h for-time=8h
 // repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times count from the
 // first submission, which is on a Monday at midnight: Reservation::from of 0 is that moment. Each
-// server has the reservation. Loads name users and neither accounts nor classes. Errors: kInvalid,
+// server has the reservation. Loads have users but neither accounts nor classes. Errors: kInvalid,
 // with what was expected.
 base::Result<core::Reservation> ParseReservation(std::string_view text);
 
-// The periods that hold at `now` or begin before `horizon`, and the next one of each; `first`: of
-// the first submission. ReservationBook with numbers of their own.
+// The periods that hold at `now` or begin before `horizon`, and the next one of each, numbered for
+// ReservationBook. `first`: time of the first submission.
 std::vector<core::ReservedPeriod> PeriodsOf(std::span<const core::Reservation> reservations,
                                             core::Time first, core::Time now, core::Time horizon);
 

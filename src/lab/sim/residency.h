@@ -1,6 +1,6 @@
-// A measured run held against the interference model, task by task: who was on which GPU when is
-// taken as it was measured, and only the speeds are computed. So no policy, queue or memory hides
-// or makes up for an error of the model.
+// Compares a measured run with the interference model, task by task: placements and times are taken
+// from the measurement, only the speeds are computed. So no policy, queue or memory effect hides an
+// error of the model.
 #pragma once
 
 #include <cstddef>
@@ -31,22 +31,21 @@ struct MeasuredTask {
   std::vector<Part> parts;
 };
 
-// CSV with task_no, workload_id, gpu, start_s, end_s and slowdown; further rows of a task are its
-// further GPUs. Errors: kInvalid "path: line 7: …".
+// CSV with task_no, workload_id, gpu, start_s, end_s and slowdown; more rows of a task are its
+// other GPUs. Errors: kInvalid "path: line 7: …".
 base::Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv,
                                                            std::string_view path);
 
-// What a task puts on its GPU number `part`. Null for a part it does not have.
+// The load of a task on its GPU number `part`. Null if it has no such part.
 using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size_t part)>;
-// The catalogue's parameters, and those that a workload would get if nobody had measured it
-// (core::GuessMps).
+// The catalogue's parameters, and those for a workload without measurements (core::GuessMps).
 Load LoadAsListed(const trace::Workload& workload, std::size_t part);
 Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 
-// From its first memory anywhere to its last.
+// From its first memory on any GPU to its last.
 double DurationOf(const MeasuredTask& task);
 
-// How well the model tells the slowdowns, in log slowdown.
+// How well the model predicts slowdowns, in log slowdown.
 struct Agreement {
   std::size_t tasks = 0;
   double mean_error = 0;  // mean of |log predicted - log measured|
@@ -54,11 +53,11 @@ struct Agreement {
 };
 struct Residency {
   std::vector<double> predicted;  // slowdown of each task, in order
-  Agreement counted;              // of the tasks that were there for long enough
+  Agreement counted;              // of tasks that ran long enough
 };
 
-// least_s: a task that was there for less does not count in the agreement, because its times were
-// not measured well enough to tell its slowdown; the others meet it all the same.
+// least_s: shorter tasks do not count in the agreement, because their slowdown was not measured
+// well enough; they still slow down others.
 // Errors: kInvalid for a workload that the catalogue does not have or cannot replay, or of another
 // number of GPUs.
 base::Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,

@@ -1,5 +1,5 @@
-// What a GPU of the simulated cluster holds and does. A SimGpu is what the policy sees as a GPU: a
-// card, or an instance of one under MIG; a SimDevice is the card that draws power.
+// Memory and activity of GPUs of the simulated cluster. A SimGpu is a GPU for the policy: a card,
+// or an instance of one under MIG; a SimDevice is the card that draws power.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Occupant {
   Load load;
 };
 
-// Memory, residents, and the activity of the last while, from which the monitor's means are made.
+// Memory, residents, and recent activity for the monitor's means.
 class SimGpu {
  public:
   SimGpu(std::int64_t usable_mib, base::Time from);
@@ -33,9 +33,9 @@ class SimGpu {
   void Remove(std::uint32_t job);
   void Resize(std::uint32_t job, std::int64_t mib);
 
-  // From `now` on; time never goes back. What lies further back than `keep` may be forgotten.
+  // Valid from `now` on; time never goes back. Data older than `keep` may be dropped.
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
-  // Exact mean of the activity over [from, to]; the activity at `to` if that is one moment.
+  // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
 
  private:
@@ -58,9 +58,9 @@ class SimDevice {
  public:
   SimDevice(const PowerModel& power, base::Time from);
 
-  // These values hold from `now` on.
+  // Sets the values from `now` on.
   void Set(base::Time now, std::int64_t used_mib, double sm_active);
-  // Adds what has passed since the last change.
+  // Adds the time since the last change.
   void Advance(base::Time now);
 
   std::int64_t used_mib() const { return used_mib_; }

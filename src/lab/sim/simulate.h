@@ -1,7 +1,7 @@
-// The discrete-event simulator: what would these servers have done with that load? It drives the
-// very core of carmad (core/scheduler.h) and models only the world around it: memory, speed,
-// power, what the monitor sees, what an estimator says. docs/inside/simulator.md has the models and
-// their evidence.
+// The discrete-event simulator: what would these servers have done with that load? It drives
+// carmad's own core (core/scheduler/scheduler.h) and models only the world around it: memory,
+// speed, power, monitor readings, estimates. docs/inside/simulator.md has the models and their
+// evidence.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
-// One server is run as carmad runs it. Several stand below a queue of the cluster (above.h), and
-// so does one that Slurm places on.
+// A single server runs as under carmad. Several are below a queue of the cluster (above.h), and so
+// is one that Slurm places on.
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -60,15 +60,15 @@ std::span<const ServerName> ServerNames();
 
 // One task of the trace. The workload must outlive the run.
 struct Arrival {
-  base::Duration at{};  // since the trace's start, not before the previous one
+  base::Duration at{};  // since the trace's start, in rising order
   const trace::Workload* workload = nullptr;
   std::optional<double> solo_s;     // instead of the workload's
   int line = 0;                     // in the trace file, for messages; 0: from no file
   std::string user = {};            // empty: not told
   std::optional<double> cpus = {};  // instead of the workload's
   std::string gpu_type = {};        // only GPUs of that model; empty: any
-  std::string qos = {};             // one of PolicyConfig::classes; empty: the usual one
-  std::string account = {};         // one that its user may name; empty: his own
+  std::string qos = {};             // one of PolicyConfig::classes; empty: the default one
+  std::string account = {};         // one that its user may name; or empty
 };
 // Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot
 // replay.
@@ -78,62 +78,61 @@ base::Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 
 // ---- how it is run ----
 
-// How a run lets tasks share a GPU: "exclusive" (kAlone: one task per GPU, the mapper is that one
-// whatever the policy says), "streams", "mps", "mig" (every GPU is cut into equal instances, which
-// the policy sees as GPUs: for tasks of one GPU, one at a time unless PolicyConfig::share_mig).
+// How a run lets tasks share a GPU: "exclusive" (kAlone: one task per GPU, whatever the policy's
+// mapper), "streams", "mps", "mig" (every GPU is divided into equal instances, which are GPUs for
+// the policy: for tasks of one GPU, one at a time unless PolicyConfig::share_mig).
 std::optional<core::SharingMethod> ParseCollocation(std::string_view name);
 std::string_view CollocationName(core::SharingMethod method);
 
 // The model summaries that submitters name, by workload.
 using Summaries = std::map<std::string, estimate::Summary>;
 
-// What the estimator says about a task's peak: an estimator of `carma estimate` as carmad has it,
-// or one whose answers are known beforehand.
+// The estimates of tasks' peaks: from an estimator of `carma estimate` as in carmad, or given in
+// advance.
 struct EstimateOptions {
   std::string_view source = "none";  // trace::ParseEstimateSource; counts without a method
 
-  // One of estimate::Estimators(), asked as carmad asks it: at each submission, with what finished
-  // tasks of this run have taught by then (appraisals.h). All servers share what they learn. Empty:
-  // `source`.
+  // One of estimate::Estimators(), used as in carmad: at each submission, with the lessons of
+  // finished tasks of this run (appraisals.h). All servers share what they learn. Empty: `source`.
   std::string method;
   double coverage = 0.9;                       // of the bounds that are promised; 0: the point
-  std::shared_ptr<const Summaries> summaries;  // null: nobody names one
+  std::shared_ptr<const Summaries> summaries;  // null: no summaries
   bool learns = true;                          // finished tasks teach
-  // What was taught before this run, oldest first (RunResult::taught); null: its first day.
+  // Observations from before this run, oldest first (RunResult::taught); null: a first day.
   std::shared_ptr<const std::vector<task::Observation>> taught;
   // In SimulateMatrix: each run starts with what the runs before it taught.
   bool carries = false;
 
-  // What is known beforehand of how tasks use a GPU, and for how long.
+  // What is known in advance about tasks' use of GPUs and run times.
   enum class Profiles {
     kNone,      // nothing
-    kActivity,  // SM activity and traits; what they mind is guessed from it
+    kActivity,  // SM activity and traits; s and p are guessed from them
     kMeasured,  // all that the catalogue has
   };
   Profiles profiles = Profiles::kNone;
   bool durations = false;  // run times alone
-  // Random errors of that knowledge: each value times exp(N(0, sigma)), drawn for each task.
+  // Random errors of it: each value times exp(N(0, sigma)), drawn for each task.
   double activity_sigma = 0;
   double slowdown_sigma = 0;  // of sensitivity and of pressure
   double duration_sigma = 0;
 
-  // A random error on top: the estimate times exp(N(bias, sigma)), drawn for each task; and for
-  // this share of the tasks none at all. What was measured in earlier runs has no error.
+  // An additional random error: the estimate times exp(N(bias, sigma)), drawn for each task; and
+  // the share of tasks without any estimate. Peaks measured in earlier runs have no error.
   double bias = 0;
   double sigma = 0;
   double missing_share = 0;
   base::Duration takes{0};
-  // Whatever is predicted (by a method, or with an error) promises no more than the largest GPU
-  // has, as in the daemon: only a peak that is stated can be too large for the server.
+  // As in the daemon, a prediction (by a method, or with an error) promises at most the memory of
+  // the largest GPU: only a stated peak can be too large for the server.
 };
 
-// What the monitor tells the core, and when.
+// The monitor's samples for the core.
 struct MonitorOptions {
   enum class Mode {
-    // Only the samples that can change a decision are made: the same run as kPeriodic, faster.
+    // Only samples that can change a decision: the same run as kPeriodic, but faster.
     kOnDemand,
     kPeriodic,  // every sample of every GPU, as carmad's monitor does
-    // No samples at all: decisions on claims alone. The policy's SM cap and settling do not apply.
+    // No samples: decisions by claims only. The policy's SM cap and settling do not apply.
     kNone,
   };
   Mode mode = Mode::kOnDemand;
@@ -142,7 +141,7 @@ struct MonitorOptions {
   base::Duration delay{0};  // from the reading to its arrival at the core
 };
 
-// When a task started, and when the core expected it to.
+// When a task started, and when the core had expected it.
 struct ToldStart {
   base::Time submitted{};
   base::Time started{};
@@ -156,11 +155,13 @@ struct RunOptions {
   EstimateOptions estimates;
   MonitorOptions monitor;
   Above above;
-  // Of each server, from the first submission on (booking_words.h); their numbers are given here.
+  // Reservations of each server, from the first submission on (reservation_words.h); they are
+  // numbered here.
   std::vector<core::Reservation> reservations;
 
-  // With kMps: no task may hold more than it was promised and the policy's margin, as
-  // collocation.mps_memory_limit; who needs more runs out of memory though the GPU has some.
+  // With kMps: limits each task to its promise plus the policy's margin, like
+  // collocation.mps_memory_limit; a task that needs more runs out of memory even if the GPU has
+  // some.
   bool mps_memory_limit = false;
 
   MemoryModel memory;
@@ -169,41 +170,40 @@ struct RunOptions {
   Failures failures;
   Checkpoints checkpoints;
   Stopping stopping;
-  // Option: time slots, as an administrator might hand them out with `carma requeue`. A task that
-  // has run for one while others wait is sent back to the queue, behind those that had fewer; it
-  // runs on if nobody waits, or if it has kept nothing of its work since it started. 0: none.
+  // Option: time slots, as with `carma requeue` by an administrator. A task that has run for one
+  // while others wait is requeued behind those that had fewer; it continues if no task waits, or if
+  // it has saved no work since it started. 0: none.
   base::Duration time_slot{0};
 
-  int max_recoveries = 3;  // of each task; as published there is no end to them
+  int max_recoveries = 3;  // per task; as published: unlimited
   // Perturbation: each task's solo time times exp(N(0, noise)), and a random moment between the
   // start of the daemon and the first submission.
   double noise = 0;
   std::uint64_t seed = 1;
 
-  // Of BoundsOf alone (bounds.h): tasks may take at most so many times as long as alone; 0: no
-  // limit.
+  // Only for BoundsOf (bounds.h): maximum slowdown of tasks; 0: no limit.
   double slowdown_limit = 0;
 
-  // Keeps every task and the series of every GPU in RunResult::record. Without it memory does not
-  // grow with the length of the trace.
+  // Records every task and the series of every GPU in RunResult::record. Without it, memory does
+  // not grow with the trace.
   bool record = false;
   std::size_t points_per_gpu =
       4'000;  // series are thinned to at most so many, by time-weighted means
-  // Told about each task at its end, in order of ends; for streaming accumulators.
+  // Called for each task at its end, in order of ends; for streaming accumulators.
   std::function<void(const report::RunTask&)> on_task;
-  // Told about each task that had to wait, at its first start: what was expected of it when it was
-  // submitted. Of one server, where estimates take no time.
+  // Called for each task that had to wait, at its first start, with the start expected at
+  // submission. Only for one server, with immediate estimates.
   std::function<void(const ToldStart&)> on_start;
 };
-// The settings that belong to an era of the original: core::AsPublished, the window of its monitor
-// (92 s, not overlapping; v2: 30 s, rolling), retries without end, a task without estimate on the
-// whole GPU. Errors: those of core::AsPublished.
+// The settings of a version of the original: core::AsPublished, its monitor's window (92 s, not
+// overlapping; v2: 30 s, rolling), unlimited retries, a whole GPU for a task without estimate.
+// Errors: those of core::AsPublished.
 base::Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
 
 // ---- what came out ----
 
-// Means and sums over the run, in the definitions of docs/server/metrics.md; exact, not sampled.
-// The run lasts from the first submission to the last end.
+// Means and sums over the run as defined in docs/server/metrics.md; exact, not sampled. The run
+// lasts from the first submission to the last end.
 struct Totals {
   std::int64_t tasks = 0;
   std::int64_t succeeded = 0;
@@ -216,13 +216,13 @@ struct Totals {
   double waiting_s = 0;    // mean over executed tasks, as the next three
   double execution_s = 0;  // launch to end, all attempts
   double jct_s = 0;
-  // Of the successful attempts: first allocation to end over the time that their work takes alone.
+  // For successful attempts: first allocation to end, over the time that their work takes alone.
   double slowdown = 0;
   double energy_j = 0;    // all GPUs
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU
-  // Work of the simulator: what the cores were told of tasks and what happened to them in the
-  // cluster; and samples, which depend on MonitorOptions::mode alone.
+  // Work of the simulator: events of tasks in the cores and the cluster; and samples, which depend
+  // only on MonitorOptions::mode.
   std::int64_t task_events = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Totals&, const Totals&) = default;
@@ -231,13 +231,13 @@ struct Totals {
 struct RunResult {
   Totals totals;
   std::optional<report::RunRecord> record;  // label and provenance are the caller's
-  // What the servers know at its end, what they knew before included; with a method that learns.
+  // All observations of the servers at its end, including earlier ones; with a method that learns.
   std::vector<task::Observation> taught;
 };
 
-// A pure function of its arguments: the same ones give the same bytes, on any machine and thread.
-// At the end the books must balance (every task ended once, no claim left, the energy is that of
-// the GPUs); if they do not, the simulator itself is wrong and it aborts.
+// A pure function: equal arguments give the same bytes on any machine and thread. At the end the
+// books must balance (every task ended once, no claim left, the energy is that of the GPUs); if
+// they do not, the simulator itself is wrong and it aborts.
 // Errors: kInvalid: options out of range; a task that wants more GPUs than any server has ("line
 // 7 (bert-8gpu): wants 8 GPUs, the largest server has 4"), with Placing::kQueue, or than all
 // servers of one kind, which such a task gets whole and at once with the others; arrivals that go
@@ -245,9 +245,9 @@ struct RunResult {
 base::Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                                  const RunOptions& options);
 
-// The same load `runs` times with the seeds seed, seed + 1, …, on as many threads; in order of
-// seeds, so that the number of threads cannot be seen. Records are not kept. `done` is told the
-// number of finished runs, from any thread.
+// The same load `runs` times with the seeds seed, seed + 1, … on several threads; results in order
+// of seeds, independent of the number of threads. Without records. `done` gets the number of
+// finished runs, from any thread.
 base::Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster,
                                                std::span<const Arrival> arrivals,
                                                const RunOptions& options, int runs, int threads,

@@ -1,5 +1,5 @@
-// One run of the simulator: the events ahead, the tasks alive, the servers with their cores.
-// Private to sim; simulate.h is the door.
+// One run of the simulator: future events, living tasks, servers with their cores. Private to sim;
+// use simulate.h.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ namespace carma::sim {
 
 class Simulation {
  public:
-  // All arguments are checked by Simulate and outlive the run.
+  // Simulate has checked all arguments; they must outlive the run.
   Simulation(const Cluster& cluster, std::span<const Arrival> arrivals, const RunOptions& options);
   base::Result<RunResult> Run();
 
@@ -40,34 +40,34 @@ class Simulation {
   enum class Phase {
     kEstimating,  // its estimate comes later
     kWaiting,     // in the cluster's queue or in a server's
-    kLoading,     // its process lives and has not allocated
+    kLoading,     // its process lives but has not allocated
     kComputing,
     kCrashing,  // ran out of memory, its process is about to end
     kStopping,  // the core has asked for its end
-    kAway,      // sent back by its server, and may not be placed yet
+    kAway,      // sent back by its server, not placed again yet
   };
   // A task between its submission and its end.
   struct Job {
     core::TaskId id{};
     const Arrival* arrival = nullptr;
     double solo_s = 0;         // with its noise
-    double fails_after_s = 0;  // of work done: infinity, or a failure of its own
+    double fails_after_s = 0;  // work until its failure, or infinity
     Phase phase = Phase::kWaiting;
     std::uint32_t node = 0;
     bool recovering = false;  // waits in the server's recovery queue
-    bool untaught = false;    // its last attempt has ended, and nobody has learned from it yet
+    bool untaught = false;    // its last attempt has ended but taught nothing yet
     base::Time submitted{};
 
-    // Above the servers, where they are placed on (Placing::kSlurm, kAsked).
+    // Its group above the servers, if tasks are placed there (Placing::kSlurm, kAsked).
     std::shared_ptr<Alike> alike;
     bool placed = false;
-    bool leaving = false;                    // its server is to give it back
-    std::vector<std::uint32_t> nodes;        // of a task of several servers, which it has whole
-    std::size_t parts = 0;                   // of these have started it, or have ended it
+    bool leaving = false;                    // its server must give it back
+    std::vector<std::uint32_t> nodes;        // whole servers of a task of several
+    std::size_t parts = 0;                   // of these that have started or ended it
     std::vector<std::uint32_t> pinned;       // GPUs of its server that Slurm has chosen
-    std::optional<std::uint32_t> shunned;    // the server that it was taken away from last
+    std::optional<std::uint32_t> shunned;    // the last server that it was taken from
     base::Time lined_up{};                   // above, the last time
-    int waits = 0;                           // that it was taken away after
+    int waits = 0;                           // times it was taken away
     int retries = 0;                         // after it ran out of memory
     std::optional<std::int64_t> raised_mib;  // what it asks for then
 
@@ -76,16 +76,16 @@ class Simulation {
     base::Time launched{};
     base::Time allocated{};
     std::vector<std::uint32_t> gpus;  // SimGpus, all of one server but where it has several
-    bool alone = false;               // nobody joins it, so it is no client of an MPS server
+    bool alone = false;               // exclusive, so no MPS client
     std::int64_t promised_mib = 0;    // of its memory on each; 0: nothing
     std::int64_t limit_mib = 0;       // of its memory on each; 0: none
     bool saved = false;               // it was asked to save, and ends by itself
     bool holds = false;               // memory there, from its first allocation on
-    std::vector<double> paces;        // on each of them: work seconds per second
+    std::vector<double> paces;        // on each: work seconds per second
     double pace = 0;                  // of the slowest
-    double work_s = 0;                // that this attempt is for
+    double work_s = 0;                // work of this attempt
     double left_s = 0;                // of it at `since`
-    double pause_s = 0;               // of which this is the writing of a checkpoint, done first
+    double pause_s = 0;               // of it for writing a checkpoint, done first
     base::Time since{};
     base::Time ends{};
     std::optional<base::Time> memory_steps;
@@ -94,15 +94,15 @@ class Simulation {
 
     // All attempts.
     double saved_s = 0;  // work that the next attempt need not do again
-    int slots = 0;       // that it was sent back after
+    int slots = 0;       // times it was sent back
     std::int64_t attempts = 0;
     int ooms = 0;
     double executed_s = 0;
     std::optional<double> lost_s;             // to saving and leaving
-    std::optional<core::ExpectedStart> told;  // of its start; only when somebody wants it
-    std::vector<report::Attempt> history;     // only when somebody wants it
+    std::optional<core::ExpectedStart> told;  // expected start; only if requested
+    std::vector<report::Attempt> history;     // only if requested
   };
-  // What the monitor last told of a GPU, and what has happened since.
+  // The last sample of a GPU, and changes since.
   struct Observed {
     std::int64_t used_mib = 0;
     std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
@@ -115,29 +115,29 @@ class Simulation {
     base::Time arrive{};
     std::vector<core::Event> events;
   };
-  // Servers with nobody waiting, the best one first: most idle GPUs, fewest tasks, lowest number.
+  // Servers without waiting tasks, best first: most idle GPUs, fewest tasks, lowest number.
   using OpenKey = std::tuple<int, int, std::uint32_t>;
   struct Node {
     explicit Node(core::PolicyConfig policy) : core(std::move(policy)) {}
     core::WakingCore core;
     std::uint32_t first_gpu = 0;
     std::uint32_t gpu_count = 0;  // SimGpus
-    std::uint32_t kind = 0;       // servers with the same GPUs have the same
-    int waiting = 0;              // tasks told to the core that hold no GPU
+    std::uint32_t kind = 0;       // equal for servers with the same GPUs
+    int waiting = 0;              // tasks in its core without GPUs
     int recovering = 0;           // of them in the recovery queue
     int idle_gpus = 0;            // without any launched task
     int launched = 0;             // tasks
     double wanted_cores = 0;      // by computing tasks
     int computing = 0;            // tasks
     double host_factor = 1;
-    bool host_changed = false;  // since the core was told of it
+    bool host_changed = false;  // since the core's last sample
     double fastest = 0;         // GpuType::relative_speed of its fastest GPU
     base::Time next_tick{};     // where one is set
     std::deque<Samples> on_the_way;
     std::optional<OpenKey> open;  // its place among the open ones
     bool whole = false;           // held by a task of several servers
-    std::uint64_t told = 0;       // so many times was its core told something
-    // What it last answered with, and when.
+    std::uint64_t told = 0;       // number of events to its core
+    // Its last answer, and when.
     std::vector<core::GpuView> views;
     std::uint64_t viewed = 0;
   };
@@ -154,7 +154,7 @@ class Simulation {
   void OnSamples(std::uint32_t node);
   void SendReservations();
   void OnJob(JobIndex index);
-  // Tells the core what stands in events_ and does what it says, and so on until nothing follows.
+  // Passes events_ to the core and performs its actions, repeatedly until nothing follows.
   void Tell(std::uint32_t node);
   void CheckBooks() const;
   Totals Sum();
@@ -170,7 +170,7 @@ class Simulation {
   void Retire(JobIndex index, core::TaskState state);
 
   // ---- estimates.cc: what is said of a task's memory, and learned ----
-  // On that server; of a task of several servers the part that it has there.
+  // The request on that server; for a task of several servers its part there.
   core::TaskRequest RequestOf(const Job& job, std::uint32_t node) const;
   core::TaskRequest RequestOf(const Job& job) const;
   std::optional<core::Estimate> EstimateOf(const Job& job);
@@ -196,7 +196,7 @@ class Simulation {
   std::uint32_t UidOf(const Job& job) const {  // 0: not told
     return job.arrival->user.empty() ? 0 : uids_.at(job.arrival->user);
   }
-  // Its kernels take turns with those of the MPS clients on its GPUs.
+  // Whether its kernels take turns with those of the MPS clients on its GPUs.
   bool IsNoMpsClient(const Job& job) const {
     return options_.policy.gangs_take_turns && job.arrival->workload->gpus > 1;
   }
@@ -216,7 +216,7 @@ class Simulation {
   void LeaveAbove(JobIndex index);
   void DispatchAbove();
   void OnAbove();  // its timer
-  // Of one kind, as many as the task needs, each of which `is_free`. Empty: too few.
+  // Servers of one kind for which `is_free`, as many as the task needs. Empty: too few.
   using IsFree = std::function<bool(std::uint32_t)>;
   std::vector<std::uint32_t> WholeServersFor(Job& job, const IsFree& is_free);
 
@@ -263,7 +263,7 @@ class Simulation {
     return *types_[gpu / static_cast<std::uint32_t>(mig_.instances)];
   }
   double BaseSpeed(const Job& job, std::size_t part) const;
-  double AloneS(const Job& job, double work_s) const;  // of so much work, alone on its last GPUs
+  double AloneS(const Job& job, double work_s) const;  // time for this work alone on its last GPUs
 
   // ---- progress.cc: work, checkpoints, stops, time slots ----
   void Begin(JobIndex index);  // to compute
@@ -272,19 +272,19 @@ class Simulation {
   void Advance(Job& job);
   void WriteCheckpoint(JobIndex index);
   void LoseTo(JobIndex index);  // what a stop costs it
-  bool InVain() const;          // nothing has been done for good for so long that nothing will be
+  bool InVain() const;          // no lasting progress for so long that there will be none
   void EndSlot(JobIndex index);
   void Stop(const core::StopTask& stop);
   void AskToSave(const core::AskToSave& ask);
 
   // ---- monitor.cc: what the monitor sees ----
-  void Touch(std::uint32_t gpu);  // something that a sample would show has changed
+  void Touch(std::uint32_t gpu);  // after a change that a sample would show
   bool OnDemand() const { return options_.monitor.mode == MonitorOptions::Mode::kOnDemand; }
   base::Time TickAtOrBefore(base::Time when) const;
   base::Time TickAfter(base::Time when) const;
   core::GpuSampled Sample(std::uint32_t gpu, base::Time taken);
   core::GpuSampled SampleAsLast(std::uint32_t gpu, base::Time taken) const;
-  // Samples into events_; `closed`: also of GPUs that are closed until they have settled.
+  // Adds samples to events_; `closed`: also for GPUs that are closed until they have settled.
   void CatchUp(std::uint32_t node);
   core::HostSampled HostSampleOf(const Node& node) const;
   void Tick(std::uint32_t node);
@@ -307,8 +307,8 @@ class Simulation {
   base::Time last_end_{};
   std::size_t next_arrival_ = 0;
   std::vector<core::Reservation> reservations_;
-  int still_days_ = 0;               // on which nothing ran though somebody waited
-  std::int64_t starts_in_vain_ = 0;  // since a task ended or saved what it had not saved before
+  int still_days_ = 0;               // days without running but with waiting tasks
+  std::int64_t starts_in_vain_ = 0;  // since the last end or saved progress
   TimerQueue timers_;
   std::deque<Node> nodes_;  // which cannot move
   std::vector<SimGpu> gpus_;
@@ -327,17 +327,17 @@ class Simulation {
   LinesAbove lines_;
   core::FairShare shares_;
   NodeCounts counts_;
-  // The first in line that fitted nowhere, by its task's number, and servers with more left since.
+  // Number of the head that fitted nowhere, and servers with more room since then.
   std::optional<std::uint64_t> blocked_;
   std::vector<std::uint32_t> freed_;
   std::map<AlikeKey, std::shared_ptr<Alike>> alikes_;
-  bool above_changed_ = false;  // something by which somebody may be placed
+  bool above_changed_ = false;  // something changed that may allow a placement
   base::Time reported_{};
   std::unique_ptr<core::Mapper> mapper_;  // by whose score answers are compared
-  // Servers whose answers may be others than before, in order; another epoch: all of them.
+  // Servers whose answers may have changed, in order; a new epoch means all of them.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
-  // Kept for one that others have passed for too long, by its task's number.
+  // Number of the task that room is kept for, because others have passed it for too long.
   std::optional<std::uint64_t> kept_for_;
   std::vector<std::uint32_t> kept_;
   std::optional<Appraisals> appraisals_;  // with a method

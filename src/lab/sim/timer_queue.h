@@ -1,4 +1,4 @@
-// The events ahead: at most one for each timer, ordered by (time, rank, sequence of setting).
+// Future events: at most one per timer, ordered by (time, rank, order of setting).
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@ namespace carma::sim {
 
 using TimerId = std::uint32_t;
 
-// A heap that knows where each timer stands, so that a timer set anew replaces its event instead of
-// leaving a dead one behind: memory follows the number of timers, not of events.
+// A heap that knows the position of each timer, so that setting a timer again replaces its event:
+// memory depends on the number of timers, not of events.
 class TimerQueue {
  public:
-  // Events of one moment happen by rank: what is observed at a moment is the state before it.
+  // Events of one moment are ordered by rank: an observation shows the state before that moment's
+  // changes.
   enum class Rank : std::uint8_t { kObserve, kHappen };
 
   struct Event {

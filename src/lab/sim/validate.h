@@ -15,7 +15,7 @@
 
 namespace carma::sim {
 
-// Traces of the original's evaluation, which are not part of CARMA: whoever has one can compare.
+// Traces of the original's evaluation; they are not part of CARMA.
 enum class PublishedTrace {
   kHeavy60,  // dissertation, 60 tasks of the sections 6.4.4 to 6.4.6
   kMix90,    // dissertation, 90 tasks of the sections 6.4.1 to 6.4.3
@@ -40,7 +40,7 @@ enum class Figure {
 };
 std::string_view FigureName(Figure figure);
 
-// Whether the figure went into the models' constants. What did cannot speak for them.
+// Whether the figure was used to fit the models' constants and so cannot confirm them.
 enum class Standing { kCalibration, kPrediction };
 
 // A policy of the evaluation with the simulator's settings for it.
@@ -68,12 +68,11 @@ struct Comparison {
   double deviation = 0;  // standard deviation of single runs
   double low = 0;        // of single runs
   double high = 0;
-  // Agreement that is asked for, of the mean: [from, to]. Empty: none, for information.
+  // Required range of the mean: [from, to]. Empty: none, for information.
   std::optional<double> from;
   std::optional<double> to;
   bool Agrees() const;
-  // The published figure is one run: is it one that the simulated spread could have given (two
-  // deviations)?
+  // Whether the published figure, a single run, is within the simulated spread (two deviations).
   bool WithinNoise() const;
 };
 
@@ -96,7 +95,7 @@ base::Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
                                   std::span<const Arrival> arrivals,
                                   const ValidationOptions& options);
 
-// Published measurements of small cases that need no trace: the models alone, on what ships.
+// Comparison with published small cases that need no trace: only the models and shipped data.
 std::vector<Comparison> ValidateModels();
 
 // For people: one line per figure.

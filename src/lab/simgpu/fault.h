@@ -1,4 +1,4 @@
-// What can be wrong with the simulated driver or one of its GPUs.
+// Faults of the simulated driver or of one of its GPUs.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class FaultKind : std::uint32_t {
   kNanActivity,    // SM activity is NaN
   kUsedOverTotal,  // more memory in use than there is
   kNoMemoryValue,  // memory counters are the "not available" sentinel
-  kStale,          // readings stay what they were when the fault began
+  kStale,          // readings stay as at the fault's beginning
   kVanish,         // no driver: DRIVER_NOT_LOADED from every call, nvmlInit included
 };
 

@@ -1,5 +1,5 @@
-// What training frameworks print when a GPU has no memory left, in the shape they print it: the
-// texts that out-of-memory detection has to recognise, with the numbers of the moment.
+// Out-of-memory messages of training frameworks in their real form, with current numbers: the texts
+// that out-of-memory detection must recognise.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum class Framework { kPyTorch, kTensorFlow, kJax };
 // "pytorch", "tensorflow", "jax". Errors: kInvalid.
 base::Result<Framework> ParseFramework(std::string_view name);
 
-// An allocation that failed, as the process sees it.
+// A failed allocation, as the process sees it.
 struct FailedAllocation {
   int device = 0;  // the process's own numbering
   std::int64_t wanted_mib = 0;
@@ -27,7 +27,7 @@ struct FailedAllocation {
 std::string OomText(Framework framework, const FailedAllocation& failed);
 inline constexpr int kOomExitCode = 1;
 
-// An error that CUDA reports and the program does not survive.
+// A CUDA error that ends the program.
 struct CudaError {
   std::string_view name;  // "CUDA_ERROR_ILLEGAL_ADDRESS"
   std::string_view text;  // "an illegal memory access was encountered"
@@ -38,11 +38,10 @@ inline constexpr CudaError kIllegalAddress{"CUDA_ERROR_ILLEGAL_ADDRESS",
 std::string CudaErrorText(Framework framework, const CudaError& error);
 inline constexpr int kCudaExitCode = 1;
 
-// TensorFlow's remark about an allocation that it could do without: harmless, though it speaks of
-// memory.
+// TensorFlow's harmless warning about a failed optional allocation.
 std::string HarmlessOomWarning(const FailedAllocation& failed);
 
-// A Python traceback of a failure that has nothing to do with memory.
+// A Python traceback of a failure unrelated to memory.
 std::string PlainTraceback();
 
 }  // namespace carma::simgpu

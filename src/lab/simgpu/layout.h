@@ -1,4 +1,4 @@
-// The bytes of a state file, for state.cc alone.
+// The layout of a state file, only for state.cc.
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct FaultEntry {
   std::int32_t gpu;    // the place: kStale is kept for instances too, of which nobody asked
   std::int32_t code;
   char function[64];
-  // kStale: what is answered for ever.
+  // kStale: the frozen readings.
   double now_s;
   std::int64_t used_mib;
   double sm_active;

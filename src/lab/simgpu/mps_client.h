@@ -1,5 +1,4 @@
-// A program's side of a simulated MPS: what the CUDA driver does when CUDA_MPS_PIPE_DIRECTORY is
-// set.
+// The client side of a simulated MPS: what the CUDA driver does if CUDA_MPS_PIPE_DIRECTORY is set.
 #pragma once
 
 #include <memory>
@@ -11,10 +10,9 @@ namespace carma::simgpu {
 
 class MpsClient {
  public:
-  // Makes the calling process a client of the server behind this folder, which is started for it if
-  // need be. Null: no daemon answers there, the program runs without MPS and says nothing, as real
-  // ones do. `refused` says why a daemon or server that is there does not take it; null then too.
-  // Blocks as long as the daemon does: a program whose driver hangs hangs.
+  // Makes the calling process a client of this folder's server, which is started if necessary.
+  // Null: no daemon answers there, and the program silently runs without MPS, as real ones do. Null
+  // too, with `refused` set, if a daemon or server refuses it. Blocks as long as the daemon does.
   static std::unique_ptr<MpsClient> Join(const std::string& pipes, MpsError& refused);
   // Leaves in order.
   ~MpsClient();
@@ -22,13 +20,13 @@ class MpsClient {
   MpsClient& operator=(const MpsClient&) = delete;
 
   const MpsWelcome& welcome() const { return welcome_; }
-  // Tells the server which place of which simulated server it serves by this client.
+  // Tells the server on which place of which simulated server this client computes.
   void Uses(int place, const std::string& state_path) const;
-  // From now on news from the server, its end too, raise this signal in this process.
+  // Raises this signal in this process at news from the server, including its end.
   void RaiseOnNews(int signal) const;
-  // What has befallen the client; stays once it is not kNone. Never blocks.
+  // The client's error; permanent once it is not kNone. Never blocks.
   MpsError Trouble();
-  // The client's own kernels broke the context: everybody's.
+  // The client's own kernels broke the context of all clients.
   void AnnounceFault() const;
 
  private:

@@ -1,5 +1,5 @@
-// carma-simmps: the control daemon of a simulated MPS and its command line, in the place of
-// NVIDIA's nvidia-cuda-mps-control. What it does and what it leaves out: docs/inside/simgpu.md.
+// carma-simmps: the control daemon of a simulated MPS and its command line, in place of NVIDIA's
+// nvidia-cuda-mps-control. Its features and omissions: docs/inside/simgpu.md.
 #pragma once
 
 #include <set>
@@ -10,14 +10,14 @@
 
 namespace carma::simgpu {
 
-// How it shall misbehave, in words from CARMA_SIMMPS_BEHAVIOUR and from the file `simmps` in the
-// pipe directory, read anew at every step.
+// Words that make it misbehave, from CARMA_SIMMPS_BEHAVIOUR and from the file `simmps` in the pipe
+// directory, read again at every step.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
 inline constexpr std::string_view kMpsBehaviours =
     "refuse-start, hang-start, hang, crash, server-fails, fault, full, tolerant, resident, "
     "vague-error, r535";
-// r535: as branch 535 of the driver, else as 550. Words that are not in the list are no behaviour
-// and mean nothing.
+// Whether the word is set. r535: behaves like branch 535 of the driver, else like 550. Unknown
+// words have no effect.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 
 // `-d`: the control daemon in the background; returns 0 once it answers, 1 with a line on stderr if

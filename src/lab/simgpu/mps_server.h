@@ -20,10 +20,10 @@ namespace carma::simgpu {
 // As NVIDIA's: 48 clients of a GPU since Volta.
 inline constexpr int kMaxMpsClients = 48;
 
-// What the server's own context takes of a GPU, in the size of the real ones.
+// Memory of the server's own context on a GPU, similar to real ones.
 inline constexpr std::int64_t kMpsServerMib = 30;
 
-// One line of server.log or control.log; whoever cannot write there stays silent.
+// Writes one line to server.log or control.log; ignores failures.
 void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view who,
             const std::string& text);
 
@@ -37,8 +37,8 @@ class MpsServer {
         channel_(base::LineSocket(std::move(channel))),
         terms_(std::move(terms)) {}
 
-  // Until the daemon says quit, or is gone and the last client too. The process's exit status; ends
-  // the process at once when a client died that it cannot do without.
+  // Runs until the daemon sends quit, or until the daemon and the last client are gone. Returns the
+  // exit status; exits at once if a client was killed while computing.
   int Run();
 
  private:
@@ -46,9 +46,9 @@ class MpsServer {
     base::LineSocket socket;
     pid_t pid = 0;
     bool joined = false;
-    bool affected = false;    // by a fault: the server takes no client until it is gone
+    bool affected = false;       // by a fault: no new clients until it is gone
     std::set<std::string> uses;  // "0 /path/of/the/state": the GPUs that it computes on
-    bool terminated = false;  // told to end: its death is no surprise
+    bool terminated = false;     // was asked to end
   };
 
   void Note(const std::string& text) const;
@@ -71,7 +71,7 @@ class MpsServer {
   base::LineSocket channel_;
   MpsWelcome terms_;
   std::vector<Client> clients_;
-  // Its own places on the GPUs of its clients, where it shows itself.
+  // Its own places on its clients' GPUs, where it is listed.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
   std::map<std::string, std::unique_ptr<Residency>> residencies_;
   bool quit_ = false;

@@ -1,5 +1,5 @@
-// How the programs of a simulated MPS speak with each other: one line per message over Unix
-// sockets. Nothing of it is NVIDIA's but the names of files, commands and errors.
+// The protocol between the programs of a simulated MPS: one line per message over Unix sockets.
+// Only the names of files, commands and errors are NVIDIA's.
 #pragma once
 
 #include <sys/types.h>
@@ -19,15 +19,15 @@ namespace carma::simgpu {
 
 inline constexpr std::size_t kMaxMpsLine = 4096;
 
-// Where a control daemon and its clients meet, as CUDA_MPS_PIPE_DIRECTORY and
-// CUDA_MPS_LOG_DIRECTORY say or by NVIDIA's defaults. Its files are NVIDIA's.
+// Folders of a control daemon and its clients, from CUDA_MPS_PIPE_DIRECTORY and
+// CUDA_MPS_LOG_DIRECTORY or NVIDIA's defaults. File names are NVIDIA's.
 struct MpsFolders {
   std::string pipes;
   std::string logs;
   std::string Control() const { return pipes + "/control"; }                // for clients
   std::string Privileged() const { return pipes + "/control_privileged"; }  // for commands
   std::string Lock() const { return pipes + "/control_lock"; }
-  // A FIFO: all lines of the logs pass it, so none is kept where something else has its name.
+  // A FIFO for all lines of the logs; if another file has its name, nothing is logged.
   std::string LogFifo() const { return pipes + "/log"; }
   std::string PidFile() const { return pipes + "/nvidia-cuda-mps-control.pid"; }
   // Words that make the daemon misbehave (mps_control.h).
@@ -35,11 +35,11 @@ struct MpsFolders {
 };
 MpsFolders MpsFoldersFromEnvironment();
 
-// CUDA's errors that clients of an MPS server meet.
+// CUDA errors that clients of an MPS server get.
 enum class MpsError {
   kNone = 0,
-  kForeignAccess = 700,  // all clients hear it when one of them has accessed foreign memory
-  kLaunchFailed = 719,   // what many programs say of their own faults, too
+  kForeignAccess = 700,  // all clients get it after one has accessed foreign memory
+  kLaunchFailed = 719,   // also an error of many programs' own faults
   kConnectionFailed = 805,
   kRpcFailure = 806,
   kServerNotReady = 807,
@@ -48,7 +48,7 @@ enum class MpsError {
 };
 // "CUDA_ERROR_MPS_RPC_FAILURE"
 std::string_view MpsErrorName(MpsError error);
-// What CUDA says of it in words.
+// CUDA's text for it.
 std::string_view MpsErrorText(MpsError error);
 // From its number; kNone: not one of these.
 MpsError MpsErrorFromNumber(std::int64_t number);
@@ -60,7 +60,7 @@ std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
 // More than 0, at most 100. Errors: kInvalid.
 base::Result<double> ParseMpsPercentage(std::string_view text);
 
-// What a server tells a process that it takes as a client.
+// A server's answer to an accepted client.
 struct MpsWelcome {
   double thread_percentage = 100;
   MpsMemoryLimits memory_limits;

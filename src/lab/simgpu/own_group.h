@@ -5,7 +5,7 @@
 
 namespace carma::simgpu {
 
-// That of this process, as the full path of its folder; empty: it is in none below the root.
+// The group of this process as the full path of its folder; empty: only the root group.
 std::string OwnGroup();
 
 }  // namespace carma::simgpu

@@ -8,7 +8,7 @@
 
 namespace carma::simgpu {
 
-// A table of GPUs, then one of processes and one of faults where there are any.
+// A table of GPUs, then tables of processes and faults, if any.
 base::Result<std::string> ShowText(Server& server);
 // {"now_s", "time_scale", "origin_time_ms", "gpus": [{"index", "uuid", "type", "used_mib", …}],
 //  "instances": of divided GPUs, with the number of theirs as "gpu",
@@ -16,7 +16,7 @@ base::Result<std::string> ShowText(Server& server);
 //  "faults": []}
 base::Result<std::string> ShowJson(Server& server);
 
-// What is left on the GPUs: empty when no process and no memory is. Errors: as Server::Look.
+// What is left on the GPUs; empty: no process and no memory. Errors: as Server::Look.
 base::Result<std::string> Audit(Server& server);
 
 }  // namespace carma::simgpu

@@ -1,7 +1,7 @@
 // A simulated GPU server shared by processes through one mapped file.
 //
-// Every process that attaches sees the same world (world.h); whoever looks first moves it to the
-// present moment. Memory of a process that died, however it died, is free at the next look.
+// All attached processes see the same world (world.h); each access first advances it to the
+// present. Memory of a dead process is freed at the next access.
 #pragma once
 
 #include <sys/types.h>
@@ -22,8 +22,8 @@
 
 namespace carma::simgpu {
 
-// How long a server that was removed or torn may go unnoticed, in real time: asking the file system
-// at every look would cost more than the look.
+// How long a removed or torn server may go unnoticed, in real time: checking the file at every
+// access would cost more than the access.
 inline constexpr std::int64_t kFileCheckNs = 1'000'000;
 
 // Names the file for the simulated driver and for simulated tasks.
@@ -38,14 +38,14 @@ struct ServerOptions {
   bool memory_limits = false;
 };
 
-// Makes a server of this shape (gpu_types.h), idle, its time starting now. The file is readable and
-// writable by everybody, as the device nodes of a real driver are. Replaces an older server's file,
-// whose processes then find their GPUs gone. Errors: kInvalid: shape or scale; kConflict: a server
-// with residents is there; kIo.
+// Makes an idle server of this shape (gpu_types.h) whose time starts now. All users may read and
+// write the file, as with a real driver's device nodes. Replaces an older server's file, whose
+// processes then lose their GPUs. Errors: kInvalid: shape or scale; kConflict: a server with
+// residents is there; kIo.
 base::Result<base::Unit> CreateServer(const std::string& path, const std::string& shape,
                                       const ServerOptions& options);
 
-// One place at one moment.
+// The state of one place.
 struct GpuLook {
   double now_s = 0;
   std::int64_t total_mib = 0;
@@ -75,7 +75,7 @@ struct ProcessLook {
   pid_t pid = 0;
   std::int64_t memory_mib = 0;
   int gpu = 0;              // the place
-  double kernel_share = 0;  // of the moment (KernelShare in world.h)
+  double kernel_share = 0;  // at this moment (KernelShare in world.h)
 };
 
 struct ResidentLook {
@@ -92,14 +92,14 @@ struct Progress {
   double work_left_s = 0;
   double pace = 0;
   std::uint32_t generation = 0;  // for Server::Wait
-  bool evicted = false;          // MPS has ended it, its memory is gone
+  bool evicted = false;          // ended by MPS, its memory is gone
 };
 
 class Residency;
 
 class Server {
  public:
-  // Simulated seconds since the server was made; tests hand in their own.
+  // Simulated seconds since the server was made; tests pass their own clock.
   using NowFn = std::function<double()>;
 
   // Errors: kNotFound: no such file; kCorrupt: not a state file, of another version, torn, or made
@@ -110,20 +110,20 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   int gpu_count() const { return gpu_count_; }
-  // GPUs and, behind them, the instances of divided ones. Wherever a GPU's number is asked for, an
-  // instance's place in this list will do unless it says "whole".
+  // GPUs, followed by the instances of divided ones. A parameter `gpu` may be an instance's
+  // position in this list unless the comment says "whole".
   const std::vector<GpuIdentity>& places() const { return places_; }
   int place_count() const { return static_cast<int>(places_.size()); }
-  // The place itself, or the GPU that it is a part of.
+  // The place itself, or the GPU of an instance.
   int WholeGpu(int place) const { return parents_[static_cast<std::size_t>(place)]; }
   const base::ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
-  // Every look brings the world to the present and frees what the dead held.
+  // Every access advances the world to the present and frees the memory of dead processes.
   // Errors of these: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
   base::Result<GpuLook> Look(int gpu);
-  // Replaces `lines` by the processes on one GPU, instances of it included, that came by this way
-  // of sharing.
+  // Replaces `lines` by the processes on one GPU, including its instances, that use this sharing
+  // method.
   base::Result<base::Unit> Processes(int gpu, core::SharingMethod sharing,
                                      std::vector<ProcessLook>& lines);
   base::Result<std::vector<ResidentLook>> Residents();
@@ -135,15 +135,15 @@ class Server {
                                                 std::optional<Shortage>& shortage);
 
   // Sleeps until the clock reaches until_s, the world differs from `generation`, or a signal
-  // arrives; 200 ms of real time at most, as nobody announces a death.
+  // arrives; at most 200 ms of real time, because deaths are not announced.
   void Wait(std::uint32_t generation, double until_s);
   std::uint32_t Generation() const;
-  // Ends the Wait() of everybody. Async-signal-safe.
+  // Ends Wait() in all processes. Async-signal-safe.
   void Poke();
 
   // A critical error of a GPU or of one instance, as the driver announces it. Errors: kInvalid.
   base::Result<base::Unit> AnnounceXid(int gpu, int xid);
-  // How many there have been, and those from number `from` on that are still known.
+  // The total number, and those from number `from` on that are still stored.
   struct Xids {
     std::uint64_t count = 0;
     std::vector<XidEvent> events;
@@ -162,19 +162,19 @@ class Server {
   };
   base::Result<GroupLook> LookAtGroup(int gpu, const std::string& group);
   base::Result<std::vector<GroupLimit>> GroupLimits();
-  // As a process of that group sees the GPU.
+  // The GPU's memory as a process of that group sees it.
   base::Result<MemoryView> MemoryOf(int gpu, const std::string& group);
 
   base::Result<base::Unit> SetCondition(int gpu, const Condition& condition);
-  // As after a reset: its faults and what it can be cured of are gone. Errors: kConflict: processes
-  // are on it.
+  // Resets it: removes its faults and repairable conditions. Errors: kConflict: processes are on
+  // it.
   base::Result<base::Unit> ResetGpu(int gpu);
 
   base::Result<base::Unit> SetFault(const Fault& fault);
-  // All, or those of one whole GPU (kWholeDriver: those of the driver).
+  // Clears all, or those of one whole GPU (kWholeDriver: those of the driver).
   base::Result<base::Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   base::Result<std::vector<Fault>> Faults();
-  // The worst fault that concerns a call of this function on this whole GPU (kWholeDriver: no GPU).
+  // The worst fault that affects a call of this function on this whole GPU (kWholeDriver: no GPU).
   base::Result<Fault> FaultOn(std::int32_t gpu, const char* function);
 
  private:
@@ -196,11 +196,11 @@ class Server {
   base::ClockOrigin clock_;
   int gpu_count_ = 0;
   std::vector<GpuIdentity> places_;
-  std::vector<int> parents_;  // of each place, itself if it is whole
+  std::vector<int> parents_;  // whole GPU of each place
 };
 
-// A process's place on its GPUs. Leaving (the destructor) frees its memory; must be used by the
-// thread that joined, and die before its Server. After a fork it belongs to the parent alone.
+// A process's place on its GPUs. The destructor frees its memory. Use it on the joining thread and
+// destroy it before its Server. After a fork it belongs only to the parent.
 class Residency {
  public:
   ~Residency();
@@ -210,7 +210,7 @@ class Residency {
   // More memory on its GPUs, all or nothing. An MPS client within its soft limit may cost others
   // their place (EvictFor).
   base::Result<std::optional<Shortage>> Grow(std::span<const Share> more);
-  // It computes no more, its work stays half done and its memory taken.
+  // Stops computing; its work stays unfinished and its memory in use.
   base::Result<base::Unit> Stop();
   base::Result<Progress> Look();
 

@@ -16,14 +16,13 @@
 
 namespace carma::simgpu {
 
-// Shares of the work ("at") run from 0 to 1, spans of time are simulated seconds.
+// Shares of the work ("at") are 0 to 1, spans are simulated seconds.
 struct TrainingOptions {
   std::string state_path;
-  // As CUDA reads CUDA_VISIBLE_DEVICES: UUIDs, their beginnings, or numbers. Empty optional: not
-  // set, the task takes the first GPU.
+  // As in CUDA_VISIBLE_DEVICES: UUIDs, their beginnings, or numbers. Empty optional: not set, the
+  // task uses the first GPU.
   std::optional<std::string> visible_devices;
-  // As CUDA reads CUDA_MPS_PIPE_DIRECTORY: where an MPS control daemon may answer. Empty: none is
-  // looked for.
+  // As in CUDA_MPS_PIPE_DIRECTORY: where an MPS control daemon may answer. Empty: no MPS.
   std::string mps_pipes;
   MpsMemoryLimits mps_memory_limits;   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
@@ -47,8 +46,8 @@ struct TrainingOptions {
   std::optional<double> kill_self_at;
   int signal = 9;
   std::optional<double> hang_at;
-  std::optional<double> fault_at;  // its kernel accesses memory that is not its own
-  int xid = 31;                    // which the driver announces then; 0: it announces nothing
+  std::optional<double> fault_at;  // then its kernel accesses foreign memory
+  int xid = 31;                    // announced by the driver; 0: none
   bool ignore_term = false;
   bool double_fork = false;
   bool tell_memory = false;
@@ -60,11 +59,11 @@ struct TrainingOptions {
 
 // Runs the task in this process to its end and returns the exit code: 0, kOomExitCode, 2 (no
 // server, no such GPU, options that contradict each other), 143 after SIGTERM, or what the options
-// say. Installs signal handlers. Progress goes to stdout, complaints to stderr.
+// say. Installs signal handlers. Progress goes to stdout, errors to stderr.
 int RunTraining(const TrainingOptions& options);
 
-// CLOCK_BOOTTIME of the calling process's start, finer than the kernel's ticks of 10 ms, which are
-// seconds on a server whose time runs fast.
+// CLOCK_BOOTTIME of this process's start, finer than the kernel's 10 ms ticks, which are seconds on
+// a fast simulated server.
 std::int64_t ProcessStartNs();
 
 }  // namespace carma::simgpu

@@ -1,6 +1,6 @@
-// The physics of a simulated GPU server: who is on which GPU, how fast everybody is, what it draws.
-// Plain values without pointers, so that they can live in memory shared by processes. Time is
-// handed in, in simulated seconds; nothing here locks, waits or reads a clock.
+// The physics of a simulated GPU server: processes on GPUs, their speeds, activity and power. Plain
+// values without pointers, because they live in memory shared by processes. Time is passed in as
+// simulated seconds; nothing here locks, waits or reads a clock.
 #pragma once
 
 #include <sys/types.h>
@@ -35,52 +35,52 @@ struct Share {
   double sm_active = 0;  // u of sim::Load on this GPU
 };
 
-// What a process brings when it first allocates.
+// A process at its first allocation.
 struct Arrival {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;
   core::SharingMethod sharing = core::SharingMethod::kStreams;
   std::uint32_t mps_server = 0;  // under MPS: clients of one server compute side by side
-  double sm_cap = 1;             // of the SMs, what it may use at most (thread percentage of MPS)
+  double sm_cap = 1;             // maximum share of the SMs (thread percentage of MPS)
   double sensitivity = 0;
   double pressure = 0;
-  double work_s = 0;          // seconds of work alone on an A100-40GB; 0: it only holds memory
+  double work_s = 0;          // seconds of work alone on an A100-40GB; 0: only memory
   std::vector<Share> shares;  // 1..kMaxGpus, each GPU once
-  std::string group;          // full path of its control group; empty: of no group
+  std::string group;          // full path of its control group; empty: none
 };
 
-// What a control group may take of one GPU, groups below it included.
+// A memory limit of a control group on one GPU, including groups below it.
 inline constexpr int kMaxGroupLimits = 256;
 inline constexpr std::size_t kGroupBytes = 256;
 struct GroupLimit {
   char group[kGroupBytes];  // full path; empty: a free entry
   std::int32_t gpu;         // the place
-  std::int64_t soft_mib;    // beyond it, it gives way under MPS; 0: nothing is guaranteed
+  std::int64_t soft_mib;    // may be evicted above it under MPS; 0: none
   std::int64_t hard_mib;    // allocations beyond it fail; kNoLimitMib: none
 };
 inline constexpr std::int64_t kNoLimitMib = -1;
 
-// What is wrong with a GPU until somebody resets it. A new one has nothing.
+// Errors of a GPU until a reset. A new one has none.
 struct Condition {
   std::int64_t ecc_corrected = 0;    // errors of memory since the driver was loaded
-  std::int64_t ecc_uncorrected = 0;  // the same, beyond repair
+  std::int64_t ecc_uncorrected = 0;  // the same, uncorrected
   std::int64_t rows_remapped = 0;    // rows of memory replaced by spares, ever
-  std::uint32_t remap_pending = 0;   // one more will be at the next reset
-  std::uint32_t remap_failed = 0;    // the spares are used up: no reset helps
+  std::uint32_t remap_pending = 0;   // another one after the next reset
+  std::uint32_t remap_failed = 0;    // no spares left: no reset helps
   std::int32_t recovery_action = 0;  // NVML's number
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
 // A critical error that the driver announced.
 struct XidEvent {
-  std::int32_t gpu = 0;  // the place: of an instance alone, or of a whole GPU
+  std::int32_t gpu = 0;  // the place: an instance or a whole GPU
   std::int32_t xid = 0;
   friend bool operator==(const XidEvent&, const XidEvent&) = default;
 };
-// The last of them are kept; whoever looks more seldom misses some, as with the real driver.
+// Only the last ones are stored; a slow reader misses some, as with the real driver.
 inline constexpr int kMaxXids = 64;
 
-// A GPU, or an instance of one. Of an instance, power and condition are its GPU's.
+// A GPU, or an instance of one. Power and condition of an instance are those of its GPU.
 struct Gpu {
   char type[kTypeBytes];
   char nvml_name[kNameBytes];
@@ -91,13 +91,13 @@ struct Gpu {
   std::int32_t sms;
   sim::PowerModel power;
   double relative_speed;
-  double compute;  // share of the SMs of its kind: 1 but for an instance
+  double compute;  // share of a whole GPU's SMs; below 1: an instance
   Condition condition;
-  std::uint32_t mig;    // divided: processes live on its instances alone
+  std::uint32_t mig;    // divided: processes only on its instances
   std::int32_t parent;  // of an instance: the GPU; else -1
   std::int32_t gpu_instance;
   sim::MigSlices slices;
-  // Derived from the residents by Recompute(): they hold from the last change to the next.
+  // Derived from the residents by Recompute(); constant from one change to the next.
   std::int64_t used_mib;
   std::int32_t residents;
   std::int32_t working;
@@ -116,7 +116,7 @@ struct Resident {
   double pressure;
   double joined_s;
   std::uint32_t wants_work;  // it computes while it has work left
-  std::uint32_t evicted;     // MPS ended it for one within its soft limit; its memory is free
+  std::uint32_t evicted;     // ended by MPS for another client; its memory is free
   std::int32_t share_count;
   double pace;  // derived: work seconds per second
   Share shares[kMaxGpus];
@@ -131,8 +131,8 @@ struct Totals {
   double memory_mib_s;
 };
 
-// Everything that moves when time passes, twice: an advance writes the one that is not current and
-// then switches, so that a process killed in the middle leaves the old moment whole.
+// All time-dependent state, stored twice: an advance writes the copy that is not current and then
+// switches, so that a process killed in between leaves the old state intact.
 struct Motion {
   double now_s;
   double work_left_s[kMaxResidents];
@@ -160,42 +160,44 @@ static_assert(std::is_standard_layout_v<World>);
 
 // The server has more instances than a world holds.
 bool TooManyInstances(std::span<const sim::ShapedGpu> gpus);
-// An empty server at time 0. UUIDs follow from the seed and the place's number alone.
+// An empty server at time 0. UUIDs depend only on the seed and the place's number.
 void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed);
 
-// Moves the world to now_s, through the moments at which residents finish their work in between:
-// from then on they only hold their memory. Going back does nothing. True: somebody finished.
+// Advances the world to now_s, stopping at each moment when a resident finishes its work (from then
+// on it only holds memory). Going back does nothing. True: some resident finished.
 bool Advance(World& world, double now_s);
 
-// Memory, speeds, activity and power from the residents. Called after every change of theirs.
+// Computes memory, speeds, activity and power from the residents. Called after every change of
+// them.
 void Recompute(World& world);
 
-// Which GPU cannot give what was asked.
+// A GPU with too little free memory for a request.
 struct Shortage {
   int gpu = 0;
   std::int64_t wanted_mib = 0;
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
 };
-// Empty: all of it fits, also within the limits of the group (Arrival::group).
+// The GPU on which the shares do not fit; empty: all fit, also within the limits of the group
+// (Arrival::group).
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
-// The memory of a GPU as a process of the group sees it (cudaMemGetInfo): within a hard limit of
-// its own group, the limit is all there is. Of a limit on a group above, the total tells nothing.
+// The memory of a GPU as a process of the group sees it (cudaMemGetInfo): a hard limit of its own
+// group is the total. A limit on a group above does not show in the total.
 struct MemoryView {
-  std::int64_t total_mib = 0;  // with what the driver keeps, if there is no limit
+  std::int64_t total_mib = 0;  // including the driver's share, without a limit
   std::int64_t free_mib = 0;
 };
 MemoryView MemoryFor(const World& world, int gpu, const std::string& group);
 std::int64_t GroupUsed(const World& world, int gpu, const std::string& group);
-// Null: it has none of its own.
+// Null: the group has no limit of its own.
 const GroupLimit* FindLimit(const World& world, int gpu, const std::string& group);
 // A soft limit of 0 without a hard one removes the entry. False: no entry is free, or the path is
 // too long.
 bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
               std::int64_t hard_mib);
-// As the MPS server does it for a client that stays within its soft limit and finds the GPU full:
-// ends clients of groups above theirs until `wanted` fits. What nobody can give is left as it is.
+// For an MPS client within its soft limit that finds the GPU full: ends clients of groups above
+// their soft limits until `wanted` fits, like NVIDIA's server. Does nothing if that is impossible.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
 // The slot of a free resident, -1 when the table is full.
@@ -203,13 +205,13 @@ int FreeSlot(const World& world);
 // Writes the arrival into a free slot and recomputes. The caller has checked that it fits.
 void Place(World& world, int slot, const Arrival& arrival);
 void Remove(World& world, int slot);
-// Adds to each of its GPUs what `more` says.
+// Adds the memory in `more` on its GPUs.
 void Grow(World& world, int slot, std::span<const Share> more);
-// The computing ends with its work half done; the memory stays.
+// Stops computing before the work is done; the memory stays.
 void Stop(World& world, int slot);
 
-// The share of the moment in which the GPU runs this process's kernels, when it switches between
-// several: in proportion to the work they get done. 0: it computes nothing there.
+// The share of time in which the GPU runs this process's kernels while it switches between several:
+// proportional to their speeds. 0: it does not compute there.
 double KernelShare(const World& world, int slot, int place);
 
 // Seconds until `left_s` of the resident's work remain at the present pace; empty: never.
@@ -221,7 +223,7 @@ void Announce(World& world, XidEvent event);
 // A reset: errors since the driver was loaded are forgotten, rows that wait for it are replaced.
 void ResetCondition(Condition& condition);
 
-// False: bytes that no CARMA wrote (counts out of range, GPUs that do not exist).
+// False: bytes not written by CARMA (counts out of range, unknown GPUs).
 bool Plausible(const World& world);
 
 }  // namespace carma::simgpu

@@ -1,5 +1,5 @@
-// Where a trace's bytes come from, and how they become lines: in pieces, so that a file larger than
-// the memory can be read.
+// Sources of a trace's bytes, and reading them as lines: in pieces, so that files larger than
+// memory can be read.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class FileSource : public ByteSource {
   std::string path_;
 };
 
-// Longer lines are no trace's; they are passed over, not kept.
+// Longer lines are skipped; no trace has them.
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
 struct Line {
@@ -54,24 +54,23 @@ struct Line {
   bool too_long = false;  // text is its beginning
 };
 
-// Buffers a source, hashes all that went through, and cuts it into lines.
+// Buffers a source, hashes all its bytes, and splits it into lines.
 class LineReader {
  public:
   explicit LineReader(ByteSource& source);
 
-  // What comes next, at least `size` bytes of it unless the source ends before; at most
-  // kMaxLineBytes.
+  // The next bytes, at least `size` unless the source ends before; at most kMaxLineBytes.
   base::Result<std::string_view> Peek(std::size_t size);
   // Nothing at the end. A missing end of the last line and CRLF are accepted.
   base::Result<std::optional<Line>> Next();
-  // The next buffered bytes whatever they are, taken; empty at the end. For formats without lines.
+  // Takes the next buffered bytes; empty at the end. For formats without lines.
   base::Result<std::string_view> TakeBytes();
-  // Of all bytes that were taken, in hexadecimal; the reader is done then.
+  // Hash of all bytes taken, in hexadecimal; ends the reading.
   std::string Sha256Hex() { return hash_.FinishHex(); }
 
  private:
   std::string_view Buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
-  // Reads more behind what is buffered; false at the end of the source.
+  // Reads more into the buffer; false at the end of the source.
   base::Result<bool> Fill();
   void Take(std::size_t bytes);
 

@@ -1,4 +1,4 @@
-// What the readers of the formats share: the cells of a line, and the trace that grows from them.
+// Common parts of the format readers: cells of a line, and collecting the trace.
 #pragma once
 
 #include <cstdint>
@@ -23,46 +23,46 @@ class CsvCells {
 
  private:
   std::vector<std::string_view> cells_;
-  std::string unquoted_;  // of the cells that hold doubled quotes
+  std::string unquoted_;  // of cells with doubled quotes
 };
 
-// Grows the trace, job by job, and keeps its promises.
+// Collects the trace job by job and checks its invariants.
 class JobCollector {
  public:
   JobCollector(std::string_view path, const ReadOptions& options);
 
-  // Notes what is wrong with a line.
+  // Records a mistake in a line.
   void Complain(Complaint complaint, std::int64_t line, std::string_view value);
   void CountCpuJob() { ++trace_.cpu_jobs; }
-  // `status`: the format's word; empty if it tells none.
+  // word: the format's status; empty: none.
   void SetStatus(Job& job, std::string_view word);
   void SetUser(Job& job, std::string_view name) { job.user = NumberOf(trace_.users, name); }
   void SetVc(Job& job, std::string_view name) { job.vc = NumberOf(trace_.vcs, name); }
   void SetWorkload(Job& job, std::string_view name) {
     job.workload = NumberOf(trace_.workloads, name);
   }
-  // False and a complaint unless it is a time between zero and kMaxJobSubmit.
+  // Returns false and complains unless it is a time between zero and kMaxJobSubmit.
   bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
-  // False and a complaint unless it is a number of GPUs; a job without any is counted.
+  // Returns false and complains unless it is a number of GPUs; jobs without GPUs are counted.
   bool SetGpus(Job& job, std::optional<double> gpus, std::string_view text);
-  // Of seconds; a missing or impossible one is complained about.
+  // In seconds; complains about a missing or impossible one.
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
   // Numbered in the trace's order of lines.
   void Add(const Job& job);
-  // The job that Add() gave this place, to be changed.
+  // The job that Add() stored at this position, for changes.
   Job& At(std::size_t place) { return trace_.jobs[place]; }
   std::size_t jobs() const { return trace_.jobs.size(); }
   // A line that starts with '#', without it: provenance, or the start's date.
   void Comment(std::string_view text);
-  // For traces whose lines have to be in order of time.
+  // For traces whose lines must be in order of time.
   void CheckOrder(const Job& job, std::string_view text);
 
   const ReadOptions& options() const { return options_; }
-  // What ends the reading: a limit, or with strict the first complaint.
+  // The error that ends the reading: a limit, or with strict the first complaint.
   const std::optional<base::Error>& error() const { return error_; }
 
-  // Sorts. dated: submissions are ms since 1970 and are moved to start at 0. clock: the reader
-  // knows the time of day at 0 (ms since 1970).
+  // Sorts and returns the trace. dated: submissions are ms since 1970 and are shifted to start at
+  // 0. clock: the time of day at 0 is known (ms since 1970).
   base::Result<JobTrace> Finish(std::string_view format, LineReader& lines, bool dated,
                                 std::optional<std::int64_t> clock);
 

@@ -1,4 +1,4 @@
-// Makes up cluster traces of any length, fitted to a real one or to built-in defaults.
+// Generates cluster traces of any length, fitted to a real one or to built-in defaults.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ struct GeneratorOptions {
   int max_gpus = kMaxJobGpus;        // jobs of more GPUs are not made
 };
 
-// One job after the other, the first at 0; equal seeds give equal jobs on every machine.
+// Generates one job after the other, the first at 0; equal seeds give equal jobs on every machine.
 //
 // Fitted: a stationary bootstrap (Politis and Romano 1994) of the trace's jobs. Runs of consecutive
 // jobs are copied, each with the gap before it, its GPUs, duration, user, cluster and status; a run
-// starts at a random job and goes on with probability 1 - 1/sqrt(n) of n jobs. So gaps, sizes and
-// durations have the trace's joint distribution, and bursts and series of equal jobs stay whole.
-// The time of day is lost.
+// starts at a random job and continues with probability 1 - 1/sqrt(n), n being the number of jobs.
+// So gaps, sizes and durations have the trace's joint distribution, and bursts and series of equal
+// jobs stay whole. The time of day is lost.
 //
 // Built in: gaps as in the project's demonstration trace: with probability 0.4 exponential of mean
 // 25 s (the same burst), else of mean 235 s; 1, 2, 4 or 8 GPUs for 71, 4, 14 and 11 % of the jobs,

@@ -1,4 +1,4 @@
-// Makes a task trace of a cluster trace: every job becomes a workload of the catalogue.
+// Makes a task trace from a cluster trace: every job becomes a workload of the catalogue.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ base::Result<std::vector<ClassShare>> ParseMix(std::string_view text);
 
 struct MapOptions {
   std::vector<ClassShare> mix;
-  bool keep_durations = false;  // tasks last as long as their jobs did (Submission::solo_s)
-  // Each virtual cluster is a user: of traces that name groups and no people.
+  bool keep_durations = false;  // tasks last as long as their jobs (Submission::solo_s)
+  // Each virtual cluster is a user, for traces with groups but without users.
   bool groups_as_users = false;
   std::uint64_t seed = 1;
 };
@@ -33,17 +33,17 @@ struct MapOptions {
 struct MappedTasks {
   TaskTrace trace;
   std::vector<std::size_t> by_class;  // tasks of each class of the mix
-  std::size_t other_gpus = 0;   // jobs whose number of GPUs no workload has: the next lower one
-  std::size_t no_duration = 0;  // jobs of unknown duration, taken as the median
+  std::size_t other_gpus = 0;         // jobs with a number of GPUs that no workload has
+  std::size_t no_duration = 0;        // jobs of unknown duration (median is used)
 };
 
-// A job keeps its time of submission and its user (or group). It gets a workload with its number of
+// A job keeps its submission time and its user (or group). It gets a workload with its number of
 // GPUs (a share counts as one) or, if there is none, with the next lower or else the lowest number.
-// Its class follows its duration: the shortest jobs are of the first class of the mix, until that
-// class has its share, and so on; where a number of GPUs exists in some classes only, it is these
-// that get the jobs, and the others make up for it as far as they can. Among the workloads of that
-// class and number of GPUs the seed draws. Errors: kInvalid: a class without workloads, more than
-// kMaxTraceTasks jobs, submissions later than a year.
+// Its class follows its duration: the shortest jobs get the first class of the mix until that class
+// has its share, and so on. If only some classes have a number of GPUs, these get its jobs, and the
+// other classes compensate if possible. The seed chooses among workloads of equal class and number
+// of GPUs. Errors: kInvalid: a class without workloads, more than kMaxTraceTasks jobs, submissions
+// later than a year.
 base::Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                                   const MapOptions& options);
 

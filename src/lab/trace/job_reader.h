@@ -1,4 +1,4 @@
-// Readers for the traces that clusters have published, and for our own: a stream of bytes becomes a
+// Readers for published cluster traces and for our own format: a stream of bytes becomes a
 // JobTrace. docs/use/traces.md describes the formats column by column.
 #pragma once
 
@@ -21,16 +21,16 @@ struct TraceFormat {
 std::span<const TraceFormat> TraceFormats();
 
 struct ReadOptions {
-  std::string_view format;               // name of a TraceFormat; empty: told by the content
+  std::string_view format;               // name of a TraceFormat; empty: detected
   bool strict = false;                   // the first complaint is an error
   const Catalogue* catalogue = nullptr;  // for task traces; null: the built-in one
   std::size_t max_jobs = kMaxJobs;
 };
 
-// Reads to the end; memory is that of the jobs and names. Lines that are wrong are counted, told
-// and left out or mended as Describe(Complaint) says. Errors: kInvalid "path: …" for a format that
-// is unknown or not recognised, no job at all, more than max_jobs, more than kMaxNames names, and
-// with strict "path:17: …"; kIo.
+// Reads to the end; memory is that of the jobs and names. Bad lines are counted, reported, and left
+// out or corrected as in Describe(Complaint). Errors: kInvalid "path: …" for a format that is
+// unknown or not recognised, no job at all, more than max_jobs, more than kMaxNames names, and with
+// strict "path:17: …"; kIo.
 base::Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path,
                                 const ReadOptions& options = {});
 

@@ -13,41 +13,41 @@
 
 namespace carma::trace {
 
-// Keeps the jobs that `wanted` likes; the trace starts at the first of them. Errors: kInvalid:
-// none.
+// Keeps the jobs for which `wanted` is true; the trace starts at the first of them. Errors:
+// kInvalid: none.
 base::Result<base::Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted);
 
 struct SampleOptions {
   int gpus = 4;     // of the server
   double load = 1;  // GPU time of the sample / (gpus x time in which it is submitted)
-  std::optional<std::size_t> tasks;  // about so many jobs instead of a load
+  std::optional<std::size_t> tasks;  // approximate number of jobs instead of a load
   // Stretches or compresses the times of the sample (all jobs, or `tasks`) until it has the load.
   bool scale_time = false;
   std::uint64_t seed = 1;
 };
 
-// How the sample compares with the jobs that it was drawn from.
+// Comparison of the sample with its source.
 struct SampleFacts {
   std::size_t too_large = 0;    // left out: more GPUs than the server has
-  std::size_t no_duration = 0;  // left out: duration not known, or none
+  std::size_t no_duration = 0;  // left out: no known duration
   std::size_t from = 0;         // jobs it was drawn from
   double load = 0;              // as in SampleOptions
   double cv_before = 0;         // Arrivals::cv
   double cv_after = 0;
   double profile_distance = 0;  // total variation between the two arrival profiles, 0..1
-  double time_factor = 1;       // that the times were multiplied with
+  double time_factor = 1;       // factor on the times
 };
 
-// Draws a sample that loads the server as asked and arrives as the trace does.
+// Draws a sample with the requested load and the arrival pattern of the trace.
 //
 // Jobs are thinned at random, so the time of day and the mix of sizes and durations stay. Thinning
 // jobs one by one would turn any arrivals into a Poisson process; keeping or dropping whole bursts
-// (jobs no further apart than some gap) would make them burstier instead. So draws with several
-// gaps, from 0 to the 95th percentile, and several streams of the seed compete, and the one wins
-// that differs least: |ln load ratio| + |ln CV ratio| + distance of the profiles (arrivals by hour
-// of the day if that is known and the trace is longer than a day, else by 24ths of its span). The
-// sample starts at its first job. Errors: kInvalid: nothing to draw from, or nothing drawn; a trace
-// whose jobs load the server less than asked is kept whole.
+// (jobs no further apart than some gap) would make them burstier instead. So it tries several gaps,
+// from 0 to the 95th percentile, and several streams of the seed, and takes the draw that differs
+// least: |ln load ratio| + |ln CV ratio| + distance of the profiles (arrivals by hour of the day if
+// that is known and the trace is longer than a day, else by 24ths of its span). The sample starts
+// at its first job. Errors: kInvalid: no jobs, or an empty sample. A trace with less than the
+// requested load is kept whole.
 base::Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
 
 }  // namespace carma::trace

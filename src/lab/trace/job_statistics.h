@@ -1,5 +1,5 @@
-// What a cluster trace looks like: how many, how large, how long, how they arrive, how many GPUs
-// they would want at once.
+// Statistics of a cluster trace: number, sizes, durations and arrivals of jobs, and GPUs wanted at
+// once.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace carma::trace {
 
-// Of a set of numbers; all 0 for an empty one.
+// Statistics of a set of numbers; all 0 for an empty one.
 struct Spread {
   std::size_t count = 0;
   double mean = 0;
@@ -33,7 +33,7 @@ struct Arrivals {
   std::size_t together = 0;  // arrivals in the same millisecond as the one before
 };
 
-// GPUs wanted if every job had started when it was submitted, alone on its GPUs.
+// GPUs wanted if every job had started at its submission, alone on its GPUs.
 struct Concurrency {
   double span_s = 0;  // from the first submission to the last end
   double mean_gpus = 0;
@@ -44,7 +44,7 @@ struct Concurrency {
 };
 
 struct GroupFacts {
-  std::string name;  // "" for jobs that tell none
+  std::string name;  // "" for jobs without one
   std::size_t jobs = 0;
   double gpu_hours = 0;
 };
@@ -53,10 +53,10 @@ struct JobStatistics {
   std::size_t jobs = 0;
   std::map<std::string, std::size_t> statuses;    // by JobStatusName, "unknown"
   std::map<std::int32_t, std::size_t> gpu_milli;  // jobs by all their GPUs
-  Spread durations_s;                             // of the jobs whose duration is known
+  Spread durations_s;                             // of jobs with known duration
   double last_submit_s = 0;
   double gpu_hours = 0;
-  double offered_gpus = 0;  // GPU seconds / time of submissions: the load that arrives
+  double offered_gpus = 0;  // GPU seconds / time of submissions
   Arrivals arrivals;
   Concurrency concurrency;
   std::vector<std::size_t> by_hour;  // arrivals in each hour of the day; empty if it is not known
@@ -66,7 +66,7 @@ struct JobStatistics {
 
 // slices: of Concurrency::mean_slices, at least 1. jobs is not empty.
 JobStatistics Describe(const JobTrace& trace, std::size_t slices);
-// Of a trace's submissions alone.
+// Statistics of a trace's submissions only.
 Arrivals DescribeArrivals(const std::vector<Job>& jobs);
 
 }  // namespace carma::trace

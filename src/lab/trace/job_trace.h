@@ -1,5 +1,5 @@
-// Traces of whole clusters, in one form wherever they come from: who submitted when, how many GPUs
-// and for how long. What ran is not known; map (mapping.h) makes task traces of them.
+// Traces of whole clusters in one common form: user, submission, number of GPUs and duration of
+// each job. The programs are unknown; map (job_mapping.h) makes task traces of them.
 #pragma once
 
 #include <array>
@@ -26,15 +26,15 @@ inline constexpr base::Duration kMaxJobDuration = std::chrono::hours(10 * 366 * 
 
 enum class JobStatus : std::uint8_t { kUnknown, kPassed, kFailed, kKilled, kRunning, kPending };
 std::string_view JobStatusName(JobStatus status);  // "passed" …, "" for kUnknown
-// The words of all formats, case ignored: "Pass", "COMPLETED", "Terminated", "TIMEOUT" … Nothing
-// for a word that none of them uses.
+// The words of all formats, case ignored: "Pass", "COMPLETED", "Terminated", "TIMEOUT" … Empty for
+// an unknown word.
 std::optional<JobStatus> ParseJobStatus(std::string_view word);
 
-// Texts that many jobs share, as small numbers. Number 0 is the empty text.
+// Maps texts shared by many jobs to small numbers. Number 0 is the empty text.
 class Names {
  public:
   Names() { Number({}); }
-  // The number of a text, a new one if it is new; nothing when kMaxNames are taken.
+  // The number of a text, assigned if it is new; empty if kMaxNames are in use.
   std::optional<std::uint32_t> Number(std::string_view name);
   const std::string& Text(std::uint32_t number) const { return *texts_[number]; }
   std::size_t size() const { return texts_.size(); }
@@ -60,16 +60,16 @@ struct Job {
   std::int32_t line = 0;                   // in the file
   JobStatus status = JobStatus::kUnknown;
 };
-// GPUs that the job needs when it shares none.
+// GPUs that the job needs if it shares none.
 inline int WholeGpus(const Job& job) {
   return (job.gpu_milli + 999) / 1000;
 }
-// GPU seconds; 0 where the duration is not known.
+// GPU seconds; 0 if the duration is unknown.
 inline double GpuSeconds(const Job& job) {
   return job.duration ? base::Seconds(*job.duration) * job.gpu_milli / 1000 : 0;
 }
 
-// What can be wrong with a line of a trace.
+// Mistakes in a line of a trace.
 enum class Complaint {
   kTorn,
   kTooLong,
@@ -91,13 +91,13 @@ struct ComplaintText {
 };
 const ComplaintText& Describe(Complaint complaint);
 
-// All that was wrong: every line is counted, the first ones are told.
+// The mistakes found: all are counted, the first ones stored as text.
 class Complaints {
  public:
   static constexpr std::size_t kToldOfEach = 5;
 
   explicit Complaints(std::string path = {}) : path_(std::move(path)) {}
-  // value: what stood there.
+  // value: the text found there.
   void Add(Complaint complaint, std::int64_t line, std::string_view value);
   std::size_t total() const { return total_; }
   std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
@@ -116,9 +116,9 @@ struct JobTrace {
   Names users;
   Names vcs;
   Names workloads;
-  std::size_t cpu_jobs = 0;  // asked for no GPU and are not among the jobs
-  // Local wall-clock time of the cluster at the trace's start, as milliseconds since 1970 without a
-  // time zone; absent: the trace does not tell. Gives the time of day.
+  std::size_t cpu_jobs = 0;  // without GPUs, not among the jobs
+  // The cluster's local time at the trace's start, as milliseconds since 1970 without a time zone;
+  // absent: unknown. Gives the time of day.
   std::optional<std::int64_t> start_ms;
   std::string format;                   // name of a TraceFormat, or of the tool that made it
   std::vector<std::string> provenance;  // comment lines at the head, without "# "
@@ -128,11 +128,11 @@ struct JobTrace {
 };
 
 // "2017-10-07 01:12:09" or with a T, a fraction or a Z behind it -> milliseconds since 1970, no
-// time zone applied. Nothing for anything else.
+// time zone applied. Empty for anything else.
 std::optional<std::int64_t> ParseLocalTime(std::string_view text);
 std::string FormatLocalTime(std::int64_t ms);  // "2017-10-07T01:12:09"
 
-// The first job is at 0 from now on; start_ms moves along.
+// Shifts all times so that the first job is at 0; start_ms is adjusted.
 void StartAtFirstJob(JobTrace& trace);
 
 }  // namespace carma::trace

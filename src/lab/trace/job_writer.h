@@ -1,5 +1,4 @@
-// Writes traces in the forms that the readers and the simulator take; equal traces give equal
-// bytes.
+// Writes traces in the formats of the readers and the simulator; equal traces give equal bytes.
 #pragma once
 
 #include <functional>
@@ -18,7 +17,7 @@ namespace carma::trace {
 // Takes the next piece of a text.
 using Sink = std::function<base::Result<base::Unit>(std::string_view)>;
 
-// Comment lines at the head of a trace: where it comes from.
+// Comment lines at the head of a trace, with its origin.
 std::string ProvenanceText(const std::vector<std::string>& provenance,
                            std::optional<std::int64_t> start_ms);
 
@@ -26,12 +25,12 @@ std::string ProvenanceText(const std::vector<std::string>& provenance,
 // shares of a GPU as 0.25. Job by job, so that a generated trace needs no memory.
 class JobWriter {
  public:
-  // names: tells the texts of the jobs' numbers, the provenance and the start; its own jobs are not
+  // names: has the texts of the jobs' numbers, the provenance and the start; its own jobs are not
   // written. Both must outlive the writer.
   JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
   base::Result<base::Unit> Begin();
   base::Result<base::Unit> Add(const Job& job);
-  // After the last job.
+  // Call it after the last job.
   base::Result<base::Unit> End();
 
  private:

@@ -1,4 +1,4 @@
-// How deep well-known networks are, by their names.
+// Depths of well-known networks by name.
 #pragma once
 
 #include <optional>

@@ -20,25 +20,26 @@ struct Submission {
   base::Duration at{};  // since the trace's start
   std::string workload_id;
   int line = 0;                  // in the trace file
-  std::optional<double> solo_s;  // lasts so long alone; absent: as the catalogue says
-  std::string user;              // who submits it; empty: not told
-  std::optional<double> cpus;    // as Workload::cpus; absent: as the catalogue says
+  std::optional<double> solo_s;  // duration alone; absent: as in the catalogue
+  std::string user;              // its user; empty: unknown
+  std::optional<double> cpus;    // as Workload::cpus; absent: as in the catalogue
   std::string gpu_type;          // only GPUs of that model; empty: any
-  std::string qos;               // its class; empty: the usual one
-  std::string account;           // whom it is booked on; empty: its user
+  std::string qos;               // its class; empty: the default one
+  std::string account;           // its account; empty: none
 };
 
 struct TaskTrace {
   std::vector<Submission> submissions;  // rising `at`
 };
 
-// CSV with submit_s and workload_id, solo_s if a task lasts longer or shorter than its workload
-// does, user, account and qos if the trace tells whose it is and of which class, cpus if it tells
-// what its data loading takes, and gpu_type if it is for GPUs of one model only.
+// CSV with submit_s and workload_id, and optionally solo_s (if a task's duration differs from its
+// workload's), user, account, qos, cpus (cores for data loading), and gpu_type (only GPUs of that
+// model).
 // Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or later
 // than a year; a solo_s of nothing or of more than ten years.
 base::Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
-// The project's own 60 tasks (data/traces/demo60.csv), of the built-in catalogue; the same as text.
+// The project's own 60 tasks (data/traces/demo60.csv) of the built-in catalogue; the second is
+// their text.
 base::Result<TaskTrace> BuiltInDemo60();
 std::string_view Demo60Csv();
 

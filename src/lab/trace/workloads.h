@@ -1,5 +1,4 @@
-// The workload catalogue: what training tasks need and how they behave, so that a trace of them can
-// be replayed.
+// The workload catalogue: needs and behaviour of training tasks, for replaying traces of them.
 #pragma once
 
 #include <array>
@@ -25,8 +24,8 @@ inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // Published estimators whose figures a catalogue may have, each in a column NAME_mib.
 inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
                                                                   "gpumemnet"};
-// Where a replayed task's memory figure comes from: "none", "oracle" or one of kEstimateColumns.
-// The answer lives as long as the program. Errors: kInvalid "expected none, oracle, …, not 'x'".
+// The source of a replayed task's memory figure: "none", "oracle" or one of kEstimateColumns. The
+// answer lives as long as the program. Errors: kInvalid "expected none, oracle, …, not 'x'".
 base::Result<std::string_view> ParseEstimateSource(std::string_view name);
 
 struct Workload {
@@ -43,14 +42,14 @@ struct Workload {
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
   std::string summary_file;  // of its model, in a folder of such; empty: none
   std::string optimizer;     // "adam" …; empty: not known
-  // Cores of the server that its data loading keeps busy; empty: not known.
+  // Cores of the server kept busy by its data loading; empty: unknown.
   std::optional<double> cpus;
 };
 
-// What a submission says about its memory.
+// The memory stated by a submission.
 struct MemoryEstimate {
   std::optional<std::int64_t> mib;  // peak per GPU; empty: unknown
-  bool whole_gpu = false;           // the method could not tell: GPUs of its own
+  bool whole_gpu = false;           // no estimate possible: whole GPUs
   friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;
 };
 
@@ -58,7 +57,7 @@ struct MemoryEstimate {
 // means "no estimate".
 MemoryEstimate Estimate(const Workload& workload, std::string_view source);
 
-// The arguments with which carma-simtask plays the workload, program name not included.
+// The arguments with which carma-simtask runs the workload, without the program name.
 std::vector<std::string> SimTaskArguments(const Workload& workload);
 
 class Catalogue {
@@ -69,7 +68,7 @@ class Catalogue {
   // where they are not given. batch_size, layers (or a model that LayersOf knows) and domain
   // ("transformer") are optional; with one of them a row may leave sensitivity and pressure empty
   // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or
-  // memory is known but not usable. Errors: kInvalid "path: line 7: …".
+  // memory is accepted but not usable. Errors: kInvalid "path: line 7: …".
   static base::Result<Catalogue> Parse(std::string_view csv, std::string_view path);
   // The project's own (data/workloads/catalogue.csv).
   static base::Result<Catalogue> BuiltIn();

@@ -1,11 +1,12 @@
-// The laboratory: simulations, traces, measurements of workloads, estimators beside measurements.
+// The laboratory: simulations, traces, workload profiles, evaluation of estimators.
 #pragma once
 
 #include "cli/command.h"
 
 namespace carma::cli {
 
-// carma-lab: the verbs of `carma`, and those of the laboratory, which `carma` has it run.
+// The program carma-lab: the verbs of `carma` and those of the laboratory, for which `carma` starts
+// it.
 Program LabProgram();
 
 void AddDemoCommand(Syntax app, Context& context);

@@ -1,6 +1,6 @@
-// How `carma run` and the shim of its task speak: over a socket of their own, so that neither
-// the daemon nor its end stands between a person and the program. The one who runs it listens
-// under a name that only the task's description tells; the shim comes once for each attempt.
+// The socket between `carma run` and the shim of its task, independent of carmad, which may even be
+// restarted. `carma run` listens under a name that only the task's description contains; the shim
+// connects once per attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -25,9 +25,9 @@ struct TerminalSize {
 struct AttachMessage {
   enum class Kind : char {
     // To the shim:
-    kHello = 'h',   // first of all, with the size of the terminal, or with the input as descriptor
-    kInput = 'i',   // bytes that were typed
-    kWindow = 'w',  // the terminal has another size now
+    kHello = 'h',   // first, with the size of the terminal, or with the input as descriptor
+    kInput = 'i',   // typed bytes
+    kWindow = 'w',  // the terminal's size has changed
     kSignal = 's',  // for the task
     // From the shim:
     kOutput = 'o',
@@ -39,17 +39,17 @@ struct AttachMessage {
   std::string data;   // kInput, kOutput, kErrors: any bytes; kRefused: why
   TerminalSize size;  // kHello, kWindow
   int number = 0;     // kSignal: the signal; kEnded: the exit code
-  int signal = 0;     // kEnded: what ended it; 0: it exited
+  int signal = 0;     // kEnded: the signal that ended it; 0: it exited
   friend bool operator==(const AttachMessage&, const AttachMessage&) = default;
 };
-// The longest data of one message.
+// Maximum data of one message.
 inline constexpr std::size_t kMaxAttachBytes = 32'768;
 
 std::string ToBytes(const AttachMessage& message);
-// Any bytes give a message or kInvalid. Signals are those that a person may send to his task.
+// Any bytes give a message or kInvalid. Signals are those that users may send to their tasks.
 base::Result<AttachMessage> ParseAttachMessage(std::string_view bytes);
 
-// One end of a connection. No call waits.
+// One end of a connection. No call blocks.
 class AttachSocket {
  public:
   AttachSocket() = default;
@@ -58,11 +58,11 @@ class AttachSocket {
   int fd() const { return fd_.get(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }
   void Close() { fd_.reset(); }
-  // descriptor: goes along, -1: none. False: not now, the peer is slow. Errors: the peer is gone.
+  // descriptor: sent along; -1: none. False: not now, the peer is slow. Errors: the peer is gone.
   base::Result<bool> Send(const AttachMessage& message, int descriptor = -1);
   struct Received {
     AttachMessage message;
-    base::UniqueFd descriptor;  // the one that came along
+    base::UniqueFd descriptor;  // the descriptor that came along
   };
   // Empty: nothing has come. Errors: kNotFound: the peer is gone; kInvalid: no such message.
   base::Result<std::optional<Received>> Receive();
@@ -74,12 +74,12 @@ class AttachSocket {
 // The side of `carma run`.
 class AttachListener {
  public:
-  // Under a name that nobody can guess.
+  // Listens under a random name.
   static base::Result<AttachListener> Open();
-  // As TaskSpec::attach has it.
+  // As in TaskSpec::attach.
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
-  // The next shim. Whoever is not of our user or root is sent away. Empty: nobody is there.
+  // The next shim. Peers other than our user and root are refused. Empty: none.
   std::optional<AttachSocket> Accept();
 
  private:
@@ -87,8 +87,8 @@ class AttachListener {
   base::UniqueFd fd_;
 };
 
-// The shim's side. The listener must belong to `owner`. Errors: kNotFound: nobody listens there
-// any more; kDenied: somebody else does.
+// The shim's side. The listener must belong to `owner`. Errors: kNotFound: no listener any more;
+// kDenied: the listener is another user's.
 base::Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
 
 }  // namespace carma::task

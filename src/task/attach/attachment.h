@@ -1,5 +1,5 @@
-// The shim's end of a task that runs in somebody's terminal (`carma run`): what the task gets as
-// its streams, and what passes between it and the one who runs it.
+// The shim's side of a task that runs in a user's terminal (`carma run`): the task's streams, and
+// the messages between it and the client.
 #pragma once
 
 #include <sys/types.h>
@@ -16,37 +16,37 @@
 
 namespace carma::task {
 
-// All calls need the rights of the task's user. Only Open() and Finish() wait, and not for long.
+// All calls need the rights of the task's user. Only Open() and Finish() block, and not for long.
 class Attachment {
  public:
-  // Finds the one who waits under that name and hears how large his terminal is, or takes over his
-  // input. terminal: the task gets a terminal of its own. Errors: nobody is there, somebody else
-  // is, the machine has no terminal left.
+  // Connects to the client under that name and gets its terminal's size, or its input. terminal:
+  // the task gets a terminal of its own. Errors: no client, a client of another user, no terminal
+  // left on the machine.
   static base::Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
-  // The task's input; for a terminal its output and errors too. Ours until the task has begun.
+  // The task's input; for a terminal also its output and errors. Ours until the task has started.
   int task_end() const { return task_end_.get(); }
   void CloseTaskEnd() { task_end_.reset(); }
   bool has_terminal() const { return static_cast<bool>(master_); }
-  // What the task writes to its terminal; -1 if it has none.
+  // Output of the task's terminal; -1 if it has none.
   base::UniqueFd TerminalOutput() const;
 
-  // What to wait for, beside the task's output: the socket, and the terminal while it is slow.
+  // Descriptors to poll besides the task's output: the socket, and the terminal while it is slow.
   int socket_fd() const { return socket_.fd(); }
   short socket_events() const;
   int terminal_fd() const { return typed_.empty() ? -1 : master_.get(); }
 
-  // False: the person's side is slow, so that the task may wait with its output.
+  // False: the client is slow, so the task's output must wait.
   bool Ready() const { return unsent_.empty(); }
-  // Told at once or later, in this order; dropped once he is gone.
+  // Sends it now or later, in order; dropped once the client is gone.
   void Tell(AttachMessage message);
   struct Asked {
     std::vector<int> signals;
-    bool gone = false;  // he has gone just now
+    bool gone = false;  // the client has just gone
   };
-  // Moves what can be moved, takes in what has come.
+  // Sends and receives what is possible without blocking.
   Asked Handle();
-  // Waits until he has taken all that was told; gives up when the span is over.
+  // Waits until the client has received everything, at most for `patience`.
   void Finish(std::chrono::milliseconds patience);
 
  private:
@@ -61,7 +61,7 @@ class Attachment {
   base::UniqueFd master_;  // of the terminal
   base::UniqueFd task_end_;
   std::deque<AttachMessage> unsent_;
-  std::string typed_;  // and not yet taken by the terminal
+  std::string typed_;  // not yet taken by the terminal
 };
 
 }  // namespace carma::task

@@ -15,8 +15,8 @@ enum class ContainerTool { kPodman, kDocker, kApptainer };
 std::string_view ToolName(ContainerTool tool);  // its program: "podman"
 
 struct ContainerImage {
-  std::optional<ContainerTool> tool;  // absent: the first of ToolsFor() that is there
-  std::string image;                  // as the tool takes it
+  std::optional<ContainerTool> tool;  // absent: the first installed one of ToolsFor()
+  std::string image;                  // in the tool's syntax
   friend bool operator==(const ContainerImage&, const ContainerImage&) = default;
 };
 // "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is Apptainer's, not Docker's prefix.

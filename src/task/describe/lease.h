@@ -1,5 +1,4 @@
-// The process for which a task holds GPUs without being started by us: a lease
-// (docs/use/leases.md).
+// Leases (docs/use/leases.md): tasks that hold GPUs for a process that we did not start.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +11,26 @@
 
 namespace carma::task {
 
-// A process that no other is taken for, after a restart of the machine either.
+// Identifies a process uniquely, also across restarts of the machine.
 struct LeaseProcess {
   base::ProcessId process;
   std::string boot_id;
   friend bool operator==(const LeaseProcess&, const LeaseProcess&) = default;
 };
 
-// "4711 88213 0f6c…", as TaskSpec::lease has it. Empty: the text is none.
+// "4711 88213 0f6c…", as in TaskSpec::lease. Empty: not such a text.
 std::string TextOf(const LeaseProcess& process);
 std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text);
 bool IsLeaseProcess(std::string_view text);
 
-// What a workload manager calls the step of a job that it starts here. Of one key there is at most
-// one lease that has not ended.
+// A workload manager's name for a step of a job that it starts here. There is at most one
+// unfinished lease per key.
 struct LeaseKey {
   std::string cluster;
   std::uint64_t job = 0;
   std::string step;  // "batch", "interactive", or its number
-  int rank = 0;      // of this machine among those of the step
-  int restart = 0;   // how often the job was started again
+  int rank = 0;      // of this machine within the step
+  int restart = 0;   // number of restarts of the job
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& key) {
@@ -43,26 +42,25 @@ struct LeaseKey {
     field("rank", key.rank, "Of this machine among those of the step.", {.low = 0});
     field("restart", key.restart, "How often the job was started again.", {.low = 0});
   }
-  // The step's task is the job's own script or shell, which starts all other steps.
+  // Whether the step is the job's own script or shell, which starts all other steps.
   bool IsBase() const { return step == "batch" || step == "interactive"; }
   friend bool operator==(const LeaseKey&, const LeaseKey&) = default;
 };
 
-// "bed 4711 batch 0 0", as TaskSpec::lease_key has it. Empty: the text is none.
+// "bed 4711 batch 0 0", as in TaskSpec::lease_key. Empty: not such a text.
 std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
 bool IsLeaseKey(std::string_view text);
 
-// A running process of this machine as it is known from now on; empty: there is none.
+// Identifies a running process of this machine; empty: there is none.
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
-// That very process runs.
+// Whether that same process still runs.
 bool Alive(const LeaseProcess& process);
 
-// A process of this name that adopts a lease has not begun: by exec it becomes what the lease is
-// for, and has another name from then on.
+// A process of this name that adopts a lease has not started yet: with exec it becomes the real
+// program and gets another name.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
-// Whether it has; as long as it runs, or its parent has not asked how it ended. Empty: nobody can
-// tell any more.
+// Whether it has started. Known while it runs, or until its parent has reaped it; empty: unknown.
 std::optional<bool> HasBegun(const LeaseProcess& process);
 
 }  // namespace carma::task

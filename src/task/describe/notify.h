@@ -1,4 +1,4 @@
-// Whom a task's user wants told of it, and of what: --notify TARGET[:EVENTS].
+// Notifications about a task: --notify TARGET[:EVENTS].
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@ namespace carma::task {
 
 enum class NotifyEvent {
   kStart,        // its process runs
-  kEnd,          // it has ended, in whatever way
-  kFail,         // it has ended otherwise than by success or a person's cancel
-  kOutOfMemory,  // an attempt ran out of GPU memory, whether another follows or not
-  kRequeue,      // it went back to the queue for another reason
+  kEnd,          // it has ended in any way
+  kFail,         // it ended neither by success nor by a cancel
+  kOutOfMemory,  // an attempt ran out of GPU memory, retried or not
+  kRequeue,      // it was requeued for another reason
 };
 inline constexpr std::array<std::pair<NotifyEvent, std::string_view>, 5> kNotifyEventWords{{
     {NotifyEvent::kStart, "start"},
@@ -36,7 +36,7 @@ inline constexpr std::array<std::pair<NotifyKind, std::string_view>, 3> kNotifyK
     {NotifyKind::kProgram, "program"},
 }};
 
-// What a webhook is sent.
+// The message format of a webhook.
 enum class WebhookForm { kJson, kSlack, kDiscord, kMatrix, kNtfy };
 inline constexpr std::array<std::pair<WebhookForm, std::string_view>, 5> kWebhookFormWords{{
     {WebhookForm::kJson, "json"},
@@ -57,16 +57,16 @@ struct NotifyTarget {
   WebhookForm form = WebhookForm::kJson;  // of a webhook
   friend bool operator==(const NotifyTarget&, const NotifyTarget&) = default;
 };
-// "me", "ada@lab.org", "mail:ada"; "https://…" with the form of a host that is known, or
+// "me", "ada@lab.org", "mail:ada"; "https://…" with the format of a known host, or
 // "slack+https://…"; "/home/ada/told". Errors: kInvalid, one line.
 base::Result<NotifyTarget> ParseNotifyTarget(std::string_view text);
-// What others may read of it: of a URL the path and what follows are secrets.
+// The part that others may read: in a URL everything from the path on is secret.
 std::string ShownTarget(std::string_view text);
 
 struct NotifyRule {
   std::string target;
   std::vector<std::string> events = {"end"};
-  bool each_task = false;  // of an array; else its first start, its end and its first of the others
+  bool each_task = false;  // for arrays: each task; else one notice per event
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& rule) {
@@ -94,12 +94,12 @@ struct NotifyRule {
 };
 // "TARGET" or "TARGET:end,fail". A target that is a path may be relative. Errors: kInvalid.
 base::Result<NotifyRule> ParseNotifyRule(std::string_view text);
-// Whether it asks to be told of this.
+// Whether the rule includes this event.
 bool Wants(const NotifyRule& rule, NotifyEvent event);
-// "me: end, fail", fit for others to read.
+// "me: end, fail", without secrets.
 std::string ShownRule(const NotifyRule& rule);
 
-// --mail-type as Slurm has it: what is told, and what means nothing here.
+// Slurm's --mail-type: the events, and words without meaning here.
 struct MailTypes {
   std::vector<std::string> events;
   bool each_task = false;

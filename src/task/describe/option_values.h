@@ -1,4 +1,4 @@
-// The values of submit options, each with its own small language.
+// Parsers for the values of submit options.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace carma::task {
 
 // All errors are kInvalid and say what was expected, without naming the option.
 
-// When a task may start, not before `now`'s meaning of it:
+// When a task may start; relative to `now`:
 //   2026-03-01, 2026-03-01T14:05[:30][Z]    local time, or UTC with Z
 //   14:05[:30], midnight, noon              the next one, local time
 //   now, now+1hour, now+90 (seconds), tomorrow, +30m, +1h30m
@@ -35,33 +35,32 @@ base::Result<std::vector<core::Dependency>> ParseDependencies(std::string_view t
 struct GpuCount {
   int gpus = 1;
   std::optional<std::string> type;   // of model: "a100"
-  std::vector<std::string> remarks;  // parts that were left out, for a warning
-  bool counted = true;               // false: the text names no GPU
+  std::vector<std::string> remarks;  // ignored parts, for a warning
+  bool counted = true;               // false: no count of GPUs given
 };
 // "2", "a100:2".
 base::Result<GpuCount> ParseGpus(std::string_view text);
-// "gpu:2", "gpu:a100:2", "gpu", "none", and others beside it: "gpu:2,lscratch:100". "shard:4" and
-// "mps:50" are one GPU.
+// "gpu:2", "gpu:a100:2", "gpu", "none", also with other resources: "gpu:2,lscratch:100". "shard:4"
+// and "mps:50" mean one GPU.
 base::Result<GpuCount> ParseGres(std::string_view text);
 
-// "2,3", "GPU-5d6e…": names of GPUs, each once.
+// "2,3", "GPU-5d6e…": names of GPUs without repetition.
 base::Result<std::vector<std::string>> ParseGpuNames(std::string_view text);
 // A part of a GPU's name: "a100", "RTX 6000"; "any" is empty.
 base::Result<std::optional<std::string>> ParseGpuType(std::string_view text);
 
 struct Constraint {
   std::optional<std::string> gpu_type;
-  std::vector<std::string> others;  // what is no known type of GPU
+  std::vector<std::string> others;  // words that are no known GPU type
 };
-// Features of nodes in Slurm's words, of which only types of GPU mean something on one server:
-// "a100", "a100&ib".
+// Slurm's node features, of which only GPU types mean something on one server: "a100", "a100&ib".
 Constraint ParseConstraint(std::string_view text);
 
 // "30%" or "0.3" -> 0.3; from one hundredth to the whole.
 base::Result<double> ParseShare(std::string_view text);
 
 struct ExportPlan {
-  bool all = true;  // the submitter's whole environment first
+  bool all = true;  // start with the submitter's environment
   // Name, and its value; empty: the submitter's.
   std::vector<std::pair<std::string, std::optional<std::string>>> variables;
 };

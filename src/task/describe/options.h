@@ -1,5 +1,5 @@
-// Submit options, the same for a script's directives and for the command line, and the description
-// they build up until it becomes tasks.
+// Submit options, the same for directives in scripts and for the command line, and the description
+// built from them.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ std::span<const OptionInfo> SubmitOptions();
 // By long name or by its one letter, both without dashes; null: none.
 const OptionInfo* FindOption(std::string_view name_or_letter);
 
-// Who submits, and from where.
+// The submitter, host and working directory.
 struct SubmitterContext {
   std::string cwd;   // absolute
   std::string home;  // absolute, for "~/"
@@ -43,7 +43,7 @@ struct SubmitterContext {
   std::string umask = TaskSpec{}.umask;
 };
 
-// A file that says a part of how a transformer is trained. The client reads it, not the daemon.
+// A file with settings of a transformer's training. The client reads it, not the daemon.
 struct PlanFile {
   enum class Kind { kDeepSpeed, kAdapter };
   Kind kind = Kind::kDeepSpeed;
@@ -54,15 +54,15 @@ struct PlanFile {
 struct Draft {
   TaskSpec spec;  // paths as written, relative ones too
   std::optional<bool> exclusive;
-  bool gpus_counted = false;     // how many GPUs was said
-  bool type_with_count = false;  // and of which type, in one word: "a100:2"
+  bool gpus_counted = false;     // the number of GPUs was given
+  bool type_with_count = false;  // together with the type: "a100:2"
   std::optional<std::string> array;
   std::optional<std::string> wrap;
   std::optional<std::string> begin;
   ExportPlan exported;
   std::string script_path;
   std::optional<RadMemory> rad_memory;
-  const RadColumn* rad_column = kRadColumns.data();  // that is believed; null: none
+  const RadColumn* rad_column = kRadColumns.data();  // the column to use; null: none
   bool reads_training = true;
   std::optional<SlurmWords> slurm;  // of a script with #SBATCH lines
   std::vector<std::pair<std::string, std::vector<std::string>>> parameters;  // of a sweep
@@ -70,18 +70,17 @@ struct Draft {
   std::optional<MailTypes> mail_types;
   std::string mail_user;  // empty: the task's own
   std::vector<PlanFile> plan_files;
-  std::vector<std::string> remarks;  // of the value just set; become warnings with their place
+  std::vector<std::string> remarks;  // about the last value; become warnings
 };
 
-// What one submission says, collected in rising precedence: first the file (ApplyScript of
+// Collects the settings of one submission in rising precedence: first the file (ApplyScript of
 // task/describe/script.h, ApplyRad of task/describe/rad.h) or the command, then the options of the
 // command line. A later setting replaces an earlier one.
 class Description {
  public:
-  // option: name or letter of SubmitOptions(); value: empty for a switch; file: the place that says
-  // so, "train.sh:3", or empty: the command line. Errors: kInvalid "train.sh:3: --gpus: …" or
-  // "--gpus: …" for an unknown option or a value that cannot be meant; the description is then
-  // unchanged.
+  // option: name or letter of SubmitOptions(); value: empty for a switch; file: the source,
+  // "train.sh:3", or empty: the command line. Errors: kInvalid "train.sh:3: --gpus: …" or "--gpus:
+  // …" for an unknown option or an invalid value; the description is then unchanged.
   base::Result<base::Unit> Set(std::string_view option, std::string_view value,
                                std::string_view file = "");
 
@@ -90,29 +89,30 @@ class Description {
   // path: as the user wrote it, for the default name.
   void SetScript(std::string text, std::string path, std::vector<std::string> args);
 
-  // It is written for Slurm and finds what Slurm would have set. A later word replaces an earlier
-  // one of its name.
+  // The script is written for Slurm and gets Slurm's variables. A later word replaces an earlier
+  // one of the same name.
   void AddSlurm(const SlurmWords& words);
   const std::optional<SlurmWords>& slurm() const { return draft_.slurm; }
 
-  // It runs in the terminal of `carma run`: TaskSpec::attach and TaskSpec::terminal.
+  // The task runs in the terminal of `carma run`: TaskSpec::attach and TaskSpec::terminal.
   void SetAttach(std::string name, bool terminal);
 
   // The memory columns of a .rad file; --rad-estimate picks one unless --memory is given.
   void SetRadMemory(RadMemory memory);
 
   void Warn(std::string text);
-  // What a person should read on stderr; grows until Finish().
+  // Warnings to print on stderr; may grow until Finish().
   const std::vector<std::string>& warnings() const { return warnings_; }
   // "0-9:2%4" as given; Finish() then makes several tasks.
   const std::optional<std::string>& array() const { return draft_.array; }
   // A sweep: values by parameter, and a file with a table of them, or empty. Finish() makes one
-  // task of it, which ApplyParameters (task/describe/sweep.h) makes several of.
+  // task of it, which ApplyParameters (task/describe/sweep.h) expands.
   const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters() const {
     return draft_.parameters;
   }
   const std::string& sweep_file() const { return draft_.sweep_file; }
-  // For the memory estimate: files named by options, and whether what is run may be looked at too.
+  // For the memory estimate: files named by options, and whether the command and its files may be
+  // read.
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }
 

@@ -19,14 +19,14 @@ class Description;
 inline constexpr std::int64_t kRadWholeGpu = 40'000;
 
 // Peak per GPU in MiB as the columns state it (the original's "MB" are nvidia-smi's MiB), rounded
-// up; empty: the file does not say.
+// up; empty: not in the file.
 struct RadMemory {
   std::optional<std::int64_t> oracle;      // line 9, or "memory:" of the named form
   std::optional<std::int64_t> horus;       // line 10
   std::optional<std::int64_t> faketensor;  // line 11
   std::optional<std::int64_t> gpumemnet;   // line 12
 };
-// Its columns in the order of their lines, by the names that --rad-estimate takes.
+// Its columns in file order, with their names for --rad-estimate.
 struct RadColumn {
   std::string_view name;
   std::optional<std::int64_t> RadMemory::*mib;
@@ -47,12 +47,12 @@ struct RadFile {
   RadMemory memory;
 };
 
-// Tells the form by itself. Errors: kInvalid "path:line: …": not UTF-8, NUL bytes, too long, cut
-// short, numbers out of range, no command, a command that needs a shell (; | & > < ` $().
+// Detects the form. Errors: kInvalid "path:line: …": not UTF-8, NUL bytes, too long, cut short,
+// numbers out of range, no command, a command that needs a shell (; | & > < ` $().
 base::Result<RadFile> ParseRad(std::string_view text, std::string_view path);
 
-// Puts the file's settings into the description; a relative model path is taken from the file's
-// own folder. Errors: as ParseRad.
+// Adds the file's settings to the description; a relative model path is relative to the file's own
+// folder. Errors: as ParseRad.
 base::Result<base::Unit> ApplyRad(std::string_view text, std::string_view path,
                                   Description& description);
 

@@ -39,7 +39,7 @@ base::Result<Directives> ReadDirectives(std::string_view text, std::string_view 
 base::Result<base::Unit> ApplyScript(std::string_view text, std::string_view path,
                                      std::vector<std::string> args, Description& description);
 
-// Options of sbatch's command line, later ones than those of the script that was applied before:
+// Options of sbatch's command line, which override those of the script applied before:
 // "--ntasks=4", each with its value in one word. Errors: kInvalid "sbatch: …".
 base::Result<base::Unit> ApplySbatch(const std::vector<std::string>& words,
                                      Description& description);

@@ -1,4 +1,4 @@
-// What can be seen in the commands of a batch script before it runs.
+// Problems that can be found in the commands of a batch script before it runs.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace carma::task {
 bool IsStandIn(std::string_view program);
 
 // One line each, with "path:LINE": CUDA_VISIBLE_DEVICES set by the script, and in scripts written
-// for Slurm commands of Slurm, words of scontrol and options of srun that there are none of here.
-// A search for words, no shell: what hides in strings or functions of other files is not found.
+// for Slurm unsupported commands, words of scontrol and options of srun. A plain search for words:
+// uses inside strings or in other files are not found.
 std::vector<std::string> BodyWarnings(std::string_view script, std::string_view path, bool slurm);
 
 }  // namespace carma::task

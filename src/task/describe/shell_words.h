@@ -10,12 +10,12 @@
 namespace carma::task {
 
 // kWords: quotes, backslashes and a comment after a blank and '#'; everything else is literal.
-// kCommand: the same, but text that a shell would act on is refused, because running it literally
-// would do something else than its author meant: ; | & > < ` unquoted, "$" before a name, brace or
-// parenthesis outside '…', and a leading VAR=value. File patterns (*.csv) stay as they are.
+// kCommand: the same, but text with a meaning for a shell is refused, because run literally it
+// would not do what its author meant: ; | & > < ` unquoted, "$" before a name, brace or parenthesis
+// outside '…', and a leading VAR=value. File patterns (*.csv) stay as they are.
 enum class WordRules { kWords, kCommand };
 
-// Errors: kInvalid: unclosed quote, trailing backslash, and what the rules refuse.
+// Errors: kInvalid: unclosed quote, trailing backslash, text that the rules refuse.
 base::Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
 
 }  // namespace carma::task

@@ -1,4 +1,4 @@
-// What a batch script with #SBATCH lines expects to find in its environment.
+// The environment that a batch script with #SBATCH lines expects.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace carma::task {
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
-// An option of sbatch, and mostly of srun, that chooses in a cluster: known, so that its value is
-// not taken for something else.
+// An option of sbatch (and usually srun) that only matters in a cluster. It is known so that its
+// value is not taken for another word.
 struct SlurmOption {
   std::string_view name;
   char letter;  // 0: none
@@ -25,7 +25,7 @@ struct SlurmOption {
 };
 // By long name or by letter, both without dashes; null: none.
 const SlurmOption* FindSlurmOption(std::string_view name);
-// An option that srun takes and CARMA's srun does not refuse, likewise.
+// The same for options of srun that CARMA's srun accepts.
 const SlurmOption* FindSrunOption(std::string_view name);
 
 // One word that starts an option, taken apart: "--gpus=2", "--gpus", "-G2", "-G".
@@ -39,17 +39,18 @@ std::optional<OptionWord> TakeApart(const std::string& word);
 // --ntasks-per-gpu for each of the job's GPUs; empty: the options state none.
 std::optional<std::int64_t> ProcessesOf(const SlurmWords& words, int gpus);
 
-// The variables that the script's own lines decide: SLURM_CPUS_PER_TASK of --cpus-per-task, and so
-// on. What cannot be read (an amount of memory with a strange unit) is left out. gpus: of the job.
+// The variables that follow from the script's lines: SLURM_CPUS_PER_TASK from --cpus-per-task, and
+// so on. Unreadable values (an amount of memory with an unknown unit) are left out. gpus: of the
+// job.
 SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 
-// GPUs of all its processes, where the options state GPUs for each, or processes for each GPU, and
-// no total.
+// Total GPUs of its processes, if the options state GPUs per process, or processes per GPU, but no
+// total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
-// Fills in cores and memory of the server, where the description does not say them itself: cores of
-// all its tasks, memory of the node, or for each core or GPU. The GPUs must be known. `--mem=0`,
-// all of the node, is nothing here. Returns what could not be read, a sentence each.
+// Fills in cores and host memory if the description does not state them: cores of all its tasks,
+// memory per node, core or GPU. The number of GPUs must be known. `--mem=0`, the whole node, is
+// ignored. Returns a sentence per unreadable value.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP of these indices (rising).

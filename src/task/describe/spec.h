@@ -1,5 +1,4 @@
-// A task as its user describes it, whatever the form it came in: options, script with directives,
-// or .rad file.
+// A task as its user describes it, by options, a script with directives, or a .rad file.
 #pragma once
 
 #include <sys/types.h>
@@ -36,7 +35,7 @@ inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // names of one sweep
 inline constexpr std::size_t kMaxMounts = 64;
 
-// What a text may be.
+// Allowed texts.
 bool HasNoNul(std::string_view text);
 bool IsOneLine(std::string_view text);  // UTF-8 without controls (base::HasControls)
 bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
@@ -54,8 +53,7 @@ inline constexpr base::FieldRule kPath{
 inline constexpr base::FieldRule kUmask{
     .max_bytes = 4, .fits = IsUmask, .expected = "three octal digits such as 022"};
 
-// The core's part of it (uid and array are not for the user to say), and what the core does not
-// need.
+// The core's part (users cannot set uid and array), plus fields that the core does not need.
 struct TaskSpec : core::TaskRequest {
   std::string name;
   std::vector<std::string> command;
@@ -78,17 +76,16 @@ struct TaskSpec : core::TaskRequest {
   std::string umask = "022";  // octal, as umask(1) writes it
   std::optional<std::int64_t> array_index;
   bool slurm = false;                             // a script written for Slurm
-  std::map<std::string, std::string> parameters;  // its values, as one task of a sweep
+  std::map<std::string, std::string> parameters;  // its values, if part of a sweep
   std::vector<NotifyRule> notify;
-  bool append_output = false;         // to files that are there already
-  bool no_progress = false;           // its output is not read for its progress
+  bool append_output = false;         // to existing files
+  bool no_progress = false;           // do not read progress from its output
   std::optional<std::string> signal;  // sent signal_before its time limit: "USR1"
-  bool signal_main = false;           // to its main process only, not to what that has started
+  bool signal_main = false;           // to its main process only
   std::optional<std::string> attach;
   bool terminal = false;
   std::optional<std::string> comment;
-  std::optional<std::string>
-      lease;  // the daemon's word: a LeaseProcess (lease.h), not ours to start
+  std::optional<std::string> lease;      // set by the daemon: a LeaseProcess (lease.h)
   std::optional<std::string> lease_key;  // likewise: a LeaseKey
   std::optional<int> lease_retries;
 
@@ -201,31 +198,32 @@ struct TaskSpec : core::TaskRequest {
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 
-// Name and stdout_path where they are empty, from the command and the working directory.
+// Fills in an empty name and stdout_path, from the command and the working directory.
 void FillDefaults(TaskSpec& spec);
-// What a command is about: the program that it runs, or what an interpreter or a launcher is given
-// ("python3 -u train.py", "torchrun --nproc-per-node 2 train.py": train.py; "python3 -m pkg.train":
+// The name of a command: its program, or the script given to an interpreter or launcher ("python3
+// -u train.py", "torchrun --nproc-per-node 2 train.py": train.py; "python3 -m pkg.train":
 // pkg.train).
 std::string NameOfCommand(const std::vector<std::string>& command);
-// What a parameter of a sweep may be called: letters, digits and _, no digit in front.
+// Whether a name is valid for a parameter of a sweep: letters, digits and _, not beginning with a
+// digit.
 bool IsParameterName(std::string_view text);
 
-// The umask as the system takes it, and as a description holds it.
+// The umask as a number, and as text of a description.
 mode_t UmaskOf(const TaskSpec& spec);
 std::string UmaskText(mode_t bits);
 
-// Every rule a spec must keep, whoever made it: limits, UTF-8 names, absolute paths, no NUL bytes,
-// ranges. Errors: kInvalid "field: expected …".
+// Checks all rules for a spec: limits, UTF-8 names, absolute paths, no NUL bytes, ranges. Errors:
+// kInvalid "field: expected …".
 base::Result<base::Unit> Validate(const TaskSpec& spec);
 
-// The part the core decides on, as this user's.
+// The core's part, as a request of this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
 // One JSON object, the body of POST /v1/tasks and the store's column; absent fields take their
 // defaults.
 std::string ToJsonText(const TaskSpec& spec);
-// Makes texts that mean the same as ToJsonText's. An environment like the one before costs nothing:
-// in a batch of thousands all are alike, and they are most of every description.
+// Writes texts equivalent to ToJsonText's. An environment equal to the previous one costs nothing:
+// in a batch of thousands they are all equal and make up most of each description.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);
@@ -234,28 +232,28 @@ class SpecWriter {
   std::map<std::string, std::string> environment_;
   std::string environment_text_;  // of environment_, as JSON
 };
-// common: what absent fields are. Errors: kInvalid with JSON pointer; unknown fields are refused;
+// common: values of absent fields. Errors: kInvalid with JSON pointer; unknown fields are refused;
 // Validate() is applied.
 base::Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
-// Who a task is, for the names of its files.
+// Words for the names of a task's files.
 struct PathWords {
   core::TaskId id{};
-  core::TaskId array{};  // the first task of its array; outside of one the task itself
+  core::TaskId array{};  // first task of its array, or the task itself
   std::string user;
   std::string host;   // short
   std::string books;  // BooksWord
   int rank = 0;       // of several copies
 };
-// Six letters and digits for the books of a carmad (store::BooksId::id), short enough for names of
-// files; empty for an id that is no hexadecimal number.
+// Six letters and digits that identify the database of a carmad (from store::BooksId::id), for file
+// names; empty for an id that is no hexadecimal number.
 std::string BooksWord(std::string_view id);
 // "%j" and friends in an output path, as sbatch has them: %j %J task, %A array, %a index (0 outside
 // an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the books
 // of its carmad; "%3a" with zeros in front. A '/'
 // in name or user becomes '_', unknown letters stay as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
-// Whether the tasks of an array would all write into one file.
+// Whether all tasks of an array would write into one file.
 bool IsOnePathForAll(std::string_view pattern);
 
 }  // namespace carma::task

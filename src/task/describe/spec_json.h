@@ -1,4 +1,4 @@
-// TaskSpec as a JSON value, for those who hold a parsed document (a batch of tasks), or a kept one.
+// TaskSpec as a JSON value, for parsed documents (a batch of tasks) and stored ones.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,14 +12,14 @@ namespace carma::task {
 
 // Fields as in TaskSpec; time_limit_s in seconds, begin_ms since the epoch, absent where empty.
 nlohmann::json ToJson(const TaskSpec& spec);
-// pointer: of this object inside its document, "/tasks/3"; common: what absent fields are. Errors:
+// pointer: of this object inside its document, "/tasks/3"; common: values of absent fields. Errors:
 // as SpecFromJsonText.
 base::Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::string& pointer,
                                     const TaskSpec& common = {});
-// Fields that many tasks share; need not be a whole description yet.
+// Fields shared by many tasks; need not be a complete description.
 base::Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& pointer);
 
-// The kept description, if it is that of a lease: most are not, and are not read.
+// The stored description if it is a lease's; others are not parsed.
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json);
 
 }  // namespace carma::task

@@ -21,8 +21,8 @@ base::Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(
 // Errors: kInvalid "sweep.csv:3: …".
 base::Result<std::vector<Parameters>> ParseSweepTable(std::string_view text,
                                                       std::string_view where);
-// Every combination of the values with every line of the table, the last parameter fastest. Errors:
-// kInvalid: a name twice, too many names or tasks.
+// All combinations of the values with the lines of the table, the last parameter varying fastest.
+// Errors: kInvalid: a repeated name, too many names or tasks.
 base::Result<std::vector<Parameters>> Combinations(
     const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters,
     const std::vector<Parameters>& table);

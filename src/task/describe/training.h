@@ -1,5 +1,6 @@
-// How a transformer is trained, in words: what the closed form for its memory is asked with
-// (docs/inside/estimators.md, "Transformers"). Options say them, and files that a training reads.
+// Words that describe the training of a transformer, the input of the closed form for its memory
+// (docs/inside/estimators.md, "Transformers"). They come from options and from files of the
+// training.
 #pragma once
 
 #include <span>
@@ -11,7 +12,7 @@
 
 namespace carma::task {
 
-// What a task has of them, in rising precedence: of two with one name the later one counts.
+// One such word. A list is in rising precedence: the last one of a name counts.
 struct TrainingWord {
   std::string name;   // of TrainingOptions()
   std::string value;  // "on" for a switch
@@ -39,10 +40,9 @@ struct TrainingOption {
   std::string_view name;
   std::string_view value;  // placeholder for help; empty: a switch
   std::string_view help;
-  bool shared = false;  // said by an option that other estimators have too: batch, optimizer …
+  bool shared = false;  // also an option of other estimators: batch, …
 };
-// All of them, in the order help shows them. What a value may be is the estimators' to say
-// (estimate/training_words.h).
+// All of them, in the order of help. The estimators check the values (estimate/training_words.h).
 std::span<const TrainingOption> TrainingOptions();
 const TrainingOption* FindTrainingOption(std::string_view name);  // null: no such option
 

@@ -1,5 +1,6 @@
-// What is kept of a granted lease in its attempt's folder, and what keepers leave where they find
-// no daemon. One file, which grows by lines: making files is what a lease would cost most.
+// The record of a granted lease in its attempt's folder, and reports that keepers leave while no
+// carmad runs. One file to which lines are appended, because creating files would be the main cost
+// of a lease.
 #pragma once
 
 #include <chrono>
@@ -22,19 +23,19 @@ struct LeaseEnd {
   int exit_code = 0;
   int signal = 0;
   std::string stderr_tail;
-  bool untold = false;  // nobody has said how, and the kernel does not tell
+  bool untold = false;  // not reported, and unknown to the kernel
 };
 
 struct LeaseMember {
   LeaseProcess process;
-  base::UniqueFd fd;  // empty: none could be had
+  base::UniqueFd fd;  // empty: could not be opened
   bool keeper = false;
 };
 
 struct Lease {
   using Moment = std::optional<std::chrono::steady_clock::time_point>;
 
-  std::vector<LeaseMember> members;  // the one that waits, then those that have adopted it
+  std::vector<LeaseMember> members;  // the waiting one, then the adopters
   std::vector<LeaseProcess> gone_keepers;
   std::optional<LeaseKey> key;
   int attempt = 0;  // 0: it waits
@@ -44,36 +45,35 @@ struct Lease {
   base::Duration grace{};
   std::string checkpoint_signal;
   bool adopted = false;
-  std::optional<LeaseProcess> main;  // adopted: the first that is no keeper
-  std::optional<int> status;         // of main, as waitpid() has it
+  std::optional<LeaseProcess> main;  // first adopter that is no keeper
+  std::optional<int> status;         // of main, as from waitpid()
   bool begun = false;
-  std::vector<std::string> outputs;  // OutputsOf(): those that were noted last
-  std::vector<pid_t> on_gpus;        // its processes there when they were
-  // Whether it has begun may have been missed: nobody looked for a while.
+  std::vector<std::string> outputs;  // last result of OutputsOf()
+  std::vector<pid_t> on_gpus;        // its processes on GPUs at that time
+  // Its start may have been missed, because it was not watched for a while.
   bool missed = false;
-  bool stopped = false;  // when it was granted, by a signal
+  bool stopped = false;  // stopped by a signal when granted
   Moment withdraw_at, kill_at;
-  Moment leave_at;  // it has ended for us, whatever still runs
-  Moment begin_by;  // it counts as begun
-  Moment look_at;   // whether it has begun
+  Moment leave_at;  // then it counts as ended
+  Moment begin_by;  // then it counts as started
+  Moment look_at;   // next check whether it has started
   std::chrono::milliseconds look_in{};
 };
 
-// Readers see all of a line or nothing, as long as the machine runs: what ends it ends the
-// processes that the line is about. So nobody waits for the disk. Errors: the system's; nothing is
-// kept then.
+// Readers see a whole line or nothing while the machine runs. It is not synced, because a power
+// failure also ends the processes in question. Errors: the system's; nothing is stored then.
 base::Result<base::Unit> KeepGrant(const Lease& lease);
-// Beside those that were kept before.
+// Appends members to those stored before.
 base::Result<base::Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);
 base::Result<base::Unit> KeepEnd(const Lease& lease, const LeaseEnd& end);
 
-// Without its members. Empty: the folder is that of an attempt of another kind.
+// Reads the lease without its members. Empty: the folder is not that of a lease.
 std::optional<Lease> ReadGrant(const std::string& dir);
-// Empty: nobody has adopted it.
+// Empty: not adopted.
 std::vector<LeaseMember> ReadMembers(const std::string& dir);
 std::optional<LeaseEnd> ReadEnd(const std::string& dir);
 
-// ends_dir: LeaseLauncher::Options. By one of the lease's keepers; empty: there is none of those.
+// The end reported by one of the lease's keepers; empty: none. ends_dir: LeaseLauncher::Options.
 std::optional<LeaseEnd> ReadLeftEnd(const std::string& ends_dir, core::TaskId id,
                                     const Lease& lease);
 void DropLeftEnd(const std::string& ends_dir, core::TaskId id);

@@ -1,5 +1,5 @@
-// Which processes a lease may be for, and which of them are signalled when it has to end. We have
-// the rights of root, so these rules decide what a lease for a wrong process can harm.
+// Which processes may have a lease, and which of them are signalled at its end. We have root's
+// rights, so these rules limit the harm of a lease for a wrong process.
 #pragma once
 
 #include <sys/types.h>
@@ -14,28 +14,28 @@
 
 namespace carma::task {
 
-// Why no lease may be for that process, as the rest of a sentence: it is process 1, the daemon, one
-// that the daemon runs below, or one that the daemon started to serve it. Empty: it may.
+// Why that process cannot have a lease, as the rest of a sentence: it is process 1, carmad, an
+// ancestor of carmad, or one of its helpers. Empty: it can.
 std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon);
 
-// `process` is `above`, or lives below it.
+// Whether `process` is `above` or a descendant of it.
 bool IsBelow(const base::ProcessId& process, const base::ProcessId& above);
 
-// The processes of a lease without its keepers: its members and what lives below them. Never the
-// daemon and what it has started, and nothing of a member for which no lease may be.
+// The processes of a lease without its keepers: its members and their descendants. Never carmad and
+// its helpers, and nothing of a member that cannot have a lease.
 std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon);
-// Sends a signal to those of them that run as the lease's owner. Others that they have started (by
-// su, for example) belong to another user.
+// Sends a signal to those of them that run as the lease's owner. Others (started with su, for
+// example) belong to another user.
 void SignalProcesses(const Lease& lease, int number, pid_t daemon);
 // The same for processes that have a handler for that signal only.
 void SignalThatCatch(const Lease& lease, int number, pid_t daemon);
 
-// "INODE PATH" of the files that its processes have open for writing, as links in /proc tell them:
-// no file is touched, so none can hang. Where their output goes, among others.
+// "INODE PATH" of the files that its processes have open for writing, from links in /proc: no file
+// is opened, so none can hang. Includes the files of their output.
 std::vector<std::string> OutputsOf(const Lease& lease, pid_t daemon);
 
-// What waits for it, the process that asked or the children of its keeper, has been stopped
-// (SIGSTOP, Ctrl-Z). A job that Slurm has suspended by freezing its cgroup is not seen as stopped.
+// Whether the waiting process, or the children of its keeper, have been stopped (SIGSTOP, Ctrl-Z).
+// A job that Slurm has suspended by freezing its cgroup does not count as stopped.
 bool IsStopped(const Lease& lease);
 
 }  // namespace carma::task

@@ -1,6 +1,6 @@
 // The step from carmad to NVIDIA's control program: a short-lived carma-shim with one thread makes
-// the folders, takes on the user's rights and becomes the program. All that runs as root of MPS is
-// here.
+// the folders, takes on the user's rights and becomes the program. All MPS code that runs as root
+// is here.
 #pragma once
 
 #include <map>
@@ -15,21 +15,21 @@ namespace carma::task {
 struct MpsOrder {
   std::string dir;  // collocation.mps_dir
   MpsServerId id;
-  std::map<std::string, std::string> environment;  // beyond what the program needs; from carmad
+  std::map<std::string, std::string> environment;  // extra variables, from carmad
   std::vector<std::string> argv;                   // argv[0]: absolute path
 };
 
-// Behind "carma-shim --mps".
+// The arguments after "carma-shim --mps".
 std::vector<std::string> ToArguments(const MpsOrder& order);
 // Errors: kInvalid.
 base::Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
-// Makes <dir>/<uid> (the user's, 0700) and with the user's rights what is below it, following no
-// link on the way. "-d" puts the logs of the daemon before aside. Then becomes the program: user
-// and groups of the server, no new privileges, a session of its own, default signals, and an
-// environment of nothing but HOME, USER, LOGNAME, PATH (the program's folder first), the MPS
-// folders, the GPU and what the order adds. Blocks while the user database does. Returns only on
-// failure, with a line on stderr.
+// Makes <dir>/<uid> (the user's, 0700) and, with the user's rights, the folders below it, following
+// no links. "-d" sets aside the logs of the previous daemon. Then becomes the program: user and
+// groups of the server, no new privileges, its own session, default signals, and an environment
+// with only HOME, USER, LOGNAME, PATH (the program's folder first), the MPS folders, the GPU and
+// the order's additions. Blocks while the user database does. Returns only on failure, with a line
+// on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

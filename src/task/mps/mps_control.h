@@ -1,5 +1,5 @@
-// Talks with the control daemon of one server through NVIDIA's control program. Everything blocks,
-// at most until a deadline: for workers, never for the loop.
+// Talks to the control daemon of one server through NVIDIA's control program. Every call blocks, at
+// most until a deadline: use it on workers, never on the loop.
 #pragma once
 
 #include <chrono>
@@ -16,21 +16,21 @@
 namespace carma::task {
 
 struct MpsSetup {
-  std::string shim_path;  // carma-shim: takes on the user's rights
+  std::string shim_path;  // carma-shim: switches to the user's rights
   std::string program;    // collocation.mps_control: in $PATH, or an absolute path
   std::string dir;        // collocation.mps_dir
-  std::map<std::string, std::string> environment;  // of the control daemon, beyond its own
+  std::map<std::string, std::string> environment;  // of the control daemon, in addition
 };
 
-// What a look at a server found.
+// The observed state of a server.
 struct MpsServer {
   base::ProcessId process;
   MpsServerState state = MpsServerState::kUnknown;
 };
 
-// What a control daemon that was started for a moment showed.
+// Features found by starting a control daemon for a moment.
 struct MpsAbilities {
-  bool tells_state = false;  // of a server; branches before 550 do not
+  bool tells_state = false;  // of a server; only from branch 550 on
   bool logs = false;         // its log has lines
 };
 
@@ -41,28 +41,27 @@ class MpsControl {
   MpsControl(MpsSetup setup, MpsServerId id)
       : setup_(std::move(setup)), id_(std::move(id)), logs_(setup_.dir, id_) {}
 
-  // The control daemon that serves the server's folder: whoever holds its lock (mps_files.h), if it
-  // is a process of that user's. Does not ask it anything.
+  // The control daemon that serves the server's folder: the holder of its lock (mps_files.h), if it
+  // is that user's process. Does not send it anything.
   std::optional<base::ProcessId> Daemon() const;
 
   // Starts daemon and server if they do not run, and waits until the server takes clients. A server
-  // that ends as it starts is noticed at once, and the error says why by its log. Errors, each a
-  // sentence: kNotFound (no such program), kUnavailable (refused, ended, did not answer in time,
-  // the server is in a faulted state), kDenied, kIo. What has been started and did not come up is
-  // gone.
+  // that ends during its start is noticed at once; the error has the cause from its log. Errors,
+  // each a sentence: kNotFound (no such program), kUnavailable (refused, ended, did not answer in
+  // time, the server is in a faulted state), kDenied, kIo. A server that did not come up has been
+  // ended.
   base::Result<MpsServer> Ready(Deadline deadline) const;
-  // Starts the daemon, asks it, and ends it again; no server is started. For a folder of which
-  // nobody makes use. Errors: as Ready().
+  // Starts the daemon, asks it, and ends it again; no server is started. For an unused folder.
+  // Errors: as Ready().
   base::Result<MpsAbilities> Try(Deadline deadline) const;
-  // Empty: no server runs, or no daemon that could have one. Errors: kUnavailable.
+  // The running server; empty: no server or no daemon. Errors: kUnavailable.
   base::Result<std::optional<MpsServer>> Look(Deadline deadline) const;
   base::Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;
-  // The client's context on the GPU is ended in order; the process lives on and is told (error
-  // 810).
+  // Ends the client's GPU context cleanly; the process continues and gets error 810.
   base::Result<base::Unit> TerminateClient(const MpsServer& server, pid_t client,
                                            Deadline deadline) const;
-  // Daemon and server end; whatever does not until then is killed, and the files that are left in
-  // the pipe directory go with it. For a server without clients.
+  // Ends daemon and server, kills those left at the deadline, and removes the files in the pipe
+  // directory. For a server without clients.
   void Quit(Deadline deadline) const;
 
   const MpsServerId& id() const { return id_; }
@@ -70,11 +69,11 @@ class MpsControl {
  private:
   base::Result<base::Unit> Start(Deadline deadline) const;
   void EndLate() const;
-  // asked: the logs as they were before the server was asked for; said: what the daemon answered.
+  // asked: the logs before the server was requested; said: the daemon's answer.
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;
-  // One command; its answer. Errors: kUnavailable.
+  // Sends one command and returns the answer. Errors: kUnavailable.
   base::Result<std::string> Ask(const std::string& command, Deadline deadline) const;
   base::Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
                                 Deadline deadline) const;
@@ -84,12 +83,12 @@ class MpsControl {
   MpsLogs logs_;
 };
 
-// Whether MPS can be had: MpsControl::Try() by this process's user in a folder of its own, whatever
-// setup.dir is; nothing is left of it.
+// Whether MPS works: MpsControl::Try() as this process's user in a temporary folder, whatever
+// setup.dir is.
 base::Result<MpsAbilities> TryMps(MpsSetup setup, MpsControl::Deadline deadline);
 
-// Servers below `dir` whose control daemons run, left there by an earlier carmad. Only those of the
-// GPUs named, each as MpsServerId::gpus.
+// Servers below `dir` with running control daemons, left by an earlier carmad. Only for the given
+// GPU sets, each as MpsServerId::gpus.
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
                                         const std::vector<std::string>& gpus);
 

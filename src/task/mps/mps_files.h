@@ -1,13 +1,12 @@
-// The files of MPS control daemons: who serves a folder, what the logs tell, what is left at the
-// end. The folders are a user's, who may put anything into them, and carmad may be root: no link is
-// followed below mps_dir, nothing is waited for, and only that user's files are read or cut.
+// Files of MPS control daemons: which daemon serves a folder, its logs, and files left at its end.
+// The folders belong to users, who may put anything into them, while carmad may be root: below
+// mps_dir no link is followed, no read blocks, and only that user's files are read or truncated.
 //
-// What the files are was seen of NVIDIA's programs (docs/server/collocation.md, "What NVIDIA's
-// programs do"). A daemon is known by its lock, and by nothing else: all branches hold it from
-// before they listen to their end, the kernel names the holder, and it lets go of the lock however
-// the daemon ends. The pid file exists from branch 550 on only and outlives a killed daemon; a
-// connection to its socket would name the process too, but fails while it is busy, and is logged
-// each time.
+// The files were observed with NVIDIA's programs (docs/server/collocation.md, "What NVIDIA's
+// programs do"). A daemon is identified only by its lock: all branches hold it from before they
+// listen until they end, the kernel names the holder, and it releases the lock however the daemon
+// ends. The pid file exists only from branch 550 on and outlives a killed daemon; connecting to its
+// socket would name the process too, but fails while it is busy, and is logged each time.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +22,7 @@ namespace carma::task {
 // The process that holds the lock of this pipe directory. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
-// How long the two logs were at a moment, to read later what has been added.
+// The lengths of the two logs at a moment, for reading later additions.
 struct MpsLogMark {
   std::int64_t control = 0;
   std::int64_t server = 0;
@@ -34,11 +33,11 @@ class MpsLogs {
   MpsLogs(std::string dir, MpsServerId id) : dir_(std::move(dir)), id_(std::move(id)) {}
 
   MpsLogMark Mark() const;
-  // What was added since then, the last 64 KiB of it; empty if there is nothing or no such file.
+  // The last 64 KiB added since then; empty if there is nothing or no such file.
   std::string ControlSince(const MpsLogMark& mark) const;
   std::string ServerSince(const MpsLogMark& mark) const;
-  // Empties a log beyond 8 MiB: daemons write several lines for each question that they are asked,
-  // and the folder is often in memory (/run).
+  // Empties a log beyond 8 MiB: daemons write several lines per command, and the folder is often in
+  // memory (/run).
   void Bound() const;
 
  private:
@@ -46,8 +45,8 @@ class MpsLogs {
   MpsServerId id_;
 };
 
-// Removes the pipe directory of a server whose daemon has ended, with the files that it leaves;
-// not the logs. Whatever else lies in it stays, and the folder with it.
+// Removes the pipe directory of a server whose daemon has ended, with the daemon's files but
+// without the logs. If it has other files, these and the folder stay.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

@@ -1,4 +1,4 @@
-// A program that is run to its end within a limit, and what it had to say.
+// Runs a program to its end within a time limit and returns its output.
 #pragma once
 
 #include <chrono>
@@ -15,18 +15,18 @@ struct RunRequest {
   std::string more_input;                // if not empty: at its descriptor 3
   std::vector<std::string> environment;  // "NAME=value" each
   std::string folder = "/";
-  std::size_t kept = 4096;                  // bytes of its output, and of its errors
-  std::chrono::milliseconds limit{10'000};  // then it is killed with what it started
+  std::size_t kept = 4096;                  // kept bytes of its output, and of its errors
+  std::chrono::milliseconds limit{10'000};  // then it is killed with its children
 };
 struct RunResult {
   int exit_code = 0;
   int signal = 0;      // 0: it exited
   bool late = false;   // it was killed at the limit
-  std::string output;  // the beginning of both, as far as they are kept
+  std::string output;  // the beginning of both
   std::string errors;
 };
-// Without a shell; a program that does not read cannot hold us up. Errors: kNotFound (no such
-// program), kUnavailable.
+// Runs it without a shell; a program that does not read its input cannot block us. Errors:
+// kNotFound (no such program), kUnavailable.
 base::Result<RunResult> RunBounded(const RunRequest& request);
 
 }  // namespace carma::task

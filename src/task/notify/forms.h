@@ -1,4 +1,4 @@
-// What is sent: a mail, or the request of a webhook in the form that its server takes. Pure.
+// The messages: a mail, or a webhook request in its server's format. Pure.
 #pragma once
 
 #include <string>
@@ -21,11 +21,11 @@ struct WebhookRequest {
 // target: a webhook.
 WebhookRequest RequestOf(const NoticeOrder& order, const NotifyTarget& target);
 
-// Headers and text, as sendmail reads them: what happened and why, command, times, and the last
-// lines of the output. host: where it comes from; output: the end of the task's output, or empty.
+// Headers and text for sendmail: what happened and why, command, times, and the last lines of the
+// output. host: the sender's host; output: the end of the task's output, or empty.
 std::string MailOf(const NoticeOrder& order, const std::string& address, const std::string& host,
                    base::Time now, std::string_view output = "");
-// Path of the task's output file, as the message names it; empty: of several tasks, or none.
+// Path of the task's output file for the message; empty: several tasks, or no file.
 std::string OutputNamed(const NoticeOrder& order);
 
 }  // namespace carma::task

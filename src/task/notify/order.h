@@ -1,4 +1,4 @@
-// What carmad tells a carma-notify that it starts: one notice, as JSON on its standard input.
+// The order that carmad gives to a carma-notify: one notice, as JSON on standard input.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 namespace carma::task {
 
 struct NoticeOrder {
-  std::string target;  // as ParseNotifyTarget takes it
+  std::string target;  // for ParseNotifyTarget
   std::string event;
   std::string text;     // one sentence, for people
   std::string message;  // a JSON object, for programs
-  // No other notice of this server's has it, and it stays when the notice is sent again: who is
-  // told may know by it what he has been told already.
+  // Unique among this server's notices and kept when the notice is sent again, so that receivers
+  // can recognise repetitions.
   std::string key;
   std::uint32_t uid = 0;  // whose rights it is sent with
   std::uint32_t gid = 0;
-  std::map<std::string, std::string> environment;  // of what is run: proxies for webhooks
+  std::map<std::string, std::string> environment;  // for the program: proxies for webhooks
   std::string sendmail = "/usr/sbin/sendmail";
   base::Duration limit{30'000};  // real time, of one try
-  // Processes and threads of its user at once, as a task's; 0: no limit.
+  // Maximum processes and threads of its user, as for a task; 0: no limit.
   std::int64_t max_processes = 0;
 
   template <class Visitor, class Self>
@@ -49,7 +49,7 @@ std::string ToText(const NoticeOrder& order);
 // Errors: kInvalid.
 base::Result<NoticeOrder> ParseNoticeOrder(std::string_view text);
 
-// How a carma-notify ends; what went wrong stands in one line on its standard output.
+// Exit codes of carma-notify; it prints a failure as one line on standard output.
 inline constexpr int kNoticeSent = 0;
 inline constexpr int kNoticeFailed = 69;  // for good
 inline constexpr int kNoticeAgain = 75;   // another try may help

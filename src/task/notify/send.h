@@ -1,4 +1,4 @@
-// carma-notify: sends one notice with the rights of the user whose it is, and ends.
+// carma-notify: sends one notice with the rights of its user, and exits.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ struct SendResult {
   int code = kNoticeSent;  // kNoticeSent, kNoticeAgain, kNoticeFailed
   std::string text;        // what went wrong, one line
 };
-// With the rights that the process has. Mail goes through order.sendmail, webhooks through curl (as
-// which the system keeps its certificates and its proxies), programs are run without a shell.
+// Sends with the rights of this process. Mail goes through order.sendmail, webhooks through curl
+// (which uses the system's certificates and proxies), programs are run without a shell.
 SendResult Send(const NoticeOrder& order);
 
-// Reads the order from standard input, gives up our rights for its user's (a webhook is never sent
-// as root: as nobody in its place), sends, and says how that went. Returns the exit code.
+// Reads the order from standard input, switches to its user's rights (root's webhooks are sent as
+// nobody), sends it, and reports the result. Returns the exit code.
 int RunNotify();
 
 }  // namespace carma::task

@@ -1,5 +1,5 @@
-// The program that limits the GPU memory of a control group (carma-reader): it asks the driver,
-// which may hang, so whoever starts it gives it up after a while.
+// The program that limits the GPU memory of a control group (carma-reader). It calls the driver,
+// which may hang, so its caller has a time limit.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@ namespace carma::task {
 struct GpuMemoryLimit {
   std::string uuid;           // of a whole GPU
   std::int64_t soft_mib = 0;  // guaranteed to the group
-  std::int64_t hard_mib = 0;  // what it may take; 0: no limit
+  std::int64_t hard_mib = 0;  // maximum; 0: no limit
   friend bool operator==(const GpuMemoryLimit&, const GpuMemoryLimit&) = default;
 };
 
-// As LaunchOrder::memory_limits has them: UUID, soft and hard limit of each.
+// As in LaunchOrder::memory_limits: UUID, soft and hard limit of each.
 std::vector<std::string> LimitWords(const std::vector<GpuMemoryLimit>& limits);
 // The words that remove these limits.
 std::vector<std::string> NoLimitWords(const std::vector<std::string>& words);
@@ -26,7 +26,7 @@ std::vector<std::string> NoLimitWords(const std::vector<std::string>& words);
 inline constexpr std::chrono::milliseconds kLimiterPatience{3'000};
 
 // limiter: the program with its first arguments; group: full path. Blocks until it has ended.
-// Errors: kUnavailable with what it said, or that it took too long.
+// Errors: kUnavailable with its output, or after the time limit.
 base::Result<base::Unit> LimitGpuMemory(const std::vector<std::string>& limiter,
                                         const std::string& group,
                                         const std::vector<std::string>& words,

@@ -1,4 +1,4 @@
-// Which processes belong to an attempt when process groups do not tell.
+// Finds processes of an attempt that process groups do not show.
 #pragma once
 
 #include <sys/types.h>
@@ -11,26 +11,25 @@
 
 namespace carma::task {
 
-// Children of `root` and theirs, in any session, zombies left out. The table is not read at one
-// instant: repeat until empty. Cost: one small read per process of the machine.
+// Descendants of `root` in any session, without zombies. The table is not read at one instant:
+// repeat until empty. Cost: one small read per process of the machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
 // Processes of that user whose environment at their start held exactly `assignment`
 // ("NAME=value"). Finds the orphans of an attempt whose shim is gone.
 std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignment);
 
-// Processes of that user that were called with exactly this one argument. Finds shims whose folder
-// is gone.
+// Processes of that user started with exactly this one argument. Finds shims whose folder is gone.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
 
-// False: that very process has ended. True also where the machine cannot tell it from another one
-// of its number (no descriptor is free).
+// False: that process has ended. True also if it cannot be distinguished from another process with
+// its pid (no free descriptor).
 bool MayLive(const base::ProcessId& process);
 
-// Signals for that very process: none if it has ended, whoever has its number now.
+// Sends signals to that process; none if it has ended, even if its pid was reused.
 void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 
-// It has a handler for that signal, so that it does not end by it. False where nobody can tell.
+// Whether it has a handler for that signal and so survives it. False if unknown.
 bool Catches(const base::ProcessId& process, int signal);
 
 // That user's processes in the session which `leader` made, alive or not. None if the leader's pid

@@ -1,5 +1,4 @@
-// The rights of a task's user: looking them up, taking them on for a while, taking them on for
-// good.
+// The rights of a task's user: looking them up, and switching to them temporarily or for good.
 #pragma once
 
 #include <sys/types.h>
@@ -22,30 +21,31 @@ struct UserInfo {
 };
 
 // Asks the system's user database, which may be on the network: blocks; shim only.
-// A number the database does not know is a user without name and with its one group.
+// An unknown uid gives a user without name and with the one group.
 // Errors: kUnavailable if the database cannot answer.
 base::Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
-// True if this process may become other users (it runs as root).
+// True if this process may switch users (it runs as root).
 bool CanSwitchUser();
 
-// Groups, then group, then user, real, effective and saved, with no way back. Only in a child that
-// is about to exec. Errors: the system's.
+// Sets groups, group and user (real, effective and saved) irreversibly. Only in a child that is
+// about to exec. Errors: the system's.
 base::Result<base::Unit> BecomeUser(const UserInfo& user);
 
-// Touches files with the user's rights, not with root's, in a process with a single thread. Only
-// the effective ids change, so that the user may neither signal nor trace this process. Without
-// the power to switch only the umask changes: the process is the user.
+// Accesses files with the user's rights instead of root's, in a process with a single thread. Only
+// the effective ids change, so that the user can neither signal nor trace this process. If it
+// cannot switch users, it runs as the user anyway, and only the umask changes.
 class WornRights {
  public:
-  // umask: of files that are made with these rights. The user outlives this.
+  // umask: for files created with these rights. The user must outlive this.
   WornRights(const UserInfo& user, mode_t umask);
   ~WornRights() { DropPrivileges(); }
   WornRights(const WornRights&) = delete;
   WornRights& operator=(const WornRights&) = delete;
-  // False: the system refused; our own rights are in force, and must not touch what is the user's.
+  // False: the system refused; our own rights are in force and must not be used on the user's
+  // files.
   [[nodiscard]] bool Wear();
-  // Aborts if our own rights do not come back.
+  // Aborts if our own rights cannot be restored.
   void DropPrivileges();
 
  private:

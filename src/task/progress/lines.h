@@ -12,7 +12,7 @@ class OutputLines {
   static constexpr std::size_t kMaxLine = 1024;  // the rest of a longer line is skipped
 
   // Calls take(line) for each line that ends in `bytes`. Lines end at a newline, a carriage return,
-  // backspaces and movements of the cursor. Escape sequences and other controls are left out.
+  // backspaces and cursor movements. Escape sequences and other controls are dropped.
   template <class Take>
   void Feed(std::string_view bytes, Take take) {
     for (const char c : bytes) {

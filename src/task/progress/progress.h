@@ -1,4 +1,4 @@
-// How far a program is, as far as its own output shows.
+// The progress of a program, as shown by its output.
 #pragma once
 
 #include <optional>
@@ -7,15 +7,15 @@
 namespace carma::task {
 
 enum class Phase {
-  kOther,     // nothing is known, or something that is no training: a compiler, a loading bar
+  kOther,     // unknown, or no training: a compiler, a loading bar
   kDownload,  // a download, and nothing else so far
   kTrain,
   kEval,  // a validation, a test, a sanity check
 };
 std::string_view ToText(Phase phase);  // "other", "download", "train", "eval"
 
-// The counters are those of one loop, often of one epoch. `run_fraction` is about the whole run.
-// All numbers are finite and not negative (`loss` may be negative).
+// The counters belong to one loop, often one epoch. `run_fraction` is about the whole run. All
+// numbers are finite and not negative (`loss` may be negative).
 struct Progress {
   Phase phase = Phase::kOther;
   std::string_view unit;       // of the loop: "step", "iter", "epoch", …; empty: nothing was read
@@ -25,7 +25,7 @@ struct Progress {
   std::optional<double> eta_s;         // as printed
   std::optional<double> loss;          // the latest training loss
   std::optional<double> run_fraction;  // 0..1
-  std::optional<double> run_left_s;    // by the printed rates, evaluation not included
+  std::optional<double> run_left_s;    // by the printed rates, without evaluation
   std::optional<double> epoch;         // the running one, counted from 1
 
   bool found() const { return done.has_value(); }

@@ -1,5 +1,5 @@
-// Follows the output of a program and keeps what it shows of its progress. Fixed memory, whatever
-// the program prints; equal output gives equal answers.
+// Follows the output of a program and keeps its latest progress. Uses fixed memory; equal output
+// gives equal answers.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ class ProgressReader {
  public:
   // stream: 0 stdout, 1 stderr. The bytes may begin and end within a line.
   void Feed(int stream, std::string_view bytes);
-  // Reads the lines that have not ended yet, too: a bar ends only when the next one begins.
+  // Also reads unfinished lines, because a bar ends only when the next one begins.
   Progress Now();
 
  private:
@@ -24,7 +24,7 @@ class ProgressReader {
   void TakeExact(std::string_view line);
   void TakeBar(Reading bar);
   void TakeCounters(Reading reading);
-  // Lines that say something of the lines around them.
+  // Reads lines that explain the lines around them.
   void TakeContext(std::string_view line);
   void TakeTable(std::string_view line);  // of Stable-Baselines3
   void TakeTraining(Reading reading);
@@ -40,19 +40,19 @@ class ProgressReader {
   std::array<OutputLines, 2> streams_;
   std::optional<Reading> train_;
   std::optional<Reading> eval_;
-  std::optional<Reading> outer_;  // an unnamed bar around the one that is followed
+  std::optional<Reading> outer_;  // an unnamed bar around the followed one
   std::optional<double> loss_;
   std::optional<Counter> epoch_;
-  bool completed_ = false;   // epoch_ counts what is done, not what runs
+  bool completed_ = false;   // epoch_ counts finished epochs
   bool from_zero_ = false;   // epochs are counted from 0
   bool evaluating_ = false;  // eval_ began after train_ and has not ended
-  bool announced_ = false;   // the program has said that an evaluation begins
-  bool exact_ = false;       // the program reports by itself
-  bool restarted_ = false;   // the bar has begun again: it is not that of the whole run
+  bool announced_ = false;   // the program announced an evaluation
+  bool exact_ = false;       // the program reports its progress itself
+  bool restarted_ = false;   // the bar restarted, so it is not of the whole run
   bool download_ = false;
-  bool prepares_ = false;               // the line above an unnamed bar says so
+  bool prepares_ = false;               // by the line above an unnamed bar
   bool rows_ = false;                   // a table of fastai has begun
-  std::optional<double> epochs_total_;  // printed apart from the counters
+  std::optional<double> epochs_total_;  // printed separately
   std::optional<double> loops_total_;
   std::optional<double> rate_;  // of a table
 };

@@ -1,4 +1,4 @@
-// What one line of output shows of a loop.
+// The state of a loop by one line of output.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,11 @@ struct Reading {
   std::optional<double> eta_s;
   std::optional<double> loss;
   std::optional<Counter> epoch;  // beside the loop; of Ultralytics' rows it is the loop, and `row`
-  std::optional<double> row;     // how much of the running epoch is done, 0..1
+  std::optional<double> row;     // finished share of the current epoch, 0..1
   bool bar = false;
   bool named = false;      // the bar has a description
   bool result = false;     // of a dictionary of results, "{'eval_loss': 0.7, 'epoch': 1.0}"
-  bool whole_run = false;  // eta_s is that of the run, not of the loop
+  bool whole_run = false;  // eta_s is for the run, not the loop
 };
 
 // A bar of tqdm, Keras, rich, Ultralytics, fastprogress or mmcv, wherever in the line it stands.
@@ -36,15 +36,15 @@ std::optional<Reading> ReadBar(std::string_view line);
 std::optional<Reading> ReadCounters(std::string_view line);
 
 // The training loss: "loss: 0.5", "'train_loss': '0.5'", "lm loss: 1.07E+01", "| loss | -0.04 |".
-// Validation, parts ("loss_bbox") and "loss scale" are none.
+// Not validation losses, parts ("loss_bbox") or "loss scale".
 std::optional<double> ReadLoss(std::string_view line);
-// Of an epoch, in any text: "Epoch 3/10", "[Epoch 3]", "Epoch: [0]". `end`: where it ends.
+// The epoch in any text: "Epoch 3/10", "[Epoch 3]", "Epoch: [0]". `end`: where it ends.
 std::optional<Counter> ReadEpoch(std::string_view text, std::size_t* end = nullptr);
 // "d/t", "d / t" or "d of t" at the place, all of it digits; moves behind it.
 struct Scan;
 std::optional<Counter> ReadPair(Scan& scan);
 
-// By the description of a bar or the beginning of a line.
+// The phase by the description of a bar or the beginning of a line.
 Phase PhaseOf(std::string_view label);
 
 }  // namespace carma::task

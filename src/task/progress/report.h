@@ -1,4 +1,4 @@
-// What is kept and shown of a running task's progress.
+// A running task's progress as stored and shown.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Small pieces of a line: numbers, spans of time, words. All take where to begin and, where they
-// find something, move that behind it.
+// Parsers for pieces of a line: numbers, spans of time, words. All begin at a position and, on
+// success, move it behind what they read.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ bool IsDigit(char c);
 bool IsLetter(char c);
 // A part of a name such as "train_loss".
 bool IsNameChar(char c);
-// Where the word begins in the text, as a whole word and in any case of letters; npos: nowhere.
+// Position of the word in the text, as a whole word in upper or lower case; npos: none.
 std::size_t FindWord(std::string_view text, std::string_view word, std::size_t from = 0);
 bool HasWord(std::string_view text, std::string_view word);
 

@@ -1,5 +1,5 @@
-// Follows the progress of one running program at a bounded cost: the output that came between two
-// looks is kept up to a few KiB, the rest is skipped.
+// Follows the progress of one running program at a bounded cost: between two checks only a few KiB
+// of output are kept.
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@ namespace carma::task {
 
 class ProgressTracker {
  public:
-  static constexpr std::size_t kKeptBytes = 2048;     // of each stream between two looks
-  static constexpr std::int64_t kLastGapMs = 10'000;  // between looks; shorter at the beginning
+  static constexpr std::size_t kKeptBytes = 2048;     // per stream between two checks
+  static constexpr std::int64_t kLastGapMs = 10'000;  // between checks; shorter at the beginning
 
   // stream: 0 stdout, 1 stderr.
   void Take(int stream, std::string_view data);
-  // When to look next, by the clock of Look(); empty: nothing has come since the last look.
+  // When to check next, by the clock of Look(); empty: no output since the last check.
   std::optional<std::int64_t> NextLookMs() const;
-  // now_ms: since the Unix epoch. Returns what is known if that has changed.
+  // now_ms: since the Unix epoch. Returns the progress if it has changed.
   std::optional<ProgressReport> Look(std::int64_t now_ms);
 
  private:
-  // A moment of the run, by which its end is reckoned.
+  // A moment of the run, from which its end is estimated.
   struct Moment {
     std::int64_t at_ms = 0;
     double fraction = 0;

@@ -1,5 +1,5 @@
-// The folder in which a task keeps what it saves (CARMA_CHECKPOINT_DIR): in its working directory,
-// the same for all its starts. What is in it is the user's.
+// The folder for a task's checkpoints (CARMA_CHECKPOINT_DIR): in its working directory, the same
+// for all its starts. Its contents are the user's.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace carma::task {
 
-// In the folder once something was saved: whose it is, one line of JSON. Not before, because
-// programs take a folder that is not empty for one to go on from.
+// Written to the folder once it has checkpoints: its owner, one line of JSON. Not before, because
+// programs try to resume from a folder that is not empty.
 inline constexpr char kCheckpointOwnerFile[] = ".carma-task";
 
 std::string CheckpointFolder(const ShimOrder& order);
 
-// What follows runs with the user's rights.
+// The following functions run with the user's rights.
 
-// Makes it for a task that is known to save; one that may not have it there saves elsewhere.
-// Errors: kConflict: one is there that is another user's, or a task's of another carmad.
+// Makes it for a task known to checkpoint; if it cannot be made there, the task saves elsewhere.
+// Errors: kConflict: it belongs to another user, or to a task of another carmad.
 base::Result<base::Unit> PrepareCheckpoints(const ShimOrder& order);
 
-// At the end of a start: an empty one goes; any other says whose it is.
+// At the end of an attempt: removes it if it is empty, else writes the owner file.
 void SettleCheckpoints(const ShimOrder& order, const std::string& user);
 
 }  // namespace carma::task

@@ -28,30 +28,30 @@ struct ContainerRun {
   bool input = false;     // standard input is connected
   bool terminal = false;  // and is a terminal
   std::string init;       // Podman: program that becomes process 1; empty: the task itself does
-  // Docker, whose containers are not in the task's control group:
+  // For Docker, whose containers are not in the task's control group:
   std::string group;  // ContainerGroup
   core::HostShare host;
   bool cpu_cap = false;
-  std::string cores;  // as base/cpu_list.h writes them; empty: all
+  std::string cores;  // as in base/cpu_list.h; empty: all
   std::int64_t max_processes = 0;
   std::vector<std::string> command;
 };
 
 // The tool in the foreground: its exit code is the command's, and it passes signals on.
 std::vector<std::string> ContainerCommand(const ContainerRun& run);
-// Ends and removes the container whether or not it runs. Empty: there is nothing to remove, because
-// the container is no more than the tool's child processes.
+// Ends and removes the container whether or not it runs. Empty: nothing to remove, because the
+// container consists only of the tool's child processes.
 std::vector<std::string> ContainerRemoval(const ContainerRun& run);
 
-// Of one start of a task. books: BooksWord.
+// The name for one attempt of a task. books: BooksWord.
 std::string ContainerName(std::string_view books, core::TaskId id, int attempt);
 // The control group of a task's Docker containers, a name that both of Docker's drivers accept.
 std::string ContainerGroup(std::string_view books, core::TaskId id);
-// Whether a line of /proc/PID/cgroup says that the process is in that group. Only groups that no
-// one but root can make count: the name at the top, or below systemd's slices of its parts.
+// Whether a line of /proc/PID/cgroup says that the process is in that group. Only groups that only
+// root can make count: at the top, or below the systemd slices of the name's parts.
 bool IsInContainerGroup(std::string_view cgroup, std::string_view group);
 
-// Which variables go into a container: all but those that describe the server's own programs.
+// The variables for a container: all except those that describe the server's own programs.
 std::vector<std::string> ContainerVariables(const std::map<std::string, std::string>& environment);
 
 }  // namespace carma::task

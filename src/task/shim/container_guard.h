@@ -1,6 +1,6 @@
-// Ends a task's container when its shim ends, however that ends: Docker's containers are children
-// of its daemon, and Podman remembers containers that are gone. The guard is a process of its own
-// (carma-shim --guard), so that KILL for the shim does not spare the container.
+// Ends a task's container when its shim ends for any cause: Docker's containers are children of its
+// daemon, and Podman keeps records of ended containers. The guard is a separate process (carma-shim
+// --guard), so that the container ends even if the shim is killed.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@
 
 namespace carma::task {
 
-// What is to be done then, with the rights of the task's user.
+// What the guard does then, with the rights of the task's user.
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;
   std::vector<std::string> removal;  // ContainerRemoval; empty: only the script is removed
   std::vector<std::string> block;    // environment of that command
   std::string group;                 // ContainerGroup
-  std::string script;                // a file to be removed, made by the user; or empty
+  std::string script;                // a file of the user to be removed; or empty
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& order) {
@@ -37,16 +37,16 @@ struct GuardOrder {
 
 class ContainerGuard {
  public:
-  // Starts the guard. The calling process must not be a subreaper at that moment: the guard is to
-  // be no child of its. Errors: the system's.
+  // Starts the guard. The caller must not be a subreaper at that moment, so that the guard does not
+  // become its child. Errors: the system's.
   static base::Result<ContainerGuard> Start(const GuardOrder& order);
-  // The task has ended. removes: its container may still be there, or be remembered. Returns when
-  // that is done, or after a minute.
+  // The task has ended. removes: its container, or a record of it, may still exist. Returns when it
+  // is removed, or after a minute.
   void Finish(bool removes);
 
  private:
-  base::UniqueFd alive_;  // written or closed: the guard begins
-  base::UniqueFd done_;   // ends when the guard has ended
+  base::UniqueFd alive_;  // the guard begins when written or closed
+  base::UniqueFd done_;   // closed when the guard has ended
 };
 
 // The body of carma-shim --guard. Returns the exit status.

@@ -12,15 +12,15 @@
 
 namespace carma::task {
 
-// All but its command. Looks for the tool on the PATH of the environment, with the rights that are
-// worn, and mounts home, working folder, checkpoint folder, the MPS server's folder and the task's
-// own mounts, each where it is there. Takes variables that would mislead the tool out of the
-// environment. Errors: kNotFound with the tools that were looked for.
+// Everything except its command. Looks for the tool on the PATH of the environment with the current
+// rights, and mounts home, working folder, checkpoint folder, the MPS server's folder and the
+// task's own mounts, if they exist. Removes variables from the environment that would mislead the
+// tool. Errors: kNotFound with the tools tried.
 base::Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                          Environment& environment);
 
-// A copy of the script that the task's user may read, in /tmp; the shim's own folder is closed to
-// users, and so to Podman. Called with the user's rights. Errors: the system's.
+// Copies the script to /tmp, readable for the task's user, because the shim's folder is closed to
+// users and so to Podman. Called with the user's rights. Errors: the system's.
 base::Result<std::string> CopyScript(const ShimOrder& order, const std::string& text);
 
 }  // namespace carma::task

@@ -10,15 +10,15 @@
 
 namespace carma::task {
 
-// What runs inside the container of a task: descendants of its shim without the tool and its
-// helpers, which are known by name, and what Docker runs in the control group (ContainerGroup).
+// Processes inside a task's container: descendants of its shim without the tool and its helpers
+// (known by name), and Docker's processes in the control group (ContainerGroup).
 std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& group);
 
-// The control group of a process lies in that group, in any of the machine's hierarchies.
+// Whether the process is in that control group, in any of the machine's hierarchies.
 bool IsInContainerGroup(pid_t pid, const std::string& group);
 
-// Kills what is left in the group and removes it, where it exists. For containers that a task
-// started by itself with --cgroup-parent too.
+// Kills what is left in the group and removes it, if it exists. Also covers containers that a task
+// started itself with --cgroup-parent.
 void EndContainerGroup(const std::string& group);
 
 }  // namespace carma::task

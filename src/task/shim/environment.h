@@ -1,4 +1,4 @@
-// The environment a task starts with, made without running a shell.
+// The environment of a task, made without running a shell.
 #pragma once
 
 #include <functional>
@@ -20,30 +20,29 @@ struct CondaEnv {
 };
 
 // Finds a conda environment (or any folder with a bin/, such as a virtualenv) by absolute path or
-// by name, where conda itself would: CONDA_ENVS_PATH, the roots named by CONDA_ROOT,
+// by name in the same places as conda: CONDA_ENVS_PATH, the roots named by CONDA_ROOT,
 // MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home, /opt/conda.
-// "base" is a root itself. is_folder is asked for <prefix>/bin, with the user's rights.
+// "base" is a root itself. is_folder is called with <prefix>/bin and the user's rights.
 // Errors: kNotFound with every place searched.
 base::Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
                                     const std::string& home,
                                     const std::function<bool(const std::string&)>& is_folder);
 
 // Later ones win: defaults (HOME USER LOGNAME SHELL PATH PYTHONUNBUFFERED, only where missing), the
-// submitter's variables, the conda environment, those of Slurm for a script that was written for
-// it, CARMA's own (CUDA_VISIBLE_DEVICES by UUID, CUDA_DEVICE_ORDER, CARMA_TASK_ID, CARMA_ATTEMPT,
-// CARMA_TASK_NAME, CARMA_ARRAY_INDEX, NVIDIA_VISIBLE_DEVICES, CARMA_CONTAINER_GROUP,
-// CARMA_RESTARTS, CARMA_CHECKPOINT_*, CARMA_ATTEMPT_DIR, PWD), the order's extra ones. conda: null
-// without.
+// submitter's variables, the conda environment, Slurm's for a script written for it, CARMA's own
+// (CUDA_VISIBLE_DEVICES by UUID, CUDA_DEVICE_ORDER, CARMA_TASK_ID, CARMA_ATTEMPT, CARMA_TASK_NAME,
+// CARMA_ARRAY_INDEX, NVIDIA_VISIBLE_DEVICES, CARMA_CONTAINER_GROUP, CARMA_RESTARTS,
+// CARMA_CHECKPOINT_*, CARMA_ATTEMPT_DIR, PWD), the order's extra ones. conda: null without.
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir);
 
 // "NAME=value" each, as execve() wants them.
 std::vector<std::string> ToBlock(const Environment& environment);
 
-// What the first line of a script asks for.
+// The interpreter line of a script.
 struct Shebang {
   std::string interpreter;  // absolute
-  std::string argument;     // the rest of the line, one argument as the kernel passes it; or empty
+  std::string argument;     // the rest of the line as one argument, as in the kernel; or empty
 };
 // Errors: kInvalid with a sentence for the submitter: no "#!", a DOS line end, no absolute path.
 base::Result<Shebang> ParseShebang(std::string_view script);

@@ -1,4 +1,4 @@
-// Starts tasks and tells how they ended. Real one: carma-shim per attempt; fake:
+// Starts tasks and reports how they ended. The real one uses a carma-shim per attempt; for tests:
 // task/shim/fake_launcher.h.
 #pragma once
 
@@ -32,37 +32,37 @@ struct LaunchOrder {
   std::int64_t max_output_bytes = 0;  // per file before it is rotated; 0: unlimited
   int output_rotations = 1;
   base::Duration kill_grace{30'000};  // real time between TERM and KILL
-  // Processes and threads at once, of the task where its cgroup counts them, else of all of its
-  // user's; 0: no limit.
+  // Maximum processes and threads of the task if its cgroup counts them, else of its user; 0: no
+  // limit.
   std::int64_t max_processes = 0;
-  core::HostShare host;  // what it is promised of the server, enforced as far as its group can be
-  // Sets limits on the GPU memory of its group (task/process/group_limiter.h) before it begins, and
-  // removes them once it has ended; empty: there are none.
+  core::HostShare host;  // promised cores and memory, enforced if its group can
+  // Command that sets GPU memory limits of its group (task/process/group_limiter.h) before it
+  // starts, and removes them after its end; empty: none.
   std::vector<std::string> limiter;
   std::vector<std::string> memory_limits;
-  bool cpu_cap = false;  // never more than its cores; else its part of them where all are busy
-  // Cores it may run on, as base/cpu_list.h writes them; empty: all.
+  bool cpu_cap = false;  // hard limit to its cores; else a share when all are busy
+  // Cores it may run on, as in base/cpu_list.h; empty: all.
   std::string cores;
-  std::string checkpoint_signal;       // asks it to save, by name; empty: nothing does
+  std::string checkpoint_signal;       // signal name; empty: cannot checkpoint
   base::Duration checkpoint_notice{};  // the time that it has then
-  bool saves = false;                  // it is known to save: its folder for that is made
+  bool saves = false;                  // known to checkpoint: make its folder
   std::string books;                   // store::BooksId, for its folder
   bool books_named = true;
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 
-// An attempt of an earlier life of the daemon, as its books have it.
+// An attempt of an earlier run of carmad, as stored.
 struct KnownAttempt {
   core::TaskId id{};
   int number = 0;
   std::string dir;        // as LaunchOrder::attempt_dir
   std::uint32_t uid = 0;  // of the task's owner
-  bool started = false;   // its task was seen to run: it must never begin again
+  bool started = false;   // its task has run: it must never start again
   friend bool operator==(const KnownAttempt&, const KnownAttempt&) = default;
 };
 
 enum class ShimEventKind { kStarted, kLaunchFailed, kExited };
-// What a shim reported about an attempt.
+// A shim's report about an attempt.
 struct ShimEvent {
   ShimEventKind kind{};
   core::TaskId id{};
@@ -70,18 +70,18 @@ struct ShimEvent {
   // kStarted:
   base::ProcessId process;
   std::string cgroup;    // path below the cgroup root; empty without cgroups
-  std::string no_limit;  // why its GPU memory is not limited although it should be; or empty
+  std::string no_limit;  // why GPU memory is not limited as it should be
   // kLaunchFailed:
   std::string text;
   bool retryable = false;
-  bool exhausted = false;    // retryable: the machine gave us no descriptor, process or memory
-  bool interrupted = false;  // of an adopted attempt: the daemon ended before it began
-  bool not_taken = false;    // a lease whose process lives but did not come for its GPUs
+  bool exhausted = false;    // retryable: no descriptor, process or memory left
+  bool interrupted = false;  // adopted, but carmad ended before it started
+  bool not_taken = false;    // a lease whose process lives but did not adopt
   // kExited:
   int exit_code = 0;
   int signal = 0;
-  bool lost = false;        // no report was left: the shim or the machine died
-  bool untold = false;      // how it ended nobody can tell who is not its parent
+  bool lost = false;        // no report: the shim or the machine died
+  bool untold = false;      // its end is known only to its parent
   bool host_oom = false;    // the cgroup counted an oom_kill
   std::string stderr_tail;  // last bytes the task wrote to stderr, at most 64 KiB
 };
@@ -90,27 +90,27 @@ class Launcher {
  public:
   using Sink = std::function<void(ShimEvent)>;  // called on the owner's loop, from Poll()
   virtual ~Launcher() = default;
-  // Durable state first: the caller has recorded the attempt. Never blocks for long; the outcome
-  // comes as an event.
+  // Starts an attempt that the caller has already stored. Never blocks for long; the outcome comes
+  // as an event.
   virtual void Start(LaunchOrder order) = 0;
-  // TERM to the whole group, the grace, then KILL (by the shim). A shim that does not get it done
-  // is killed with its task some time later, and the attempt is lost. Unknown attempts are ignored.
+  // The shim sends TERM to the whole group and, after the grace, KILL. A shim that fails to do so
+  // is killed with its task later, and the attempt is lost. Unknown attempts are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
-  // From now on its processes run on these cores only (LaunchOrder::cores), where their group can
-  // be confined. Unknown attempts are ignored.
+  // Restricts its processes to these cores (LaunchOrder::cores), if their group can be confined.
+  // Unknown attempts are ignored.
   virtual void Confine(core::TaskId id, int attempt, const std::string& cores) {
     (void)id, (void)attempt, (void)cores;
   }
-  // Its time limit comes: the signal of its description (TaskSpec::signal). Unknown attempts are
-  // ignored.
+  // Its time limit is near: sends the signal of its description (TaskSpec::signal). Unknown
+  // attempts are ignored.
   virtual void Warn(core::TaskId id, int attempt) = 0;
-  // It is to save what it has done: its checkpoint signal (LaunchOrder), to those of its processes
-  // that have a handler for it. Unknown attempts are ignored.
+  // Asks it to checkpoint: sends its checkpoint signal (LaunchOrder) to its processes that have a
+  // handler for it. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt) = 0;
-  // Finds the attempt of an earlier life of the daemon by its folder and reports as if it had never
-  // left: kStarted and later kExited, kExited at once if it ended meanwhile,
-  // kLaunchFailed{retryable} if it never began (and now never will), kExited{lost} if the shim or
-  // the folder is gone without a report.
+  // Finds the attempt of an earlier run by its folder and reports as if carmad had never stopped:
+  // kStarted and later kExited, kExited at once if it ended meanwhile, kLaunchFailed{retryable} if
+  // it never began (and now never will), kExited{lost} if the shim or the folder is gone without a
+  // report.
   virtual void Adopt(const KnownAttempt& attempt) = 0;
   // Forgets a finished attempt and removes its folder.
   virtual void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;

@@ -1,4 +1,4 @@
-// A task's output on disk: bounded by rotation, and never a reason for the task to fail or wait.
+// A task's output on disk: bounded by rotation; its errors never make the task fail or wait.
 #pragma once
 
 #include <sys/stat.h>
@@ -12,16 +12,16 @@
 
 namespace carma::task {
 
-// All calls need the rights of the user whose file it is: the caller wears them.
+// All calls need the rights of the file's user; the caller must have switched to them.
 class OutputFile {
  public:
   struct Limits {
     std::int64_t max_bytes = 0;  // of one file; 0: unlimited
-    int rotations = 1;           // older files kept: <path>.1 is the youngest
+    int rotations = 1;           // older files kept: <path>.1 is the newest
   };
-  // Creates the file, and the folders above it that are missing. append: after an earlier attempt's
-  // output; else emptied. Devices and pipes are taken too (/dev/null); they do not rotate. Never
-  // waits for a reader. Errors: the system's, with the path.
+  // Creates the file and missing folders above it. append: to the output of earlier attempts; else
+  // it is emptied. Devices and pipes (/dev/null) are allowed and not rotated. Never waits for a
+  // reader. Errors: the system's, with the path.
   static base::Result<OutputFile> Open(const std::string& path, bool append, Limits limits);
 
   // Bytes that cannot be written (disk full, quota, file size limit) are dropped and counted; the
@@ -34,7 +34,7 @@ class OutputFile {
 
  private:
   OutputFile(std::string path, Limits limits, base::UniqueFd fd, const struct stat& st);
-  // How much of data may go into the current file: whole lines where possible.
+  // How much of `data` fits into the current file: whole lines if possible.
   std::size_t Room(std::string_view data) const;
   void WritePart(std::string_view data);
   void Rotate();
@@ -58,8 +58,8 @@ class Tail {
 
  private:
   std::size_t capacity_;
-  std::string ring_;      // grows to capacity_, then is overwritten in circles
-  std::size_t next_ = 0;  // where the oldest byte is, once it is full
+  std::string ring_;      // grows to capacity_, then used as a ring
+  std::size_t next_ = 0;  // position of the oldest byte, once full
 };
 
 }  // namespace carma::task

@@ -1,4 +1,4 @@
-// Carries a task's two streams to its files, and to the one who runs it in his terminal.
+// Carries a task's two streams to its files, and to the terminal of `carma run`.
 #pragma once
 
 #include <array>
@@ -15,30 +15,31 @@
 
 namespace carma::task {
 
-// Every call but the constructor's needs the rights of the task's user. Memory is fixed: a flood
-// of output costs a copy, and the task waits only while the disk is slow, never because it is full.
+// Every call except the constructor needs the rights of the task's user. Memory is fixed: much
+// output costs only copying, and the task waits only while the disk is slow, never because it is
+// full.
 class OutputPump {
  public:
-  // A first attempt empties its files, later ones append. Paths of the same file share one writer.
-  // attachment: outlives this; null: nobody waits for the task.
+  // A first attempt empties its files, later ones append. Equal paths share one writer. attachment:
+  // must outlive this; null: no terminal.
   static base::Result<OutputPump> Open(const ShimOrder& order, Attachment* attachment = nullptr);
 
-  // Ends for the task: index 0 is stdout, 1 is stderr. A terminal is both.
+  // The task's ends: index 0 is stdout, 1 is stderr. A terminal is both.
   int task_end(int stream) const;
   void CloseTaskEnds();
-  // For poll(); -1 once the stream has ended, and while nobody takes what comes.
+  // For poll(); -1 once the stream has ended, and while its receiver is not ready.
   int poll_fd(int stream) const;
-  // Moves what is there, at most one buffer, so that two streams get their turns. False: nothing.
+  // Moves available data, at most one buffer, so that both streams make progress. False: no data.
   bool Move(int stream);
-  // Takes what is left when all writers of the task are gone, then closes the files. Bounded:
-  // somebody outside of the task may hold its pipe open and go on writing.
+  // Reads the rest once all writers of the task are gone, then closes the files. Bounded, because a
+  // process outside the task may hold its pipe open and keep writing.
   void Finish();
-  // A line of ours among the task's errors.
+  // Adds a line of ours to the task's errors.
   void Note(std::string_view line);
 
-  // Shows it all output from now on; it outlives this.
+  // Passes all output from now on to it; it must outlive this.
   void Show(ProgressFile& progress) { progress_ = &progress; }
-  // Null: nothing follows the output.
+  // Null: progress is not read.
   ProgressFile* progress() const { return progress_; }
 
   std::string StderrTail() const { return tail_.Text(); }

@@ -14,9 +14,9 @@ namespace carma::task {
 
 class ProgressFile {
  public:
-  // With the rights of the daemon's user. Where the file cannot be made nothing is read.
+  // Needs the rights of carmad's user. If the file cannot be made, progress is not read.
   void Open(const std::string& attempt_dir);
-  // The rights do not matter from here on. stream: 0 stdout, 1 stderr.
+  // From here on the rights do not matter. stream: 0 stdout, 1 stderr.
   void Take(int stream, std::string_view data);
   // Milliseconds until LookIfDue() has work; empty: none.
   std::optional<int> DueInMs() const;
@@ -27,7 +27,7 @@ class ProgressFile {
   ProgressTracker tracker_;
 };
 
-// What the shim wrote last; empty: nothing yet, or it is being written.
+// The shim's latest report; empty: none yet, or being written.
 std::optional<ProgressReport> ReadProgressFile(const std::string& attempt_dir);
 
 }  // namespace carma::task

@@ -1,15 +1,15 @@
 // The body of carma-shim: one process per attempt that starts the task, owns its exit status and
-// its output, and survives the daemon. Rules of exactly once: task/shim/shim_protocol.h.
+// its output, and outlives carmad. Exactly-once rules: task/shim/shim_protocol.h.
 #pragma once
 
 #include <string>
 
 namespace carma::task {
 
-// Claims the attempt, starts its task, watches over it, leaves its report. Single-threaded.
-// attempt_dir: absolute, with an order in it. Complaints about the shim itself go to stderr
-// (shim.log). Returns the exit status: 0 with a report left, kShimNotOwner if the attempt is
-// somebody else's, 1 if it could not even be claimed (nothing ran and nothing will).
+// Claims the attempt, starts and watches its task, and leaves a report. Single-threaded.
+// attempt_dir: absolute, with an order in it. Errors of the shim itself go to stderr (shim.log).
+// Returns the exit status: 0 with a report left, kShimNotOwner if the attempt has another owner, 1
+// if it could not be claimed (nothing ran or will run).
 int RunShim(const std::string& attempt_dir);
 
 }  // namespace carma::task

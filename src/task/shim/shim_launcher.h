@@ -12,15 +12,15 @@ namespace carma::task {
 
 struct ShimLauncherOptions {
   std::string shim_path;  // absolute path of carma-shim
-  CgroupBase cgroup;      // FindCgroupBase(); an empty path: tasks get no groups
-  // A shim may need so much longer than its grace to stop a task; then it hangs.
+  CgroupBase cgroup;      // from FindCgroupBase(); an empty path: no groups
+  // A shim that takes this much longer than its grace to stop a task counts as hung.
   base::Duration hang_margin{10'000};
 };
 
-// One thread owns it. Shims outlive it: destroying it stops watching, not the tasks. As root the
-// attempts' folders are passable (0711) so that a user's interpreter can open its own script by
-// path, where the folders above are passable too; everything else in them is root's alone.
-// Errors: kUnavailable: no descriptors for it.
+// Used by one thread. Shims outlive it: destroying it stops the watching, not the tasks. As root
+// the attempts' folders have mode 0711, so that a user's interpreter can open its own script by
+// path if the folders above allow it; everything else in them is readable only by root.
+// Errors: kUnavailable: no free descriptors.
 base::Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options);
 
 }  // namespace carma::task

@@ -1,5 +1,5 @@
-// The files through which carmad and carma-shim speak about one attempt. All lie in the attempt's
-// folder, which only the daemon's user may list or write:
+// The files through which carmad and carma-shim communicate about one attempt. All are in the
+// attempt's folder, which only the daemon's user may list or write:
 //
 //   order.json    daemon -> shim: what to run. Not synced: without a durable `owner` nothing ran.
 //   script        the batch script's text, owned by the task's user, mode 0500
@@ -42,19 +42,19 @@ inline constexpr std::size_t kReportReserveBytes = 131'072;  // the tail in base
 inline constexpr std::size_t kStderrTailBytes = 65'536;
 inline constexpr std::int64_t kMaxGraceMs = 86'400'000;  // one day
 
-inline constexpr std::int64_t kMostProcesses = 4'194'304;  // the kernel's own most
+inline constexpr std::int64_t kMostProcesses = 4'194'304;  // the kernel's maximum
 
-// The shim's end of the pipe on which it answers early: one line, the text of started.json, once
-// the task runs; a second one, the text of exit.json, only if that file cannot be written.
+// The shim's end of the pipe for early answers: one line with the text of started.json once the
+// task runs, and a second one with that of exit.json only if that file cannot be written.
 inline constexpr int kEarlyAnswerFd = 3;
-// The shim's exit status when somebody else owns the attempt: nothing was run.
+// The shim's exit status if the attempt has another owner: nothing was run.
 inline constexpr int kShimNotOwner = 3;
-// Set for every process of an attempt; tells its leftovers when its shim is gone.
+// Set for every process of an attempt; identifies its remaining processes once its shim is gone.
 inline constexpr char kAttemptVariable[] = "CARMA_ATTEMPT_DIR";
 
-// What the shim needs of a LaunchOrder: attempt_dir and user stay behind. The command is empty
-// where the folder's script is to be run, and stderr_path is never empty: equal to stdout_path, it
-// means one file for both.
+// The part of a LaunchOrder for the shim, without attempt_dir and user. The command is empty if the
+// folder's script is to be run. stderr_path is never empty: if it equals stdout_path, both share
+// one file.
 struct ShimOrder : LaunchOrder {
   std::string cgroup_base;  // folder in which the task's group is made; empty: no groups
   std::string cgroup_root;  // mount point of the cgroup v2 tree
@@ -154,7 +154,7 @@ struct ShimOwner {
 struct ShimStarted {
   base::ProcessId process;
   std::string cgroup;    // path below the cgroup root; empty: none
-  std::string no_limit;  // why the kernel does not limit its GPU memory although it should
+  std::string no_limit;  // why the kernel does not limit GPU memory as it should
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& started) {
@@ -171,7 +171,7 @@ struct ShimReport {
   bool retryable = false;  // the machine's fault, not the task's
   int exit_code = 0;
   int signal = 0;               // 0: it exited
-  bool lost = false;            // the shim was told to end by the system (shutdown), not by carmad
+  bool lost = false;            // ended by the system (shutdown), not by carmad
   bool host_oom = false;        // its cgroup counted an oom_kill
   std::string stderr_tail;      // any bytes: in JSON as base64
   std::int64_t started_ms = 0;  // since the Unix epoch
@@ -181,7 +181,7 @@ struct ShimReport {
   std::int64_t max_rss_kib = 0;  // largest process
   std::int64_t dropped_output_bytes = 0;
 
-  // All but the tail.
+  // All fields except the tail.
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& report) {
     field("launched", report.launched, "", {.required = true, .expected = "true or false"});
@@ -211,7 +211,7 @@ std::string ToText(const ShimOwner& owner);
 std::string ToText(const ShimStarted& started);
 std::string ToText(const ShimReport& report);
 
-// Any bytes give a value or kInvalid with the JSON pointer.
+// Any bytes give a value, or kInvalid with the JSON pointer.
 base::Result<ShimOrder> ParseShimOrder(std::string_view text);
 base::Result<ShimOwner> ParseShimOwner(std::string_view text);
 base::Result<ShimStarted> ParseShimStarted(std::string_view text);
@@ -220,21 +220,21 @@ base::Result<ShimReport> ParseShimReport(std::string_view text);
 std::string EncodeBase64(std::string_view bytes);
 std::optional<std::string> DecodeBase64(std::string_view text);
 
-// Makes this process the owner of the attempt, for running or for abandoning it. The link appears
-// with its whole content or not at all. Returns false if there is an owner already.
+// Makes this process the owner of the attempt, to run or to abandon it. The link appears with its
+// whole content or not at all. Returns false if it already has an owner.
 base::Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);
 // Makes the claim survive a power failure.
 base::Result<base::Unit> SyncClaim(const std::string& attempt_dir);
-// False: that very process has ended, or it was another boot of the machine.
+// False: that process has ended, or the machine was rebooted since.
 bool OwnerLives(const ShimOwner& owner);
 
-// A file whose blocks are taken in advance and which appears under its name only when complete.
+// A file whose blocks are reserved in advance and which gets its name only when complete.
 class ReservedFile {
  public:
-  // Sets `bytes` aside for <dir>/<name>. Errors: the system's, a full disk among them.
+  // Reserves `bytes` for <dir>/<name>. Errors: the system's, including a full disk.
   base::Result<base::Unit> Reserve(const std::string& dir, const std::string& name,
                                    std::size_t bytes);
-  // Writes the text and gives it its name; may be called again after an error.
+  // Writes the text and names the file; may be called again after an error.
   // durable: survives a power failure once this returns.
   base::Result<base::Unit> Commit(std::string_view text, bool durable);
 

@@ -11,14 +11,14 @@ namespace carma::task {
 
 struct SpawnedShim {
   base::ProcessId process;
-  base::UniqueFd process_fd;  // pidfd; empty if none could be had
+  base::UniqueFd process_fd;  // pidfd; empty if not available
   base::UniqueFd answers;     // its early answers, non-blocking
 };
 
-// In a session of its own, all signals blocked until it listens, no descriptor but its end of the
-// pipe, stderr to shim.log, an environment of its own: nothing of ours outlives us in it, and
-// nothing of the task's user reaches it. Does not copy our memory (posix_spawn).
-// Errors: the system's; no shim runs then.
+// Starts it in its own session, with all signals blocked until it listens, no descriptor except its
+// end of the pipe, stderr to shim.log, and a fresh environment without anything of ours or of the
+// task's user. Does not copy our memory (posix_spawn).
+// Errors: the system's; then no shim runs.
 base::Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& attempt_dir);
 
 }  // namespace carma::task

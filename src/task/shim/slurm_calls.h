@@ -1,5 +1,5 @@
 // `scontrol`, `sbatch` and `scancel` for scripts written for Slurm, inside a task: each becomes a
-// call of `carma`. What carma-shim puts first into such a script's PATH, beside srun.
+// call of `carma`. carma-shim puts them and srun first into such a script's PATH.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace carma::task {
 
 // One call of `carma`.
 struct CarmaCall {
-  std::vector<std::string> words;  // empty: nothing to call
+  std::vector<std::string> words;  // empty: no call
   std::string text;                // printed before
   enum class Show {
     kAsItIs,
@@ -22,12 +22,12 @@ struct CarmaCall {
   } show = Show::kAsItIs;
 };
 
-// arguments: without the program's name; environment: the task's own, whose array says what 81_3
-// is. `show hostnames [LIST]`, `show job [ID]`, requeue, hold, release, and update of TimeLimit,
+// arguments: without the program's name; environment: the task's own, whose array resolves 81_3.
+// `show hostnames [LIST]`, `show job [ID]`, requeue, hold, release, and update of TimeLimit,
 // JobName and Priority. Errors: kInvalid, one line.
 base::Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
                                      const std::map<std::string, std::string>& environment);
-// By number, --me, --name, --state. Errors: kInvalid, one line.
+// Selects by number, --me, --name, --state. Errors: kInvalid, one line.
 base::Result<CarmaCall> PlanScancel(const std::vector<std::string>& arguments,
                                     const std::map<std::string, std::string>& environment);
 
@@ -35,7 +35,8 @@ struct SbatchCall {
   std::vector<std::string> words;
   bool parsable = false;  // only the number
 };
-// `carma submit` with the same options. The script of the task itself ($0) keeps the task's name.
+// `carma submit` with the same options. If it submits the task's own script ($0), the task's name
+// is kept.
 base::Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
                                     const std::map<std::string, std::string>& environment);
 
@@ -43,13 +44,13 @@ base::Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
 // 65536 hosts.
 base::Result<std::vector<std::string>> ExpandHosts(std::string_view list);
 
-// Of `carma show --json`. Errors: kInvalid: no task.
+// The text of `scontrol show job`, from `carma show --json`. Errors: kInvalid: no task.
 base::Result<std::string> JobText(std::string_view task_json, bool one_line);
 
 // This process's.
 std::map<std::string, std::string> OwnEnvironment();
 
-// These run `carma` beside this program, print, and return the exit code.
+// These run the `carma` in this program's folder, print, and return the exit code.
 int RunScontrol(const std::vector<std::string>& arguments,
                 const std::map<std::string, std::string>& environment);
 int RunScancel(const std::vector<std::string>& arguments,

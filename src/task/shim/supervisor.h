@@ -1,5 +1,5 @@
-// Watches over a running task: carries its output, stops it when asked, and sees to it that
-// nothing of it outlives its main process.
+// Watches a running task: carries its output, stops it when asked, and ensures that nothing of it
+// outlives its main process.
 #pragma once
 
 #include <sys/types.h>
@@ -21,46 +21,45 @@
 
 namespace carma::task {
 
-// What carmad sends to a shim that is to stop its task. Only the daemon's user may, and a signal
-// reaches a shim whether or not its daemon was restarted. Signals sent before the shim listens
-// wait: it is started with all of them blocked.
+// carmad sends it to a shim to stop its task. Only the daemon's user can send it, also after a
+// restart of carmad. Signals sent before the shim listens are pending, because it starts with all
+// of them blocked.
 int StopSignal();
-// Likewise to one whose task is to be sent the signal before its time limit. An older shim ignores
-// it: all signals are blocked there.
+// The same for sending the task its signal before the time limit. Older shims ignore it, because
+// they block all signals.
 int WarnSignal();
 
-// Likewise to one whose task is to save what it has done.
+// The same for asking the task to checkpoint.
 int SaveSignal();
 
-// The signal that a task wants before its time limit.
+// The signal that a task gets before its time limit.
 struct WarningSignal {
   int number = 0;  // 0: none
-  // To the main process only; else to all that handle it, the main process too unless it is a
+  // Only to the main process; else to all that handle it, including the main process unless it is a
   // script's shell.
   bool main_only = false;
   bool spares_main = false;
 };
 
-// The signals a shim listens to, as one descriptor; all signals are blocked.
-// StopSignal(): stop the task. WarnSignal(): send it its WarningSignal. SaveSignal(): send it its
-// checkpoint signal. SIGTERM, SIGINT: the system
-// wants us to end (a shutdown): stop the task, but report it lost, so that it is started again
-// rather than counted as failed.
+// The signals a shim listens to, as one descriptor; all signals are blocked. StopSignal(): stop the
+// task. WarnSignal(): send it its WarningSignal. SaveSignal(): send it its checkpoint signal.
+// SIGTERM, SIGINT: the system shuts down: stop the task but report it lost, so that it is requeued
+// and does not count as failed.
 base::UniqueFd ListenToSignals();
 
 class Supervisor {
  public:
-  // The calling process is a subreaper and main_pid its child, leader of its own group. The others
-  // outlive the supervisor; group may be null, and so may attachment. oom_baseline: OomKills()
-  // before the start. checkpoint_signal: asks the task to save; 0: nothing does.
+  // The calling process must be a subreaper and main_pid its child, leader of its own group. All
+  // arguments must outlive the supervisor; group and attachment may be null. oom_baseline:
+  // OomKills() before the start. checkpoint_signal: asks the task to checkpoint; 0: none.
   Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
              WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline,
              Attachment* attachment = nullptr, WarningSignal warning = {},
              int checkpoint_signal = 0);
-  // The main process is a tool that runs the task in a container. Signals go to the processes
-  // inside, each once; the tool and its helpers end after them. group: ContainerGroup.
+  // The main process is a container tool. Signals go to the processes inside, each once; the tool
+  // and its helpers end after them. group: ContainerGroup.
   void WatchContainer(std::string group) { container_ = std::move(group); }
-  // Returns when the main process and all descendants are gone. Fills all of the report but the
+  // Returns when the main process and all descendants are gone. Fills the report except for the
   // start.
   ShimReport Run();
 
@@ -68,19 +67,19 @@ class Supervisor {
   void WearRights();
   void ReadSignals();
   void Reap();
-  // What the one who runs the task in his terminal asks for.
+  // Handles requests of the `carma run` client.
   void ServeAttachment();
-  // The signal to every process of the task, once, then the clock of the grace runs.
+  // Sends the signal to every process of the task, once, and starts the grace period.
   void BeginStop(int number = SIGTERM);
   void Warn();
   void AskToSave();
-  // To every process that handles it; returns how many there are.
+  // Signals every process that handles it; returns their number.
   int SignalHandlers(int number, bool spares_main);
-  // To the main process's group, and to the descendants that left it.
+  // Signals the main process's group and the descendants that left it.
   void SignalAll(std::initializer_list<int> numbers);
-  // In a container: what runs there besides the tool and its helpers.
+  // Processes in the container, without the tool and its helpers.
   std::vector<base::ProcessStat> Inside() const;
-  // The tool has ended: its helpers need no grace.
+  // The tool has ended: ends its helpers without grace.
   void HurryHelpers();
   // KILL to every process; repeated until none is left.
   void KillAll();
@@ -99,14 +98,14 @@ class Supervisor {
   const WarningSignal warning_;
   const int checkpoint_signal_;
   std::optional<std::string> container_;
-  std::optional<int> status_;  // of the main process, as wait() tells it
+  std::optional<int> status_;  // of the main process, from wait()
   bool childless_ = false;
   bool stopping_ = false;
   bool killed_ = false;
   std::int64_t deadline_ns_ = 0;
-  std::int64_t same_signal_until_ns_ = 0;  // so long its end may turn out to be the system's
-  std::int64_t ask_again_ns_ = 0;          // 0: it has been asked to save, or need not be
-  std::int64_t warn_again_ns_ = 0;         // likewise of its warning signal
+  std::int64_t same_signal_until_ns_ = 0;  // until then its end may be the system's doing
+  std::int64_t ask_again_ns_ = 0;          // 0: asked to checkpoint already, or not needed
+  std::int64_t warn_again_ns_ = 0;         // the same for its warning signal
   ShimReport report_;
 };
 

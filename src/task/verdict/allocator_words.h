@@ -1,5 +1,5 @@
-// What PyTorch's allocator says of a task's memory in the task's own output: when it runs out, and
-// at the end of a training that carma_summary.py looks after.
+// Memory figures of PyTorch's allocator in the task's output: from out-of-memory errors, and at the
+// end of a training with carma_summary.py.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace carma::task {
 
-// On one GPU, of the last line that tells.
+// For one GPU, from the last line that has them.
 struct AllocatorWords {
-  std::int64_t allocated_mib = 0;  // given out to tensors
-  std::int64_t reserved_mib = 0;  // taken from the GPU: the former, gaps and what is kept for later
+  std::int64_t allocated_mib = 0;  // used by tensors
+  std::int64_t reserved_mib = 0;   // taken from the GPU: tensors, gaps and cache
   friend bool operator==(const AllocatorWords&, const AllocatorWords&) = default;
 };
 
-// Empty: nothing is told, or what is told cannot be. Of PyTorch 1.10 and newer.
+// Empty: no figures, or impossible ones. For PyTorch 1.10 and newer.
 std::optional<AllocatorWords> FindAllocatorWords(std::string_view stderr_tail);
 
 // A size as people read it, "2.50 GiB …", "2.5GiB …", "512 bytes …", at the start of the text: in

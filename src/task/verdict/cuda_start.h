@@ -1,4 +1,4 @@
-// Words of programs that could not begin to use CUDA.
+// Messages of programs that could not initialise CUDA.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace carma::task {
 
-// The last line that says so, printable, or empty: PyTorch, TensorFlow, JAX, the CUDA run time and
-// driver. Whether the server or the program itself is to blame they cannot tell.
+// The last such line, printable, or empty: PyTorch, TensorFlow, JAX, the CUDA run time and driver.
+// They do not show whether the server or the program is at fault.
 std::optional<std::string> FindCudaStartText(std::string_view stderr_tail);
 
 }  // namespace carma::task

@@ -1,5 +1,5 @@
-// Decides why an attempt ended: for lack of GPU memory (an abnormal end AND evidence of its own),
-// by a fault of its GPU, of its own program on the GPU, of a neighbour, or in some other way.
+// Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a fault
+// of its GPU, of its own program on the GPU, of a neighbour, or another cause.
 #pragma once
 
 #include <cstdint>
@@ -22,43 +22,43 @@ struct ExitEvidence {
   // Highest share of the device's usable memory in use just before the end (last 2 s of samples);
   // empty: no sample.
   std::optional<double> device_full;
-  // What the driver announced on its GPUs just before the end, "Xid 79: fell off the bus"; empty:
-  // nothing. A fault of the device concerns everybody there, one of a program only its own task.
+  // The driver's report for its GPUs just before the end, "Xid 79: fell off the bus"; empty: none.
+  // A device fault concerns all tasks there, a program fault only its own task.
   std::string device_fault;
   std::string program_fault;
   bool neighbours = false;  // other tasks were on its GPUs
-  // By the kernel's log, where it can be read: a process of this task made a fault; or one of
-  // another did, "task 7".
+  // From the kernel's log, if readable: whether a process of this task caused a fault, or which
+  // other task did, "task 7".
   bool made_fault = false;
   std::string fault_of;
   bool mps_client = false;  // of a server that others may share
-  // The MPS server that it computed through died, or was in a faulted state, while it ran.
+  // Its MPS server died or was faulted while it ran.
   bool server_broke = false;
-  bool neighbour_blamed = false;  // another task of that server has been charged with it
+  bool neighbour_blamed = false;  // another task of that server was held responsible
 };
 
 // The last line that says "out of GPU memory", printable, or empty: PyTorch, TensorFlow, JAX, CUDA,
-// cuBLAS/cuDNN forms of docs/use/tasks.md. Only the last 16 KiB and 200 lines are read: what stands
-// further up was survived. Warnings that TensorFlow prints and survives do count here;
-// ClassifyExit weighs them.
+// cuBLAS/cuDNN forms of docs/use/tasks.md. Only the last 16 KiB and 200 lines are read: the program
+// survived anything earlier. TensorFlow's harmless warnings are returned too; ClassifyExit weighs
+// them.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
-// The size of the allocation that failed, in MiB rounded up, as PyTorch and JAX tell it in such a
-// line; 0: it does not say, or says what no GPU has.
+// The size of the failed allocation in such a line of PyTorch or JAX, in MiB rounded up; 0: not
+// given, or more than any GPU has.
 std::int64_t TriedToAllocateMib(std::string_view oom_text);
 
-// The last line in which CUDA speaks of a fault on the GPU (an illegal address, a failed assertion,
-// a failed launch), printable, or empty. Under MPS every client on the GPU may be told the same.
+// The last line in which CUDA reports a fault on the GPU (an illegal address, a failed assertion, a
+// failed launch), printable, or empty. Under MPS every client on the GPU may get the same message.
 std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
-// True if its last words name an error of CUDA or its libraries, of whatever kind: so programs end
-// whose GPU has gone.
+// True if its last lines name any error of CUDA or its libraries, as programs print whose GPU is
+// lost.
 bool SpeaksOfCudaError(std::string_view stderr_tail);
-// The last line that tells of an MPS server which broke or ended its client (CUDA errors 806, 807
-// and 810), printable, or empty.
+// The last line about an MPS server that failed or ended its client (CUDA errors 806, 807 and 810),
+// printable, or empty.
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 
-// The verdict with the line or the number that tells. Of an abnormal end, not stopped by us and not
-// for host memory, the first of these that fits:
+// The verdict, with the deciding line or number. For an abnormal end that was neither a stop by us
+// nor for host memory, the first of these that fits:
 //   kOutOfMemory: a text that says so. A log line of TensorFlow counts only if no Python exception
 //     of another kind and no text of a broken MPS server follows; a failed allocation of cuBLAS or
 //     cuDNN only if the device was at least 90 % full (or nobody knows).

@@ -1,4 +1,4 @@
-// The server before its machine goes down: closed as a whole, and opened again.
+// Closing the whole server before its machine goes down, and opening it again.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct ClosingServices {
   std::function<api::StatusView()> status;
 };
 
-// Both for administrators; answered with the daemon's state once that is durable.
+// Both are for administrators and answer with the daemon's state once it is durable.
 // Body, which may be absent: {"reason": text, "by_ms": time}. Without a time tasks have
 // slots.shutdown_notice from now.
 base::Result<base::Unit> CloseServer(const ClosingServices& services, const Call& call,

@@ -12,9 +12,10 @@ struct EstimateServices {
   estimate::AppraisalRules rules;
 };
 
-// ?gpu_type=: whose calibration, by default that of most GPUs; ?signature= &kin=: whose runs.
+// ?gpu_type=: calibration of this type, by default of the most common one; ?signature= &kin=: runs
+// with these.
 Answer ShowKnowledge(const EstimateServices& services, const Call& call);
-// Predictions are as shipped again; for administrators.
+// Returns to the shipped calibration; for administrators.
 base::Result<base::Unit> ForgetCalibration(const EstimateServices& services, const Call& call,
                                            const api::Responder& reply);
 

@@ -1,4 +1,4 @@
-// GPUs: how they are, how they were, closing and opening them.
+// GPUs: their state, their history, closing and opening them.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct GpuServices {
   Monitor& monitor;
   store::Store& store;
   base::Clock& clock;
-  std::string state_dir;  // of that store, for a reader of its own
+  std::string state_dir;  // of that store, for separate readers
   base::Duration sample_period{};
   AnswerLater answer_later;
 };
@@ -24,14 +24,14 @@ struct GpuServices {
 Answer ListGpus(const GpuServices& services, const Call& call);
 // TaskMetricsText() of daemon/metrics.h.
 Answer ShowTaskMetrics(const GpuServices& services, const Call& call);
-// ?from_ms= &to_ms= &points=; by default the last hour. What is long ago is read on a worker.
+// ?from_ms= &to_ms= &points=; by default the last hour. Old data is read on a worker.
 base::Result<base::Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
                                         const api::Responder& reply);
-// ?from_ms= &to_ms= &points=: all GPUs over time, as a page to look at.
+// ?from_ms= &to_ms= &points=: all GPUs over time, as an HTML page.
 base::Result<base::Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
                                         const api::Responder& reply);
-// Both answer with the GPU as it is once the change is durable; for administrators. Body of a
-// drain, which may be absent: {"reason": text}.
+// Both answer with the changed GPU once the change is durable; for administrators. Optional body of
+// a drain: {"reason": text}.
 base::Result<base::Unit> DrainGpu(const GpuServices& services, const Call& call,
                                   const api::Responder& reply);
 base::Result<base::Unit> ResumeGpu(const GpuServices& services, const Call& call,

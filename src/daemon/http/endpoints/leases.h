@@ -1,5 +1,5 @@
-// Leases: GPUs for processes that somebody else starts. The owner's own, or anybody's for
-// administrators; of processes only those that run as the owner, as the kernel tells.
+// Leases: GPUs for processes that another launcher starts. Users see their own leases,
+// administrators all; a lease accepts only processes that run as its owner (by the kernel).
 #pragma once
 
 #include <functional>
@@ -15,34 +15,35 @@ struct LeaseServices {
   store::Store& store;
   base::Clock& clock;
   task::LeaseLauncher& leases;
-  // Calls back once the lease is granted or has ended, or after real seconds.
+  // Calls back once the lease is granted or has ended, or after `seconds` of real time.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_changed;
   Routes::AskName ask_name;
-  // What Slurm counts for a job, GiB on each node, empty: nothing, or it cannot be asked. Null: it
+  // Slurm's count for a job, GiB on each node; empty: none, or Slurm does not answer. Null: Slurm
   // is never asked.
   std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
       ask_claim = nullptr;
-  // A job that is being put back into Slurm's queue must not end yet; empty: none may.
+  // Whether the task's job is being requeued in Slurm and must not end yet; null: never.
   std::function<bool(core::TaskId)> holds_job = nullptr;
 };
 
-// Takes {"spec": description, "request": its own name, "pid": N}: as a submission of one task; pid
-// absent: the process that calls. Answers 201 once it is durable; repeated within a day the same
-// with 200. From root and the daemon's user also "owner", whose it is, and "key", a task::LeaseKey:
-// then pid is the step's keeper (task/lease), the same key and pid are the same lease, and a step
-// of a job whose script has one shares that.
+// Takes {"spec": description, "request": a unique name, "pid": N}, like a submission of one task;
+// without pid: the calling process. Answers 201 once it is durable; if repeated within a day, the
+// same with 200. Root and the daemon's user may add "owner" and "key" (task::LeaseKey): then pid is
+// the step's keeper (task/lease), the same key and pid give the same lease, and a step shares the
+// lease of its job's script.
 base::Result<base::Unit> MakeLease(const LeaseServices& services, const Call& call,
                                    const api::Responder& reply);
-// Those that have not ended. ?job=: for steps of that job.
+// Unfinished leases. ?job=: for steps of that job.
 Answer ListLeases(const LeaseServices& services, const Call& call);
-// ?wait_s=: of one that waits, answers when it does no more, or after so long.
+// ?wait_s=: if the lease waits, answers when it no longer does, or after this long.
 base::Result<base::Unit> ShowLease(const LeaseServices& services, const Call& call,
                                    const api::Responder& reply);
-// Takes {"pid": N} or nothing: the process that calls. Answers {"environment": {…}}. Errors:
-// kConflict unless it is granted, or adopted by that very process; kDenied for one that is not of
-// the step for which the lease is.
+// Takes {"pid": N}, by default the calling process. Answers {"environment": {…}}. Errors: kConflict
+// unless the lease is granted, or adopted by the same process; kDenied for a process outside the
+// lease's step.
 Answer AdoptLease(const LeaseServices& services, const Call& call);
-// Takes {"exit_code": N, "signal": N, "stderr_tail": text}, all of them optional. The first counts.
+// Takes {"exit_code": N, "signal": N, "stderr_tail": text}, all optional. Only the first report
+// counts.
 Answer EndLease(const LeaseServices& services, const Call& call);
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// What a task wrote, for its owner.
+// The output of a task, for its owner.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,14 @@ namespace carma::daemon {
 
 struct OutputServices {
   store::Store& store;
-  // Runs the first on a thread that a user's disk may hang, and then the second on the loop, within
-  // a limit.
+  // Runs `read` on a thread, because a user's disk may hang, then `then` on the loop, within a time
+  // limit.
   std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> aside;
 };
 
-// ?stream=stdout or stderr, &bytes=: the last of them, 16 KiB by default. For the owner and
+// ?stream=stdout or stderr, &bytes=: how many of the last bytes (16 KiB). For the owner and
 // administrators; the file is read with the owner's rights. Answers {"path", "text", "from",
-// "size"}: where the text begins, and how long the file is.
+// "size"}: `from` is where the text begins, `size` the length of the file.
 base::Result<base::Unit> ShowOutput(const OutputServices& services, const Call& call,
                                     const api::Responder& reply);
 

@@ -1,4 +1,4 @@
-// The web page, and what it asks for every second.
+// The web page and the data that it requests every second.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// What is there once the GPUs are known; all of it outlives the endpoints.
+// Services that exist once the GPUs are known; all of them outlive the endpoints.
 struct ShownServer {
   Engine& engine;
   const Monitor& monitor;
@@ -25,7 +25,7 @@ struct ShownServer {
 
 struct PageServices {
   PageServices(std::function<api::StatusView()> status, const std::optional<ShownServer>& server);
-  // shared_ptr: the endpoints of one table are several functions with copies of this.
+  // shared_ptr, because each endpoint function holds a copy of this struct.
   std::shared_ptr<CachedResponse> overview;
   std::shared_ptr<CachedResponse> users;  // null before the GPUs are known
 };

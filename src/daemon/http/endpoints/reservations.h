@@ -1,4 +1,4 @@
-// Reservations of GPUs: those that there are, new ones, removed ones.
+// Reservations of GPUs: listing, making and removing them.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ struct ReservationServices {
 };
 
 Answer ListReservations(const ReservationServices& services, const Call& call);
-// Body: core::Reservation. For administrators and the makers of the configuration. 201 with the
-// reservation once it is durable.
+// Body: core::Reservation. For administrators and reserve.makers. 201 with the reservation once it
+// is durable.
 base::Result<base::Unit> MakeReservation(const ReservationServices& services, const Call& call,
                                          const api::Responder& reply);
-// {id}: one's own, or anybody's for administrators. Answers {} once that is durable.
+// {id}: users remove their own, administrators any. Answers {} once that is durable.
 base::Result<base::Unit> RemoveReservation(const ReservationServices& services, const Call& call,
                                            const api::Responder& reply);
 

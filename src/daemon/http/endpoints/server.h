@@ -1,4 +1,4 @@
-// The daemon itself: how it is, what it measures, what can be asked.
+// The daemon itself: its status, metrics and API description.
 #pragma once
 
 #include "daemon/http/endpoints.h"

@@ -1,4 +1,4 @@
-// New tasks: described anew, with a dry run of the same, or as an earlier one was.
+// New tasks: submissions, their dry run, and repeating an earlier task.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ namespace carma::daemon {
 struct SubmitServices {
   Engine& engine;
   base::Clock& clock;
-  std::size_t max_batch = 0;  // tasks of one submission
-  // Runs the first on a worker's thread and then the second on the loop.
+  std::size_t max_batch = 0;  // per submission
+  // Runs `read` on a worker, then `then` on the loop.
   std::function<void(std::function<void()> read, std::function<void()> then)> aside;
-  // Large bodies, one at a time from the reading to the answer: each may stand for hundreds of MiB.
+  // Large bodies are handled one at a time, from reading to answer, because each may take hundreds
+  // of MiB.
   std::shared_ptr<SerialExecutor> large = std::make_shared<SerialExecutor>();
   // As EstimateService::Ask.
   std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate;
@@ -29,16 +30,15 @@ struct SubmitServices {
 };
 
 // Body: {"tasks": [spec, …], "common": fields of all of them}, or {"spec": spec, "array": [index,
-// …]}; both with an optional "request", the submission's own name: repeated within a day it is
-// answered with the tasks of the first. Answers 201 and the numbers once the tasks are durable;
-// with ?check=1 what would become of each of them.
+// …]}; both with an optional "request", a unique name: if repeated within a day, the answer is that
+// of the first. Answers 201 and the task numbers once they are durable; with ?check=1 a prediction
+// for each task.
 base::Result<base::Unit> SubmitTasks(const SubmitServices& services, const Call& call,
                                      const api::Responder& reply);
 
-// The task of {id} once more, as a new one of the same owner and with his rights, whoever asks: the
-// owner or an administrator. The request has no body, so nobody can slip another program or path
-// under the owner's name. What is over is left out: dependencies, begin time, hold. Answers like
-// SubmitTasks.
+// Repeats the task of {id} as a new task of the same owner, with the owner's rights, for the owner
+// or an administrator. Fields that could run another program in the owner's name are not accepted.
+// Dependencies, begin time and hold are dropped. Answers like SubmitTasks.
 base::Result<base::Unit> RedoTask(const SubmitServices& services, const Call& call,
                                   const api::Responder& reply);
 

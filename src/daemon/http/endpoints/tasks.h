@@ -1,4 +1,4 @@
-// Tasks that were submitted: lists, one of them, why it waits, changes to it.
+// Submitted tasks: lists, single tasks, explanations, changes.
 #pragma once
 
 #include <cstdint>
@@ -24,52 +24,51 @@ struct TaskServices {
   const config::Settings& settings;  // the rules in force, for /explain
   // As EngineServices::when_final.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
-  // Of lists in order of turns; of one page and the next, so shared.
+  // Snapshots for lists in queue order; shared by successive pages.
   std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
   AnswerAside from_snapshot = AnswerAtOnce;
 };
 
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
-// the newest hundred of those that have not ended.
+// the newest hundred unfinished ones.
 base::Result<base::Unit> ListTasks(const TaskServices& services, const Call& call,
                                    const api::Responder& reply);
-// ?wait_s=: answers when the task has ended, or after so long.
+// ?wait_s=: answers when the task has ended, or after this long.
 base::Result<base::Unit> ShowTask(const TaskServices& services, const Call& call,
                                   const api::Responder& reply);
 base::Result<base::Unit> ExplainTask(const TaskServices& services, const Call& call,
                                      const api::Responder& reply);
-// As it was described. A description holds its user's environment: for the owner and
+// The task's description. It contains the user's environment, so it is for the owner and
 // administrators only.
 Answer ShowSpec(const TaskServices& services, const Call& call);
-// Both answer with the task as it is once the change is durable; for the owner and administrators.
+// Both answer with the changed task once the change is durable; for the owner and administrators.
 base::Result<base::Unit> ChangeTask(const TaskServices& services, const Call& call,
                                     const api::Responder& reply);
 base::Result<base::Unit> SetPriority(const TaskServices& services, const Call& call,
                                      const api::Responder& reply);
 // Takes {"verb":"cancel","tasks":[3,4]}: one change of ChangeTask for up to api::kMostChanges tasks
-// in one turn. Answers once it is durable for all: a task that is not the caller's, or not in a
-// state for it, is told and holds up no other.
+// in one turn. Answers once it is durable for all. Tasks of others, or in the wrong state, are
+// reported and do not affect the rest.
 base::Result<base::Unit> ChangeTasks(const TaskServices& services, const Call& call,
                                      const api::Responder& reply);
 
-// Takes {"time_limit_s": 7200, …}, fields of a description of which null takes one back; answers
-// with the task once that is durable. For the owner and administrators; whom it tells is the
-// owner's to say.
+// Takes fields of a description, {"time_limit_s": 7200, …}; null removes one. Answers with the task
+// once that is durable. For the owner and administrators; only the owner may change notifications.
 base::Result<base::Unit> EditTask(const TaskServices& services, const Call& call,
                                   const api::Responder& reply);
 
-// Whether it is an object of fields that EditTask and RedoTask take of this caller. Errors:
-// kInvalid; kDenied: whom a task tells may be a program, which runs with its owner's rights.
+// Checks that EditTask and RedoTask accept these fields from this caller. Errors: kInvalid;
+// kDenied: notifications of another user's task, because a target may be a program that runs with
+// the owner's rights.
 base::Result<base::Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                                        std::uint32_t owner);
 
 // The task of {id}, if this caller may change it. Errors: kInvalid, kNotFound, kDenied.
 base::Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
 
-// Above the ordinary, a task passes those of others: not for everybody to decide.
+// A priority above 0 passes other users' tasks, so it is for administrators only.
 base::Result<base::Unit> CheckPriority(std::int64_t priority, const Caller& caller);
-// --no-slots is for tasks of the classes that the rules except, and for administrators. Errors:
-// kDenied.
+// --no-slots is allowed for classes in slots.exempt and for administrators. Errors: kDenied.
 base::Result<base::Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
                                     const Caller& caller);
 

@@ -1,4 +1,4 @@
-// Who the caller is, and the tokens by which he is known where the kernel names nobody.
+// The caller's identity, and tokens for callers that the kernel cannot identify.
 #pragma once
 
 #include "daemon/http/routes.h"
@@ -10,14 +10,14 @@ struct TokenServices {
   Tokens& tokens;
 };
 
-// For everybody: nobody is told that he is nobody.
+// For everybody; an unknown caller gets an answer too.
 Answer ShowWho(const TokenServices& services, const Call& call);
-// Tokens are made, shown and revoked over the Unix socket alone, so that one does not beget others.
-// Body: {"name": text, "expires_s": seconds}, both may be absent. 201, with the token.
+// Tokens are made, listed and revoked only over the Unix socket, so that a token cannot make
+// others. Body: {"name": text, "expires_s": seconds}, both optional. 201 with the token.
 Answer MakeToken(const TokenServices& services, const Call& call);
-// The caller's own; ?all=1: everybody's, for administrators.
+// The caller's own; ?all=1: all users', for administrators.
 Answer ListTokens(const TokenServices& services, const Call& call);
-// {id}: of his own, or anybody's for administrators. Answers {}.
+// {id}: users revoke their own, administrators any. Answers {}.
 Answer RevokeToken(const TokenServices& services, const Call& call);
 
 }  // namespace carma::daemon

@@ -1,5 +1,5 @@
-// What the functions of the simulated driver share: finding the server, the handles of its places,
-// the faults that concern a call.
+// Common parts of the simulated driver's functions: finding the server, handles of its places,
+// faults that affect a call.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ using namespace gpu::nvml;
 inline constexpr std::uint32_t kOnlyComputeInstance = 0;
 inline constexpr std::uint32_t kMaxInstances = 7;
 
-// What the process has of the driver between nvmlInit and nvmlShutdown.
+// The process's state of the driver between nvmlInit and nvmlShutdown.
 struct Driver {
   std::mutex mutex;
   int users = 0;
@@ -30,8 +30,8 @@ struct Driver {
 Driver& TheDriver();
 
 Return FromError(const base::Error& error);
-// The fault that an answer of this function on this whole GPU has to give; kSuccess: none. Waits
-// while the function hangs. Lies about single values are told where they are made.
+// The error that this function must return for this whole GPU; kSuccess: none. Blocks while the
+// function hangs. Faults of single values are applied where these are read.
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
 
 struct Call {
@@ -50,8 +50,8 @@ enum class Takes { kGpus, kInstances, kBoth };
 
 // Entry of every call that is not about one GPU …
 Call Enter(const char* function);
-// … and of those that are. arguments: they are all there. This and what follows inline stands here
-// so that an analyser of a caller sees that nothing goes on without them.
+// … and of those that are. arguments: none is null. Inline, so that analysers of callers see that
+// null arguments are rejected.
 Call EnterPlace(const char* function, Device device, Takes takes);
 inline Call Enter(const char* function, Device device, bool arguments, Takes takes = Takes::kGpus) {
   return arguments ? EnterPlace(function, device, takes) : Call{.code = kInvalidArgument};
@@ -63,7 +63,7 @@ std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance);
 
 bool Lies(const Call& call, FaultKind kind);
 Return CopyText(const std::string& text, char* target, std::uint32_t size);
-// These answer what the call has come to if it failed.
+// They return the call's error if it failed.
 Return LookNow(const Call& call, GpuLook& look);
 inline Return Look(const Call& call, GpuLook& look) {
   return call.code != kSuccess ? call.code : LookNow(call, look);

@@ -1,4 +1,4 @@
-// What `carma demo` shows while two simulated servers run the same tasks, and what it ends with.
+// The screen of `carma demo` while two simulated servers run the same tasks, and its final charts.
 // Values only.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace carma::cli {
 
-// One of the servers at a moment.
+// The state of one of the servers.
 struct DemoSide {
   std::string title;
   api::OverviewView server;
@@ -29,7 +29,7 @@ struct DemoData {
   std::deque<std::string> news;  // what happened on the last side, newest last
 };
 
-// Tasks of that server that ended well, and that run or stop.
+// Numbers of succeeded tasks, and of running or stopping ones.
 std::int64_t DemoDone(const api::OverviewView& server);
 std::int64_t DemoRunning(const api::OverviewView& server);
 
@@ -38,10 +38,10 @@ std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size);
 // The same in one line, for output that is no terminal.
 std::string DemoLine(const DemoData& data);
 
-// Finds what happened between two looks at a server.
+// Finds what happened between two states of a server.
 class DemoNews {
  public:
-  // Sentences about tasks that ran out of GPU memory, came back, or ended after that.
+  // Sentences about tasks that ran out of GPU memory, were retried, or ended after that.
   std::vector<std::string> Look(const api::OverviewView& server, std::int64_t began_ms);
 
  private:

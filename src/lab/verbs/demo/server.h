@@ -1,4 +1,4 @@
-// A simulated GPU server with a CARMA of its own, in a folder that is removed with it.
+// A simulated GPU server with its own CARMA, in a folder that is removed with it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,18 +15,18 @@ namespace carma::cli {
 
 class DemoServer {
  public:
-  // folder: absolute and short, since sockets lie there; it must not exist. configuration: lines
-  // after those of the simulation. Errors: the programs' own words.
+  // folder: absolute and short, because it has sockets; must not exist. configuration: additional
+  // lines. Errors: the programs' output.
   static base::Result<std::unique_ptr<DemoServer>> Start(const std::string& folder, double speed,
                                                          const std::string& configuration);
-  // Cancels what still runs and ends the daemon.
+  // Cancels running tasks and ends the daemon.
   ~DemoServer();
   DemoServer(const DemoServer&) = delete;
   DemoServer& operator=(const DemoServer&) = delete;
 
   // Submits the tasks of the trace at their times, in the background.
   base::Result<base::Unit> Replay(const std::vector<std::string>& options);
-  // False once all tasks of the trace have ended. Errors: the replay's words.
+  // False once all tasks of the trace have ended. Errors: the replay's output.
   base::Result<bool> Replays();
   base::Result<report::Report> Report(const std::string& label);
   api::Client& client() { return context_.client(); }

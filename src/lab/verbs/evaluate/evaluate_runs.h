@@ -1,4 +1,4 @@
-// estimate evaluate --runs: the closed form for transformers beside tables of measured runs.
+// estimate evaluate --runs: compares the closed form for transformers with tables of measured runs.
 #pragma once
 
 #include <string>
@@ -18,15 +18,15 @@ struct RunsFlags {
   std::vector<std::string> runs;    // files
   std::vector<std::string> models;  // files
   std::string by;         // comma-separated fields of estimate::FieldOf; empty: everything together
-  std::string leave_out;  // likewise: each group as the others alone would have answered
+  std::string leave_out;  // fields whose groups are left out in turn
   bool rows = false;
   double coverage = 0.95;
 };
 
-// Reads, asks and prints; errors go to the context.
+// Reads, estimates and prints; errors go to the context.
 void EvaluateRuns(Context& context, const RunsFlags& flags);
 
-// What `estimate evaluate --json` says of any score, under the same keys.
+// The JSON of a score in `estimate evaluate --json`.
 base::Json ScoreJson(const estimate::Score& score);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// estimate evaluate --runs with sweeps of batches: what runs say of their relatives.
+// estimate evaluate --runs with sweeps of batches: predictions from relatives.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct SweepsFlags {
   bool rows = false;
 };
 
-// Reads, asks and prints; errors go to the context.
+// Reads, estimates and prints; errors go to the context.
 void EvaluateSweeps(Context& context, const SweepsFlags& flags);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// The work of `carma profile`, apart from how its options are spelled (verb.cc).
+// The work of `carma profile`; its options are in verb.cc.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What measured runs say: times alone, slowdowns beside others, the parameters of the models, and
-// what watching costs. Pure.
+// Results of measured runs: times alone, slowdowns beside others, model parameters, and the cost of
+// monitoring. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace carma::cli {
 
-// Of some values; sd: standard deviation (n - 1; 0 for one).
+// Mean and standard deviation sd (n - 1; 0 for one value).
 struct Spread {
   double mean = 0;
   double sd = 0;
@@ -24,7 +24,7 @@ struct Spread {
 };
 Spread SpreadOf(std::span<const double> values);
 
-// One workload among the same others: its time there over its time alone.
+// The slowdown of one workload beside certain others.
 struct Meeting {
   ProfileMethod method = ProfileMethod::kStreams;
   std::vector<std::string> members;
@@ -36,7 +36,7 @@ struct Meeting {
 struct WatchingCost {
   std::string workload;
   Watcher watcher = Watcher::kCarma;
-  Spread share;  // of the run time, beyond that beside nobody
+  Spread share;  // additional share of the run time
 };
 
 struct TypeFindings {
@@ -44,12 +44,12 @@ struct TypeFindings {
   std::vector<profile::WorkloadProfile> profiles;
   std::vector<Meeting> meetings;
   std::optional<double> mps_error;  // mean |log(predicted / seen)| of the pairs
-  std::optional<double> streams_a;  // where pairs without MPS were measured
+  std::optional<double> streams_a;  // if pairs without MPS were measured
   std::optional<double> streams_error;
   std::vector<WatchingCost> watching;
 };
 
-// Of each type of GPU on which a workload ran alone, in the order of their first runs.
+// Findings per GPU type on which a workload ran alone, in the order of their first runs.
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 
@@ -57,11 +57,10 @@ std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 
-// The factor by which a process of the group took longer than alone while others computed, from
-// when each of them computed: between its neighbours' coming and going it got on as alone. Where
-// more than two meet, fewer neighbours are held to cost in proportion to their number. time_s:
-// alone, of computing; intervals: of the others, in any order. Empty: too little of it was beside
-// others.
+// The slowdown of a process while others computed, from the times when each of them computed; at
+// other times it ran as if alone. With more than two members, fewer neighbours are assumed to slow
+// it down in proportion. time_s: computing time alone; intervals: of the others, in any order.
+// Empty: too little time beside others.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

@@ -1,4 +1,4 @@
-// From slowdowns that were measured to the parameters of the models (sim/models.h). Pure.
+// Fits model parameters (sim/models.h) to measured slowdowns. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@ namespace carma::cli {
 
 // One task's slowdown in one group.
 struct SeenSlowdown {
-  std::vector<std::size_t> members;  // workloads by number, equal ones several times
+  std::vector<std::size_t> members;  // workload numbers, with repetitions
   std::size_t who = 0;               // of members
   double slowdown = 1;               // time beside the others over time alone
 };
 
 struct MpsFit {
-  std::vector<double> sensitivity, pressure;  // by workload; of those that were never seen a guess
+  std::vector<double> sensitivity, pressure;  // by workload; guessed if never measured
   double error = 0;                           // mean |log(predicted / seen)|
-  std::vector<double> errors;                 // the same of each workload's own slowdowns
+  std::vector<double> errors;                 // the same per workload
 };
 // Least squares of log(predicted / seen) under slowdown_i = 1 + s_i * sum p_j and the saturation at
-// 1.05 of sum u_i / slowdown_i. u: SM activity alone by workload; 0: not known, never saturates.
-// Only the products s_i * p_j show: the scale is profile::kPressurePerActivity.
+// 1.05 of sum u_i / slowdown_i. u: SM activity alone by workload; 0: unknown, never saturates. Only
+// products s_i * p_j are determined; profile::kPressurePerActivity sets the scale.
 MpsFit FitMps(std::span<const double> u, std::span<const SeenSlowdown> seen);
-// The slowdown of `of.who` by those parameters.
+// The slowdown of `of.who` predicted by those parameters.
 double PredictMps(std::span<const double> u, const MpsFit& fit, const SeenSlowdown& of);
 
 struct StreamsFit {

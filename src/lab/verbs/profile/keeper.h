@@ -1,8 +1,8 @@
-// Nothing that `carma profile` starts outlives it, however it ends. Each program runs below a
-// keeper: a process of its own (`carma` with a word that people do not type) that holds one end of
-// a pipe, adopts whatever its program leaves behind, and ends all of it when the other end is
-// closed; the kernel closes it also after a kill -9 of `carma profile`. The keeper tells when its
-// program began and ended by its own clock, so that a slow reader measures the same.
+// Ensures that nothing started by `carma profile` outlives it. Each program runs below a keeper: a
+// process (`carma` with a hidden word) that holds one end of a pipe, adopts its program's orphans,
+// and ends all of them when the other end is closed, which the kernel does even after kill -9 of
+// `carma profile`. The keeper reports when its program began and ended by its own clock, so that a
+// slow reader does not change the measurement.
 #pragma once
 
 #include <sys/types.h>
@@ -21,24 +21,24 @@ namespace carma::cli {
 
 // As the first argument of `carma`.
 inline constexpr std::string_view kKeepWord = "--keep";
-// The keeper itself; arguments: what follows the word. Returns its exit code.
+// The keeper itself; arguments: those after the word. Returns its exit code.
 int RunKeeper(const std::vector<std::string>& arguments);
 
-// What a program that is kept came to, by CLOCK_BOOTTIME.
+// The result of a kept program, with times of CLOCK_BOOTTIME.
 struct KeptRun {
   std::int64_t began_ns = 0;
   std::int64_t ended_ns = 0;
   int code = 0;  // exit code, or 128 and the signal that ended it
 };
 
-// A program below a keeper. Destroying it ends the program, and waits until nothing of it is left.
+// A program below a keeper. The destructor ends the program and waits until nothing of it is left.
 class KeptProgram {
  public:
   struct Order {
     std::vector<std::string> command;
     std::vector<std::string> environment;  // "NAME=value", all of it
-    std::string workdir;                   // empty: where we are
-    std::string output;                    // file for its output and complaints, made anew
+    std::string workdir;                   // empty: the current folder
+    std::string output;                    // new file for its output and errors
   };
   // Errors: the system's.
   static base::Result<KeptProgram> Start(const Order& order);
@@ -51,11 +51,12 @@ class KeptProgram {
   // Takes the news; never blocks.
   void Listen();
   bool ended() const { return ended_; }
-  // Once it has ended. Errors: kInvalid: the command cannot be run; kIo: its keeper was killed.
+  // The result, once it has ended. Errors: kInvalid: the command cannot be run; kIo: its keeper was
+  // killed.
   base::Result<KeptRun> Outcome() const;
-  // By CLOCK_BOOTTIME; empty: not told yet.
+  // Start by CLOCK_BOOTTIME; empty: not reported yet.
   std::optional<std::int64_t> began_ns() const { return began_ns_; }
-  // Asks for its end: SIGTERM to all of it, SIGKILL after five seconds.
+  // Ends it: SIGTERM to all its processes, SIGKILL after five seconds.
   void Stop() { lifeline_.reset(); }
 
  private:
@@ -71,7 +72,7 @@ class KeptProgram {
   bool ended_ = false;
 };
 
-// An MPS control daemon with its server for one GPU, below a keeper, in a folder of its own.
+// An MPS control daemon with its server for one GPU, below a keeper, in a temporary folder.
 class KeptMps {
  public:
   struct Order {
@@ -81,7 +82,7 @@ class KeptMps {
     std::string simgpu_state;
     std::chrono::milliseconds timeout{10'000};
   };
-  // Blocks until its server takes clients. Errors: why there is none.
+  // Blocks until its server takes clients. Errors: why it failed.
   static base::Result<KeptMps> Start(const Order& order);
   KeptMps(KeptMps&& other) noexcept;
   KeptMps& operator=(KeptMps&&) = delete;

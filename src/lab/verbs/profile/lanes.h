@@ -11,19 +11,19 @@
 
 namespace carma::cli {
 
-// Where one run happens: a whole GPU, or the instances of one type that a GPU is divided into.
+// Where a run takes place: a whole GPU, or the instances of one type on a divided GPU.
 struct Lane {
   std::string gpu_type;
   std::string board;                 // UUID of the whole GPU; lanes of one take turns
-  std::vector<std::size_t> devices;  // of the driver's list
+  std::vector<std::size_t> devices;  // indexes in the driver's list
   std::vector<std::string> uuids;    // of these
   bool mig = false;
 };
-// chosen: numbers of the list; empty: all that could be described. Errors: kNotFound: no such GPU,
-// or one in trouble.
+// chosen: numbers in the list; empty: all usable ones. Errors: kNotFound: no such GPU, or one in
+// trouble.
 base::Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                         std::span<const std::size_t> chosen);
-// Each type once, with the most instances that a lane of it has.
+// Each type once, with the largest number of instances of its lanes.
 std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes);
 
 }  // namespace carma::cli

@@ -1,5 +1,5 @@
 // Runs the plan on this machine's GPUs: starts the members of each run below keepers, reads the
-// GPUs meanwhile, and tells what each run came to.
+// GPUs meanwhile, and reports each result.
 #pragma once
 
 #include <atomic>
@@ -32,28 +32,28 @@ class Measurement {
     std::vector<ProfiledWorkload> workloads;
     std::string outputs;  // folder of the programs' output
     bool beside_others = false;
-    // How a number of s of real time passes on the GPUs' clock (simulated servers: faster).
+    // Speed of the GPUs' clock relative to real time (simulated servers: faster).
     double time_scale = 1;
     const std::atomic<bool>* interrupted = nullptr;
   };
   struct Listener {
     // A run has ended. Errors end the measurement.
     std::function<base::Result<base::Unit>(MeasuredRun)> take;
-    // Why a run cannot be tried, which is then told as failed; empty: it can.
+    // Why a run cannot be tried (it is then reported as failed); empty: it can.
     std::function<std::string(const PlannedRun&)> refuse;
-    // What is going on, again and again.
+    // Called repeatedly with the current runs.
     std::function<void(const std::vector<std::string>& under_way)> show;
   };
 
   Measurement(Options options, gpu::Probe& probe, std::vector<Lane> lanes);
   ~Measurement();
 
-  // Blocks until all runs have ended, several at once where there are several lanes of a type. A
-  // run in which a member fails beside others is told as failed. Errors: kConflict: a GPU is used
-  // by somebody else, or it was interrupted; kInvalid: a workload fails alone; those of the driver.
-  // Nothing of what it started is left then either.
+  // Blocks until all runs have ended, several at once if there are several lanes of a type. A run
+  // in which a member fails beside others is reported as failed. Errors: kConflict: a GPU is in
+  // use, or interrupted; kInvalid: a workload fails alone; those of the driver. No started process
+  // is left then either.
   base::Result<base::Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
-  // What a workload's calibration writes on the first lane. Errors: as Run().
+  // The output of a workload's calibration on the first lane. Errors: as Run().
   base::Result<std::string> Calibrate(const ProfiledWorkload& workload);
 
  private:

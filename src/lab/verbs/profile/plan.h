@@ -1,4 +1,4 @@
-// What `carma profile` runs, in which order, and how long that will take. Pure.
+// The runs of `carma profile`, their order and expected duration. Pure.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@
 
 namespace carma::cli {
 
-// How the processes of a run share a GPU; one alone is kStreams.
+// How the processes of a run share a GPU; kStreams for a single one.
 enum class ProfileMethod { kStreams, kMps, kMig };
 inline constexpr std::pair<ProfileMethod, std::string_view> kProfileMethodWords[] = {
     {ProfileMethod::kStreams, "streams"},
     {ProfileMethod::kMps, "mps"},
-    {ProfileMethod::kMig, "mig"}};  // each on an instance of its own
+    {ProfileMethod::kMig, "mig"}};  // each on its own instance
 
-// Who looks at the GPU while something runs. kCarma: this program, as carmad does.
+// What monitors the GPU during a run. kCarma: this program, like carmad.
 enum class Watcher { kNobody, kCarma, kNvidiaSmi, kDcgmi };
 inline constexpr std::pair<Watcher, std::string_view> kWatcherWords[] = {
     {Watcher::kNobody, "nobody"},
@@ -33,11 +33,11 @@ inline constexpr int kMostProfileDegree = 16;
 struct PlannedRun {
   ProfileMethod method = ProfileMethod::kStreams;
   std::string gpu_type;
-  // Workloads by name; several processes of one where it stands several times. Who has ended is
-  // started again until all have ended once.
+  // Workloads by name; a repeated name means several processes. Ended members are restarted until
+  // all have ended once.
   std::vector<std::string> members;
   int repeat = 1;
-  std::optional<Watcher> cost_of;  // a run that shows what this watcher costs
+  std::optional<Watcher> cost_of;  // for measuring the cost of this watcher
   bool alone() const { return members.size() == 1 && method == ProfileMethod::kStreams; }
   friend bool operator==(const PlannedRun&, const PlannedRun&) = default;
 };
@@ -45,10 +45,10 @@ struct PlannedRun {
 // "streams: a + b, run 2 on NVIDIA A100"; two runs are the same if their keys are.
 std::string KeyOf(const PlannedRun& run);
 
-// A type of GPU that is at hand.
+// An available type of GPU.
 struct ProfiledType {
   std::string name;
-  int instances = 0;  // of one divided GPU that are of this type; 0: whole GPUs
+  int instances = 0;  // instances of this type per GPU; 0: whole GPUs
 };
 
 struct PlanOptions {
@@ -56,16 +56,16 @@ struct PlanOptions {
   int repeats = 3;
   bool pairs = true;
   std::vector<int> degrees;       // copies of one workload at once
-  std::vector<Watcher> watchers;  // whose cost is measured; empty: nobody's
+  std::vector<Watcher> watchers;  // whose cost is measured
 };
 
-// Everything alone first: the rest is compared with it. Repeats are spread over a part of the plan,
-// so that a machine that grows warm counts for all alike.
+// Runs alone come first, because the rest is compared with them. Repeats are spread over a part of
+// the plan, so that a warming machine affects all equally.
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options);
 
-// About how long a run takes, in s: from what its members take alone (load and computing), the
-// activity of a GPU being conserved; empty: one of them is not known yet.
+// Expected duration of a run in s: from the load and computing times of its members alone, with a
+// GPU's total activity conserved; empty: one of them is unknown.
 struct KnownTime {
   double load_s = 0;
   double time_s = 0;

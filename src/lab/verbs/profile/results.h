@@ -1,5 +1,5 @@
-// Runs that were measured, and the file that keeps them: one JSON object a line, appended as each
-// run ends, so that an interrupted `carma profile` goes on from there.
+// Measured runs and their file: one JSON object per line, appended after each run, so that an
+// interrupted `carma profile` continues from there.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct RunInstance {
   double begin_s = 0;
   double end_s = 0;
   int code = 0;          // exit code
-  bool stopped = false;  // ended by us, when all members had ended once
+  bool stopped = false;  // stopped by us after all had ended once
   friend bool operator==(const RunInstance&, const RunInstance&) = default;
 };
 
@@ -31,22 +31,22 @@ struct MeasuredRun {
   PlannedRun run;
   std::string gpu;  // UUID; of instances their GPU's
   std::vector<RunInstance> instances;
-  // Of a member alone. load_s: until the GPU was active; unload_s: from when it was no more to the
+  // For a member alone. load_s: until the GPU was active; unload_s: from the end of activity to the
   // end of the process; sm_active: mean in between.
   std::optional<double> load_s;
   std::optional<double> unload_s;
   std::optional<double> sm_active;
-  std::optional<std::int64_t> memory_mib;  // most in use on the GPU above what was before
-  std::optional<double> energy_j;          // of the GPU, from the beginning to the last end
-  std::string failed;                      // why it tells nothing; empty: it does
+  std::optional<std::int64_t> memory_mib;  // peak on the GPU above the initial use
+  std::optional<double> energy_j;          // of the GPU, until the last end
+  std::string failed;                      // why it is not usable, or empty
   friend bool operator==(const MeasuredRun&, const MeasuredRun&) = default;
 };
 
 std::string MeasuredRunJson(const MeasuredRun& run);
 // Errors: kInvalid with the place.
 base::Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
-// All lines of such a file. A last line without an end is of a run that was cut off: it is left
-// out, and `whole_bytes` says where it begins. Errors: kInvalid with the line.
+// All lines of such a file. An incomplete last line is left out; it begins at `whole_bytes`.
+// Errors: kInvalid with the line.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;
@@ -56,11 +56,11 @@ base::Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view
 // The folder of results, held by one `carma profile` at a time.
 class ResultFolder {
  public:
-  // Makes it if need be. Errors: kConflict: another process works in it; kInvalid: its runs are
-  // none of ours.
+  // Makes it if necessary. Errors: kConflict: another process uses it; kInvalid: not a file of
+  // runs.
   static base::Result<ResultFolder> Open(const std::string& path);
-  // The same for who only reads: nothing is made or held, and nothing may be added or written. Of a
-  // folder that is not there: no runs.
+  // The same for reading only: makes and locks nothing; Add and Write are not allowed. A missing
+  // folder has no runs.
   static base::Result<ResultFolder> Look(const std::string& path);
   const std::string& path() const { return path_; }
   const std::vector<MeasuredRun>& runs() const { return runs_; }

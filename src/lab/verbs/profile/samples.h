@@ -1,4 +1,4 @@
-// What the GPUs did during a run.
+// Samples of GPUs during a run.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace carma::cli {
 
-// What one look at a GPU showed.
+// One sample of a GPU.
 struct ProfileSample {
   double at_s = 0;
   std::optional<double> sm_active;    // mean since the sample before
@@ -15,15 +15,15 @@ struct ProfileSample {
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };
-// When a GPU became active for the rest of the run, as closely as the samples tell: what it did in
-// the first active span, over its usual activity, is how long it was active there. By the coarse
-// utilisation where nobody counts SM activity. Empty: nobody told either, or it never was active.
-// Times of samples rise; the first one only says where the second one's span begins.
+// When a GPU became active for the rest of the run, interpolated: the activity of the first active
+// span divided by the usual activity gives the active time in it. Uses the coarse utilisation if
+// there is no SM activity. Empty: neither is known, or it was never active. Samples are in order of
+// time; the first one only marks the beginning of the second one's span.
 std::optional<double> ActiveFrom(std::span<const ProfileSample> samples);
-// The same of the moment after which it was active no more; the last sample should be of later.
+// The same for the end of activity; the last sample should be later.
 std::optional<double> ActiveUntil(std::span<const ProfileSample> samples);
-// Mean SM activity from then to the end; what was before and after counts as its.
-// Empty: not told.
+// Mean SM activity between these moments; activity outside them is included in the sum.
+// Empty: unknown.
 std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,
                                    double to_s);
 

@@ -1,4 +1,4 @@
-// What `carma profile` found, for people and for programs.
+// Findings of `carma profile` as text, JSON, CSV and HTML.
 #pragma once
 
 #include <span>
@@ -12,18 +12,17 @@
 
 namespace carma::cli {
 
-// Profiles, parameters, what sharing did, what watching costs, what failed.
+// Profiles, parameters, effects of sharing, cost of monitoring, failures.
 std::string FindingsText(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
                          const Screen& screen);
 // One JSON object: {"types":[…], "failed":[…]} (docs/server/profile.md).
 std::string FindingsJson(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs);
-// One line for each workload in each group that was measured.
+// One line for each workload in each measured group.
 std::string MeetingsCsv(std::span<const TypeFindings> findings);
 // One line for each workload and watcher.
 std::string WatchingCsv(std::span<const TypeFindings> findings);
-// What is known in full of the workloads of a type, as a catalogue for simulations
-// (trace/workloads.h): times are those of an A100-40GB, by the relative speed of the type where the
-// simulator knows it.
+// The completely measured workloads of a type as a catalogue for simulations (trace/workloads.h),
+// with times converted to an A100-40GB if the simulator knows the type's speed.
 std::string CatalogueCsv(const TypeFindings& type);
 // A page of tables and figures.
 std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,

@@ -1,5 +1,5 @@
-// What `carma simulate` is asked to do: a load, a cluster, and policies to compare. Read from flags
-// or an experiment file; no simulation here.
+// The order for `carma simulate`: a load, a cluster, and policies to compare. Read from flags or an
+// experiment file; no simulation here.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,29 @@ inline constexpr std::size_t kMaxSimPolicies = 1000;
 inline constexpr int kMaxSimRuns = 100'000;
 inline constexpr double kMaxSlowdownLimit = 1'000;
 
-// One word of a policy, told at `where` ("--policy 2", "experiment.toml:7").
+// One word of a policy, given at `where` ("--policy 2", "experiment.toml:7").
 struct PolicyWord {
   std::string key;    // "sm_cap"
   std::string value;  // "0.8"
   std::string where;
 };
 
-// The load, the cluster and how often.
+// The load, the cluster and the number of runs.
 struct SimLoad {
   std::string trace = "demo60";
   std::string workloads;  // empty: built in
   std::string summaries;  // folder of the workloads' model summaries; empty: none
   std::string server = "dgx-station-a100";
   std::string config;  // configuration file that policies start from; empty: the defaults
-  std::vector<PolicyWord> model;     // options of the simulated world, later ones win
-  std::vector<std::string> reserve;  // reservations of each server, in words (sim/booking_words.h)
+  std::vector<PolicyWord> model;     // options of the simulated world; later ones win
+  std::vector<std::string> reserve;  // reservations per server (sim/reservation_words.h)
   int runs = 1;
   double noise = 0;
   std::uint64_t seed = 1;
-  double slowdown_limit = 0;  // of the bound for those who keep one; 0: none
+  double slowdown_limit = 0;  // for the bound with a slowdown limit; 0: none
 };
 
-// Everything as it was written; the words of a policy are not yet understood.
+// Everything as written; the words of policies are not yet checked.
 struct Experiment {
   SimLoad load;
   std::vector<PolicyWord> common;                 // for every policy, before its own
@@ -49,26 +49,25 @@ struct Experiment {
 
 struct SimPolicy {
   std::string label;
-  std::string spec;  // that makes it again: "magm,sm_cap=0.8,estimator=gpumemnet"
+  std::string spec;  // its text: "magm,sm_cap=0.8,estimator=gpumemnet"
   sim::RunOptions options;
 };
 
-// "magm,sm_cap=0.8,estimator=gpumemnet": words between commas; one without '=' is the mapper.
+// "magm,sm_cap=0.8,estimator=gpumemnet": comma-separated words; one without '=' is the mapper.
 // Errors: kInvalid.
 base::Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
 
-// An experiment file, on top of `experiment`: keys of the load at its top, [common] words for every
-// policy, [run.LABEL] one policy each, [matrix] lists of values of which every combination is a
+// Reads an experiment file into `experiment`: keys of the load at the top, [common] words for every
+// policy, [run.LABEL] one policy each, [matrix] lists of values, each combination of which is a
 // policy. Errors: kInvalid "path:line: …".
 base::Result<base::Unit> ReadExperiment(const std::string& path, std::string_view text,
                                         Experiment& experiment);
 
-// Exclusive use, and the rules of the configuration under each of these ways of sharing, by their
-// words.
+// Exclusive use, and the configured rules under each of these sharing methods, given as words.
 std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods);
 
-// The words a policy takes besides the keys of the configuration's sections policy, recovery and
-// monitor (written with or without their section), for help and documentation.
+// The words of a policy besides the configuration keys (written with or without their section), for
+// help and documentation.
 struct PolicyWordInfo {
   std::string_view name;
   std::string_view type;
@@ -76,16 +75,17 @@ struct PolicyWordInfo {
 };
 std::vector<PolicyWordInfo> PolicyWords();
 
-// A policy that starts from `base` (of a configuration file, or the defaults) and takes the words
-// in order, later ones winning. Errors: kInvalid "where: key: expected …".
+// A policy that starts from `base` (a configuration file, or the defaults) and applies the words in
+// order, later ones winning. Errors: kInvalid "where: key: expected …".
 base::Result<SimPolicy> MakePolicy(const config::Settings& base,
                                    const std::vector<PolicyWord>& words);
 
-// Gives the policy the world that the words tell of (sim::ModelWords). Errors: kInvalid "where: …".
+// Applies words of the simulated world to the policy (sim::ModelWords). Errors: kInvalid "where:
+// …".
 base::Result<base::Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy);
 
-// The command that repeats all runs of these policies, quoted for a shell; and that for a single
-// run of one, which is its last run where history is carried from run to run.
+// The command that repeats all runs of these policies, quoted for a shell; and the command for a
+// single run of one policy (its last run if history is carried over).
 std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> policies);
 std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed);
 

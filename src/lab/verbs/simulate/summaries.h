@@ -1,4 +1,4 @@
-// The model summaries that the workloads of a catalogue name, before a simulation.
+// Loads the model summaries of a catalogue's workloads before a simulation.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct LoadedSummaries {
   std::vector<std::string> troubles;  // "bert: no summary file is named" …
 };
 
-// Reads the file that each workload names in `folder`, in any case. What cannot be read stands
-// among the troubles. Errors: kIo: no such folder.
+// Reads each workload's file in `folder`, ignoring case. Unreadable ones are listed in `troubles`.
+// Errors: kIo: no such folder.
 base::Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue,
                                             const std::string& folder);
 

@@ -1,4 +1,4 @@
-// What simulated runs came to, one row per policy.
+// Results of simulated runs, one row per policy.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ struct SimOutcome {
   std::vector<report::Metrics> runs;  // at least one
 };
 
-// The first policy is what the others are compared with; the runs carry the bounds of the load. On
-// a screen that is too narrow for all columns they stand in two tables.
+// The others are compared with the first policy; the runs contain the bounds of the load. On a
+// narrow screen the columns are split into two tables.
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen);
 
 }  // namespace carma::cli

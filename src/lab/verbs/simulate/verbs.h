@@ -5,7 +5,7 @@
 
 namespace carma::cli {
 
-// simulate validate: the simulator beside published and measured figures.
+// simulate validate: compares the simulator with published and measured figures.
 void AddSimulateValidate(Syntax simulate, Context& context);
 
 }  // namespace carma::cli

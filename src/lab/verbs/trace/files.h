@@ -1,4 +1,4 @@
-// Traces and catalogues as the verbs are given them: files, standard input, or built in.
+// Loads traces and catalogues for the verbs: files, standard input, or built in.
 #pragma once
 
 #include <string>
@@ -13,24 +13,24 @@
 
 namespace carma::cli {
 
-// "demo60", unless there is a file of that name, is the built-in trace. Errors: as
-// trace::ParseTrace, and those of reading a file.
+// "demo60" is the built-in trace unless there is a file of that name. Errors: as trace::ParseTrace,
+// and those of reading a file.
 base::Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
 // Empty: the built-in catalogue.
 base::Result<trace::Catalogue> LoadCatalogue(const std::string& path);
 
-// Where the jobs of a cluster trace are read from.
+// The source of a cluster trace's jobs.
 struct JobSource {
   std::string path;       // "-": standard input; "demo60"
-  std::string format;     // empty: told by the content
+  std::string format;     // empty: detected
   std::string workloads;  // catalogue, for task traces; empty: the built-in one
-  bool strict = false;    // what is wrong with a line is an error
+  bool strict = false;    // bad lines are errors
 };
 struct LoadedJobs {
   trace::JobTrace trace;
   trace::Catalogue catalogue;
 };
-// Warns of what is wrong with lines: of each kind the first ones, then how many there were.
+// Warns about bad lines: the first ones of each kind, then their number.
 base::Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
 
 // A provenance line: what made a trace, and from which bytes.
@@ -40,12 +40,12 @@ std::string MadeBy(const Context& context, std::string_view command, const JobSo
 
 // Writes to the command's output.
 trace::Sink OutputOf(Context& context);
-// The jobs as submissions of their workloads. Errors: kInvalid: a job whose workload is not known.
+// The jobs as submissions of their workloads. Errors: kInvalid: a job with unknown workload.
 base::Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
 base::Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
 
 inline constexpr std::string_view kTaskFormat = "tasks";  // of trace::TraceFormats()
-// The trace on the command's output: a task trace if it was read as one, else jobs.
+// Prints the trace: as a task trace if it was read as one, else as jobs.
 base::Result<base::Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
 
 }  // namespace carma::cli

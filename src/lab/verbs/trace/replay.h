@@ -21,7 +21,7 @@ namespace carma::cli {
 // How the trace's tasks are run.
 struct ReplayOptions {
   std::string_view estimate = "oracle";  // trace::ParseEstimateSource
-  // What tasks of the trace (from 1) say that they need, as people do, in place of the estimate.
+  // Memory stated by tasks of the trace (numbered from 1) instead of the estimate.
   std::map<std::size_t, std::int64_t> said_mib;
   std::string simtask;     // absolute path of carma-simtask
   std::string output_dir;  // absolute; working directory and place of the outputs
@@ -33,14 +33,14 @@ struct ReplayStep {
   std::string spec;     // JSON text of a task::TaskSpec
 };
 
-// One step per submission: carma-simtask playing its workload, named after it. A workload for which
-// the estimate's method could not tell gets GPUs of its own. Errors: kInvalid (an output folder
-// that is no valid path; a task beyond the last that says something).
+// One step per submission: carma-simtask running its workload, named after it. A workload without
+// possible estimate gets whole GPUs. Errors: kInvalid (an invalid output folder; stated memory for
+// a task beyond the last).
 base::Result<std::vector<ReplayStep>> PlanReplay(
     const trace::TaskTrace& trace, const std::vector<const trace::Workload*>& workloads,
     const ReplayOptions& options);
 
-// What a replay needs of the daemon; the real one is a client, the tests' one a script.
+// What a replay needs of the daemon: in reality a client, in tests a script.
 class ReplayServer {
  public:
   virtual ~ReplayServer() = default;
@@ -48,9 +48,9 @@ class ReplayServer {
   // Numbers of the tasks, in order.
   virtual base::Result<std::vector<std::uint64_t>> Submit(
       const std::vector<std::string>& specs) = 0;
-  // Every task that has not ended.
+  // All unfinished tasks.
   virtual base::Result<std::vector<api::TaskView>> Unfinished() = 0;
-  // As soon as the task has ended, or after `wait`; at once with 0.
+  // Returns as soon as the task has ended, or after `wait`; at once with 0.
   virtual base::Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) = 0;
   virtual void Pause(std::chrono::milliseconds real_time) = 0;
 };
@@ -62,7 +62,7 @@ struct ReplayProgress {
   std::size_t running = 0;
   std::size_t succeeded = 0;
   std::size_t failed = 0;    // ended in any other way
-  int ooms = 0;              // crashes for lack of memory, also those that were recovered
+  int ooms = 0;              // out-of-memory crashes, including recovered ones
   base::Duration elapsed{};  // since the replay's start, daemon's clock
   double time_scale = 1;
 };
@@ -74,7 +74,7 @@ class Replay {
   using Show = std::function<void(const ReplayProgress&)>;
   // show: called about once a second; it may be empty. wait: until all tasks have ended.
   Replay(ReplayServer& server, Show show) : server_(server), show_(std::move(show)) {}
-  // Blocks. A daemon that is restarted meanwhile is waited for, a minute long. Errors: the
+  // Blocks. If the daemon is restarted meanwhile, waits for it up to a minute. Errors: the
   // daemon's; the message says how many tasks were submitted.
   base::Result<ReplayProgress> Run(const std::vector<ReplayStep>& steps, bool wait);
 
@@ -83,7 +83,7 @@ class Replay {
   base::Result<base::Unit> AwaitAll();
   base::Result<base::Unit> Look();
   void CountEnded(const api::TaskView& task);
-  // Calls until the daemon answers.
+  // Repeats the call until the daemon answers.
   template <class Call>
   auto Patiently(Call call) -> decltype(call());
 

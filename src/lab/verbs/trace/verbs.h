@@ -1,5 +1,4 @@
-// The work of `carma trace`'s sub-verbs, apart from how their options are spelled
-// (trace_command.cc).
+// The work of `carma trace`'s sub-verbs; their options are in command.cc.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ struct ReplayFlags {
   std::string workloads;  // empty: the built-in catalogue
   std::string estimate = "oracle";
   std::vector<std::string> memory;  // "38=6G"
-  std::string simtask;              // empty: beside this program
+  std::string simtask;              // empty: in this program's folder
   std::string output_dir;           // empty: ./carma-replay
   bool wait = false;
   bool progress = false;
@@ -67,7 +66,7 @@ void RunTraceGenerate(Context& context, const GenerateFlags& flags);
 
 struct ExportFlags {
   JobSource source;  // path empty: the daemon's history
-  std::string user;  // of the daemon's tasks; empty: everybody's
+  std::string user;  // of the daemon's tasks; empty: all users'
   std::string as = "jobs";
   std::string estimate = "oracle";
   std::string command;  // empty: carma-simtask for workloads, sleep for other jobs
