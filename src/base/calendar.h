@@ -1,4 +1,4 @@
-// Days and their times of day in a place: of the server, or of nowhere (UTC) where time is made up.
+// Days and times of day in a time zone: the server's, or UTC for simulated time.
 #pragma once
 
 #include "base/time.h"
@@ -10,12 +10,12 @@ class Calendar {
   static Calendar OfServer() { return Calendar(false); }  // its local time, with summer time
   static Calendar Utc() { return Calendar(true); }
 
-  // The same time of day so many days later. A time that the clock skips there is the one that it
-  // goes on with.
+  // The same time of day `days` later. A time skipped by the clock becomes the first one after the
+  // gap.
   Time DaysLater(Time from, int days) const;
   // 0: Sunday … 6: Saturday.
   int DayOfWeek(Time at) const;
-  // How far its clocks are ahead of those of UTC at that moment.
+  // Its offset from UTC at that moment.
   Duration AheadOfUtc(Time at) const;
 
  private:

@@ -10,9 +10,9 @@ namespace carma::base {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Never goes back, whatever is done to the system's wall clock.
+  // Never goes back, even if the system's wall clock is changed.
   virtual Time Now() = 0;
-  // How long to really wait until Now() has moved by `d`.
+  // The real time to wait until Now() has advanced by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// A value that many hold and few change: copies share one until somebody edits his.
+// A value with many holders and few changes: copies share it until one of them is edited.
 #pragma once
 
 #include <atomic>
@@ -9,15 +9,15 @@
 
 namespace carma::base {
 
-// As large as a pointer. One that was given no value, or one like T{}, reads as T{} and keeps
-// nothing, so that what most objects of a kind do not have costs them nothing. Reads as a const T;
-// copies may be read and let go on different threads, as shared_ptr's.
+// As large as a pointer. An empty one, or one equal to T{}, reads as T{} and allocates nothing, so
+// rarely used members cost nothing. Reads as a const T; copies may be read and destroyed on
+// different threads, like shared_ptr.
 template <class T>
 class CopyOnWrite {
  public:
   CopyOnWrite() = default;
   CopyOnWrite(T value) : kept_(value == kEmpty ? nullptr : new Kept{.value = std::move(value)}) {}
-  // A text from a literal, an optional from what it may hold.
+  // Converts: a text from a literal, an optional from its value.
   template <class U>
   requires(!std::derived_from<U, CopyOnWrite> && !std::same_as<U, T> &&
            std::convertible_to<const U&, T>) CopyOnWrite(const U& value)
@@ -39,7 +39,7 @@ class CopyOnWrite {
   const T* operator->() const { return &**this; }
   operator const T&() const { return **this; }
 
-  // His own from here on. Valid until it is copied, assigned or destroyed.
+  // A copy of its own for changes. Valid until this is copied, assigned or destroyed.
   T& Edit() {
     if (kept_ == nullptr) {
       kept_ = new Kept;
@@ -50,11 +50,11 @@ class CopyOnWrite {
     }
     return kept_->value;
   }
-  // Keeps nothing if it is like T{}, as one may be that was filled in by Edit.
+  // Frees the value if it equals T{}, as may happen after Edit.
   void Trim() {
     if (**this == kEmpty) *this = CopyOnWrite();
   }
-  // Holds the other's from here on if they are equal: true.
+  // If both are equal, shares the other's value and returns true.
   bool ShareWith(const CopyOnWrite& other) {
     if (!(*this == other)) return false;
     *this = other;

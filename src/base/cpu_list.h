@@ -8,10 +8,10 @@
 
 namespace carma::base {
 
-// Rising; "" of none. The numbers may come in any order.
+// In rising order; "" for none. The numbers may come in any order.
 std::string CpuListText(std::vector<int> cpus);
-// Rising, each once; blanks around it are passed over. Empty: no such list, or a number of 65 536
-// or more.
+// In rising order, without repetition; surrounding blanks are ignored. Empty: not such a list, or a
+// number of 65 536 or more.
 std::optional<std::vector<int>> ParseCpuList(std::string_view text);
 
 }  // namespace carma::base

@@ -1,4 +1,4 @@
-// Comma-separated text with a header line, from outside: bounded, complaints name the line.
+// Untrusted comma-separated text with a header line: bounded, with errors by line.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class CsvRow {
   // kInvalid "tasks.csv:7: column 'gpus': expected …"; an empty cell is absent, not an error.
   Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
   Result<double> Required(std::string_view column, double low, double high) const;
-  // kInvalid with the row's place, for what else cannot be meant.
+  // kInvalid with the row's place, for other mistakes.
   std::unexpected<Error> Wrong(std::string_view what) const;
 
  private:
@@ -59,7 +59,7 @@ class CsvTable {
   std::vector<int> lines_;
 };
 
-// One cell as CSV has it: quoted where it holds a comma, a quote or a line break.
+// One cell in CSV: quoted if it contains a comma, a quote or a line break.
 std::string CsvCell(std::string_view text);
 
 }  // namespace carma::base

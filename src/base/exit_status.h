@@ -1,4 +1,4 @@
-// How processes have ended that are no children of ours.
+// Exit status of processes that are not our children.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace carma::base {
 
-// As waitpid() would tell; empty: the process runs, or the kernel does not tell. While its parent
-// has not asked, /proc does, to those who may look into the process; after that Linux 6.15 and
-// newer do, where the pidfd was there before. pidfd may be empty.
+// As from waitpid(); empty: the process runs, or unknown. Until its parent reaps it, /proc shows it
+// to those who may inspect the process; afterwards Linux 6.15 and newer report it for a pidfd
+// opened before. pidfd may be empty.
 std::optional<int> ExitStatusOf(const ProcessId& process, const UniqueFd& pidfd);
 
 }  // namespace carma::base

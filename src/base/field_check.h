@@ -1,4 +1,4 @@
-// Whether a value keeps the rules of its fields (base/fields.h), whoever made it.
+// Checks a value against the rules of its fields (base/fields.h).
 #pragma once
 
 #include <optional>
@@ -48,8 +48,8 @@ class FieldChecker {
   std::optional<Error> mistake_;
 };
 
-// Errors: kInvalid "field: expected …", the first mistake. Dictionaries and objects within are not
-// looked into.
+// Errors: kInvalid "field: expected …", the first mistake. Nested dictionaries and objects are not
+// checked.
 template <HasFields T>
 Result<Unit> CheckFields(const T& value) {
   FieldChecker checker;

@@ -1,5 +1,5 @@
-// One list of a type's fields, read by everything that goes through all of them: JSON in both
-// directions, the API's description, checks, columns. A type lists its fields once:
+// One list of a type's fields, used wherever all fields are visited: JSON in both directions, the
+// API's description, checks, columns. A type lists its fields once:
 //
 //   struct Sample {
 //     std::int64_t used_mib = 0;
@@ -12,9 +12,9 @@
 //     }
 //   };
 //
-// The name tells the unit of a time: "_s" is a number of seconds, "_ms" whole milliseconds. The
-// text is for those who read the API's description; it may be left out where the name says it all.
-// base/test_fields.h finds a member that was forgotten.
+// The suffix gives the unit of a time: "_s" is a number of seconds, "_ms" whole milliseconds. The
+// text is for the API's description and may be omitted if the name is enough. base/test_fields.h
+// finds forgotten members.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@
 
 namespace carma::base {
 
-// What a field's value may be, and how it stands in JSON.
+// Allowed values of a field, and its form in JSON.
 struct FieldRule {
-  // Whole numbers, and spans in milliseconds. The type's own limits hold besides.
+  // For whole numbers, and spans in milliseconds. The type's own limits apply too.
   std::int64_t low = std::numeric_limits<std::int64_t>::min();
   std::int64_t high = std::numeric_limits<std::int64_t>::max();
   // Other numbers.
@@ -34,11 +34,11 @@ struct FieldRule {
   double most = std::numeric_limits<double>::max();
   std::size_t max_bytes = 1 << 20;           // of a text, or of each text in a list
   std::size_t max_items = 100'000;           // of a list
-  bool (*fits)(std::string_view) = nullptr;  // what else a text must be, or each in a list
-  std::string_view words = {};               // the texts it may be, "idle,mix,alloc"; for people
-  bool required = false;                     // absent is a mistake
-  bool unless_empty = false;       // zero and an empty list mean none, and are not written
-  std::string_view expected = {};  // for messages, where limits do not say it
+  bool (*fits)(std::string_view) = nullptr;  // further rule for a text, or each in a list
+  std::string_view words = {};               // allowed texts for people: "idle,mix,alloc"
+  bool required = false;                     // must be present
+  bool unless_empty = false;                 // zero or an empty list is not written
+  std::string_view expected = {};            // for messages, if limits are not enough
 };
 
 struct AnyVisitor {

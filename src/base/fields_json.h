@@ -17,7 +17,7 @@ namespace carma::base {
 
 // How an empty optional is written.
 enum class Absent { kNull, kLeftOut };
-// Fields of an object that nobody knows.
+// Unknown fields of an object.
 enum class Unknown { kRefused, kPassedOver };
 
 template <class T>
@@ -113,7 +113,7 @@ Json FieldsToJson(const T& value, Absent absent) {
 // ---- reading ----
 
 // Reads fields through a JsonReader, which notes the first mistake. Absent or null leaves a value
-// as it is; what is there replaces lists and dictionaries.
+// unchanged; present lists and dictionaries are replaced.
 class FieldReader {
  public:
   FieldReader(JsonReader& in, Unknown unknown) : in_(&in), unknown_(unknown) {}
@@ -232,7 +232,7 @@ class FieldReader {
   Unknown unknown_;
 };
 
-// On top of what `value` says already. pointer: of this object inside its document. Errors:
+// Reads into `value`, keeping absent fields. pointer: of this object inside its document. Errors:
 // kInvalid with the JSON pointer.
 template <HasFields T>
 Result<T> FieldsFromJson(const Json& json, const std::string& pointer, Unknown unknown,

@@ -9,18 +9,18 @@
 
 namespace carma::base {
 
-// At most max_bytes; a larger file is kInvalid, a directory or special file too.
+// Reads at most max_bytes; a larger file, a directory or a special file is kInvalid.
 Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
 // Reads a descriptor to its end, at most max_bytes.
 Result<std::string> ReadAll(int fd, std::size_t max_bytes);
 Result<Unit> WriteAll(int fd, std::string_view data);
-// Temporary file beside it, fsync, rename, fsync of the folder: readers see the old or the new
-// text, never half.
+// Temporary file in the same folder, fsync, rename, fsync of the folder: readers see the old or the
+// new text, never a part.
 Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode = 0644);
 // mkdir -p; existing folders are left as they are.
 Result<Unit> MakeDirs(const std::string& path, unsigned mode = 0755);
 bool Exists(const std::string& path);
-// Folder of the running executable, for programs and data that are installed beside it.
+// Folder of the running executable, for programs and data installed with it.
 std::string ExecutableDir();
 std::string GetEnv(const char* name, std::string_view fallback = "");
 

@@ -5,7 +5,7 @@
 
 namespace carma::base {
 
-// As the kernel has it; empty if it does not tell.
+// From the kernel; empty if unknown.
 std::string HostName();
 // The same up to its first dot.
 std::string ShortHostName();

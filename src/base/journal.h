@@ -1,4 +1,4 @@
-// The service manager's journal as the place of standard error.
+// Whether standard error goes to the service manager's journal.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace carma::base {
 
-// stream: $JOURNAL_STREAM, "device:inode" of the stream that systemd gave the service. False where
-// the descriptor was redirected since.
+// stream: $JOURNAL_STREAM, "device:inode" of the stream that systemd gave the service. False if the
+// descriptor was redirected since.
 bool IsJournal(int fd, std::string_view stream);
 
-// What a line on standard error begins with, so that the journal knows its priority (sd-daemon(3)):
-// "<6>" for kInfo; empty where standard error is not the journal, as it is at the moment.
+// Prefix of a line on standard error that gives the journal its priority (sd-daemon(3)): "<6>" for
+// kInfo; empty if standard error is not the journal now.
 std::string_view PriorityPrefix(LogLevel level);
 
 }  // namespace carma::base

@@ -1,4 +1,4 @@
-// JSON from outside: bounded, and every complaint names the place by JSON pointer.
+// Untrusted JSON: bounded, and every error names the place by JSON pointer.
 // Include only in .cc files; headers that mention JSON include <nlohmann/json_fwd.hpp>.
 #pragma once
 
@@ -20,7 +20,7 @@ inline constexpr int kMaxJsonDepth = 64;
 // Errors: kInvalid with byte offset for broken text, more than kMaxJsonDepth levels, invalid UTF-8,
 // duplicate keys.
 Result<Json> ParseJson(std::string_view text);
-// One line, no blanks; bytes that are not UTF-8 are replaced, never thrown about.
+// One line, no blanks; bytes that are not UTF-8 are replaced and never cause an exception.
 std::string DumpJson(const Json& json);
 
 // Reads the fields of one object and notes the first mistake; check error() once at the end.
@@ -32,7 +32,7 @@ class JsonReader {
   // json must outlive the reader; a non-object is the first mistake.
   JsonReader(const Json& json, std::string pointer);
 
-  // Absent or null leaves the target as it is and returns false.
+  // If absent or null, leaves the target unchanged and returns false.
   bool Get(const char* key, std::string& target, std::size_t max_bytes = 4096);
   bool Get(const char* key, bool& target);
   bool Get(const char* key, std::int64_t& target, std::int64_t low, std::int64_t high);
@@ -47,10 +47,10 @@ class JsonReader {
   // The raw value, null if absent; counted as known for NoOthers().
   const Json* Raw(const char* key);
   bool Has(const char* key);
-  // Complains about keys that nobody asked for.
+  // Reports keys that were not read.
   void NoOthers();
   void Complain(const char* key, std::string_view expected);
-  // The mistake of a part of this object that somebody else read.
+  // Takes over the mistake found by another reader of a part of this object.
   void Take(const Error& mistake);
   const std::optional<Error>& error() const { return error_; }
   const std::string& pointer() const { return pointer_; }

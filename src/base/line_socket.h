@@ -1,4 +1,4 @@
-// Two programs of ours that speak in lines.
+// Lines between two of our programs.
 #pragma once
 
 #include <chrono>
@@ -21,12 +21,12 @@ class LineSocket {
 
   int fd() const { return fd_.get(); }
   void Close() { fd_.reset(); }
-  // The line without its end. False: the peer is gone, or takes nothing.
+  // Sends the line, given without its end. False: the peer is gone, or does not read.
   bool Send(std::string_view line) const;
   // The next line without its end; waits until there is one. Errors: kUnavailable: none in time;
   // kNotFound: the peer is gone; kInvalid: longer than the limit.
   Result<std::string> Receive(std::chrono::milliseconds timeout);
-  // A line has come already, behind the one that was received last.
+  // Whether another line has already arrived.
   bool HasLine() const { return pending_.find('\n') != pending_.npos; }
 
  private:

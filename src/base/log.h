@@ -23,7 +23,8 @@ struct Field {
   std::string value;
 };
 
-// Thread-safe. Info: an operator's life of a task; debug: for us; warn: a person should act.
+// Thread-safe. info: the life of a task for operators; debug: for developers; warn: someone should
+// act.
 void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields = {});
 inline void LogDebug(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kDebug, e, f);

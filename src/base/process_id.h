@@ -1,4 +1,4 @@
-// A process as the kernel tells it apart for ever: pid and start time.
+// Unique identity of a process: pid and start time.
 #pragma once
 
 #include <sys/types.h>
@@ -27,9 +27,9 @@ struct ProcessStat {
 // Empty: no such process.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 ProcessId SelfProcess();
-// True while that very process runs; a zombie and a reused pid are not alive.
+// True while that process runs; a zombie or a reused pid is not alive.
 bool Alive(const ProcessId& id);
-// Changes with every boot; empty where the kernel does not tell.
+// Changes with every boot; empty if unknown.
 std::string BootId();
 
 }  // namespace carma::base

@@ -1,4 +1,4 @@
-// Expected failure as a value: every fallible call of CARMA returns Result<T>.
+// Expected failures as values: every fallible call of CARMA returns Result<T>.
 #pragma once
 
 #include <expected>
@@ -7,11 +7,11 @@
 
 namespace carma::base {
 
-// Few codes, each with its own reaction of the caller.
+// A few codes, each with a different reaction of the caller.
 enum class ErrorCode {
   kInvalid,      // the input is wrong: exit 2, HTTP 400
   kNotFound,     // no such thing: exit 1, HTTP 404
-  kConflict,     // not in this state, or somebody else holds it: exit 1, HTTP 409
+  kConflict,     // wrong state, or held by another: exit 1, HTTP 409
   kUnavailable,  // not now (daemon down, driver hangs): exit 1, HTTP 503
   kDenied,       // not yours: exit 1, HTTP 403
   kIo,           // the machine failed us: exit 1, HTTP 500
@@ -38,7 +38,7 @@ std::unexpected<Error> Fail(ErrorCode code, std::string message);
 // Error of a system call: "what: strerror(err)"; ENOENT is kNotFound, EACCES and EPERM kDenied, the
 // rest kIo.
 std::unexpected<Error> FailErrno(int err, std::string_view what);
-// The same error, told what the caller was doing: "doing: message".
+// The same error, prefixed with what the caller was doing: "doing: message".
 std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
 
 // Aborts with the place and the text: an invariant of our own is broken.

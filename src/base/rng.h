@@ -1,4 +1,4 @@
-// Seeded chance: the same seed gives the same numbers on every machine.
+// Seeded random numbers: the same seed gives the same numbers on every machine.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), as sha256sum(1) tells it.
+// SHA-256 (FIPS 180-4), in the form of sha256sum(1).
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Names of signals, as people and the API write them: "USR1".
+// Names of signals as in options and the API: "USR1".
 #pragma once
 
 #include <optional>
@@ -6,10 +6,10 @@
 
 namespace carma::base {
 
-// The number of a signal by its name, with or without SIG in front, in either case, or by its
-// number; empty: none that a process may be sent.
+// The number of a signal by its name (with or without SIG, in upper or lower case) or number;
+// empty: not a signal that can be sent.
 std::optional<int> SignalNumber(std::string_view text);
-// Whether this is a name as it is kept: "USR1", "TERM".
+// Whether this is a name in stored form: "USR1", "TERM".
 bool IsSignalName(std::string_view text);
 
 }  // namespace carma::base

@@ -1,4 +1,4 @@
-// Starting a program from a process of many threads, without copying its memory (posix_spawn).
+// Starts a program from a process with many threads, without copying its memory (posix_spawn).
 #pragma once
 
 #include <sys/types.h>
@@ -22,28 +22,29 @@ struct Pipe {
 // blocking_read: false lets a read of an empty pipe fail with EAGAIN. Errors: the system's.
 Result<Pipe> MakePipe(bool blocking_read = true);
 
-// A file that nobody else has, to be read from its beginning: as the input of a program, which then
-// holds up nobody when it does not read, or for what it says. Its number is no place among those of
-// a program (SpawnOptions::files). Errors: kUnavailable: no memory, no descriptor.
+// An anonymous file, positioned at its beginning: for the input of a program, which then cannot
+// block us by not reading, or for its output. Its descriptor is above those of a program
+// (SpawnOptions::files). Errors: kUnavailable: no memory, no descriptor.
 Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {
-  // Its descriptors 0, 1, 2 … in turn: one of ours whose number is no place before its own, or a
-  // file, which 0 reads and the others append to, made with mode 0600. It gets no other of ours.
+  // Its descriptors 0, 1, 2 … in turn: one of ours (whose number is not a smaller position here),
+  // or a file, which 0 reads and the others append to, made with mode 0600. It gets no other
+  // descriptors of ours.
   std::vector<std::variant<int, std::string>> files;
   std::optional<std::vector<std::string>> environment = {};  // "NAME=value" each; absent: ours
-  std::string folder = {};                                   // where it starts; empty: where we are
-  bool session = false;        // it leads a session of its own; else a process group
-  bool block_signals = false;  // all of them, which then wait until it wants them; else none
+  std::string folder = {};                                   // its working folder; empty: ours
+  bool session = false;        // new session; else a new process group
+  bool block_signals = false;  // block all signals; else none
 };
 
 struct Spawned {
   pid_t pid = 0;     // to be reaped by the caller
-  UniqueFd process;  // pidfd; empty if none could be had
+  UniqueFd process;  // pidfd; empty if not available
 };
 
-// Runs words[0], which is looked for in $PATH unless it holds a slash, with all signals' actions as
-// they are by default. Errors: errno; no program runs then.
+// Runs words[0], searched in $PATH unless it contains a slash, with default actions for all
+// signals. Errors: errno; then no program runs.
 std::expected<Spawned, int> Spawn(const std::vector<std::string>& words,
                                   const SpawnOptions& options);
 

@@ -1,4 +1,4 @@
-// The word that somebody may have meant.
+// Suggests the word that was probably meant.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace carma::base {
 
-// The known word that differs least, by at most `near` letters added, left out, replaced or
-// swapped, and by less than half of it. Empty: none is near.
+// The most similar known word: at most `near` letters added, omitted, replaced or swapped, and less
+// than half of it. Empty: none.
 std::optional<std::string> DidYouMean(std::string_view word, const std::vector<std::string>& known,
                                       std::size_t near);
-// "" or ", did you mean lr?", of words with at most 2 wrong letters.
+// "" or ", did you mean lr?", for at most 2 wrong letters.
 std::string Suggestion(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace carma::base

@@ -3,10 +3,10 @@
 
 namespace carma::base {
 
-// A terminal that nobody reads (stopped with Ctrl-S, or behind a connection that broke without a
-// word) makes its writers wait. From now on what it cannot take at once is refused (EAGAIN), so
-// that a line is lost and nothing else. The terminal's other users go on as before. Nothing happens
-// where the descriptor is no terminal, or one that this user may not open.
+// A terminal that is not read (stopped with Ctrl-S, or behind a silently broken connection) blocks
+// its writers. After this call, output that it cannot take at once is refused (EAGAIN), so only
+// that line is lost. Other users of the terminal are not affected. Does nothing if the descriptor
+// is no terminal, or one that this user may not open.
 void NeverWaitForTerminal(int fd);
 
 }  // namespace carma::base

@@ -13,7 +13,7 @@
 namespace carma::base {
 
 std::string_view Trim(std::string_view text);
-// Every piece between separators, empty ones too; Split("", ',') is {""}.
+// All pieces between separators, including empty ones; Split("", ',') is {""}.
 std::vector<std::string_view> Split(std::string_view text, char separator);
 // Pieces between runs of blanks and tabs; none for blank text.
 std::vector<std::string_view> SplitWords(std::string_view text);
@@ -39,9 +39,9 @@ std::string FormatTime(Time t);           // local "2026-03-01 14:05:59"
 std::string FormatTimeIso(Time t);        // UTC "2026-03-01T13:05:59.120Z"
 
 bool IsUtf8(std::string_view text);
-// True if it holds a character that is not seen but acts on what is: the controls of C0 and C1
-// (some terminals obey the latter, too), DEL, line separators, marks and overrides of the direction
-// of writing. Invalid bytes are not looked at.
+// True if it contains an invisible character with an effect: C0 and C1 controls (some terminals
+// obey C1 too), DEL, line separators, bidirectional marks and overrides. Invalid bytes are not
+// checked.
 bool HasControls(std::string_view text);
 // Printable one-line form for messages and tables: such characters and invalid bytes become '?',
 // cut at max_bytes with "…".

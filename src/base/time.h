@@ -1,4 +1,4 @@
-// Points and spans of time as the core sees them: handed in, never read.
+// Points and spans of time for the core: passed in, never read from a clock.
 #pragma once
 
 #include <chrono>

@@ -9,11 +9,11 @@
 
 namespace carma::base {
 
-// Makes the timer go off once after that wait, at once if it is over; empty: not at all.
+// Lets the timer fire once after that wait, at once if it is not positive; empty: stops it.
 inline void SetTimer(int timer, std::optional<std::chrono::nanoseconds> wait) {
   itimerspec when{};
   if (wait) {
-    // Zero would mean never.
+    // Zero would stop the timer.
     const auto left = std::max(*wait, std::chrono::nanoseconds(1));
     when.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
     when.it_value.tv_nsec = (left % std::chrono::seconds(1)).count();

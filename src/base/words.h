@@ -1,5 +1,4 @@
-// The words of an enum: one table beside it, which the store, the log, the API and the readers of
-// text use.
+// The words of an enum: one table beside it, used by the store, the log, the API and parsers.
 #pragma once
 
 #include <optional>
@@ -12,8 +11,7 @@
 
 namespace carma::base {
 
-// {value, word}, every enumerator once; where several words mean one value, the first is the one
-// that is written.
+// {value, word} for every enumerator; if several words mean one value, the first is written.
 template <class Enum>
 using Words = std::span<const std::pair<Enum, std::string_view>>;
 
@@ -25,7 +23,7 @@ inline constexpr Words<Enum> kWordsOf = {};
 template <class Enum>
 concept HasWords = !kWordsOf<Enum>.empty();
 
-// The program is wrong if the enumerator has no word.
+// An enumerator without a word is a bug.
 template <HasWords Enum>
 std::string_view WordOf(Enum value) {
   for (const auto& [known, word] : kWordsOf<Enum>) {
@@ -35,7 +33,7 @@ std::string_view WordOf(Enum value) {
   return {};
 }
 
-// Empty: no such word. Letters count as they are.
+// Empty: no such word. Case matters.
 template <HasWords Enum>
 std::optional<Enum> FromWord(std::string_view text) {
   for (const auto& [value, word] : kWordsOf<Enum>) {
@@ -44,7 +42,7 @@ std::optional<Enum> FromWord(std::string_view text) {
   return std::nullopt;
 }
 
-// "main or recovery", "a, b or c": for messages that say what was expected.
+// "main or recovery", "a, b or c": for messages with what was expected.
 template <HasWords Enum>
 std::string AllWords() {
   std::string all;

@@ -1,5 +1,5 @@
-// Everything from NVML, and the counters of activity from whoever counts them: the driver itself
-// (GPM, Hopper and newer) or DCGM.
+// Everything from NVML, with the activity counters from the driver itself (GPM, Hopper and newer)
+// or DCGM.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace carma::gpu {
 
 struct CombinedOptions {
   enum class Prefer {
-    kAuto,  // GPM where the GPU has it; `dcgmi` is started only if one has not
+    kAuto,  // GPM if the GPU has it; `dcgmi` only if one lacks it
     kDcgm,  // `dcgmi` for every GPU
   };
   Prefer prefer = Prefer::kAuto;
@@ -30,14 +30,14 @@ class CombinedProbe : public Probe {
  public:
   CombinedProbe(std::unique_ptr<Probe> nvml, CombinedOptions options);
 
-  // A GPU reports SM activity if either source does. Instances of divided GPUs have NVML's alone.
+  // A GPU reports SM activity if either source does. Instances of divided GPUs only have NVML's.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // As the NVML probe, with the counters (and power and energy where NVML has none) of a row of
-  // `dcgmi` that is no older than three of its periods. kCorrupt also for what DCGM cannot mean.
+  // As the NVML probe, with the counters (and power and energy if NVML has none) of a row of
+  // `dcgmi` not older than three of its periods. kCorrupt also for impossible values of DCGM.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }
 
-  // Why `dcgmi` gives nothing, in one line; empty: it is not needed, or it serves.
+  // Why `dcgmi` gives no data, in one line; empty: it is not needed, or it works.
   std::string DcgmTrouble() const { return dmon_ ? dmon_->trouble() : ""; }
 
  private:
@@ -46,7 +46,7 @@ class CombinedProbe : public Probe {
     std::string pci_key;
     std::size_t number = 0;  // of the whole GPU, in the order of the bus
     Sanity sanity;
-    std::vector<int> xids;  // announced to a reading that failed
+    std::vector<int> xids;  // from readings that failed
   };
   bool NeedsDcgm(const DeviceInfo& info) const;
   void AwaitFirstRows();

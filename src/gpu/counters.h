@@ -1,5 +1,5 @@
-// One table of everything that a Reading may say in numbers: its name wherever it is written down,
-// and for the counters of activity the numbers by which GPM and DCGM call them.
+// One table of all numbers in a Reading: their names in files and output, and for activity counters
+// their numbers in GPM and DCGM.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +26,18 @@ struct Counter {
   std::string_view dcgm_title;  // above the column of `dcgmi dmon`
 };
 
-// SM activity comes first: without it the others are not asked for.
+// SM activity comes first: without it the others are not read.
 std::span<const Counter> Counters();
 
-// Stores what a source said in its own unit. False: it cannot be true; the value stays absent.
+// Stores a source's value, given in its own unit. False: impossible; the value stays absent.
 bool StoreGpm(const Counter& counter, double said, Reading& reading);
 bool StoreDcgm(const Counter& counter, double said, Reading& reading);
 
-// The single numbers of a Reading that are no counters.
+// The single numbers of a Reading that are not counters.
 struct Gauge {
   std::string_view name;
   std::optional<double> Reading::*value;
-  double high;  // larger ones are nonsense
+  double high;  // larger ones are invalid
 };
 std::span<const Gauge> Gauges();
 

@@ -1,6 +1,6 @@
-// What a process pays on a GPU before its first tensor: the memory of a CUDA context, measured by
-// making one. The driver may hang or crash over it, so a child makes it: a program run anew that
-// loads the CUDA driver, of which every function is looked for by name.
+// The memory of a process on a GPU before its first tensor, measured by making a CUDA context. The
+// driver may hang or crash, so a child process makes it; it loads the CUDA driver and looks up its
+// functions by name.
 #pragma once
 
 #include <chrono>
@@ -20,24 +20,25 @@ inline constexpr const char* kCudaLibrary = "libcuda.so.1";
 // The only argument with which `carma` does the child's part.
 inline constexpr const char* kHoldContextWord = "--hold-cuda-context";
 
-// The child's part: makes the context of the only GPU that CUDA shows it, tells so in one line on
-// standard output, keeps it until standard input ends, and releases it. Returns the exit code. To
-// be called before any thread is there; a hanging driver keeps it for ever, its parent's end not.
+// The child's part: makes a context on the only visible GPU, reports it in one line on standard
+// output, keeps it until standard input ends, and releases it. Returns the exit code. Call it
+// before any thread is started. A hanging driver may keep it for ever; the end of its parent does
+// not.
 int HoldContext();
 
-// Why no context should be made on this GPU now: it would disturb somebody, or measure something
-// else. Empty: it may be. For the middle of a sentence.
+// Why no context should be made on this GPU now: it would disturb others, or measure something
+// else. Empty: it may be made. As part of a sentence.
 std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& reading);
 
 struct ContextOptions {
   std::vector<std::string> holder;             // words of a program that calls HoldContext()
   std::chrono::milliseconds patience{20'000};  // real time until the context is there
-  std::chrono::milliseconds settling{200};     // between two looks of the driver at the new process
+  std::chrono::milliseconds settling{200};     // between two readings of the new process
 };
 
 struct ContextCost {
   std::int64_t mib = 0;
-  bool of_process = false;  // told for the process; false: by how much the GPU's use grew
+  bool of_process = false;  // reported for the process; false: growth of the GPU's use
   friend bool operator==(const ContextCost&, const ContextCost&) = default;
 };
 
@@ -45,9 +46,9 @@ struct ContextTrouble {
   enum class Kind {
     kNoLibrary,  // there is no CUDA driver library
     kRefused,    // the CUDA driver answered with an error: cuda_code
-    kHung,       // nothing came within the patience
-    kDied,       // the child ended without a word
-    kUnclear,    // a context was made, and what it takes cannot be told
+    kHung,       // no answer within the patience
+    kDied,       // the child ended without a report
+    kUnclear,    // a context was made, but its memory is unknown
     kMachine,    // the child could not be started
   };
   Kind kind = Kind::kMachine;
@@ -55,17 +56,17 @@ struct ContextTrouble {
   int cuda_code = 0;  // CUresult
 };
 
-// Makes a context on the probe's device of that number and tells what it takes. The child sees that
-// GPU or instance alone and joins nobody's MPS server; it is gone when this returns, unless the
-// driver holds it in the kernel. Blocks for the patience and some seconds at most, and as long as
-// the probe does; worker only.
+// Makes a context on the probe's device of that number and measures its memory. The child sees only
+// that GPU or instance and uses no MPS server; it is gone when this returns, unless the driver
+// holds it in the kernel. Blocks at most for the patience and some seconds, and as long as the
+// probe does; worker only.
 std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::size_t device,
                                                           const DeviceInfo& info,
                                                           const ContextOptions& options);
 
-// Makes a context on the GPU or instance of that UUID, whoever else is there, and lets it go. What
-// it returns keeps CUDA programs from working there; empty: nothing does, or it cannot be told.
-// Blocks like MeasureContext().
+// Makes a context on the GPU or instance of that UUID, even if it is in use, and releases it.
+// Returns why CUDA programs do not work there; empty: they do, or unknown. Blocks like
+// MeasureContext().
 std::optional<ContextTrouble> TryContext(const std::string& uuid, const ContextOptions& options);
 
 }  // namespace carma::gpu

@@ -1,4 +1,4 @@
-// How a device is written down: in recordings, and in the list of GPUs that the daemon keeps.
+// A device as JSON: in recordings, and in the daemon's list of known GPUs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +9,7 @@
 
 namespace carma::gpu {
 
-// What is absent is left out, so that older files and newer ones are read alike.
+// Absent values are left out, so that older and newer files can both be read.
 nlohmann::json DeviceToJson(const DeviceInfo& info);
 // Errors: kInvalid with the place below `pointer`: no name, or neither memory nor a trouble that
 // says why there is none.

@@ -1,5 +1,5 @@
-// One `dcgmi dmon` that runs all the time: the first answer of a new one is often empty, so it is
-// never started anew for a reading.
+// A permanently running `dcgmi dmon`: the first answer of a new one is often empty, so it is not
+// started for each reading.
 #pragma once
 
 #include <sys/types.h>
@@ -19,31 +19,31 @@ namespace carma::gpu {
 struct DmonOptions {
   std::string program = "dcgmi";         // in $PATH, or a path; run without a shell
   base::Duration period{1'000};          // between two rows of a GPU
-  base::Duration silence{10'000};        // one that says nothing for so long hangs, and is ended
-  base::Duration first_pause{1'000};     // before a new one is started; doubles while they fail …
+  base::Duration silence{10'000};        // without output for this long it hangs, and is ended
+  base::Duration first_pause{1'000};     // before a restart; doubles while it fails …
   base::Duration longest_pause{60'000};  // … up to this
 };
 
-// Of one thread. Times are handed in and must not go back; they are real, not simulated, time.
+// Used by one thread. Times are passed in and must not go back; they are real, not simulated, time.
 class DmonReader {
  public:
   explicit DmonReader(DmonOptions options) : options_(std::move(options)) {}
-  // Ends the child and waits for it, at most a second (one that hangs in the driver stays behind).
+  // Ends the child and waits for it, at most a second (one that hangs in the driver is left
+  // behind).
   ~DmonReader();
   DmonReader(const DmonReader&) = delete;
   DmonReader& operator=(const DmonReader&) = delete;
 
-  // Starts or restarts the child when it is time, reads what it wrote, ends it when it hangs. Waits
-  // for nothing. To be called once per period or more often: what was written while nobody looked
-  // has no date, and is thrown away.
+  // Starts or restarts the child when due, reads its output, ends it when it hangs. Never blocks.
+  // Call it at least once per period: older output has no date and is discarded.
   void Poll(base::Time now);
-  // Waits until there is something to read or so much real time has passed.
+  // Waits until there is output, at most for `longest` of real time.
   void Wait(std::chrono::milliseconds longest) const;
 
-  // The newest row of this GPU, no older than three periods; null: none. Rows that do not tell
-  // their PCI address are matched by number: DCGM counts GPUs in the order of the bus.
+  // The newest row of this GPU, not older than three periods; null: none. Rows without PCI address
+  // are matched by number: DCGM counts GPUs in the order of the bus.
   const DmonRow* Find(const std::string& pci_key, std::size_t index, base::Time now) const;
-  // Why there are no rows, in one line; empty while they come or may still come.
+  // Why there are no rows, in one line; empty while rows come or may still come.
   const std::string& trouble() const { return trouble_; }
   bool running() const { return child_ > 0; }
 
@@ -71,7 +71,7 @@ class DmonReader {
   base::Duration pause_{0};  // 0: nothing has failed yet
   bool gave_rows_ = false;   // the present child
   std::map<std::string, Kept> by_pci_;
-  std::map<int, Kept> by_number_;  // of those without an address
+  std::map<int, Kept> by_number_;  // of rows without address
   std::string trouble_;
 };
 

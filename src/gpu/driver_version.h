@@ -1,6 +1,6 @@
-// Whether the driver in the kernel and its libraries on the disk are of one version. After an
-// upgrade of the packages they are not until the machine boots (or the modules are loaded again),
-// and every CUDA program that starts meanwhile fails.
+// Whether the kernel's driver and the libraries on disk have the same version. After an upgrade of
+// the packages they differ until the machine boots (or the modules are reloaded), and every CUDA
+// program started meanwhile fails.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ struct InstalledDriver {
   bool Differ() const { return loaded && installed && *loaded != *installed; }
 };
 
-// nvml_library: as NvmlLibrary loads it; without a folder it is looked for in the usual ones. root:
-// what stands for "/". What cannot be told is empty. Reads a few small files.
+// nvml_library: as for NvmlLibrary; without a folder it is searched in the usual ones. root:
+// replaces "/". Unknown versions are empty. Reads a few small files.
 InstalledDriver ReadInstalledDriver(const std::string& nvml_library, const std::string& root = "");
 
 }  // namespace carma::gpu

@@ -1,5 +1,4 @@
-// The kernel's log, as far as the driver writes its Xids there. NVML tells that there was one;
-// which process made it stands in the log alone.
+// Xids in the kernel's log. NVML reports that there was one; only the log names the process.
 #pragma once
 
 #include <sys/types.h>
@@ -15,34 +14,33 @@
 namespace carma::gpu {
 
 struct KernelXid {
-  std::string pci;  // as the kernel writes it: "0000:07:00"
+  std::string pci;  // in the kernel's form: "0000:07:00"
   int xid = 0;
-  std::optional<pid_t> pid;  // as the machine numbers processes; empty: not told
+  std::optional<pid_t> pid;  // in the host's pid namespace; empty: unknown
   friend bool operator==(const KernelXid&, const KernelXid&) = default;
 };
 
-// "NVRM: Xid (PCI:0000:07:00): 31, pid=1668, name=python3, …", alone or behind the head of a record
-// of /dev/kmsg; empty for every other line.
+// "NVRM: Xid (PCI:0000:07:00): 31, pid=1668, name=python3, …", alone or after the header of a
+// record of /dev/kmsg; empty for other lines.
 std::optional<KernelXid> ParseKernelXid(std::string_view line);
 
-// Whether NVML's "00000000:07:00.0" and the kernel's "0000:07:00" are one place.
+// Whether NVML's "00000000:07:00.0" and the kernel's "0000:07:00" are the same device.
 bool IsSamePlace(std::string_view nvml_pci, std::string_view kernel_pci);
 
 class KernelLog {
  public:
-  // path: /dev/kmsg, or a file of lines. What was written before is passed over. Errors: as errno
-  // has them (kDenied without CAP_SYSLOG, kNotFound in most containers).
+  // path: /dev/kmsg, or a file of lines. Earlier lines are skipped. Errors: by errno (kDenied
+  // without CAP_SYSLOG, kNotFound in most containers).
   static base::Result<KernelLog> Open(const std::string& path);
 
-  // The Xids written since the last call. Never waits. What the kernel has overwritten meanwhile is
-  // lost.
+  // The Xids written since the last call. Never blocks. Overwritten lines are lost.
   std::vector<KernelXid> Read();
 
  private:
   explicit KernelLog(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
   base::UniqueFd fd_;
-  std::string begun_;  // a line of which the end has not come yet
+  std::string begun_;  // an incomplete line
 };
 
 }  // namespace carma::gpu

@@ -1,6 +1,6 @@
-// Limits of the GPU memory that a control group (cgroup v2) may take, enforced by the kernel or the
-// driver (r615, CUDA 13.4 and newer). A limit holds for all processes of the group together. Blocks
-// as long as the driver does: daemons call it through carma-reader.
+// Limits on the GPU memory of a control group (cgroup v2), enforced by the kernel or the driver
+// (r615, CUDA 13.4 and newer). A limit applies to all processes of the group together. Blocks as
+// long as the driver does, so daemons use it through carma-reader.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace carma::gpu {
 
 struct MemoryLimit {
   std::string uuid;                      // a whole GPU; instances (MIG) cannot have limits
-  std::int64_t soft_mib = 0;             // guaranteed; 0: nothing is
+  std::int64_t soft_mib = 0;             // guaranteed; 0: none
   std::optional<std::int64_t> hard_mib;  // allocations beyond it fail; empty: no limit
   friend bool operator==(const MemoryLimit&, const MemoryLimit&) = default;
 };
@@ -32,7 +32,7 @@ struct GroupMemory {
   std::int64_t used_mib = 0;  // of all its processes
   friend bool operator==(const GroupMemory&, const GroupMemory&) = default;
 };
-// Any user may ask. Errors: as above.
+// Allowed for all users. Errors: as above.
 base::Result<GroupMemory> ReadGroupMemory(const NvmlApi& api, const std::string& group,
                                           const std::string& uuid);
 

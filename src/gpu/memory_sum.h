@@ -1,4 +1,4 @@
-// Whether the driver's amounts of memory mean what CARMA takes them for.
+// Checks what the driver's amounts of memory mean.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace carma::gpu {
 
-// A GPU of which all is not the sum of what is reserved, free and used.
+// A GPU whose total is not reserved + free + used.
 struct UnevenMemory {
   std::string uuid;  // of the whole GPU
   std::int64_t total_mib = 0;
@@ -17,9 +17,9 @@ struct UnevenMemory {
   friend bool operator==(const UnevenMemory&, const UnevenMemory&) = default;
 };
 
-// CARMA gives tasks total - reserved and takes `used` for what processes hold. One header of NVML
-// says that `used` includes what is reserved, a later one does not; the sum tells. In NVML's order;
-// nothing where that cannot be asked. May block; worker only.
+// CARMA gives tasks total - reserved and assumes that `used` is the memory of processes. An older
+// header of NVML says that `used` includes reserved memory, a newer one does not; the sum shows it.
+// In NVML's order; empty if unsupported. May block; worker only.
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library);
 
 }  // namespace carma::gpu

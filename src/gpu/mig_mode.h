@@ -1,4 +1,4 @@
-// MIG modes that wait for a reset: what an administrator has asked for and does not have yet.
+// MIG modes that an administrator has set but that need a reset to take effect.
 #pragma once
 
 #include <string>
@@ -10,16 +10,15 @@ namespace carma::gpu {
 
 struct PendingMigMode {
   std::string uuid;  // of the whole GPU
-  bool on = false;   // what the next reset makes of it
+  bool on = false;   // after the next reset
   friend bool operator==(const PendingMigMode&, const PendingMigMode&) = default;
 };
 
-// GPUs whose mode will change, in NVML's order. Nothing where that cannot be asked. May block;
-// worker only.
+// GPUs whose mode will change, in NVML's order; empty if unsupported. May block; worker only.
 std::vector<PendingMigMode> AskPendingMigModes(const std::string& library);
 
 // Share of the whole GPU's SMs that an instance has, by its name: of seven slices "3g.20gb" has
-// three, "1c.3g.20gb" one. 1 where the name tells nothing.
+// three, "1c.3g.20gb" one. 1 for an unknown name.
 double ComputeShareOf(const MigPlace& place);
 
 }  // namespace carma::gpu

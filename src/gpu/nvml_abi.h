@@ -9,7 +9,7 @@
 
 namespace carma::gpu::nvml {
 
-// Every call returns one of these.
+// The result of every call.
 using Return = std::int32_t;
 inline constexpr Return kSuccess = 0;
 inline constexpr Return kUninitialized = 1;
@@ -31,8 +31,7 @@ inline constexpr Return kArgumentVersionMismatch = 25;
 inline constexpr Return kDeprecated = 26;
 inline constexpr Return kUnknown = 999;
 
-// Opaque handles; a GPM sample travels as a struct of one pointer, which is passed like the
-// pointer.
+// Opaque handles; a GPM sample is a struct of one pointer, which is passed like a pointer.
 using Device = struct DeviceHandle*;
 using GpmSample = struct GpmSampleHandle*;
 using GpuInstance = struct GpuInstanceHandle*;
@@ -45,7 +44,7 @@ inline constexpr std::size_t kVersionBytes = 80;
 inline constexpr std::uint64_t kNoValue64 = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::uint32_t kNoValue32 = std::numeric_limits<std::uint32_t>::max();
 
-// A struct tells its size and its version to the driver in its first word.
+// A struct's first word gives its size and version to the driver.
 template <class T>
 constexpr std::uint32_t StructVersion(std::uint32_t version) {
   return static_cast<std::uint32_t>(sizeof(T)) | (version << 24);
@@ -65,7 +64,7 @@ struct PciInfo {
 };
 static_assert(sizeof(PciInfo) == 68);
 
-// Version 1: `used` includes what the driver keeps for itself.
+// Version 1: `used` includes the driver's reserve.
 struct Memory {
   std::uint64_t total;
   std::uint64_t free;
@@ -85,7 +84,7 @@ static_assert(sizeof(MemoryV2) == 40);
 
 struct ProcessInfo {
   std::uint32_t pid;
-  std::uint64_t used_gpu_memory;   // bytes, kNoValue64: not told
+  std::uint64_t used_gpu_memory;   // bytes, kNoValue64: not reported
   std::uint32_t gpu_instance;      // kNoValue32 without MIG
   std::uint32_t compute_instance;  // kNoValue32 without MIG
 };
@@ -96,10 +95,10 @@ struct Utilization {
   std::uint32_t memory;  // percent of it in which memory was read or written
 };
 
-// Of one process since the time that was asked for; zero in all for one that did not compute.
+// For one process since the requested time; all zero if it did not compute.
 struct ProcessUtilization {
   std::uint32_t pid;
-  std::uint64_t timestamp_us;  // of the driver's clock
+  std::uint64_t timestamp_us;  // by the driver's clock
   std::uint32_t sm;            // percent of the period in which its kernels ran
   std::uint32_t memory;
   std::uint32_t encoder;
@@ -107,7 +106,7 @@ struct ProcessUtilization {
 };
 static_assert(sizeof(ProcessUtilization) == 32);
 
-// What a GPU, or an instance of a divided one (MIG), is made of.
+// The parts of a GPU, or of an instance of a divided one (MIG).
 struct DeviceAttributes {
   std::uint32_t multiprocessors;
   std::uint32_t shared_copy_engines;
@@ -136,7 +135,7 @@ inline constexpr std::uint64_t kNoMemoryLimit = std::numeric_limits<std::uint64_
 
 struct SetMemoryLimits {
   const char* name_space;    // full path of the group's folder
-  std::uint64_t soft_limit;  // guaranteed to the group; 0: nothing is
+  std::uint64_t soft_limit;  // guaranteed to the group; 0: none
   std::uint64_t hard_limit;  // allocations beyond it fail; kNoMemoryLimit: none
 };
 static_assert(sizeof(SetMemoryLimits) == 24 && offsetof(SetMemoryLimits, soft_limit) == 8 &&
@@ -166,7 +165,7 @@ inline constexpr std::uint32_t kEccCorrected = 0;
 inline constexpr std::uint32_t kEccUncorrected = 1;
 inline constexpr std::uint32_t kEccSinceLoad = 0;  // "volatile"; 1 is since the GPU was made
 
-// One of many values that are asked for by number.
+// One of many values that are requested by number.
 struct FieldValue {
   std::uint32_t field_id;
   std::uint32_t scope_id;
@@ -184,7 +183,7 @@ static_assert(sizeof(FieldValue) == 40);
 inline constexpr std::uint32_t kFieldRecoveryAction = 230;
 inline constexpr std::uint32_t kTypeUnsignedInt = 1;
 
-// Events that the driver announces by itself.
+// Events announced by the driver.
 using EventSet = struct EventSetHandle*;
 inline constexpr std::uint64_t kEventXidCritical = 0x8;
 struct EventData {
@@ -199,7 +198,7 @@ static_assert(sizeof(EventData) == 32);
 // GPM: two samples of hardware counters, and metrics computed from the pair.
 inline constexpr std::uint32_t kGpmVersion = 1;
 inline constexpr std::uint32_t kGpmSmUtil = 2;  // percent of SMs with a warp, mean over the span
-// Of the newest header known; older libraries look at the first metric_count entries all the same.
+// From the newest known header; older libraries use only the first metric_count entries.
 inline constexpr std::size_t kGpmMetricMax = 333;
 
 struct GpmSupport {
@@ -237,7 +236,7 @@ using GetTextFn = Return(Device, char*, std::uint32_t);
 using GetPciFn = Return(Device, PciInfo*);
 using GetMemoryFn = Return(Device, Memory*);
 using GetMemoryV2Fn = Return(Device, MemoryV2*);
-// Root alone may set limits. Not for MIG handles. kNotFound: no such group, or none that can have
+// Only root may set limits. Not for MIG handles. kNotFound: no such group, or none that can have
 // limits.
 using SetMemoryLimitsFn = Return(Device, SetMemoryLimits*);
 using GetMemoryLimitsFn = Return(Device, GetMemoryLimits*);
@@ -258,7 +257,7 @@ using GetLinkPciFn = Return(Device, std::uint32_t link, PciInfo* other);
 using GetLinkTypeFn = Return(Device, std::uint32_t link, std::uint32_t* other);
 using GetComputeModeFn = Return(Device, std::uint32_t*);
 using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pending);
-// The instances of a divided GPU: as many handles as there may be, kNotFound where there is none.
+// The instances of a divided GPU: handles up to the maximum, kNotFound if there is none.
 using GetMigCountFn = Return(Device, std::uint32_t*);
 using GetMigHandleFn = Return(Device, std::uint32_t index, Device*);
 using GetParentFn = Return(Device mig, Device*);

@@ -11,7 +11,7 @@
 
 namespace carma::gpu {
 
-// The functions of one library; null: it has none of that name.
+// The functions of one library; null: not in the library.
 struct NvmlApi {
   nvml::InitFn* init = nullptr;
   nvml::InitFn* shutdown = nullptr;
@@ -137,11 +137,11 @@ struct NvmlLibrary {
   NvmlApi api;
 };
 
-// Loads a library (a file name for the dynamic linker, or a path) and asks it nothing. Errors:
+// Loads a library (a file name for the dynamic linker, or a path) without calling it. Errors:
 // kUnavailable: no such library, or one without the indispensable functions.
 base::Result<NvmlLibrary> LoadNvml(const std::string& library);
 
-// NVML initialised for a few questions, and shut down again at the end of the object.
+// NVML initialised for a few calls, and shut down by the destructor.
 class NvmlSession {
  public:
   explicit NvmlSession(const NvmlApi& api) : api_(api), open_(api.init() == nvml::kSuccess) {}
@@ -151,8 +151,8 @@ class NvmlSession {
   NvmlSession(const NvmlSession&) = delete;
   NvmlSession& operator=(const NvmlSession&) = delete;
   bool open() const { return open_; }
-  // Calls visit(device, its UUID) for each whole GPU that tells it, in NVML's order; for none if
-  // the session is not open.
+  // Calls visit(device, UUID) for each whole GPU with a UUID, in NVML's order; for none if the
+  // session is not open.
   void ForEachGpu(const std::function<void(nvml::Device, const std::string&)>& visit) const;
 
  private:
@@ -160,20 +160,20 @@ class NvmlSession {
   bool open_;
 };
 
-// What the driver means by "this GPU or this account has no such value".
+// Whether the code means that this GPU or this account has no such value.
 bool MeansAbsent(nvml::Return code);
 // The driver was unloaded, or its library was never initialised.
 bool MeansDriverGone(nvml::Return code);
-// The driver's own words for it: "Driver Not Loaded (NVML 9)".
+// The driver's text for it: "Driver Not Loaded (NVML 9)".
 std::string NvmlText(const NvmlApi& api, nvml::Return code);
 
-// What follows from an error in place of one value.
+// Consequence of an error of one value.
 enum class Weight {
   kDecides,  // the reading fails
-  kTells,    // the value is absent, unless the GPU or the driver is gone
+  kTells,    // value absent, unless the GPU or driver is gone
 };
 
-// The answers of one library, judged. Remembers that the driver went.
+// Judges the results of one library's calls. Remembers that the driver is gone.
 class NvmlCalls {
  public:
   explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}
@@ -183,7 +183,7 @@ class NvmlCalls {
                          Weight weight);
   // "doing: text of the driver"; kNotFound for a lost GPU, else kUnavailable.
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
-  // The same of one GPU, with what it was asked for; empty: for itself.
+  // The same for one GPU, with the requested value; empty: the GPU itself.
   std::unexpected<ReadError> FailureOf(const std::string& gpu, nvml::Return code,
                                        const std::string& what = "");
   bool driver_gone() const { return driver_gone_; }
@@ -192,7 +192,7 @@ class NvmlCalls {
   const NvmlApi& api;
 
  private:
-  // Notices what the answer says of the driver, and tells which error it is.
+  // Notes whether the driver is gone, and returns the error code.
   base::ErrorCode Judge(nvml::Return code);
 
   bool driver_gone_ = false;

@@ -11,19 +11,19 @@
 
 namespace carma::gpu {
 
-// One per device: remembers what it saw, for /proc is slow beside NVML.
+// One per device: caches results, because /proc is slow compared with NVML.
 class NvmlProcesses {
  public:
-  // One line per pid; without kernel_time. Errors: as NvmlCalls::FailureOf(); kCorrupt: an absurd
-  // number.
+  // One entry per pid, without kernel_time. Errors: as NvmlCalls::FailureOf(); kCorrupt: an
+  // impossible number.
   ReadResult<std::vector<ProcessUse>> List(NvmlCalls& calls, const NvmlDevice& device);
-  // Adds kernel_time to those of List(), of a whole GPU only: clients of MPS and instances have
-  // none. busy: the GPU's own utilisation; if kernels ran and the driver names nobody, it does not
-  // tell. Errors: only a lost GPU or driver.
+  // Adds kernel_time to those of List(), only for a whole GPU: clients of MPS and instances have
+  // none. busy: the GPU's own utilisation; if kernels ran but the driver names no process,
+  // kernel_time is unknown. Errors: only a lost GPU or driver.
   ReadResult<base::Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
                                        std::optional<double> busy,
                                        std::vector<ProcessUse>& processes);
-  // The driver was loaded anew: its clock may have begun anew.
+  // The driver was reloaded, so its clock may have restarted.
   void Forget() { seen_us_ = 0; }
 
  private:
@@ -34,9 +34,9 @@ class NvmlProcesses {
   std::vector<ProcessUse> now_;
   std::vector<ProcessUse> before_;
   std::vector<nvml::ProcessInfo> lines_;  // reused: readings are frequent
-  std::uint32_t count_ = 0;               // of lines_ that were given
+  std::uint32_t count_ = 0;               // used entries of lines_
   std::vector<nvml::ProcessUtilization> samples_;
-  std::uint64_t seen_us_ = 0;  // newest sample of the driver's
+  std::uint64_t seen_us_ = 0;  // the driver's newest sample
 };
 
 }  // namespace carma::gpu

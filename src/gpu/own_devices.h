@@ -1,4 +1,4 @@
-// Of a server's GPUs those that somebody was given: an allocation of a cluster, for instance.
+// Selects some of a server's GPUs, for example those of a cluster allocation.
 #pragma once
 
 #include <span>
@@ -11,12 +11,11 @@ namespace carma::gpu {
 
 struct OwnDevices {
   std::vector<DeviceInfo> devices;   // in the order of the list
-  std::vector<std::string> unknown;  // names that none of the list has
+  std::vector<std::string> unknown;  // names without a match
 };
 
-// names: numbers of whole GPUs in PCI order, as CUDA and Slurm count them, whether they are divided
-// or not: that of a divided one means all its instances; or UUIDs of GPUs and instances, or their
-// beginnings, which mean all that begin so. Pure.
+// names: numbers of whole GPUs in PCI order, as in CUDA and Slurm (a divided one means all its
+// instances), or UUIDs of GPUs and instances, or their beginnings, which mean all matches. Pure.
 OwnDevices OnlyNamed(std::vector<DeviceInfo> devices, std::span<const std::string> names);
 
 }  // namespace carma::gpu

@@ -18,23 +18,23 @@
 
 namespace carma::gpu {
 
-// Where an instance of a divided GPU (MIG) lies. Profiles are known by their number: their names
+// The place of an instance of a divided GPU (MIG). Profiles are identified by number, because names
 // differ between drivers.
 struct MigPlace {
   std::string parent_uuid;
   int gpu_instance = 0;
   int compute_instance = 0;
   int profile = -1;          // NVML's number of the GPU instance's profile; -1: not told
-  std::string profile_name;  // "3g.20gb", as far as slices and memory tell
+  std::string profile_name;  // "3g.20gb", derived from slices and memory
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };
 
-// What an administrator can do something of its own about; the text says the rest.
+// Causes with a remedy of their own; the text has the details.
 enum class TroubleCause {
   kOther,
-  kNoInstance,    // MIG is on, and nothing was divided off
+  kNoInstance,    // MIG is on, but there is no instance
   kSharedMemory,  // a compute instance beside another of the same GPU instance
-  kHangs,         // the driver does not come back from a question about it
+  kHangs,         // a driver call about it does not return
 };
 inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] = {
     {TroubleCause::kOther, "other"},
@@ -43,9 +43,9 @@ inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] 
     {TroubleCause::kHangs, "hangs"}};
 
 struct DeviceTrouble {
-  std::string text;  // for people, nothing is decided by it; empty: there is none
+  std::string text;  // only for people; empty: none
   TroubleCause cause = TroubleCause::kOther;
-  std::string gpu = {};  // whom the text does not name, as ReadError::gpu
+  std::string gpu = {};  // the GPU, not named in the text; as ReadError::gpu
   bool empty() const { return text.empty(); }
   std::string Sentence() const { return OfGpu(gpu, text); }
   friend bool operator==(const DeviceTrouble&, const DeviceTrouble&) = default;
@@ -60,12 +60,11 @@ struct DeviceInfo {
   std::int64_t reserved_mib = 0;
   bool reports_sm_activity = false;
   std::optional<MigPlace> mig;
-  // UUIDs of the other GPUs that it is connected with by NVLink, directly or through switches; none
-  // of an instance.
+  // UUIDs of other GPUs connected by NVLink, directly or through switches; empty for an instance.
   std::vector<std::string> linked_to = {};
-  // Why it could not be described; empty: it was. Such a one is listed at its place all the same,
-  // so that the others can be used; its UUID may be a made-up "GPU-unknown-3", its memory is 0, and
-  // Read() says kNotFound.
+  // Why it could not be described; empty: it was. It is listed at its place anyway, so that the
+  // others can be used; its UUID may be a made-up "GPU-unknown-3", its memory is 0, and Read()
+  // returns kNotFound.
   DeviceTrouble trouble;
   friend bool operator==(const DeviceInfo&, const DeviceInfo&) = default;
 };
@@ -75,15 +74,15 @@ struct ProcessUse {
   std::optional<std::int64_t> used_mib;  // empty: the driver does not say
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
-  // Share of the last moments in which its kernels ran, 0..1, as coarse as Reading::utilization;
-  // empty: the driver does not tell (never under MPS and on MIG instances).
+  // Recent share of time in which its kernels ran, 0..1, as coarse as Reading::utilization; empty:
+  // not reported (never under MPS or on MIG instances).
   std::optional<double> kernel_time;
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };
 
-// Who counted the activity of a GPU's units (Counter in counters.h).
+// Source of the activity counters of a GPU (Counter in counters.h).
 enum class CounterSource {
-  kNone,  // nobody: only the coarse utilisation is known
+  kNone,  // none: only the coarse utilisation is known
   kGpm,   // the driver's own counters, Hopper and newer
   kDcgm,  // `dcgmi dmon`
 };
@@ -96,30 +95,30 @@ enum class ComputeMode {
   kExclusiveProcess = 3
 };
 
-// What the driver wants done with a GPU before it is whole again.
+// The recovery action that the driver requests for a GPU.
 enum class RecoveryAction {
   kNone = 0,
   kGpuReset = 1,
   kNodeReboot = 2,
   kDrainP2p = 3,
   kDrainAndReset = 4,
-  kOther = 5,  // one that this program does not know
+  kOther = 5,  // unknown to this program
 };
 
-// State that changes rarely. Absent: not supported, not permitted, or not answered.
+// State that changes rarely. Absent: not supported, not permitted, or no answer.
 struct Condition {
   std::optional<std::int64_t> ecc_corrected;    // errors of memory since the driver was loaded
-  std::optional<std::int64_t> ecc_uncorrected;  // the same, beyond repair
+  std::optional<std::int64_t> ecc_uncorrected;  // the same, uncorrected
   std::optional<std::int64_t> rows_remapped;    // rows of memory replaced by spares, ever
-  std::optional<bool> remap_pending;            // more will be at the next reset
-  std::optional<bool> remap_failed;             // the spares are used up
+  std::optional<bool> remap_pending;            // more at the next reset
+  std::optional<bool> remap_failed;             // no spare rows left
   std::optional<ComputeMode> compute_mode;
   std::optional<bool> mig;  // divided into instances
   std::optional<RecoveryAction> recovery;
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// What one device answered at one moment. Absent: not supported or not answered.
+// The reading of one device at one moment. Absent: not supported or no answer.
 struct Reading {
   base::Time taken{};
   std::int64_t total_mib = 0;
@@ -134,7 +133,7 @@ struct Reading {
 
   // The other counters, from the same source and over the same span as sm_active; fractions 0..1.
   CounterSource counters = CounterSource::kNone;
-  std::optional<double> sm_occupancy;     // warps of those that the SMs could hold
+  std::optional<double> sm_occupancy;     // warps relative to the SMs' maximum
   std::optional<double> graphics_active;  // the graphics or compute engine had work
   std::optional<double> tensor_active;
   std::optional<double> dram_active;
@@ -149,13 +148,13 @@ struct Reading {
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
   Condition condition;
-  // Critical errors that the driver announced since the previous reading. Of a divided GPU each
-  // instance gets those of its own and those that concern all.
+  // Critical errors announced by the driver since the previous reading. On a divided GPU each
+  // instance gets its own and those that concern all.
   std::vector<int> xids;
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 
-// What one look at all devices gave, in order; empty for those that were left alone.
+// The results of reading all devices, in order; empty for those left alone.
 using Round = std::vector<std::optional<ReadResult<Reading>>>;
 
 class Probe {
@@ -167,8 +166,8 @@ class Probe {
   // Errors per device: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (a value
   // that cannot be true: NaN, sentinel, used > total). May block; worker only.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
-  // Devices of the last list that nobody will read until the next such call: what the driver keeps
-  // open for them may be let go.
+  // Devices of the last list that will not be read until the next such call: the driver's handles
+  // for them may be released.
   virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
 };
 

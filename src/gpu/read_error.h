@@ -10,19 +10,17 @@ namespace carma::gpu {
 
 struct ReadError {
   ReadError(base::ErrorCode kind, std::string what, std::string of = "");
-  // What concerns the driver as a whole. Implicit, so that its errors pass through readings as they
-  // stand.
+  // An error of the driver as a whole. Implicit, so that such errors convert to ReadError.
   ReadError(base::Error error);
 
-  // For people who are not shown it beside the GPU: "GPU GPU-a: no UUID".
+  // With the GPU's name, for output that does not show it: "GPU GPU-a: no UUID".
   std::string Sentence() const;
-  // For callers that know of no GPUs: with that sentence.
+  // The error with that sentence, for callers without a notion of GPUs.
   base::Error AsError() const { return {code, Sentence()}; }
 
   base::ErrorCode code;
   std::string message;  // one line that does not name the GPU
-  // Its UUID, or its number in the driver's list as long as that is all that is known; empty: none
-  // in particular.
+  // Its UUID, or its number in the driver's list if the UUID is unknown; empty: no single GPU.
   std::string gpu;
 };
 

@@ -1,4 +1,4 @@
-// How an answer of a GPU is written down: in recordings, and between the daemon and its reader.
+// A reading or error of a GPU as JSON: in recordings, and between the daemon and its reader.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,18 +12,17 @@ class JsonReader;
 
 namespace carma::gpu {
 
-// {"code":…,"gpu":…,"message":…}, without a GPU where none is named.
+// {"code":…,"gpu":…,"message":…}, without "gpu" if none is named.
 nlohmann::json ErrorToJson(const ReadError& error);
 // Errors: kInvalid with the place below /error.
 base::Result<ReadError> ErrorFromJson(const nlohmann::json& json);
 
 nlohmann::json ReadingToJson(const Reading& reading);
 
-// Adds {"reading":{…}} or {"error":{…}} to an object. Values that are absent are left out, and so
-// is Reading::taken.
+// Adds {"reading":{…}} or {"error":{…}} to an object, without absent values and Reading::taken.
 void AddAnswer(const ReadResult<Reading>& answer, nlohmann::json& json);
-// The same read from an object. Errors: kInvalid with the place: neither or both of the two, values
-// out of range.
+// Reads it from an object. Errors: kInvalid with the place: neither or both of the two, values out
+// of range.
 base::Result<ReadResult<Reading>> TakeAnswer(base::JsonReader& in);
 
 }  // namespace carma::gpu

@@ -1,10 +1,10 @@
-// What a driver answered, written down and played again: bug reports carry it, tests run on it.
+// Recordings of a driver's answers, for bug reports and tests.
 //
 // JSON lines. The first is the head: {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}.
 // Each other one is an answer of one device, "at_ms" after the first, in order:
 // {"at_ms":1000,"gpu":0,"reading":{…}} or
-// {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Values that were absent are left
-// out. Units are in the names; nothing is said about anybody's command or user but pids.
+// {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Absent values are left out. Units
+// are in the names. Of processes only pids are recorded, no users or commands.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,9 @@ struct Recording {
 std::string RecordingHead(const Recording& head);  // without the answers
 std::string RecordingLine(const RecordedAnswer& answer);
 
-// Errors: kInvalid with the line: no recording, of another version, values out of range, times that
-// go back, more than kMaxRecordingBytes. A last line without its end is what a recorder was killed
-// at: it is passed over.
+// Errors: kInvalid with the line: no recording, another version, values out of range, times that go
+// back, more than kMaxRecordingBytes. An incomplete last line, left by a killed recorder, is
+// ignored.
 base::Result<Recording> ParseRecording(std::string_view text);
 
 }  // namespace carma::gpu

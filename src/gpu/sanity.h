@@ -1,5 +1,5 @@
-// What a whole Reading cannot say, whoever made it. The only place that judges this; what a single
-// number cannot be (a sentinel, a percentage of 4000) is sorted out where it is converted.
+// Checks whole Readings for impossible contents, whatever their source. Impossible single numbers
+// (a sentinel, 4000 %) are rejected where they are converted.
 #pragma once
 
 #include <optional>
@@ -11,21 +11,21 @@
 
 namespace carma::gpu {
 
-// SM activity of nothing while kernels run all the time: after some faults the counters stand still
-// at 0 (NVIDIA/DCGM issue 303), and the GPU would look idle. One reading may be caught between two
-// clocks; this long is no chance.
+// How long SM activity may be zero while kernels run: after some faults the counters are stuck at 0
+// (NVIDIA/DCGM issue 303), and the GPU would look idle. A single such reading may be a matter of
+// timing.
 inline constexpr base::Duration kStuckSpan{10'000};
-inline constexpr double kStuckSmActive = 0.0005;  // less than half of what dcgmi can print
+inline constexpr double kStuckSmActive = 0.0005;  // less than half of dcgmi's resolution
 inline constexpr double kFullUtilization = 0.99;
 
 // One per GPU.
 class Sanity {
  public:
-  // In the order of the readings. Errors: kCorrupt, of the GPU: more memory in use than there is, a
-  // process larger than the GPU, a value that is no number or out of its range, an energy counter
-  // that went back (told once), activity counters that are stuck.
+  // Call it in the order of readings. Errors: kCorrupt, with the GPU: more memory in use than there
+  // is, a process larger than the GPU, a value that is no number or out of range, a decreasing
+  // energy counter (reported once), stuck activity counters.
   ReadResult<base::Unit> Check(const std::string& uuid, const Reading& reading);
-  // The driver was reloaded: its counters begin anew.
+  // The driver was reloaded, so its counters restart.
   void Forget() { *this = {}; }
 
  private:

@@ -1,4 +1,4 @@
-// Keeps the numbers of GPUs: whatever the driver lists later, number 3 is the GPU that it was.
+// Keeps the numbers of GPUs: whatever the driver lists later, number 3 is still the same GPU.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,11 @@
 
 namespace carma::gpu {
 
-// How often a GPU that is missing or in trouble is looked for. The list is made anew for it, which
-// takes a driver up to seconds, and the other GPUs wait.
+// How often to look for a GPU that is missing or in trouble. This makes a new list, which may take
+// seconds during which the other GPUs wait.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
-// True: all GPUs that could be described have the numbers that they had before, so that the others
-// are those of the same numbers.
+// True: all described GPUs have their earlier numbers, so the others do too.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
 // Of one thread.
@@ -23,19 +22,19 @@ class SteadyProbe : public Probe {
  public:
   explicit SteadyProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
 
-  // The first list of the driver is kept, or the one that Keep() was given. Later ones are told as
-  // the kept one: of a GPU that can be described again the description is the present one, one that
-  // is no longer listed has a trouble that says so, and new ones are not shown.
+  // Keeps the driver's first list, or the one given to Keep(). Later lists are returned in that
+  // order: a GPU that can be described again has its current description, one that is no longer
+  // listed has a trouble that says so, and new ones are not shown.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // By the numbers of the kept list. kNotFound also for a GPU that the driver does not list; such
-  // ones, those in trouble and lost ones (a library that saw a GPU go does not see it come back)
-  // are looked for every kLookAgainSpan. If that fails no GPU can be read until Devices() succeeds:
-  // kUnavailable.
+  // Uses the numbers of the kept list. kNotFound also for a GPU that the driver does not list. Such
+  // GPUs, those in trouble and lost ones (a library that lost a GPU does not see it return) are
+  // looked for every kLookAgainSpan. If that fails, all reads are kUnavailable until Devices()
+  // succeeds.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
-  // The list that is worked with: one of before, for the driver was silent when it was wanted, or
-  // that of Devices() with more of what was known of GPUs in trouble.
+  // Sets the kept list: an earlier one if the driver was silent, or that of Devices() completed
+  // with stored facts on GPUs in trouble.
   void Keep(std::vector<DeviceInfo> devices);
 
  private:
@@ -47,7 +46,7 @@ class SteadyProbe : public Probe {
   std::vector<DeviceInfo> driver_list_;
   std::vector<std::optional<std::size_t>> numbers_;  // the driver's, of each kept one
   std::vector<bool> lost_;                           // its last reading said so
-  bool listed_ = false;                              // by the driver, and it stands
+  bool listed_ = false;                              // by the driver, and still valid
   std::optional<base::Time> looked_;
 };
 

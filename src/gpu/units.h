@@ -1,6 +1,6 @@
-// Units at the edge where drivers and tools are read: what they say in percent, bytes, milliwatts
-// or millijoules becomes CARMA's fractions, MiB, watts and joules here and nowhere else. Each unit
-// is a type of its own, so that one passed for another does not compile.
+// Units of drivers and tools: percent, bytes, milliwatts and millijoules are converted to CARMA's
+// fractions, MiB, watts and joules only here. Each unit is a separate type, so that mixing them
+// does not compile.
 #pragma once
 
 #include <algorithm>
@@ -33,12 +33,13 @@ using Joules = Quantity<struct JoulesUnit, double>;
 using MibPerSecond = Quantity<struct MibPerSecondUnit, double>;
 using BytesPerSecond = Quantity<struct BytesPerSecondUnit, double>;
 
-// Counters are sampled one after the other, so a full GPU may read a hair above everything.
+// Counters are sampled one after the other, so a full GPU may read slightly above 1.
 inline constexpr double kFractionSlack = 0.01;
-// No link of a GPU carries 10 TB/s.
+// No link of a GPU reaches 10 TB/s.
 inline constexpr double kMaxBytesPerSecond = 1e13;
 
-// Empty: no fraction (not a number, negative, above 1 by more than the slack). Slack is cut off.
+// Empty: no fraction (not a number, negative, above 1 by more than the slack). Values within the
+// slack become 1.
 constexpr std::optional<Fraction> ToFraction(double whole_is_one) {
   if (!(whole_is_one >= 0 && whole_is_one <= 1 + kFractionSlack)) return std::nullopt;
   return Fraction(std::min(whole_is_one, 1.0));
@@ -46,7 +47,7 @@ constexpr std::optional<Fraction> ToFraction(double whole_is_one) {
 constexpr std::optional<Fraction> ToFraction(Percent percent) {
   return ToFraction(percent.value() / 100);
 }
-// Empty: no believable rate.
+// Empty: an impossible rate.
 constexpr std::optional<BytesPerSecond> ToRate(double bytes_per_second) {
   if (!(bytes_per_second >= 0 && bytes_per_second <= kMaxBytesPerSecond)) return std::nullopt;
   return BytesPerSecond(bytes_per_second);
@@ -55,8 +56,8 @@ constexpr std::optional<BytesPerSecond> ToRate(MibPerSecond rate) {
   return ToRate(rate.value() * 1'048'576.0);
 }
 
-// What is there is rounded down, what is taken is rounded up: errors of rounding never promise
-// memory that does not exist.
+// Available memory is rounded down and used memory up, so that rounding never promises memory that
+// does not exist.
 constexpr Mib WholeMib(Bytes there) {
   return Mib(static_cast<std::int64_t>(there.value() >> 20));
 }

@@ -1,4 +1,4 @@
-// A copy of the books, made while a daemon works on them.
+// A copy of the database, made while a daemon uses it.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,12 @@
 
 namespace carma::store {
 
-// Copies the books of a state folder, as they were at one moment, into the file `target` (0600):
-// all that was durable then, and nothing of what comes after. The file is checked, whole and
-// durable before it gets its name. The books themselves are only read; a daemon goes on writing
-// meanwhile. Returns the size of the copy in bytes. replace: a file of that name is replaced, else
-// it is kConflict. Errors: kNotFound (no books there), kDenied (they are another user's), kInvalid
-// (the target is one of the books' own files), kConflict, kCorrupt (as Inspect()), kUnavailable
-// (somebody keeps them locked), kIo. May take seconds.
+// Copies a consistent snapshot of the database in a state folder to the file `target` (0600). The
+// file is complete, checked and durable before it gets its name. The database is only read; a
+// daemon can write meanwhile. Returns the size of the copy in bytes. replace: replaces an existing
+// file, which is otherwise kConflict. Errors: kNotFound (no database), kDenied (another user's),
+// kInvalid (the target is one of the database's own files), kConflict, kCorrupt (as Inspect()),
+// kUnavailable (locked by another process), kIo. May take seconds.
 base::Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& target,
                                   bool replace);
 

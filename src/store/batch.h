@@ -1,4 +1,4 @@
-// Changes of the books that belong together: Store::Apply() makes all of them durable, or none.
+// Changes of the database that belong together: Store::Apply() makes all of them durable, or none.
 #pragma once
 
 #include <map>
@@ -36,15 +36,15 @@ struct Batch {
   std::vector<Notice> notices;         // new ones
   std::vector<Notice> notice_results;  // of known ones
   bool forget_calibration = false;
-  // (GPU's UUID, by rule) -> how it is closed, or empty: it is open again.
+  // (GPU's UUID, by rule) -> the drain; empty: open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
   std::vector<std::optional<Closing>> closings;  // the last one holds; empty: the server is open
   std::vector<ReservationRow> reservations;
   std::vector<JobReturnRow> job_returns;
 
   bool Empty() const;
-  // kLater if a restart would find all of it out again, else kNow. passing: tasks that a power
-  // failure ends whatever the books say of them.
+  // kLater if a restart would recover all of it anyway, else kNow. passing: tasks that a power
+  // failure ends in any case.
   Durability Urgency(const std::set<core::TaskId>& passing = {}) const;
 };
 

@@ -1,5 +1,5 @@
-// A text written as its difference from another. The descriptions of one user's tasks repeat the
-// same environment of several KiB; kept as differences, 200 000 of them cost what a few would.
+// Stores a text as its difference from another. The descriptions of one user's tasks repeat the
+// same environment of several KiB; stored as differences, 200 000 of them take little space.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace carma::store {
 
-// The text that others are compared with.
+// The text that differences refer to.
 class Template {
  public:
   explicit Template(std::string text);

@@ -1,4 +1,4 @@
-// Reads the books beside the daemon that writes them: long reads, on another thread.
+// Reads the database while the daemon writes it: for long reads on another thread.
 #pragma once
 
 #include <functional>
@@ -12,35 +12,35 @@
 
 namespace carma::store {
 
-// Takes one row; false: enough, read no further.
+// Takes one row; false: stop reading.
 template <class Row>
 using TakeRow = std::function<bool(const Row&)>;
 
-// One consistent view of the books, from Open to the end of the object: what is committed meanwhile
-// is not in it. The writer is not held up; its log only grows while the view is open. Everything
-// blocks on the disk: workers only, one thread at a time. Rows are handed on one by one, so memory
-// does not grow with their number.
+// One consistent view of the database, from Open to destruction, without later commits. The writer
+// is not blocked; only its log grows while the view is open. Every call blocks on the disk: only
+// for workers, one thread at a time. Rows are passed one by one, so memory does not grow with their
+// number.
 class History {
  public:
-  // The books of a Store that is open in this folder. Errors: kIo, kNotFound.
+  // Opens the database of a Store that is open in this folder. Errors: kIo, kNotFound.
   static base::Result<std::unique_ptr<History>> Open(const std::string& state_dir);
   ~History();
 
   struct Span {
     core::Time submitted_from = core::Time::min();  // then or later
     core::Time submitted_to = core::Time::max();    // then or earlier
-    std::optional<std::int64_t> newest;             // only the last so many by id
+    std::optional<std::int64_t> newest;             // only the last ones by id
   };
   base::Result<std::int64_t> CountTasks(const Span& span);
   // By id; without their descriptions: spec_json and the paths are empty, gid is 0.
   base::Result<base::Unit> Tasks(const Span& span, const TakeRow<StoredTask>& take);
-  // Of the tasks from first to last; by task, and of each in order.
+  // Events of the tasks from first to last; by task, each in order.
   base::Result<base::Unit> Events(core::TaskId first, core::TaskId last,
                                   const TakeRow<StoredEvent>& take);
-  // Those that were there in [from, to), by their ends.
+  // Attempts with any time in [from, to), by their ends.
   base::Result<base::Unit> Attempts(core::Time from, core::Time to,
                                     const TakeRow<EndedAttempt>& take);
-  // Those that touch [from, to), by time.
+  // Rows that overlap [from, to), by time.
   base::Result<base::Unit> Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take);
   base::Result<base::Unit> LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take);
 

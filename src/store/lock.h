@@ -8,8 +8,8 @@
 
 namespace carma::store {
 
-// Holds flock() on <state_dir>/lock, which tells the holder's pid to people and to the next one
-// who tries. The kernel releases it with the process, however that ends.
+// Holds flock() on <state_dir>/lock; the file has the holder's pid for messages. The kernel
+// releases it when the process ends for any cause.
 class StateLock {
  public:
   // Makes the folder (0700) if there is none. Errors: kConflict with the holder's pid, kDenied (the

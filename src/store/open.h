@@ -1,4 +1,4 @@
-// Getting at the state file: looking without touching, making a new one, upgrading an older one.
+// Opening the state file: inspecting it, making a new one, upgrading an older one.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -11,15 +11,16 @@
 
 namespace carma::store {
 
-// The file's name inside the state folder; SQLite's own "-wal" and "-shm" stand beside it.
+// The file's name in the state folder; SQLite adds files with "-wal" and "-shm".
 inline constexpr std::string_view kFileName = "carma.db";
 
-// kCorrupt for damage, kUnavailable for somebody else's lock, kIo for the rest (full disk, I/O).
+// kCorrupt for damage, kUnavailable if locked by another process, kIo for the rest (full disk,
+// I/O).
 base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing);
 
-// Reads the file and nothing else: no byte of it or of its write-ahead log changes and no file
-// appears beside it. Errors: kCorrupt (not SQLite, not CARMA's, damaged pages, a log without its
-// file), kConflict (a newer schema), kNotFound (no file: a new one may be made).
+// Only reads the file: neither it nor its write-ahead log changes, and no other file is made.
+// Errors: kCorrupt (not SQLite, not CARMA's, damaged pages, a log without its file), kConflict (a
+// newer schema), kNotFound (no file: a new one may be made).
 base::Result<base::Unit> Inspect(const std::string& path);
 
 // Opens for work what Inspect() found sound or missing: makes a new file (complete before it gets

@@ -1,4 +1,4 @@
-// Whether a file that is open still stands where it was opened.
+// Checks that an open file still exists at its path.
 #pragma once
 
 #include <sys/types.h>
@@ -9,14 +9,14 @@
 
 namespace carma::store {
 
-// SQLite goes on in the file that it opened, also when that was deleted or another put in its
-// place: what it then writes durably is lost with the last descriptor.
+// SQLite continues with the file that it opened even if it was deleted or replaced: everything
+// written then is lost with the last descriptor.
 class FilePlace {
  public:
   FilePlace() = default;
-  // The file as it is now. One that does not exist is never missed.
+  // Remembers the present file. If there is none, Check() always succeeds.
   explicit FilePlace(std::string path);
-  // Errors: kIo: another file stands there now, or none.
+  // Errors: kIo: the file was replaced or removed.
   base::Result<base::Unit> Check() const;
 
  private:

@@ -1,4 +1,4 @@
-// The question behind Store::List as SQL: which ids, in which order.
+// The SQL of Store::List: which ids, in which order.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace carma::store {
 
-// Condition on a row of table task: it belongs to no submission that is still being put.
+// Condition on a row of table task: not part of a submission that is still being stored.
 inline constexpr std::string_view kArrived =
     "NOT EXISTS (SELECT 1 FROM arrival WHERE first <= task.id AND past_last > task.id)";
 
@@ -20,8 +20,8 @@ struct Query {
   std::vector<std::variant<std::int64_t, std::string>> arguments;  // of its '?', in order
 };
 
-// SELECT of at most filter.limit ids, driven by the index that answers with the fewest rows read:
-// a page of 50 costs the same with 100 or with 100 000 tasks in the books.
+// SELECT of at most filter.limit ids, using the index that reads the fewest rows: a page of 50
+// costs the same with 100 or 100 000 stored tasks.
 Query CandidateIds(const TaskFilter& filter);
 
 }  // namespace carma::store

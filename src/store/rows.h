@@ -1,4 +1,4 @@
-// Values as SQLite keeps them: bound to the parameters of a statement, read from the columns of a
+// Conversion of values to and from SQLite: binding parameters of a statement, reading columns of a
 // row. Both are visitors of the tables (store/tables.h).
 #pragma once
 
@@ -41,7 +41,7 @@ class Binder {
   void Bind(core::ReservationId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
   void Bind(core::Time value) { Bind(base::ToMs(value)); }
   void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
-  // By its word: a file stays readable, and reordering an enum changes nothing.
+  // Enums are stored as words: the file stays readable, and an enum can be reordered.
   template <base::HasWords Enum>
   void Bind(Enum value) {
     BindWord(base::WordOf(value));
@@ -67,8 +67,8 @@ class Binder {
   int next_;
 };
 
-// Reads the columns of the current row, one after another. What cannot have been written by us is
-// noted; check problem() at the end.
+// Reads the columns of the current row, one after another. Impossible values are noted; check
+// problem() at the end.
 class Reader {
  public:
   explicit Reader(SQLite::Statement& statement) : statement_(&statement) {}

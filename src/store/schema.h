@@ -7,7 +7,7 @@
 
 namespace carma::store {
 
-// "CRMA" in the file's header: tells our file from any other SQLite database.
+// "CRMA" in the file's header distinguishes our file from other SQLite databases.
 inline constexpr std::int32_t kApplicationId = 0x43524D41;
 
 // One step from version - 1 to version (PRAGMA user_version); SQL only, run in one transaction.

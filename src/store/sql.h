@@ -1,4 +1,4 @@
-// Texts of the statements that are made of the tables' columns (store/tables.h).
+// Texts of SQL statements made from the tables' columns (store/tables.h).
 #pragma once
 
 #include <optional>
@@ -35,10 +35,10 @@ class ColumnNames {
 // "before NAME after", joined.
 std::string JoinColumns(const std::vector<std::string>& names, std::string_view before = "",
                         std::string_view after = "", std::string_view separator = ",");
-// "?,?,?" for so many values.
+// "?,?,?" for that many values.
 std::string Marks(std::size_t count);
 
-// "a,b,c", as Table<Row> has them.
+// "a,b,c": the columns of Table<Row>.
 template <class Row>
 std::vector<std::string> ColumnsOf() {
   ColumnNames columns;
@@ -73,7 +73,7 @@ const std::string& ReplaceSql() {
   return text;
 }
 
-// Columns of table task, and of them those that a record fills.
+// All columns of table task, and those that a record fills.
 std::vector<std::string> TaskColumns();
 std::vector<std::string> RecordColumns();
 std::string InsertTaskSql();

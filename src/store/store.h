@@ -1,4 +1,4 @@
-// The durable books of one daemon: SQLite in WAL mode. Every change is in a batch; a batch is
+// The durable state of one daemon: SQLite in WAL mode. Every change is in a batch; a batch is
 // durable or has not happened.
 #pragma once
 
@@ -31,7 +31,7 @@ struct StoredTask {
   std::string stderr_path;
 };
 
-// What the estimator said about a task beyond its record, until the task is forgotten.
+// Details of a task's estimate beyond its record, until the task is deleted.
 struct Forecast {
   core::TaskId task{};
   std::string model;  // fingerprint of its layer list; empty: no readable summary
@@ -70,10 +70,10 @@ struct StoredEvent {
 };
 
 enum class NoticeState {
-  kWaiting,  // for its sending, its first or another
+  kWaiting,  // to be sent or retried
   kSent,
-  kFailed,   // no try is left, or none would help
-  kDropped,  // not to be sent: too many, or not allowed here
+  kFailed,   // no retry left, or final
+  kDropped,  // not sent: too many, or not allowed here
 };
 inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
     {NoticeState::kWaiting, "waiting"},
@@ -81,24 +81,24 @@ inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
     {NoticeState::kFailed, "failed"},
     {NoticeState::kDropped, "dropped"},
 };
-// Somebody is to be told of something. Kept with what it tells of, in one batch, so that neither is
-// without the other; what is not known to have been sent is sent again.
+// A notification. Stored in one batch with the change that it reports, so that neither exists
+// without the other; if it is not known to have been sent, it is sent again.
 struct Notice {
   std::int64_t id = 0;               // given by the store
   std::optional<core::TaskId> task;  // empty: of the server
-  std::uint32_t uid = 0;             // whose rights it is sent with
+  std::uint32_t uid = 0;             // sent with this user's rights
   std::string event;                 // task::NotifyEvent's word, or the server's: "idle", "health"
-  std::string target;                // as task::ParseNotifyTarget takes it
+  std::string target;                // for task::ParseNotifyTarget
   std::string message;               // a JSON object
   core::Time made{};
   NoticeState state = NoticeState::kWaiting;
   int tries = 0;
   core::Time next{};  // waiting: not before then
-  std::string text;   // what went wrong the last time, one line
+  std::string text;   // the last error, one line
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 
-// What a person has changed of a task beside its record.
+// An edited description of a task.
 struct EditedDescription {
   core::TaskId task{};
   std::string name;
@@ -114,14 +114,14 @@ struct GpuUsage {
   double used_mib = 0;
   double energy_j = 0;  // spent in the span; NaN: not reported
   int tasks = 0;        // residents at the end of the span
-  // NaN: not reported, or kept by an older CARMA.
+  // NaN: not reported, or stored by an older CARMA.
   double sm_peak = kUnknown;  // highest SM activity of one reading
   double used_peak_mib = kUnknown;
   double dram_active = kUnknown;
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 };
 
-// How long in [from, to) the first task in line waited, for one reason, for reports.
+// How long in [from, to) the head of the queue waited for one reason, for reports.
 struct LineWait {
   core::Time from{};
   core::Time to{};
@@ -130,43 +130,41 @@ struct LineWait {
   friend bool operator==(const LineWait&, const LineWait&) = default;
 };
 
-// A GPU that takes no new tasks, and why. A person's drain and that of the rules of health stand
-// side by side.
+// A GPU that takes no new tasks, and why. Drains by administrators and by the health rules are
+// separate rows.
 struct Drain {
   std::string gpu_uuid;
   std::string why;
   bool by_rule = false;
-  std::optional<core::Time> empty_by;  // its tasks have to leave until then
+  std::optional<core::Time> empty_by;  // by when its tasks must leave
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
-// The machine is to go down: nothing starts until it has.
+// The machine will go down: no task starts until it has been restarted.
 struct Closing {
   std::string why;
-  core::Time empty_by{};      // tasks have to leave until then
-  std::string machine_start;  // during which start of the machine it was asked
+  core::Time empty_by{};      // by when tasks must leave
+  std::string machine_start;  // the machine start during which it was requested
   friend bool operator==(const Closing&, const Closing&) = default;
 };
 
-// A reservation: its description as JSON (core::Reservation), with who made it.
+// A reservation: its description as JSON (core::Reservation), and its maker.
 struct ReservationRow {
   core::ReservationId id{};
   std::string made_by;
-  std::optional<std::string>
-      description;  // empty: it was removed, and its number is not used again
+  std::optional<std::string> description;  // empty: removed; the number is not reused
   friend bool operator==(const ReservationRow&, const ReservationRow&) = default;
 };
 
-// A job of Slurm's that is being put back into its queue (slurm/job_return.h) because that task of
-// its has ended: the description as JSON.
+// A job that is being requeued in Slurm (slurm/job_return.h) after the end of its task: the
+// description as JSON.
 struct JobReturnRow {
   core::TaskId task{};
   std::optional<std::string> description;  // empty: it is done
   friend bool operator==(const JobReturnRow&, const JobReturnRow&) = default;
 };
 
-// An attempt that holds its GPUs no more, for accounts, limits and shares. Kept for a year, longer
-// than its task.
+// A finished attempt, for accounts, limits and shares. Stored for a year, longer than its task.
 struct EndedAttempt {
   core::TaskId task{};
   int number = 0;
@@ -193,26 +191,27 @@ struct TaskFilter {
       before;  // page: ids below (newest first) or above (oldest first) this one
 };
 
-// A submission that its sender has named, so that he may repeat it: what it became.
+// A named submission that its sender may repeat, and the resulting tasks.
 struct AcceptedRequest {
   std::uint32_t uid = 0;
-  std::string request;  // each user's names are his own
+  std::string request;  // unique per user
   core::TaskId first{};
   std::size_t count = 0;
 };
 
-// The books that gave a task its number. Other books give the same numbers to other tasks.
+// Identifies the database that numbered a task. Other databases use the same numbers for other
+// tasks.
 struct BooksId {
   std::string id;     // 32 hexadecimal digits, random
-  bool named = true;  // false: a task of a version that did not put it into names of files
+  bool named = true;  // false: of a version that did not use it in file names
   friend bool operator==(const BooksId&, const BooksId&) = default;
 };
 
-// When a batch must survive the failure of the machine's power.
+// When a batch must survive a power failure.
 enum class Durability {
   kNow,    // once Commit returns
-  kLater,  // with the next batch of kind kNow: only for what a restart would find out again. It
-           // survives the end of the daemon; what was committed before it is in no danger.
+  kLater,  // with the next batch of kind kNow: only for data that a restart recovers. It
+           // survives the end of the daemon; earlier commits are safe.
 };
 
 struct Batch;  // store/batch.h
@@ -225,22 +224,22 @@ class Store {
   static base::Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
-  // Errors: kIo: the files were removed or replaced, so nothing can be kept any more. As cheap as a
-  // look at two files; every batch begins with it.
+  // Errors: kIo: the files were removed or replaced, so nothing can be stored any more. Costs two
+  // stat calls; every batch begins with it.
   base::Result<base::Unit> InPlace() const;
 
-  // A batch: everything between Begin and Commit becomes durable together, when `durability` says.
-  // Errors: kIo (disk full …), of Commit or of any call between; the batch is rolled back at once,
-  // the books are as before Begin, the rest of the batch answers kIo too, and the next Begin starts
-  // afresh. Rollback without an open batch does nothing.
+  // A batch: everything between Begin and Commit becomes durable together, as `durability` says.
+  // Errors: kIo (disk full …), from Commit or any call between; then the batch is rolled back at
+  // once, later calls of the batch also return kIo, and the next Begin starts a new one. Rollback
+  // without an open batch does nothing.
   base::Result<base::Unit> Begin(Durability durability = Durability::kNow);
   base::Result<base::Unit> Commit();
   void Rollback();
-  // All of it between a Begin and a Commit; rolled back if any of it fails. Nothing, if it is
+  // Writes all of it between a Begin and a Commit; rolls back on failure. Does nothing if it is
   // empty.
   base::Result<base::Unit> Apply(const Batch& batch, Durability durability);
 
-  // Inside a batch.
+  // The following calls are only allowed inside a batch.
   base::Result<base::Unit> PutTask(const StoredTask& task);  // insert or replace, spec included
   base::Result<base::Unit> PutRecord(  // kNotFound: no such task (the batch stays open)
       const core::TaskRecord& record,  // the changing part of a known task
@@ -254,35 +253,35 @@ class Store {
   base::Result<base::Unit> PutReservation(const ReservationRow& booking);      // insert or replace
   base::Result<base::Unit> PutJobReturn(const JobReturnRow& row);  // insert, replace or drop
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
-  // Forgets the oldest beyond the limits of task/verdict/observation.h.
+  // Deletes the oldest beyond the limits of task/verdict/observation.h.
   base::Result<base::Unit> AddObservation(const task::Observation& observation);
   base::Result<base::Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
   base::Result<base::Unit> PutDescription(const EditedDescription& edited);  // of a known task
   base::Result<base::Unit> AddNotice(const Notice& notice);
-  // Its state, tries, next and text; of one that was pruned meanwhile nothing.
+  // Updates state, tries, next and text; does nothing if it was pruned meanwhile.
   base::Result<base::Unit> PutNoticeResult(const Notice& notice);
   base::Result<base::Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
-  // Those accepted before the time.
+  // Deletes those accepted before the time.
   base::Result<base::Unit> ForgetRequests(core::Time before);
-  // Peaks stay, what they said about the formula goes.
+  // Keeps peaks and deletes their comparison with the formula.
   base::Result<base::Unit> ForgetCalibration();
-  // Removes finished tasks that ended before the time, at most so many, with their events; once
-  // none is left also usage, line waits and events of that age, and attempts that are older than
-  // kAttemptsKept by then. Returns how many tasks. A task that an unfinished one depends on stays.
+  // Deletes tasks that ended before the time, at most `most`, with their events; once none is left,
+  // also usage, line waits and events of that age, and attempts older than kAttemptsKept. Returns
+  // the number of tasks. A task that an unfinished one depends on stays.
   base::Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
-  // A submission that is put in more than one batch has its numbers from the first of them on:
-  // `tasks` of them from `first`. Until FinishArrival its tasks are in no answer and no count, in
-  // this life or a later one.
+  // A submission stored in several batches gets its numbers with the first one: `tasks` numbers
+  // from `first`. Until FinishArrival its tasks are in no answer and no count, also after a
+  // restart.
   base::Result<base::Unit> BeginArrival(core::TaskId first, std::size_t tasks);
   base::Result<base::Unit> FinishArrival(core::TaskId first);
-  // Takes back tasks of one that is given up, at most so many. True: nothing of it is left.
+  // Deletes tasks of an abandoned one, at most `most`. True: nothing of it is left.
   base::Result<bool> DropArrival(core::TaskId first, std::size_t most);
 
   // Reading.
   base::Result<core::TaskId> NextId();                 // one past the highest id ever given
-  BooksId BooksOf(core::TaskId id) const;              // also of one that is yet to come
+  BooksId BooksOf(core::TaskId id) const;              // also for future tasks
   base::Result<std::vector<StoredTask>> Unfinished();  // by id, without paging
-  base::Result<std::vector<core::TaskId>> Arrivals();  // the first numbers of unfinished ones
+  base::Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete ones
   base::Result<StoredTask> Get(core::TaskId id);       // kNotFound
   base::Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   base::Result<std::vector<StoredTask>> List(const TaskFilter& filter);
@@ -301,12 +300,12 @@ class Store {
                                                            const std::string& request);
   base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
   base::Result<std::vector<task::Observation>> Observations();  // all, oldest first
-  // Those that ended then or later, by their ends.
+  // Attempts that ended then or later, by their ends.
   base::Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
-  // Those that wait, the earliest due first.
+  // Waiting notices, the earliest due first.
   base::Result<std::vector<Notice>> WaitingNotices(std::size_t limit);
   base::Result<std::vector<Notice>> NoticesOf(core::TaskId id);  // in order
-  // Of this user's those made then or later that were not dropped.
+  // Counts this user's notices made then or later that were not dropped.
   base::Result<std::int64_t> CountNotices(std::uint32_t uid, core::Time made_after);
 
  private:

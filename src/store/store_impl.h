@@ -1,4 +1,4 @@
-// The inside of the store, for the files that are its parts: store.cc (opening, writing), reads.cc.
+// Internals of the store, for its parts store.cc (opening, writing) and reads.cc.
 #pragma once
 
 #include <SQLiteCpp/Column.h>
@@ -31,8 +31,8 @@ using base::Fail;
 using base::Result;
 using base::Unit;
 
-// A cached statement for one use: whatever happens, it is reset at the end, so that no read
-// transaction stays open and keeps the log from being checkpointed.
+// A cached statement for one use: it is always reset at the end, so that no read transaction stays
+// open and prevents checkpoints of the log.
 class Use {
  public:
   explicit Use(SQLite::Statement& statement) : statement_(statement) {}
@@ -46,7 +46,7 @@ class Use {
   SQLite::Statement& statement_;
 };
 
-// What description.spec holds, and the template it is a difference from.
+// The value of description.spec, and the template of its difference.
 struct PackedSpec {
   std::optional<std::int64_t> template_id;
   std::string text;
@@ -63,7 +63,7 @@ struct Store::Impl {
   ~Impl() {
     statements.clear();
     if (!db) return;
-    // Leaves one file behind; if that fails (full disk) the log keeps everything.
+    // Leaves a single file; if that fails (full disk), the log has everything.
     db->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
@@ -80,7 +80,8 @@ struct Store::Impl {
     templates.clear();  // a new one of this batch is gone
   }
 
-  // A user's descriptions are kept as differences from that user's last one that was too different.
+  // A user's descriptions are stored as differences from that user's last one that differed too
+  // much.
   PackedSpec Pack(const std::string& user, const std::string& spec) {
     constexpr std::size_t kWorthIt = 256;
     constexpr std::size_t kMostUsers = 64;  // of one day; each keeps one text in memory
@@ -148,7 +149,7 @@ struct Store::Impl {
     last_task = durable_task = Counter("task");
     last_event = durable_event = Counter("event");
   }
-  // A new set of books gets its id here, and so does a copy that was put to use.
+  // Gives a new database, or a restored copy, its id.
   void LoadBooks() {
     db->exec("UPDATE books SET id=lower(hex(randomblob(16))) WHERE id IS NULL");
     const Use rows(Prepared("SELECT from_task,id,named FROM books"));
@@ -182,8 +183,8 @@ struct Store::Impl {
   std::map<std::string, Known> templates;  // by user
   std::map<std::int64_t, BooksId> books;   // by the first task number
   Transaction batch = Transaction::kNone;
-  Durability durability = Durability::kNow;  // as OpenForWork set it
-  // Highest numbers ever given: as on disk, and with the open batch.
+  Durability durability = Durability::kNow;  // as set by OpenForWork
+  // Highest numbers ever given: on disk, and including the open batch.
   std::int64_t durable_task = 0, last_task = 0;
   std::int64_t durable_event = 0, last_event = 0;
 

@@ -1,5 +1,5 @@
-// The tables of the books. Of each one list of its columns, with the members that they hold, serves
-// the names in the SQL, binding and reading, so that none can be forgotten in one of them.
+// The tables of the database. For each, one list of its columns with their members serves the SQL
+// names, binding and reading, so that none can be forgotten in one of them.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace carma::store {
 
 // ---- task ----
 
-// The fields of a request under the names that the API has for them, but for three.
+// The fields of a request under their API names, except for three.
 template <class Visitor>
 class RequestColumns {
  public:
@@ -31,7 +31,7 @@ class RequestColumns {
   Visitor* column_;
 };
 
-// What a visitor sees of a value that may be shared: what is to be read anew is its holder's own.
+// How a visitor sees a value that may be shared: reading makes a separate copy.
 template <class T>
 const T& Inside(const base::CopyOnWrite<T>& value) {
   return *value;
@@ -108,7 +108,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("peak_mib", record.peak_mib);
 }
 
-// The whole row but its id.
+// The whole row except its id.
 template <class Visitor, class Task>
 void VisitTask(Visitor& column, Task& task) {
   column("user", task.user);
@@ -118,7 +118,7 @@ void VisitTask(Visitor& column, Task& task) {
 
 // ---- tables whose rows are one value each ----
 
-// Visit(column, row) shows each column to `column`, by its name (or names, where one member fills
+// Visit(column, row) calls `column` for each column with its name (or names, if one member fills
 // several) and its member. Row may be const.
 template <class Row>
 struct Table;
@@ -150,7 +150,7 @@ struct Table<Drain> {
   }
 };
 
-// Without its number, of which there is one.
+// Without its number, because there is only one row.
 template <>
 struct Table<Closing> {
   static constexpr const char* kName = "closing";
@@ -173,7 +173,7 @@ struct Table<ReservationRow> {
   }
 };
 
-// Rows of this and the next two are numbered by SQLite alone.
+// SQLite numbers the rows of this table and the next two.
 template <>
 struct Table<GpuUsage> {
   static constexpr const char* kName = "gpu_usage";

@@ -1,12 +1,11 @@
-// NVML behind a process that can be given up: a GPU whose driver call does not come back is set
-// aside, and the others are read on by a new process that never touches it.
+// NVML in a separate process that can be abandoned: if a driver call for a GPU does not return,
+// that GPU is set aside, and a new process that never touches it reads the others.
 //
-// Why like this: a thread in a call that hangs in the kernel cannot be ended, and the process it is
-// of cannot end either, so that not even the daemon's restart would help. A process can be left
-// behind. NVML opens a GPU when its handle is asked for by number, not before, so a new process
-// that leaves one out has nothing to do with it; where the driver holds one lock for all GPUs
-// nothing answers, and that is said of the driver as a whole. One process, not one per GPU, because
-// each costs its memory and its own opening of the driver.
+// Reasons: a thread whose call hangs in the kernel cannot be ended, nor can its process, so not
+// even a restart of carmad would help; a separate process can be abandoned. NVML opens a GPU only
+// when its handle is requested by number, so a new process that leaves one out does not touch it.
+// If the driver holds one lock for all GPUs, no call returns, and the whole driver is reported as
+// hung. One process, not one per GPU, because each costs memory and opens the driver.
 #pragma once
 
 #include <chrono>
@@ -25,26 +24,26 @@ namespace carma::gpu {
 
 struct GuardOptions {
   ReaderProgram reader;
-  std::chrono::milliseconds patience{10'000};  // real time: a call that takes longer hangs
-  // A GPU that was set aside is tried after a pause, beside the others, by a process of its own;
-  // the pause doubles with each failure.
+  std::chrono::milliseconds patience{10'000};  // real time; a longer call counts as hung
+  // A GPU that was set aside is retried after a pause by a separate process; the pause doubles with
+  // each failure.
   std::chrono::milliseconds first_pause{30'000};
   std::chrono::milliseconds longest_pause{3'600'000};
 };
 
-// Of one thread.
+// Used by one thread.
 class GuardedProbe : public Probe {
  public:
   explicit GuardedProbe(GuardOptions options) : options_(std::move(options)) {}
 
-  // As the NVML probe; a GPU that is set aside is listed as it was known before, with the trouble
+  // As the NVML probe; a GPU that is set aside is listed as last known, with the trouble
   // TroubleCause::kHangs. Errors: also kUnavailable if the driver as a whole, or each of its GPUs,
   // does not answer.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // kUnavailable for a GPU that is set aside, without waiting, and for all if the driver's list has
   // changed.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
-  // They are not held open either, so that they can be reset.
+  // They are also closed, so that they can be reset.
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
  private:
@@ -52,23 +51,23 @@ class GuardedProbe : public Probe {
   struct Aside {
     std::string why;
     Clock::time_point next_try;
-    std::unique_ptr<ReaderProcess> trial;  // null: none is under way
+    std::unique_ptr<ReaderProcess> trial;  // null: none in progress
     Clock::time_point trial_until;
   };
-  // How long to leave a GPU in peace that has hung.
+  // How long to leave a hung GPU alone.
   struct Caution {
     std::chrono::milliseconds pause;
     Clock::time_point answered;  // again
   };
   struct Place {
     std::uint32_t number = 0;            // NVML's, of the whole GPU
-    std::optional<std::size_t> current;  // the present reader's number of the device
+    std::optional<std::size_t> current;  // the device's number in the current reader
   };
 
   ReadResult<base::Unit> Open();
   void Take(ReaderListing listing);
   ReadResult<base::Unit> OpenAgain();
-  // again: a reader has already ended at this question.
+  // again: a reader has already died from this request.
   ReadResult<Reading> ReadWith(std::size_t device, base::Time now, bool again);
   void SetAside(std::uint32_t number, const std::string& why);
   bool AnswersAgain(std::uint32_t number, Aside& aside);
@@ -79,10 +78,10 @@ class GuardedProbe : public Probe {
 
   GuardOptions options_;
   std::unique_ptr<ReaderProcess> reader_;  // null: to be started
-  std::optional<ReadError> closed_;        // nothing is read until Devices() has succeeded
+  std::optional<ReadError> closed_;        // no reads until Devices() succeeds
   std::vector<DeviceInfo> devices_;
   std::vector<Place> places_;                               // of each device
-  std::map<std::uint32_t, std::vector<DeviceInfo>> known_;  // as last described, by NVML's number
+  std::map<std::uint32_t, std::vector<DeviceInfo>> known_;  // last descriptions, by NVML's number
   std::map<std::uint32_t, Aside> aside_;
   std::map<std::uint32_t, Caution> cautions_;
   std::set<std::uint32_t> alone_;

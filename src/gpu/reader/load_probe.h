@@ -10,31 +10,31 @@
 
 namespace carma::gpu {
 
-// Who counts the activity of a GPU's units.
+// The source of activity counters.
 enum class ActivitySource {
-  kAuto,  // the driver where it can (GPM), else DCGM
-  kNvml,  // the driver or nobody: `dcgmi` is never started
+  kAuto,  // the driver if it can (GPM), else DCGM
+  kNvml,  // only the driver: `dcgmi` is never started
   kDcgm,  // DCGM for every GPU
 };
 
 struct ProbeOptions {
-  std::string reader;  // path of carma-reader, which asks NVML
+  std::string reader;  // path of carma-reader, which calls NVML
   std::string nvml_library;
   ActivitySource source = ActivitySource::kAuto;
   base::Duration period{1'000};     // between two readings of a GPU, in real time
-  base::Duration patience{10'000};  // with the driver's answer about one GPU, in real time
-  // Devices() may wait so long for DCGM's first counts, in real time.
+  base::Duration patience{10'000};  // for the driver's answer about one GPU, in real time
+  // How long Devices() may wait for DCGM's first counts, in real time.
   base::Duration first_answer{4'000};
 };
 
 struct LoadedProbe {
   std::unique_ptr<SteadyProbe> probe;
-  // Why DCGM gives nothing, in one line; empty: it serves or is not needed. To be asked after
-  // Devices(), by the thread that reads; empty function: this source never asks DCGM.
+  // Why DCGM gives no data, in one line; empty: it works or is not needed. Call it after Devices(),
+  // on the reading thread. Empty function: DCGM is never used.
   std::function<std::string()> dcgm_trouble;
 };
 
-// Asks nothing yet.
+// Does not call the driver yet.
 LoadedProbe LoadProbe(const ProbeOptions& options);
 
 }  // namespace carma::gpu

@@ -1,4 +1,4 @@
-// One carma-reader, seen from the side that asks.
+// The client side of one carma-reader.
 #pragma once
 
 #include <sys/types.h>
@@ -22,22 +22,22 @@ struct ReaderProgram {
 
 // Why there is no answer.
 struct NoAnswer {
-  bool late = false;  // it may still come; false: the reader has ended, or talks nonsense
-  std::optional<std::uint32_t> asking;  // the GPU, by NVML's number, that it was asking about
+  bool late = false;                    // may still come; false: the reader ended or sent nonsense
+  std::optional<std::uint32_t> asking;  // NVML's number of the GPU in question
 };
 
-// Of one thread. One question at a time; after a NoAnswer that is not late it is of no more use.
+// Used by one thread, for one request at a time. After a NoAnswer that is not late it is unusable.
 class ReaderProcess {
  public:
   // Errors: the system's.
   static base::Result<std::unique_ptr<ReaderProcess>> Start(const ReaderProgram& program);
-  // Kills it, and waits a moment for its end: one that hangs in the kernel stays behind.
+  // Kills it and waits a moment for its end; one that hangs in the kernel is left behind.
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;
 
   void Ask(const ReaderRequest& request);
-  // The answer to the last question. patience: without a sign, of a listing for each GPU anew.
+  // The answer to the last request. patience: maximum silence; in a listing per GPU.
   std::expected<ReaderAnswer, NoAnswer> Await(std::chrono::milliseconds patience);
 
  private:

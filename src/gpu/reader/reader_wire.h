@@ -1,5 +1,5 @@
-// What the daemon and its reader (carma-reader) say to each other: a line each way, of one version
-// of CARMA. "list 3 5" asks for the devices without the GPUs 3 and 5 of NVML's list, "read 2
+// The protocol between the daemon and its reader (carma-reader) of the same version: one line each
+// way. "list 3 5" asks for the devices without the GPUs 3 and 5 of NVML's list, "read 2
 // 1700000000000" for a reading of device 2 at that time. Answers are JSON objects: {"asking":4}
 // before the first question about GPU 4, then {"devices":[…],"numbers":[…]}, {"reading":{…}} or
 // {"error":{…}}.
@@ -41,7 +41,7 @@ struct ReaderListing {
 using ReaderAnswer = std::variant<Asking, ReaderListing, Reading, ReadError>;
 
 std::string FormatAnswer(const ReaderAnswer& answer);
-// Reading::taken is not told. Errors: kInvalid with the place.
+// Does not set Reading::taken. Errors: kInvalid with the place.
 base::Result<ReaderAnswer> ParseAnswer(std::string_view line);
 
 }  // namespace carma::gpu
