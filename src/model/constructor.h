@@ -1,4 +1,4 @@
-// What the text of a PyTorch module's constructor tells: "Conv2d(3, 64, kernel_size=(7, 7), …)".
+// Reads the text of a PyTorch module's constructor: "Conv2d(3, 64, kernel_size=(7, 7), …)".
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace carma::model {
 
 // Fills in_features, out_features, kernel, dropout and inplace of `layer` from the text between the
-// parentheses, by layer.type. Answers the module's own parameters where the text determines them: 0
-// for modules without weights, empty for types that are not known.
+// parentheses, by layer.type. Returns the module's own parameters if the text determines them: 0
+// for modules without weights, empty for unknown types.
 std::optional<std::int64_t> ReadConstructor(std::string_view arguments, Layer& layer);
 
 // Own parameters of an nn.MultiheadAttention whose output projection is `projection`: it prints
-// nothing about itself but keeps query, key and value weights of that width.
+// nothing itself but has query, key and value weights of that width.
 std::int64_t AttentionParams(const Layer& projection);
 
 }  // namespace carma::model

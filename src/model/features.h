@@ -1,4 +1,4 @@
-// A model in a dozen numbers: what GPUMemNet's networks and Horus look at.
+// A model in a dozen numbers, for GPUMemNet's networks and Horus.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace carma::model {
 
-// Rows that are operations (op.h), Identity, Flatten and their kind left out; a module called twice
-// counts twice. Names of the features: GPUMemNet (arXiv 2602.17817).
+// Counts rows that are operations (op.h), without Identity, Flatten and the like; a module called
+// twice counts twice. Names of the features: GPUMemNet (arXiv 2602.17817).
 struct Features {
   int linear = 0;
   int conv = 0;
@@ -22,7 +22,7 @@ struct Features {
   int depth = 0;                    // all of the above and every other operation
   std::int64_t params = 0;          // of the whole model
   std::int64_t activations = 0;     // elements of all outputs, per sample; 0: no shape is known
-  std::string activation_function;  // class name of the commonest, the first of equals; "": none
+  std::string activation_function;  // class name of the most frequent one; "": none
   friend bool operator==(const Features&, const Features&) = default;
 };
 Features Summarize(const LayerList& list);
@@ -33,12 +33,12 @@ std::string_view FamilyName(Family family);  // "mlp", "cnn", "transformer"
 // Otherwise any convolution: CNN. The rest: MLP.
 Family Classify(const LayerList& list);
 
-// torchinfo prints three levels unless told otherwise. Where what is below holds most of the model,
-// the rows say too little about it.
+// Whether most of the model is below the printed levels (torchinfo prints three by default), so
+// that the rows show too little of it.
 bool HidesMost(const LayerList& list);
 
-// Of the batch that the script loads what one of its GPUs gets, the fullest one. A model in
-// torch.nn.DataParallel is handed to each of them with a part; all others load for each GPU.
+// The part of the script's batch on its fullest GPU. torch.nn.DataParallel splits the batch among
+// the GPUs; other models load a batch per GPU.
 std::int64_t BatchOfOneGpu(const LayerList& list, std::int64_t batch, int gpus);
 
 }  // namespace carma::model

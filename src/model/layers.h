@@ -1,4 +1,4 @@
-// What a model looks like, layer by layer: the common form of every kind of summary.
+// A model as a list of layers: the common form of all kinds of summaries.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ inline constexpr std::size_t kMaxSummaryBytes = 64 << 20;
 inline constexpr std::size_t kMaxLayers = 200'000;
 inline constexpr std::size_t kMaxRank = 8;
 inline constexpr std::int64_t kMaxDimension = std::int64_t{1} << 40;
-// Elements of one tensor per sample, and parameters of one model; larger ones are refused.
+// Maximum elements of one tensor per sample, and parameters of one model.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 // Dimensions as printed. A negative entry -k is k times the batch: -1 is the batch itself, -64 is
@@ -50,9 +50,9 @@ class Shape {
 
 enum class RowKind {
   kLeaf,       // a module without children
-  kBlock,      // children and parameters of its own
+  kBlock,      // children and own parameters
   kContainer,  // children, no parameters of its own
-  kUnknown,    // the summary does not tell leaves from containers (torchsummary)
+  kUnknown,    // the summary does not distinguish leaves and containers (torchsummary)
 };
 
 // One row: a module that ran (a module called twice has two).
@@ -67,9 +67,8 @@ struct Layer {
   RowKind kind = RowKind::kLeaf;
   std::optional<double> dropout;       // rate of a dropout layer, 0..1
   std::optional<std::int64_t> kernel;  // positions of a convolution's kernel: 9 for 3x3
-  // Width of what a linear layer, convolution, norm or embedding reads (for a table: its entries)
-  // and makes, as its constructor says; empty: not told. Printed module trees have no shapes but
-  // have these.
+  // Input width (for a table: its entries) and output width of a linear layer, convolution, norm or
+  // embedding, from its constructor; empty: unknown. Printed module trees have these but no shapes.
   std::optional<std::int64_t> in_features;
   std::optional<std::int64_t> out_features;
   friend bool operator==(const Layer&, const Layer&) = default;
@@ -77,14 +76,14 @@ struct Layer {
 
 enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarmaJson };
 
-// What an author of a summary would want to know: something was inferred, missing or contradictory.
+// A note for the author of a summary: something was inferred, missing or contradictory.
 struct Note {
   enum class Kind {
-    kInferred,       // not in the text, derived from it: says from what
+    kInferred,       // derived from the text; says how
     kMissingShapes,  // rows without shapes, or no input shapes at all
-    kCollapsed,      // blocks printed as one row: what is inside is unknown
+    kCollapsed,      // blocks printed as one row: contents unknown
     kFooter,         // the totals at the end contradict the rows
-    kUnknownLayer,   // types that no rule knows
+    kUnknownLayer,   // types without a rule
     kOther,
   };
   Kind kind = Kind::kOther;
@@ -100,7 +99,7 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// What a training holds besides, in the types in which it is stored.
+// Other memory of a training, in the types in which it is stored.
 struct HeldBytes {
   double trained = 0;            // weights, without gradients
   double frozen = 0;             // weights that are not trained, quantised ones with their scales
@@ -118,15 +117,15 @@ struct LayerList {
   Shape input;         // of the whole model, one sample; empty: not known
   Shape output;
   std::vector<Layer> layers;  // in the order the modules finish
-  std::int64_t params = 0;    // of the whole model: the truth where the source gives it
+  std::int64_t params = 0;    // of the whole model, from the source if given
   std::int64_t trainable = 0;
   std::int64_t param_tensors = 0;  // 0: not known
   std::int64_t buffer_bytes = 0;   // batch-norm statistics and alike
   bool has_input_shapes = false;   // rows say what they read
-  bool collapsed = false;          // a Note says which rows
-  std::int64_t hidden_params = 0;  // of rows that are printed in place of their inside
-  // Bytes of the outputs of all modules that have parameters, hidden ones too, twice, for `batch`:
-  // torchinfo's "Forward/backward pass size". Empty: not told.
+  bool collapsed = false;          // a Note names the rows
+  std::int64_t hidden_params = 0;  // of rows with hidden contents
+  // torchinfo's "Forward/backward pass size" for `batch`: twice the output bytes of all modules
+  // with parameters, including hidden ones. Empty: unknown.
   std::optional<double> pass_bytes;
   std::optional<double> dropout;      // rate of the model's dropout layers where rows do not say it
   std::optional<std::int64_t> batch;  // batch size the summary was made with

@@ -1,4 +1,4 @@
-// The lines of a text summary, with the place for complaints.
+// The lines of a text summary, with their place for errors.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a row of a summary does, told from its class name: the one table of layer types.
+// The operation of a row of a summary, by its class name: the table of layer types.
 #pragma once
 
 #include <string_view>
@@ -19,18 +19,18 @@ enum class Op {
   kAttention,
   kRecurrent,  // LSTM, GRU, RNN
   kReshape,    // neither weights nor arithmetic to speak of: Identity, Flatten, Upsample
-  kOther,      // a name that no rule knows
+  kOther,      // an unknown name
 };
 
-// By the class name alone: the names of PyTorch (Keras names are translated when a summary is
-// read), and the variants that libraries make of them. A block that carries an operation in its
-// name ("ConvNormAct") gets that operation too: ask IsOperation first.
+// By class name only: PyTorch's names (Keras names are translated when a summary is read) and
+// variants of libraries. A block with an operation in its name ("ConvNormAct") gets that operation
+// too: call IsOperation first.
 Op OpOf(std::string_view type);
 
-// Whether the row stands for arithmetic of its own. A leaf does, a container does not. A block does
-// if it is a norm (with an activation inside) or an attention (that keeps its projections itself).
-// Where the summary does not tell (kUnknown): types that never contain others, and whatever carries
-// weights; a "ConvNormAct" with 0 parameters is a container.
+// Whether the row is an operation itself. A leaf is, a container is not. A block is if it is a norm
+// (with an activation inside) or an attention (with its own projections). If unknown (kUnknown):
+// types that never contain others, and rows with weights are; a "ConvNormAct" with 0 parameters is
+// a container.
 bool IsOperation(const Layer& layer);
 
 }  // namespace carma::model

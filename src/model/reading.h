@@ -1,4 +1,4 @@
-// What the readers of text summaries share: numbers, shapes, totals, batch, order of the rows.
+// Common parts of the readers of text summaries: numbers, shapes, totals, batch, order of rows.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ std::optional<std::int64_t> ParseCount(std::string_view text);
 bool IsName(std::string_view text);
 
 // "[32, 3, 224, 224]" or "(None, 28, 28, 1)"; of a list of shapes the first. None in front is the
-// batch (-1). Leaves `shape` empty where the size is not known: "[]", a None further in, a
-// dimension 0. False: not a shape, or beyond the limits of layers.h.
+// batch (-1). Leaves `shape` empty if the size is unknown: "[]", a None further in, a dimension 0.
+// False: not a shape, or beyond the limits of layers.h.
 bool ParseShape(std::string_view text, Shape& shape);
 
 // "encoder" and "layer" → "encoder.layer"; an empty parent is the model itself.
@@ -36,18 +36,18 @@ std::string JoinPath(std::string_view parent, std::string_view name);
 // The shape of one sample: without its first dimension.
 Shape WithoutBatch(const Shape& shape);
 
-// "=====", "_____", "-----" and the lines of boxes: nothing but drawing.
+// Whether it is only drawing: "=====", "_____", "-----" and lines of boxes.
 bool IsRule(std::string_view line);
 
-// Rows come parents first, layer lists want the order in which modules finish: children, then their
-// parent. Answers row indices in that order; depths are those of the rows.
+// Rows list parents first, while layer lists have the order in which modules finish: children, then
+// their parent. Returns row indices in that order; depths are those of the rows.
 std::vector<std::size_t> FinishingOrder(std::span<const int> depths);
 // Whether row i is followed by rows inside it.
 inline bool HasChildren(std::span<const int> depths, std::size_t i) {
   return i + 1 < depths.size() && depths[i + 1] > depths[i];
 }
 
-// The numbers under a summary.
+// The totals below a summary.
 struct Totals {
   std::optional<std::int64_t> params;
   std::optional<std::int64_t> trainable;
@@ -61,28 +61,28 @@ struct Totals {
 // Adds to a sum of parameters; false, and the sum unchanged, beyond kMaxElements.
 bool AddParams(std::int64_t& sum, std::int64_t params);
 
-// Sets params and trainable of a table from its totals and the sum of its rows, which should be the
-// same; notes when they are not (the larger is used, tables may leave weights out) or are missing.
+// Sets params and trainable of a table from its totals and the sum of its rows. Adds a note if they
+// differ (the larger is used, because tables may omit weights) or are missing.
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
-// Tables of real runs print the batch as a number. Finds it: of the commonest first dimensions the
-// one that divides the most first dimensions, the largest of equals. Turns its multiples into -1,
-// -2 …, and says in a note which rows do not fit. Nothing happens if the batch is known to be -1.
+// Tables of real runs print the batch as a number. Finds it among the most frequent first
+// dimensions as the one that divides most of them (the largest of equals). Replaces its multiples
+// by -1, -2 …, and adds a note on rows that do not fit. Does nothing if the batch is -1 already.
 void FindBatch(LayerList& list);
 
-// A row of a table that ends at this row's depth and shows its parameters: one operation by its
-// name and its size, or a block whose inside is not printed?
+// For a row with parameters at the deepest level of a table: whether it looks like a block with
+// hidden contents rather than one operation.
 bool LooksCollapsed(const Layer& layer);
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text);
-// Notes about the rows as they are in the end. `collapsed` are blocks whose inside is not printed:
-// they become kUnknown, and the list says that it is collapsed.
+// Adds final notes on the rows. `collapsed` are blocks with hidden contents: they become kUnknown,
+// and the list is marked as collapsed.
 void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);
 
-// One function per format. `lines` stands at the header line (a tree: its first line) and is left
-// after the summary. Errors: kInvalid "path:line: …".
+// One function per format. `lines` is at the header line (for a tree: its first line) and
+// afterwards behind the summary. Errors: kInvalid "path:line: …".
 base::Result<LayerList> ReadTorchSummary(Lines& lines);
 base::Result<LayerList> ReadTorchInfo(Lines& lines);
 base::Result<LayerList> ReadTorchTree(Lines& lines);

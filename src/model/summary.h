@@ -1,4 +1,4 @@
-// Model summaries as people have them → layer lists.
+// Converts common model summaries to layer lists.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@ namespace carma::model {
 
 // Recognises the format by its text: torchsummary, torchinfo (with and without input shapes),
 // printed module trees with and without ", N params", Keras summary() of TensorFlow 1 and 2 and of
-// Keras 3, CARMA's JSON (docs/use/layer-lists.md). `path` is for messages. Lines around a summary
-// are passed over, with a note. Errors: kInvalid "path:line: what, expected" ("path: /json/pointer:
-// expected …" for JSON) for text of no known format, two summaries in one file, a table or tree
-// that is cut off, numbers that make no sense, and everything beyond the limits of layers.h. What
-// could be read but looks incomplete becomes a Note, never a silent guess.
+// Keras 3, CARMA's JSON (docs/use/layer-lists.md). `path` is for messages. Other lines around a
+// summary are skipped, with a note. Errors: kInvalid "path:line: what, expected" ("path:
+// /json/pointer: expected …" for JSON) for text of no known format, two summaries in one file, a
+// table or tree that is cut off, numbers that make no sense, and everything beyond the limits of
+// layers.h. A readable but incomplete-looking part gets a Note, never a silent guess.
 base::Result<LayerList> ParseSummary(std::string_view text, std::string_view path);
 
-// What all lines of a data set may be together, unpacked.
+// Maximum size of all lines of a data set, unpacked.
 inline constexpr std::size_t kMaxDataSetBytes = std::size_t{1} << 30;
 
 // One model per line in the same JSON, many models (data sets); a gzip file is unpacked on the way.
-// Calls `take` for each in order; a false answer stops. Blank lines are passed over. Errors: those
-// of the file (kNotFound, kDenied, kIo), and as ParseSummary with "path:line: /json/pointer: …".
+// Calls `take` for each in order; returning false stops. Blank lines are skipped. Errors: those of
+// the file (kNotFound, kDenied, kIo), and as ParseSummary with "path:line: /json/pointer: …".
 base::Result<base::Unit> ForEachModel(const std::string& path,
                                       const std::function<bool(LayerList)>& take);
 

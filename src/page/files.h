@@ -1,5 +1,5 @@
-// The files of the web page, which are part of the program: nothing to install, nothing to load
-// from anywhere else.
+// The files of the web page, compiled into the program: nothing is installed or loaded from
+// elsewhere.
 #pragma once
 
 #include <string>
@@ -17,17 +17,17 @@ struct File {
 
 inline constexpr std::string_view kIndex = "index.html";
 
-// What page and report may do: show what this server sends, nothing else. No script and no style
-// stands in the page itself, no other site may put it into a frame.
+// The page may only load from this server. It has no inline scripts or styles, and other sites
+// cannot put it into a frame.
 inline constexpr std::string_view kPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-// A report has its style in itself and no script.
+// A report has inline styles and no scripts.
 inline constexpr std::string_view kReportPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'";
 
-// Null: there is none of that name. They are packed at the first call.
+// Null: no such file. Files are compressed at the first call.
 const File* Find(std::string_view name);
 
 }  // namespace carma::page

@@ -1,4 +1,4 @@
-// Text as browsers take it in a quarter of the bytes.
+// Compresses text for browsers to about a quarter.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 namespace carma::page {
 
 enum class Effort {
-  kOnce,   // for what is packed once and sent often
-  kEvery,  // for what is packed every second
+  kOnce,   // compressed once, sent often
+  kEvery,  // compressed every second
 };
 
 // RFC 1952. The same text gives the same bytes.

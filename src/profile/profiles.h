@@ -1,5 +1,5 @@
-// What workloads do to a GPU, as `carma profile` measured it on this server: a file with one line
-// for each workload and type of GPU (docs/server/profile.md).
+// How workloads use a GPU, as measured by `carma profile` on this server: a file with one line for
+// each workload and GPU type (docs/server/profile.md).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace carma::profile {
 
-// Limits of what is read: beyond them a file is refused.
+// Limits beyond which a file is refused.
 inline constexpr std::size_t kMaxProfiles = 100'000;
 inline constexpr std::size_t kMaxProfilesBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxNameBytes = 200;
@@ -26,9 +26,9 @@ inline constexpr std::string_view kNameRule =
 
 struct WorkloadProfile {
   std::string workload;
-  std::string gpu_type;  // as the driver names it; of an instance with its profile
-  // By which the daemon knows a submission of the same thing (estimate/signature.h); empty: not
-  // told.
+  std::string gpu_type;  // the driver's name; for an instance with its profile
+  // Signature by which the daemon recognises a submission of the same thing (estimate/signature.h);
+  // empty: unknown.
   std::string signature;
   // Alone on such a GPU.
   std::optional<double> sm_active;  // u: mean SM activity while it computes, 0..1
@@ -36,8 +36,8 @@ struct WorkloadProfile {
   double time_s = 0;                // of computing, t0; all of its work
   std::optional<double> iterations;
   std::optional<std::int64_t> memory_mib;  // peak
-  // Under MPS slowdown_i = 1 + s_i * sum of the neighbours' p_j. Absent: it met nobody. Only the
-  // products s_i * p_j can be measured; the scale is the one of kPressurePerActivity.
+  // Under MPS slowdown_i = 1 + s_i * sum of the neighbours' p_j. Absent: it never had neighbours.
+  // Only the products s_i * p_j can be measured; the scale is the one of kPressurePerActivity.
   std::optional<double> sensitivity;  // s
   std::optional<double> pressure;     // p
   // The evidence.
@@ -53,7 +53,7 @@ struct WorkloadProfile {
 // meet on one GPU.
 inline constexpr double kPressurePerActivity = 0.72;
 
-// One iteration alone, in s; empty: nobody said how many there are.
+// One iteration alone, in s; empty: number of iterations unknown.
 std::optional<double> IterationS(const WorkloadProfile& profile);
 
 // CSV with a header line, in the order given; numbers read back as they are.

@@ -1,5 +1,4 @@
-// How far could any policy go? Lower bounds on the makespan of a load on one pool of equal GPUs,
-// whatever is collocated with what, without preemption of what has not come yet.
+// Lower bounds on the makespan of a load on one pool of equal GPUs, for any policy and collocation.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +10,23 @@
 
 namespace carma::report {
 
-// What one task must have, however it is placed.
+// The needs of one task under any placement.
 struct BoundTask {
   base::Duration release{};  // its submission, since the first one
   double run_s = 0;          // execution alone on its GPUs
-  double load_s = 0;         // of loading before that, on the GPU and without work
+  double load_s = 0;         // loading before that, on the GPU without work
   int gpus = 1;
   double sm_active = 0;   // alone, summed over its GPUs
-  double memory_mib = 0;  // that it holds at least while it runs, summed over its GPUs
-  // Of the GPUs it takes so much at full speed, if nobody may run longer than a limit: its SM
-  // activity by the most that a GPU can deliver with it there, summed over its GPUs.
+  double memory_mib = 0;  // minimum while it runs, summed over its GPUs
+  // Its share of GPUs at full speed under a slowdown limit: its SM activity divided by the most
+  // that a GPU can deliver with it there, summed over its GPUs.
   double limited_share = 0;
 };
 
 struct BoundPool {
   int gpus = 0;
   double usable_mib = 0;  // of one GPU
-  // Tasks may take at most so many times as long as alone; 0: no such bound.
+  // Maximum slowdown of tasks; 0: no such bound.
   double slowdown_limit = 0;
 };
 
@@ -44,9 +43,9 @@ struct BoundPool {
 // last one only with a slowdown_limit. O(n log n); tasks in any order.
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
-// What no policy beats: the highest of the bounds that hold however tasks share GPUs, so neither
-// the exclusive area nor the SM activity area below the measured throughput, nor one that is only
-// for those who keep a limit. 0: there is none.
+// The bound that no policy beats: the highest of those valid for any sharing, without the exclusive
+// area, the SM activity area below the measured throughput, and that with a slowdown limit. 0:
+// none.
 double TightestBound(std::span<const Bound> bounds);
 
 }  // namespace carma::report

@@ -1,4 +1,4 @@
-// Which clock axes of time show.
+// The clock shown on time axes.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Predicted against seen, over the tasks of a run.
+// Predicted against measured values over the tasks of a run.
 #pragma once
 
 #include <span>
@@ -10,14 +10,13 @@
 
 namespace carma::report {
 
-// What was said of a task before its last attempt, and what came of it; none of one that has not
-// ended. What was never predicted or never seen is left out. Of memory ("memory_mib"), of how long
-// it may take ("duration_s"), of its SM activity alone ("sm_active") and, of one that had
-// neighbours and whose run time alone was known, of how much they slowed it down ("slowdown", by
-// the method of sharing).
+// Predictions for a finished task's last attempt, with the measured values; without quantities
+// never predicted or measured. Memory ("memory_mib"), time limit ("duration_s"), SM activity alone
+// ("sm_active") and, if it had neighbours and its run time alone was known, its slowdown
+// ("slowdown", by sharing method).
 std::vector<Forecast> ForecastsOf(const core::TaskRecord& record);
 
-// By quantity, then method. What was predicted as 0 has no ratio and is left out.
+// By quantity, then method. Predictions of 0 have no ratio and are left out.
 std::vector<ForecastMetrics> JudgeForecasts(std::span<const RunTask> tasks);
 
 }  // namespace carma::report

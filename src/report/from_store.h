@@ -1,4 +1,4 @@
-// The daemon's books as a run: rows of the store, page by page, become a record.
+// Builds a run's record from rows of the store, page by page.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,26 @@
 
 namespace carma::report {
 
-// Fed with all tasks of the run first, then with their events and the use of the GPUs, each in the
-// order of the store. What belongs to no known task is passed over, so whole pages may be handed
-// in.
+// Add all tasks of the run first, then their events and the use of the GPUs, each in the order of
+// the store. Rows of unknown tasks are ignored, so whole pages may be added.
 class StoreRun {
  public:
-  // Times are cut at `now`; a process that still lives is unfinished then.
+  // Times are cut at `now`; a running process is then unfinished.
   explicit StoreRun(core::Time now) : now_(now) {}
 
   void Add(const store::StoredTask& task);
-  // Changes of state only; others are passed over. An attempt lasts from "running" to the next
-  // state that is neither running nor stopping.
+  // Only changes of state; others are ignored. An attempt lasts from "running" to the next state
+  // that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
-  // Tells all GPUs of an attempt that the events have told of, and what it was promised. Without it
-  // its first GPU is known, and of the last attempt those that the task's row names.
+  // Adds all GPUs and the promise of an attempt known from events. Without it only its first GPU is
+  // known, and for the last attempt those in the task's row.
   void Add(const store::EndedAttempt& attempt);
-  // Spans of one GPU in order of time; what lies outside the run is passed over, spans without any
-  // row are holes.
+  // Spans of one GPU in order of time; time outside the run is ignored, spans without rows are
+  // gaps.
   void Add(const store::GpuUsage& usage);
-  // What lies outside the run is passed over.
+  // Rows outside the run are ignored.
   void Add(const store::LineWait& wait);
-  // Names the GPU and says how large it is; one that nobody names is called by its UUID.
+  // Sets name and size of the GPU; by default its UUID is its name.
   void NameGpu(const std::string& uuid, std::string name, std::string type,
                std::int64_t usable_mib);
 
@@ -47,7 +46,7 @@ class StoreRun {
   RunRecord Finish();
 
  private:
-  // What the rows of one task say beyond its RunTask.
+  // Data of one task beyond its RunTask.
   struct Life {
     std::size_t task = 0;  // in run_.tasks
     bool running = false;  // its last attempt is open

@@ -11,7 +11,7 @@ namespace carma::report {
 
 // A bar for each case, figure by figure.
 void PutComparison(std::string& out, const std::vector<Case>& cases);
-// A line for each case: what share of its tasks took how long.
+// A line for each case: the distribution of its tasks' times.
 void PutDistributions(std::string& out, const Recorded& cases);
 
 }  // namespace carma::report

@@ -8,9 +8,9 @@
 
 namespace carma::report {
 
-// The first case is what the others are compared with.
+// The others are compared with the first case.
 void PutMetrics(std::string& out, const std::vector<Case>& cases);
-// By group of tasks, by user, by what was predicted; nothing where the cases have none.
+// Tables by group of tasks, user and prediction, if the cases have them.
 void PutGroups(std::string& out, const std::vector<Case>& cases);
 void PutUsers(std::string& out, const std::vector<Case>& cases);
 void PutForecasts(std::string& out, const std::vector<Case>& cases);

@@ -1,4 +1,4 @@
-// What the sections of a report's page are made of.
+// Parts of the sections of a report's page.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ void Put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
 // Of a run or a case.
 std::string NameOf(const std::string& label);
 void PutFigure(std::string& out, std::string_view caption, const std::string& drawing);
-// A piece of a drawing, 22 x 11, as it stands in a key.
+// A symbol of 22 x 11 for a key.
 std::string Swatch(std::string_view shape);
 
 }  // namespace carma::report

@@ -1,4 +1,4 @@
-// What became of the tasks of records, as sections of a report's page.
+// Results of the records' tasks, as sections of a report's page.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace carma::report {
 
-// What tasks waited for: their first start, or another; nothing where none waited.
+// Reasons for which tasks waited; nothing if none waited.
 void PutWaits(std::string& out, const Recorded& cases);
-// What the first in line waited for, the longest first: others wait for it.
+// Reasons for which the head of the queue waited, the longest first.
 void PutLineWaits(std::string& out, const Recorded& cases);
-// Those that did not succeed, and why.
+// Tasks that did not succeed, and why.
 void PutFailures(std::string& out, const Recorded& cases);
 
 }  // namespace carma::report

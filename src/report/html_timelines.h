@@ -9,10 +9,10 @@
 
 namespace carma::report {
 
-// Figures over time are drawn for at most so many runs: the first with a record of each case.
+// Maximum number of runs drawn over time: the first with a record of each case.
 inline constexpr std::size_t kMaxDrawnRuns = 6;
 
-// clock: of axes, where one run is drawn; empty: they begin at 0.
+// clock: of the axes if one run is drawn; empty: they begin at 0.
 void PutTimelines(std::string& out, const Recorded& cases, const std::optional<Clock>& clock);
 // Memory, activity and power of the GPUs alone.
 void PutGpus(std::string& out, const RunRecord& run, Clock clock);

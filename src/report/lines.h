@@ -1,4 +1,4 @@
-// The metrics that tables and files show, in their order: one list for all of them.
+// The metrics shown in tables and files, in order: one list for all.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct Line {
   std::string key;   // "waiting_mean_s"
   std::optional<double> (*value)(const Metrics&);
   std::string (*text)(double);  // "1:23:45"
-  bool always = true;           // shown even where no run reports it
+  bool always = true;           // shown even if no run reports it
   bool share = false;           // differences are percentage points
   // The standard deviation beside a mean; empty: as a value.
   std::string (*error)(double sd, double mean) = nullptr;
@@ -40,7 +40,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases);
 std::optional<double> BoundOf(const Case& of, const std::string& name);
 
 std::string SpanText(double seconds);  // "12.3 s", "1:02:03"
-// Stands for a label that is too long: "A", "B" … "Z", "AA", "BB" …
+// Replaces a label that is too long: "A", "B" … "Z", "AA", "BB" …
 std::string LetterOf(std::size_t number);
 
 }  // namespace carma::report

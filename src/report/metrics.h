@@ -19,12 +19,12 @@ namespace carma::report {
 struct Spread {
   double mean = 0;
   double median = 0;
-  double p95 = 0;  // nearest rank: the smallest value that at least 95 % do not exceed
+  double p95 = 0;  // nearest rank of the 95th percentile
   double max = 0;
   friend bool operator==(const Spread&, const Spread&) = default;
 };
 
-// What the tasks of one group came to, in seconds.
+// Metrics of one group of tasks, in seconds.
 struct GroupMetrics {
   std::string name;
   std::int64_t tasks = 0;
@@ -37,14 +37,13 @@ struct GroupMetrics {
   friend bool operator==(const GroupMetrics&, const GroupMetrics&) = default;
 };
 
-// What the executed tasks of one user came to.
+// Metrics of one user's executed tasks.
 struct UserMetrics {
   std::string name;
   std::int64_t tasks = 0;
-  double gpu_s = 0;           // execution, for each of their GPUs
+  double gpu_s = 0;           // execution times number of GPUs
   double waiting_mean_s = 0;  // of a task
-  double stretch_mean =
-      0;  // completion over the time alone; over execution, where that is not known
+  double stretch_mean = 0;    // completion over the time alone, or if unknown over execution
   friend bool operator==(const UserMetrics&, const UserMetrics&) = default;
 };
 
@@ -70,8 +69,7 @@ struct Metrics {
   std::int64_t executed = 0;
   std::int64_t oom_crashes = 0;  // attempts that ran out of GPU memory, recovered ones included
   std::int64_t attempts = 0;     // launches, all tasks
-  // Tasks that servers gave back to the queue above them; absent: none stands there that would
-  // take them.
+  // Tasks that servers sent back to the queue above them; absent: there is no such queue.
   std::optional<std::int64_t> requeues;
 
   core::Time first_submitted{};
@@ -80,17 +78,17 @@ struct Metrics {
   Spread waiting;            // s in the queue, before the first execution and between executions
   Spread execution;          // s in execution, all attempts
   Spread jct;                // s from submission to completion: waiting + execution
-  // Execution of the attempt that succeeded over the time alone, of the tasks whose time alone is
-  // known; absent: of none.
+  // Execution of the successful attempt over the time alone, for tasks with known time alone;
+  // absent: none.
   std::optional<Spread> slowdown;
-  // What tasks lost to saving and leaving (RunTask::lost_s), as a share of all execution; absent:
-  // nothing, or nobody knows.
+  // Time lost to saving and leaving (RunTask::lost_s) as a share of all execution; absent: none or
+  // unknown.
   std::optional<double> lost_share;
   std::vector<GroupMetrics> groups;        // by name; tasks without a group are in none
   std::vector<ForecastMetrics> forecasts;  // by quantity and method
 
   // With two users or more: each by name, Jain's index of their mean stretches (1: equal for all),
-  // and the mean waiting of whoever waited longest.
+  // and the longest mean waiting of a user.
   std::vector<UserMetrics> users;
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;
@@ -108,12 +106,12 @@ struct Metrics {
 };
 
 // From the record alone. The GPUs' points are cut at the first submission and the last end of the
-// tasks that have ended; an unfinished task counts in tasks_by_state, attempts and oom_crashes and
-// nowhere else. Without executed tasks every time is 0.
+// tasks that have ended; an unfinished task counts only in tasks_by_state, attempts and
+// oom_crashes. Without executed tasks every time is 0.
 Metrics Compute(const RunRecord& run);
 
 nlohmann::json ToJson(const Metrics& metrics);
-// Errors: kInvalid with JSON pointer. Unknown fields are passed over.
+// Errors: kInvalid with JSON pointer. Unknown fields are ignored.
 base::Result<Metrics> FromJson(const nlohmann::json& json);
 // The same as one line of text.
 std::string ToJsonText(const Metrics& metrics);

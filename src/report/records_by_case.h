@@ -10,9 +10,9 @@
 
 namespace carma::report {
 
-// Each case with its records, of which there is at least one, in order of the cases.
+// Each case that has records, with these, in order of the cases.
 using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*>>>;
-// Borrows from the reports. Those without a label are cases of their own.
+// Borrows from the reports. A report without label is a separate case.
 Recorded RecordsOf(std::span<const Report> reports);
 
 }  // namespace carma::report

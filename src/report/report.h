@@ -1,4 +1,4 @@
-// A run with its metrics, as it is kept in files and compared with others.
+// A run with its metrics, as stored in files and compared with others.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@
 
 namespace carma::report {
 
-// Limits of what is read: beyond them a file is refused.
+// Limits beyond which a file is refused.
 inline constexpr std::size_t kMaxReportTasks = 1'000'000;
 inline constexpr std::size_t kMaxReportGpus = 100'000;
 inline constexpr std::size_t kMaxReports = 1'000;
 
 struct Report {
   Metrics metrics;
-  // Who ran when and where, for figures; empty: only the metrics were kept (replays). Its points
-  // may be thinned out, so the metrics are not computed from it again.
+  // The record, for figures; empty: only the metrics were stored (replays). Its points may be
+  // thinned out, so metrics are not recomputed from it.
   std::optional<RunRecord> run;
 };
 
@@ -40,7 +40,7 @@ struct Case {
   std::string label;
   std::vector<const Metrics*> replays;  // at least one
 };
-// A report without a label is a case of its own.
+// A report without a label is a separate case.
 std::vector<Case> CasesOf(std::span<const Metrics> runs);
 
 // Mean and standard deviation (n - 1) over the replays of a case.
@@ -51,19 +51,19 @@ struct Estimated {
 };
 // values: one per run, at least one.
 Estimated EstimatedOf(std::span<const double> values);
-// True if two means differ by less than twice the standard error of their difference, so that the
-// difference says nothing; false where a side has a single run, because nobody knows.
+// True if two means differ by less than twice the standard error of their difference, so it is not
+// significant; false if one side is a single run, because then it is unknown.
 bool WithinNoise(const Estimated& a, const Estimated& b);
 
 // Two columns, name and value, for people.
 std::string Table(const Metrics& metrics);
-// Side by side, one column per case; all but the first also say how they differ from it in percent,
-// in brackets where the difference is within the noise. Replays show mean ± standard deviation.
+// Side by side, one column per case; all but the first also show the difference from it in percent,
+// in brackets if within the noise. Replays show mean ± standard deviation.
 std::string Compare(std::span<const Metrics> runs);
-// What the groups of tasks came to, one row per case and group; empty if no run has groups.
+// Metrics of groups of tasks, one row per case and group; empty if no run has groups.
 std::string GroupTable(std::span<const Metrics> runs);
 
-// Predicted against seen, one row per case, quantity and method; empty if nothing was predicted. Of
+// Predicted against measured, one row per case, quantity and method; empty without predictions. For
 // replays the first.
 std::string ForecastTable(std::span<const Metrics> runs);
 

@@ -1,4 +1,4 @@
-// What a run came to, said to people who read no tables.
+// The result of a run in words, for people who do not read tables.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace carma::report {
 
-// A policy against another with the same seeds, run by run: -0.25 is a quarter less. Noise that
-// both share cancels, so this tells more than the difference of two means.
+// One policy compared with another with the same seeds, run by run: -0.25 is a quarter less. Common
+// noise cancels, so this is more precise than the difference of two means.
 struct Change {
   Estimated relative;
-  // Less than twice its own standard error: the difference says nothing. False for single runs,
-  // whose noise nobody knows.
+  // Less than twice its own standard error, so not significant. False for single runs, whose noise
+  // is unknown.
   bool within_noise = false;
 };
 // As many values as references, at least one.
@@ -24,18 +24,18 @@ Change ChangeOf(std::span<const double> values, std::span<const double> referenc
 // Tasks of a run that did not succeed.
 std::int64_t Failed(const Metrics& metrics);
 
-// One sentence without a line end: of one run how long it took and how it used the GPUs; of several
-// how much earlier the best of the others ends than the first, and at which price; empty without
-// runs. Replays (equal labels) are one. Labels are as they are, not fit for a terminal.
+// One sentence without line end: for one run its duration and use of the GPUs; for several how much
+// earlier the best of the others ends than the first, and its cost; empty without runs. Replays
+// (equal labels) count as one. Labels are not made printable.
 std::string ResultSentence(std::span<const Metrics> runs);
 
-// The numbers that are worth a large print: total time, completion, slowdown, energy, crashes.
+// The most important numbers: total time, completion, slowdown, energy, crashes.
 struct Headline {
   std::string name;
   std::string value;
   std::string change;  // against the first case, "-24 %"; empty: none
 };
-// Of the run that ResultSentence() is about.
+// For the run of ResultSentence().
 std::vector<Headline> Headlines(std::span<const Metrics> runs);
 
 }  // namespace carma::report

@@ -1,5 +1,5 @@
-// One run of a server, simulated or real, as reports see it: who ran when and where, and what the
-// GPUs did. Metrics and figures are computed from this alone.
+// One run of a server, simulated or real: attempts with times and GPUs, and the GPUs over time.
+// Metrics and figures are computed only from this.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ struct Attempt {
   core::Time ended{};  // kUnfinished: the end of the record
   AttemptEnd end = AttemptEnd::kSucceeded;
   std::vector<int> gpus;                 // indices into RunRecord::gpus, rising
-  std::optional<double> promised_mib{};  // to it on each of them; empty: nothing, or not known
+  std::optional<double> promised_mib{};  // on each of them; empty: none or unknown
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
-// What was said of a task before it ran, beside what came of it.
+// A prediction for a task, with the measured value.
 struct Forecast {
   std::string what;                // a quantity with its unit: "memory_mib"
-  std::string by;                  // who said it: "structural", "history", "given" …
+  std::string by;                  // the method: "structural", "history", "given" …
   double predicted = 0;            // the most likely value
-  std::optional<double> promised;  // what was counted on, an upper bound
+  std::optional<double> promised;  // the upper bound used
   double seen = 0;
   friend bool operator==(const Forecast&, const Forecast&) = default;
 };
@@ -44,23 +44,23 @@ struct RunTask {
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
-  std::string reason;  // why it ended so, for people; empty: not told
-  // Launch to end alone on its GPUs, of the work of its last attempt; empty: not known.
+  std::string reason;  // why it ended so; empty: unknown
+  // Time from launch to end of its last attempt's work alone on its GPUs; empty: unknown.
   std::optional<double> solo_s;
-  // The same of all its work, where earlier attempts have kept a part of it; empty: as solo_s.
+  // The same for all its work, if earlier attempts have saved a part; empty: as solo_s.
   std::optional<double> whole_solo_s;
-  // What saving and leaving for others cost it: the writing, work that had to be done again, and
-  // starting again. Empty: not known, or nothing.
+  // Time lost to checkpoints and to making room: saving, repeated work, and restarts. Empty:
+  // unknown or none.
   std::optional<double> lost_s;
   std::vector<Attempt> attempts;    // by time
   std::vector<Forecast> forecasts;  // of its last attempt; empty while it has not ended
   friend bool operator==(const RunTask&, const RunTask&) = default;
 };
 
-// From `at` until the next point (or the end of the record) these are the means.
+// Means from `at` until the next point (or the end of the record).
 struct GpuPoint {
   core::Time at{};
-  double used_mib = 0;   // NaN: nothing was recorded from here to the next point
+  double used_mib = 0;   // NaN: a gap until the next point
   double sm_active = 0;  // 0..1, NaN: not reported
   double power_w = 0;    // NaN: not reported
 };
@@ -69,7 +69,7 @@ struct RunGpu {
   std::string name;              // "GPU 0", "node 3 GPU 1"
   std::string type;              // "A100-40GB"; empty: not known
   std::int64_t usable_mib = 0;   // 0: not known
-  std::vector<GpuPoint> points;  // by time; may be thinned out, as long as the means stay
+  std::vector<GpuPoint> points;  // by time; may be thinned out with equal means
 };
 
 // A lower bound on the makespan of any policy (report/bounds.h).
@@ -81,20 +81,20 @@ struct Bound {
 
 struct RunRecord {
   std::string label;       // "MAGM + GPUMemNet 80 %, MPS"; replays of one case share it
-  std::string provenance;  // the line that makes it again, or where it was recorded
+  std::string provenance;  // the command that repeats it, or where it was recorded
   bool simulated = false;
   core::Time from{};           // the first submission
-  core::Time to{};             // the last task has retired, or when the record was taken
+  core::Time to{};             // end of the last task, or time of recording
   std::vector<RunTask> tasks;  // by id
   std::vector<RunGpu> gpus;
   std::vector<Bound> bounds;
-  // How long the first task in line waited, by reason ("GpuMemory"); empty: nobody waited, or it
-  // was not recorded.
+  // How long the head of the queue waited, by reason ("GpuMemory"); empty: it never waited, or not
+  // recorded.
   std::map<std::string, double> line_waits_s;
 };
 
-// Leaves at most `most` points (at least 1) of each GPU: means over equal spans of time, each of
-// what is known in it. Means and energy over the run stay where there are no holes.
+// Reduces each GPU to at most `most` points (at least 1): means over equal spans, each over its
+// known part. Means and energy over the run do not change if there are no gaps.
 void Condense(RunRecord& run, std::size_t most);
 
 }  // namespace carma::report

@@ -1,5 +1,5 @@
-// A small writer of SVG for figures inside an HTML page. Colours, fonts and line widths are CSS
-// classes of that page, so that one drawing serves light, dark and paper.
+// Writes SVG figures for an HTML page. Colours, fonts and line widths are CSS classes of that page,
+// so that one drawing works on light and dark screens and on paper.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace carma::report {
 
-// Text from outside, safe between tags and inside quotes: one line, cut at max_bytes with "…".
+// Untrusted text, made safe between tags and inside quotes: one line, cut at max_bytes with "…".
 std::string Escape(std::string_view text, std::size_t max_bytes = 200);
 
 // Coordinates need no more than two decimals: "12.5", "3".
 std::string Coordinate(double value);
 
-// One drawing of width x height units, which the page scales to the room there is. Text is escaped
-// here; classes and path data are ours.
+// One drawing of width x height units, scaled by the page. Text is escaped here; classes and path
+// data are ours.
 class Svg {
  public:
-  // what: said to those who cannot see the drawing.
+  // what: description for readers who cannot see the drawing.
   Svg(double width, double height, std::string_view what);
 
   void Rect(double x, double y, double width, double height, std::string_view css,
@@ -36,23 +36,23 @@ class Svg {
   std::string text_;
 };
 
-// A point of a curve; NaN y: a hole from here to the next point.
+// A point of a curve; NaN y: a gap from here to the next point.
 struct XY {
   double x = 0;
   double y = 0;
 };
 
-// The same curve with at most `most` points (at least 8) for the eye: in every one of equal spans
-// of x the first, lowest, highest and last value stay, holes stay holes. Points by rising x.
+// The same visible curve with at most `most` points (at least 8): in each of equal spans of x it
+// keeps the first, lowest, highest and last value and gaps. Points by rising x.
 std::vector<XY> Thin(std::span<const XY> curve, std::size_t most);
 
-// From a range of values to a range of units of the drawing.
+// Maps a range of values to a range of units of the drawing.
 struct Scale {
   double low = 0;
   double high = 1;
   double from = 0;  // where `low` is drawn
   double to = 1;    // where `high` is drawn
-  // A range without extent is drawn at `from`; what is not finite too.
+  // An empty range, or a value that is not finite, is drawn at `from`.
   double operator()(double value) const;
 };
 

@@ -1,5 +1,5 @@
-// Metrics of a run while it goes on: fed with what ended and what the GPUs did, nothing is kept but
-// sums and, for the percentiles, a few numbers per executed task.
+// Computes metrics of a run incrementally from ended tasks and GPU spans. It stores only sums and,
+// for the percentiles, a few numbers per executed task.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 
 namespace carma::report {
 
-// Sorted before they are summed, so that the order cannot be seen in the last bit.
+// Sorts before summing, so that the result does not depend on the order, even in the last bit.
 Spread SpreadOf(std::vector<double> values);
 
-// (Σx)² / (n · Σx²): 1 where all are equal, 1/n where one has everything. Of nothing: 1.
+// (Σx)² / (n · Σx²): 1 if all are equal, 1/n if one has everything; 1 for an empty list.
 double JainIndex(std::span<const double> values);
 
-// What one task came to.
+// The outcome of one task.
 struct TaskOutcome {
   core::TaskState state = core::TaskState::kSucceeded;
   std::string_view group;  // empty: none
   std::string_view user;   // empty: not told
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final, only counted
-  // All attempts together, and the last one alone; empty: its process never ran.
+  // Execution of all attempts, and of the last one; empty: its process never ran.
   std::optional<core::Duration> executed;
   std::optional<core::Duration> last_executed;
   std::optional<double> solo_s;        // RunTask::solo_s
@@ -40,29 +40,29 @@ struct TaskOutcome {
   int ooms = 0;
 };
 
-// Of a task as records have it; its group and user are borrowed.
+// The outcome of a recorded task; its group and user are borrowed.
 TaskOutcome OutcomeOf(const RunTask& task);
 
-// What one GPU did over one span inside the run: from the first submission to the last end.
+// One GPU over one span inside the run, which is from the first submission to the last end.
 struct GpuSpan {
   int gpu = 0;  // from 0
   core::Duration length{};
   double used_mib = 0;
   double sm_active = 0;  // 0..1, NaN: not reported
-  double energy_j = 0;   // spent in the span, NaN: not reported
+  double energy_j = 0;   // used in the span, NaN: not reported
 };
 
-// Equal outcomes in any order give equal metrics, bit by bit; spans of one GPU are summed in the
-// order given.
+// Equal outcomes in any order give bitwise equal metrics; spans of one GPU are summed in the order
+// given.
 class Tally {
  public:
-  // Each task once.
+  // Add each task once.
   void Add(const TaskOutcome& task);
   void Add(const GpuSpan& span);
   // First submission and last end of the tasks that have ended; empty: none has.
   std::optional<core::Time> first_submitted() const { return first_; }
   std::optional<core::Time> last_ended() const { return last_; }
-  // Of everything so far; label, provenance and bounds are the caller's to fill in.
+  // Metrics of everything so far; the caller sets label, provenance and bounds.
   Metrics Finish() const;
 
  private:

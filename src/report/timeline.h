@@ -1,4 +1,4 @@
-// Figures of one run over time: who ran where, and what the GPUs did.
+// Figures of one run over time: tasks on GPUs, and the GPUs themselves.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace carma::report {
 
-// What figures that stand side by side share, so that they can be compared.
+// Common scales of figures side by side, so that they can be compared.
 struct TimelineFrame {
   double width = 560;
   double length_s = 0;                         // of the time axis: the longest of the runs
@@ -28,7 +28,7 @@ struct TimelineFrame {
 // The frame for these runs at this width.
 TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width);
 
-// More attempts or GPUs than this are drawn as how many tasks ran, not one by one.
+// With more attempts or GPUs only the number of running tasks is drawn.
 inline constexpr std::size_t kMaxGanttAttempts = 5'000;
 inline constexpr std::size_t kMaxGanttGpus = 32;
 bool DrawnOneByOne(const RunRecord& run);
@@ -39,8 +39,8 @@ std::string Gantt(const RunRecord& run, const TimelineFrame& frame);
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);
 
 enum class Quantity { kMemory, kSmActive, kPower };
-// One strip per GPU; of many GPUs the mean with the range from lowest to highest. Of memory also
-// what was promised. A line of text where nothing was reported.
+// One strip per GPU; for many GPUs the mean with the range from lowest to highest. For memory also
+// the promises. A line of text if nothing was reported.
 std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame);
 
 }  // namespace carma::report

@@ -1,4 +1,4 @@
-// What the figures of tasks and of GPUs over time share.
+// Common parts of the figures of tasks and GPUs over time.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// A job as Slurm's squeue tells of it. scontrol would tell more, but among texts that its owner
-// chooses (names, paths): one of them could look like what we decide by. The comment here only
-// administrators write.
+// A job as shown by Slurm's squeue. scontrol shows more, but mixed with texts chosen by the owner
+// (names, paths), which could imitate the values used here. Only administrators write the comment
+// used here.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 namespace carma::slurm {
 
 struct Job {
-  std::uint64_t id = 0;  // its own, also of an element of an array
-  std::string name;      // as scontrol has it: "4711", "4711_3"
+  std::uint64_t id = 0;  // its own, also in an array
+  std::string name;      // for scontrol: "4711", "4711_3"
   std::string state;     // "RUNNING", "COMPLETING" …
   std::string reason;    // why it waits
   bool batch = false;    // Slurm has its script, so it can start it again
   bool requeue = false;  // its owner allows that
   int restarts = 0;
-  std::int64_t carma_gib = 0;  // GPU memory that it asks for on each node; 0: none
+  std::int64_t carma_gib = 0;  // requested GPU memory per node; 0: none
   int nodes = 1;
   std::string admin_comment;  // empty: none
   friend bool operator==(const Job&, const Job&) = default;
 
   bool Waits() const { return state == "PENDING"; }
-  // It waits until somebody lets it go.
+  // Whether it waits to be released.
   bool Held() const;
-  // Its processes are there, or their end is not told yet.
+  // Whether its processes exist, or their end is not reported yet.
   bool Runs() const;
 };
 

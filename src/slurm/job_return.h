@@ -1,7 +1,6 @@
-// A job of Slurm's that ran out of GPU memory, was ended by a neighbour or asked to leave its GPUs,
-// on its way back into the queue with what it needs. Pure: each step follows from what was asked
-// and from what Slurm shows, so after a crash anywhere the next look goes on; every step may be
-// repeated.
+// Requeueing a Slurm job that ran out of GPU memory, was ended by a neighbour or was asked to leave
+// its GPUs, with its new claim. Pure: each step follows from the request and from Slurm's state, so
+// it continues after a crash at any point; every step may be repeated.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 namespace carma::slurm {
 
-// The step that comes next, as far as is known: it may have been done already.
+// The next step; it may have been done already.
 enum class ReturnStep {
   kAsked,    // nothing was done
   kRequeue,  // scontrol requeuehold
@@ -31,13 +30,13 @@ inline constexpr std::pair<ReturnStep, std::string_view> kReturnWords[] = {
     {ReturnStep::kRelease, "release"},
 };
 
-// Kept until the job waits again with its new claim, or cannot come back.
+// Stored until the job waits again with its new claim, or cannot be requeued.
 struct JobReturn {
   std::uint64_t job = 0;
-  // Of the run that has failed; empty: nobody has asked Slurm yet, which alone knows for certain.
+  // Restart count of the failed run; empty: not yet read from Slurm.
   std::optional<int> restart;
-  int retries = 0;             // how often it may be; of a victim, whatever the causes were
-  std::int64_t claim_gib = 0;  // what it asks for from now on; 0: as before
+  int retries = 0;             // allowed retries; for a victim allowed restarts of any cause
+  std::int64_t claim_gib = 0;  // its new claim; 0: as before
   std::string comment;         // for sacct, one line
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // of this step
@@ -55,11 +54,11 @@ struct JobReturn {
   friend bool operator==(const JobReturn&, const JobReturn&) = default;
 };
 
-// How often it was started again because its memory ran out, as its comment says: "… retry 2 of 3".
-// Restarts by other causes (a neighbour, a node, a person) are none of these.
+// Number of retries after out of memory in its comment: "… retry 2 of 3". Restarts for other causes
+// (a neighbour, a node, an administrator) do not count.
 int RetriesToldIn(std::string_view admin_comment);
 
-// A step that Slurm refuses so often is given up.
+// A step refused this often by Slurm is given up.
 inline constexpr int kMostRefusals = 20;
 
 struct NextStep {
@@ -75,28 +74,27 @@ struct NextStep {
   std::string why;  // kGiveUp: one sentence
 };
 
-// The same, once Slurm has shown the job: which of its runs it was.
+// Adds which of its runs it was, once Slurm has shown the job.
 JobReturn Begun(JobReturn back, const Job& job);
-// job: as Slurm shows it now; empty: Slurm does not know it.
+// job: as Slurm shows it now; empty: unknown to Slurm.
 NextStep Next(const JobReturn& back, const std::optional<Job>& job);
 // Slurm has done that step.
 JobReturn After(JobReturn back, ReturnStep done);
 
-// What a run that has failed had, and how often it may be tried.
+// A failed run: its claim, and its allowed retries.
 struct FailedRun {
-  // False: a victim of a neighbour or of its GPU, or one that was asked to leave; it claims the
-  // same.
+  // False: a victim of a neighbour or of its GPU, or asked to leave; its claim stays.
   bool out_of_memory = false;
-  bool left = false;  // it was asked to save, as by a drain, and goes on elsewhere or later
+  bool left = false;  // asked to checkpoint, as by a drain, and continues later
   int most_retries = 3;
   int gpus = 1;
   std::int64_t had_mib = 0;     // of each GPU
   std::int64_t wanted_mib = 0;  // of each GPU, next time
-  std::int64_t most_mib = 0;    // of a GPU of this node; a run that had that much is not repeated
+  std::int64_t most_mib = 0;    // of a GPU of this node; a run that had it all is not retried
   std::string node;
   std::uint64_t job = 0;
 };
-// What is to be done for it. Errors: kConflict: nothing, and why not in a sentence.
+// The plan for its requeue. Errors: kConflict: no requeue, with the reason.
 base::Result<JobReturn> ReturnOf(const FailedRun& run);
 
 }  // namespace carma::slurm

@@ -1,5 +1,4 @@
-// What Slurm's own commands show of jobs that wait on their node for GPUs: their AdminComment.
-// Pure.
+// The AdminComment of jobs that wait on their node for GPUs, shown by Slurm's commands. Pure.
 #pragma once
 
 #include <chrono>
@@ -17,11 +16,12 @@ struct WaitingJob {
   std::string why;  // one line
 };
 
-// Such a comment may be replaced by the next; a person's, and what is said of retries, stays.
+// Whether the comment is of this kind and may be replaced; comments of people and about retries
+// stay.
 bool IsOfWaits(std::string_view admin_comment);
 
-// Tells jobs that have waited for so long, each once a minute at most and where there is
-// something new; and when they wait no more.
+// Sets comments of jobs that have waited long enough, at most once a minute each and only if they
+// change; removes them when they no longer wait.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;
@@ -32,13 +32,13 @@ class WaitComments {
   };
   WaitComments(std::string node, std::chrono::milliseconds quiet)
       : node_(std::move(node)), quiet_(quiet) {}
-  // All that wait now. The one that is due and was told longest ago; empty: none is.
+  // waiting: all that wait now. Returns the due comment that was updated longest ago; empty: none.
   std::optional<Comment> Next(Moment now, std::span<const WaitingJob> waiting);
 
  private:
   struct Known {
     Moment since, told;
-    std::string text;  // empty: nothing was told
+    std::string text;  // empty: no comment
     bool waits = true;
   };
   const std::string node_;

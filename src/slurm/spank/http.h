@@ -1,4 +1,4 @@
-// One HTTP request to carmad over its Unix socket, within a time.
+// One HTTP request to carmad over its Unix socket, with a time limit.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@ namespace carma::slurm {
 struct Reply {
   int status = 0;  // 0: none came
   std::string body;
-  std::string trouble;  // why none came: "connecting to /run/…: No such file or directory"
-  bool gone = false;    // nobody listens there: it restarts, or is not there at all
+  std::string trouble;  // why there is none: "connecting to /run/…: No such file or directory"
+  bool gone = false;    // no listener: carmad restarts or is not installed
 };
 
-// Time that no step of the clock changes.
+// Monotonic time.
 std::int64_t MonotonicMs();
 
-// The body as JSON; none where it is empty. Returns within the seconds.
+// Sends the body as JSON, if not empty. Returns within `seconds`.
 Reply CallCarmad(const std::string& socket, std::string_view method, std::string_view target,
                  std::string_view body, int seconds);
-// An answer as it came over the wire, to its end. Empty body and status 0: it is none.
+// Parses a complete answer. Empty body and status 0: not an answer.
 Reply ParseReply(std::string_view text);
 
 }  // namespace carma::slurm

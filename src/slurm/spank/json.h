@@ -1,5 +1,5 @@
-// As much of JSON as the plug-in needs: texts to send, answers of carmad to read. Bounded in size,
-// depth and number of values, whatever comes.
+// The JSON needed by the plug-in: writing texts, reading carmad's answers. Bounded in size, depth
+// and number of values.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace carma::slurm {
 
-// With its quotes. Bytes that are no ASCII become '?'.
+// The text in quotes. Bytes that are not ASCII become '?'.
 std::string Quoted(std::string_view text);
 
-// The texts, numbers and words of a document, by their places: "error/message". Items of lists
+// The texts, numbers and words of a document, by path: "error/message". Items of lists
 // have their index as name: "leases/0/id".
 class Document {
  public:
-  // False: it is no JSON, or too large, deep or long.
+  // False: not JSON, or too large or deep.
   bool Parse(std::string_view text);
   std::optional<std::string> Text(std::string_view place) const;
   std::optional<std::int64_t> Number(std::string_view place) const;  // a whole one, not negative
-  // Texts that stand directly in the object at that place, by name.
+  // Texts directly in the object at that path, by name.
   std::vector<std::pair<std::string, std::string>> Texts(std::string_view place) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the plug-in asks of carmad: a lease for a step of a job (docs/use/leases.md).
+// The plug-in's calls to carmad: a lease for a step of a job (docs/use/leases.md).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace carma::slurm {
 
-// As the options say it.
+// The values of the options.
 struct Wanted {
   int gpus = 1;
   std::optional<std::int64_t> memory_mib;
@@ -21,7 +21,7 @@ struct Wanted {
   std::optional<std::int64_t> retries;
 };
 
-// The step as Slurm tells of it.
+// The step, from Slurm.
 struct Step {
   std::string cluster;
   std::uint32_t job = 0;
@@ -38,13 +38,13 @@ struct Step {
 struct Standing {
   std::int64_t id = 0;  // 0: there is none
   std::string state;    // "waiting", "granted", "adopted", "ended"
-  std::string step;     // for which it was asked
+  std::string step;     // the requesting step
   std::string reason, reason_text;
   std::vector<std::string> outputs;  // files that its processes write to: "INODE PATH"
-  std::string follows;               // of one that has ended: "requeue" while its job is put back
-  std::string trouble;               // why there is none, or nobody knows; one line
+  std::string follows;               // after its end: "requeue" while its job is requeued
+  std::string trouble;               // why there is none, or it is unknown; one line
   bool away = false;                 // carmad did not answer
-  bool gone = false;                 // because nobody listens at its socket
+  bool gone = false;                 // because its socket has no listener
 };
 
 // The body of POST /v1/leases. Pure.
@@ -52,28 +52,29 @@ std::string AskText(const Step& step, const Wanted& wanted);
 
 // How the process of a lease ended.
 struct Ending {
-  int status = 0;  // as wait() tells it
+  int status = 0;  // from wait()
   std::string stderr_tail;
 };
 
-// How long a carmad that restarts may take: an upgrade of its package, for example.
+// How long a restart of carmad may take, for example for an upgrade.
 inline constexpr int kRestartS = 60;
 
 class Carmad {
  public:
   explicit Carmad(std::string socket) : socket_(std::move(socket)) {}
-  // Asks again for so long while carmad is away; the same lease, whatever was lost on the way.
+  // Repeats the request for `patience_s` while carmad is away; always for the same lease, even if
+  // answers were lost.
   Standing Ask(const Step& step, const Wanted& wanted, int patience_s) const;
-  // Whether the script of that job has a lease here; the same.
+  // Whether the script of that job has a lease here; repeats in the same way.
   bool HasBase(std::uint32_t job, int patience_s) const;
-  // Waits with its answer for so long while the lease waits.
+  // Returns when the lease no longer waits, or after `seconds`.
   Standing Await(std::int64_t id, int seconds) const;
-  // By the process that calls: what is to be in its environment. Empty: trouble says why.
+  // Adopts it for the calling process and returns its environment. Empty: `trouble` has the reason.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
-  // False: carmad is away; the next one finds it in a file.
+  // False: carmad is away; the next one reads it from a file.
   bool End(std::int64_t id, const Ending& ending) const;
-  // Until it is known why the task ended and, if its job is to go back into Slurm's queue, that is
-  // done; at most so long, or kRestartS while nobody listens. told: what End() has returned.
+  // Waits until the cause of the end is known and the job, if necessary, has been requeued; at most
+  // `seconds`, or kRestartS without a listener. told: the result of End().
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

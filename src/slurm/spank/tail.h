@@ -7,23 +7,22 @@
 
 namespace carma::slurm {
 
-// A file as the task has it open; plain data, shared between slurmstepd and the task's process.
+// A file opened by the task; plain data, shared between slurmstepd and the task's process.
 struct OpenFile {
-  char path[4096] = "";  // empty: it is none
+  char path[4096] = "";  // empty: no file
   dev_t device = 0;      // 0: not known
   ino_t inode = 0;
 };
 
-// What the process that calls has open by that number.
+// Records the calling process's open file with that number.
 void NoteOpenFile(int fd, OpenFile& file);
-// "INODE PATH"; empty where the text is none of that.
+// Parses "INODE PATH"; empty for other texts.
 OpenFile FileOf(const std::string& text);
-// Its last bytes, read by a child with that user's rights: another file in its place is not read.
-// The user may stop that child, and his file system may hang, so what is not read in three seconds
-// is given up.
+// Its last bytes, read by a child with that user's rights; a file that has replaced it is not read.
+// Gives up after three seconds, because the user may stop the child, and the file system may hang.
 std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid);
-// What a child writes there until its end. After the limit it is killed; it is not waited for if
-// the kernel does not let go of it.
+// Reads what a child writes there until its end. After the limit it is killed, and abandoned if the
+// kernel does not release it.
 std::string ReadOfChild(pid_t child, int from, int limit_ms);
 
 }  // namespace carma::slurm

@@ -1,4 +1,4 @@
-// Values of the plug-in's options and arguments, as people write them. Pure.
+// Parses values of the plug-in's options and arguments. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@ namespace carma::slurm {
 
 // "12G", "500M", "1.5G", "12GiB", "2T", "700" (MiB): MiB, at least 1.
 std::optional<std::int64_t> MemoryMib(std::string_view text);
-// A whole number in these bounds.
+// A whole number within these bounds.
 std::optional<std::int64_t> Whole(std::string_view text, std::int64_t low, std::int64_t high);
 // "30", "30%", "0.3": a fraction from 0.01 to 1.
 std::optional<double> Share(std::string_view text);
-// One line of printable ASCII, cut to so many bytes; what is none of it becomes '?'.
+// One line of printable ASCII, cut to `most` bytes; other characters become '?'.
 std::string OneLine(std::string_view text, std::size_t most);
 // "/run/%n.sock" with the name of the node in place of %n.
 std::string WithNode(std::string_view path, std::string_view node);
 
-// Whether a PATH of the user's can be named to carmad: absolute, or made so below the folder.
+// The user's PATH as an absolute path for carmad, made absolute with the folder if needed; empty:
+// impossible.
 std::optional<std::string> AbsolutePath(std::string_view path, std::string_view folder);
 
 }  // namespace carma::slurm
