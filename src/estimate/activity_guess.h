@@ -8,8 +8,8 @@
 
 namespace carma::estimate {
 
-// Multiply-adds of one forward pass of one sample: of convolutions and linear layers, from their
-// parameters and the sizes of their outputs. Empty: no such layer, or blocks printed as one row.
+// Multiply-adds of a forward pass of one sample in convolutions and linear layers, from their
+// parameters and output sizes. Empty: no such layer, or blocks printed as one row.
 std::optional<double> MultiplyAdds(const model::LayerList& list);
 
 struct ActivityGuess {

@@ -1,4 +1,4 @@
-// What runs with other amounts (batches, lengths) of the same thing say about the next one.
+// Predicts memory from runs of the same thing with other amounts (batches, lengths).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace carma::estimate {
 
-// A run that was measured.
+// A measured run.
 struct Sighting {
   double amount = 0;  // samples, tokens, or both multiplied; above 0
   std::int64_t mib = 0;
@@ -18,14 +18,14 @@ struct Sighting {
 struct Interpolation {
   std::int64_t point_mib = 0;
   std::int64_t bound_mib = 0;  // at least the point
-  std::size_t runs = 0;        // that it rests on
-  bool between = false;        // two amounts that were seen; else beyond them
+  std::size_t runs = 0;        // used
+  bool between = false;        // between known amounts; else beyond them
 };
 
-// The need at `amount`. Memory grows with the amount, and not more slowly the larger it is: between
-// two amounts it is on the line or below it, and above the largest at least on the steepest line so
-// far. Empty where fewer than two amounts were seen or this one lies too far from them: below a
-// quarter of the least, above four times the largest.
+// The need at `amount`. Memory is assumed to be a growing convex function of the amount: between
+// two amounts it is at most on the line, and above the largest at least on the steepest line so
+// far. Empty with fewer than two known amounts, or if this one is below a quarter of the least or
+// above four times the largest.
 std::optional<Interpolation> Interpolate(std::span<const Sighting> seen, double amount);
 
 }  // namespace carma::estimate

@@ -1,5 +1,5 @@
-// What a server promises for a task, by all it knows: what the user states, the method in force,
-// what finished tasks taught. One door for every shell around the core.
+// The memory that a server promises for a task, from the user's figure, the configured method and
+// the lessons of finished tasks. Used by every shell around the core.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace carma::estimate {
 
-// What is the same for all tasks of a moment.
+// Rules that are equal for all tasks at a moment.
 struct AppraisalRules {
   std::string method = "auto";  // of Estimators()
   double coverage = 0.9;        // 0: promise the point
@@ -29,7 +29,7 @@ struct AppraisalRules {
   std::string gpu_type;                              // of most GPUs
   Paces paces;                                       // of the types there
   std::int64_t gpu_mib = 0;                          // usable memory of the largest GPU
-  std::shared_ptr<const History> history;            // null: nothing is learned
+  std::shared_ptr<const History> history;            // null: no learning
   std::shared_ptr<const MeasuredProfiles> measured;  // null: none
 };
 
@@ -38,19 +38,19 @@ struct AppraisalRules {
 void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 
 struct Appraisal {
-  std::optional<core::Estimate> estimate;  // empty: nothing can be told
+  std::optional<core::Estimate> estimate;  // empty: unknown
   core::KindId kind{};                     // of its signature
-  core::Profile profile;  // by earlier runs of the same thing and as it was measured
+  core::Profile profile;                   // from earlier runs of the same thing and measurements
   std::string model;      // fingerprint; empty: no readable summary
   std::optional<task::FormulaSplit> formula;  // so that the task's end can teach
   std::vector<std::string> remarks;           // one sentence each, for the user
 };
 
-// Asks for one task. Pure but for the history; no I/O. Safe to use from several threads.
+// Appraises one task. Pure except for the history; no I/O. Safe to use from several threads.
 class Appraiser {
  public:
   explicit Appraiser(AppraisalRules rules);
-  // earlier: of the same description and summary, or null; what it says of them is not asked again.
+  // earlier: an appraisal of the same description and summary, or null; its results are reused.
   Appraisal Appraise(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
                      const Appraisal* earlier = nullptr) const;
   const AppraisalRules& rules() const { return rules_; }

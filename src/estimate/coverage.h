@@ -1,4 +1,4 @@
-// Factors on predictions that cover given shares of the tasks.
+// Factors on predictions that cover given shares of tasks.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@ namespace carma::estimate {
 inline constexpr std::array kCoverages{0.5, 0.8, 0.9, 0.95, 0.98, 0.999};
 using CoverageFactors = std::array<double, kCoverages.size()>;  // quantiles, of each of them
 
-// Straight lines between the shares; what lies outside takes the nearest one's.
+// Linear between the shares; outside them the nearest value.
 double FactorAt(const CoverageFactors& factors, double coverage);
 
 }  // namespace carma::estimate

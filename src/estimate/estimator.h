@@ -17,7 +17,7 @@
 
 namespace carma::estimate {
 
-// State tensors of the size of the parameters that an optimizer keeps.
+// State tensors per parameter that an optimizer keeps.
 enum class Optimizer { kSgd, kMomentum, kAdam };  // 0, 1, 2 per parameter
 // "sgd", "sgd-momentum", "momentum", "adam", "adamw" and others of their kind, in any case; empty
 // for a name that is not known.
@@ -30,17 +30,17 @@ std::optional<Precision> ParsePrecision(std::string_view name);
 struct Site;    // calibration.h: what finished tasks taught about this server
 class History;  // history.h: measured peaks of earlier runs
 
-// Everything that is known before the run. Borrowed for one call.
+// Everything known before the run. Borrowed for one call.
 struct Question {
   const model::LayerList* layers = nullptr;  // null: no readable summary
-  // In place of a summary a config.json, and how its model is trained; null: none was named.
+  // Instead of a summary a config.json, and how its model is trained; null: none.
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
   std::vector<std::string> assumed;    // of the plan, one sentence each
   bool assumes_length = false;         // of it: how long the samples are
   std::string summary_trouble;         // why there is none, if one was named
   std::optional<std::int64_t> batch;   // samples per GPU and step
-  std::optional<Optimizer> optimizer;  // empty: not known, the estimator says what it assumes
+  std::optional<Optimizer> optimizer;  // empty: unknown, the estimator names its assumption
   std::optional<Precision> precision;
   int gpus = 1;
   std::string gpu_type;                   // "A100-40GB"; empty: not known
@@ -50,16 +50,17 @@ struct Question {
   std::string signature;                  // signature.h; empty: unknown
   std::string kin;                        // the same user's same program; empty: unknown
   std::string relation;                   // the same thing with other amounts; empty: unknown
-  Amounts amounts;                        // as the task's description and command tell them
+  Amounts amounts;                        // from the task's description and command
   double coverage = 0.95;                 // share of runs that the bound should cover, 0.5..0.999
   const Site* site = nullptr;             // null: the shipped constants
   const History* history = nullptr;
 };
 
-// Name of the term that the site's calibration shifts: c0, what a process holds before any tensor.
+// Name of the term that the site's calibration shifts: c0, the memory of a process before any
+// tensor.
 inline constexpr std::string_view kContextTerm = "context";
 
-// Name of the term for what PyTorch's allocator holds beyond what it has given out.
+// Name of the term for memory that PyTorch's allocator holds beyond its tensors.
 inline constexpr std::string_view kFragmentationTerm = "fragmentation";
 
 // One part of a prediction, for `carma estimate --explain`.
@@ -68,7 +69,7 @@ struct Term {
   double mib = 0;
 };
 
-// What a classifier says: measured memory within [index * width_mib, (index + 1) * width_mib).
+// The answer of a classifier: measured memory within [index * width_mib, (index + 1) * width_mib).
 struct MemoryClass {
   std::int64_t width_mib = 0;
   int index = 0;
@@ -78,10 +79,10 @@ struct MemoryClass {
 struct Answer {
   std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
   std::int64_t bound_mib = 0;  // covers `coverage` of the runs; at least the point
-  // Of the point what PyTorch gives out to tensors; the rest is context and what its allocator
-  // holds besides. Empty: the method does not tell them apart.
+  // The part of the point that PyTorch gives to tensors; the rest is context and the allocator's
+  // cache. Empty: not separated by the method.
   std::optional<std::int64_t> needed_mib;
-  double coverage = 0;      // that the bound stands for; 0: the method has no notion of one
+  double coverage = 0;      // of the bound; 0: the method has none
   std::string method;       // "structural", "gpumemnet-mlp" …
   std::vector<Term> terms;  // may be empty; their sum is the point where they are given
   std::vector<MemoryClass>
@@ -93,12 +94,12 @@ class Estimator {
  public:
   virtual ~Estimator() = default;
   virtual std::string_view name() const = 0;
-  // Errors: kNotFound: this method says nothing about such a task, with the reason as a sentence.
+  // Errors: kNotFound: this method has no answer for such a task, with the reason as a sentence.
   // Pure and safe to call from several threads; no I/O.
   virtual base::Result<Answer> Ask(const Question& question) const = 0;
 };
 
-// What the user or the task file states, as it is.
+// The figure of the user or the task file, unchanged.
 std::unique_ptr<Estimator> MakeGiven();
 // Formula of the dissertation, section 5.3.1.
 std::unique_ptr<Estimator> MakeHorus();
@@ -113,9 +114,9 @@ std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same thing.
 std::unique_ptr<Estimator> MakeFromHistory();
-// History, else what runs of the same thing with other amounts say, else the closed form where a
-// config.json was named, else structural from the best information there is, else the class prior:
-// what the same user's same program needed with other settings; kNotFound: none.
+// History, else runs of the same thing with other amounts, else the closed form if a config.json
+// was named, else structural from the best information, else the prior: needs of the user's same
+// program with other settings; kNotFound: none.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

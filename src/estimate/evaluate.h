@@ -1,5 +1,5 @@
-// How good an estimator is: its answers beside measured peaks, and the figures that the literature
-// and docs/inside/estimators.md report.
+// Evaluates an estimator: its answers compared with measured peaks, and the figures that the
+// literature and docs/inside/estimators.md report.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct Run {
   std::string family;     // what --by groups by; empty: not known
   std::int64_t batch = 0;
   std::int64_t measured_mib = 0;
-  // The run ended for lack of memory or filled the card: its need is not known, only that it is
-  // large. Never counted as ground truth.
+  // The run ended for lack of memory or filled the card, so its need is only known to be large.
+  // Never used as ground truth.
   bool censored = false;
   int gpus = 1;
   std::optional<Optimizer> optimizer;
@@ -32,7 +32,7 @@ struct Run {
   std::optional<double> sm_active;  // alone on its GPU, as measured
 };
 
-// Models and what was measured when they were trained.
+// Models and their measured trainings.
 struct DataSet {
   std::vector<model::LayerList> models;
   std::vector<Run> runs;
@@ -40,15 +40,15 @@ struct DataSet {
 };
 
 struct ReadOptions {
-  // For rows that do not say theirs.
+  // Default for rows without one.
   std::optional<Optimizer> optimizer;
   // Layer lists as torchsummary would print the same models: no input shapes, no tree, nothing
   // measured, the first dimension always the batch.
   bool summary_only = false;
-  // As torchinfo prints the same models unless it is told otherwise: three levels, what is deeper
-  // as one row, no input shapes. Not for lists whose rows have no names.
+  // As torchinfo prints the same models by default: three levels, what is deeper as one row, no
+  // input shapes. Not for lists whose rows have no names.
   bool torchinfo = false;
-  // Without it, bytes that a dry run counted are forgotten and the rules have to do.
+  // False: bytes counted by a dry run are dropped, and the rules are used.
   bool exact = false;
 };
 
@@ -64,11 +64,11 @@ base::Result<DataSet> ReadDataSet(const std::string& layers, const std::string& 
 base::Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
                                     const ReadOptions& options);
 
-// What an estimator said about one run.
+// An estimator's answer for one run.
 struct Outcome {
   std::int64_t measured_mib = 0;
   bool censored = false;
-  std::optional<Answer> answer;  // empty: it says nothing about such a task
+  std::optional<Answer> answer;  // empty: no answer for such a task
 };
 
 // Shares are 0..1. An error is |predicted / measured - 1|.
@@ -89,13 +89,13 @@ struct Score {
 };
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
 
-// Where a run belongs when groups are left out in turn.
+// The group of a run when groups are left out in turn.
 struct LeftOut {
   std::string group;
   std::string kind = {};  // runs of one kind are equally well known
 };
 
-// The same runs as the other groups alone would have made the answers: their middle of
+// The same runs with answers derived only from the other groups: their middle of
 // measured / point corrects the point, the conformal quantile for `coverage` of measured / bound
 // of those of the run's kind the bound. Where the other groups have hardly any run of its kind, the
 // bound is the point times their quantile of measured / point, twice as far above 1. parts: as many
@@ -103,7 +103,7 @@ struct LeftOut {
 std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
                               double coverage);
 
-// What a classifier got right, for one width of classes. Precision, recall and F1 are means over
+// The accuracy of a classifier, for one width of classes. Precision, recall and F1 are means over
 // the classes that occur (macro), so that a rare class counts as much as a common one.
 struct ClassScore {
   std::int64_t width_mib = 0;

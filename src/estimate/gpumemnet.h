@@ -1,4 +1,4 @@
-// GPUMemNet as an estimator: the classes that its networks answer, as a point and a bound.
+// GPUMemNet as an estimator: turns the classes of its networks into a point and a bound.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace carma::estimate {
 
-// What the probabilities of classes mean in MiB; without method and warnings.
+// Converts probabilities of classes to MiB; without method and warnings.
 //   classes  the most probable one; for MLPs also of the twice as wide classes, which are pairs of
 //            the narrow ones
 //   point    each class stands for the median need of the training runs in it; their mean by

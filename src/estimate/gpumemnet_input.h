@@ -1,5 +1,5 @@
-// What GPUMemNet's networks are shown of a model. The names are part of the weights files: a
-// network and the program that asks it must mean the same thing by each number.
+// The inputs of GPUMemNet's networks. Their names are part of the weights files, because a network
+// and the program must mean the same by each number.
 #pragma once
 
 #include <array>
@@ -58,7 +58,7 @@ struct LayerToken {
   float ln_repeats = 0;
   friend bool operator==(const LayerToken&, const LayerToken&) = default;
 };
-// In models with more different layers, those of nearly the same size are told apart no more.
+// In models with more different layers, layers of similar size are merged.
 inline constexpr std::size_t kMaxTokens = 128;
 
 struct NetworkInput {

@@ -1,4 +1,4 @@
-// How large the kernels of a training are, by its model summary.
+// The kernel size of a training, from its model summary.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Measured peaks of earlier runs, to answer what the next run of the same thing will need.
+// Measured peaks of earlier runs, for predicting the next run of the same thing.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace carma::estimate {
 
-// What earlier runs say about the next one.
+// A prediction from earlier runs.
 struct Recollection {
   std::int64_t point_mib = 0;
   std::int64_t bound_mib = 0;
@@ -43,10 +43,10 @@ using Paces = std::map<std::string, double>;
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
-// A server changes (drivers, libraries, people): what is older says less about it.
+// A server changes (drivers, libraries, users), so older runs count less.
 inline constexpr std::size_t kCalibrationRuns = 1'000;
 
-// The books of all runs. Safe to use from several threads; nothing blocks for long.
+// The observations of all runs. Safe to use from several threads; no call blocks for long.
 class History {
  public:
   History() = default;
@@ -55,7 +55,7 @@ class History {
 
   // In order of time; forgets the oldest beyond the limits of task/verdict/observation.h.
   void Add(task::Observation observation);
-  // What was learned about the formula is forgotten, the peaks are kept.
+  // Drops what was learned about the formula and keeps the peaks.
   void ForgetCalibration();
 
   // Newest first, at most task::kRunsPerSignature.

@@ -1,4 +1,4 @@
-// What the end of an attempt teaches about what its task needs.
+// What the end of an attempt teaches about its task's needs.
 #pragma once
 
 #include <optional>
@@ -21,12 +21,12 @@ inline constexpr base::Duration kLeastWatched{60'000};
 // teaches that so much was not enough.
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
-// Where it ran.
+// Where an attempt ran.
 struct RanOn {
   std::string gpu_type;  // of its first GPU
-  double pace = 1;       // of its slowest GPU against the fastest of the server
+  double pace = 1;       // of its slowest GPU, relative to the server's fastest
 };
-// its: one or more of them, its first one in front.
+// its: one or more GPUs, its first one in front.
 RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus);
 
 // The lesson of such an attempt; its run time as it would be there with GPUs to itself. model and

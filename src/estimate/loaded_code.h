@@ -9,8 +9,8 @@ namespace carma::estimate {
 // When the code of a library comes to the GPU: all of it at the start, or each kernel when it is
 // first used (CUDA 11.7 and newer, where the program asks for it; CUDA 12.2 and newer do unasked).
 enum class Loading { kEager, kLazy };
-// By the version that PyTorch says of itself, "2.11.0+cu130". Unless it says that it loads lazily,
-// and of no version at all: kEager, which takes more.
+// By PyTorch's version, "2.11.0+cu130". Without a version, or one that does not load lazily:
+// kEager, which takes more.
 Loading LoadingOf(std::string_view torch);
 
 // What a model makes PyTorch load beside cuBLAS.
@@ -28,7 +28,7 @@ struct LoadedCode {
 
 // As shipped.
 double ShippedMib(LoadedCode code);
-// What NCCL holds besides on each GPU of a task that uses several.
+// Memory of NCCL on each GPU of a task with several GPUs.
 inline constexpr double kCollectivesMib = 566;
 // Which code such a shipped value stands for: the nearest. The values of all codes differ.
 LoadedCode CodeOf(double shipped_mib);

@@ -11,12 +11,12 @@
 
 namespace carma::estimate {
 
-// Never changes: safe to use from several threads.
+// Immutable, so safe to use from several threads.
 class MeasuredProfiles {
  public:
   MeasuredProfiles() = default;
-  // Lines without a signature are of no use here. Of several workloads with one signature on one
-  // type of GPU the first line counts.
+  // Lines without a signature are ignored. Of several workloads with the same signature and GPU
+  // type the first line counts.
   explicit MeasuredProfiles(std::vector<profile::WorkloadProfile> profiles);
 
   // Null: not measured on that type.

@@ -1,4 +1,4 @@
-// Named arrays of numbers in the safetensors layout, read as bytes that nobody vouches for.
+// Named arrays of numbers in the safetensors layout, read as untrusted bytes.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// When are two submissions the same thing? Their signatures are equal.
+// Signatures: two submissions are the same thing if their signatures are equal.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +36,15 @@ core::KindId KindOf(const std::string& signature);
 // GPUs. "1000-<32 letters>".
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
-// How much of it: what a person changes to fit a GPU.
+// Amounts that users change to fit a GPU.
 struct Amounts {
   std::optional<std::int64_t> batch;   // samples per GPU and step
   std::optional<std::int64_t> length;  // tokens of a sample
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
-// As the task tells them, or options of its command that are commonly called so.
+// From the task, or from options of its command with usual names.
 Amounts AmountsOf(const task::TaskSpec& spec);
-// Between the two: the signature without the amounts. Empty where neither is told.
+// The signature without the amounts, between Signature and Kin. Empty if no amount is known.
 std::string Relation(const task::TaskSpec& spec, std::uint32_t uid, const std::string& fingerprint);
 
 // One word of a command line by itself, as the shape has it; for tests and --explain.

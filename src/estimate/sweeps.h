@@ -1,5 +1,5 @@
-// Tables of sweeps: one training measured with many batches, perhaps on several types of GPU; what
-// the first of them say of the others.
+// Tables of sweeps: one training measured with many batches, perhaps on several GPU types; predicts
+// some of them from the others.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ base::Result<bool> IsSweep(const std::string& path);
 // Errors: as base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory.
 base::Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
-// What is asked of the rest.
+// What is predicted from the rest.
 enum class SweepQuestion {
   kBatch,   // this batch, by all others of the benchmark on this GPU
   kDouble,  // twice the batch or more, by the two next smaller ones

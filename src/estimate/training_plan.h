@@ -1,5 +1,4 @@
-// How a transformer is trained: everything that decides about memory and that config.json does not
-// say.
+// How a transformer is trained: all settings that affect memory and are not in config.json.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +71,7 @@ inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[
     {StepOptimizer::kPagedAdam, "paged-lion-8bit"},
     {StepOptimizer::kPagedAdam, "paged-lion-32bit"}};
 
-// What of a block is computed again in the backward pass.
+// Which part of a block is recomputed in the backward pass.
 enum class Checkpointing {
   kNone,
   kAttention,  // its core alone, which flash attention does anyway (Megatron's "selective")
@@ -104,7 +103,7 @@ enum class Attention { kFlash, kEager };  // flash: also PyTorch's own fused ker
 inline constexpr std::pair<Attention, std::string_view> kAttentionWords[] = {
     {Attention::kFlash, "flash"}, {Attention::kEager, "eager"}, {Attention::kFlash, "sdpa"}};
 
-// What the loss makes of the scores over the vocabulary.
+// How the loss treats the scores over the vocabulary.
 enum class Loss {
   kStock,    // Hugging Face: a copy in fp32, its log-softmax, the gradients of both
   kInPlace,  // one kernel that overwrites the copy (Triton cross entropy)

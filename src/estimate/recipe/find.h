@@ -1,4 +1,4 @@
-// Read instead of ask: what a submitted command and the files that it names say of a training.
+// Reads settings of a training from a submitted command and the files that it names.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@ namespace carma::estimate {
 struct TrainingFound {
   TrainingWords words;             // in rising precedence; empty: no training was recognised
   std::string config;              // absolute path of the model's config.json; empty: not found
-  std::vector<std::string> notes;  // one sentence each: what stands in the way
+  std::vector<std::string> notes;  // one sentence per obstacle
 };
 
 // path: absolute. May block as long as a file system does.
 using FileReader =
     std::function<base::Result<std::string>(const std::string& path, std::size_t max_bytes)>;
 
-// Looks at the task's script or command as text; nothing is executed. Files that it names are asked
-// of `read`: configurations of the training, the model's config.json in its folder or in Hugging
+// Reads the task's script or command as text; nothing is executed. Files that it names are read
+// with `read`: configurations of the training, the model's config.json in its folder or in Hugging
 // Face's cache. Of several trainings in a script the one that needs most counts. At most
 // kMaxTrainingFiles files of kMaxConfigBytes each.
 inline constexpr int kMaxTrainingFiles = 40;

@@ -1,4 +1,4 @@
-// Which training a command starts, and what its words say of it.
+// The training that a command starts, and its settings.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct Launch {
 // the settings' sources; may be empty. Empty: nothing that is known.
 std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place);
 
-// A script that a shell is told to run, with its arguments: "bash train.sh 4".
+// A script run by a shell, with its arguments: "bash train.sh 4".
 struct NestedScript {
   std::string path;  // empty: `text` is the script
   std::string text;  // of -c

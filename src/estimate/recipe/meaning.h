@@ -12,7 +12,7 @@
 
 namespace carma::estimate {
 
-// By what it does unless it is told otherwise.
+// Frameworks by their defaults.
 enum class Framework {
   kTrainer,  // Hugging Face's Trainer, and scripts that use its words
   kTrl,      // its SFTTrainer
@@ -27,8 +27,8 @@ inline constexpr std::pair<Framework, std::string_view> kFrameworkWords[] = {
     {Framework::kTorchtune, "torchtune"}, {Framework::kSwift, "ms-swift"}};
 
 struct Meaning {
-  bool trains = false;  // something says that weights are trained, and in a way that is modelled
-  std::string not_modelled;  // why it is not, if that is known; one sentence
+  bool trains = false;       // whether weights are trained in a modelled way
+  std::string not_modelled;  // why not, if known; one sentence
   std::string model;         // name or folder of the model; empty: none is named
   std::string model_from;
   TrainingWords words;             // each means something to PlanOf; in rising precedence

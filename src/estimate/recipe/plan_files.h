@@ -1,4 +1,4 @@
-// Files that say a part of how a transformer is trained: read instead of asked.
+// Reads files with settings of a transformer's training.
 #pragma once
 
 #include <string>

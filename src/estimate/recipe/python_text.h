@@ -1,5 +1,5 @@
-// What a training script says by its text. Nothing is executed: only what stands there as it is
-// counts, numbers, words in quotes, lists of them, names of the file that hold such.
+// Reads settings from the text of a training script. Nothing is executed: only literals count
+// (numbers, quoted words, lists of them) and names in the file with such values.
 #pragma once
 
 #include <string_view>

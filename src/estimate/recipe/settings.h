@@ -1,4 +1,4 @@
-// What files and command lines say, as names and values: YAML, JSON, options.
+// Settings in files and command lines as names and values: YAML, JSON, options.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Setting {
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-// Most of one file, and how deep it may be nested.
+// Maximum settings of one file, and its maximum nesting.
 inline constexpr std::size_t kMaxSettings = 5'000;
 inline constexpr int kMaxSettingDepth = 32;
 

@@ -1,5 +1,5 @@
-// The commands of a shell script, read as text. Nothing is executed: what only a running shell
-// could tell is marked as not known.
+// Reads the commands of a shell script as text. Nothing is executed: values that only a running
+// shell knows are marked as unknown.
 #pragma once
 
 #include <map>

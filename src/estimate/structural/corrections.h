@@ -1,5 +1,5 @@
-// What sizes and types alone get wrong: named corrections, each with the model that demanded it and
-// a test of its name (corrections_test.cc).
+// Named corrections of errors by sizes and types alone, each with the model that needs it and a
+// test of its name (corrections_test.cc).
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace carma::estimate {
 
 enum class CorrectsReading { kBeforeSizes, kAfterSizes };
 
-// Says what a row really reads, while the graph is made.
+// Corrects what a row reads, while the graph is made.
 struct ReadingCorrection {
   std::string_view name;
   std::string_view model;     // that demanded it
@@ -26,7 +26,7 @@ std::span<const ReadingCorrection> ReadingCorrections();
 // Those of the one moment, in order.
 int CorrectReading(CorrectsReading when, Graph& graph, Row& row, int input);
 
-// Adds what code without rows keeps: the third pass of CountKept.
+// Adds bytes kept by code without rows: the third pass of CountKept.
 struct KeptCorrection {
   std::string_view name;
   std::string_view model;

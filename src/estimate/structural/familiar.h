@@ -1,4 +1,4 @@
-// Which modules the structural estimator has been compared with.
+// Which modules the structural estimator was compared with.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Summaries that print blocks as one row: what is inside is not told, its totals may be.
+// Summaries that print blocks as one row: the contents are hidden, totals may be known.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace carma::estimate {
 
-// What a model keeps most of whose layers are hidden (model::HidesMost), by the size of all outputs
-// that stands below the table; what the visible rows tell besides (convolutions, tables, scores) is
-// as they say. Empty: the size, or the batch it is of, is not told.
+// Kept bytes of a model with mostly hidden layers (model::HidesMost), from the total output size
+// below the table; visible rows (convolutions, tables, scores) count as usual. Empty: the size or
+// its batch is unknown.
 std::optional<Kept> KeptByTotals(const model::LayerList& list);
 
 }  // namespace carma::estimate

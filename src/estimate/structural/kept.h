@@ -26,7 +26,7 @@ struct Kept {
   double logits = 0;          // per sample: a language model's scores, as the loss keeps them
   bool has_conv = false;
   bool has_embedding = false;
-  // Attention by separate matrix products was seen: its bytes are the least certain ones.
+  // Has attention by separate matrix products, whose bytes are the least certain.
   bool unfused_attention = false;
   // Bytes of the parameters of each layer that are trained, falling.
   std::vector<double> weights;

@@ -1,9 +1,9 @@
-// How far above the structural estimate a run may lie.
+// How far a run may exceed the structural estimate.
 #pragma once
 
 namespace carma::estimate {
 
-// What the estimate rests on. Each has its own distribution of errors.
+// The basis of the estimate. Each has its own distribution of errors.
 enum class Evidence {
   kExactBytes,  // a dry run counted the kept bytes
   kCompared,    // the rules, with input shapes, over kinds of modules that several families share

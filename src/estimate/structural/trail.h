@@ -43,7 +43,7 @@ class Trail {
  public:
   static constexpr std::size_t kMemory = 24;  // rows reach back this far: a block's branches
 
-  // Expects so many tensors.
+  // Reserves space for that many tensors.
   void Reserve(std::size_t tensors) {
     tensors_.reserve(tensors);
     recent_.reserve(tensors);
@@ -71,11 +71,11 @@ class Trail {
     }
     return Tensor::kNobody;
   }
-  // The result of a matrix product that nobody has kept is not there any more for another reader.
+  // The result of a matrix product that is not kept cannot be read again.
   static bool IsReadable(const Tensor& tensor) {
     return tensor.kept || tensor.maker != Tensor::Maker::kMatrix;
   }
-  // What code between the modules made is read within its block only.
+  // Results of code between modules are only read within their block.
   void LeaveBlock(int current) {
     std::erase_if(recent_, [&](int index) {
       return index != current && (*this)[index].maker == Tensor::Maker::kFunction;

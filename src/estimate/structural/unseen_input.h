@@ -1,4 +1,4 @@
-// What a row reads, where the summary does not say it (torchsummary, some of torchinfo).
+// Infers what a row reads if the summary does not show it (torchsummary, some of torchinfo).
 #pragma once
 
 #include "estimate/structural/layer_rule.h"
