@@ -15,8 +15,8 @@ namespace carma::daemon {
 
 class FaultOrigins {
  public:
-  // path: of the kernel's log; empty: not read. If it cannot be read, the first Look() logs that, and
-  // no origin is known.
+  // path: of the kernel's log; empty: not read. If it cannot be read, the first Look() logs that,
+  // and no origin is known.
   explicit FaultOrigins(const std::string& path);
 
   // Reads new lines. Call it before the next list of processes is applied, because a faulty process
