@@ -138,11 +138,10 @@ class Run:
 
     def __init__(self, way, load, flags):
         bed_of = Leases if way == "leases" else Plain
-        self.programs = os.path.abspath(flags.programs)
         self.way, self.load, self.scale = way, load, flags.scale
         self.sent, self.jobs = [0] * len(load.tasks), {}
         bed_of.TIME_SCALE = flags.scale
-        self.bed = bed_of(self.programs, nodes=flags.servers)
+        self.bed = bed_of(os.path.abspath(flags.programs), nodes=flags.servers)
         try:
             began = time.time()
             for number, (at_s, *_) in enumerate(load.tasks):
@@ -162,7 +161,7 @@ class Run:
 
     def _send(self, number):
         _, gpus, memory_mib, command = self.load.tasks[number]
-        script = SCRIPT.format(programs=self.programs, folder=self.bed.folder, number=number, command=command)
+        script = SCRIPT.format(programs=self.bed.programs, folder=self.bed.folder, number=number, command=command)
         self.jobs[number] = self.bed.sbatch(USER, script, "--requeue", *options_of(self.way, gpus, memory_mib))
         self.sent[number] += 1
 
