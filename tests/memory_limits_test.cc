@@ -21,7 +21,9 @@ constexpr double kLong = 1e6;  // until it is cancelled
 SiteOptions Limited(const std::string& method) {
   return {.shape = "1xA100-40GB",
           .memory_limits = true,
-          .settings = {{"collocation.method", "\"" + method + "\""}, {"policy.settle", "false"}}};
+          .settings = {{"collocation.method", "\"" + method + "\""},
+                       {"policy.settle", "false"},
+                       {"policy.plateau_after", "\"60s\""}}};
 }
 
 class MemoryLimits : public ::testing::TestWithParam<const char*> {
@@ -99,6 +101,51 @@ TEST_P(MemoryLimits, ATaskSeesItsLimitAsTheWholeGpu) {
   EXPECT_THAT(site.Output(id),
               HasSubstr("memory: " + std::to_string(task.group_limit_mib - 4'000) + " of " +
                         std::to_string(task.group_limit_mib) + " MiB free"));
+}
+
+TEST_P(MemoryLimits, TellWhatATaskUsesWhereTheDriverDoesNotTellOfProcesses) {
+  if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
+  ASSERT_EQ(site.SimGpu({"fault", "--gpu", "0", "--kind", "no-process-memory"}).code, 0);
+  const std::uint64_t id = site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLong});
+  EXPECT_EQ(AwaitMemory(id, 3'000).observed_mib, 3'000);
+}
+
+// What a task on a plateau does not use is promised to a neighbour that takes it only later.
+TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
+  if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
+  Bell bell(site.out_dir() + "/bell"), gate(site.out_dir() + "/gate");
+  const std::string turn = "; echo $? > " + bell.path() + "; read go < " + gate.path() + "; ";
+  const std::string more =
+      base::Join(SimTask({.memory_mib = 15'000, .solo_s = 1, .sm_active = 0.1}), " ");
+  const std::string grows =
+      base::Join(SimTask({.memory_mib = 8'000, .solo_s = kLong, .sm_active = 0.1}), " ") +
+      " & :" + turn + more + turn + more + turn;
+  const std::uint64_t id = site.Submit({"--gpu-mem", "30G", "--", "/bin/sh", "-c", grows});
+  ASSERT_EQ(bell.Hear(), "0");
+  AwaitMemory(id, 8'000);
+  const std::int64_t at_first = site.Task(id).group_limit_mib;
+  EXPECT_EQ(at_first, 32'768);
+
+  Gated beside(site, "beside");
+  const std::uint64_t neighbour = beside.Submit(
+      site, "exec " + base::Join(SimTask({.memory_mib = 19'000, .solo_s = kLong}), " "),
+      {"--gpu-mem", "20G"});
+  ASSERT_EQ(beside.Hear(), "1") << site.Task(neighbour).reason_text;
+  EXPECT_TRUE(Eventually([&] { return site.Task(id).group_limit_mib < 23'000; }));
+  WriteText(gate.path(), "go\n", 0666);
+  EXPECT_EQ(bell.Hear(), "1") << "it ran out of memory: " << site.Output(id);
+  beside.Open();
+  AwaitMemory(neighbour, 19'000);
+  EXPECT_EQ(site.Task(neighbour).attempt, 1);
+
+  site.Carma({"cancel", std::to_string(neighbour)});
+  site.Await(neighbour);
+  EXPECT_TRUE(Eventually([&] { return site.Task(id).group_limit_mib == at_first; }));
+  WriteText(gate.path(), "go\n", 0666);
+  EXPECT_EQ(bell.Hear(), "0") << "all of it is the task's again: " << site.Output(id);
+  site.Carma({"cancel", std::to_string(id)});
+  EXPECT_EQ(site.Await(id).state, "cancelled");
+  site.ExpectIdle();
 }
 
 // A new daemon knows the limits, and they go with the task, whoever ends it.

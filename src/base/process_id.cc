@@ -33,6 +33,15 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   return stat;
 }
 
+std::string CgroupOf(pid_t pid) {
+  const Result<std::string> text = ReadFile("/proc/" + std::to_string(pid) + "/cgroup", 65'536);
+  if (!text) return "";
+  for (const std::string_view line : Split(*text, '\n')) {
+    if (line.starts_with("0::")) return std::string(line.substr(3));
+  }
+  return "";
+}
+
 ProcessId SelfProcess() {
   const std::optional<ProcessStat> stat = ReadProcessStat(::getpid());
   return stat ? stat->id : ProcessId{::getpid(), 0};

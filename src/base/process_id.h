@@ -26,6 +26,8 @@ struct ProcessStat {
 
 // Empty: no such process.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
+// Its path in the cgroup v2 hierarchy ("/user.slice"); empty without one.
+std::string CgroupOf(pid_t pid);
 ProcessId SelfProcess();
 // True while that process runs; a zombie or a reused pid is not alive.
 bool Alive(const ProcessId& id);

@@ -76,23 +76,15 @@ Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
   return Unit{};
 }
 
-Result<GroupMemory> ReadGroupMemory(const NvmlApi& api, const std::string& group,
-                                    const std::string& uuid) {
-  if (api.memory_limits == nullptr)
-    return Fail(ErrorCode::kUnavailable, "this driver has no memory limits (branch 615 has)");
-  const NvmlSession session(api);
-  if (!session.open()) return Fail(ErrorCode::kUnavailable, "the driver does not answer");
-  const Result<nvml::Device> device = FindGpu(api, uuid);
-  if (!device) return std::unexpected(device.error());
+std::optional<GroupMemory> ReadGroupMemory(const NvmlApi& api, nvml::Device device,
+                                           const std::string& group) {
   nvml::GetMemoryLimits answer{group.c_str(), 0, nvml::kNoMemoryLimit, 0};
-  if (auto asked = Judge(api, api.memory_limits(*device, &answer),
-                         fmt::format("memory limit of {} for {}", uuid, group));
-      !asked)
-    return std::unexpected(asked.error());
+  if (api.memory_limits == nullptr || api.memory_limits(device, &answer) != nvml::kSuccess)
+    return std::nullopt;
   GroupMemory memory;
-  memory.limit = {uuid, WholeMib(Bytes(answer.soft_limit)).value(), std::nullopt};
+  memory.soft_mib = WholeMib(Bytes(answer.soft_limit)).value();
   if (answer.hard_limit != nvml::kNoMemoryLimit)
-    memory.limit.hard_mib = WholeMib(Bytes(answer.hard_limit)).value();
+    memory.hard_mib = WholeMib(Bytes(answer.hard_limit)).value();
   memory.used_mib = StartedMib(Bytes(answer.current_used)).value();
   return memory;
 }

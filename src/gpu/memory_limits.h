@@ -28,13 +28,14 @@ base::Result<base::Unit> SetMemoryLimits(const NvmlApi& api, const std::string& 
                                          std::span<const MemoryLimit> limits);
 
 struct GroupMemory {
-  MemoryLimit limit;
-  std::int64_t used_mib = 0;  // of all its processes
+  std::int64_t soft_mib = 0;
+  std::optional<std::int64_t> hard_mib;  // empty: no limit
+  std::int64_t used_mib = 0;             // of all its processes
   friend bool operator==(const GroupMemory&, const GroupMemory&) = default;
 };
-// Allowed for all users. Errors: as above.
-base::Result<GroupMemory> ReadGroupMemory(const NvmlApi& api, const std::string& group,
-                                          const std::string& uuid);
+// Allowed for all users. Empty: the driver has no limits or does not answer for that group.
+std::optional<GroupMemory> ReadGroupMemory(const NvmlApi& api, nvml::Device device,
+                                           const std::string& group);
 
 // `carma-reader memory-limits LIBRARY GROUP [UUID SOFT_MIB HARD_MIB]...`: sets these limits; a hard
 // limit of 0 removes it. Returns the exit status, after an error with its text on stderr.

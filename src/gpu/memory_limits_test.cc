@@ -26,6 +26,13 @@ class MemoryLimits : public ScriptedNvml {
     return gpu::SetMemoryLimits(library_.api, kGroup, std::span(&limit, 1));
   }
 
+  std::optional<GroupMemory> Read() {
+    const NvmlSession session(library_.api);
+    nvml::Device device = nullptr;
+    EXPECT_EQ(library_.api.by_uuid("GPU-a", &device), nvml::kSuccess);
+    return ReadGroupMemory(library_.api, device, kGroup);
+  }
+
   NvmlLibrary library_;
 };
 
@@ -35,17 +42,14 @@ TEST_F(MemoryLimits, AreSetInBytesForTheGroupAndReadBack) {
   EXPECT_EQ(kept.soft, 4000 * kMib);
   EXPECT_EQ(kept.hard, 5000 * kMib);
   nvml_->gpus[0].memory_limits[kGroup].used = 512 * kMib + 1;
-  const auto read = ReadGroupMemory(library_.api, kGroup, "GPU-a");
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(*read, (GroupMemory{{"GPU-a", 4000, 5000}, 513}));
+  EXPECT_EQ(Read(), (GroupMemory{4000, 5000, 513}));
 }
 
 TEST_F(MemoryLimits, AreRemovedByTheLargestNumberThereIs) {
   ASSERT_TRUE(Set({"GPU-a", 4000, 5000}));
   ASSERT_TRUE(Set({"GPU-a", 0, std::nullopt}));
   EXPECT_EQ(nvml_->gpus[0].memory_limits.at(kGroup).hard, nvml::kNoMemoryLimit);
-  EXPECT_EQ(ReadGroupMemory(library_.api, kGroup, "GPU-a")->limit,
-            (MemoryLimit{"GPU-a", 0, std::nullopt}));
+  EXPECT_EQ(Read(), (GroupMemory{0, std::nullopt, 0}));
 }
 
 TEST_F(MemoryLimits, AreUnavailableWithAnOlderDriver) {
@@ -55,7 +59,7 @@ TEST_F(MemoryLimits, AreUnavailableWithAnOlderDriver) {
   ASSERT_FALSE(set);
   EXPECT_EQ(set.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(set.error().message, HasSubstr("615"));
-  EXPECT_EQ(ReadGroupMemory(library_.api, kGroup, "GPU-a").error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(Read(), std::nullopt);
 }
 
 TEST_F(MemoryLimits, TellWhyTheDriverRefuses) {

@@ -276,6 +276,7 @@ ReadResult<base::Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading&
   ReadResult<std::vector<ProcessUse>> listed = device.processes.List(calls_, device);
   if (!listed) return std::unexpected(listed.error());
   reading.processes = std::move(*listed);
+  NvmlProcesses::AddGroups(api_, device, reading.processes);
   return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
 }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "base/file.h"
 #include "base/process_id.h"
+#include "base/text.h"
+#include "gpu/memory_limits.h"
 #include "gpu/units.h"
 
 namespace carma::gpu {
@@ -48,6 +51,16 @@ bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
 std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
   return std::unexpected(
       ReadError(base::ErrorCode::kCorrupt, "an absurd number of processes", device.info.uuid));
+}
+
+// Where the cgroup v2 tree is mounted: beside trees of version 1 it is not /sys/fs/cgroup itself.
+std::string CgroupRoot() {
+  const std::string mounts = base::ReadFile("/proc/self/mounts", 1 << 20).value_or("");
+  for (const std::string_view line : base::Split(mounts, '\n')) {
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    if (words.size() > 2 && words[2] == "cgroup2") return std::string(words[1]);
+  }
+  return "/sys/fs/cgroup";
 }
 
 // Whether a line of a list is of this instance. The list of the instance itself need not say so,
@@ -156,6 +169,25 @@ ReadResult<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const Nvml
     if (share) use.kernel_time = share->value();
   }
   return base::Unit{};
+}
+
+void NvmlProcesses::AddGroups(const NvmlApi& api, const NvmlDevice& device,
+                              std::vector<ProcessUse>& processes) {
+  if (api.memory_limits == nullptr || device.info.mig) return;
+  static const std::string root = CgroupRoot();
+  std::map<std::string, std::optional<GroupMemory>> asked;  // of many processes, few groups
+  for (ProcessUse& use : processes) {
+    if (use.mps_server) continue;
+    std::string group = base::CgroupOf(use.pid);
+    for (; group.size() > 1; group.erase(group.rfind('/'))) {
+      const auto [at, is_new] = asked.try_emplace(group);
+      if (is_new) at->second = ReadGroupMemory(api, device.handle, root + group);
+      if (!at->second || !at->second->hard_mib) continue;
+      use.group = group;
+      use.group_mib = at->second->used_mib;
+      break;
+    }
+  }
 }
 
 }  // namespace carma::gpu

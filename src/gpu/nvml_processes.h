@@ -23,6 +23,9 @@ class NvmlProcesses {
   ReadResult<base::Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
                                        std::optional<double> busy,
                                        std::vector<ProcessUse>& processes);
+  // Adds the groups that have limits, of a whole GPU only.
+  static void AddGroups(const NvmlApi& api, const NvmlDevice& device,
+                        std::vector<ProcessUse>& processes);
   // The driver was reloaded, so its clock may have restarted.
   void Forget() { seen_us_ = 0; }
 

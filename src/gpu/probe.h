@@ -77,6 +77,10 @@ struct ProcessUse {
   // Recent share of time in which its kernels ran, 0..1, as coarse as Reading::utilization; empty:
   // not reported (never under MPS or on MIG instances).
   std::optional<double> kernel_time;
+  // Its control group, or one above, that has a limit of its own on the GPU's memory, and what all
+  // processes there use together; empty: none has. As in /proc/PID/cgroup.
+  std::string group;
+  std::int64_t group_mib = 0;
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };
 

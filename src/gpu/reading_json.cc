@@ -21,6 +21,7 @@ constexpr std::size_t kMaxProcesses = 65'536;
 constexpr std::size_t kMaxXids = 1'024;
 constexpr int kMaxPid = 1 << 30;
 constexpr std::size_t kMaxText = 200;
+constexpr std::size_t kMaxPath = 4'096;
 constexpr std::size_t kMaxMessage = 4'096;
 constexpr CounterSource kSources[] = {CounterSource::kNone, CounterSource::kGpm,
                                       CounterSource::kDcgm};
@@ -48,6 +49,8 @@ Json ProcessToJson(const ProcessUse& use) {
   if (use.mps_server) json["mps_server"] = true;
   if (use.mps_client) json["mps_client"] = true;
   if (use.kernel_time) json["kernel_time"] = *use.kernel_time;
+  if (!use.group.empty()) json["group"] = use.group;
+  if (!use.group.empty()) json["group_mib"] = use.group_mib;
   return json;
 }
 
@@ -74,6 +77,8 @@ Result<ProcessUse> ProcessFromJson(const Json& json, const std::string& pointer)
   in.Get("mps_server", use.mps_server);
   in.Get("mps_client", use.mps_client);
   in.Get("kernel_time", use.kernel_time, 0, 1);
+  in.Get("group", use.group, kMaxPath);
+  in.Get("group_mib", use.group_mib, 0, kMaxMib);
   if (in.error()) return std::unexpected(*in.error());
   return use;
 }

@@ -179,7 +179,7 @@ std::vector<Promise> Scheduler::PromisesOn(GpuIndex gpu, Time now) const {
   const Time plateau_from = state_->PlateauFrom(now);
   std::vector<Promise> promises;
   for (const Resident& each : state_->ledger.ResidentsOf(gpu)) {
-    promises.push_back({each.task, each.claim_mib, PromiseOf(each, plateau_from),
+    promises.push_back({each.task, each.claim_mib, PromiseOf(each, plateau_from), each.observed_mib,
                         each.memory.StandsSince(plateau_from)});
   }
   return promises;

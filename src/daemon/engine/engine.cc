@@ -398,6 +398,10 @@ void Engine::Turn() {
     events_.push_back(core::ReservationsChanged{reservations_.Tell(clock_.Now())});
   const std::vector<core::Event> events = std::exchange(events_, {});
   if (!events.empty()) Collect(scheduler_.HandleAll(clock_.Now(), events));
+  const auto sampled = [](const auto& event) {
+    return std::holds_alternative<core::GpuSampled>(event);
+  };
+  if (std::ranges::any_of(events, sampled)) starts_.FollowPromises(clock_.Now());
   NoteDrains();
   decided_ = std::exchange(next_, {});
   if (!Flush()) return;

@@ -222,6 +222,53 @@ TEST_F(SharingTest, TheKernelLimitsWhatATaskIsPromisedWithAndWithoutMps) {
   EXPECT_THAT(launcher_.started.back().limiter, IsEmpty()) << "nothing is promised";
 }
 
+TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
+  options_.limiter = {"/bin/limiter"};
+  options_.share_by_mps = false;
+  options_.policy.plateau_after = base::Duration(60'000);
+  Open();
+  std::map<core::TaskId, std::int64_t> seen_mib;
+  const auto sample = [&] {
+    clock_.Advance(base::Duration(61'000));
+    core::GpuSample sample;
+    sample.taken = sample.window_from = clock_.Now();
+    sample.sm_active = 0.1;
+    for (const auto& [id, mib] : seen_mib) {
+      sample.tasks_mib.emplace_back(id, mib);
+      sample.used_mib += mib;
+    }
+    engine_->Post(core::GpuSampled{core::GpuIndex{0}, sample});
+    Settle();
+  };
+  const auto limit = [&](core::TaskId id) { return Record(id).attempt->sharing.group_limit_mib; };
+  const auto needs = [](std::int64_t mib) {
+    return [mib](task::TaskSpec& spec) { spec.memory_mib = mib; };
+  };
+  const core::TaskId stands = Submit(needs(30'000));
+  Begin(stands);
+  seen_mib[stands] = 8'000;
+  sample();
+  sample();
+  EXPECT_EQ(limit(stands), 32'048);
+  EXPECT_THAT(launcher_.limited, IsEmpty()) << "nobody else is promised it";
+  const core::TaskId late = Submit(needs(20'000));
+  Begin(late);
+  sample();
+  EXPECT_EQ(limit(stands), 20'000);
+  EXPECT_EQ(limit(late), 22'048);
+  ASSERT_EQ(launcher_.limited.size(), 1U);
+  EXPECT_EQ(launcher_.limited[0],
+            (std::pair(stands, std::vector<std::string>{"GPU-0", "8540", "20000"})));
+  // It is promised its claim again once it grows, but has not got it.
+  seen_mib[stands] = 15'000;
+  sample();
+  EXPECT_EQ(limit(stands), 20'000);
+  EXPECT_EQ(limit(late), 22'048);
+  End(late, "", 0);
+  sample();
+  EXPECT_EQ(limit(stands), 32'048);
+}
+
 TEST_F(SharingTest, AKernelThatDoesNotLimitATaskAfterAllIsSaid) {
   options_.limiter = {"/bin/limiter"};
   options_.share_by_mps = false;

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "base/cpu_list.h"
 #include "base/log.h"
 #include "core/policy/slots.h"
 #include "task/mps/mps.h"
-#include "task/process/group_limiter.h"
 #include "task/shim/attempt_folder.h"
 
 namespace carma::daemon {
@@ -18,6 +18,9 @@ namespace {
 
 using base::Result;
 using base::Unit;
+
+// A limit follows what others are promised in steps of this size: each asks the driver.
+constexpr std::int64_t kLimitStepMib = 256;
 
 // Instances are no place for MPS servers here; a GPU that was never described is not usable.
 std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
@@ -83,7 +86,8 @@ std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) 
     if (!sharing.note.empty()) sharing.note += ' ';
     sharing.note += "Nothing limits its share of the SMs: only MPS can.";
   }
-  if (sharing.method == SharingMethod::kStreams) sharing.group_limit_mib = GroupLimitMib(start);
+  if (sharing.method == SharingMethod::kStreams)
+    sharing.group_limit_mib = GroupLimitMib(start.placement, start.bound_mib);
   return sharing;
 }
 
@@ -97,7 +101,7 @@ core::Sharing Starts::MpsSharing(const core::StartTask& start,
     sharing.memory_limit_mib = std::min(
         std::max(at.claim_mib, start.bound_mib) + options_.policy.margin_mib, Gpu(at).UsableMib());
   }
-  sharing.group_limit_mib = GroupLimitMib(start);
+  sharing.group_limit_mib = GroupLimitMib(start.placement, start.bound_mib);
   const core::TaskRecord* record = core_.Find(start.id);
   if (record != nullptr && record->request->sm_share) {
     const double percent = std::ceil(*record->request->sm_share * 100 - 1e-9);
@@ -106,15 +110,60 @@ core::Sharing Starts::MpsSharing(const core::StartTask& start,
   return sharing;
 }
 
-std::int64_t Starts::GroupLimitMib(const core::StartTask& start) const {
+std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement,
+                                   std::int64_t bound_mib) const {
   if (options_.limiter.empty() || !options_.mps_memory_limit) return 0;
-  std::int64_t promised_mib = start.bound_mib, usable_mib = 0;
-  for (const core::Placement& at : start.placement) {
+  std::int64_t promised_mib = bound_mib, usable_mib = 0;
+  for (const core::Placement& at : placement) {
     if (at.claim_mib == 0) return 0;
     promised_mib = std::max(promised_mib, at.claim_mib);
     usable_mib = std::max(usable_mib, Gpu(at).UsableMib());
   }
   return std::min(promised_mib + options_.policy.margin_mib, usable_mib);
+}
+
+std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
+  std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
+  // A task that has left its plateau is promised its claim again. What others were promised
+  // meanwhile its limit keeps from it, so only what it has counts.
+  const auto kept = [this](const core::Promise& promise) {
+    const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
+    const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
+    return ceded ? promise.observed_mib : promise.promised_mib;
+  };
+  const std::vector<core::GpuInfo>& gpus = core_.GpuInfos();
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    const std::vector<core::Promise> promises = core_.PromisesOn(core::GpuIndex{i}, now);
+    std::int64_t left_mib = gpus[i].UsableMib();
+    for (const core::Promise& each : promises) left_mib -= kept(each);
+    for (const core::Promise& each : promises) {
+      const std::int64_t own_mib = each.plateau ? each.promised_mib : each.observed_mib;
+      rooms[each.task].push_back({gpus[i].uuid, std::min(each.claim_mib, each.promised_mib),
+                                  std::max({left_mib + kept(each), own_mib, kLimitStepMib})});
+    }
+  }
+  return rooms;
+}
+
+void Starts::FollowPromises(base::Time now) {
+  if (options_.limiter.empty() || !options_.mps_memory_limit) return;
+  for (auto& [id, limits] : Rooms(now)) {
+    const core::TaskRecord& record = *core_.Find(id);
+    core::Sharing sharing = record.attempt->sharing;
+    if (sharing.group_limit_mib == 0 || record.state != core::TaskState::kRunning) continue;
+    std::int64_t limit_mib =
+        std::max(sharing.group_limit_mib, GroupLimitMib(record.attempt->placement, 0));
+    for (const task::GpuMemoryLimit& each : limits) limit_mib = std::min(limit_mib, each.hard_mib);
+    if (std::abs(limit_mib - sharing.group_limit_mib) < kLimitStepMib) continue;
+    for (task::GpuMemoryLimit& each : limits) {
+      each.hard_mib = limit_mib;
+      each.soft_mib = std::min(each.soft_mib, limit_mib);
+    }
+    base::LogInfo("memory_limit_changed", {{"task", id}, {"limit_mib", limit_mib}});
+    launcher_.LimitMemory(id, record.attempt->number, task::LimitWords(limits));
+    sharing.group_limit_mib = limit_mib;
+    post_(core::SharingChosen{id, record.attempt->number, std::move(sharing)});
+  }
 }
 
 // Those of the other way of serving too: the configuration may have been changed.
@@ -253,7 +302,7 @@ void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& atta
   } else {
     sharing.method = core::SharingMethod::kStreams;
     sharing.note = "Without MPS: " + attached.error().message + ".";
-    sharing.group_limit_mib = GroupLimitMib(arranged.start);
+    sharing.group_limit_mib = GroupLimitMib(arranged.start.placement, arranged.start.bound_mib);
   }
   ApplySharing(sharing, arranged.start, arranged.order);
   arranged.sharing = sharing;

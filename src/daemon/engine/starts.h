@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 #include "daemon/engine/engine_options.h"
 #include "daemon/gpus/attribution.h"
 #include "store/store.h"
+#include "task/process/group_limiter.h"
 #include "task/shim/launcher.h"
 
 namespace carma::daemon {
@@ -44,6 +46,9 @@ class Starts {
   // Confines an attempt that now runs: others may have got dedicated cores since its order was
   // written.
   void Confine(const core::TaskRecord& record);
+  // Called after a reading: the kernel limits of running tasks follow the promises. A task may take
+  // its claim and the margin, but nothing that others were promised since its plateau.
+  void FollowPromises(base::Time now);
   // The attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);
   // Removes what is left of the attempt.
@@ -68,8 +73,11 @@ class Starts {
   std::string SharedCores() const;
   void ApplySharing(const core::Sharing& sharing, const core::StartTask& start,
                     task::LaunchOrder& order) const;
-  // The kernel's memory limit for the task on each GPU; 0: none.
-  std::int64_t GroupLimitMib(const core::StartTask& start) const;
+  // The kernel's memory limit for a task on each of these GPUs; 0: none.
+  std::int64_t GroupLimitMib(const std::vector<core::Placement>& placement,
+                             std::int64_t bound_mib) const;
+  // Per task: the limits on each of its GPUs that leave others what they are promised.
+  std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
   // Handles the answer of the MPS servers: the attempt starts once its sharing is durable.
   void TakeAttached(core::TaskId id, int attempt, const base::Result<base::Unit>& attached);
 

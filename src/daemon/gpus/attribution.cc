@@ -24,16 +24,6 @@ std::string ProcPath(pid_t pid, const char* file) {
   return fmt::format("/proc/{}{}", pid, file);
 }
 
-// Path of the process in the cgroup v2 hierarchy ("0::/path"); empty without one.
-std::string CgroupOf(pid_t pid) {
-  const base::Result<std::string> text = base::ReadFile(ProcPath(pid, "/cgroup"), 65536);
-  if (!text) return "";
-  for (std::string_view line : base::Split(*text, '\n')) {
-    if (line.starts_with("0::")) return std::string(line.substr(3));
-  }
-  return "";
-}
-
 // Where the administrator hides other users' processes, their arguments are not ours to tell.
 bool UsersSeeArguments() {
   const base::Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
@@ -190,7 +180,7 @@ std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process
 std::optional<core::TaskId> Attribution::Search(
     pid_t pid, const std::optional<base::ProcessStat>& stat) const {
   if (roots_.empty()) return std::nullopt;
-  if (const std::string cgroup = CgroupOf(pid); cgroup.size() > 1) {
+  if (const std::string cgroup = base::CgroupOf(pid); cgroup.size() > 1) {
     for (const auto& [id, root] : roots_) {
       if (!root.cgroup.empty() && (cgroup == root.cgroup || cgroup.starts_with(root.cgroup + "/")))
         return id;
@@ -210,6 +200,11 @@ void Attribution::Retain(const std::vector<pid_t>& pids) {
   std::erase_if(known_, [&](const auto& entry) {
     return std::find(pids.begin(), pids.end(), entry.first) == pids.end();
   });
+}
+
+bool Attribution::IsGroupOf(core::TaskId task, const std::string& cgroup) const {
+  const auto found = roots_.find(task);
+  return found != roots_.end() && !cgroup.empty() && cgroup == found->second.cgroup;
 }
 
 std::optional<pid_t> Attribution::MainPid(core::TaskId task) const {

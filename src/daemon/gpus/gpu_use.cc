@@ -11,10 +11,11 @@ constexpr std::string_view kAlone = "alone";
 constexpr std::string_view kKernelTime = "kernel-time";
 constexpr std::string_view kEqual = "equal";
 
-void AddProcess(const gpu::ProcessUse& process, TaskUse& task) {
-  task.used_mib += process.used_mib.value_or(0);
+// in_group: the driver counts its memory with that of the others there.
+void AddProcess(const gpu::ProcessUse& process, bool in_group, TaskUse& task) {
+  task.used_mib += in_group ? 0 : process.used_mib.value_or(0);
   task.pids.push_back(process.pid);
-  if (!process.used_mib) task.memory_told = false;
+  if (!in_group && !process.used_mib) task.memory_told = false;
   if (task.kernel_time && process.kernel_time) {
     task.kernel_time = std::min(1.0, *task.kernel_time + *process.kernel_time);
   } else {
@@ -22,11 +23,15 @@ void AddProcess(const gpu::ProcessUse& process, TaskUse& task) {
   }
 }
 
-std::optional<std::int64_t> OfNobody(const gpu::Reading& reading) {
+std::optional<std::int64_t> OfNobody(const gpu::Reading& reading, const GpuUse& use) {
   std::int64_t of_nobody_mib = reading.used_mib;
-  for (const gpu::ProcessUse& process : reading.processes) {
-    if (!process.used_mib) return std::nullopt;
-    of_nobody_mib -= *process.used_mib;
+  for (const auto& [id, task] : use.tasks) {
+    if (!task.memory_told) return std::nullopt;
+    of_nobody_mib -= task.used_mib;
+  }
+  for (const Stranger& stranger : use.strangers) {
+    if (!stranger.used_mib) return std::nullopt;
+    of_nobody_mib -= *stranger.used_mib;
   }
   return std::max<std::int64_t>(0, of_nobody_mib);
 }
@@ -55,18 +60,22 @@ int GpuUse::ForeignProcesses() const {
 
 GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution) {
   GpuUse use;
+  std::map<core::TaskId, std::int64_t> groups_mib;
   for (const gpu::ProcessUse& process : reading.processes) {
     const std::optional<core::TaskId> task =
         process.mps_server ? std::nullopt : attribution.Find(process.pid);
-    if (!process.mps_server && !process.used_mib) use.memory_told = false;
+    const bool in_group = task && attribution.IsGroupOf(*task, process.group);
+    if (!process.mps_server && !in_group && !process.used_mib) use.memory_told = false;
+    if (in_group) groups_mib[*task] = process.group_mib;
     if (task) {
-      AddProcess(process, use.tasks[*task]);
+      AddProcess(process, in_group, use.tasks[*task]);
     } else {
       use.strangers.push_back({process.pid, attribution.Describe(process.pid), process.used_mib,
                                process.mps_server, process.kernel_time});
     }
   }
-  use.unattributed_mib = OfNobody(reading);
+  for (const auto& [task, mib] : groups_mib) use.tasks[task].used_mib += mib;
+  use.unattributed_mib = OfNobody(reading, use);
   return use;
 }
 

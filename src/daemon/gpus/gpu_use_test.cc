@@ -51,6 +51,28 @@ TEST_F(WhoUsesTest, MemoryThatNoProcessOwnsUpToIsNobodys) {
   EXPECT_FALSE(unclear.memory_told);
 }
 
+// As the driver counts a group that has a limit, whatever it says of single processes.
+TEST_F(WhoUsesTest, TheMemoryOfATasksGroupIsCountedOnce) {
+  attribution_.Add(kMine, base::SelfProcess(), "/carma-7");
+  gpu::Reading reading;
+  reading.used_mib = 10'000;
+  reading.processes = {Process(::getpid(), std::nullopt), Process(::getppid(), 900)};
+  for (gpu::ProcessUse& each : reading.processes) {
+    each.group = "/carma-7";
+    each.group_mib = 7'000;
+  }
+  const GpuUse use = WhoUses(reading, attribution_);
+  EXPECT_EQ(use.tasks.at(kMine).used_mib, 7'000);
+  EXPECT_TRUE(use.tasks.at(kMine).memory_told);
+  EXPECT_TRUE(use.memory_told);
+  EXPECT_EQ(use.unattributed_mib, 3'000);
+
+  for (gpu::ProcessUse& each : reading.processes) each.group = "/another";
+  const GpuUse other = WhoUses(reading, attribution_);
+  EXPECT_EQ(other.tasks.at(kMine).used_mib, 900) << "that limit holds for more than the task";
+  EXPECT_FALSE(other.memory_told);
+}
+
 TEST_F(WhoUsesTest, AnMpsServerIsNeitherATaskNorWork) {
   gpu::Reading reading;
   reading.used_mib = 6'030;

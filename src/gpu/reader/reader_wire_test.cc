@@ -36,7 +36,8 @@ TEST(ReaderWire, AnswersComeBackAsTheyWere) {
   reading.total_mib = 40'000;
   reading.used_mib = 17;
   reading.sm_active = 0.123456789012345;
-  reading.processes = {{.pid = 7, .used_mib = 16, .kernel_time = 0.5}};
+  reading.processes = {
+      {.pid = 7, .used_mib = 16, .kernel_time = 0.5, .group = "/carma-7", .group_mib = 20}};
   reading.xids = {31};
   const auto read = ParseAnswer(FormatAnswer(reading));
   ASSERT_TRUE(read) << read.error().message;

@@ -133,10 +133,11 @@ TEST(DriverLimits, AreSetForFoldersAndReadBack) {
   std::optional<Shortage> shortage;
   const auto task =
       (*server)->Join({.pid = ::getpid(), .shares = {{0, 1'234, 0}}, .group = group}, shortage);
-  const std::string uuid = (*server)->places()[0].uuid;
-  const auto read = gpu::ReadGroupMemory(library->api, group, uuid);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(*read, (gpu::GroupMemory{{uuid, 2'000, 3'000}, 1'234}));
+  const gpu::NvmlSession session(library->api);
+  nvml::Device device = nullptr;
+  ASSERT_EQ(library->api.by_uuid((*server)->places()[0].uuid.c_str(), &device), nvml::kSuccess);
+  EXPECT_EQ(gpu::ReadGroupMemory(library->api, device, group),
+            (gpu::GroupMemory{2'000, 3'000, 1'234}));
   EXPECT_EQ(set(0, group + "/none").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(set(1, group).error().code, ErrorCode::kUnavailable) << "divided";
   EXPECT_EQ(set(2, group).error().code, ErrorCode::kUnavailable) << "an instance";

@@ -19,7 +19,8 @@ constexpr KindName kKindNames[] = {{FaultKind::kHang, "hang"},
                                    {FaultKind::kUsedOverTotal, "used-over-total"},
                                    {FaultKind::kNoMemoryValue, "no-memory-value"},
                                    {FaultKind::kStale, "stale"},
-                                   {FaultKind::kVanish, "vanish"}};
+                                   {FaultKind::kVanish, "vanish"},
+                                   {FaultKind::kNoPidMemory, "no-process-memory"}};
 
 struct CodeName {
   nvml::Return code;

@@ -19,6 +19,7 @@ enum class FaultKind : std::uint32_t {
   kNoMemoryValue,  // memory counters are the "not available" sentinel
   kStale,          // readings stay as at the fault's beginning
   kVanish,         // no driver: DRIVER_NOT_LOADED from every call, nvmlInit included
+  kNoPidMemory,    // memory of processes is that sentinel
 };
 
 inline constexpr std::int32_t kWholeDriver = -1;
@@ -32,7 +33,8 @@ struct Fault {
 };
 
 inline constexpr std::string_view kFaultKinds =
-    "hang, lost, error, nan-activity, used-over-total, no-memory-value, stale, vanish";
+    "hang, lost, error, nan-activity, used-over-total, no-memory-value, stale, vanish, "
+    "no-process-memory";
 
 std::string_view FaultKindName(FaultKind kind);
 // Errors: kInvalid with the known names.

@@ -35,6 +35,10 @@ void FakeLauncher::Confine(core::TaskId id, int, const std::string& cores) {
   confined.emplace_back(id, cores);
 }
 
+void FakeLauncher::LimitMemory(core::TaskId id, int, const std::vector<std::string>& limits) {
+  limited.emplace_back(id, limits);
+}
+
 void FakeLauncher::Adopt(const KnownAttempt& attempt) {
   adopted.push_back(attempt);
 }

@@ -24,6 +24,7 @@ class FakeLauncher : public Launcher {
   void Warn(core::TaskId id, int attempt) override;
   void AskToSave(core::TaskId id, int attempt) override;
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
+  void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return -1; }
@@ -42,6 +43,7 @@ class FakeLauncher : public Launcher {
   std::vector<Call> warned;
   std::vector<Call> asked_to_save;
   std::vector<std::pair<core::TaskId, std::string>> confined;  // to which cores
+  std::vector<std::pair<core::TaskId, std::vector<std::string>>> limited;
   std::vector<KnownAttempt> adopted;
   std::vector<Call> forgotten;
 

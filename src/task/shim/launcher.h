@@ -101,6 +101,11 @@ class Launcher {
   virtual void Confine(core::TaskId id, int attempt, const std::string& cores) {
     (void)id, (void)attempt, (void)cores;
   }
+  // Changes the limits of its group (LaunchOrder::memory_limits) if it was started with some.
+  // Unknown attempts are ignored.
+  virtual void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) {
+    (void)id, (void)attempt, (void)limits;
+  }
   // Its time limit is near: sends the signal of its description (TaskSpec::signal). Unknown
   // attempts are ignored.
   virtual void Warn(core::TaskId id, int attempt) = 0;

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/cpu_list.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "task/attach/attachment.h"
 #include "task/describe/spec.h"
 #include "task/process/cgroup.h"
@@ -89,6 +90,7 @@ class Shim {
   void MakeGroup();
   void LimitGroup();
   void LimitGpuMemoryOfGroup();
+  std::string ChangeGpuMemoryLimits();
   // Limits left behind would stay with the groups above.
   void RemoveGroup();
   void TellStarted(pid_t main);
@@ -148,6 +150,7 @@ int Shim::Run() {
                         attachment_ ? &*attachment_ : nullptr, WarningOf(order_.spec),
                         CheckpointSignalOf(order_));
   if (container_) supervisor.WatchContainer(container_->group);
+  if (!order_.limiter.empty()) supervisor.OnLimits([this] { return ChangeGpuMemoryLimits(); });
   ShimReport report = supervisor.Run();
   EndContainer(&report);
   LeaveCheckpoints();
@@ -381,6 +384,15 @@ void Shim::LimitGpuMemoryOfGroup() {
   if (limited) return;
   no_limit_ = limited.error().message.substr(0, kMaxFailureText);
   order_.limiter.clear();
+}
+
+std::string Shim::ChangeGpuMemoryLimits() {
+  const Result<std::string> text = base::ReadFile(dir_ + "/" + kLimitsFile, kMaxLimitsBytes);
+  if (!text) return text.error().message;
+  std::vector<std::string> words;
+  for (const std::string_view word : base::SplitWords(*text)) words.emplace_back(word);
+  const Result<Unit> changed = LimitGpuMemory(order_.limiter, group_->path(), words);
+  return changed ? "" : changed.error().message;
 }
 
 void Shim::RemoveGroup() {

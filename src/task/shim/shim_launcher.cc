@@ -77,6 +77,7 @@ class ShimLauncher final : public Launcher {
   void Stop(core::TaskId id, int attempt) override;
   void Warn(core::TaskId id, int attempt) override;
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
+  void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
   void AskToSave(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
@@ -219,6 +220,16 @@ void ShimLauncher::Confine(core::TaskId id, int attempt, const std::string& core
   const std::string group =
       options_.cgroup.path + "/" + CgroupName(core::Number(id), attempt, found->shim.pid);
   (void)TaskCgroup::ConfineTo(group, cores);
+}
+
+void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
+                               const std::vector<std::string>& limits) {
+  const Attempt* found = Find(id, attempt);
+  if (found == nullptr) return;
+  ReservedFile file;
+  const std::string text = base::Join(limits, " ");
+  if (file.Reserve(found->dir, kLimitsFile, text.size()) && file.Commit(text, /*durable=*/false))
+    Signal(*found, LimitSignal());
 }
 
 // Its task first, while the tree of its processes still tells them.

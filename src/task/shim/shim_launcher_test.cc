@@ -274,6 +274,22 @@ TEST_F(ShimLauncherTest, ASignalThatNothingHandlesIsReported) {
   EXPECT_EQ(NextExited().exit_code, 3);
 }
 
+TEST_F(ShimLauncherTest, LimitsOfGpuMemoryCanBeChangedAndGoInTheEnd) {
+  if (FindCgroupBase().path.empty()) GTEST_SKIP() << FindCgroupBase().reason;
+  const std::string said = root_ + "/said";
+  LaunchOrder order = Order("echo up > $TELL; read x < $GO");
+  order.limiter = {"/bin/sh", "-c", "shift; echo \"$@\" >> " + said, "sh"};
+  order.memory_limits = {"GPU-1", "100", "200"};
+  launcher_->Start(order);
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  launcher_->LimitMemory(kTask, 1, {"GPU-1", "50", "150"});
+  while (base::ReadFile(said, 1'000) != "GPU-1 100 200\nGPU-1 50 150\n") ::sched_yield();
+  Go();
+  EXPECT_EQ(NextExited().exit_code, 0);
+  EXPECT_EQ(base::ReadFile(said, 1'000), "GPU-1 100 200\nGPU-1 50 150\nGPU-1 0 0\n");
+}
+
 TEST_F(ShimLauncherTest, WhoHasAHandlerIsAskedToSave) {
   LaunchOrder order = Order(
       "sleep 1000 & trap 'echo kept > $CARMA_CHECKPOINT_DIR/state; kill $!; exit 85' USR1; "

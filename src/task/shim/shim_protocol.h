@@ -33,12 +33,15 @@ inline constexpr char kScriptFile[] = "script";
 inline constexpr char kOwnerFile[] = "owner";
 inline constexpr char kStartedFile[] = "started.json";
 inline constexpr char kExitFile[] = "exit.json";
+// Other limits of GPU memory than the order's, as group_limiter.h has them, separated by spaces.
+inline constexpr char kLimitsFile[] = "limits";
 inline constexpr char kShimLogFile[] = "shim.log";
 
 inline constexpr std::size_t kMaxOrderBytes = 32 << 20;
 inline constexpr std::size_t kMaxOwnerBytes = 4096;
 inline constexpr std::size_t kStartedReserveBytes = 16'384;
 inline constexpr std::size_t kReportReserveBytes = 131'072;  // the tail in base64 is 87'384 of it
+inline constexpr std::size_t kMaxLimitsBytes = 65'536;
 inline constexpr std::size_t kStderrTailBytes = 65'536;
 inline constexpr std::int64_t kMaxGraceMs = 86'400'000;  // one day
 

@@ -68,12 +68,17 @@ int SaveSignal() {
   return SIGRTMIN;
 }
 
+int LimitSignal() {
+  return SIGRTMIN + 1;
+}
+
 base::UniqueFd ListenToSignals() {
   sigset_t all, ours;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   ::sigemptyset(&ours);
-  for (const int number : {SIGCHLD, StopSignal(), WarnSignal(), SaveSignal(), SIGTERM, SIGINT})
+  for (const int number :
+       {SIGCHLD, StopSignal(), WarnSignal(), SaveSignal(), LimitSignal(), SIGTERM, SIGINT})
     ::sigaddset(&ours, number);
   return base::UniqueFd(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
 }
@@ -139,6 +144,8 @@ void Supervisor::ReadSignals() {
       Warn();
     } else if (number == SaveSignal()) {
       AskToSave();
+    } else if (number == LimitSignal()) {
+      ChangeLimits();
     } else {
       // A task that had ended by itself keeps its own exit, whatever the system wants now.
       if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
@@ -233,6 +240,14 @@ void Supervisor::AskToSave() {
   if (again) return;
   pump_.Note(std::string("asked to save by ") + ::sigabbrev_np(checkpoint_signal_) +
              ", for which nothing of this task has a handler");
+}
+
+void Supervisor::ChangeLimits() {
+  if (!change_limits_) return;
+  rights_.DropPrivileges();
+  const std::string trouble = change_limits_();
+  WearRights();
+  if (!trouble.empty()) pump_.Note("the limit of its GPU memory could not be changed: " + trouble);
 }
 
 // A signal that ends processes ends what srun has started, handler or not, as in Slurm: a script

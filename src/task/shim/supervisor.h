@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@ int WarnSignal();
 // The same for asking the task to checkpoint.
 int SaveSignal();
 
+// The same for changing the limits of its GPU memory (kLimitsFile).
+int LimitSignal();
+
 // The signal that a task gets before its time limit.
 struct WarningSignal {
   int number = 0;  // 0: none
@@ -43,8 +47,8 @@ struct WarningSignal {
 
 // The signals a shim listens to, as one descriptor; all signals are blocked. StopSignal(): stop the
 // task. WarnSignal(): send it its WarningSignal. SaveSignal(): send it its checkpoint signal.
-// SIGTERM, SIGINT: the system shuts down: stop the task but report it lost, so that it is requeued
-// and does not count as failed.
+// LimitSignal(): change its limits. SIGTERM, SIGINT: the system shuts down: stop the task but
+// report it lost, so that it is requeued and does not count as failed.
 base::UniqueFd ListenToSignals();
 
 class Supervisor {
@@ -59,6 +63,8 @@ class Supervisor {
   // The main process is a container tool. Signals go to the processes inside, each once; the tool
   // and its helpers end after them. group: ContainerGroup.
   void WatchContainer(std::string group) { container_ = std::move(group); }
+  // change: called at LimitSignal(), with the shim's own rights; returns why it failed, or nothing.
+  void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
   // Returns when the main process and all descendants are gone. Fills the report except for the
   // start.
   ShimReport Run();
@@ -73,6 +79,7 @@ class Supervisor {
   void BeginStop(int number = SIGTERM);
   void Warn();
   void AskToSave();
+  void ChangeLimits();
   // Signals every process that handles it; returns their number.
   int SignalHandlers(int number, bool spares_main);
   // Signals the main process's group and the descendants that left it.
@@ -98,6 +105,7 @@ class Supervisor {
   const WarningSignal warning_;
   const int checkpoint_signal_;
   std::optional<std::string> container_;
+  std::function<std::string()> change_limits_;
   std::optional<int> status_;  // of the main process, from wait()
   bool childless_ = false;
   bool stopping_ = false;

@@ -51,11 +51,12 @@ Return ListProcesses(const Call& call, core::SharingMethod sharing, std::uint32_
   const bool fits = *count >= needed && (lines != nullptr || needed == 0);
   *count = needed;
   if (!fits) return kInsufficientSize;
+  const bool told = !Lies(call, FaultKind::kNoPidMemory);
   for (std::uint32_t i = 0; i < needed; ++i) {
     const auto& place = call.server->places()[static_cast<std::size_t>(found[i].gpu)];
     const bool part = !place.parent_uuid.empty();
     lines[i] = {static_cast<std::uint32_t>(found[i].pid),
-                static_cast<std::uint64_t>(found[i].memory_mib) * kMib,
+                told ? static_cast<std::uint64_t>(found[i].memory_mib) * kMib : kNoValue64,
                 part ? static_cast<std::uint32_t>(place.gpu_instance) : kNoValue32,
                 part ? kOnlyComputeInstance : kNoValue32};
   }
