@@ -35,8 +35,9 @@ class Mps : public ::testing::Test {
     std::filesystem::copy_file(Program("carma-simmps"), program);
     Behave("");
     WriteText(site.folder() / "control",
-              "#!/bin/sh\nexport CARMA_SIMMPS_BEHAVIOUR=\"$(cat " + BehaviourFile() + ")\"\nexec " +
-                  program + " \"$@\"\n",
+              "#!/bin/sh\nexport CARMA_SIMMPS_BEHAVIOUR=\"$(cat " + BehaviourFile() +
+                  ")\"\ncase $CARMA_SIMMPS_BEHAVIOUR in *protocol3*) export " +
+                  "CUDA_MPS_PROTOCOL_VERSION=3;; esac\nexec " + program + " \"$@\"\n",
               0755);
     site.Set("collocation.method", "\"mps\"");
     site.Set("collocation.mps_control", "\"" + (site.folder() / "control") + "\"");
@@ -356,6 +357,29 @@ TEST_F(Mps, ACancelledClientIsTakenOffTheServerFirst) {
   EXPECT_THAT(site.Output(first), HasSubstr("terminated by the server"));
   EXPECT_EQ(site.Await(second).state, "succeeded") << site.Output(second);
   EXPECT_EQ(site.Task(second).attempt, 1);
+}
+
+// carmad's own daemons speak protocol 2; this control program knows better.
+TEST_F(Mps, AControlDaemonThatSpeaksProtocol3ServesAsWell) {
+  Behave("protocol3");
+  site.Set("collocation.method", "\"auto\"");
+  site.Start();
+  EXPECT_THAT(site.Status().collocation, HasSubstr("mps")) << "it was tried";
+  Training stubborn = kSmall;
+  stubborn.more = {"--ignore-term"};
+  const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, stubborn);
+  const std::uint64_t second =
+      site.Train({"--gpu-mem", "5000"}, {.memory_mib = 4000, .solo_s = 2000});
+  AwaitClient(first);
+  AwaitClient(second);
+  EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
+              HasSubstr("a control daemon was started, asked and ended"));
+  site.Carma({"cancel", std::to_string(first)});
+  EXPECT_EQ(site.Await(first).state, "cancelled");
+  EXPECT_THAT(site.Output(first), HasSubstr("terminated by the server"));
+  EXPECT_EQ(site.Await(second).state, "succeeded") << site.Output(second);
+  EXPECT_EQ(site.Task(second).attempt, 1);
+  ExpectNoDaemons();
 }
 
 TEST_F(Mps, AStopOvertakesTheStartOfTheServer) {

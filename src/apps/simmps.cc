@@ -1,6 +1,9 @@
 // carma-simmps: a stand-in for nvidia-cuda-mps-control on a simulated GPU server
 // (docs/inside/simgpu.md).
+#include <stdlib.h>
+
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "lab/simgpu/mps_control.h"
 
@@ -13,12 +16,22 @@ int main(int argc, char** argv) {
   bool background = false, foreground = false;
   app.add_flag("-d", background, "start the daemon in the background");
   app.add_flag("-f", foreground, "start the daemon in the foreground");
+  std::string protocol;
+  app.add_option("-p,--protocol", protocol, "2 or 3; the daemon's environment comes first")
+      ->check(CLI::IsMember({"2", "3"}));
+  bool quit = false;
+  app.add_flag("-q,--quit", quit, "end the daemon (protocol 3)");
+  app.allow_extras();  // protocol 3: one command as arguments
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   const carma::simgpu::MpsFolders folders = carma::simgpu::MpsFoldersFromEnvironment();
-  return background || foreground ? carma::simgpu::StartMpsDaemon(folders, foreground)
-                                  : carma::simgpu::RunMpsCommands(folders);
+  if (!protocol.empty()) ::setenv(carma::simgpu::kMpsProtocolVariable, protocol.c_str(), 0);
+  if (background || foreground) return carma::simgpu::StartMpsDaemon(folders, foreground);
+  std::string command = quit ? "quit" : "";
+  for (const std::string& word : app.remaining()) command += word + " ";
+  return command.empty() ? carma::simgpu::RunMpsCommands(folders)
+                         : carma::simgpu::RunMpsCommand(folders, command);
 }

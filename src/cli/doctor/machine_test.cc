@@ -208,8 +208,15 @@ TEST_F(DoctorMps, WarnsOfSomebodyElses) {
   const LockOf daemon(root_ + "/tmp/nvidia-mps/control_lock");
   EXPECT_THAT(FirstTrouble(Check()).text,
               HasSubstr(fmt::format("not CARMA's (pid {}) serves /tmp/nvidia-mps", daemon.pid())));
+  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("echo quit | "));
   settings_.collocation = core::SharingMethod::kStreams;
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
+}
+
+TEST_F(DoctorMps, WarnsOfRootsDaemonOfProtocol3) {
+  Put("/run/nvidia-mps/control_lock", "");
+  const LockOf daemon(root_ + "/run/nvidia-mps/control_lock");
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("serves /run/nvidia-mps"));
 }
 
 TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {

@@ -20,8 +20,9 @@
 namespace carma::cli {
 namespace {
 
-// Where CUDA programs and NVIDIA's control daemon meet unless they are told otherwise.
-constexpr const char* kStrangersDir = "/tmp/nvidia-mps";
+// Where CUDA programs and NVIDIA's control daemon meet unless they are told otherwise; the second:
+// with protocol 3, as root.
+constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
 constexpr std::size_t kMaxFolders = 1'000;  // users, and GPUs of one user
 
@@ -116,16 +117,20 @@ class MpsCheck {
       : root_(root), settings_(settings), own_(FindOwn(root, settings.mps_dir)) {}
 
   void Strangers() {
-    if (settings_.mps_dir == kStrangersDir) return;
-    const std::optional<pid_t> pid = task::MpsLockHolder(root_ + kStrangersDir);
-    if (!pid) return;
-    Add(Level::kWarn,
-        fmt::format("an MPS control daemon that is not CARMA's (pid {}) serves {}: programs that "
-                    "CARMA did not start share GPUs through it",
-                    *pid, kStrangersDir),
-        fmt::format("end it unless it is wanted: echo quit | CUDA_MPS_PIPE_DIRECTORY={} "
-                    "nvidia-cuda-mps-control; CARMA's tasks never join it",
-                    kStrangersDir));
+    for (const std::string dir : kStrangersDirs) {
+      const std::optional<pid_t> pid = task::MpsLockHolder(root_ + dir);
+      if (!pid || settings_.mps_dir == dir) continue;
+      const std::string variable = "CUDA_MPS_PIPE_DIRECTORY=" + dir;
+      Add(Level::kWarn,
+          fmt::format("an MPS control daemon that is not CARMA's (pid {}) serves {}: programs that "
+                      "CARMA did not start share GPUs through it",
+                      *pid, dir),
+          "end it unless it is wanted: " +
+              (task::MpsSpeaksThree(*pid)
+                   ? variable + " nvidia-cuda-mps-control -q"
+                   : "echo quit | " + variable + " nvidia-cuda-mps-control") +
+              "; CARMA's tasks never join it");
+    }
   }
 
   void NotUsed() {

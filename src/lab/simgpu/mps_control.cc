@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,11 +38,6 @@ using Words = std::vector<std::string_view>;
 
 // What a peer that says nothing may cost.
 constexpr auto kPatience = 2000ms;
-constexpr const char* kNoDaemon = "Cannot find MPS control daemon process";
-// The last line of an answer; the second makes the asker fail.
-constexpr std::string_view kMpsAnswerEnd = ".";
-constexpr std::string_view kMpsFailed = ".failed";
-constexpr auto kForEver = std::chrono::hours(24 * 365);
 
 sigset_t ServedSignals() {
   sigset_t set;
@@ -119,6 +115,10 @@ class ControlDaemon {
   void ServePeer(const base::UniqueFd& listener);
   void ServeClient(base::LineSocket& peer, uid_t uid);
   std::string Execute(std::string_view line);
+  std::string ExecuteThree(const Words& words);
+  std::string Refuse(const std::string& why);
+  std::string NamedServers();
+  std::string NamedClients(std::string_view server);
   Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
   // The server's answer in one line; empty: it gives none, its process is as good as gone.
@@ -142,6 +142,8 @@ class ControlDaemon {
   MpsWelcome terms_;
   std::vector<Server> servers_;
   int started_ = 0;
+  const bool three_ = base::GetEnv(kMpsProtocolVariable) == "3";
+  bool refused_ = false;                      // the asker of the present command fails
   bool failed_ = false;                       // a server has ended badly
   std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
   std::vector<base::LineSocket> quitters_;    // wait for the end
@@ -244,7 +246,7 @@ void ControlDaemon::ServePeer(const base::UniqueFd& listener) {
       allowed ? Execute(std::string_view(*line).substr(8)) : "Permission denied";
   if (!answer.empty()) peer.Send(answer);
   if (quitting_) return quitters_.push_back(std::move(peer));
-  peer.Send(kMpsAnswerEnd);
+  peer.Send(std::exchange(refused_, false) ? kMpsFailed : kMpsAnswerEnd);
 }
 
 void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid) {
@@ -328,6 +330,7 @@ std::string ControlDaemon::Execute(std::string_view line) {
   };
   const Words words = base::SplitWords(line);
   if (words.empty()) return "";
+  if (three_) return ExecuteThree(words);
   for (const Command& command : kCommands) {
     if (command.name != words[0] || (Is535() && command.name == "get_server_status")) continue;
     if (words.size() <= command.arguments) {
@@ -336,6 +339,66 @@ std::string ControlDaemon::Execute(std::string_view line) {
     return (this->*command.run)(words);
   }
   return fmt::format("Unknown command \"{}\"", base::Printable(words[0], 60));
+}
+
+// ---- protocol 3: what carmad asks, after NVIDIA's manual of release 615; never seen to run ----
+
+std::string ServerName(uid_t uid) {
+  return fmt::format("uid_{}", uid);
+}
+
+std::string ControlDaemon::Refuse(const std::string& why) {
+  refused_ = true;
+  return why;
+}
+
+std::string ControlDaemon::ExecuteThree(const Words& words) {
+  const std::string command = words.size() > 1 ? fmt::format("{} {}", words[0], words[1]) : "";
+  const auto option = [&words](std::string_view name) {
+    const auto found = std::ranges::find_if(
+        words, [name](std::string_view word) { return word.starts_with(name); });
+    return found == words.end() ? std::string_view() : found->substr(name.size());
+  };
+  if (words[0] == "quit") return Quit({words[0]});
+  if (command == "server list") return NamedServers();
+  if (command == "client list") return NamedClients(option("--server="));
+  if (command == "server create") {
+    const auto uid = base::ParseInt(option("--uid="));
+    if (!uid) return Refuse("a name or --uid is required");
+    const bool there = !servers_.empty() || StartServer(static_cast<uid_t>(*uid));
+    return there ? "" : Refuse("the server did not start");
+  }
+  if (command == "client terminate" && words.size() == 3) {
+    for (Server& server : servers_) {
+      if (Ask(server, "terminate " + std::string(words[2])) == "done") return "";
+    }
+    return Refuse("no such client");
+  }
+  return Refuse("unknown command");
+}
+
+std::string ControlDaemon::NamedServers() {
+  std::vector<std::string> rows;
+  for (Server& server : servers_) {
+    const std::string status = Ask(server, "status").value_or("");
+    rows.push_back(fmt::format("{},{},{},{},{},{},-", ServerName(server.uid), server.uid,
+                               server.pid, status == "ACTIVE" ? "Ready" : status, folders_.pipes,
+                               terms_.visible_devices.value_or("all")));
+  }
+  return base::Join(rows, "\n");
+}
+
+std::string ControlDaemon::NamedClients(std::string_view name) {
+  std::vector<std::string> rows;
+  for (Server& server : servers_) {
+    if (ServerName(server.uid) != name) continue;
+    const std::string clients = Ask(server, "clients").value_or("");
+    for (const std::string_view pid : base::SplitWords(clients)) {
+      const auto stat = base::ReadProcessStat(static_cast<pid_t>(base::ParseInt(pid).value_or(0)));
+      rows.push_back(fmt::format("{},{},0,default,{}", pid, name, stat ? stat->command : ""));
+    }
+  }
+  return base::Join(rows, "\n");
 }
 
 std::string ControlDaemon::StartServerCommand(const Words& words) {
@@ -480,32 +543,7 @@ int RunInBackground(const MpsFolders& folders) {
   return got == 1 ? 0 : 1;
 }
 
-int PrintAnswer(base::LineSocket& daemon) {
-  while (true) {
-    const Result<std::string> line = daemon.Receive(kForEver);
-    std::fflush(stdout);
-    if (!line) return Complain(kNoDaemon);
-    if (*line == kMpsAnswerEnd) return 0;
-    if (*line == kMpsFailed) return 1;
-    std::puts(line->c_str());
-  }
-}
-
-std::string BehaviourWords(const MpsFolders& folders) {
-  std::string words = base::GetEnv(kMpsBehaviourVariable) + " ";
-  words += base::ReadFile(folders.BehaviourFile(), kMaxMpsLine).value_or("");
-  std::replace_if(
-      words.begin(), words.end(), [](char c) { return c == ',' || c == '\n'; }, ' ');
-  return words;
-}
-
 }  // namespace
-
-bool MpsBehaves(const MpsFolders& folders, std::string_view word) {
-  const std::string words = BehaviourWords(folders);
-  const Words pieces = base::SplitWords(words);
-  return std::find(pieces.begin(), pieces.end(), word) != pieces.end();
-}
 
 int StartMpsDaemon(const MpsFolders& folders, bool foreground) {
   if (MpsBehaves(folders, "refuse-start")) return Complain("Failed to start the control daemon");
@@ -515,28 +553,6 @@ int StartMpsDaemon(const MpsFolders& folders, bool foreground) {
     if (!made) return Complain(made.error().message);
   }
   return foreground ? RunDaemon(folders, [] {}) : RunInBackground(folders);
-}
-
-int RunMpsCommands(const MpsFolders& folders) {
-  char* line = nullptr;
-  std::size_t room = 0;
-  int code = 0;
-  while (code == 0 && ::getline(&line, &room, stdin) > 0) {
-    const std::string command(base::Trim(line));
-    if (command.empty()) continue;
-    if (command.size() > kMaxMpsLine - 16) {
-      code = Complain("the command is too long");
-      break;
-    }
-    Result<base::LineSocket> daemon = ConnectTo(folders.Privileged());
-    if (!daemon || !daemon->Send("command " + command)) {
-      code = Complain(kNoDaemon);
-      break;
-    }
-    code = PrintAnswer(*daemon);
-  }
-  std::free(line);
-  return code;
 }
 
 }  // namespace carma::simgpu

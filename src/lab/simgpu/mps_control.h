@@ -28,5 +28,14 @@ int StartMpsDaemon(const MpsFolders& folders, bool foreground);
 // to stdout, those about failures too. 1 if there is no daemon, if it goes away, or if one of the
 // servers that a `quit` has ended did not end well.
 int RunMpsCommands(const MpsFolders& folders);
+// One command; by protocol 3 they come as arguments.
+int RunMpsCommand(const MpsFolders& folders, const std::string& command);
+
+// The last line of the daemon's answer; the second makes the asker fail.
+inline constexpr std::string_view kMpsAnswerEnd = ".";
+inline constexpr std::string_view kMpsFailed = ".failed";
+
+// Of the control daemon: "3" is protocol 3 of branch 615, as its manual has it.
+inline constexpr const char* kMpsProtocolVariable = "CUDA_MPS_PROTOCOL_VERSION";
 
 }  // namespace carma::simgpu

@@ -94,7 +94,7 @@ Result<std::vector<pid_t>> ParseMpsPids(std::string_view text) {
   for (const std::string_view each : base::Split(text, '\n')) {
     const std::string_view line = base::Trim(each);
     if (line.empty() || line == "\r") continue;
-    const std::optional<std::int64_t> pid = base::ParseInt(line);
+    const std::optional<std::int64_t> pid = base::ParseInt(line.substr(0, line.find(',')));
     if (!pid || *pid <= 0 || *pid > std::numeric_limits<pid_t>::max()) {
       return Fail(ErrorCode::kInvalid,
                   "expected the number of a process, found '" + base::Printable(line, 100) + "'");
@@ -114,6 +114,26 @@ Result<MpsServerState> ParseMpsServerState(std::string_view text) {
   if (word.starts_with("Unknown command")) return MpsServerState::kUnknown;
   return Fail(word.ends_with("not found") ? ErrorCode::kNotFound : ErrorCode::kInvalid,
               "the MPS control daemon says of its server: '" + base::Printable(word, 100) + "'");
+}
+
+Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {
+  std::vector<MpsServerRow> rows;
+  for (const std::string_view line : base::Split(text, '\n')) {
+    if (base::Trim(line).empty()) continue;
+    const std::vector<std::string_view> words = base::Split(line, ',');
+    const auto uid = words.size() > 3 ? base::ParseInt(words[1]) : std::nullopt;
+    const auto pid = words.size() > 3 ? base::ParseInt(words[2]) : std::nullopt;
+    if (!uid || !pid || rows.size() == kMaxLines)
+      return Fail(ErrorCode::kInvalid,
+                  "expected a server's name, user, process and state, found '" +
+                      base::Printable(line, 100) + "'");
+    MpsServerRow row{std::string(words[0]), static_cast<std::uint32_t>(*uid),
+                     static_cast<pid_t>(*pid)};
+    if (words[3] == "Ready") row.state = MpsServerState::kActive;
+    if (base::ToLower(words[3]).starts_with("fault")) row.state = MpsServerState::kFault;
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 std::string_view MpsServerStateName(MpsServerState state) {

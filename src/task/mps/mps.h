@@ -49,8 +49,9 @@ std::map<std::string, std::string> WithoutMpsEnvironment();
 
 // ---- answers. The control program ends with exit code 0 whatever they say. ----
 
-// Processes, one number a line, as get_server_list and get_client_list answer. Errors: kInvalid
-// with the wrong line, kInvalid beyond 4096 lines.
+// Processes, one a line, as get_server_list and get_client_list answer; with protocol 3 the first
+// value of each CSV line of `client list`. Errors: kInvalid with the wrong line, kInvalid beyond
+// 4096 lines.
 base::Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
 enum class MpsServerState {
@@ -61,6 +62,17 @@ enum class MpsServerState {
 };
 // Errors: kNotFound: there is no such server (any more); kInvalid: any other answer.
 base::Result<MpsServerState> ParseMpsServerState(std::string_view text);
+
+// A named server of protocol 3, from a line of `server list`: name, user, process, state and more.
+struct MpsServerRow {
+  std::string name;
+  std::uint32_t uid = 0;
+  pid_t pid = 0;
+  MpsServerState state = MpsServerState::kStarting;
+};
+// Errors: kInvalid with the wrong line.
+base::Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
+
 std::string_view MpsServerStateName(MpsServerState state);  // "active", "in a faulted state" …
 
 // The answer of terminate_client: nothing or 0 on success. Errors: kUnavailable with its text.

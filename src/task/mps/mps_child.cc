@@ -101,9 +101,8 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   if (!user.name.empty()) environment["USER"] = environment["LOGNAME"] = user.name;
   environment["CUDA_MPS_PIPE_DIRECTORY"] = MpsPipeDir(order.dir, order.id);
   environment["CUDA_MPS_LOG_DIRECTORY"] = MpsLogDir(order.dir, order.id);
-  // mps_control.h knows the commands of protocol 2. Branch 615 has a third beside it, and older
-  // branches ignore this.
-  environment["CUDA_MPS_PROTOCOL_VERSION"] = "2";
+  // Branch 615 has a third protocol beside it, and older branches ignore this.
+  environment.try_emplace("CUDA_MPS_PROTOCOL_VERSION", "2");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   environment["CUDA_VISIBLE_DEVICES"] = order.id.gpus;
   std::vector<std::string> block;

@@ -36,6 +36,7 @@ using Deadline = MpsControl::Deadline;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
@@ -258,6 +259,13 @@ Result<Unit> MpsControl::Start(Deadline deadline) const {
 
 Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
   if (Result<Unit> started = Start(deadline); !started) return std::unexpected(started.error());
+  if (const auto daemon = Daemon(); daemon && MpsSpeaksThree(daemon->pid)) {
+    const Result<std::optional<MpsServer>> looked = LookForNamed(deadline);
+    const bool logs = !logs_.ControlSince({}).empty();
+    Quit(deadline);
+    if (!looked) return std::unexpected(looked.error());
+    return MpsAbilities{.tells_state = true, .logs = logs};
+  }
   const Result<std::string> listed = Ask("get_server_list", deadline);
   const Result<std::string> said = Ask("get_server_status 1", deadline);
   const std::string log = logs_.ControlSince({});
@@ -275,8 +283,10 @@ Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
 }
 
 Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
-  if (!Daemon()) return std::nullopt;
+  const std::optional<base::ProcessId> daemon = Daemon();
+  if (!daemon) return std::nullopt;
   logs_.Bound();
+  if (MpsSpeaksThree(daemon->pid)) return LookForNamed(deadline);
   const Result<std::string> listed = Ask("get_server_list", deadline);
   if (!listed) return std::unexpected(listed.error());
   const Result<std::vector<pid_t>> pids = ParseMpsPids(*listed);
@@ -292,6 +302,27 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
       return Fail(ErrorCode::kUnavailable, state.error().message);
   }
   return std::nullopt;
+}
+
+Result<std::optional<MpsServer>> MpsControl::LookForNamed(Deadline deadline) const {
+  const Result<std::string> listed = Run({"server", "list", kCsv}, "", deadline);
+  if (!listed) return std::unexpected(listed.error());
+  const Result<std::vector<MpsServerRow>> rows = ParseMpsServerRows(*listed);
+  if (!rows) return base::Wrap(rows.error(), "the MPS control daemon's list of servers");
+  for (const MpsServerRow& row : *rows) {
+    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(row.pid);
+    if (row.uid == id_.uid && stat && stat->state != 'Z')
+      return MpsServer{stat->id, row.state, row.name};
+  }
+  return std::nullopt;
+}
+
+Result<std::string> MpsControl::StartServer(Deadline deadline) const {
+  const std::optional<base::ProcessId> daemon = Daemon();
+  const std::string uid = std::to_string(id_.uid);
+  if (daemon && MpsSpeaksThree(daemon->pid))
+    return Run({"server", "create", "--uid=" + uid}, "", deadline);
+  return Ask("start_server -uid " + uid, deadline);
 }
 
 Result<MpsServer> MpsControl::Ready(Deadline deadline) const {
@@ -310,7 +341,7 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline) const {
       if (asked) return std::unexpected(WhyNoServer(*asked, said));
       // Otherwise the first client would wait for it, or go without it in silence.
       asked = logs_.Mark();
-      Result<std::string> answer = Ask("start_server -uid " + std::to_string(id_.uid), deadline);
+      Result<std::string> answer = StartServer(deadline);
       if (!answer) return std::unexpected(answer.error());
       said = std::move(*answer);
       continue;
@@ -342,7 +373,8 @@ base::Error MpsControl::WhyNoServer(const MpsLogMark& asked, const std::string& 
 
 Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline deadline) const {
   const Result<std::string> listed =
-      Ask("get_client_list " + std::to_string(server.process.pid), deadline);
+      server.name.empty() ? Ask("get_client_list " + std::to_string(server.process.pid), deadline)
+                          : Run({"client", "list", "--server=" + server.name, kCsv}, "", deadline);
   if (!listed) return std::unexpected(listed.error());
   Result<std::vector<pid_t>> pids = ParseMpsPids(*listed);
   if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's list of clients");
@@ -351,6 +383,11 @@ Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline
 
 Result<Unit> MpsControl::TerminateClient(const MpsServer& server, pid_t client,
                                          Deadline deadline) const {
+  if (!server.name.empty()) {
+    const Result<std::string> ended =
+        Run({"client", "terminate", std::to_string(client)}, "", deadline);
+    return ended ? Result<Unit>(Unit{}) : std::unexpected(ended.error());
+  }
   const Result<std::string> said =
       Ask("terminate_client " + std::to_string(server.process.pid) + " " + std::to_string(client),
           deadline);
@@ -369,7 +406,8 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
     if (IsOf(each.id.pid, id_.uid)) processes.push_back(each.id);
   }
   // It fails where a server did not end well, too.
-  const bool heard = Ask("quit -t 1", deadline).has_value();
+  const bool heard = MpsSpeaksThree(daemon.pid) ? Run({"-q"}, "", deadline).has_value()
+                                                : Ask("quit -t 1", deadline).has_value();
   const Deadline patience = heard ? deadline : std::min(deadline, Clock::now() + kUnaskedEnd);
   if (!AwaitEnds(processes, patience)) Kill(processes);
 }

@@ -1,5 +1,6 @@
-// Talks to the control daemon of one server through NVIDIA's control program. Every call blocks, at
-// most until a deadline: use it on workers, never on the loop.
+// Talks to the control daemon of one server through NVIDIA's control program, in the daemon's
+// protocol (2 if carmad started it). Every call blocks, at most until a deadline: use it on
+// workers, never on the loop.
 #pragma once
 
 #include <chrono>
@@ -26,6 +27,7 @@ struct MpsSetup {
 struct MpsServer {
   base::ProcessId process;
   MpsServerState state = MpsServerState::kUnknown;
+  std::string name = {};  // in protocol 3; empty: the daemon speaks protocol 2
 };
 
 // Features found by starting a control daemon for a moment.
@@ -73,7 +75,9 @@ class MpsControl {
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;
-  // Sends one command and returns the answer. Errors: kUnavailable.
+  base::Result<std::optional<MpsServer>> LookForNamed(Deadline deadline) const;
+  base::Result<std::string> StartServer(Deadline deadline) const;
+  // Sends one command of protocol 2 and returns the answer. Errors: kUnavailable.
   base::Result<std::string> Ask(const std::string& command, Deadline deadline) const;
   base::Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
                                 Deadline deadline) const;

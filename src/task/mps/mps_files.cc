@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 
 namespace carma::task {
@@ -60,6 +62,23 @@ std::string ReadSince(const OpenLog& log, std::int64_t mark) {
 }
 
 }  // namespace
+
+bool MpsSpeaksThree(pid_t daemon) {
+  constexpr std::string_view kVariable = "CUDA_MPS_PROTOCOL_VERSION=";
+  const std::string process = "/proc/" + std::to_string(daemon);
+  const std::string environment = base::ReadFile(process + "/environ", 1 << 20).value_or("");
+  for (const std::string_view each : base::Split(environment, '\0')) {
+    if (each.starts_with(kVariable)) return each.substr(kVariable.size()) == "3";
+  }
+  const std::string line = base::ReadFile(process + "/cmdline", 1 << 16).value_or("");
+  std::string_view before;
+  for (const std::string_view word : base::Split(line, '\0')) {
+    if ((before == "-p" || before == "--protocol") && word == "3") return true;
+    if (word == "-p3" || word == "--protocol=3") return true;
+    before = word;
+  }
+  return false;
+}
 
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir) {
   const UniqueFd fd(::open((pipe_dir + "/" + kLock).c_str(),

@@ -22,6 +22,10 @@ namespace carma::task {
 // The process that holds the lock of this pipe directory. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
+// Whether a control daemon speaks protocol 3 (branch 615 and newer), by its environment, else by
+// its options.
+bool MpsSpeaksThree(pid_t daemon);
+
 // The lengths of the two logs at a moment, for reading later additions.
 struct MpsLogMark {
   std::int64_t control = 0;

@@ -66,6 +66,26 @@ TEST(MpsAnswers, AreListsOfProcessesOrAnError) {
   EXPECT_FALSE(ParseMpsPids(many));
 }
 
+TEST(MpsAnswers, OfProtocol3AreRowsOrAnError) {
+  EXPECT_THAT(
+      ParseMpsPids("51023,training,0,default,python a,b.py\n51087,training,0,x,c\n").value(),
+      ElementsAre(51'023, 51'087));
+  const auto rows = ParseMpsServerRows(
+      "training,1000,48201,Ready,/run/nvidia-mps/training,GPU-abcd-1234,-\n"
+      "uid_0,0,7,Initializing,/m,all,-\nx,1,8,FAULT,/m\n");
+  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_EQ(rows->size(), 3U);
+  EXPECT_EQ((*rows)[0].name, "training");
+  EXPECT_EQ((*rows)[0].uid, 1'000U);
+  EXPECT_EQ((*rows)[0].pid, 48'201);
+  EXPECT_EQ((*rows)[0].state, MpsServerState::kActive);
+  EXPECT_EQ((*rows)[1].state, MpsServerState::kStarting);
+  EXPECT_EQ((*rows)[2].state, MpsServerState::kFault);
+  EXPECT_TRUE(ParseMpsServerRows("")->empty());
+  for (const char* text : {"none", "training,ada,1,Ready", "training,1000,48201"})
+    EXPECT_FALSE(ParseMpsServerRows(text)) << text;
+}
+
 TEST(MpsAnswers, OfAServersStateAreUnderstoodOrAnError) {
   EXPECT_EQ(ParseMpsServerState("ACTIVE\n"), MpsServerState::kActive);
   EXPECT_EQ(ParseMpsServerState("INITIALIZING"), MpsServerState::kStarting);
