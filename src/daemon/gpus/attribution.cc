@@ -24,6 +24,11 @@ std::string ProcPath(pid_t pid, const char* file) {
   return fmt::format("/proc/{}{}", pid, file);
 }
 
+// Or that group itself; of no group: none.
+bool IsBelow(const std::string& cgroup, const std::string& group) {
+  return !group.empty() && (cgroup == group || cgroup.starts_with(group + "/"));
+}
+
 // Where the administrator hides other users' processes, their arguments are not ours to tell.
 bool UsersSeeArguments() {
   const base::Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
@@ -182,8 +187,7 @@ std::optional<core::TaskId> Attribution::Search(
   if (roots_.empty()) return std::nullopt;
   if (const std::string cgroup = base::CgroupOf(pid); cgroup.size() > 1) {
     for (const auto& [id, root] : roots_) {
-      if (!root.cgroup.empty() && (cgroup == root.cgroup || cgroup.starts_with(root.cgroup + "/")))
-        return id;
+      if (IsBelow(cgroup, root.cgroup)) return id;
       if (task::IsInContainerGroup(cgroup, root.containers)) return id;
     }
   }
@@ -204,7 +208,7 @@ void Attribution::Retain(const std::vector<pid_t>& pids) {
 
 bool Attribution::IsGroupOf(core::TaskId task, const std::string& cgroup) const {
   const auto found = roots_.find(task);
-  return found != roots_.end() && !cgroup.empty() && cgroup == found->second.cgroup;
+  return found != roots_.end() && IsBelow(cgroup, found->second.cgroup);
 }
 
 std::optional<pid_t> Attribution::MainPid(core::TaskId task) const {

@@ -66,7 +66,8 @@ GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution) {
         process.mps_server ? std::nullopt : attribution.Find(process.pid);
     const bool in_group = task && attribution.IsGroupOf(*task, process.group);
     if (!process.mps_server && !in_group && !process.used_mib) use.memory_told = false;
-    if (in_group) groups_mib[*task] = process.group_mib;
+    // The count of a group includes those below it.
+    if (in_group) groups_mib[*task] = std::max(groups_mib[*task], process.group_mib);
     if (task) {
       AddProcess(process, in_group, use.tasks[*task]);
     } else {

@@ -67,6 +67,10 @@ TEST_F(WhoUsesTest, TheMemoryOfATasksGroupIsCountedOnce) {
   EXPECT_TRUE(use.memory_told);
   EXPECT_EQ(use.unattributed_mib, 3'000);
 
+  reading.processes[1].group = "/carma-7/below";
+  reading.processes[1].group_mib = 900;
+  EXPECT_EQ(WhoUses(reading, attribution_).tasks.at(kMine).used_mib, 7'000);
+
   for (gpu::ProcessUse& each : reading.processes) each.group = "/another";
   const GpuUse other = WhoUses(reading, attribution_);
   EXPECT_EQ(other.tasks.at(kMine).used_mib, 900) << "that limit holds for more than the task";
