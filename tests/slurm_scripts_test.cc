@@ -61,6 +61,30 @@ TEST_F(SlurmScripts, EachProcessSeesTheGpuOfItsOwn) {
   EXPECT_EQ(LinesOf(id), gpus);
 }
 
+TEST_F(SlurmScripts, StepsAtTheSameTimeHaveGpusOfTheirOwn) {
+  const std::string script = WriteScript(
+      "steps.sh",
+      "#SBATCH --gpus=3\nfor i in 1 2 3; do srun -n1 --exact --gpus=1 sh -c "
+      "'printenv SLURM_STEP_GPUS; until [ $(cat $0 | wc -l) = 3 ]; do sleep 0.05; done' "
+      "$PWD/steps.out & done\nwait\n");
+  const std::uint64_t id = site.Submit({"-o", "steps.out", script});
+  std::vector<std::string> gpus = site.Await(id).gpu_uuids;
+  std::ranges::sort(gpus);
+  EXPECT_EQ(LinesOf(id), gpus);
+}
+
+TEST_F(SlurmScripts, ALoginShellFindsSrunToo) {
+  WriteText(site.out_dir() + "/.bash_profile", "PATH=/usr/bin:/bin\n", 0644);
+  WriteText(site.out_dir() + "/login.sh",
+            "#!/bin/bash -l\n#SBATCH -G 1 -n 2\nsrun sh -c 'echo $SLURM_PROCID of 2'\n"
+            "echo ${0##*/} $1 $2\n",
+            0755);
+  const std::uint64_t id =
+      site.Submit({"--export=ALL,HOME=" + site.out_dir(), "login.sh", "a", "b c"});
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  EXPECT_THAT(LinesOf(id), ::testing::ElementsAre("0 of 2", "1 of 2", "script a b c"));
+}
+
 TEST_F(SlurmScripts, ScontrolShowsHostsAndTheJob) {
   const std::string script = WriteScript("show.sh",
                                          "#SBATCH --gres=gpu:1 --time=2:00:00 -o %j.out\n"

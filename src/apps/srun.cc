@@ -8,11 +8,11 @@
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::string> environment = carma::task::OwnEnvironment();
-  const auto plan = carma::task::PlanSrun({argv + 1, argv + argc}, environment);
+  auto plan = carma::task::PlanSrun({argv + 1, argv + argc}, environment);
   if (!plan) {
     std::fprintf(stderr, "srun (of CARMA): %s\n", plan.error().message.c_str());
     return 2;
   }
-  if (plan->label) std::fputs("srun (of CARMA): lines are not labelled\n", stderr);
+  const auto held = carma::task::TakeGpus(*plan, environment);
   return carma::task::RunSrun(*plan, environment);
 }

@@ -723,9 +723,8 @@ void Description::Warn(std::string text) {
 
 Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& context) {
   TaskSpec spec = draft_.spec;
-  if (Result<Unit> chosen = ChooseCommand(draft_, spec); !chosen) {
+  if (Result<Unit> chosen = ChooseCommand(draft_, spec); !chosen)
     return std::unexpected(chosen.error());
-  }
   const bool sweeps = !draft_.parameters.empty() || !draft_.sweep_file.empty();
   if (sweeps && draft_.array)
     return Fail(ErrorCode::kInvalid, "--param and --param-file make an array: give no --array");
@@ -740,19 +739,20 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   for (PlanFile& file : draft_.plan_files)
     file.path = Absolute(file.path, context.cwd, context.home);
   spec.umask = context.umask;
-  for (const std::string& name : FillEnvironment(draft_.exported, context, spec)) {
+  for (const std::string& name : FillEnvironment(draft_.exported, context, spec))
     Warn("environment variable " + name + " is not UTF-8 and is left out");
-  }
-  if (draft_.slurm) FillSlurm(*draft_.slurm, context, spec);
   if (draft_.begin) {
     const Result<base::Time> begin = ParseBegin(*draft_.begin, context.now);
     if (!begin) return base::Wrap(begin.error(), "--begin");
     spec.begin = *begin;
   }
   if (draft_.slurm) {
+    FillSlurm(*draft_.slurm, context, spec);
     for (std::string& unread : FillHost(*draft_.slurm, spec)) Warn(std::move(unread));
     if (!draft_.gpus_counted && spec.on_gpus.empty() && !spec.gpu_type)
       Warn("no #SBATCH line asks for a GPU: the task gets 1 (-G 0: none)");
+    if (spec.stdout_path.empty() && !spec.attach)
+      Warn("no #SBATCH line names the output: it is carma-%j-%B.out, not slurm-%j.out");
   }
   FillDefaults(spec);
   if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());

@@ -124,6 +124,7 @@ class Reader {
     std::optional<OptionWord> option = TakeApart(word);
     if (!option) {
       const std::string what = "'" + base::Printable(word, 60) + "' is not an option";
+      if (word == "hetjob") return Wrong("hetjob: expected a job of one part on this server");
       if (!sbatch) return Wrong(what);
       Warn("#SBATCH: " + what + ", passed over");
       return Unit{};
@@ -143,6 +144,8 @@ class Reader {
       option->value = words[i++];
     }
     if (is_switch && option->value) return Wrong(Dashed(info->name) + ": takes no value");
+    if (sbatch && info->name == "exclusive")
+      Warn("#SBATCH --exclusive: no other task runs on its GPUs; others may run on the server");
     if (sbatch) found_.slurm[std::string(info->name)] = option->value.value_or("");
     found_.settings.push_back({std::string(info->name), option->value.value_or(""), sbatch, line_});
     return Unit{};

@@ -19,8 +19,7 @@ constexpr std::array<std::string_view, 4> kStandIns{"srun", "sbatch", "scancel",
 constexpr std::array<std::string_view, 16> kMissing{
     "squeue",  "sacct",    "sstat",    "seff",  "sinfo",  "salloc", "sbcast", "sattach",
     "sreport", "sacctmgr", "strigger", "sprio", "sshare", "sdiag",  "sview",  "scrontab"};
-constexpr std::array<std::string_view, 5> kWordsOfScontrol{"requeue", "requeuehold", "hold",
-                                                           "release", "update"};
+constexpr std::array<std::string_view, 4> kWordsOfScontrol{"requeue", "hold", "release", "update"};
 
 template <class List>
 bool Has(const List& list, std::string_view word) {
@@ -69,8 +68,10 @@ std::string SrunMistake(const std::vector<std::string>& words, std::size_t at) {
     if (!option) break;
     const SlurmOption* known = FindSrunOption(option->name);
     if (known == nullptr) return "srun does not take " + base::Printable(words[at], 60) + " here";
+    if (known->name == "label") return "srun does not label lines here";
     std::string value = option->value.value_or("");
     if (known->takes_value && !option->value && at + 1 < words.size()) value = words[++at];
+    if (value.find("%s") != std::string::npos) return "'%s' is the same for every srun here";
     const auto nodes = base::ParseInt(value.substr(0, value.find('-')));
     if (known->name == "nodes" && nodes && *nodes > 1)
       return "srun on " + base::Printable(value, 20) + " nodes fails: this is one server";
@@ -90,6 +91,9 @@ std::string ScontrolMistake(const std::vector<std::string>& words, std::size_t a
 std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
   const std::string& word = words[at];
   if (word == "srun") return SrunMistake(words, at);
+  const auto singleton = [](const std::string& each) { return each.ends_with("singleton"); };
+  if (word == "sbatch" && std::ranges::any_of(words, singleton))
+    return "sbatch does not take --dependency=singleton here";
   if (word == "scontrol") return ScontrolMistake(words, at);
   if (Has(kMissing, word))
     return fmt::format(
@@ -126,6 +130,8 @@ std::vector<std::string> BodyWarnings(std::string_view script, std::string_view 
       continue;
     }
     const std::vector<std::string> words = WordsOf(line);
+    const bool keeps =
+        line.find("scontrol requeue ") != line.npos && script.find("--open-mode") == script.npos;
     line.clear();
     for (std::size_t at = 0; at < words.size() && warnings.size() < kMostWarnings; ++at) {
       std::string mistake;
@@ -133,6 +139,7 @@ std::vector<std::string> BodyWarnings(std::string_view script, std::string_view 
         mistake = "sets CUDA_VISIBLE_DEVICES: then the task may use GPUs that it was not given";
       } else if (slurm && BeginsCommand(words, at)) {
         mistake = Mistake(words, at);
+        if (keeps && mistake.empty()) mistake = "a requeued task keeps its output file here";
       }
       if (mistake.empty() || Has(seen, mistake)) continue;
       seen.push_back(mistake);

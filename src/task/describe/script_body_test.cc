@@ -19,6 +19,11 @@ TEST(BodyWarnings, NamesWhatWouldFail) {
       {"#!/bin/bash\nsrun \\\n  --multi-prog x\n",
        "job.sh:2: srun does not take --multi-prog here"},
       {"#!/bin/bash\ntrue && scontrol show node n1\n", "job.sh:2: 'scontrol show node' fails here"},
+      {"#!/bin/bash\nscontrol requeue 1\n", "job.sh:2: a requeued task keeps its output file here"},
+      {"#!/bin/bash\nscontrol requeuehold 1\n", "job.sh:2: 'scontrol requeuehold' fails here"},
+      {"#!/bin/bash\nsrun -l x\n", "job.sh:2: srun does not label lines here"},
+      {"#!/bin/bash\nsrun -o %s x\n", "job.sh:2: '%s' is the same for every srun here"},
+      {"#!/bin/bash\nsbatch -d singleton $0\n", "job.sh:2: sbatch does not take --dependency=sing"},
       {"#!/bin/bash\nexport CUDA_VISIBLE_DEVICES=0,1\n", "job.sh:2: sets CUDA_VISIBLE_DEVICES"},
       {"#!/bin/bash\nCUDA_VISIBLE_DEVICES=1 python a.py\n", "job.sh:2: sets CUDA_VISIBLE_DEVICES"},
   };
@@ -30,7 +35,8 @@ TEST(BodyWarnings, AreSilentAboutWhatWorks) {
   for (const char* script : {"#!/bin/bash\nexport MASTER_ADDR=$(scontrol show hostnames "
                              "$SLURM_JOB_NODELIST | head -n1)\n",
                              "#!/bin/bash\nsrun -n 4 --cpu-bind=none python squeue.py -N 8\n",
-                             "#!/bin/bash\ntrap 'scontrol requeue $SLURM_JOB_ID' USR1\nsbatch $0\n",
+                             "#!/bin/bash\n#SBATCH --open-mode=append\ntrap 'scontrol requeue "
+                             "$SLURM_JOB_ID' USR1\nsbatch $0\n",
                              "#!/bin/bash\necho use squeue to look  # squeue\n",
                              "#!/bin/bash\necho $CUDA_VISIBLE_DEVICES\n"})
     EXPECT_EQ(Warned(script), "") << script;

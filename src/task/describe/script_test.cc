@@ -65,6 +65,8 @@ TEST(ReadDirectives, WarnsOfSbatchOptionsItPassesOver) {
   EXPECT_EQ(Show(*directives), "3:exclusive= 4:time=5 ");
   EXPECT_EQ(directives->warnings,
             (std::vector<std::string>{"x.sh:3: #SBATCH --exclusive: 'user' is not considered",
+                                      "x.sh:3: #SBATCH --exclusive: no other task runs on its "
+                                      "GPUs; others may run on the server",
                                       "x.sh:4: #SBATCH --made-up: unknown option, passed over",
                                       "x.sh:5: #SBATCH --memory: unknown option, passed over",
                                       "x.sh:6: #SBATCH: 'stray' is not an option, passed over",

@@ -47,11 +47,6 @@ std::string FindOnPath(const std::string& search, std::string_view name) {
   return "";
 }
 
-std::string Lookup(const Environment& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string() : found->second;
-}
-
 Result<ContainerRun> ChooseTool(const ContainerImage& container, const std::string& search) {
   ContainerRun run;
   std::vector<std::string> names;

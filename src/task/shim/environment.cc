@@ -18,13 +18,7 @@ using base::Fail;
 using base::Result;
 
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
-constexpr char kSrunFolder[] = "/../libexec/carma";  // beside the folder of this program
 constexpr std::size_t kMaxShebangBytes = 4096;
-
-std::string Lookup(const Environment& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string() : found->second;
-}
 
 // Folder of the installation whose program this is: /opt/conda for /opt/conda/bin/conda.
 std::string RootOfProgram(const std::string& program) {
@@ -109,16 +103,21 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
       {"SLURM_NODEID", "0"},
       {"SLURM_PROCID", "0"},
       {"SLURM_LOCALID", "0"},
-      {"SLURM_GPUS_ON_NODE", std::to_string(order.gpu_uuids.size())},
   };
   for (const auto& [name, value] : own) environment[name] = value;
-  environment.insert({"SLURM_TASKS_PER_NODE", "1"});
-  if (order.host.cpus > 0) {
-    environment["SLURM_CPUS_ON_NODE"] = std::to_string(order.host.cpus);
-    environment["SLURM_JOB_CPUS_PER_NODE"] = std::to_string(order.host.cpus);
+  environment.insert({{"SLURM_TASKS_PER_NODE", "1"},
+                      {"SLURM_JOB_PARTITION", "carma"},
+                      {"SLURM_CLUSTER_NAME", "carma"}});
+  if (!order.gpu_uuids.empty()) {
+    environment["SLURM_JOB_GPUS"] = base::Join(order.gpu_uuids, ",");
+    environment["SLURM_GPUS_ON_NODE"] = std::to_string(order.gpu_uuids.size());
   }
+  // One where it asks for none, as Slurm's jobs have.
+  const int cpus = std::max(order.host.cpus, order.spec.cpus.value_or(1));
+  for (const char* name : {"SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"})
+    environment[name] = std::to_string(cpus);
   // Its own srun, before one of a Slurm that may be installed here too.
-  environment["PATH"] = base::ExecutableDir() + kSrunFolder + ":" + environment["PATH"];
+  environment["PATH"] = StandInFolder() + ":" + environment["PATH"];
   // As in Slurm only after the first start.
   if (order.attempt > 1) environment["SLURM_RESTART_COUNT"] = std::to_string(order.attempt - 1);
   if (order.spec.array_index) {
@@ -193,6 +192,15 @@ std::vector<std::string> ToBlock(const Environment& environment) {
   block.reserve(environment.size());
   for (const auto& [name, value] : environment) block.push_back(name + "=" + value);
   return block;
+}
+
+std::string Lookup(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string() : found->second;
+}
+
+std::string StandInFolder() {
+  return base::ExecutableDir() + "/../libexec/carma";
 }
 
 Result<Shebang> ParseShebang(std::string_view script) {

@@ -36,8 +36,14 @@ base::Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Envir
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir);
 
+// Empty: it has no such variable.
+std::string Lookup(const Environment& environment, const std::string& name);
+
 // "NAME=value" each, as execve() wants them.
 std::vector<std::string> ToBlock(const Environment& environment);
+
+// Folder of the srun, sbatch, scancel and scontrol that a script written for Slurm finds.
+std::string StandInFolder();
 
 // The interpreter line of a script.
 struct Shebang {

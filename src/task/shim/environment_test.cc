@@ -74,10 +74,19 @@ TEST(Environment, AScriptForSlurmFindsWhatSlurmSets) {
   order.spec.environment = {{"SLURM_CPUS_PER_TASK", "8"}, {"PATH", "/opt/slurm/bin:/bin"}};
   const Environment env = TaskEnvironment(order, kAda, nullptr, "/a");
   const std::map<std::string, std::string> expect{
-      {"SLURM_JOB_ID", "12"},       {"SLURM_JOBID", "12"},        {"SLURM_JOB_NAME", "resnet"},
-      {"SLURM_ARRAY_JOB_ID", "10"}, {"SLURM_ARRAY_TASK_ID", "3"}, {"SLURM_RESTART_COUNT", "1"},
-      {"SLURM_CPUS_PER_TASK", "8"}, {"SLURM_PROCID", "0"},        {"SLURM_NNODES", "1"},
-      {"SLURM_GPUS_ON_NODE", "2"},  {"SLURM_JOB_USER", "ada"}};
+      {"SLURM_JOB_ID", "12"},
+      {"SLURM_JOBID", "12"},
+      {"SLURM_JOB_NAME", "resnet"},
+      {"SLURM_ARRAY_JOB_ID", "10"},
+      {"SLURM_ARRAY_TASK_ID", "3"},
+      {"SLURM_RESTART_COUNT", "1"},
+      {"SLURM_CPUS_PER_TASK", "8"},
+      {"SLURM_PROCID", "0"},
+      {"SLURM_NNODES", "1"},
+      {"SLURM_GPUS_ON_NODE", "2"},
+      {"SLURM_JOB_USER", "ada"},
+      {"SLURM_CPUS_ON_NODE", "1"},
+      {"SLURM_JOB_GPUS", env.at("CUDA_VISIBLE_DEVICES")}};
   for (const auto& [name, value] : expect) EXPECT_EQ(env.at(name), value) << name;
   EXPECT_FALSE(env.contains("SLURM_NTASKS")) << "as in Slurm only where it was asked for";
   EXPECT_TRUE(env.at("PATH").ends_with(":/opt/slurm/bin:/bin"));

@@ -303,6 +303,10 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
   if (!script_) return Refusal(LaunchError{"cannot open " + path, true});
   plan_.argv = {shebang->interpreter};
   if (!shebang->argument.empty()) plan_.argv.push_back(shebang->argument);
+  // A login shell's profile may set PATH anew.
+  if (order_.spec.slurm && (shebang->argument == "-l" || shebang->argument == "--login"))
+    plan_.argv.insert(plan_.argv.end(),
+                      {"-c", fmt::format(R"(PATH='{}':$PATH; . "$0")", StandInFolder())});
   plan_.script_fd = script_.get();
   plan_.script_argument = plan_.argv.size();
   plan_.argv.push_back(path);

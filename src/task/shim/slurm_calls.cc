@@ -21,6 +21,7 @@
 #include "base/unique_fd.h"
 #include "task/describe/options.h"
 #include "task/describe/slurm.h"
+#include "task/shim/environment.h"
 
 namespace carma::task {
 namespace {
@@ -34,11 +35,6 @@ using Words = std::vector<std::string>;
 
 constexpr std::size_t kMostHosts = 65'536;
 constexpr std::size_t kMaxTaskBytes = 16 << 20;
-
-std::string Lookup(const Variables& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string() : found->second;
-}
 
 // "81", or "81_3": of this task's own array the member with that index.
 Result<std::string> TaskNumber(std::string_view word, const Variables& environment) {
@@ -247,7 +243,11 @@ int Run(const char* program, const Result<CarmaCall>& call) {
   std::fputs(call->text.c_str(), stdout);
   std::fflush(stdout);
   if (call->words.empty()) return 0;
-  if (call->show == CarmaCall::Show::kAsItIs) BecomeCarma(call->words);
+  if (call->show == CarmaCall::Show::kAsItIs) {
+    const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);  // Slurm's say nothing
+    if (null >= 0) ::dup2(null, STDOUT_FILENO);
+    BecomeCarma(call->words);
+  }
   std::string json;
   const int code = ReadCarma(call->words, [&](const std::string& line) {
     if (json.size() < kMaxTaskBytes) json += line + "\n";

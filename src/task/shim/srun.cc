@@ -3,21 +3,27 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <set>
 #include <string_view>
 
 #include "base/host.h"
+#include "base/process_id.h"
 #include "base/text.h"
+#include "task/describe/option_values.h"
 #include "task/describe/slurm.h"
 #include "task/describe/spec.h"
+#include "task/shim/environment.h"
 
 namespace carma::task {
 namespace {
@@ -30,6 +36,7 @@ using Variables = std::map<std::string, std::string>;
 
 constexpr int kMostTasks = 1024;
 constexpr int kCannotRun = 127;
+constexpr useconds_t kAskAgainUs = 200'000;
 
 Result<int> CountOf(std::string_view option, std::string_view text) {
   const std::optional<std::int64_t> count = base::ParseInt(text);
@@ -40,13 +47,8 @@ Result<int> CountOf(std::string_view option, std::string_view text) {
   return static_cast<int>(*count);
 }
 
-int GpuCount(const SrunPlan& plan) {
+int GpusOfTask(const SrunPlan& plan) {
   return std::max(1, static_cast<int>(plan.gpus.size()));
-}
-
-std::string Lookup(const Variables& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string() : found->second;
 }
 
 // "none", "single:2", "per_task:1", "map_gpu:0,1,2"; the others choose the closest GPUs, and leave
@@ -116,15 +118,22 @@ class Reader {
     if (is("output", 'o')) return into(plan_.output);
     if (is("error", 'e')) return into(plan_.error);
     if (is("chdir", 'D')) return into(plan_.chdir);
-    if (is("label", 'l')) return plan_.label = true, Unit{};
     if (is("kill-on-bad-exit", 'K')) return plan_.kill_on_bad_exit = attached != "0", Unit{};
     if (is("gpu-bind", 0)) {
       std::string bind;
       if (Result<Unit> taken = into(bind); !taken) return taken;
       return Bind(bind);
     }
-    if (is("ntasks", 'n') || is("nodes", 'N') || is("gpus-per-task", 0) ||
-        is("ntasks-per-node", 0) || is("ntasks-per-gpu", 0))
+    if (is("gpus", 'G') || is("gpus-per-node", 0) || is("gres", 0)) {
+      std::string text;
+      if (Result<Unit> taken = into(text); !taken) return taken;
+      const Result<GpuCount> count = name == "gres" ? ParseGres(text) : ParseGpus(text);
+      if (!count) return base::Wrap(count.error(), word);
+      if (count->counted) plan_.step_gpus = count->gpus;
+      return Unit{};
+    }
+    if (is("ntasks", 'n') || is("nodes", 'N') || is("cpus-per-task", 'c') ||
+        is("gpus-per-task", 0) || is("ntasks-per-node", 0) || is("ntasks-per-gpu", 0))
       return TakeCount(name, word, attached);
     return PassOver(word, name, attached);
   }
@@ -138,11 +147,13 @@ class Reader {
     if (!count) return std::unexpected(count.error());
     if (name == "nodes" || name == "N") {
       if (*count > 1) return Fail(ErrorCode::kInvalid, word + ": this is one server, expected 1");
+    } else if (name == "cpus-per-task" || name == "c") {
+      plan_.cpus = *count;
     } else if (name == "gpus-per-task") {
-      plan_.binding = {.gpus = *count};
+      plan_.binding = {.gpus = *count, .counts = true};
     } else if (name == "ntasks-per-gpu") {
-      plan_.binding = {.gpus = 1, .processes = *count};
-      if (!counted_) plan_.ntasks = *count * GpuCount(plan_);
+      plan_.binding = {.gpus = 1, .processes = *count, .counts = true};
+      if (!counted_) plan_.ntasks = *count * GpusOfTask(plan_);
     } else if (name != "ntasks-per-node" || !counted_) {
       plan_.ntasks = *count;
       counted_ = name != "ntasks-per-node";
@@ -240,6 +251,18 @@ void Redirect(const std::string& path, int descriptor) {
   ::_exit(kCannotRun);
 }
 
+// A name that only one process of this machine has at a time, until it ends. Empty: another has it.
+base::UniqueFd TakeName(std::string_view name) {
+  base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;  // its path begins with a NUL: no file
+  name = name.substr(0, sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) socket.reset();
+  return socket;
+}
+
 int CodeOf(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -262,13 +285,42 @@ Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments, const Varia
   }
   if (const auto on_each = base::ParseInt(Lookup(environment, "SLURM_NTASKS_PER_GPU"));
       on_each && *on_each > 0 && *on_each <= kMostTasks)
-    plan.binding = {.gpus = 1, .processes = static_cast<int>(*on_each)};
+    plan.binding = {.gpus = 1, .processes = static_cast<int>(*on_each), .counts = true};
   if (const auto each = base::ParseInt(Lookup(environment, "SLURM_GPUS_PER_TASK"));
       each && *each > 0 && *each <= core::kMaxGpus)
-    plan.binding = {.gpus = static_cast<int>(*each)};
+    plan.binding = {.gpus = static_cast<int>(*each), .counts = true};
   if (const auto bound = ReadBinding(Lookup(environment, "SLURM_GPU_BIND")); bound && *bound)
     plan.binding = **bound;
-  return Reader(arguments).Run(std::move(plan));
+  Result<SrunPlan> read = Reader(arguments).Run(std::move(plan));
+  if (read && !read->step_gpus && read->binding.counts) {
+    const GpuBinding& binding = read->binding;
+    read->step_gpus = ((read->ntasks - 1) / binding.processes + 1) * binding.gpus;
+  }
+  return read;
+}
+
+std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan, const Variables& environment) {
+  std::vector<base::UniqueFd> held;
+  if (!plan.step_gpus || *plan.step_gpus >= static_cast<int>(plan.gpus.size())) return held;
+  const auto wanted = static_cast<std::size_t>(*plan.step_gpus);
+  const std::string task = Lookup(environment, "SLURM_JOB_ID");
+  for (bool waited = false;; waited = true) {
+    std::vector<std::string> own;
+    for (const std::string& gpu : plan.gpus) {
+      if (own.size() == wanted) break;
+      base::UniqueFd name = TakeName(fmt::format("carma-step.{}.{}", task, gpu));
+      if (!name) continue;
+      held.push_back(std::move(name));
+      own.push_back(gpu);
+    }
+    if (own.size() == wanted) {
+      plan.gpus = std::move(own);
+      return held;
+    }
+    held.clear();  // all or none: two steps could wait for each other
+    if (!waited) std::fputs("srun (of CARMA): waits for GPUs that other steps use\n", stderr);
+    ::usleep(kAskAgainUs);
+  }
 }
 
 Variables SrunVariables(const SrunPlan& plan, int rank, const Variables& environment) {
@@ -281,8 +333,12 @@ Variables SrunVariables(const SrunPlan& plan, int rank, const Variables& environ
                       {"SLURM_NODEID", "0"},           {"SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1"}};
   variables["SLURM_STEP_NODELIST"] = Lookup(environment, "SLURM_JOB_NODELIST");
   const GpuBinding& binding = plan.binding;
-  std::vector<std::string> own;
+  if (plan.cpus) variables["SLURM_CPUS_PER_TASK"] = std::to_string(*plan.cpus);
+  if (plan.step_gpus) variables["CUDA_VISIBLE_DEVICES"] = base::Join(plan.gpus, ",");
   if (plan.gpus.empty()) return variables;
+  variables["SLURM_GPUS_ON_NODE"] = std::to_string(plan.gpus.size());
+  variables["SLURM_STEP_GPUS"] = base::Join(plan.gpus, ",");
+  std::vector<std::string> own;
   if (!binding.map.empty()) {
     const int index = binding.map[static_cast<std::size_t>(rank) % binding.map.size()];
     own.push_back(plan.gpus[static_cast<std::size_t>(index) % plan.gpus.size()]);
@@ -291,7 +347,8 @@ Variables SrunVariables(const SrunPlan& plan, int rank, const Variables& environ
     const int index = rank / binding.processes * binding.gpus + i;
     own.push_back(plan.gpus[static_cast<std::size_t>(index) % plan.gpus.size()]);
   }
-  if (!own.empty()) variables["CUDA_VISIBLE_DEVICES"] = base::Join(own, ",");
+  if (!own.empty())
+    variables["CUDA_VISIBLE_DEVICES"] = variables["SLURM_STEP_GPUS"] = base::Join(own, ",");
   return variables;
 }
 
@@ -300,6 +357,9 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &waited_for, &before);
   std::set<pid_t> copies;
+  // The shim, parent of the task's session, signals each process of the task itself.
+  const std::optional<base::ProcessStat> session = base::ReadProcessStat(::getsid(0));
+  const pid_t shim = session ? session->parent : -1;
   int worst = 0;
   for (int rank = 0; rank < plan.ntasks && worst == 0; ++rank) {
     const pid_t copy = ::fork();
@@ -316,8 +376,9 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
     }
   }
   while (!copies.empty()) {
-    const int signal = ::sigwaitinfo(&waited_for, nullptr);
-    if (signal > 0 && signal != SIGCHLD) Tell(copies, signal);
+    siginfo_t info{};
+    const int signal = ::sigwaitinfo(&waited_for, &info);
+    if (signal > 0 && signal != SIGCHLD && info.si_pid != shim) Tell(copies, signal);
     int status = 0;
     for (pid_t ended = 0; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;) {
       if (copies.erase(ended) == 0) continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 
 namespace carma::task {
 
@@ -16,17 +17,19 @@ struct GpuBinding {
   int gpus = 0;          // GPUs per process, in turn; 0: all
   int processes = 1;     // processes that share them
   std::vector<int> map;  // or the GPU of each rank, as a position
+  bool counts = false;   // whether it also decides how many GPUs the step has
 };
 
 struct SrunPlan {
   int ntasks = 1;
-  std::vector<std::string> gpus;  // of the task, as in CUDA_VISIBLE_DEVICES
+  std::vector<std::string> gpus;  // of the task, as in CUDA_VISIBLE_DEVICES; then of the step
+  std::optional<int> step_gpus;   // how many of them the step asks for; empty: all
   GpuBinding binding;
-  std::string output;  // paths as in sbatch, %t is the copy; empty: inherited
+  std::optional<int> cpus;  // per process
+  std::string output;       // paths as in sbatch, %t is the copy; empty: inherited
   std::string error;
   std::string chdir;
   bool kill_on_bad_exit = false;
-  bool label = false;  // requested but unsupported: warned once
   std::vector<std::string> command;
 };
 
@@ -35,6 +38,11 @@ struct SrunPlan {
 // option, no command.
 base::Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                                 const std::map<std::string, std::string>& environment);
+
+// Leaves only the step's GPUs in the plan, if it asks for fewer than the task has. Blocks until
+// enough of them are used by no other step of the task. The step has them while the result lives.
+std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan,
+                                     const std::map<std::string, std::string>& environment);
 
 // The variables that differ between copies; rank from 0.
 std::map<std::string, std::string> SrunVariables(

@@ -88,6 +88,28 @@ TEST(Srun, GivesEachCopyItsGpus) {
   EXPECT_FALSE(SrunVariables(*whole, 0, environment).contains("CUDA_VISIBLE_DEVICES"));
 }
 
+TEST(Srun, StepsDoNotShareGpusThatTheyAskFor) {
+  const std::map<std::string, std::string> environment{
+      {"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c"}, {"SLURM_JOB_ID", std::to_string(::getpid())}};
+  const auto plan_of = [&](const Words& words) { return *PlanSrun(words, environment); };
+  SrunPlan first = plan_of({"--gpus=1", "x"}), second = plan_of({"-n2", "--gpus-per-task=1", "x"});
+  auto held = TakeGpus(first, environment);
+  EXPECT_THAT(first.gpus, ElementsAre("GPU-a"));
+  const auto both = TakeGpus(second, environment);
+  EXPECT_THAT(second.gpus, ElementsAre("GPU-b", "GPU-c"));
+  EXPECT_EQ(SrunVariables(second, 1, environment).at("CUDA_VISIBLE_DEVICES"), "GPU-c");
+  EXPECT_EQ(SrunVariables(second, 1, environment).at("SLURM_STEP_GPUS"), "GPU-c");
+  held.clear();
+  SrunPlan third = plan_of({"--gres=gpu:a100:1", "x"}), whole = plan_of({"x"}),
+           none = plan_of({"--gres=none", "x"});
+  const auto again = TakeGpus(third, environment);
+  EXPECT_THAT(third.gpus, ElementsAre("GPU-a"));
+  EXPECT_TRUE(TakeGpus(whole, environment).empty());
+  EXPECT_EQ(whole.gpus.size(), 3U);
+  EXPECT_TRUE(TakeGpus(none, environment).empty());
+  EXPECT_EQ(SrunVariables(none, 0, environment).at("CUDA_VISIBLE_DEVICES"), "");
+}
+
 TEST(Srun, RunsAllCopiesAndReturnsTheWorstCode) {
   std::string folder = ::testing::TempDir() + "srun-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);

@@ -157,13 +157,14 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   return std::nullopt;
 }
 
-// Whoever started its process starts it again.
-std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec& lease) {
-  const auto key = task::ParseLeaseKey(lease.lease_key.value_or(""));
-  if (key) {
-    return fmt::format("task {} is a lease of Slurm's job {}: use scontrol requeue {}", record.id,
-                       key->job, key->job);
-  }
+// lease: null for other tasks. Only the owner of a lease can start its process again.
+std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
+  if (lease == nullptr)
+    return fmt::format("task {0} has --no-requeue: carma redo {0} submits it again", record.id);
+  const auto key = task::ParseLeaseKey(lease->lease_key.value_or(""));
+  if (key)
+    return fmt::format("task {0} is a lease of Slurm's job {1}: use scontrol requeue {1}",
+                       record.id, key->job);
   return fmt::format(
       "task {} is a lease: carmad did not start its process and cannot start it again", record.id);
 }
@@ -174,23 +175,22 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
   const core::TaskRecord& record = stored.record;
   if (verb == "cancel" && core::IsFinal(record.state))
     return std::unexpected(EndedAlready(record.id, record.state));
-  if (const std::optional<std::string_view> why = Objection(verb, record.state)) {
+  if (const auto why = Objection(verb, record.state))
     return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: {}", record.id,
                                                   core::TaskStateName(record.state), *why));
-  }
   if (verb == "requeue") {
-    if (const auto lease = task::LeaseSpecIn(stored.spec_json))
-      return Fail(ErrorCode::kConflict, WhyNoRequeue(record, *lease));
+    const auto lease = task::LeaseSpecIn(stored.spec_json);
+    if (lease || (core::HoldsGpus(record.state) && !record.request->requeue))
+      return Fail(ErrorCode::kConflict, WhyNoRequeue(record, lease ? &*lease : nullptr));
   }
-  if (verb == "cancel") {
+  if (verb == "cancel")
     engine.Post(core::CancelRequested{record.id, caller.user}, std::move(done));
-  } else if (verb == "hold") {
+  else if (verb == "hold")
     engine.Post(core::HoldRequested{record.id}, std::move(done));
-  } else if (verb == "release") {
+  else if (verb == "release")
     engine.Post(core::ReleaseRequested{record.id}, std::move(done));
-  } else {
+  else
     engine.Requeue(record.id, std::move(done));
-  }
   return Unit{};
 }
 

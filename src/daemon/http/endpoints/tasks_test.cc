@@ -292,6 +292,15 @@ TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
   EXPECT_EQ(Change(kAda, "cancel").Message(), "task 1 has already succeeded");
 }
 
+TEST_F(TasksTest, ARunningTaskWithNoRequeueIsNotRequeued) {
+  task::TaskSpec spec = Spec();
+  spec.requeue = false;
+  Start(Submit(spec));
+  EXPECT_THAT(Change(kAda, "requeue").Message(), HasSubstr("task 1 has --no-requeue"));
+  End(core::TaskId{1});
+  EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
+}
+
 TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
   for (int i = 0; i < 3; ++i) SubmitHeld();
   Change(kAda, "cancel", "2");
