@@ -103,10 +103,12 @@ Result<Unit> MakeSimulated(Flags& flags) {
   if (const Result<Unit> made = carma::base::MakeDirs(flags.state_dir, 0711); !made) return made;
   const std::string state = SimulatedState(flags);
   if (RunSimgpu({"show", "--state", state}, "/dev/null") == 0) return Unit{};
-  if (RunSimgpu({"create", "--shape", flags.simulate, "--state", state}, STDERR_FILENO) == 0)
-    return Unit{};
+  const std::string said = state + ".log";
+  ::unlink(said.c_str());
+  if (RunSimgpu({"create", "--shape", flags.simulate, "--state", state}, said) == 0) return Unit{};
+  const std::string why = carma::base::ReadFile(said, 4096).value_or("no server was made");
   return carma::base::Fail(carma::base::ErrorCode::kInvalid,
-                           "--simulate " + flags.simulate + ": no simulated server was made");
+                           "--simulate: " + std::string(carma::base::Trim(why)));
 }
 
 // False: it has ended already.

@@ -54,6 +54,11 @@ carma drain                                                      # -> expected g
 carma drain 9                                                    # -> GPU '9': expected a UUID or an index below 4
 carma reserve --gpus 1                                           # -> reserve: name the beneficiary: --for USER
 carma reserve --gpus 9 --from +1h --for-time 1h --for root       # -> There is no GPU 9 here
+carma reserve --gpus 1 --from +1h --for-time 1h --for nosuch 2>&1 >/dev/null    # -> this machine has no user 'nosuch'
+carma list --user nosuch 2>&1 >/dev/null                         # -> this machine has no user 'nosuch'
+carma report --since 1h --until 2h                               # -> --until: expected a time after --since
+carma usage --since 1h --until 2h                                # -> --until: expected a time after --since
+carmad --simulate 4xB100                                         # -> unknown GPU type 'B100', expected one of A100-40GB
 carma usage --since noon                                         # -> --since: expected a date like "2026-03-01 14:05" or a span like 2h
 carma estimate nosuch.json                                       # -> nosuch.json: No such file or directory
 carma simulate --policy nosuch                                   # -> --policy: mapper: expected "auto", "exclusive"

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <thread>
@@ -77,6 +78,11 @@ std::string VersionText(const Context& context) {
 
 void Warn(const Context& context, std::string_view text) {
   std::fprintf(context.err, "carma: warning: %s\n", base::Printable(text, 4096).c_str());
+}
+
+void WarnIfNoUser(const Context& context, const std::string& user) {
+  if (!user.empty() && ::getpwnam(user.c_str()) == nullptr)
+    Warn(context, "this machine has no user '" + base::Printable(user, 40) + "'");
 }
 
 base::Error NamedWrongly(base::Error error) {

@@ -107,6 +107,7 @@ base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
   } else if (whole && at_terminal && !flags.no_titles) {
     text += Totals(context, status->value) + "\n";
   }
+  if (page->tasks.empty()) WarnIfNoUser(context, flags.user);
   if (page->more) Warn(context, CutText(flags, page->tasks.size(), status->value));
   return text;
 }

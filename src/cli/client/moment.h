@@ -13,5 +13,7 @@ namespace carma::cli {
 // before now: "2h", "7d", on the daemon's clock (which is asked for, because a simulated server's
 // differs). Errors: kInvalid naming the option; those of the call.
 base::Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text);
+// The error of an --until before --since.
+inline constexpr char kNotAfterSince[] = "--until: expected a time after --since";
 
 }  // namespace carma::cli

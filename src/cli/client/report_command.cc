@@ -48,11 +48,14 @@ Result<std::string> Query(Context& context, const ReportFlags& flags) {
   const auto add = [&](const char* key, std::int64_t value) {
     query += (query.empty() ? "?" : "&") + std::string(key) + "=" + std::to_string(value);
   };
+  base::Time since{};
   const auto add_moment = [&](const char* option, const char* key,
                               const std::string& text) -> Result<Unit> {
     if (text.empty()) return Unit{};
     const Result<base::Time> moment = ParseMoment(context, option, text);
     if (!moment) return std::unexpected(moment.error());
+    if (*moment < since) return Fail(ErrorCode::kInvalid, kNotAfterSince);
+    since = *moment;
     add(key, std::max<std::int64_t>(0, base::ToMs(*moment)));
     return Unit{};
   };
@@ -72,9 +75,7 @@ Result<std::vector<Report>> AskDaemon(Context& context, const ReportFlags& flags
   const Result<std::string> answer = context.client().Get(*target, kTimeoutS);
   if (!answer) return std::unexpected(answer.error());
   Result<std::vector<Report>> reports = report::ReportsFromJsonText(*answer);
-  if (!reports) {
-    return Fail(ErrorCode::kIo, "the daemon's report: " + reports.error().message);
-  }
+  if (!reports) return Fail(ErrorCode::kIo, "the daemon's report: " + reports.error().message);
   return reports;
 }
 

@@ -154,6 +154,7 @@ void RunMake(Context& context, const ReserveFlags& flags) {
       "POST", "/v1/reservations",
       base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kTimeoutS);
   if (!answer) return context.Fail(answer.error());
+  for (const std::string& user : booking.users) WarnIfNoUser(context, user);
   if (context.json) return Print(context, *answer + "\n");
   const Result<Json> json = base::ParseJson(*answer);
   const Result<api::ReservationView> made = json ? ReadOne(*json) : std::unexpected(json.error());

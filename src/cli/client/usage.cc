@@ -31,11 +31,14 @@ struct UsageFlags {
 
 Result<std::string> Target(Context& context, const UsageFlags& flags) {
   std::string target = "/v1/usage?by=" + api::Escape(flags.by);
+  base::Time since{};
   for (const auto& [option, key, text] : {std::tuple("--since", "after_ms", &flags.since),
                                           std::tuple("--until", "until_ms", &flags.until)}) {
     if (text->empty()) continue;
     const Result<base::Time> moment = ParseMoment(context, option, *text);
     if (!moment) return std::unexpected(moment.error());
+    if (*moment < since) return base::Fail(base::ErrorCode::kInvalid, kNotAfterSince);
+    since = *moment;
     target += fmt::format("&{}={}", key, std::max<std::int64_t>(0, base::ToMs(*moment)));
   }
   return target;

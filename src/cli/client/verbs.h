@@ -30,6 +30,8 @@ base::Result<Settings> WithTasksResolved(Context& context, Settings settings);
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
+// Warns if this machine has no such user; empty: nothing to check.
+void WarnIfNoUser(const Context& context, const std::string& user);
 // "carma 0.1.0 (commit 0123456789ab, Release build by g++ 12.2.0)".
 std::string VersionText(const Context& context);
 // Turns the error of a file that cannot be opened into kInvalid, for exit code 2.
