@@ -1,5 +1,5 @@
-// The client side of http.h on plain sockets: `carma` must start in a millisecond, so no event
-// loop.
+// The client side of http.h on plain sockets, without an event loop, because `carma` must start in
+// a millisecond.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ namespace {
 using Deadline = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t kMaxAnswerHeader = 64 << 10;
-// A list of every task a daemon can hold; anything larger is no answer of ours.
+// Enough for a list of all tasks; anything larger is not a valid answer.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 30;
 
 struct Answer {
@@ -113,7 +113,7 @@ struct Client::Impl {
                         system ? "systemctl start carmad" : "carmad --background")};
   }
 
-  // A kept connection that the daemon has closed meanwhile is readable: nobody asked it anything.
+  // An idle connection is readable only if the daemon has closed it meanwhile.
   bool Usable() const {
     if (!fd) return false;
     pollfd poll{.fd = fd.get(), .events = POLLIN};
@@ -139,7 +139,7 @@ struct Client::Impl {
     return CheckOwner();
   }
 
-  // Whoever listens gets our environment and scripts, so it must be the system's daemon or ours.
+  // The listener gets our environment and scripts, so it must be the system's daemon or ours.
   base::Result<base::Unit> CheckOwner() {
     ucred listener{};
     socklen_t size = sizeof listener;
@@ -154,7 +154,7 @@ struct Client::Impl {
                                   path, listener.uid, ::geteuid()));
   }
 
-  // A failed write is not yet a failure: the daemon may have refused early and said why.
+  // A failed write is not yet an error: the daemon may have refused early with an answer.
   base::Result<base::Unit> Write(std::string_view data, Deadline deadline, int timeout_s) {
     while (!data.empty()) {
       const ssize_t n = ::send(fd.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -252,8 +252,8 @@ base::Result<std::string> Client::Call(const std::string& method, const std::str
     if (!written) return std::unexpected(written.error());
     return impl_->ReadAnswer(deadline, timeout_s);
   }();
-  // Half an answer may be left in the socket; errors that carmad answered with leave it clean, but
-  // a new connection costs nothing there.
+  // A partial answer may be left in the socket. carmad's own error answers leave it clean, but a
+  // new connection is cheap then too.
   if (!answer) impl_->fd.reset();
   return answer;
 }

@@ -18,7 +18,7 @@ base::UniqueFd NewSocket(int family) {
   return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Makes room at the path: nothing there, or a dead socket of our own that is removed.
+// Checks that the path is free; removes a dead socket of our own.
 base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) {
@@ -53,7 +53,7 @@ base::Result<Listening> ListenOnPath(const std::string& path, unsigned mode,
   if (auto cleared = ClearPath(path, *address); !cleared) return std::unexpected(cleared.error());
   base::UniqueFd fd = NewSocket(AF_UNIX);
   if (!fd) return base::FailErrno(errno, "socket");
-  // Before the bind, so that there is no moment with wider permissions; after it against the umask.
+  // Before the bind, so that permissions are never too wide; again after it because of the umask.
   if (::fchmod(fd.get(), mode) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     return base::FailErrno(errno, "bind socket " + path);

@@ -37,7 +37,7 @@ Histogram::Histogram(std::vector<double> bounds)
     : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
 
 void Histogram::Observe(double value) {
-  // A bucket holds what is less than or equal to its bound.
+  // A bucket counts values less than or equal to its bound.
   const auto bound = std::lower_bound(bounds_.begin(), bounds_.end(), value);
   ++counts_[static_cast<std::size_t>(bound - bounds_.begin())];
   sum_ += value;

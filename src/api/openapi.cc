@@ -22,7 +22,7 @@ namespace {
 using base::FieldRule;
 using base::Json;
 
-// The name by which a type's schema is referred to; without one it is described in place.
+// The name of a type's schema for references; types without one are described in place.
 template <class T>
 constexpr const char* kSchema = nullptr;
 template <>
@@ -91,8 +91,8 @@ Describer Described(base::Absent absent);
 // Describes fields, one property each.
 class Describer {
  public:
-  // absent: how the object is written. kNull: an answer, which holds every field; kLeftOut: it may
-  // be sent to us, so defaults are told.
+  // absent: how the object is written. kNull: an answer, which has every field; kLeftOut: a
+  // request, so defaults are listed.
   Describer(Json defaults, base::Absent absent) : defaults_(std::move(defaults)), absent_(absent) {}
 
   template <class Value>

@@ -35,36 +35,36 @@ using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 using ErrorCode = beast::error_code;
 
-// A client that has not sent a whole header, a whole body, or taken its answer after this is
-// closed, however slowly it keeps dripping bytes.
+// Time limits for a whole header, a whole body, and taking the answer, also for clients that keep
+// sending slowly.
 constexpr std::chrono::seconds kHeaderTimeout{60};
 constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};
-// Nobody may take all connections and lock the others out.
+// So that one user cannot take all connections.
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
-// Nor all memory: bodies that were announced and are not yet answered. Small ones are not counted.
+// Limits on memory: announced bodies without an answer yet. Small ones are not counted.
 constexpr std::size_t kSmallBodyBytes = 256 << 10;
 constexpr std::size_t kMaxBodyBytesPerUser = kMaxBodyBytes;
 constexpr std::size_t kMaxBodyBytesInAll = 8 * kMaxBodyBytes;
-// Out of descriptors: trying again at once would only burn the loop.
+// Wait when out of descriptors, because retrying at once would only burn CPU time.
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 class Session;
 
-// What the sessions of one server share. Outlived by sessions that are still in the loop's hands;
-// those are told by Session::Abandon().
+// Common state of a server's sessions. Sessions with pending operations may outlive it and are
+// notified by Session::Abandon().
 struct Hub {
   Handler handler;
   bool tcp = false;
-  // Owner of the sessions while their connection lives. shared_ptr: pending operations of the
-  // loop keep a session alive until they have been told that it is closed.
+  // Owner of the sessions while their connection lives. shared_ptr, because pending operations keep
+  // a session alive until they are notified of its end.
   std::map<Session*, std::shared_ptr<Session>> sessions;
   std::map<std::uint32_t, std::size_t> per_user;
   std::size_t body_bytes = 0;
   std::map<std::uint32_t, std::size_t> body_bytes_per_user;
 };
 
-// Those of the moment in which it connected, like its other credentials.
+// The peer's groups when it connected, like its other credentials.
 std::vector<std::uint32_t> GroupsOf(int fd) {
   std::vector<std::uint32_t> groups(64);
   socklen_t size = static_cast<socklen_t>(groups.size() * sizeof groups[0]);
@@ -87,16 +87,16 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// A web page in somebody's browser can point its own name at 127.0.0.1, where a port may be that of
-// this daemon or, by ssh -L, its Unix socket; its requests then carry that name.
+// A web page of another site can let its own name resolve to 127.0.0.1, where a port may belong to
+// this daemon or, with ssh -L, to its Unix socket; such requests carry that name.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Why a browser may not ask this for the page that it shows; empty: it may. Who is no browser sends
-// none of these fields.
+// Why a browser must not send this request for its current page; empty: it may. Other clients do
+// not send these fields.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];
@@ -110,7 +110,7 @@ std::string_view BrowserObjection(const http::request<http::string_body>& reques
   return "";
 }
 
-// "gzip" is in the list of codings, and not with weight 0.
+// Whether "gzip" is in the list of codings, and not with weight 0.
 bool AcceptsGzip(std::string_view codings) {
   for (const std::string_view each : base::Split(codings, ',')) {
     const std::vector<std::string_view> parts = base::Split(each, ';');
@@ -141,7 +141,7 @@ Response ParseFailure(const ErrorCode& error) {
 // One connection: reads a request, hands it to the handler, writes the answer, again.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // counted_as: whose connection it is in Hub::per_user.
+  // counted_as: the user in Hub::per_user.
   Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
           std::optional<std::uint32_t> counted_as)
       : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}
@@ -164,7 +164,7 @@ class Session : public std::enable_shared_from_this<Session> {
     Answer(std::move(response));
   }
 
-  // The server is gone: no call back into it any more.
+  // The server is gone: no callbacks into it from now on.
   void Abandon() {
     hub_ = nullptr;
     Close();
@@ -192,8 +192,7 @@ class Session : public std::enable_shared_from_this<Session> {
     ReadBody();
   }
 
-  // What the request says that it will send counts at once, so that nobody fills memory with bodies
-  // that he never ends.
+  // The announced size counts at once, so that a user cannot fill memory with unfinished bodies.
   bool ReserveBody() {
     const auto length = parser_->content_length();
     std::size_t bytes = parser_->chunked() ? kMaxBodyBytes : 0;
@@ -272,7 +271,7 @@ class Session : public std::enable_shared_from_this<Session> {
     return std::string(base::Trim(header.substr(kScheme.size())));
   }
 
-  // Frees the connection of a client that hangs up before it is answered.
+  // Frees the connection of a client that hangs up before its answer.
   void WatchPeer() {
     stream_.socket().async_wait(Protocol::socket::wait_read,
                                 [self = shared_from_this()](ErrorCode error) {
@@ -364,7 +363,7 @@ class BeastServer : public Server {
     for (const std::unique_ptr<Door>& door : doors_) door->acceptor.close(ignored);
     for (auto& [raw, session] : hub_.sessions) session->Abandon();
     struct stat now {};
-    // Another daemon may have put its own socket there meanwhile.
+    // Another daemon may have replaced the socket meanwhile.
     if (!path_.empty() && ::lstat(path_.c_str(), &now) == 0 && now.st_ino == inode_ &&
         now.st_dev == device_) {
       ::unlink(path_.c_str());
@@ -406,7 +405,7 @@ class BeastServer : public Server {
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
     if (!hub_.tcp && !peer) return;  // no identity, no service
-    // Twice the limit: the refusals themselves must not pile up.
+    // Twice the limit, so that the refusals themselves do not pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const std::optional<std::uint32_t> user =
         peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());
@@ -426,8 +425,7 @@ class BeastServer : public Server {
 
   Hub hub_;
   std::vector<std::unique_ptr<Door>> doors_;
-  // Tells callbacks that the loop still holds whether this object exists. shared_ptr: they outlive
-  // it.
+  // Tells pending callbacks whether this object exists. shared_ptr, because they outlive it.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::string path_;
   ino_t inode_ = 0;
@@ -451,7 +449,8 @@ base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
   return server;
 }
 
-// Both families: "localhost" may lead to either, and a port that is left free is anybody's to take.
+// Both families, because "localhost" may resolve to either, and another user could take the port
+// that is left free.
 base::Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
                                                         Handler handler) {
   constexpr int kTries = 20;  // of any port: one that is free in both

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kName = "daemon.socket";
 constexpr std::size_t kMaxFileBytes = 1 << 20;
 
-// What the daemon would listen on; empty if it would refuse it.
+// The socket that the daemon would use; empty if it would refuse the value.
 std::string Accepted(const std::string& text) {
   Settings settings;
   return FindKey(kName)->set(settings, text) ? settings.socket : "";

@@ -23,8 +23,8 @@ std::string SpanText(Duration span) {
   return span == Duration::zero() ? "\"0s\"" : fmt::format("\"{}ms\"", span.count());
 }
 
-// A bare number would be minutes for Slurm's users and seconds for everybody else, so a unit must
-// be there.
+// A unit is required, because Slurm's users would read a bare number as minutes and others as
+// seconds.
 std::optional<Duration> ReadSpan(std::string_view text) {
   const std::string lower = base::ToLower(base::Trim(text));
   if (lower.ends_with("ms")) {

@@ -95,7 +95,7 @@ bool IsNotifyTarget(std::string_view text) {
   return task::ParseNotifyTarget(text).has_value();
 }
 
-// A list of things that are a text each, as the core reads and writes them.
+// A list of values that the core parses from and writes as texts.
 template <class T>
 Kind<std::vector<T>> Texts(const char* type, base::Result<T> (*parse)(std::string_view)) {
   const Kind<T> item{"", kText,
@@ -152,7 +152,7 @@ Key Floor() {
           }};
 }
 
-// The settings remember which keys somebody has set.
+// The settings record which keys were set.
 Key Remembered(Key key) {
   key.set = [name = key.name, set = std::move(key.set)](Settings& settings, std::string_view text) {
     if (!set(settings, text)) return false;
@@ -172,7 +172,7 @@ std::vector<Key> MakeKeys() {
   using core::IdleAction, core::RecoveryMode, core::WithoutActivity, gpu::ActivitySource;
   using enum Takes;
   return {
-      // sun_path holds 108 bytes with its end.
+      // sun_path has 108 bytes including the final NUL.
       Of("daemon.socket", "Socket that commands talk to.",
          Path("absolute path of at most 107 bytes", 107), AT(socket), kRestart),
       Of("daemon.state_dir", "Folder of the books; one daemon per folder.",
@@ -384,7 +384,7 @@ std::vector<Key> MakeKeys() {
          Count(1, 48), AT(streams_tasks)),
       Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
          NameOrPath("program name or absolute path"), AT(mps_control), kRestart),
-      // The pipes are sockets too: their paths must stay short.
+      // The pipes are sockets too, so their paths must be short.
       Of("collocation.mps_dir", "Folder of the pipes and logs of MPS servers.",
          Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",

@@ -33,7 +33,7 @@ std::string ValueOr(const std::map<std::string, std::string>& environment, const
   return found == environment.end() || found->second.empty() ? fallback : found->second;
 }
 
-// Where a user's own daemon keeps its things (XDG Base Directory Specification).
+// Default paths of a user's own daemon (XDG Base Directory Specification).
 void SetDefaultPaths(const Sources& sources, Settings& settings) {
   if (sources.root) {
     settings.socket = "/run/carma/carmad.sock";
@@ -58,7 +58,7 @@ std::string Suggest(const std::optional<std::string>& nearest) {
   return nearest ? fmt::format(", did you mean {}?", *nearest) : "";
 }
 
-// A key written without its section is as near as can be.
+// A key written without its section is the closest match.
 std::optional<std::string> NearestKey(const std::string& name) {
   for (const Key& key : AllKeys()) {
     if (key.name.ends_with("." + name)) return key.name;
@@ -71,19 +71,19 @@ constexpr std::array<std::string_view, 6> kKeysOfMapper{"policy.sm_cap",   "poli
                                                         "policy.floor",    "policy.min_gain",
                                                         "policy.backfill", "policy.pass_limit"};
 
-// Where tasks take turns few share a GPU and the head of the queue waits long; others may pass it.
+// Under streams few tasks share a GPU and the head of the queue waits long, so others may pass it.
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
-// The tables of docs/server/policies.md decide: by-work pays under MPS; where tasks take turns or
-// have instances it gains nothing on a first day.
+// By docs/evidence/policies.md by-work pays under MPS; under streams and MIG it gains nothing on a
+// first day.
 std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
   if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
   const bool pays = method == core::SharingMethod::kMps && !settings.divided && !settings.published;
   return pays ? "by-work" : kTurnsMapper;
 }
 
-// The mapper in force, and what it brings for keys that nobody has set.
+// Sets the mapper in force, and its values for keys that were not set.
 void UseMapper(Settings& settings, core::SharingMethod method) {
   settings.policy.mapper =
       settings.mapper == kAutoMapper ? MapperWhere(method, settings) : settings.mapper;
@@ -100,7 +100,7 @@ void UseMapper(Settings& settings, core::SharingMethod method) {
     settings.policy.backfill = kTurnsBackfill;
 }
 
-// One load: settings as they grow, and where each value came from.
+// One load: the settings collected so far, with the origin of each value.
 class Loading {
  public:
   explicit Loading(const Sources& sources) {
@@ -134,7 +134,7 @@ class Loading {
     return Unit{};
   }
 
-  // All mistakes of all sources in one line, so that one reading mends them all.
+  // All mistakes of all sources in one line, so that all can be corrected at once.
   Result<Unit> Mistakes() const {
     if (mistakes_.empty()) return Unit{};
     constexpr std::size_t kMost = 20;
@@ -176,7 +176,7 @@ class Loading {
     return Unit{};
   }
 
-  // The key as it is there, wherever that value once came from.
+  // Keeps the running value of the key and its origin.
   void Keep(const Key& key, const Loaded& running) {
     key.copy(loaded_.settings, running.settings);
     if (running.settings.chosen.contains(key.name)) {
@@ -242,7 +242,7 @@ class Loading {
     return Unit{};
   }
 
-  // The default folder of an ordinary user follows its environment and has passed no check.
+  // The default folder of an ordinary user comes from the environment and was not checked yet.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
     if (settings.collocation != core::SharingMethod::kMps) return Unit{};  // "auto" does without
@@ -259,7 +259,7 @@ class Loading {
     return Unit{};
   }
 
-  // Applies a key that decides about others, and says so in their origins.
+  // Applies a key that decides about others, and records it as their origin.
   template <class Change>
   void Decide(const std::string& by, Change change) {
     const Settings before = loaded_.settings;
@@ -311,15 +311,15 @@ Result<Loading> ReadAll(const Sources& sources) {
   return loading;
 }
 
-// What tasks were started under decides how they may meet others: a daemon that never shared has
-// not asked by which means it could.
+// Running tasks depend on the sharing method of their start, and a daemon that never shared has not
+// checked which methods work.
 bool MustStay(const Key& key, const Settings& wanted, const Settings& running) {
   if (key.name == "policy.mapper")
     return core::Shares(wanted.policy) != core::Shares(running.policy);
   return key.takes == Takes::kRestart;
 }
 
-// carma.d/*.toml in order of their names.
+// carma.d/*.toml ordered by name.
 std::vector<std::string> DropIns(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code ignored;  // no folder, no files
@@ -404,7 +404,7 @@ Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
     kept.Keep(key, running);
     reread.need_restart.push_back(key.name);
   }
-  // Once more: keys that stay decide about others, and what they contradict is refused.
+  // Checks again, because kept keys decide about others and may contradict new values.
   Result<Loaded> loaded = kept.Finish();
   if (!loaded) {
     return base::Wrap(loaded.error(), fmt::format("together with what only a restart changes ({})",

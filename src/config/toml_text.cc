@@ -11,8 +11,8 @@
 #include "config/keys.h"
 #include "config/toml_letters.h"
 
-// toml++ 3.3 asserts, and with NDEBUG assumes, that a table header begins with a proper key,
-// although it has an error message for one that does not: let it get there.
+// toml++ 3.3 asserts (with NDEBUG: assumes) that a table header begins with a valid key, although
+// it has an error message for the other case. Without NDEBUG it reaches that message.
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_EXCEPTIONS 1
@@ -23,7 +23,7 @@
 namespace carma::config {
 namespace {
 
-// Text and form of one value; no form: of a kind that no key takes.
+// Text and form of one value; form 0: a kind that no key accepts.
 std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   if (const auto* text = node.as_string()) return {text->get(), kText};
   if (const auto* whole = node.as_integer()) return {std::to_string(whole->get()), kNumber};
@@ -34,8 +34,8 @@ std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   return {};
 }
 
-// As one text, only lists of texts without a comma and lists of numbers have a meaning; an empty
-// list is any of them.
+// Only lists of texts without commas and lists of numbers can be one text; an empty list counts as
+// both.
 void FillList(const toml::array& list, Entry& entry) {
   unsigned forms = kTextList | kNumberList;
   for (const toml::node& item : list) {
@@ -79,7 +79,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
       Flatten(*inner, path, entries);
       continue;
     }
-    // An empty section says nothing, unless it does not exist.
+    // An empty section is only a mistake if it is unknown.
     const bool empty_section = inner != nullptr && above.empty() && IsSection(path.front());
     if (!empty_section) entries.push_back(ToEntry(std::move(path), node));
   }
@@ -103,7 +103,7 @@ base::Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_
                       fmt::format("{}:{}: {}", path, error.source().begin.line,
                                   base::Printable(error.description(), 300)));
   }
-  // toml++ keeps tables sorted by name; the first mistake of the file should be told first.
+  // toml++ sorts tables by name, but the first mistake of the file should be reported first.
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));

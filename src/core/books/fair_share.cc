@@ -14,7 +14,7 @@ double RateOn(const TaskRecord& task, std::int64_t promised_mib, std::int64_t us
   const double memory =
       usable_mib > 0 ? static_cast<double>(promised_mib) / static_cast<double>(usable_mib) : 0;
   const double usual = task.request->sm_share.value_or(kUsualActivity);
-  // Who bears half the speed at worst keeps half a GPU for itself.
+  // A task that accepts at most half speed effectively reserves half a GPU.
   const double kept = 1 / task.request->max_slowdown.value_or(kAnySlowdown);
   const double activity = task.profile->sm_active.value_or(usual);
   return std::clamp(std::max({memory, activity, kept}), 0.0, 1.0);
@@ -83,7 +83,7 @@ void FairShare::Release(TaskId task, Time now) {
   if (at == taking_.end()) return;
   Add(at->second.holder, 0, -at->second.rate, now);
   taking_.erase(at);
-  // Sums of rates are not exact; nobody takes nothing at a rate.
+  // Sums of rates are not exact, so reset them when no task is left.
   if (!taking_.empty()) return;
   for (auto& [holder, use] : holders_) use.rate = 0;
   for (auto& [account, use] : accounts_) use.rate = 0;

@@ -30,7 +30,7 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
   return innocent;
 }
 
-// Of the starts that were decided on together the first may still have succeeded.
+// Of several starts decided together the first one may still succeed.
 void LaunchTrouble::Works(Time launched) {
   if (!on() || launched <= last_failure_) return;
   users_.clear();

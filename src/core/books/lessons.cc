@@ -32,7 +32,8 @@ void Lessons::Activity(const TaskRecord& task, double sm_active) {
   if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
 }
 
-// It changes with every sample a little, and lets nobody start by itself.
+// It changes a little with every sample and alone lets no task start, so it does not count as a
+// change.
 void Lessons::Cpus(const TaskRecord& task, double cpus) {
   const auto kind = kinds_.find(KeyOf(task));
   if (kind == kinds_.end()) return;

@@ -205,7 +205,7 @@ std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, const Wants
                                              Time now) const {
   const Names names = NamesOf(task.request);
   const auto at = bound_.find(names);
-  // Who only asks what would be is not known yet.
+  // A hypothetical request may not be known yet.
   return Against(at == bound_.end() ? RulesAbout(names) : at->second, wants, now);
 }
 
@@ -236,7 +236,7 @@ std::optional<LimitHit> Limits::Against(std::span<const BoundBy> rules, const Wa
       return hit(LimitHit::What::kHostMemory, static_cast<double>(count.host_memory_mib),
                  static_cast<double>(host.memory_mib));
     }
-    // Whom nothing but GPU hours is left of needs none without a GPU.
+    // A task without GPUs needs no GPU hours.
     if (!rule.gpu_hours || gpus == 0) continue;
     const double hours = HoursOf(count, now);
     if (hours >= *rule.gpu_hours) return hit(LimitHit::What::kGpuHours, hours, 0);
@@ -256,7 +256,7 @@ std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, cons
       return LimitHit{&rule, LimitHit::What::kQueued, static_cast<double>(tasks),
                       static_cast<double>(wanted)};
     }
-    // What no waiting can change.
+    // Waiting cannot help here.
     if (rule.running == 0) return LimitHit{&rule, LimitHit::What::kRunning, 0, 1};
     if (rule.gpus && request.gpus > *rule.gpus)
       return LimitHit{&rule, LimitHit::What::kGpus, 0, static_cast<double>(request.gpus)};

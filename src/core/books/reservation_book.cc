@@ -13,7 +13,7 @@ bool Meet(const ReservedPeriod& a, const ReservedPeriod& b) {
   return a.from < b.to && b.from < a.to;
 }
 
-// The GPUs that it is about.
+// The GPUs of the reservation.
 std::vector<GpuIndex> GpusOf(const Reservation& booking, std::span<const GpuInfo> gpus) {
   const GpuChoice choice({.gpu_type = booking.gpu_type, .on_gpus = booking.on_gpus}, gpus);
   std::vector<GpuIndex> found;
@@ -86,7 +86,7 @@ void ReservationBook::Settle(Time now, Duration lead, std::span<const GpuInfo> g
     Choose(slot, gpus, look);
   }
   if (by_gpu_.size() != gpus.size()) List(gpus.size());
-  // Those that it is for may start where nobody else may from now on.
+  // From now on its own tasks may start there, and no others.
   if (std::exchange(holds_, HoldAt(now)) != holds_) ++changes_;
 }
 

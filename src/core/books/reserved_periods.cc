@@ -13,14 +13,14 @@ namespace {
 constexpr Duration kDay = std::chrono::hours(24);
 // Of one reservation.
 constexpr std::size_t kMostPeriods = 100;
-// A week with nothing but days that do not count cannot be.
+// Every week has days that count, so this is never reached.
 constexpr int kMostSkipped = 14;
 
 bool IsWeekend(int day_of_week) {
   return day_of_week == 0 || day_of_week == 6;
 }
 
-// Days after the first time from which on there may be periods that are not over.
+// Number of days after the first period from which periods may not be over yet.
 int FirstDay(const Reservation& booking, Time now, int step) {
   const auto days = (now - booking.from - booking.length) / kDay - 2;
   if (days <= 0) return 0;

@@ -5,7 +5,7 @@
 namespace carma::core {
 namespace {
 
-// So long after its last rise memory is taken as shown: frameworks allocate in the first steps.
+// How long after its last rise memory counts as visible: frameworks allocate in the first steps.
 constexpr Duration kStandsStill{15'000};
 
 }  // namespace

@@ -7,10 +7,10 @@ namespace carma::core {
 namespace {
 
 constexpr Time kNever = Time::max();
-// Reservations that follow each other are looked through so far.
+// Maximum number of consecutive reservations considered.
 constexpr int kMostPeriods = 64;
 
-// GPUs that stand for each other: tasks that may have the same ones wait for the same.
+// A set of interchangeable GPUs: tasks that may use the same set wait for the same GPUs.
 struct Pool {
   std::vector<bool> gpus;
   std::vector<Time> free;  // rising; kNever: nobody knows
@@ -20,8 +20,7 @@ bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
   return RunsInto(gpu.booked, {.from = {}, .to = kNever, .own = task.own_reservations}) != nullptr;
 }
 
-// Those that the task may have, where there are enough without those that are reserved for others
-// at any time.
+// The GPUs that the task may use; without those ever reserved for others, if enough are left.
 std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& task) {
   std::vector<bool> open = task.may;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
@@ -31,7 +30,7 @@ std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& 
   return enough >= task.gpus ? open : task.may;
 }
 
-// The first moment from `start` on at which no reservation keeps the task from any of them.
+// The first moment from `start` on at which no reservation excludes the task from any of them.
 Time PastReservations(std::span<const ExpectedGpu> gpus, const std::vector<bool>& pool,
                       const ExpectedTask& task, Time start) {
   for (int i = 0; i < kMostPeriods && start != kNever; ++i) {
@@ -113,7 +112,7 @@ class Line {
   }
 
  private:
-  // What is to be done on the GPUs of a pool, of all of them together.
+  // Total remaining work on the GPUs of a pool.
   struct Work {
     Duration todo{};
     std::size_t endless = 0;  // GPUs that may be held for ever
@@ -123,7 +122,7 @@ class Line {
     return std::min(task.gpus, Both(task.may, pool));
   }
 
-  // GPUs of its pool that have something to do, of what ends some time; 0: that cannot be said.
+  // Number of GPUs of its pool that are busy while it waits; 0: unknown.
   std::size_t BusyWhileItWaits(std::size_t i, const Work& work) const {
     const ExpectedTask& task = tasks_[i];
     const Pool& pool = pools_[pool_of_[i]];

@@ -11,7 +11,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kNotThere = -kNever;
 constexpr double kOfMeanEnd = 0.5;
-// What is left of a task when its time comes; less is rounding.
+// Remaining work below this is a rounding error.
 constexpr double kDoneS = 1e-6;
 
 struct Run {
@@ -28,7 +28,7 @@ struct Gpu {
   std::vector<std::size_t> runs;  // of the residents
 };
 
-// One course of things.
+// One simulated course of events.
 class Course {
  public:
   Course(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
@@ -87,7 +87,7 @@ class Course {
   void Join(const Neighbour& load, double left_s, const std::vector<std::size_t>& gpus,
             const std::vector<std::int64_t>& promised_mib) {
     for (const std::size_t gpu : gpus) {
-      // In front of strangers, who are no runs.
+      // In front of foreign processes, which are not runs.
       std::vector<Neighbour>& residents = gpus_[gpu].residents;
       residents.insert(residents.begin() + static_cast<std::ptrdiff_t>(gpus_[gpu].runs.size()),
                        OnPart(config_, load, gpus_[gpu].view.compute));
@@ -100,7 +100,7 @@ class Course {
     ++active_;
   }
 
-  // Who is on it has changed.
+  // Updates a GPU after its tasks have changed.
   void Refresh(std::size_t index) {
     Gpu& gpu = gpus_[index];
     gpu.view.residents = gpu.residents;
@@ -118,7 +118,7 @@ class Course {
     }
   }
 
-  // Goes on to the next end; how many tasks end then.
+  // Advances to the next end; returns how many tasks end then.
   std::size_t EndNext(double& ends_s) {
     double step_s = kNever;
     for (const Run& run : runs_) {

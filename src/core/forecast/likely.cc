@@ -8,9 +8,9 @@ namespace carma::core {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// What is left of a task when its time comes; less is rounding.
+// Remaining work below this is a rounding error.
 constexpr double kDoneS = 1e-6;
-// Looks at whether a task fits, in all: some milliseconds.
+// Maximum number of checks whether a task fits: some milliseconds.
 constexpr int kMostLooks = 100'000;
 
 class Play {
@@ -85,7 +85,7 @@ class Play {
     passed_ = false;
   }
 
-  // Goes on to the next end; false: there is none.
+  // Advances to the next end; false: there is none.
   bool EndNext() {
     const std::map<TaskId, double> slowdowns = room_.Slowdowns();
     const auto slowdown = [&](const Going& each) {
@@ -115,7 +115,7 @@ class Play {
   std::vector<Going> going_;
   double now_s_ = 0;
   int looks_ = 0;
-  // The first in line that stops others.
+  // The head that blocks others.
   std::optional<std::size_t> first_;
   double first_since_s_ = 0;
   bool passed_ = false;

@@ -23,7 +23,7 @@ void PreemptionPlan::Add(const GpuView& view, std::vector<PlannedTask> tasks) {
   Refresh(gpus_.back());
 }
 
-// Its spans point at what it holds itself: the picture outlives what it was told by.
+// Its spans refer to its own copies, because it outlives the data it was built from.
 void PreemptionPlan::Refresh(Gpu& gpu) const {
   GpuView& view = gpu.view;
   gpu.residents.clear();
@@ -109,7 +109,7 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// Those on as many GPUs as it wants, where the fewest would leave.
+// The leaving tasks on as many GPUs as it needs, chosen so that the fewest leave.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

@@ -6,8 +6,8 @@
 namespace carma::core {
 namespace {
 
-// Sets that are looked at for one that is all connected: servers have few kinds of GPUs, and those
-// that are connected mostly all are.
+// Maximum number of sets checked for being fully linked: servers have few kinds of GPUs, and linked
+// ones are usually all linked.
 constexpr int kMostSteps = 100'000;
 
 void SortByScore(std::vector<GpuLinks::Candidate>& candidates) {
@@ -22,7 +22,7 @@ GpuLinks::GpuLinks(std::span<const GpuInfo> gpus)
     for (std::size_t b = 0; b < gpus.size(); ++b) {
       const std::vector<std::string>& linked = gpus[a].linked_to;
       if (a == b || std::ranges::find(linked, gpus[b].uuid) == linked.end()) continue;
-      // Whichever of both tells.
+      // One report is enough.
       between_[a][b] = between_[b][a] = true;
       any_ = true;
     }
@@ -64,7 +64,7 @@ std::vector<GpuIndex> GpuLinks::Best(std::vector<Candidate> candidates, std::siz
     return chosen;
   };
   if (!sure.empty()) return fill(std::move(sure));
-  // None is sure: whoever is first decides which others are connected with it.
+  // No greedy choice is safe, because the first GPU decides which others are linked with it.
   std::vector<GpuIndex> best;
   std::ptrdiff_t most = -1;
   for (const GpuIndex first : equal) {

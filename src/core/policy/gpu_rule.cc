@@ -28,8 +28,8 @@ double OwnTasks(const Need& need, const GpuView& gpu) {
   return static_cast<double>(std::ranges::count(gpu.users, need.uid));
 }
 
-// Nobody there: not busy, whatever its window still remembers. Not told: by its upper bound, at
-// worst as full.
+// An empty GPU counts as idle, whatever its window contains. Unknown activity: its upper bound,
+// else 1.
 double ActivityOn(const GpuView& gpu) {
   if (gpu.Idle()) return 0;
   return gpu.sm_active.value_or(gpu.utilization.value_or(1));
@@ -140,7 +140,7 @@ std::span<const RuleQuantity> RuleQuantities() {
   return kQuantities;
 }
 
-// Recursive descent: one function for each strength of binding.
+// Recursive descent: one function per precedence level.
 class GpuRuleParser {
  public:
   explicit GpuRuleParser(std::string_view text) : text_(text) {}
@@ -174,7 +174,7 @@ class GpuRuleParser {
     return base::Fail(ErrorCode::kInvalid,
                       fmt::format("at letter {}: expected {}, not {}", at_ + 1, what, found));
   }
-  // The name that comes next; empty: none does.
+  // The next name; empty: none.
   std::string_view Name() {
     const std::string_view rest = Rest();
     if (rest.empty() || !StartsName(rest.front())) return {};
@@ -204,7 +204,7 @@ class GpuRuleParser {
     waiting_ -= operands - 1;
   }
 
-  // Operands of one strength with their operators, from left to right.
+  // Operands and operators of one precedence level, from left to right.
   template <std::size_t kCount>
   Result<Unit> Chain(Reader operand, const std::array<Sign, kCount>& signs) {
     if (Result<Unit> read = (this->*operand)(); !read) return read;
@@ -233,7 +233,7 @@ class GpuRuleParser {
     return Unit{};
   }
   Result<Unit> Comparison() {
-    // The longer signs first.
+    // Longer operators first.
     return Chain(&GpuRuleParser::Sum, std::array{Sign{"<=", Op::kAtMost}, Sign{">=", Op::kAtLeast},
                                                  Sign{"==", Op::kEqual}, Sign{"!=", Op::kUnequal},
                                                  Sign{"<", Op::kLess}, Sign{">", Op::kMore}});

@@ -9,10 +9,10 @@
 namespace carma::core {
 namespace {
 
-// What the driver and the MPS server keep on a GPU without any task: it must not keep a task that
-// needs the whole GPU waiting for ever. v2 of the original subtracts the same amount.
+// Memory of the driver and the MPS server on a GPU without tasks: it must not make a task that
+// needs the whole GPU wait for ever. v2 of the original subtracts the same amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
-// Ten shares of 0.1 are the whole, whatever their sum in binary.
+// Ten shares of 0.1 count as the whole despite rounding.
 constexpr double kShareRounding = 1e-9;
 
 struct Question {
@@ -20,18 +20,19 @@ struct Question {
   const Need& need;
   const GpuView& gpu;
   bool relaxed;  // nobody there: no margin, no floor, no activity to respect
-  // Of the guard that says no; the reason is null where nobody will read it.
+  // Result of the guard that refuses; the reason is null if it is not needed.
   Fit& fit;
   Reason* reason;
 };
 
-// Most verdicts only choose a GPU, and their words would cost more than all the rest: `text` is
-// called when somebody asks why, and apart, so that a guard that says yes is a few comparisons.
+// Most verdicts only choose a GPU, and making their texts would cost more than everything else. So
+// `text` is called only when the reason is requested, and a guard that allows costs a few
+// comparisons.
 template <class Text>
 [[gnu::noinline, gnu::cold]] void Explain(Reason& reason, ReasonCode code, const Text& text) {
   reason = {code, std::string(text())};
 }
-// Returns false, as a guard that says no does.
+// Returns false, like a guard that refuses.
 template <class Text>
 bool Refuse(const Question& q, Fit fit, ReasonCode code, const Text& text) {
   q.fit = fit;
@@ -70,7 +71,7 @@ double Percent(double fraction) {
   return std::round(fraction * 1000) / 10;
 }
 
-// ---- the guards: true where the GPU may take the task ----
+// ---- the guards: true if the GPU may take the task ----
 
 bool CheckChoice(const Question& q) {
   if (!q.need.choice || q.need.choice->Allows(q.gpu.index)) return true;
@@ -101,7 +102,7 @@ bool CheckMig(const Question& q) {
   });
 }
 
-// Before health: with such a driver nothing may answer any more.
+// Before health, because with such a driver no call may work any more.
 bool CheckDriver(const Question& q) {
   if (!q.gpu.DriverUpgrade()) return true;
   return NotNow(q, ReasonCode::kDriverUpgrade,
@@ -178,8 +179,8 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Its memory is promised and its activity known, so nothing has to show first. Of a task that
-// nothing is known of, what the GPU shows says more than a gain computed from assumed activity.
+// Its memory is promised and its activity known, so samples need not show it first. For an unknown
+// task the GPU's readings are better evidence than a gain from assumed activity.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }
@@ -195,7 +196,7 @@ bool CheckSettled(const Question& q) {
   });
 }
 
-// An idle GPU is worth more than the cores that its task takes from others.
+// Using an idle GPU is worth more than the cores that its task takes from others.
 bool CheckHostBusy(const Question& q) {
   if (q.gpu.Idle() || !q.gpu.idle_cpus || q.need.uses_cpus <= *q.gpu.idle_cpus) return true;
   return NotNow(q, ReasonCode::kHostBusy, [&] {
@@ -275,8 +276,8 @@ bool CheckActivity(const Question& q) {
   });
 }
 
-// Each task that declares a share is promised it, so declared shares never add up to more than the
-// GPU; those who declare none take what is left over.
+// A declared share is a promise, so declared shares never add up to more than the GPU; tasks
+// without one use the rest.
 bool CheckShares(const Question& q) {
   if (!q.need.sm_share) return true;
   const double wanted = *q.need.sm_share + q.gpu.sm_shares;
@@ -335,8 +336,8 @@ bool CheckOwnRule(const Question& q) {
   });
 }
 
-// In the order of the contract; the first that says no has answered. Calls and not a table of them,
-// which cannot be inlined: each decision asks this of every GPU.
+// In the order of policy.h; the first that refuses decides. Direct calls and not a table, so that
+// they can be inlined: each decision checks every GPU.
 bool PassAll(const Question& q) {
   return CheckChoice(q) && CheckDriver(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) &&
          CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) &&

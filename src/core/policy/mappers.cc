@@ -7,8 +7,8 @@
 namespace carma::core {
 namespace {
 
-// A GPU with nobody on it is not busy, whatever its window still remembers; one with tasks whose
-// activity is unknown counts by its upper bound, at worst as full.
+// An empty GPU counts as idle, whatever its window contains; if the activity of one with tasks is
+// unknown, its upper bound counts, else 1.
 double Activity(const GpuView& gpu) {
   if (gpu.Idle()) return 0.0;
   return gpu.sm_active.value_or(gpu.utilization.value_or(1.0));
@@ -54,9 +54,9 @@ class RoundRobin : public Mapper {
   GpuIndex next_{};  // first GPU of the ring; past the last one is the same as 0
 };
 
-// What the GPU gets done more with the task, less what the task and its neighbours pay for that.
-// Large tasks and tight places come first, as in packing: what is left over at the end is easy to
-// place. How the weights were found: docs/evidence/policies.md.
+// The throughput that the task adds to the GPU, minus the cost for the task and its neighbours.
+// Large tasks and tight places come first, as in packing, because small tasks are easy to place at
+// the end. docs/server/policies.md has the formula.
 class ByWork : public Mapper {
  public:
   explicit ByWork(const PolicyConfig& config)
@@ -87,7 +87,7 @@ class ByWork : public Mapper {
   double saturation_;
 };
 
-// As the configuration says.
+// Ranks by the configured expression.
 class ByRule : public Mapper {
  public:
   explicit ByRule(const PolicyConfig& config) : config_(config) {}
@@ -162,7 +162,7 @@ const MapperEntry* FindMapper(std::string_view name_or_alias) {
 }
 
 bool Shares(const PolicyConfig& config) {
-  // Asked at every decision: of the names only those are compared that do not share.
+  // Called at every decision, so only names of mappers that do not share are compared.
   return std::ranges::none_of(kMappers, [&config](const MapperEntry& entry) {
     return !entry.shares && Names(entry, config.mapper);
   });

@@ -13,7 +13,7 @@ namespace {
 
 using base::ErrorCode;
 
-// A server has terabytes at most; larger numbers are mistakes of units.
+// A server has at most terabytes; larger numbers are mistakes of units.
 constexpr std::int64_t kMaxMib = std::int64_t{1} << 30;
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr int kMaxTasksPerGpu = 1024;
@@ -165,8 +165,8 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
 
 namespace {
 
-// How many times what is predicted a slowdown may come to, so that a bound on it holds for 95 of
-// 100 tasks (docs/server/policies.md, by work).
+// Safety factor on predicted slowdowns so that a bound holds for 95 of 100 tasks
+// (docs/server/policies.md, by work).
 double DoubtOf(const Profile& profile, bool mps) {
   if (!profile.sm_active) return 1.5;
   return profile.mps || !mps ? 1.0 : 1.2;

@@ -12,9 +12,9 @@ namespace {
 using base::ErrorCode;
 using base::Fail;
 
-// Nobody has got anything done in a shorter turn.
+// A shorter time slice would be useless.
 constexpr Duration kShortestTurn{1'000};
-// Of a second, that is a year.
+// Starting from one second this gives a year.
 constexpr int kMostDoublings = 25;
 
 bool StaysWithoutCheckpoint(const SlotRules& rules, const TaskRecord& task) {

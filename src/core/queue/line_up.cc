@@ -8,7 +8,7 @@ namespace carma::core {
 
 namespace {
 
-// In a heap with the first on top another one takes the first's place.
+// Replaces the top of a heap with the first element on top.
 template <class T>
 void ReplaceFirst(std::vector<T>& heap, T with) {
   std::size_t at = 0;
@@ -55,7 +55,7 @@ LineUp::LineUp(const WaitingLine& main, const FairShare& shares, const Rules& ru
     is_there = true;
   }
   if (!is_there) add_newcomer();
-  // Lines of one account stand together.
+  // Lines of one account are adjacent.
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     if (i == 0 || lines_[i].account != lines_[i - 1].account) accounts_.emplace_back();
     accounts_.back().push_back(RankOf(i));
@@ -133,7 +133,7 @@ LineUp::Rank LineUp::AmongAll(Rank rank) const {
 
 bool LineUp::SetRight(Heap& heap) const {
   while (!heap.empty()) {
-    // Others of its user may have been passed on since it was ranked: ranks only grow.
+    // Other tasks of its user may have been popped since it was ranked; ranks only grow.
     const Rank rank = RankOf(heap.front().line);
     if (rank <= heap.front()) return true;
     ReplaceFirst(heap, rank);

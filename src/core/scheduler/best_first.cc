@@ -1,5 +1,4 @@
-// The main line under mappers that choose the task together with its GPUs: the best start of all
-// first.
+// The main queue under mappers that choose task and GPUs together: the best start first.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,21 +12,20 @@
 namespace carma::core {
 namespace {
 
-// Tasks of the line that a look ahead goes through, and what a task has left at least that should
-// have ended already, as a share of its run time.
+// Maximum number of tasks for look-ahead, and the minimum remaining work of an overdue task as a
+// share of its run time.
 constexpr std::size_t kLongestLine = 48;
 constexpr double kLeastLeft = 0.1;
-// Where GPUs are chosen by the work that is added: what it costs to have all of a server more than
-// is due.
+// For mappers by added work: the cost of exceeding one's due share by the whole server.
 constexpr double kExcessCosts = 1;
-// Spreads numbers that lie close to each other.
+// Spreads close numbers.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;
 
 struct Best {
   double score = kNotThere;
   std::size_t gpu = 0;
 };
-// Those that it takes; empty: too few GPUs may take it.
+// The GPUs that it takes; empty: too few may take it.
 std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   std::vector<GpuLinks::Candidate> candidates;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {
@@ -40,7 +38,7 @@ std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   return best;
 }
 
-// A thousand tasks may be in line: what is asked of all of them at each start makes no list.
+// Without a list, because this runs for up to a thousand tasks at each start.
 double ScoreOf(const Group& group, const GpuLinks& links) {
   if (group.need.gpus == 1) return std::ranges::max(group.scores);
   const std::vector<Best> best = BestGpus(group, links);
@@ -60,7 +58,7 @@ bool IsOnNoGpu(const Group& group) {
   return std::ranges::all_of(group.scores, [](double each) { return each == kNotThere; });
 }
 
-// The highest priority that has any, there the highest score, there the first in line.
+// The group with the highest priority, then highest score, then first in the queue.
 Group* FirstToGo(std::vector<Group>& groups) {
   Group* first = nullptr;
   for (Group& each : groups) {
@@ -73,8 +71,8 @@ Group* FirstToGo(std::vector<Group>& groups) {
   return first;
 }
 
-// Each task and GPU, or all its GPUs where it wants several, of that priority: the best scores
-// first, at most so many.
+// Pairs of task and GPU (or all GPUs if it needs several) of that priority: the best scores first,
+// at most `most`.
 std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priority, int most,
                                  const GpuLinks& links) {
   std::vector<std::pair<double, Pick>> starts;
@@ -99,7 +97,7 @@ std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priori
 
 }  // namespace
 
-// Empty: the run time of somebody is not known.
+// Empty: some run time is unknown.
 std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
   std::vector<FutureRun> runs;
   for (const auto& [id, gpus_of] : ledger.Tasks()) {
@@ -122,8 +120,8 @@ std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
   return runs;
 }
 
-// The first tasks of the line; empty: the run time of one of them is not known, or the machine
-// itself keeps it waiting.
+// The first tasks of the queue; empty: a run time is unknown, or one waits for cores or memory of
+// the machine.
 std::optional<std::vector<FutureTask>> Scheduler::State::LineAhead() const {
   std::vector<FutureTask> line;
   LineUp main = MainLine();
@@ -132,7 +130,7 @@ std::optional<std::vector<FutureTask>> Scheduler::State::LineAhead() const {
     if (!next) break;
     const TaskRecord& task = tasks.at(next->task);
     const Need need = NeedNow(task);
-    // The machine's own cores and memory are not played on.
+    // The simulation does not model the machine's cores and memory.
     if (!task.profile->alone || !HostTakes(task.id, need.host)) return std::nullopt;
     line.push_back({.need = need, .alone_s = base::Seconds(*task.profile->alone)});
   }
@@ -145,8 +143,8 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, links))};
-  // Who has least is not asked to wait until all end earliest.
-  // What the server's own rules ask of other users' tasks is not played on.
+  // In fair order a user with the least usage must not wait for the sake of the total. Site rules
+  // about other users' tasks are not simulated.
   if (config.lookahead == 0 || config.order == QueueOrder::kFair || HasOwnRules(config))
     return by_score;
   const std::optional<std::vector<FutureRun>> runs = RunsNow();
@@ -154,7 +152,7 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
   const std::optional<std::vector<FutureTask>> line = LineAhead();
   if (!line) return by_score;
   const Future future(config, *mapper, views, *runs, *line);
-  // Nothing ends while nothing runs.
+  // Without running tasks no task would end, so waiting is no option.
   double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
   waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;
@@ -218,7 +216,7 @@ void Scheduler::State::FindGroups(LineUp& line, std::size_t places, LineLook& fo
   }
   for (Group& each : groups) std::ranges::reverse(each.behind);
   const auto place = [](const Group& each) { return std::pair(each.starving, each.priority); };
-  // Large as they are they mostly stand right already.
+  // They are large but usually sorted already.
   if (!std::ranges::is_sorted(groups, std::greater<>(), place))
     std::ranges::stable_sort(groups, std::greater<>(), place);
 }
@@ -229,7 +227,7 @@ void Scheduler::State::StartBestFirst(std::vector<GpuView>& views,
   LineUp passed_on = line;
   look_at_line.Clear();
   bool some_wait = false;  // who could start
-  // Who starts makes room in the line for those whose place is not looked at yet.
+  // A start lets tasks further back in the queue be considered.
   for (std::size_t places = static_cast<std::size_t>(config.backfill); places > 0;) {
     FindGroups(passed_on, places, look_at_line);
     if (look_at_line.groups.empty()) break;
@@ -242,7 +240,7 @@ void Scheduler::State::StartBestFirst(std::vector<GpuView>& views,
   }
   if (const std::optional<Time>& eases = look_at_line.eases)
     next_easing = std::min(next_easing.value_or(*eases), *eases);
-  // They may be looked at again.
+  // They may be considered again.
   if (some_wait) look_at_line.looked_at.Clear();
   std::swap(refused, look_at_line.looked_at);
   std::swap(unplaceable, look_at_line.unplaceable);
@@ -282,15 +280,15 @@ void Scheduler::State::Advance(Group& group) const {
   group.need = NeedNow(tasks.at(*group.first));
 }
 
-// GPUs that it took take no more than before, and so do limits: those alone are asked again.
+// The GPUs taken, and limits, can only have become tighter, so only these are checked again.
 void Scheduler::State::NoteStartOf(const Group& started, const std::vector<Placement>& taken,
                                    const std::vector<GpuView>& views, LineLook& look,
                                    const LineUp& line) const {
   for (Group& each : look.groups) {
     if (&each == &started || !each.first) continue;
-    // Its part of everything, or what the machine has left, may be another.
+    // Its share, or what is left of the machine, may have changed.
     bool changed = config.order == QueueOrder::kFair || each.need.host != HostNeed{};
-    // So may the cores that are idle, which count on every GPU.
+    // So may the number of idle cores, which matters on every GPU.
     for (std::size_t gpu = 0; idle_cpus && gpu < views.size(); ++gpu) {
       if (each.scores[gpu] != kNotThere) ScoreOn(each, views[gpu], gpu);
       changed = true;

@@ -1,4 +1,4 @@
-// Every book of the core compared with every other.
+// Consistency checks of all state of the core.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -136,7 +136,7 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
       return fmt::format("task {} waits for its array and stands elsewhere", id);
     }
   }
-  // What is left in it is sorted next, for which a wake-up was asked.
+  // The rest is placed next; a wake-up was requested for it.
   if ((!unsorted.empty() && wake != now) || !dependencies.AllRegistered())
     return "tasks were left unsorted";
   return std::nullopt;

@@ -1,4 +1,4 @@
-// The machine is to go down: nothing starts, and what runs saves before it is ended.
+// Shutdown of the machine: no task starts, and running ones checkpoint before they are stopped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ void Scheduler::State::On(const ServerClosed& event) {
 void Scheduler::State::On(const ServerOpened&) {
   closing.reset();
   no_start_without_gpus = {};
-  // Whose GPU is to be empty all the same is asked anew.
+  // Tasks whose GPU must be empty anyway are asked again.
   for (const TaskId id : std::vector<TaskId>(leaving.begin(), leaving.end())) {
     TaskRecord& task = tasks.at(id);
     if (task.attempt->notice_cause == StopCause::kDrained) CancelPreemption(task);
@@ -39,7 +39,7 @@ void Scheduler::State::EmptyServer() {
   }
 }
 
-// One that is not started again is lost with the machine, as if nobody had asked it.
+// A task that is not requeued is lost with the machine, as without a notice.
 Reason Scheduler::State::ReasonOfShutdown(const TaskRecord& task) const {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to leave by {}, for the server is {}.",

@@ -1,4 +1,4 @@
-// By when waiting tasks start.
+// Expected starts of waiting tasks.
 #include <algorithm>
 
 #include "core/forecast/likely.h"
@@ -8,10 +8,10 @@
 namespace carma::core {
 namespace {
 
-// From its limit on, or from the end of its time slot, until its processes are gone and the GPU has
-// been looked at.
+// Time from its limit or the end of its time slice until its processes are gone and the GPU has
+// been sampled.
 constexpr Duration kEnding{60'000};
-// A task that should have ended already goes on for that share of its run time.
+// An overdue task is assumed to continue for this share of its run time.
 constexpr double kLeastLeft = 0.1;
 
 Duration OfSeconds(double seconds) {
@@ -40,8 +40,8 @@ GpuView Scheduler::State::EmptyView(GpuIndex index) const {
           .pace = gpu.pace};
 }
 
-// Whoever comes back has all his time limit before him once more. Where the line is gone through in
-// order he stands behind all of it, but for those of less priority.
+// A task that returns has its whole time limit again. If the queue is served in order, it goes
+// behind all others of at least its priority.
 bool Scheduler::State::MayComeBack(const TaskRecord& task, const WholeLine& line) const {
   const bool in_order = line.pass == Pass::kInOrder;
   const bool before_some = PriorityOf(config, task.request) > line.lowest;
@@ -49,7 +49,7 @@ bool Scheduler::State::MayComeBack(const TaskRecord& task, const WholeLine& line
          (TakesTurns(config.slots, task) && (!in_order || before_some));
 }
 
-// Then it stands where it stood before it started.
+// It then has its old place in the queue.
 bool Scheduler::State::MayBePreempted(const TaskRecord& task, const WholeLine& line) const {
   const std::int64_t priority = PriorityOf(config, task.request);
   const QosClass* const own = ClassOf(config.classes, task.request);
@@ -57,7 +57,7 @@ bool Scheduler::State::MayBePreempted(const TaskRecord& task, const WholeLine& l
          line.preempting.value_or(priority) > priority;
 }
 
-// One that leaves when its turn is over and whoever is in line is there for its place.
+// Whether it leaves at the end of its time slice because any queued task could take its place.
 bool Scheduler::State::LeavesByTurn(const TaskRecord& task, const WholeLine& line) const {
   return TakesTurns(config.slots, task) && PriorityOf(config, task.request) <= line.lowest &&
          !MayBePreempted(task, line);
@@ -93,7 +93,7 @@ std::optional<Time> Scheduler::State::EndOn(GpuIndex index, Time at, const Whole
       latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
     if (task.state != TaskState::kStopping && MayComeBack(task, line)) latest.reset();
-    // Who is to leave is asked when that makes room, so at the latest when the others have ended.
+    // A task is asked to leave once that makes room, so at the latest when the others have ended.
     if (line.by_turns && latest) *latest += config.slots.notice;
     if (line.by_turns && LeavesByTurn(task, line)) {
       const Time over = task.attempt->started.value_or(at) + TurnOf(config.slots, task);
@@ -137,15 +137,15 @@ WholeLine Scheduler::State::WholeLineOf(const std::vector<const TaskRecord*>& in
     line.lowest = std::min(line.lowest, PriorityOf(config, task->request));
     note_preempting(*task);
   }
-  // Once they have come back.
+  // The running tasks, once they have returned.
   for (const auto& [id, held] : ledger.Tasks()) {
     if (TakesTurns(config.slots, tasks.at(id))) note_preempting(tasks.at(id));
   }
   return line;
 }
 
-// Only where nobody shares a GPU: whoever shares one leaves with its others or for another place,
-// and it is not said which. Nor is it where GPUs are reserved or linked, or crashed tasks wait.
+// Only if no GPU is shared, because a sharing task may leave together with others or for another
+// place. Also not if GPUs are reserved or linked, or tasks wait for recovery.
 std::vector<std::optional<Time>> Scheduler::State::StartsByTurns(
     Time at, const std::vector<const TaskRecord*>& in_line, WholeLine line) const {
   if (!config.slots.length || mapper_entry->shares || line.pass != Pass::kInOrder ||
@@ -203,7 +203,7 @@ std::vector<std::optional<Time>> Scheduler::State::LikelyOf(
   return starts;
 }
 
-// Where it stands in line already, or as a newcomer.
+// By its present place in the queue, or as a new task.
 Need Scheduler::State::NeedOfOne(const TaskRecord& task) const {
   if (task.id != kNewcomer) return NeedNow(task);
   Need need = NeedOf(config, task);
@@ -245,13 +245,13 @@ std::vector<TaskId> Scheduler::State::InLine(LineKind kind, std::size_t most,
 std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
                                                                  const TaskRecord* newcomer,
                                                                  std::size_t most) const {
-  // The server's own conditions may keep a task from an empty GPU; a published system's do.
+  // Site rules may exclude a task from an empty GPU; the published systems' rules do.
   if (config.require || config.pacing != Pacing::kImmediate || closing || launch_trouble.on())
     return {};
   std::vector<const TaskRecord*> line;
   for (const TaskId id : InLine(LineKind::kWithGpus, kLongestTold + 1, newcomer))
     line.push_back(id == kNewcomer ? newcomer : &tasks.at(id));
-  // When the machine itself has room for somebody is not looked into.
+  // When the machine's cores and memory become free is not predicted.
   const auto by_host = std::ranges::find_if(line, [this](const TaskRecord* task) {
     return HostNeedOf(config, task->request) != HostNeed{};
   });
@@ -259,7 +259,7 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
   const Pass pass = all.pass;
   if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
-  // In order nobody waits for those behind him; in any other all count, and there are more.
+  // In order no task waits for those behind it; otherwise all count, and there are more.
   const bool all_known = line.size() <= kLongestTold;
   if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
   if (line.empty()) return {};
@@ -278,7 +278,7 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
   }
   const auto about = LikelyOf(at, line, most);
 
-  // Such a mapper may let GPUs stand empty because all end earlier then.
+  // Such a mapper may leave GPUs empty if all tasks then end earlier.
   const bool may_wait =
       mapper_entry->chooses_task && config.lookahead > 0 && config.order == QueueOrder::kFifo;
   std::map<TaskId, ExpectedStart> starts;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxSentences = 4;
 
 Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
-  // GPUs that are too small for ever say nothing about what the task waits for, unless all are.
+  // GPUs that are always too small do not explain the waiting, unless all are.
   std::vector<const Verdict*> telling;
   for (const Verdict& verdict : closed) {
     if (verdict.fit == Fit::kNotNow) telling.push_back(&verdict);
@@ -96,7 +96,7 @@ std::size_t Scheduler::State::AheadOf(const TaskRecord& task) const {
   return ahead;
 }
 
-// A user's tasks of one class keep their order: none passes another that a limit keeps waiting.
+// A user's tasks of one class keep their order: none passes another that waits for a limit.
 std::optional<Reason> Scheduler::State::ReasonBehindLimited(const TaskRecord& task, Time at) const {
   if (task.queue == QueueKind::kRecovery || !limits.Concerns()) return std::nullopt;
   const std::map<LineKey, HolderLine>& lines = queue.Main(LineKindOf(task.request)).holders;
@@ -120,7 +120,7 @@ bool Scheduler::State::IsLookedAt(const TaskRecord& task) const {
   return false;
 }
 
-// Of a task that another one goes before.
+// The reason of a task behind another one.
 Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) const {
   const TaskRequest& other = tasks.at(first).request;
   const bool same_holder = HolderOf(other) == HolderOf(task.request);
@@ -144,7 +144,7 @@ Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) cons
                       base::FormatSpan(config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
-// Where nobody may pass the first, none are kept for it either, as long as it was not passed.
+// If no task may pass the head, no GPUs are kept for it.
 std::string Scheduler::State::WhatIsKeptFor(const TaskRecord& task, Time at) const {
   if (recovery_hold.task() == task.id) {
     std::vector<std::string> numbers;

@@ -1,4 +1,4 @@
-// Tasks that want no GPU, and what any task is promised of the machine itself.
+// Tasks without GPUs, and promises of the machine's cores and memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace carma::core {
 
-// GPUs that are nobody's for want of cores cost more than cores: still each line keeps for its
-// first what it has waited for as long as GPUs would be kept.
+// A GPU that is unused for lack of cores costs more than cores do; still each queue keeps cores and
+// memory for its head after the same waiting time as for GPUs.
 std::optional<TaskId> Scheduler::State::HostKeptFor(Time at) const {
   const Passed* longest = nullptr;
   for (const Passed* each : {&short_of_host, &first_without_gpus}) {
@@ -54,7 +54,7 @@ HostShare Scheduler::State::ShareFor(const TaskRecord& task,
   return host.ShareFor(HostNeedOf(config, task.request), near);
 }
 
-// Those behind one that must wait may start before it, as among tasks with GPUs.
+// Tasks behind one that must wait may start before it, as among tasks with GPUs.
 void Scheduler::State::StartWithoutGpus() {
   const WaitingLine& waiting = queue.Main(LineKind::kWithoutGpus);
   if (waiting.empty()) first_without_gpus = {};
@@ -64,7 +64,7 @@ void Scheduler::State::StartWithoutGpus() {
         .line = queue.changes(), .host = host.changes(), .limits = limits.changes()};
   };
   const NoStartSnapshot before = look();
-  // Where not all of the line is looked at, who is changes by time.
+  // If not the whole queue is considered, time may change which tasks are.
   const bool in_one_order = config.order == QueueOrder::kFifo ||
                             waiting.size <= static_cast<std::size_t>(config.backfill);
   const NoStartSnapshot& last = no_start_without_gpus;
@@ -94,7 +94,7 @@ void Scheduler::State::NoteShortOfHost() {
   const bool stays = short_of_host.task && queue.PlaceOf(*short_of_host.task) == Place::kEligible;
   if (stays) return;
   short_of_host = {};
-  // Nobody is promised anything: nobody is short of it.
+  // Without promises nothing is short.
   if (host.tasks() == 0 || queue.Main().empty()) return;
   const std::optional<LineUp::Next> first = MainLine().Pop();
   if (!first) return;

@@ -1,4 +1,4 @@
-// What is learned from running tasks: by their own promises, and by those of their kind that wait.
+// Lessons from running tasks, for their own promises and for waiting tasks of their kind.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,16 +10,16 @@
 namespace carma::core {
 namespace {
 
-// A prediction of at least this share of the largest GPU is eased while the task waits: in this
-// time, in these steps, from its bound to its most likely value. Evidence: docs/server/policies.md.
+// A prediction of at least this share of the largest GPU is reduced while the task waits: over this
+// time, in these steps, from its bound to its most likely value (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.6;
 constexpr Duration kEasedWithin{3'600'000};
 constexpr int kEasingSteps = 4;
 
-// A task that has started shows all of the cores that it uses after this.
+// After this time a started task shows all the cores that it uses.
 constexpr Duration kSeenWithin{60'000};
 
-// An activity above this is that of a task that could use more.
+// A task with an activity above this could use more.
 constexpr double kFull = 0.95;
 
 }  // namespace
@@ -28,7 +28,7 @@ Time Scheduler::State::PlateauFrom(Time at) const {
   return config.plateau_after ? at - *config.plateau_after : Time::min();
 }
 
-// Most samples bring nothing new: residents are gone through only when the next one is due.
+// Most samples show nothing new, so residents are checked only when the next plateau is due.
 void Scheduler::State::LearnPlateaus() {
   if (!next_plateau || now < *next_plateau) return;
   next_plateau.reset();
@@ -52,7 +52,7 @@ std::optional<std::int64_t> Scheduler::State::TaughtMib(const TaskRecord& task) 
   if (lesson == nullptr || (lesson->enough_mib == 0 && lesson->at_least_mib == 0))
     return std::nullopt;
   std::int64_t taught_mib = std::max(lesson->enough_mib, lesson->at_least_mib);
-  // What a person states may be meant for what is still to come; a prediction gives way.
+  // A user's figure may be meant for a later phase; a prediction is replaced.
   const bool predicted = !task.estimate || task.estimate->predicted_mib;
   if (task.estimate && (lesson->enough_mib == 0 || !predicted))
     taught_mib = std::max(taught_mib, task.estimate->peak_mib);
@@ -75,7 +75,7 @@ void Scheduler::State::LookAtResidents(GpuIndex index) {
     gpu.residents.push_back(OnPart(config, neighbour, gpu.info.compute));
     gpu.users.push_back(task.request->uid);
   }
-  // Strangers compute too, nobody knows how much.
+  // Foreign processes compute too, to an unknown extent.
   if (gpu.sample && gpu.sample->foreign_processes > 0)
     gpu.residents.push_back(
         OnPart(config, {.load = NeighbourOf(config, {}, {}).load}, gpu.info.compute));
@@ -86,7 +86,7 @@ void Scheduler::State::LookAtResidents(GpuIndex index) {
   for (const Resident& resident : ledger.ResidentsOf(index)) NoteProgress(resident.task);
 }
 
-// From now on it goes as fast as its slowest GPU.
+// From now on its speed is that of its slowest GPU.
 void Scheduler::State::NoteProgress(TaskId id) {
   Life& life = EditLife(id);
   life.done_s = DoneS(id);
@@ -111,7 +111,7 @@ void Scheduler::State::LearnActivity(GpuIndex index) {
   const std::optional<SeenActivity> seen =
       ActivityOf(*gpu.sample, residents, gpu.crowd_changed, config.sharing);
   if (!seen) return;
-  // Tasks that take turns are not seen in the sum of their activities.
+  // The activities of tasks that take turns cannot be separated.
   const auto user = [](const Neighbour& each) { return each.load.user; };
   const bool take_turns = config.sharing == SharingMethod::kMps && !gpu.residents.empty() &&
                           std::ranges::any_of(gpu.residents, [&](const auto& each) {
@@ -119,7 +119,7 @@ void Scheduler::State::LearnActivity(GpuIndex index) {
                           });
   if (take_turns) return;
   const double share = gpu.info.compute;
-  // Who fills a part of a GPU might fill more of it; how parts of it add up is not known.
+  // A task that fills a part of a GPU might fill more; how activities of parts add up is unknown.
   if (share < 1 && (residents.size() > 1 || seen->sm_active > kFull)) return;
   const double sm_active = share * seen->sm_active;
   const Resident& resident = residents[seen->resident];
@@ -153,8 +153,8 @@ void Scheduler::State::NoteActivity(TaskId id) {
   life.active_at = now;
 }
 
-// The mean over the attempt: its end, when a program saves what it has made, is no better a witness
-// than the hours before.
+// The mean over the attempt, because its end, when a program saves results, is not more
+// representative than the hours before.
 Profile Scheduler::State::SeenOf(const TaskRecord& task) const {
   Profile seen;
   const Life& life = LifeOf(task.id);
@@ -198,7 +198,7 @@ double Scheduler::State::UsesCpus(const TaskRecord& task) const {
   return gpus_of == 0 ? 0 : sum / gpus_of * task.request->gpus;
 }
 
-// A task that has just started is not seen in full for a while.
+// A task that has just started does not show its full use for a while.
 void Scheduler::State::CountIdleCpus() {
   if (!host_use) return;
   double idle = host_use->cpus - host_use->used_cpus;
@@ -215,9 +215,8 @@ bool Scheduler::State::IsKnown(const TaskRecord& task) const {
          ProfileNow(task).sm_active;
 }
 
-// What the last sample says of it, as far as it shows the tasks that are there now: a window that
-// began before a task was seen has a mean that is too low, and a task of known activity need not be
-// seen at all.
+// The activity in the last sample, corrected for the current tasks: a window that began before a
+// task appeared has too low a mean, and a task of known activity need not appear at all.
 void Scheduler::State::ShowActivity(GpuIndex index, Time at, GpuView& view) const {
   const GpuSample& sample = *gpus[Number(index)].sample;
   view.sm_active = sample.sm_active;
@@ -246,8 +245,9 @@ void Scheduler::State::ShowActivity(GpuIndex index, Time at, GpuView& view) cons
   view.sm_active = std::max(*view.sm_active, SmActivity({}, config.sharing, loads, speeds));
 }
 
-// The first of a kind would wait for an empty GPU by a bound that it hardly ever needs, and by-work
-// fills whatever comes free. What its kind has taught, or a failure, is no prediction any more.
+// The first task of a kind would wait for an empty GPU because of a bound that it hardly ever
+// needs, while by-work fills every free place. A lesson of its kind, or a failure, is not a
+// prediction any more.
 bool Scheduler::State::IsEased(const TaskRecord& task) const {
   if (!config.plateau_after || !config.use_given_memory || task.ooms > 0 || !task.estimate)
     return false;

@@ -12,10 +12,10 @@
 namespace carma::core {
 namespace {
 
-// A machine that cannot fork, or a neighbour that took down the MPS server, is given a moment.
+// A short wait after the machine could not fork or a neighbour broke the MPS server.
 constexpr Duration kRetryBackoff{5'000};
 constexpr int kMaxBackoffDoublings = 6;
-// Above this a fraction of activity is no rounding of the driver any more.
+// A larger activity is not just a rounding error of the driver.
 constexpr double kMaxActivity = 1.05;
 
 Duration RetryBackoff(int failures) {
@@ -39,7 +39,7 @@ std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
 }
 
-// The detail is whole ("exit code 1: ValueError: …"); only a shell that has none leaves it to us.
+// The detail is complete ("exit code 1: ValueError: …"); without one it is made here.
 Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
     return {ReasonCode::kGpuFault, Told("Failed by a fault on its GPU", exit.detail)};
@@ -57,7 +57,7 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   return {code, fmt::format("Exited with status {}.", exit.code)};
 }
 
-// What may change of a request, and what stays.
+// The edited request: which fields change and which stay.
 TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   const TaskRequest& before = task.request;
   TaskRequest after = HoldsGpus(task.state) ? before : wanted;
@@ -212,14 +212,14 @@ AttemptEnded Scheduler::State::AttemptOf(const TaskRecord& task, Time to) const 
   return ended;
 }
 
-// All cores and all memory of the machine weigh as much as one whole GPU.
+// All cores, or all memory, of the machine count as one whole GPU.
 double Scheduler::State::RateNow(const TaskRecord& task) const {
   const HostShare& share = task.attempt->host;
   if (task.request->gpus == 0) return host.PartOf(share.cpus, share.memory_mib);
   return RateOf(task, gpu_sizes_mib, KeepsGpusAlone(task));
 }
 
-// What the attempt took is told once, while its placement is known.
+// The attempt's usage is reported once, while its placement is known.
 void Scheduler::State::GiveBack(const TaskRecord& task, std::optional<ExitKind> exit) {
   AttemptEnded ended = AttemptOf(task, now);
   ended.exit = exit;
@@ -297,7 +297,7 @@ void Scheduler::State::RequeueLost(TaskRecord& task, Reason reason) {
 
 void Scheduler::State::RequeueVictim(TaskRecord& task) {
   const std::string why = "Ended by a fault of a neighbour or of the MPS server";
-  // Nobody wants it started again: a lease's process, for example, is not the server's to start.
+  // It must not be started again: for example, the server cannot start a lease's process.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > config.max_victim_restarts) {
@@ -310,7 +310,7 @@ void Scheduler::State::RequeueVictim(TaskRecord& task) {
   Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
-// It was the machine that failed them.
+// Their failures were the machine's fault.
 void Scheduler::State::RefundRetries(const std::map<TaskId, int>& innocent) {
   for (const auto& [id, failures] : innocent) {
     TaskRecord* task = Held(id);
@@ -363,7 +363,7 @@ void Scheduler::State::On(const TaskSubmitted& event) {
   AskEstimate(task);
 }
 
-// A task without GPUs has nothing to be estimated.
+// A task without GPUs needs no estimate.
 void Scheduler::State::AskEstimate(TaskRecord& task) {
   Keep(task);
   if (task.request->gpus > 0) {
@@ -427,8 +427,8 @@ void Scheduler::State::On(const EstimateReady& event) {
   Enqueue(*task, QueueKind::kMain, task->reason);  // a person may have sent it back
 }
 
-// A prediction may be wrong and must not refuse a task: of several GPUs it asks for no more than
-// the last of as many of the largest has.
+// A prediction may be wrong and must not refuse a task: it asks for no more than the smallest of
+// its N largest possible GPUs has.
 void Scheduler::State::CutToGpus(TaskRecord& task) const {
   if (!task.estimate || !task.estimate->predicted_mib) return;
   const std::int64_t most_mib = MostFor(task.request);
@@ -439,7 +439,7 @@ void Scheduler::State::CutToGpus(TaskRecord& task) const {
   task.estimate = std::optional<Estimate>(std::move(cut));
 }
 
-// Tasks that were not given this GPU are strangers on it.
+// Tasks that were not given this GPU are foreign on it.
 int Scheduler::State::TasksFromElsewhere(const GpuSampled& event) const {
   const std::span<const Resident> residents = ledger.ResidentsOf(event.gpu);
   return static_cast<int>(std::ranges::count_if(event.sample.tasks_mib, [&](const auto& seen) {
@@ -481,8 +481,8 @@ void Scheduler::State::On(const HostSampled& event) {
     lessons.Cpus(*task, cpus / task->request->gpus);
   }
   CountIdleCpus();
-  // Only where little was idle may cores have kept tasks waiting. Thousands may wait, and what is
-  // used changes a little with every reading.
+  // Busy cores can only have kept tasks waiting if few were idle. Thousands may wait, and the use
+  // changes a little with every reading.
   if (no_start && no_start->idle_cpus && *no_start->idle_cpus < event.cpus / 2 &&
       *idle_cpus >= *no_start->idle_cpus + 1) {
     no_start.reset();
@@ -533,7 +533,7 @@ void Scheduler::State::On(const TaskIdle& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr || task->state != TaskState::kRunning) return;
   const bool ends = event.since && config.idle_action == IdleAction::kEnd;
-  // Told again it still ends: the daemon before a restart may have had another rule.
+  // If reported again, it is still ended: the rule may have been different before a restart.
   if (task->attempt->idle_since == event.since && !ends) return;
   task->attempt.Edit().idle_since = event.since;
   if (!ends) return Keep(*task);
@@ -552,7 +552,7 @@ void Scheduler::State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*task);
   if (event.interrupted) {
-    // A text: why a task whose program ended at once, through no fault of its own, starts again.
+    // With a text it is the reason why a task that ended at once, not by its own fault, is retried.
     const std::string why = event.text.empty() ? "The daemon ended before it was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
@@ -652,7 +652,7 @@ void Scheduler::State::On(const RequeueRequested& event) {
     return Keep(*task);
   }
   if (!HoldsGpus(task->state)) return;
-  // Asked to save, some programs answer by sending themselves back.
+  // Some programs requeue themselves when asked to checkpoint.
   if (task->attempt->leaves_by) return StopAsked(*task);
   Stop(*task, StopCause::kRequeue, std::move(reason));
 }
@@ -665,7 +665,7 @@ void Scheduler::State::On(const PriorityChanged& event) {
   if (task->state == TaskState::kQueued) unsorted.insert(task->id);
 }
 
-// Kept as submitted first: that is what a restart asks the estimate of.
+// Stored as submitted first, because a restart then asks for the estimate.
 void Scheduler::State::AskEstimateAgain(TaskRecord& task) {
   LeaveArray(task);
   queue.Remove(task.id);
@@ -699,7 +699,7 @@ void Scheduler::State::On(const TaskEdited& event) {
   limits.Join(*task);
   if (running) limits.Start(*task);
   if (task->state == TaskState::kRunning) {
-    // One that was told of a limit that has moved away is told of the new one.
+    // A task warned of a limit that has moved is warned again of the new one.
     const TaskRequest& request = task->request;
     if (request.time_limit && request.signal_before && task->attempt->started &&
         *task->attempt->started + *request.time_limit - *request.signal_before > now)
@@ -756,7 +756,7 @@ void Scheduler::State::On(const PolicyChanged& event) {
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;
-  // They were told once, under the rules before.
+  // They were reported once, under the old rules.
   for (auto& [id, task] : tasks) {
     if (task.state == TaskState::kRunning && task.attempt->idle_since) EndIdle(task);
   }

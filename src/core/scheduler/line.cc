@@ -1,4 +1,4 @@
-// Who of the main line goes next.
+// Which task of the main queue goes next.
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
@@ -9,10 +9,10 @@
 namespace carma::core {
 namespace {
 
-// Tasks of the main line that are looked at for GPUs that those before them could never take.
+// Maximum number of tasks considered for GPUs that the tasks before them could never take.
 constexpr std::size_t kBesideLooks = 1'000;
 
-// A task that waits keeps the GPUs that it could take; the others are open to those behind it.
+// A waiting task keeps the GPUs that it could take; the others are open to tasks behind it.
 void CloseFor(const Need& need, const std::vector<GpuView>& views, std::vector<bool>& open) {
   for (const GpuView& view : views) {
     if (CouldEverTake(need, view)) open[Number(view.index)] = false;

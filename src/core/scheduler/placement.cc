@@ -10,9 +10,9 @@
 namespace carma::core {
 namespace {
 
-// A trial is looked for among so many of each line.
+// Maximum number of tasks per queue considered for a trial.
 constexpr std::size_t kTrialLooks = 256;
-// Tasks of the line that are looked at where GPUs are reserved, in each decision.
+// Maximum number of tasks considered for reserved GPUs in each decision.
 constexpr std::size_t kBookedLooks = 1000;
 
 std::string GpuList(const std::vector<Placement>& placement) {
@@ -26,7 +26,7 @@ std::string GpuList(const std::vector<Placement>& placement) {
 
 }  // namespace
 
-// One that asked for its GPUs alone and does not use them may have to share them all the same.
+// An exclusive task that does not use its GPUs may have to share them.
 bool Scheduler::State::IsExclusive(const Resident& resident) const {
   if (!resident.exclusive || config.idle_action != IdleAction::kShare) return resident.exclusive;
   return !tasks.at(resident.task).attempt->idle_since;
@@ -55,7 +55,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .idle_cpus = config.pacing == Pacing::kImmediate ? idle_cpus : std::nullopt,
                .at = at,
                .booked = reservations.On(index)};
-  // Every decision looks at every GPU: no texts are made for those that are open.
+  // Every decision checks every GPU, so no texts are made for open ones.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
                    : closing             ? closing->why
@@ -91,7 +91,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
     return view;
   }
   view.healthy = false;
-  // It explains why nothing answers, too.
+  // It also explains why the driver does not answer.
   if (view.drained_by_rule && gpu.drained_by_rule->starts_with(kDriverUpgrade))
     view.trouble = *gpu.drained_by_rule;
   return view;
@@ -356,7 +356,7 @@ void Scheduler::State::StartOnReserved(std::vector<GpuView>& views) {
   }
 }
 
-// The first that fits and whose user's tasks did not fail, else the first that fits.
+// Prefers the first fitting task of a user without failed launches, else the first fitting one.
 void Scheduler::State::StartTrial() {
   if (!launch_trouble.MayTry(now)) return;
   std::vector<GpuView> views = Views(now);
@@ -392,14 +392,15 @@ void Scheduler::State::StartWhatFits() {
   if (main.empty()) NoteHead();
   if (recovery.empty() && main.empty()) return;
   std::vector<GpuView> views = Views(now);
-  // No recovery task stops another: one may wait for an idle GPU while the next one fits anywhere.
+  // A recovery task does not block others: one may wait for an idle GPU while the next one fits
+  // anywhere.
   std::vector<TaskId> crashed;
   for (const QueueKey& key : recovery) {
     if (crashed.size() == kRecoveryLooks) break;
     crashed.push_back(key.task);
   }
   for (const TaskId id : crashed) {
-    // The start of the reserving task frees its other GPUs for those behind it.
+    // When the task with the hold starts, its other kept GPUs are free for tasks behind it.
     const bool reserving = recovery_hold.task() == id;
     if (TryStart(id, views) && reserving) views = Views(now);
   }

@@ -13,7 +13,7 @@
 namespace carma::core {
 namespace {
 
-// August 2025: a recovery scan, then a pause before idle GPUs are looked for, another before the
+// August 2025: a recovery scan, a pause before looking for idle GPUs, another pause before the
 // policy decides; the monitor publishes the values of a window when the next one begins.
 constexpr Duration kThesisScan{5'000};
 constexpr Duration kThesisPause{30'000};
@@ -36,8 +36,8 @@ Time NextOnGrid(Time from, Duration step, Time now) {
   return from + rounds * step;
 }
 
-// What both have in common: a loop between whose looks nothing is decided. Crashed tasks stand in
-// line once a scan of the loop has found them; only the head of a line is looked at.
+// Common part of both: a loop with no decisions between its rounds. Crashed tasks queue once a scan
+// of the loop has found them; only the head of a queue is considered.
 class Loop : public Rules {
  public:
   Loop(Scheduler::State& core, Duration round) : Rules(core), round_(round) {}
@@ -46,7 +46,7 @@ class Loop : public Rules {
     if (!due_) {
       due_ = core_.now + round_;
     } else if (Scans() && !AnyoneWaits()) {
-      // Scans that found nobody need no wake-up; they are made up for here.
+      // Scans that would find no task need no wake-up; they are caught up here.
       due_ = NextOnGrid(*due_, round_, core_.now);
     }
   }
@@ -54,8 +54,8 @@ class Loop : public Rules {
     return !Scans() || AnyoneWaits() ? due_ : std::nullopt;
   }
   void Show(GpuView& view) const override { view.free_mib = core_.ledger.SeenFreeMib(view.index); }
-  // An idle GPU is taken without a look at its memory: what the monitor last published may still
-  // speak of the task that has left.
+  // An idle GPU is taken without checking its memory, because the last published values may still
+  // include the task that has left.
   Need OnIdleGpu(Need need) const override {
     need.memory_mib.reset();
     return Rules::OnIdleGpu(std::move(need));
@@ -75,7 +75,7 @@ class Loop : public Rules {
   }
 
  protected:
-  // Whether the next look is a recovery scan.
+  // Whether the next round is a recovery scan.
   virtual bool Scans() const { return true; }
   bool Due() const { return *due_ <= core_.now; }
   void Pause(Duration span) { due_ = core_.now + span; }
@@ -99,7 +99,7 @@ class Loop : public Rules {
         recovery.empty() ? core_.queue.Main().First() : recovery.begin()->task;
     if (!first) return false;
     TaskRecord& head = core_.tasks.at(*first);
-    // Most rounds find none: that is told from the ledger alone.
+    // Most rounds find none, which the ledger alone can show.
     int empty_gpus = 0;
     for (std::uint32_t i = 0; i < core_.gpus.size(); ++i) {
       if (core_.ledger.ResidentsOf(GpuIndex{i}).empty()) ++empty_gpus;
@@ -193,7 +193,7 @@ class Thesis : public Loop {
     published_.resize(core_.gpus.size());
     published_[gpu] = {core_.ledger.SeenFreeMib(GpuIndex{gpu}), sample->sm_active};
   }
-  // The first values of a GPU are told at once.
+  // The first values of a GPU are published at once.
   void PublishFirstSamples() {
     published_.resize(core_.gpus.size());
     for (std::uint32_t i = 0; i < core_.gpus.size(); ++i) {
@@ -262,7 +262,7 @@ base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) 
     config.pacing = Pacing::kV2;
     config.settle = true;
     config.settle_timeout = kV2SettleTimeout;
-    // Less free memory is the same as more asked for; without a condition there is none.
+    // Subtracting from free memory equals raising the requirement, if there is one.
     if (config.floor_mib > 0) config.floor_mib += kV2LessFreeMib;
     config.margin_mib += kV2LessFreeMib;
     return config;

@@ -1,4 +1,4 @@
-// Tasks that ran out of memory: what they ask for next time, and GPUs kept free for them.
+// Tasks that ran out of memory: their next claim, and GPUs kept free for them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
                      });
 }
 
-// A limit of its own, not the GPU, was what it ran into.
+// Whether it ran into its own memory limit and not that of the GPU.
 bool Scheduler::State::KeptBelowGpu(const TaskRecord& task) const {
   const std::int64_t limit_mib = task.attempt->sharing.LimitMib();
   return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
@@ -104,8 +104,8 @@ std::int64_t Scheduler::State::MostFor(const TaskRequest& request) const {
   return sizes_mib.size() < wanted ? 0 : sizes_mib[wanted - 1];
 }
 
-// What nobody else was promised on the tightest of its GPUs, which it has left: of a task of which
-// nothing was known that alone says how much is too little.
+// Unpromised memory on the fullest of its former GPUs: for a task without an estimate this is the
+// only evidence of what was too little.
 std::int64_t Scheduler::State::RoomItHadMib(const TaskRecord& task) const {
   std::optional<std::int64_t> least_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -116,7 +116,7 @@ std::int64_t Scheduler::State::RoomItHadMib(const TaskRecord& task) const {
   return least_mib.value_or(0);
 }
 
-// What was promised may have been less than the bound: others of its kind had taught so.
+// Its promise may have been below the bound because of its kind's lessons.
 std::int64_t Scheduler::State::RetryDemandMib(const TaskRecord& task,
                                               std::int64_t tried_mib) const {
   const std::optional<std::int64_t> predicted_mib = NeedOf(config, task).memory_mib;
@@ -129,7 +129,7 @@ std::int64_t Scheduler::State::RetryDemandMib(const TaskRecord& task,
 }
 
 void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
-  // As many GPUs as it wants must have what is asked for.
+  // As many GPUs as it needs must have that much.
   const std::int64_t limit_mib = MostFor(task.request);
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -147,14 +147,14 @@ void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
   } else if (kept) {
     task.retry_free_mib = limit_mib;
   }
-  // What was too small when it was empty will be too small again.
+  // A GPU that was too small when empty will be too small again.
   if (!kept && !LifeOf(task.id).shared && smallest_mib < limit_mib) {
     task.retry_free_mib = std::max(task.retry_free_mib.value_or(0), smallest_mib + 1);
   }
 }
 
-// For one that was passed other GPUs may become the better choice, until it has been first for so
-// long again that it is to wait for what is there.
+// For a passed head, other GPUs may become the better choice, until it has been the head for
+// pass_limit again.
 bool Scheduler::State::MayKeepOthers(const TaskRecord& task) const {
   return task.queue == QueueKind::kMain && config.pass_limit &&
          now - passed.since < 2 * *config.pass_limit;
@@ -182,9 +182,9 @@ void Scheduler::State::UpdateReservation() {
     return recovery_hold.Keep(config, NeedNow(task), Views(now));
   }
   if (!config.pass_limit || !passed.task || now - passed.since < *config.pass_limit) return;
-  // Whom nobody may pass needs none.
+  // A head that no task may pass needs none.
   if (passed.times == 0 && FirstOnly()) return;
-  // Since it was last seen there it may have been cancelled or held.
+  // It may have been cancelled or held since then.
   if (queue.PlaceOf(*passed.task) != Place::kEligible) return;
   recovery_hold.Keep(config, NeedNow(tasks.at(*passed.task)), Views(now));
 }

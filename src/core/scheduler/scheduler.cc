@@ -15,7 +15,7 @@ Scheduler::State::State(PolicyConfig policy) : config(std::move(policy)), shares
   rules = MakeRules(*this);
 }
 
-// One that stays in use goes on where it was: round robin does not begin anew.
+// A mapper that stays keeps its state, so that round robin does not restart.
 void Scheduler::State::UseMapper() {
   const MapperEntry* wanted = FindMapper(config.mapper);
   CARMA_CHECK(wanted != nullptr, "the policy was not validated: no such mapper");
@@ -44,7 +44,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   state.WarnExpiring();
   state.SortWaiting();
   state.LearnPlateaus();
-  // Nobody is passed by whose place in line is yet to be found.
+  // A task without a place in the queue yet must not be passed.
   if (state.unsorted.empty()) {
     state.rules->Decide();
     state.StartWithoutGpus();

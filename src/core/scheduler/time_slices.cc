@@ -1,4 +1,4 @@
-// Who has to leave its GPUs for others, and comes back to the queue.
+// Which tasks must leave their GPUs for others and are requeued.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 namespace carma::core {
 namespace {
 
-// Samples come every second for each GPU, and the picture of the whole server is drawn at most so
+// Samples arrive every second for each GPU; the plan for the whole server is made at most this
 // often.
 constexpr Duration kLooksApart{1'000};
-// Tasks in line for which room is looked for.
+// Maximum number of queued tasks for which room is made.
 constexpr std::size_t kRoomLooks = 32;
-// A place that was made stays with the one for whom it was, so long at most: it may have to wait
-// for a sample, or for the window of activity to forget who was there.
+// How long a freed place is kept for its task, which may have to wait for a sample or until the
+// activity window no longer includes the task that left.
 constexpr Duration kPlaceKept{120'000};
 
 }  // namespace
@@ -44,14 +44,14 @@ void Scheduler::State::AskToLeave(TaskRecord& task, StopCause cause, Time by) {
   if (!known) actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
-// That it was asked is kept: what it was told to do it may do yet.
+// The request stays recorded, because the task may still act on it.
 void Scheduler::State::CancelPreemption(TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   leaving.erase(task.id);
   Keep(task);
 }
 
-// Why it has to leave, as it is told when it waits again.
+// The reason for leaving, shown when it waits again.
 Reason Scheduler::State::ReasonToLeave(const TaskRecord& task) const {
   const auto whom = room_for.find(task.id);
   const std::string other =
@@ -92,7 +92,7 @@ void Scheduler::State::StopAsked(TaskRecord& task) {
   Stop(task, task.attempt->notice_cause, ReasonToLeave(task));
 }
 
-// The task has left its GPUs, its placement tells which.
+// The task has left its GPUs (those of its placement).
 void Scheduler::State::GoOnLater(TaskRecord& task, Reason reason) {
   const auto made_for = room_for.extract(task.id);
   for (const Placement& each : task.attempt->placement) {
@@ -106,7 +106,7 @@ bool Scheduler::State::GoesOnLater(const TaskRecord& task) const {
   const Attempt& attempt = task.attempt;
   if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
   if (!SaysItSaved(config.slots, task.request, task.exit)) return false;
-  // The signal before a time limit ends many programs that know nothing of checkpoints.
+  // The warning signal before a time limit ends many programs that cannot checkpoint.
   return attempt.slot_notice || task.exit->signal == 0;
 }
 
@@ -118,7 +118,7 @@ void Scheduler::State::EndSaved(TaskRecord& task) {
                                base::FormatSpan(task.request->time_limit.value_or(Duration{0})))});
 }
 
-// What its owner should know: whoever does not save gets nowhere.
+// A remark for its owner: a task that does not checkpoint makes no progress.
 std::string Scheduler::State::WhatItCost(const TaskRecord& task) const {
   if (task.checkpoints > 0) return "";
   if (task.request->checkpoint_signal) {
@@ -145,7 +145,7 @@ void Scheduler::State::EndAsked(TaskRecord& task, Reason reason) {
   GoOnLater(task, std::move(reason));
 }
 
-// ---- GPUs that are to be empty ----
+// ---- GPUs that must become empty ----
 
 bool Scheduler::State::MustBeEmpty(GpuIndex gpu) const {
   const GpuState& state = gpus[Number(gpu)];
@@ -176,7 +176,7 @@ void Scheduler::State::EmptyDrained() {
   }
 }
 
-// ---- room for those who wait ----
+// ---- room for waiting tasks ----
 
 double Scheduler::State::ShareOf(const TaskRequest& request, double without) const {
   const std::string user = UserOf(request);
@@ -186,12 +186,12 @@ double Scheduler::State::ShareOf(const TaskRequest& request, double without) con
   return (use.seconds + std::max(0.0, use.rate - without) * base::Seconds(kRunsOn)) / weight;
 }
 
-// Would the waiting one be before it in line, if it waited?
+// Would the waiting task be ahead of it in the queue, if it were requeued?
 bool Scheduler::State::YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const {
   if (PriorityOf(config, running.request) > PriorityOf(config, waiting.request)) return false;
   if (config.order == QueueOrder::kFifo || HolderOf(running.request) == HolderOf(waiting.request))
     return true;
-  // By then it takes nothing any more.
+  // By then it uses nothing any more.
   return ShareOf(running.request, RateNow(running)) >= ShareOf(waiting.request, 0);
 }
 
@@ -209,10 +209,9 @@ StopCause Scheduler::State::LeavesFor(const TaskRecord& running, const TaskRecor
   return StopCause::kNone;
 }
 
-// Who may have to leave for it: those who know already, the one who is to have left first before
-// others, so that who was first to ask waits for nobody who was asked later; then those who are
-// preempted, of the lowest priority and with the least behind them first, then those whose turn
-// began first.
+// Candidates that may have to leave for it: first those already asked, by their deadline, so that
+// an earlier waiting task does not depend on later requests; then preemptible ones, lowest priority
+// and least run time first; then those whose time slice began first.
 std::vector<TaskId> Scheduler::State::LeaversFor(const TaskRecord& waiting) const {
   struct Leaver {
     Time leaves_by = Time::max();  // where it knows
@@ -274,12 +273,12 @@ void Scheduler::State::PlanPreemptions() {
   for (const TaskId id : InLine(LineKind::kWithGpus, kRoomLooks)) {
     const TaskRecord& waiting = tasks.at(id);
     const Need need = NeedNow(waiting);
-    // Who lacks cores of the machine waits for those, whoever leaves a GPU.
+    // A task that lacks cores of the machine would still wait if another left its GPU.
     if (need.gpus == 0 || IsLimited(waiting) || !HostTakes(id, need.host)) continue;
     if (room.Take(need)) continue;  // all it waits for is a sample
     const auto who = room.WhoMustLeave(need, LeaversFor(waiting));
     if (!who) {
-      // As far as the line is looked at for starts; who waits for recovery stops nobody.
+      // As far as the queue is considered for starts; tasks in recovery block no others.
       if (waiting.queue == QueueKind::kMain && ++stuck >= config.backfill) break;
       continue;
     }
@@ -329,7 +328,7 @@ void Scheduler::State::TakeTurns() {
     WakeForTurns(*task.attempt->leaves_by);
     if (*task.attempt->leaves_by > now || task.attempt->notice_cause == StopCause::kDrained)
       continue;
-    // Whoever it was for may have found another place meanwhile.
+    // The task it was for may have found another place meanwhile.
     if (room_for.contains(id)) {
       StopAsked(task);
     } else {
@@ -349,12 +348,12 @@ std::optional<TaskId> Scheduler::State::KeptFor(const GpuState& gpu, Time at) co
       queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
-  // Whoever goes before it may have found no other place.
+  // A task ahead of it may have found no other place.
   if (FirstOnly() && passed.task && *passed.task != gpu.kept_place->task) return std::nullopt;
   return gpu.kept_place->task;
 }
 
-// What people read of a task that waits again, and of one for which room is made.
+// The reason shown for a requeued task, and for one that room is made for.
 Reason Scheduler::State::WithTurns(const TaskRecord& task, Reason reason) const {
   const auto made = std::ranges::find(room_for, task.id, &std::pair<const TaskId, TaskId>::second);
   if (made != room_for.end()) {

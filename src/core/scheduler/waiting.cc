@@ -1,4 +1,4 @@
-// Which waiting tasks may be looked at, and which wait for something else than GPUs.
+// Which waiting tasks are considered, and which wait for something other than GPUs.
 #include <algorithm>
 
 #include "core/scheduler/scheduler_state.h"
@@ -6,8 +6,8 @@
 namespace carma::core {
 namespace {
 
-// At once: thousands may wait for the end of one task, and what they become is written by the shell
-// in one go. The others follow at once, after whatever else has happened.
+// Maximum per step: thousands may wait for the end of one task, and the shell writes all changes of
+// a step at once. The others follow immediately, after other events.
 constexpr std::size_t kMostSorted = 1'000;
 
 }  // namespace
@@ -75,13 +75,13 @@ std::optional<Time> Scheduler::State::NextOrder() const {
 }
 
 void Scheduler::State::AskForWake() {
-  // Settling, stale samples and reservations need none: they matter only while samples arrive, and
-  // each sample is a decision.
+  // Settling, stale samples and reservations need no wake-up: they matter only while samples
+  // arrive, and each sample triggers a decision.
   std::optional<Time> next;
   if (!unsorted.empty()) next = now;
   const bool anyone = !queue.Main().empty() || !queue.Recovery().empty() ||
                       !queue.Main(LineKind::kWithoutGpus).empty();
-  // A trial that is due already waits for GPUs, which come with an event.
+  // A trial that is already due waits for GPUs, whose release is an event.
   std::optional<Time> trial = anyone ? launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= now) trial.reset();
   const std::optional<Time> plateau = anyone ? next_plateau : std::nullopt;

@@ -24,7 +24,7 @@ std::unexpected<base::Error> Expected(std::string_view what, std::string_view go
               fmt::format("expected {}, got '{}'", what, base::Printable(got, 100)));
 }
 
-// As a user is called by the system; no '*', which is everybody.
+// A user name of the system; not '*', which means all users.
 bool IsUserName(std::string_view name) {
   return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name &&
          name.find_first_of("*=:@, ") == std::string_view::npos;
@@ -73,7 +73,7 @@ bool SetHours(LimitRule& rule, std::string_view value) {
   return true;
 }
 
-// One word of a rule; false: not what it may be.
+// Applies one word of a rule; false: invalid value.
 bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   if (name == "user") return SetWhom(rule.user, value, &IsUserName);
   if (name == "account") return SetWhom(rule.account, value, &IsShareName);

@@ -10,12 +10,12 @@
 namespace carma::core {
 namespace {
 
-// Of a GPU's memory as it is sold, in percent.
+// Minimum share of a GPU's nominal memory that drivers report, in percent.
 constexpr std::int64_t kTellsAtLeast = 92;
-// "GPU-5d6e": less of a UUID would be a slip.
+// "GPU-5d6e": fewer characters of a UUID are probably a mistake.
 constexpr std::size_t kLeastOfUuid = 6;
 
-// Letters or digits that stand together; a word is made of runs with nothing between them.
+// A run of letters or of digits; a word consists of adjacent runs.
 struct Run {
   std::string text;  // in lower case
   bool begins = false;
@@ -52,12 +52,12 @@ bool IsUnit(const std::string& text) {
   return text == "g" || text == "gb" || text == "gib";
 }
 
-// "40" and "40g" are what a name calls "40GB".
+// "40" and "40g" match a name's "40GB".
 bool AreAlike(const Run& wanted, const Run& told) {
   return wanted.text == told.text || (IsUnit(wanted.text) && IsUnit(told.text));
 }
 
-// Whether the word that begins with wanted[from] is told from told[at] on; the place behind it.
+// If the word beginning at wanted[from] matches the name from told[at] on, the position behind it.
 std::optional<std::size_t> FollowsAt(std::span<const Run> wanted, std::span<const Run> told,
                                      std::size_t at) {
   if (!told[at].begins) return std::nullopt;
@@ -65,7 +65,7 @@ std::optional<std::size_t> FollowsAt(std::span<const Run> wanted, std::span<cons
     if (at == told.size() || !AreAlike(each, told[at])) return std::nullopt;
     ++at;
   }
-  // What is said of a number need not tell its unit.
+  // The unit of a number may be omitted.
   const bool whole = told[at - 1].ends || (at < told.size() && IsUnit(told[at].text));
   return whole ? std::optional(at) : std::nullopt;
 }

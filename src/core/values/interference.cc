@@ -9,10 +9,10 @@
 namespace carma::core {
 namespace {
 
-// Without MPS the kernels of several processes take turns; some switching always shows.
+// Without MPS the kernels of several processes take turns, with some time lost to switching.
 constexpr double kMaxStreamsActivity = 0.99;
 
-// No GPU delivers more than `most`, whatever the tasks do to each other.
+// Limits the GPU's total throughput to `most`.
 void HoldDelivery(std::span<const Load> loads, double most, std::span<double> speeds) {
   double delivered = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) delivered += loads[i].sm_active * speeds[i];

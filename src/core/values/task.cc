@@ -14,7 +14,7 @@ struct StateEntry {
   bool final;
   bool holds_gpus;
 };
-// The state that people mean by a code comes before others with the same code.
+// Of several states with one code, the usually meant one comes first.
 constexpr std::array<StateEntry, kTaskStateCount> kStates{{
     {TaskState::kQueued, "PD", false, false},
     {TaskState::kSubmitted, "PD", false, false},
@@ -50,7 +50,8 @@ struct Step {
   TaskState from;
   TaskState to;
 };
-// A process may end before its start was reported, so whatever follows running follows launching.
+// A process may end before its start was reported, so every step allowed from running is allowed
+// from launching.
 constexpr std::array kSteps{
     Step{TaskState::kSubmitted, TaskState::kEstimating},
     Step{TaskState::kSubmitted, TaskState::kCancelled},
@@ -118,7 +119,7 @@ bool HoldsGpus(TaskState state) {
 }
 
 bool IsLegalStep(TaskState from, TaskState to) {
-  // The explicit requeue of a task that is over.
+  // The explicit requeue of a finished task.
   if (IsFinal(from)) return to == TaskState::kQueued;
   for (const Step& step : kSteps) {
     if (step.from == from && step.to == to) return true;

@@ -14,7 +14,7 @@ namespace {
 
 using base::Result;
 
-// Programs meet a driver that does not work within moments; importing frameworks takes longest.
+// Programs notice a broken driver soon after their start; importing frameworks takes longest.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
@@ -40,8 +40,8 @@ void Ends::Forget(core::TaskId id) {
 
 // ---- why they ended ----
 
-// An end that somebody else may still explain: of its own accord, with an error, without a word
-// about memory.
+// An end that other evidence may still explain: not by us, with an error, without an out-of-memory
+// message.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
          (event.exit_code != 0 || event.signal != 0) &&
@@ -62,8 +62,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// From its launch on: that it started may come in the same moment as its end. One that nobody wants
-// started again, as a lease, bears its end itself.
+// Counted from the launch, because start and end may be reported together. A task that must not be
+// restarted, such as a lease, keeps its own end.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -81,7 +81,7 @@ void Ends::GiveBack(core::TaskId id, int attempt, const std::string& trouble) {
       .id = id, .attempt = attempt, .text = trouble, .retryable = true, .interrupted = true});
 }
 
-// The driver's word on a fault comes with its next reading, that on an MPS server from its control
+// The driver reports a fault with its next reading; an MPS server's state comes from its control
 // daemon.
 void Ends::Take(const task::ShimEvent& event) {
   const core::TaskRecord* record = core_.Find(event.id);
@@ -94,7 +94,8 @@ void Ends::Take(const task::ShimEvent& event) {
   if (record == nullptr || !IsOpen(event, *record)) return judge({});
   std::function<void()> ask = [judge] { judge({}); };
   if (NeedsMpsEvidence(event, *record)) {
-    // After the reading: who is judged first may be blamed for what then hit the others.
+    // After the reading, because the first task judged may be held responsible for the others'
+    // faults.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
       options_.mps->AskEvidence(id, attempt, judge);
     };
@@ -168,7 +169,7 @@ void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& eviden
     const std::optional<core::TaskId> origin = gpus_.FaultyTask(at.gpu, LaunchOf(record));
     if (origin == record.id) evidence.made_fault = true;
     if (origin && origin != record.id) evidence.fault_of = fmt::format("task {}", *origin);
-    // A GPU that has gone tells no Xid.
+    // A lost GPU reports no Xid.
     if (evidence.device_fault.empty()) evidence.device_fault = gpus_.LostGpu(at.gpu);
   }
   if (!evidence.program_fault.empty()) evidence.neighbours = HasNeighbours(record);
@@ -206,7 +207,7 @@ void Ends::NoteEnd(const core::TaskRecord& record,
 
 std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   const auto attempt = ended_.extract(core::Number(record.id));
-  // Nothing may speak against the measurement.
+  // The measurement must be reliable.
   if (!attempt || unclear_.contains(core::Number(record.id))) return std::nullopt;
   if (!estimate::Teaches(record, attempt.mapped().watched)) return std::nullopt;
   Result<store::StoredTask> stored = store_.Get(record.id);

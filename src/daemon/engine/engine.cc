@@ -21,7 +21,7 @@ using base::Unit;
 
 namespace {
 
-// Whom the event is about; empty: no single task.
+// The task of the event; empty: no single one.
 std::optional<core::TaskId> TaskOf(const core::Event& event) {
   return std::visit(
       [](const auto& each) -> std::optional<core::TaskId> {
@@ -31,8 +31,8 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
       event);
 }
 
-// Without reading all of it: most descriptions name nobody. A text in it that looks like this costs
-// a look at each change, no more.
+// A quick search, because most descriptions have no notifications. A text that only looks like one
+// costs a check at each change, no more.
 bool SaysWhomToTell(const std::string& spec_json) {
   return spec_json.find("\"notify\":") != std::string::npos;
 }
@@ -77,7 +77,7 @@ std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
 
 // ---- start ----
 
-// The indices of an earlier life may name other GPUs now; the UUIDs tell.
+// GPU indexes of an earlier run may have changed, so the UUIDs are used.
 Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   core::TaskRecord record = std::move(stored.record);
   core::TaskRequest request = record.request;
@@ -140,7 +140,7 @@ Result<Unit> Engine::RestoreReservations() {
   return Unit{};
 }
 
-// What was taken longer ago than this many half-lives counts for nothing that could be seen.
+// Usage older than this many half-lives is negligible.
 constexpr int kHalfLivesRead = 16;
 
 Result<Unit> Engine::RestoreAttempts() {
@@ -170,7 +170,7 @@ Result<Unit> Engine::TakeOver() {
     }
     events_.push_back(core::TaskRestored{std::move(*record)});
   }
-  // A daemon that was killed between an end and the removal of its folder left it behind.
+  // A carmad killed between an end and the removal of its folder has left the folder.
   starts_.Sweep([&](core::TaskId id, int attempt) { return with_process.contains({id, attempt}); });
   Turn();
   base::LogInfo("engine_started",
@@ -376,7 +376,7 @@ void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
 
 // ---- a turn ----
 
-// A store that was taken away shows it also while there is nothing to write.
+// Detects a removed store even if there is nothing to write.
 void Engine::LookAfterStore() {
   if (!store_trouble_.empty()) return;
   const Result<Unit> in_place = store_.InPlace();
@@ -412,15 +412,15 @@ void Engine::Turn() {
   }
 }
 
-// Commits of their own, so that a full disk refuses them before the core has heard of them. False:
-// the store refused.
+// Submissions have commits of their own, so that a full disk refuses them before the core gets
+// them. False: the store refused.
 bool Engine::AcceptSubmissions() {
   const Result<Unit> accepted = intake_.AcceptShare(events_);
   if (!accepted) store_trouble_ = accepted.error().message;
   return accepted.has_value();
 }
 
-// Nobody waits for a disk that is full: submissions have not happened, changes of tasks happen as
+// Callers do not wait for a full disk: submissions are refused, and changes of tasks take effect as
 // soon as there is space.
 void Engine::AnswerWithTrouble() {
   const base::Error why{ErrorCode::kIo, store_trouble_};
@@ -436,7 +436,7 @@ void Engine::Collect(std::vector<core::Action> actions) {
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
-        // Durable with the decision itself; the core hears of it in the next turn.
+        // Durable with the decision itself; the core gets it in the next turn.
         const auto row = next_.rows.records.find(start->id);
         if (row != next_.rows.records.end()) row->second.record.attempt.Edit().sharing = *sharing;
         Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
@@ -462,12 +462,12 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     if (seen) next_.rows.observations.push_back(*std::move(seen));
     NoteJobReturn(record);
   }
-  // Until the estimate is known a restart asks for it again: nothing to keep.
+  // Until the estimate is known a restart asks for it again, so nothing is stored.
   if (record.state == core::TaskState::kEstimating) return;
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }
 
-// With the end itself in one batch: a daemon that is killed then knows what it was about to do.
+// In one batch with the end, so that a restarted carmad continues.
 void Engine::NoteJobReturn(const core::TaskRecord& record) {
   if (!options_.job_return || !MayComeBack(record, scheduler_.config().slots)) return;
   JobReturnPlan plan = options_.job_return(record);
@@ -515,12 +515,12 @@ void Engine::NoteDrains() {
 
 bool Engine::Flush() {
   if (decided_.Empty()) return true;
-  // Who waits for an answer is told what survives.
+  // Answers are only sent for durable changes.
   const store::Durability durability =
       decided_.done.empty() ? decided_.rows.Urgency(passing_) : store::Durability::kNow;
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {
     NoteStoreTrouble(kept.error());
-    // A person who asked for something hears of it now; decisions wait for the disk.
+    // Callers get their answers now; decisions wait for the disk.
     for (Done& done : std::exchange(decided_.done, {})) done(std::unexpected(kept.error()));
     host_.RetryTurnLater();
     return false;

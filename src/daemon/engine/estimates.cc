@@ -17,7 +17,7 @@ namespace {
 using base::Result;
 using Clock = std::chrono::steady_clock;
 
-// So that the first of thousands need not wait for the last.
+// So that the first of thousands does not wait for the last.
 constexpr std::size_t kMostPerSlice = 2'000;
 
 EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
@@ -36,7 +36,7 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
   return a.uid == b.uid && a.gid == b.gid && a.spec.model_summary == b.spec.model_summary;
 }
 
-// Asks once for neighbours in a list that are alike: tasks of an array differ in their index only.
+// Appraises equal neighbours in a list only once: tasks of an array differ only in their index.
 class Memory {
  public:
   explicit Memory(const estimate::Appraiser& appraiser, const estimate::Summary& summary)
@@ -61,8 +61,7 @@ class Memory {
   EstimateResult result_;
 };
 
-// A summary is a stranger's text, and a large one takes memory: whatever goes wrong with it must
-// not end the daemon.
+// A summary is untrusted text, and a large one needs memory: its errors must not end the daemon.
 estimate::Summary ReadSafely(const EstimateService::Read& read, const EstimateJob& job) {
   const std::string path = job.spec.model_summary.value_or("");
   try {
@@ -138,7 +137,7 @@ void EstimateService::Ask(std::vector<EstimateJob> jobs, Take take) {
   if (!reading_) ReadNext();
 }
 
-// Without a file to read nothing can hang.
+// Without a file to read it cannot hang.
 void EstimateService::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
   plain_.Ask(
       [slice, summary = std::move(summary), appraiser = appraiser_] {
@@ -154,7 +153,7 @@ void EstimateService::ReadNext() {
   waiting_.pop_front();
   if (stuck_ >= kMostStuck) return GiveUp();
   const auto first = reader_.Within(time_limit_, [this] {
-    // The thread may hang in a file system for ever; it goes on with nothing if it does come back.
+    // The thread may hang in a file system for ever; if it returns, it does nothing.
     reader_.Abandon();
     ++stuck_;
     base::LogWarn(
@@ -178,7 +177,7 @@ void EstimateService::ReadNext() {
       });
 }
 
-// Everything but the summary can still be asked.
+// Estimates without the summary are still possible.
 void EstimateService::GiveUp() {
   estimate::Summary summary;
   summary.trouble = fmt::format("{}: not read within {} s (estimate.time_limit)",

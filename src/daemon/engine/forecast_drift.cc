@@ -11,14 +11,14 @@
 namespace carma::daemon {
 namespace {
 
-// One more task must not end what another one has just begun.
+// Two thresholds, so that a single task does not toggle the state.
 constexpr double kByChance = 1e-3, kByChanceAgain = 1e-2;
-// Beyond the tasks that a median needs to mean something.
+// Minimum number of tasks for a meaningful median.
 constexpr std::size_t kLeastForMedian = 20;
 constexpr double kMuchTooHigh = 0.5;
 constexpr double kFarOff = 1.5;
 constexpr std::string_view kMemory = "memory_mib", kActivity = "sm_active", kSlowdown = "slowdown";
-// What is promised when nothing can be predicted.
+// The method used if nothing can be predicted.
 constexpr const char* kNoPrediction = "prior";
 
 double MedianRatio(const std::deque<report::Forecast>& forecasts) {
@@ -30,7 +30,7 @@ double MedianRatio(const std::deque<report::Forecast>& forecasts) {
   return *middle;
 }
 
-// Of what nothing is promised.
+// For quantities without a promise.
 std::string JudgeMedian(const std::deque<report::Forecast>& last) {
   if (last.size() < kLeastForMedian) return "";
   const double median = MedianRatio(last);
@@ -51,7 +51,7 @@ bool IsPredicted(const report::Forecast& forecast, const core::TaskRecord& recor
 }  // namespace
 
 double ChanceOfAtLeast(std::size_t least, std::size_t count, double chance) {
-  // The terms of the binomial distribution, each from the one before.
+  // Terms of the binomial distribution, each from the previous one.
   double term = std::pow(1 - chance, static_cast<double>(count)), below = 0;
   for (std::size_t n = 0; n < least; ++n) {
     below += term;

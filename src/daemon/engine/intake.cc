@@ -21,8 +21,8 @@ using base::Unit;
 
 namespace {
 
-// A share is counted in tasks: what a task waits for is looked up one by one, and a long
-// description is written like several short ones.
+// A share is counted in tasks, because dependencies are looked up one by one; a long description
+// counts like several short ones.
 constexpr std::size_t kBytesPerTask = 8192;
 
 std::size_t Weight(const TaskList& tasks, std::size_t i) {
@@ -39,7 +39,7 @@ Result<Unit> Intake::Open() {
   Result<core::TaskId> next = store_.NextId();
   if (!next) return std::unexpected(next.error());
   next_id_ = *next;
-  // A daemon that was killed before the last piece has accepted nothing.
+  // Submissions of which carmad was killed before the last piece were not accepted.
   Result<std::vector<core::TaskId>> cut_short = store_.Arrivals();
   if (!cut_short) return std::unexpected(cut_short.error());
   given_up_ = *std::move(cut_short);
@@ -59,7 +59,7 @@ bool Intake::IsLarge(const Submission& submission) const {
   return PieceEnd(submission.tasks, 0) < submission.tasks.size();
 }
 
-// At least one task, however heavy.
+// At least one task, however large.
 std::size_t Intake::PieceEnd(const TaskList& tasks, std::size_t begin) const {
   std::size_t end = begin;
   std::size_t weight = 0;
@@ -97,8 +97,8 @@ Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
 
 // ---- what fits a share ----
 
-// Those that are refused are refused before their first row is written, and take nothing else with
-// them; the others share a commit. When the store fails, none has happened.
+// Invalid submissions are refused before a row is written and do not affect others, which share a
+// commit. If the store fails, none is accepted.
 Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   std::vector<Submission> submissions;
   std::size_t weight = 0;
@@ -147,7 +147,7 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   return Unit{};
 }
 
-// The core takes a task that it has not heard of for one that does not exist.
+// The core treats a task that it does not know yet as nonexistent.
 bool Intake::WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const {
   if (untold_.empty()) return false;
   return std::ranges::any_of(news, [this](const core::TaskSubmitted& each) {
@@ -188,7 +188,7 @@ Result<Submitted> Intake::Accept(const Submission& submission,
   return Submitted{first, count};
 }
 
-// ---- what does not ----
+// ---- submissions larger than a share ----
 
 Result<Unit> Intake::AcceptPiece() {
   Arrival& arrival = large_.front();
@@ -233,7 +233,7 @@ Result<Unit> Intake::PutPiece(Arrival& arrival) {
     arrival.first = *next_id_;
     arrival.submitted = clock_.Now();
   }
-  // Only the last one is to survive a power failure by itself: with it all of them do.
+  // Only the last batch must be durable at once; then all of them are.
   Result<Unit> ok =
       store_.Begin(end == count ? store::Durability::kNow : store::Durability::kLater);
   if (ok && first_piece) ok = store_.BeginArrival(arrival.first, count);
@@ -289,7 +289,7 @@ void Intake::TakeBack() {
   cannot_take_back_ = !ok;
 }
 
-// ---- what the core hears ----
+// ---- events for the core ----
 
 bool Intake::IsUntold(core::TaskId id) const {
   return std::ranges::any_of(untold_, [id](const Accepted& each) {
@@ -297,7 +297,7 @@ bool Intake::IsUntold(core::TaskId id) const {
   });
 }
 
-// What they depend on may have ended since they were put.
+// Their dependencies may have ended since they were stored.
 Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
   std::size_t weight = 0;
   while (!untold_.empty() && weight < options_.turn_share) {
@@ -367,7 +367,7 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   if (Result<Unit> put = store_.AddEvent(SubmittedEvent(first, count, by, submitted)); !put)
     return put;
   if (by.request.empty()) return Unit{};
-  // One of the same name may have come while this one was put in pieces.
+  // Another submission of the same name may have arrived while this one was stored in pieces.
   const Result<std::optional<Submitted>> known = Repeated(submission);
   if (!known) return std::unexpected(known.error());
   if (*known) {
@@ -377,7 +377,7 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }
 
-// So that a large batch is not read back and parsed again before its first answer is old.
+// Avoids reading and parsing a large batch again for its estimates.
 void Intake::KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index) {
   new_jobs_.emplace(core::Number(id),
                     EstimateJob{id, submission.tasks.TakeBare(index), submission.submitter.uid,

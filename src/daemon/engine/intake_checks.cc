@@ -1,4 +1,4 @@
-// What a submission or an edit is refused for.
+// Checks of submissions and edits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Result<Unit> Intake::CheckRoom(const Submission& submission) {
                 fmt::format("the queue would hold more than {} tasks (task.max_queued)",
                             options_.max_queued_tasks));
   }
-  // Counted only where it can matter: there may be very many.
+  // Counted only if it can matter, because there may be very many.
   if (all <= options_.max_queued_per_user) return Unit{};
   const std::size_t own = QueuedOf(submission.submitter.uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
@@ -77,7 +77,7 @@ Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const 
                                                base::Printable(name, 60), core::TextOf(*hit)));
 }
 
-// Limits on what waits count the tasks of the whole submission.
+// Limits on waiting tasks count all tasks of the submission.
 Result<Unit> Intake::CheckQueueLimits(const Submission& submission) const {
   const Submitter& by = submission.submitter;
   std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::size_t>> alike;
@@ -120,7 +120,7 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size
   const task::TaskSpec* checked = nullptr;
   for (std::size_t i = begin; i < end; ++i) {
     const task::TaskSpec& spec = submission.tasks.Like(i);
-    // The thousands of tasks of one array ask for the same.
+    // Skips repeated checks: the tasks of an array have equal requests.
     if (checked != nullptr && checked->gpus == spec.gpus &&
         checked->memory_mib == spec.memory_mib && checked->cpus == spec.cpus &&
         checked->host_memory_mib == spec.host_memory_mib && checked->own_cpus == spec.own_cpus &&
@@ -184,7 +184,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
     if (Result<Unit> known = CheckDependencies(as_new.tasks, 0, 1); !known)
       return std::unexpected(known.error());
     for (core::Dependency& each : request.dependencies) {
-      // So that no two can wait for each other.
+      // So that two tasks cannot wait for each other.
       if (each.task < record.id) continue;
       return Fail(ErrorCode::kNotFound,
                   fmt::format("dependency on task {}: expected one that is older than task {}",

@@ -10,8 +10,8 @@ namespace carma::daemon {
 
 namespace {
 
-// Its GPUs were to be empty or the machine was to go down: it was ended then, or says that it has
-// saved.
+// Whether it had to leave because of a drain or shutdown: it was stopped then, or reported a
+// checkpoint.
 bool HadToLeave(const core::TaskRecord& record, const core::SlotRules& slots) {
   using core::ReasonCode;
   const ReasonCode why = record.reason.code;

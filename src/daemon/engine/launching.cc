@@ -43,8 +43,8 @@ Result<Launching> OpenLaunching(const config::Settings& settings, const std::str
 
 namespace {
 
-// The kernel limits a group only if each group above passes the controller on, and service managers
-// do not know this one. Without it (kernels before 6.14) the driver counts by itself.
+// The kernel limits a group only if all groups above it enable the controller, which service
+// managers do not do for this one. Without it (kernels before 6.14) the driver counts itself.
 void PassOnDmem(const task::CgroupBase& groups) {
   for (std::size_t end = groups.root.size(); end != std::string::npos;
        end = end == groups.path.size()
@@ -65,7 +65,7 @@ std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<st
   const Result<task::TaskCgroup> group =
       task::TaskCgroup::Create(groups.path, fmt::format("carma-trial-{}", ::getpid()));
   if (!group) return group.error().message;
-  // A soft limit tells the groups above, so the trial has none.
+  // A soft limit would affect the groups above, so the trial sets none.
   constexpr std::int64_t kAnyMib = 1024;
   const std::vector<std::string> words = task::LimitWords({{gpu_uuid, 0, kAnyMib}});
   Result<base::Unit> tried = task::LimitGpuMemory(limiter, group->path(), words);

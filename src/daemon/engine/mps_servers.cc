@@ -27,11 +27,11 @@ using task::MpsServer;
 using task::MpsServerState;
 
 constexpr int kMostDoublings = 5;
-// Clients of one fault are told within moments of each other.
+// Clients hit by one fault notice it within moments of each other.
 constexpr auto kBlameSpan = std::chrono::seconds(30);
 constexpr auto kCloseLimit = std::chrono::seconds(3);
 constexpr auto kCloseSpare = std::chrono::seconds(2);  // to end what did not end by itself
-// What an answer that came at the last moment still takes to arrive.
+// Extra time for an answer sent at the last moment.
 constexpr auto kSpare = std::chrono::milliseconds(500);
 constexpr const char* kNoAnswer = "the MPS control daemon does not answer";
 
@@ -52,8 +52,7 @@ struct Blamed {
   Clock::time_point when;
 };
 
-// A server that was seen dead or in a faulted state. Those who came later have nothing to do with
-// it.
+// A server that was seen dead or faulted. Later clients are not affected.
 struct Broken {
   base::ProcessId server;
   Clock::time_point when;
@@ -109,7 +108,7 @@ class RealMpsServers : public MpsServers {
 
   Entry& EntryOf(const task::MpsServerId& server);
   Entry* Find(const Key& client);
-  // The job runs on the server's worker, `then` with its answer on the loop.
+  // Runs the job on the server's worker and `then` with its result on the loop.
   template <class T>
   void Do(Entry& entry, std::function<T(const MpsControl&)> job,
           std::function<void(Entry&, T)> then);
@@ -168,7 +167,7 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
-    // Those that were attached a moment ago may not be on the server's own list yet.
+    // Clients attached a moment ago may not be in the server's own list yet.
     const std::string why = full ? Full(options_.clients) : entry.told;
     return finder_.Later([this, who, why, answer = std::move(answer)] {
       const base::Error error{ErrorCode::kUnavailable, why};
@@ -256,7 +255,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
       [this, who](Entry& its, Look looked) {
         const auto adopted = its.clients.find(who);
         if (adopted == its.clients.end() || !looked) return;
-        // A server that nobody finds any more is one of its own that has broken.
+        // A server that cannot be found any more has broken.
         adopted->second.server = *looked ? (*looked)->process : base::ProcessId{};
         Note(its, *looked);
         KeepLooking(its);
@@ -281,7 +280,7 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Tasks of before collocation.mps_servers was changed, or what a task has left behind.
+// Clients from before a change of collocation.mps_servers, or orphans of a task.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
   if (!server || !*server) return false;
@@ -301,8 +300,8 @@ void RealMpsServers::EndNow(Entry& entry) {
       },
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
-        // A task that came meanwhile has a job behind this one, which starts the server anew. A
-        // back-off is kept in mind.
+        // A task that came meanwhile has a later job that restarts the server. An entry with a
+        // back-off is kept.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
         servers_.erase(KeyOf(its));
@@ -325,7 +324,7 @@ void RealMpsServers::TakeOver(const std::vector<std::string>& gpus) {
               });
 }
 
-// All at once, on their workers: no server may hold up the others, nor the end of the daemon.
+// In parallel on their workers, so that no server delays the others or the end of carmad.
 void RealMpsServers::Close() {
   struct Left {
     std::mutex mutex;
@@ -391,7 +390,7 @@ void RealMpsServers::TerminateClients(core::TaskId id, int attempt, std::functio
       });
 }
 
-// ---- what became of them ----
+// ---- evidence about servers ----
 
 void RealMpsServers::Broke(Entry& entry, const base::ProcessId& server, std::string_view how) {
   const auto known = std::find_if(entry.broken.begin(), entry.broken.end(),
@@ -407,7 +406,7 @@ void RealMpsServers::Broke(Entry& entry, const base::ProcessId& server, std::str
                                      {"how", how}});
 }
 
-// Servers that clients of ours were attached to and that are no longer what they were.
+// Records servers of our clients that have died, been replaced or faulted.
 void RealMpsServers::Note(Entry& entry, const std::optional<MpsServer>& server) {
   const auto known = [&entry](const base::ProcessId& id) {
     return std::any_of(entry.broken.begin(), entry.broken.end(),
@@ -416,7 +415,7 @@ void RealMpsServers::Note(Entry& entry, const std::optional<MpsServer>& server) 
   const bool faulted = server && server->state == MpsServerState::kFault;
   if (faulted) Broke(entry, server->process, "a client's fault");
   for (const auto& [who, client] : entry.clients) {
-    // One that its control daemon has left behind still computes.
+    // A server whose control daemon is gone still computes.
     const bool ended = client.server && !base::Alive(*client.server);
     if (ended && !known(*client.server)) Broke(entry, *client.server, "it has ended");
   }
@@ -475,7 +474,7 @@ MpsEvidence RealMpsServers::EvidenceOf(const Entry& entry, const Key& who) {
         return each.server == *server && client->second.since < each.when;
       });
   const std::optional<Blamed>& blamed = entry.blamed;
-  // Only who was there at the time of the fault can have been hit by it.
+  // Only clients of that time can have been affected.
   if (blamed && blamed->who != who && blamed->server == server &&
       client->second.since < blamed->when && Clock::now() - blamed->when < kBlameSpan)
     evidence.blamed = blamed->who.first;
@@ -487,7 +486,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
-  // Without a new look: what is known.
+  // If it is late: the state known so far.
   const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Entry* its = Find(who);
     answer(its == nullptr ? MpsEvidence{} : EvidenceOf(*its, who));
@@ -511,7 +510,7 @@ void RealMpsServers::Blame(core::TaskId id, int attempt) {
   entry->blamed = Blamed{who, entry->clients.at(who).server, Clock::now()};
 }
 
-// ---- what is told of them ----
+// ---- reporting ----
 
 void RealMpsServers::Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) {
   const Key who{id, attempt};

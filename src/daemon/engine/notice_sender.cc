@@ -32,13 +32,13 @@ constexpr std::ptrdiff_t kMostOfOneUser =
     2;  // at once: one whose server hangs stands in nobody's way
 constexpr base::Duration kOwnTime{15'000};  // real time that carma-notify may take beside the limit
 constexpr std::size_t kMaxSaid = 1'000;
-// Between one try and the next, on the server's clock.
+// Waits between tries, on the server's clock.
 constexpr std::array<base::Duration, 5> kBackOff{base::Duration(10'000), base::Duration(60'000),
                                                  base::Duration(300'000), base::Duration(1'800'000),
                                                  base::Duration(7'200'000)};
 constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-// Those of the task's environment by which a webhook finds its way out.
+// Proxy variables of the task's environment, for webhooks.
 constexpr std::array<std::string_view, 8> kProxies{"http_proxy", "https_proxy", "all_proxy",
                                                    "no_proxy",   "HTTP_PROXY",  "HTTPS_PROXY",
                                                    "ALL_PROXY",  "NO_PROXY"};
@@ -63,7 +63,7 @@ NoticeSender::NoticeSender(boost::asio::io_context& loop, store::Store& store, b
       take_(std::move(take)),
       next_(loop) {}
 
-// What is being sent goes on: nobody hears how it ended, so the next daemon sends it again.
+// Running senders continue, but their result is lost, so the next carmad sends again.
 NoticeSender::~NoticeSender() = default;
 
 bool NoticeSender::MayStart(const store::Notice& notice) const {

@@ -16,7 +16,7 @@ using base::Fail;
 using base::Result;
 using base::Unit;
 
-// The core looks so far ahead: no time limit of a task should be longer. Told anew each day.
+// How far ahead the core knows periods: longer than any time limit of a task. Sent again each day.
 constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
 constexpr core::Duration kTellAgain = std::chrono::hours(24);
 

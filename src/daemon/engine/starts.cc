@@ -22,7 +22,7 @@ using base::Unit;
 // A limit follows what others are promised in steps of this size: each asks the driver.
 constexpr std::int64_t kLimitStepMib = 256;
 
-// Instances are no place for MPS servers here; a GPU that was never described is not usable.
+// No MPS servers on instances, nor on a GPU that was never described.
 std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
   std::string all;
   for (const core::GpuInfo& gpu : gpus) {
@@ -166,7 +166,7 @@ void Starts::FollowPromises(base::Time now) {
   }
 }
 
-// Those of the other way of serving too: the configuration may have been changed.
+// Includes those of the other setting of collocation.mps_servers, which may have been changed.
 std::vector<std::string> Starts::MpsServers() const {
   std::vector<std::string> servers{AllMpsGpus(core_.GpuInfos())};
   for (const core::GpuInfo& gpu : core_.GpuInfos()) servers.push_back(gpu.uuid);
@@ -188,7 +188,7 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
     order.memory_limits = task::LimitWords(limits);
   }
   const bool client = sharing.method == core::SharingMethod::kMps;
-  // Alone on its GPUs a task may well bring an MPS server of its own for its processes.
+  // An exclusive task may use an MPS server of its own for its processes.
   if (!client && start.alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
   for (const auto& [name, value] :
        client ? task::MpsClientEnvironment(options_.mps_dir, {order.uid, order.gid, sharing.server},
@@ -201,7 +201,7 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
 // ---- starts ----
 
 void Starts::Launch(const core::StartTask& start) {
-  // A task that starts again in the turn in which it ended is never seen without a process.
+  // A task that restarts in the turn of its end has no state without a process in between.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);
   if (!order) {
@@ -237,8 +237,8 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.array = stored->record.request->array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
-  // Frameworks that take the whole GPU leave no room for neighbours; a user who set these otherwise
-  // meant it.
+  // Frameworks that allocate the whole GPU leave no memory for neighbours. Values set by the user
+  // are kept.
   for (const auto& [name, value] : {std::pair("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
                                     std::pair("XLA_PYTHON_CLIENT_PREALLOCATE", "false")}) {
     if (!start.alone && !order.spec.environment.contains(name))
@@ -261,7 +261,7 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   return order;
 }
 
-// Its own, or all that are nobody's own; empty while nobody has any.
+// Its dedicated cores, or all that are not dedicated; empty if no task has dedicated cores.
 std::string Starts::CoresOf(const core::TaskRecord& record) const {
   const core::HostShare& share = record.attempt->host;
   return share.cores.empty() ? shared_cores_.value_or("") : share.cores;
@@ -335,7 +335,7 @@ void Starts::Stop(const core::StopTask& stop) {
       record->attempt->sharing.method != core::SharingMethod::kMps) {
     return launcher_.Stop(stop.id, stop.attempt);
   }
-  // A client that is killed with work in flight can take its server along, and so its neighbours.
+  // Killing a client with running work can break its server and so its neighbours.
   options_.mps->TerminateClients(
       stop.id, stop.attempt,
       [this, id = stop.id](pid_t pid) { return attribution_.Find(pid) == id; },

@@ -172,7 +172,7 @@ bool TaskNotices::TooMany(std::uint32_t uid, base::Time now) {
   const auto [at, added] = made_.try_emplace(uid);
   std::deque<base::Time>& times = at->second;
   if (added) {
-    // Of an earlier life; when within the hour does not matter much.
+    // From an earlier run; the exact time within the hour does not matter.
     const base::Result<std::int64_t> before = store_.CountNotices(uid, now - kHour);
     times.assign(static_cast<std::size_t>(before.value_or(0)), now - kHour / 2);
   }
@@ -212,7 +212,7 @@ std::vector<store::Notice> TaskNotices::Of(const core::TaskRecord& record, base:
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   if (!spec) base::LogWarn("notice_without_spec", {{"task", core::Number(record.id)}});
   const std::string host = base::ShortHostName();
-  // An array's end is told with its last task, whatever else is told of that.
+  // The end of an array is reported with its last task, in addition to that task's own events.
   std::vector<std::vector<NotifyEvent>> lists = {events};
   if (last) lists = {{NotifyEvent::kEnd}, events};
   for (const auto& list : lists) {

@@ -13,8 +13,7 @@
 namespace carma::daemon {
 namespace {
 
-// Deeper trees than this do not occur; the bound ends a walk over a tree that changes while we read
-// it.
+// Limits a walk over a process tree that changes while being read; deeper trees do not occur.
 constexpr int kMaxAncestors = 64;
 constexpr std::size_t kMaxArguments = 1 << 17;  // what a command line may have; more is cut
 constexpr std::size_t kMaxCommand = 120;        // of it is shown
@@ -24,12 +23,12 @@ std::string ProcPath(pid_t pid, const char* file) {
   return fmt::format("/proc/{}{}", pid, file);
 }
 
-// Or that group itself; of no group: none.
+// True for the group itself, too; false if `group` is empty.
 bool IsBelow(const std::string& cgroup, const std::string& group) {
   return !group.empty() && (cgroup == group || cgroup.starts_with(group + "/"));
 }
 
-// Where the administrator hides other users' processes, their arguments are not ours to tell.
+// If the administrator hides other users' processes, their arguments must not be shown.
 bool UsersSeeArguments() {
   const base::Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
   if (!mounts) return false;
@@ -44,7 +43,7 @@ bool UsersSeeArguments() {
   return true;
 }
 
-// The owner of its folder would be root for a process that may not be dumped.
+// Not the owner of its /proc folder, which is root for an undumpable process.
 std::optional<uid_t> UserOf(pid_t pid) {
   const base::Result<std::string> text = base::ReadFile(ProcPath(pid, "/status"), 65536);
   if (!text) return std::nullopt;
@@ -57,7 +56,7 @@ std::optional<uid_t> UserOf(pid_t pid) {
   return std::nullopt;
 }
 
-// What can be had without waiting for anybody.
+// The parts available without blocking.
 ProcessFace FaceAtOnce(const base::ProcessStat& stat) {
   const std::optional<uid_t> uid = UserOf(stat.id.pid);
   return {uid ? std::to_string(*uid) : "", base::Printable(stat.command, kMaxCommand)};
@@ -104,7 +103,7 @@ void Attribution::AddRoot(core::TaskId task, const base::ProcessId& process) {
   SearchAgain();
 }
 
-// A pid that was foreign a moment ago may be a task's by now.
+// A pid that was foreign before may belong to a task now.
 void Attribution::SearchAgain() {
   for (auto& [pid, known] : known_) known.searched = false;
 }
@@ -144,14 +143,14 @@ std::optional<core::TaskId> Attribution::FindEnded(pid_t pid) {
   return gone ? std::optional(found->second) : std::nullopt;
 }
 
-// False: too many are asked already; to be asked again.
+// False: too many pending requests; try again later.
 bool Attribution::AskWhole(const base::ProcessStat& stat) {
   if (!loop_) return true;
   if (!reader_) reader_.emplace(loop_, BackgroundWorker::AtEnd::kLeave);
   if (reader_->waiting() >= kMostAsked) return false;
   const auto read = [stat] {
     const ProcessFace face = FaceOf(stat);
-    // The pid may have become another process's meanwhile.
+    // The pid may have been reused meanwhile.
     return base::Alive(stat.id) ? face : ProcessFace{};
   };
   reader_->Ask(read, [this, id = stat.id](const ProcessFace& face) {
@@ -176,7 +175,7 @@ std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process
   const auto found = by_pid_.find(process.pid);
   if (found == by_pid_.end()) return std::nullopt;
   const Root& root = roots_.at(found->second);
-  // The same pid may be another process by now: the first one of a task ends before its children.
+  // The pid may have been reused, because the first process of a task ends before its children.
   const bool same = process == root.main || process == root.shim ||
                     std::ranges::find(root.others, process) != root.others.end();
   return same ? std::optional(found->second) : std::nullopt;

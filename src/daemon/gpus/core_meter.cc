@@ -1,4 +1,4 @@
-// How busy the machine's cores are, by /proc.
+// Measures with /proc how busy the machine's cores are.
 #include "daemon/gpus/core_meter.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ double CoreMeter::TreeS(pid_t root) const {
     open.pop_back();
     const auto stat = base::ReadFile(fmt::format("{}/{}/stat", proc_, pid), kMaxBytes);
     if (!stat) continue;
-    // The name of the program stands in parentheses and may hold anything.
+    // The program's name is in parentheses and may contain anything.
     const std::size_t name_ends = stat->rfind(')');
     if (name_ends == std::string::npos) continue;
     const std::vector<std::string_view> words =
@@ -88,7 +88,7 @@ std::optional<core::HostSampled> CoreMeter::Read(base::Time now,
   core::HostSampled sample{.cpus = static_cast<double>(cpus_)};
   sample.used_cpus = std::max(0.0, (last.busy_s - readings_.front().busy_s) / span_s);
   for (const auto& [task, used_s] : last.tasks_s) {
-    // Of one that has just started, since then.
+    // For a process that has just started: since its start.
     const auto first = std::ranges::find_if(
         readings_, [&](const Reading& each) { return each.tasks_s.contains(task); });
     const double its_s = base::Seconds(now - first->when);

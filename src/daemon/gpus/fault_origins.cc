@@ -8,7 +8,7 @@
 namespace carma::daemon {
 namespace {
 
-// Whom a fault reached ends soon after it, unless it asks CUDA for nothing for a while.
+// Affected programs end soon after a fault, unless they make no CUDA calls for a while.
 constexpr base::Duration kKept = std::chrono::hours(1);
 
 }  // namespace

@@ -133,8 +133,8 @@ base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
   const base::Result<std::unique_ptr<store::History>> books = store::History::Open(state_dir);
   if (!books) return std::unexpected(books.error());
   GpuTimeline timeline(request.from, request.to, request.points, request.readings, request.longest);
-  // Rows come by their end, those of one GPU one after another: the first that begins after the
-  // span is the last to look at, however much came later.
+  // Rows are ordered by end, and those of one GPU follow each other: stop at the first that begins
+  // after the span.
   const base::Result<base::Unit> read =
       (*books)->Usage(request.from, base::Time::max(), [&](const store::GpuUsage& row) {
         if (row.gpu_uuid != request.gpu.uuid) return wanted.load();
@@ -153,7 +153,7 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-// With holes where nothing is known.
+// With gaps for unknown parts.
 std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point>& points) {
   std::vector<report::GpuPoint> curve;
   std::optional<std::int64_t> until_ms;
@@ -170,7 +170,7 @@ std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point
   return curve;
 }
 
-// What it was promised on which GPU and when, as far as that lies in the span.
+// Adds the attempt's promise on each GPU for its time within the span.
 void AddPromise(const store::EndedAttempt& attempt, const GpuFiguresRequest& request,
                 report::RunRecord& run) {
   report::Attempt promised{.started = std::max(attempt.taken.from, run.from),

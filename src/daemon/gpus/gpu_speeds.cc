@@ -13,7 +13,7 @@ extern const std::string_view kGpuSpeedsCsv;
 
 namespace {
 
-// By name, as both tables call a type; in gpus.csv also as its driver does.
+// By the names of types in both tables; gpus.csv also has the driver's name.
 std::vector<core::TypeSpeed> BuiltIn() {
   std::vector<core::TypeSpeed> speeds;
   for (const std::string_view csv : {kGpuTypesCsv, kGpuSpeedsCsv}) {

@@ -9,9 +9,9 @@
 namespace carma::daemon {
 namespace {
 
-// Other tasks that fail there so soon after a good trial do so by themselves. Real time.
+// Tasks that fail this soon after a successful trial are themselves at fault. Real time.
 constexpr auto kGoodFor = std::chrono::seconds(60);
-// A GPU on which CUDA did not work is tried again so often.
+// How often a GPU on which CUDA did not work is retried.
 constexpr base::Duration kTryAgain{60'000};
 constexpr std::chrono::nanoseconds kLeastPause = std::chrono::milliseconds(500);
 
@@ -51,7 +51,7 @@ void GpuTrials::AskOne(core::GpuIndex index, std::function<void(const std::strin
   if (!gpu.under_way) TryAll(index);
 }
 
-// A driver breaks for all GPUs: what starts on the others while this one is tried would fail, too.
+// A driver usually breaks for all GPUs, so tasks started on the others meanwhile would fail too.
 void GpuTrials::TryAll(core::GpuIndex asked) {
   const auto now = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < uuids_.size(); ++i) {

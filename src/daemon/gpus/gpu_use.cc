@@ -36,7 +36,8 @@ std::optional<std::int64_t> OfNobody(const gpu::Reading& reading, const GpuUse& 
   return std::max<std::int64_t>(0, of_nobody_mib);
 }
 
-// Of everybody who works on the GPU; empty if it is not told of one of them, or of nobody.
+// The kernel time of all processes on the GPU; empty if it is unknown for one of them, or there are
+// none.
 std::optional<double> AllKernelTime(const GpuUse& use) {
   double all = 0;
   for (const auto& [id, task] : use.tasks) {
@@ -94,7 +95,7 @@ void SmShares::Take(const gpu::Reading& reading, const GpuUse& use, base::Durati
                         : all          ? *task.kernel_time / *all
                                        : 1.0 / static_cast<double>(residents);
     now.sm_active = *reading.sm_active * part;
-    // What rests on something else is no earlier value of this.
+    // Values of another method are not smoothed with this one.
     if (const auto old = before.find(id); old != before.end() && old->second.by == now.by)
       now.sm_active = old->second.sm_active + weight * (now.sm_active - old->second.sm_active);
     shares_[id] = now;

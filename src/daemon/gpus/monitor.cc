@@ -74,8 +74,8 @@ std::string Monitor::TextOf(std::size_t i, const gpu::ReadError& error) const {
   return named ? error.message : error.Sentence();
 }
 
-// A GPU that could not be described, nor was known from before, is unknown to the core (its name,
-// its memory) for as long as this daemon lives.
+// If a GPU could not be described and was not known before, the core does not know its name and
+// memory until carmad restarts.
 std::optional<gpu::ReadError> Monitor::Objection(
     std::size_t i, const gpu::ReadResult<gpu::Reading>& answer) const {
   const gpu::DeviceTrouble& trouble = devices_[i].trouble;
@@ -100,7 +100,7 @@ void Monitor::TakeError(std::size_t i, const gpu::ReadError& error,
 }
 
 void Monitor::Device::Interrupt() {
-  // Values from before a gap say nothing about now.
+  // Values from before a gap are outdated.
   fresh = false;
   window.Clear();
   shares.Clear();
@@ -148,11 +148,11 @@ std::vector<int> Monitor::XidsFor(std::size_t i, const gpu::Round& round) const 
 void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
                          std::vector<core::Event>& events) {
   Device& device = states_[i];
-  // A counter of energy begins anew when the driver is loaded or the GPU is reset.
+  // An energy counter restarts when the driver is loaded or the GPU is reset.
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
-  // Only now: what is announced with the first reading happened before it.
+  // Only now, because Xids announced with the first reading happened before it.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }
@@ -179,7 +179,7 @@ void Monitor::Follow(const MonitorOptions& options) {
   options_.unattributed_mib = options.unattributed_mib;
   for (Device& device : states_) {
     device.rules.Follow(options.health);
-    // Only told until now: the next reading asks for the drain.
+    // Only reported so far: the next reading requests the drain.
     if (closes) device.drain_told.clear();
   }
 }
@@ -217,7 +217,7 @@ std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
     }
     gpu::Reading reading = **round[i];
     reading.xids = XidsFor(i, round);
-    // Before the sample: it may invite a task.
+    // Before the sample, which may let a task start.
     TakeHealth(i, reading, events);
     TakeReading(i, reading, now, attribution);
     for (const gpu::ProcessUse& process : reading.processes) seen.push_back(process.pid);

@@ -54,7 +54,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(
   return std::move(own.devices);
 }
 
-// Not too often: a driver may take long to say that it is not there.
+// Not too often, because a missing driver may take long to report that.
 void Sampler::DiscoverLater() {
   next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
             [this] { Discover(); });
@@ -80,12 +80,12 @@ void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices)
 
 void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
   gpus_ = devices.size();
-  // By the thread that reads, for it may be in the driver just now.
+  // On the reading thread, because it may be in a driver call now.
   worker_.Tell([probe = probe_, devices] { probe->Keep(devices); });
   taker_.TakeGpus(std::move(devices));
 }
 
-// Tasks of an earlier life run on GPUs that we know by name: they are taken over, with every GPU
+// Tasks of an earlier run use GPUs that we know from before: they are taken over while all GPUs are
 // closed.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
@@ -97,7 +97,7 @@ void Sampler::Silent(const gpu::ReadError& why) {
 }
 
 std::function<bool()> Sampler::WatchProbe() {
-  // One GPU that hangs is given up in time for the others to be heard.
+  // A hanging GPU is given up early enough for the others to be read.
   const base::Duration limit = options_.probe_timeout * 3 / 2;
   return worker_.Within(limit, [this, limit] {
     hung_ = true;
@@ -134,16 +134,16 @@ void Sampler::TakeRound(gpu::Round round) {
   const bool all_failed = std::ranges::any_of(round, failed) && std::ranges::none_of(round, served);
   taker_.TakeRound(std::move(round));
   TellReading();
-  // The library may have lost its driver: start over with it.
+  // The library may have lost its driver, so start again.
   if (all_failed) return DiscoverLater();
   next_.Set(clock_->RealSpan(options_.period), [this] { Sample(); });
 }
 
-// ---- who waits for a reading ----
+// ---- callers waiting for a reading ----
 
 void Sampler::AfterNextReading(std::function<void()> call) {
   if (next_reading_.empty() && this_reading_.empty()) {
-    // A driver that hangs must not keep a task from ending.
+    // A hanging driver must not keep a task from ending.
     reading_limit_.Set(kReadingLimit + clock_->RealSpan(options_.period), [this] {
       BeginReading();
       TellReading();

@@ -25,7 +25,7 @@ void UsageMeter::Add(const gpu::Reading& reading, int tasks) {
   if (!span_) return Begin(reading, tasks);
   Span& span = *span_;
   if (reading.taken - span.last > longest_) {
-    // What was not read is not known, and one reading says nothing about an hour.
+    // Time without readings is unknown, and a single reading shows nothing about an hour.
     if (span.last > span.from) closed_.push_back(RowOf(span));
     return Begin(reading, tasks);
   }
@@ -47,7 +47,7 @@ void UsageMeter::Add(const gpu::Reading& reading, int tasks) {
   span.last = reading.taken;
   span.tasks = tasks;
   if (!reading.energy_j) return;
-  // The counter begins anew when the driver is loaded or the GPU is reset.
+  // The counter restarts when the driver is loaded or the GPU is reset.
   const double before_j = span.last_energy_j.value_or(*reading.energy_j);
   span.energy_j = span.energy_j.value_or(0) + std::max(0.0, *reading.energy_j - before_j);
   span.last_energy_j = reading.energy_j;

@@ -77,7 +77,7 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
   if (!endpoint) return reply(std::unexpected(endpoint.error()));
   const Access access = (*endpoint)->access;
   const std::optional<api::Peer>& peer = call.request.peer;
-  // Without root rights every task would run as the daemon's user, whoever sent it.
+  // Without root rights every task would run as the daemon's user, so others are refused.
   if (peer && options_.own_uid != 0 && peer->uid != options_.own_uid && peer->uid != 0)
     return RefuseStranger(reply);
   if (access == Access::kEverybody) {
@@ -107,7 +107,7 @@ void Routes::RefuseStranger(const api::Responder& reply) const {
       });
 }
 
-// Whatever it needs goes with the question: these routes may have been replaced when it comes back.
+// The callback gets copies, because these routes may have been replaced by then.
 void Routes::RunForUser(const Endpoint::Handle& handle, Call call, const api::Peer& who,
                         const api::Responder& reply) const {
   options_.ask_name(who.uid, [options = options_, handle, reply, who,

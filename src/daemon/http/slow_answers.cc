@@ -31,7 +31,7 @@ base::Result<base::Unit> SlowAnswers::Report(
   }
   reports_.Ask(
       [make = std::move(make), wanted = reports_.wanted()] {
-        // Of this thread alone: the loop goes first.
+        // Lowers only this thread's priority, so that the loop goes first.
         ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kReportNice);
         return make(*wanted);
       },

@@ -1,4 +1,4 @@
-// Forks copies of the daemon that make answers, and reads what they say.
+// Forks copies of the daemon that make answers, and reads their output.
 #include "daemon/http/snapshot_answers.h"
 
 #include <fcntl.h>
@@ -31,11 +31,11 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-// The loop goes first wherever both want a core.
+// The loop gets the core if both want one.
 constexpr int kNice = 10;
 constexpr std::size_t kReadBytes = 64 << 10;
 
-// "200 application/json 1234\n" and the body, whose length tells that it is whole.
+// "200 application/json 1234\n" and the body, whose length shows that it is complete.
 std::string Written(const Answer& answer) {
   const api::Response response = answer ? *answer : api::ErrorResponse(answer.error());
   return fmt::format("{} {} {}\n{}", response.status, response.content_type, response.body.size(),
@@ -56,11 +56,11 @@ Answer Read(std::string_view said) {
                        .content_type = std::string(words[1])};
 }
 
-// Never returns. Nothing that the process holds is let go: it is the daemon's.
+// Never returns. Releases nothing of the process, because it belongs to the daemon.
 [[noreturn]] void RunCopy(const MakeAnswer& make, int to, pid_t daemon) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != daemon) ::_exit(1);
-  // A socket or a lock that stays open here would outlive the daemon.
+  // An open socket or lock here would outlive the daemon.
   if (to > 3) ::close_range(3, static_cast<unsigned>(to) - 1, 0);
   ::close_range(static_cast<unsigned>(to) + 1, ~0U, 0);
   ::setpriority(PRIO_PROCESS, 0, kNice);
@@ -101,7 +101,7 @@ class SnapshotAnswers::Copy {
     from_.assign(pipe->read.release());
     return base::Unit{};
   }
-  // done: once, when nothing more comes.
+  // done: called once, at the end of the output.
   void Listen(std::function<void(std::string)> done) {
     from_.async_read_some(asio::buffer(buffer_),
                           [this, done = std::move(done)](const boost::system::error_code& error,
@@ -144,7 +144,7 @@ void SnapshotAnswers::Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepar
   StartNext();
 }
 
-// One in each round of the loop, so that everybody else is served in between.
+// One per round of the loop, so that other calls are served in between.
 void SnapshotAnswers::StartNext() {
   if (turns_.empty() || copies_.size() >= options_.at_once) return;
   asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {

@@ -22,7 +22,7 @@ using base::Result;
 using base::Unit;
 
 constexpr std::size_t kMaxFileBytes = 16 << 20;
-// So that people and programs that look for secrets know it when they see it.
+// So that people and secret scanners recognise tokens.
 constexpr std::string_view kPrefix = "carma_";
 
 std::string HashOf(std::string_view text) {
@@ -84,7 +84,7 @@ Result<Unit> Tokens::Load() {
 }
 
 Result<Unit> Tokens::Keep(std::vector<Token> tokens) {
-  // What has ended goes with the next change.
+  // Expired tokens are removed with the next change.
   std::erase_if(tokens, [now = now_ms_()](const Token& token) { return token.expires_ms <= now; });
   const std::string text = base::DumpJson(FileOf(tokens, last_id_)) + "\n";
   if (Result<Unit> written = base::WriteFileAtomic(path_, text, 0600); !written) return written;

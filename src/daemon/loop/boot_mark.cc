@@ -13,7 +13,8 @@
 
 namespace carma::daemon {
 
-// Whoever starts the services of this system or user: nothing that they left outlives it.
+// Identifies the process that starts this system's or user's services, because no service outlives
+// it.
 std::string MachineStart() {
   const std::string boot_id = base::BootId();
   if (boot_id.empty()) return {};

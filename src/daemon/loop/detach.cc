@@ -22,7 +22,7 @@ using base::Fail;
 using base::FailErrno;
 using base::Result;
 
-// The pipe is closed with the word, so that nobody else can hold it open.
+// The pipe is closed with the message, so that no other process keeps it open.
 void Say(base::UniqueFd& pipe) {
   [[maybe_unused]] const ssize_t told = ::write(pipe.get(), "1", 1);
   pipe.reset();
@@ -34,14 +34,14 @@ void Say(base::UniqueFd& pipe) {
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ::dup2(null.get(), STDIN_FILENO);
   ::dup2(null.get(), STDOUT_FILENO);
-  // A folder that could not be unmounted while it runs is no place to be.
+  // So that it does not keep a folder from being unmounted.
   [[maybe_unused]] const int moved = ::chdir("/");
-  // Shared: the callback can be copied.
+  // Shared, because the callback must be copyable.
   const auto end = std::make_shared<base::UniqueFd>(std::move(pipe));
   std::exit(run([end] { Say(*end); }));
 }
 
-// True: a word; false: the end of the process. Empty: neither in time.
+// True: a message; false: the process ended. Empty: neither in time.
 std::optional<bool> Hear(int pipe, std::chrono::milliseconds limit) {
   pollfd entry{pipe, POLLIN, 0};
   int ready = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxStatBytes = 4096;
 
-// Places behind the name of the program, which may hold blanks itself (proc(5), from "state").
+// Positions after the program's name, which may contain blanks (proc(5), from "state").
 constexpr std::size_t kUserTicks = 11;
 constexpr std::size_t kSystemTicks = 12;
 constexpr std::size_t kThreads = 17;
@@ -24,7 +24,7 @@ constexpr std::size_t kStarted = 19;
 constexpr std::size_t kVirtual = 20;
 constexpr std::size_t kResident = 21;
 
-// When the machine started, since the epoch: as long ago as its clock has run.
+// The machine's start since the epoch, from its uptime.
 double BootTime() {
   timespec now{};
   timespec up{};
@@ -55,7 +55,7 @@ std::optional<OwnProcess> ReadStat(std::string_view text, double ticks_per_s,
   if (name_end == std::string_view::npos) return std::nullopt;
   std::vector<std::int64_t> fields;
   for (const std::string_view word : base::SplitWords(base::Trim(text.substr(name_end + 1)))) {
-    // The first is a letter; some of the last may not fit.
+    // The first field is a letter; some of the last may overflow.
     fields.push_back(base::ParseInt(word).value_or(0));
   }
   if (fields.size() <= kResident) return std::nullopt;

@@ -26,7 +26,7 @@ bool SetThreadGroups(const std::vector<gid_t>& groups) {
   return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
 }
 
-// setfsuid() answers the value before, whether it has worked or not.
+// setfsuid() returns the previous value, whether it worked or not.
 bool SetFileUser(uid_t uid) {
   ::setfsuid(uid);
   return static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1))) == uid;
@@ -62,8 +62,8 @@ ThreadRights::ThreadRights(const task::UserInfo& user)
   if (!needed_) return;
   own_groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
   ::getgroups(static_cast<int>(own_groups_.size()), own_groups_.data());
-  // The user last: a process without root's file rights may not change its groups any more where
-  // a security module says so.
+  // The user last, because with some security modules a process without root's file rights cannot
+  // change its groups any more.
   worn_ = SetThreadGroups(user.groups) && SetFileGroup(user.gid) && SetFileUser(user.uid);
 }
 

@@ -63,7 +63,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
-// What is not always known; absent then.
+// A value that is absent if unknown.
 struct SometimesGauge {
   const char* name;
   const char* help;
@@ -136,7 +136,7 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
   }
 }
 
-// Tasks in which something is not as it should be.
+// Tasks with marks such as idle or over their promise.
 void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
   const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
   std::size_t idle = 0;
@@ -164,7 +164,7 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
   out.Sample(static_cast<double>(elsewhere));
 }
 
-// All of them, those without tasks too: what alerts look at must not vanish.
+// All states, including those without tasks, because series used by alerts must not vanish.
 void WriteTaskCounts(store::Store& store, const Counters& counters, api::MetricsText& out) {
   std::map<core::TaskState, std::int64_t> by_state;
   const auto counted = store.Counts();
@@ -191,7 +191,7 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
   });
 }
 
-// Not by its own or its owner's wish.
+// Whether it waits for GPUs and not for a hold, a time or a dependency.
 bool WaitsForGpus(const core::TaskRecord& record) {
   if (record.state != core::TaskState::kQueued) return false;
   switch (record.reason.code) {
@@ -241,7 +241,7 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
   }
 }
 
-// Cores and memory of the server beside its GPUs, where they are counted.
+// Cores and memory of the server, if they are counted.
 void WriteHost(const Engine& engine, api::MetricsText& out) {
   const core::HostView host = engine.scheduler().Host().View();
   if (host.cpus > 0) {
@@ -306,7 +306,7 @@ void Counters::Count(const core::TaskRecord& record) {
       ++submissions;
       break;
     case core::TaskState::kLaunching:
-      // How it shares its GPUs is chosen, and told, once it is launching.
+      // Its sharing is chosen, and reported, once it is launching.
       if (record.attempt->sharing.method != core::SharingMethod::kUnknown) break;
       ++dispatches;
       wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));

@@ -12,10 +12,10 @@
 namespace carma::daemon {
 namespace {
 
-// Spans of equal ends, so that the curve of an idle server is the same text every second.
+// Aligned spans, so that the curve of an idle server is the same text every second.
 constexpr base::Duration kRecentSpan{15'000};
 constexpr int kRecentSpans = 60;
-// A reading holds for at most so long; slower servers show holes.
+// A reading is valid for at most this long; slower servers show gaps.
 constexpr base::Duration kLongestReading{30'000};
 
 std::optional<double> Rounded(const std::optional<double>& value, double step) {
@@ -116,14 +116,14 @@ bool Waits(core::TaskState state) {
   return !core::IsFinal(state) && !core::HoldsGpus(state);
 }
 
-// On the next minute, so that it is not another moment every second.
+// Rounded up to the minute, so that it does not change every second.
 std::optional<std::int64_t> NextMinuteMs(const std::optional<base::Time>& at) {
   if (!at) return std::nullopt;
   constexpr std::int64_t kMinuteMs = 60'000;
   return (base::ToMs(*at) + kMinuteMs - 1) / kMinuteMs * kMinuteMs;
 }
 
-// What the overview is made of.
+// The parts of the overview.
 struct Shown {
   Engine& engine;
   const Monitor& monitor;
@@ -132,8 +132,7 @@ struct Shown {
   api::TaskRow RowOf(const store::StoredTask& stored) const {
     return Row(Present(stored, engine, monitor, engine.attribution(), now));
   }
-  // Where the store cannot be read the list is empty: the page shows its trouble as one of
-  // `troubles`.
+  // If the store cannot be read the list is empty; the page shows that in `troubles`.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
                                  bool newest_first) const {
     std::vector<api::TaskRow> rows;
@@ -168,7 +167,7 @@ std::vector<api::TaskRow> WaitingRows(const Shown& shown, KeptStarts& kept) {
   const core::TasksInLine line = core.InLine(kMostWaitingRows);
   const auto& starts = kept.At(core, shown.now);
   std::vector<api::TaskRow> rows;
-  // The shorter line is not crowded out by the other.
+  // So that the longer queue does not crowd out the shorter one.
   const std::size_t without = std::min(line.without_gpus.size(), kMostWaitingRows / 4);
   AddLine(shown, line.with_gpus, kMostWaitingRows - without, starts, rows);
   AddLine(shown, line.without_gpus, kMostWaitingRows - rows.size(), starts, rows);

@@ -104,7 +104,7 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
 void AddStrangers(const GpuUse& use, api::GpuView& view) {
   view.unattributed_mib = use.unattributed_mib;
   for (const Stranger& stranger : use.strangers) {
-    // It works for others, and so is not counted among the foreign processes.
+    // It works for tasks, so it does not count as a foreign process.
     const char* role = stranger.mps_server ? "MPS server: " : "";
     view.foreign.push_back(
         {stranger.pid, stranger.face.user, role + stranger.face.command, stranger.used_mib});
@@ -270,7 +270,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     for (const core::GpuIndex gpu : WrongGpus(record, monitor))
       view.wrong_gpus.push_back(core::Number(gpu));
   }
-  // The core sees every sample; the store only hears of a peak when the task's state changes.
+  // The core sees every sample; the store gets a peak only when the task's state changes.
   if (const core::TaskRecord* live = engine.scheduler().Find(record.id)) {
     view.peak_mib = std::max(view.peak_mib, live->peak_mib);
   }

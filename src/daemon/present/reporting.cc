@@ -32,7 +32,7 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
                           request.listed ? "that lists its tasks " : "", *count, most));
 }
 
-// Tasks, their events, and what the GPUs did meanwhile.
+// Reads tasks, their events, and the use of GPUs.
 Result<Unit> Fill(store::History& history, const ReportRequest& request,
                   const std::atomic<bool>& wanted, report::StoreRun& run) {
   std::optional<core::TaskId> first, last;

@@ -47,10 +47,9 @@ namespace asio = boost::asio;
 using base::Result;
 using base::Unit;
 
-// Whoever started the daemon waits for a driver or a control daemon that does not answer no longer
-// than this.
+// The starter of the daemon waits at most this long for a silent driver or control daemon.
 constexpr std::chrono::seconds kLongestSearch{5};
-// For a CUDA context on one GPU.
+// Time limit for a CUDA context on one GPU.
 constexpr std::chrono::seconds kCudaPatience{15};
 
 GpuTrials::Try TryCudaBy(const std::string& reader);
@@ -69,17 +68,17 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
-  // The endpoints that can be handled now; of the others the reason why not.
+  // Opens the endpoints that can be handled now; the others answer why not.
   void OpenRoutes(const std::string& why_not = "");
   Result<Unit> FindGroups();
   void TakeSignal(int number);
   void Follow(Configuration::InForce now);
   void Beat();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Tells whoever started this daemon, once.
+  // Notifies the starter of this daemon, once.
   void TellServing();
-  // Decides what collocation.method = "auto" has left open.
-  // How tasks share and what is enforced is decided in turn, by trial.
+  // Decides the method for collocation.method = "auto". Sharing method and memory limits are found
+  // one after the other by trial.
   void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
@@ -88,12 +87,12 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::string Metrics();
 
   DaemonOptions options_;
-  // Where the GPUs are known, the method of sharing and its rules have been decided.
+  // Once the GPUs are known, the sharing method and its rules have been decided.
   Configuration::InForce in_force_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  // Shared with the workers' threads like the clock: one that hangs in a driver may come back when
-  // everything else is gone. What it then posts is never run.
+  // Shared with the workers' threads like the clock, because one that hangs in a driver may return
+  // when everything else is gone. Its posts are then never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   Counters counters_;
@@ -176,7 +175,7 @@ std::string RealDaemon::Metrics() {
          LeaseMetricsText(*launching_.launcher);
 }
 
-// Asked once, before the loop runs, which waits for no name service.
+// Called once before the loop runs, because the loop must not wait for a name service.
 Result<Unit> RealDaemon::FindGroups() {
   const config::Settings& settings = in_force_.settings;
   if (!settings.socket_group.empty()) {
@@ -191,7 +190,7 @@ Result<Unit> RealDaemon::FindGroups() {
 }
 
 Result<Unit> RealDaemon::Listen() {
-  // Without them people act over the socket; the daemon serves.
+  // Without tokens the socket still works, so carmad continues.
   if (const Result<Unit> loaded = tokens_.Load(); !loaded)
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   if (Result<Unit> found = FindGroups(); !found) return found;
@@ -236,7 +235,7 @@ void RealDaemon::Run() {
   NotifyServiceManager("READY=1");
   serving_.Set(kLongestSearch, [this] { TellServing(); });
   loop_.run();
-  // Whoever still waits sees the connection end, as after a kill, and asks the next daemon.
+  // Waiting clients see the connection end, as after a kill, and ask the next carmad.
   unix_server_.reset();
   tcp_server_.reset();
   if (engine_host_) engine_host_->Stop();
@@ -254,7 +253,7 @@ void RealDaemon::TakeSignal(int number) {
   loop_.stop();
 }
 
-// The keys that config::LoadAgain() lets change; everybody who was given a copy of one is told.
+// Applies the keys that config::LoadAgain() lets change to all parts that have copies.
 void RealDaemon::Follow(Configuration::InForce now) {
   const config::Settings before = std::exchange(in_force_, std::move(now)).settings;
   config::Settings& settings = in_force_.settings;
@@ -289,7 +288,7 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
   OpenRoutes("carmad is trying to limit GPU memory");
   std::vector<std::string> limiter = {options_.reader_path, gpu::kMemoryLimitsWord,
                                       in_force_.settings.nvml_library};
-  // Shims have a clean environment, and the simulated driver finds its server by it.
+  // Shims have a clean environment, so the variable for the simulated driver is passed on.
   if (const std::string& state = in_force_.settings.simgpu_state; !state.empty())
     limiter.insert(limiter.begin(), {"env", "CARMA_SIMGPU_STATE=" + state});
   trial_.Ask([groups = launching_.groups, limiter,
@@ -374,7 +373,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   OpenRoutes();
 }
 
-// The reader's program makes the context: a driver may hang or crash over it.
+// The reader's program makes the context, because a driver may hang or crash.
 GpuTrials::Try TryCudaBy(const std::string& reader) {
   return [reader](const std::string& uuid) -> std::string {
     const auto trouble = gpu::TryContext(
@@ -404,7 +403,8 @@ void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   TellServing();
 }
 
-// Asked before the loop runs. A server comes up without them: they only make predictions better.
+// Called before the loop runs. The server starts without them too, because they only improve
+// predictions.
 void RealDaemon::TakeMeasuredProfiles() {
   auto profiles = ReadMeasuredProfiles(in_force_.settings);
   if (!profiles) return base::LogError("profiles_not_read", {{"why", profiles.error().message}});
@@ -413,7 +413,7 @@ void RealDaemon::TakeMeasuredProfiles() {
     base::LogInfo("profiles_read", {{"profiles", in_force_.profiles->size()}});
 }
 
-// A simulated server has a clock of its own, which its tasks and its daemon share.
+// A simulated server has its own clock, shared by tasks and daemon.
 Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
   if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
   const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
@@ -425,8 +425,9 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
-  // A client that hung up and a file that may not grow are errors of one write, no reason to end;
-  // nor is a terminal that lets only its foreground write (stty tostop), or is closed meanwhile.
+  // A client that hung up or a file at its size limit is an error of one write and must not end
+  // carmad; nor must a terminal that only its foreground may write to (stty tostop), or that is
+  // closed.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGUSR1, SIG_IGN);  // by default they would end it
   ::signal(SIGUSR2, SIG_IGN);
@@ -434,14 +435,14 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   ::signal(SIGTTOU, SIG_IGN);
   Signals::Block();  // until they are heard
   const config::Settings settings = options.configuration.settings;
-  // As root passable, not readable: a task's interpreter opens its own script below it.
+  // For root mode 0711, because a task's interpreter opens its own script below it.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   if (Result<Unit> made = base::MakeDirs(settings.state_dir, mode); !made)
     return std::unexpected(made.error());
   Result<std::unique_ptr<base::Clock>> clock = MakeClock(settings);
   if (!clock) return std::unexpected(clock.error());
   if (!settings.simgpu_state.empty()) {
-    // The simulated driver library finds its server by the environment, as its tasks do.
+    // The simulated driver library and tasks find their server by the environment.
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   }
   Result<std::unique_ptr<store::Store>> store = store::Store::Open(settings.state_dir);

@@ -26,11 +26,11 @@ using base::Unit;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
-// To go through so many takes less than to copy the process.
+// Going through this many takes less time than forking.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kDriverGap = std::chrono::seconds(30);  // real time
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
-// Others are to meet such a turn in less than one of a hundred requests.
+// Fewer than one in a hundred requests should meet such a long turn.
 constexpr int kPausesPerTurn = 200;
 constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
 
@@ -54,7 +54,7 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
                        const std::vector<core::GpuInfo>& gpus)
     : around_(std::move(around)),
       monitor_(std::move(devices), MonitorOptionsOf(settings())),
-      // Also where tasks share by streams: an earlier daemon may have been told otherwise.
+      // Also under streams, because an earlier carmad may have used MPS.
       mps_(OpenMpsServers(around_.loop,
                           MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
       history_(MakeHistory(settings())),
@@ -166,7 +166,7 @@ EngineOptions EngineHost::MakeEngineOptions() {
   return options;
 }
 
-// Calibrated by what finished tasks have taught, and for these GPUs.
+// With the lessons of finished tasks, for these GPUs.
 estimate::AppraisalRules EngineHost::FirstEstimateRules(
     const std::vector<core::GpuInfo>& gpus) const {
   estimate::AppraisalRules rules = AppraisalRulesOf(around_.in_force, {});
@@ -180,7 +180,7 @@ estimate::AppraisalRules EngineHost::FirstEstimateRules(
 void EngineHost::RequestTurn() {
   if (std::exchange(turn_posted_, true)) return;
   around_.loop_meter.Look();
-  // Posted, not called: everything that is ready now shares one turn, and so one commit.
+  // Posted, not called, so that everything ready now shares one turn and one commit.
   asio::post(*around_.loop, [this] {
     turn_posted_ = false;
     const auto began = std::chrono::steady_clock::now();
@@ -209,13 +209,13 @@ void EngineHost::TaskChanged(const core::TaskRecord& record) {
   if (!drift.empty()) base::LogWarn("forecast_drift", {{"what", drift}});
 }
 
-// ---- what starts tasks ----
+// ---- launcher ----
 
 void EngineHost::ListenToLeases() {
   around_.launching.launcher->Listen(
       {.gone =
            [this](core::TaskId id) {
-             // Whoever asked for it has gone before its turn.
+             // The process that requested it has gone before it was granted.
              engine_.Post(core::CancelRequested{id, "carmad, for its process has ended"});
            },
        .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); },
@@ -255,7 +255,7 @@ void EngineHost::NoticesChanged() {
   if (notice_sender_) notice_sender_->Look();
 }
 
-// With the daemon's rights: they are the administrator's own.
+// With the daemon's rights, because the targets are the administrator's.
 void EngineHost::TellAdministrators(const std::string& event, const std::string& message) {
   for (const std::string& target : settings().notify_admin) {
     engine_.AddNotice({.uid = ::getuid(),
@@ -302,7 +302,7 @@ void EngineHost::TakeRound(const gpu::Round& round) {
   WatchLine();
 }
 
-// Beside a simulated server the machine's own cores say nothing of its tasks.
+// On a simulated server the machine's real cores show nothing about its tasks.
 void EngineHost::WatchCores() {
   if (!settings().simgpu_state.empty()) return;
   std::map<core::TaskId, pid_t> mains;
@@ -312,7 +312,7 @@ void EngineHost::WatchCores() {
   if (const auto sample = core_meter_.Read(around_.clock.Now(), mains)) engine_.Post(*sample);
 }
 
-// MPS servers: whether their tasks are clients. Leases: where their processes write to.
+// Tells MPS servers, which check their clients, and leases, which record output files.
 void EngineHost::TellWhoComputes() {
   std::map<core::TaskId, std::vector<pid_t>> seen;
   for (std::uint32_t i = 0; i < engine_.scheduler().GpuInfos().size(); ++i) {
@@ -341,7 +341,7 @@ std::set<std::size_t> EngineHost::LeftAlone() const {
 
 void EngineHost::PostSeen(core::Event event) {
   if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
-    // An upgrade is told once, not for each GPU.
+    // An upgrade is reported once, not for each GPU.
     if (!drain->why.starts_with(core::kDriverUpgrade))
       TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
     return engine_.Drain(*drain);
@@ -358,7 +358,7 @@ void EngineHost::PostSeen(core::Event event) {
   engine_.Post(std::move(event));
 }
 
-// What the rules of an earlier daemon closed is theirs to open again.
+// GPUs closed by an earlier carmad's rules are reopened by rule too.
 void EngineHost::RestoreHealthDrains() {
   const gpu::HealthRules& rules = settings().health;
   // Every GPU was reset with the machine.
@@ -404,7 +404,7 @@ void EngineHost::ReadProgress() {
     if (record != nullptr && record->state == core::TaskState::kRunning)
       places.push_back(engine_.ProgressOf(*record));
   }
-  // Shims write by the system's clock.
+  // Shims use the system's clock.
   const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());
   const std::int64_t shift_ms = base::ToMs(around_.clock.Now()) - now_ms;
   progress_reader_.Ask(
@@ -442,7 +442,7 @@ void EngineHost::KeepUsage() {
   engine_.AddUsage(monitor_.CloseUsage(around_.clock.Now()), line_.Close(around_.clock.Now()));
 }
 
-// With a long queue a turn takes long: reports that come in quick succession share one.
+// With a long queue a turn takes long, so reports in quick succession share one.
 void EngineHost::CloseUsageNow() {
   const auto now = std::chrono::steady_clock::now();
   if (now < usage_closed_until_) return;
@@ -457,7 +457,7 @@ void EngineHost::CloseUsage() {
   usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
 }
 
-// ---- what the readings say about ends ----
+// ---- evidence of readings about ends ----
 
 std::optional<double> EngineHost::RecentFullness(core::GpuIndex gpu) {
   return monitor_.RecentFullness(gpu, around_.clock.Now());
@@ -483,7 +483,7 @@ void EngineHost::AfterNextReading(std::function<void()> call) {
   around_.after_next_reading(std::move(call));
 }
 
-// Where GPUs are never closed by rule, a task would be sent back to a broken one for ever.
+// If GPUs are never closed by rule, a task would return to a broken one for ever.
 void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
                          std::function<void(const std::string&)> call) {
   if (!trials_ || !settings().health.drain) return call("");
@@ -499,7 +499,7 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
       return engine_.Post(core::GpuHealthChanged{
           gpu, false, false, "a task could not begin to use CUDA there; it is being tried"});
     }
-    // What was found closes the GPU with the next reading.
+    // The result closes the GPU with the next reading.
     AfterNextReading([this, gpu] {
       if (monitor_.Healthy(gpu)) engine_.Post(core::GpuHealthChanged{gpu, true, false, ""});
     });
@@ -523,7 +523,7 @@ void EngineHost::WatchDriver() {
   });
 }
 
-// Whatever starts now would fail, on every GPU. What runs goes on.
+// Tasks started now would fail on every GPU. Running ones continue.
 void EngineHost::TakeDriverVersions(const gpu::InstalledDriver& versions) {
   const std::string why = versions.Differ()
                               ? fmt::format(

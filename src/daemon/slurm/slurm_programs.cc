@@ -31,7 +31,7 @@ std::string Said(int fd, std::size_t most) {
   return said;
 }
 
-// Its exit status as waitpid() has it; empty: it took longer, and was killed.
+// Its exit status from waitpid(); empty: it took too long and was killed.
 std::optional<int> StatusWithin(const base::Spawned& child, std::chrono::milliseconds limit) {
   pollfd ends{child.process.get(), POLLIN, 0};
   int ready = 0;
@@ -77,7 +77,7 @@ Result<std::string> SlurmPrograms::LinesOf(const std::vector<std::uint64_t>& job
       RunOfSlurm({squeue, "--noheader", "--all", "--array", "--states=all",
                   fmt::format("--jobs={}", fmt::join(jobs, ",")), "-O", slurm::kJobColumns},
                  limit);
-  // Of one that it does not know it says so; of several it passes over those.
+  // For a single unknown job squeue reports an error; among several it ignores unknown ones.
   if (!text && text.error().message.find(kUnknownJob) != std::string::npos) return "";
   return text;
 }

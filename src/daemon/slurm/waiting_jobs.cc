@@ -7,7 +7,7 @@ namespace {
 
 using base::Result;
 
-// What a person has written stays.
+// Comments written by people are kept.
 Result<std::string> Tell(const SlurmPrograms& programs,
                          const slurm::WaitComments::Comment& comment) {
   const auto job = programs.Find(comment.job);

@@ -11,7 +11,7 @@ using base::Unit;
 
 namespace {
 
-// What a task of this signature would be placed by.
+// The profile by which a task of this signature would be placed.
 void ShowProfile(const estimate::AppraisalRules& rules, const std::string& signature,
                  api::KnowledgeView& view) {
   const core::Profile seen = rules.history

@@ -23,10 +23,10 @@ using base::Unit;
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;
 constexpr std::int64_t kFigurePoints = 400;  // as many as the eye tells apart
-// Of so far back the roll-ups are read on the loop: 23 ms for eight GPUs in a build without
+// Up to this age roll-ups are read on the loop: 23 ms for eight GPUs in a build without
 // optimisation.
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
-// A reading holds for so many sampling periods at most.
+// A reading is valid for at most this many sampling periods.
 constexpr int kPeriodsOfAReading = 10;
 constexpr std::int64_t kLastMs = core::kMaxBeginMs;
 
@@ -40,7 +40,7 @@ Result<core::GpuIndex> GpuOf(const GpuServices& services, const Call& call) {
                                                 base::Printable(call.id, 60), count));
 }
 
-// The same, for what only administrators may do.
+// The same for calls of administrators.
 Result<core::GpuIndex> ClosableGpu(const GpuServices& services, const Call& call) {
   if (Result<Unit> may = OnlyAdministrators(call.caller, "close and open GPUs"); !may)
     return std::unexpected(may.error());
@@ -51,7 +51,7 @@ std::vector<api::GpuView> Views(const GpuServices& services) {
   return PresentGpus(services.engine, services.monitor, services.clock.Now());
 }
 
-// Also the log says who closed or opened the GPU, once that is durable: "gpu_drain".
+// Also logs who closed or opened the GPU, once that is durable: "gpu_drain".
 Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std::string_view event,
                            const std::string& reason, const Caller& caller,
                            const api::Responder& reply) {

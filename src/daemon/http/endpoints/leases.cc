@@ -39,7 +39,7 @@ Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& ca
   return stored;
 }
 
-// The launcher is ahead of the books: it forgets a lease whose end is still being judged.
+// The launcher is ahead of the core: it drops a lease whose end is still being judged.
 std::string StateOf(const LeaseServices& services, const core::TaskRecord& record) {
   if (core::IsFinal(record.state)) return "ended";
   const bool ran =
@@ -96,7 +96,7 @@ Answer LeaseNow(const LeaseServices& services, core::TaskId id, int status = 200
   return JsonAnswer(ToJson(*view), status);
 }
 
-// pid: of a body; absent: the one that calls. owner: whose process it has to be.
+// pid: from the body; absent: the caller's. owner: required user of the process.
 Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
                                      std::uint32_t owner) {
   const auto asked =
@@ -133,7 +133,7 @@ struct Asked {
   std::optional<task::LeaseKey> key;
 };
 
-// What only those may say who start processes of all users.
+// Fields that only launchers of all users' processes may send.
 Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, Asked& asked) {
   const Json* key = in.Raw("key");
   const Json* owner = in.Raw("owner");
@@ -157,7 +157,7 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, Asked& asked)
   return Unit{};
 }
 
-// A repetition is that of the same process: numbers of jobs may come again.
+// Only the same process can repeat a request, because job numbers may be reused.
 void GiveKey(Asked& asked) {
   const std::string key = task::TextOf(*asked.key);
   asked.request = fmt::format("lease {} {}", key, task::TextOf(asked.process));
@@ -202,9 +202,9 @@ Result<Asked> ReadAsked(const LeaseServices& services, const Call& call) {
   asked.spec = *std::move(read);
   asked.spec.lease = task::TextOf(*process);
   if (asked.key) GiveKey(asked);
-  // time_left_s, which older plug-ins send, is no limit: Slurm ends the job, and moves that time by
-  // scontrol update, suspension and OverTimeLimit.
-  // Nobody here could start it again, and nothing of what it writes is seen.
+  // time_left_s, sent by older plug-ins, is not used as a limit: Slurm ends the job and may change
+  // that time (scontrol update, suspension, OverTimeLimit). We cannot restart it and do not see its
+  // output.
   asked.spec.requeue = false;
   asked.spec.max_recoveries = 0;
   asked.spec.stdout_path = "/dev/null";
@@ -212,7 +212,7 @@ Result<Asked> ReadAsked(const LeaseServices& services, const Call& call) {
   return asked;
 }
 
-// Of a key that has a lease, or of a step of a job whose script has one. Empty: it is a new one.
+// The existing lease of the key or of the job's script. Empty: none.
 Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services, const Asked& asked,
                                               const Caller& caller) {
   const task::LeaseKey& key = *asked.key;
@@ -236,8 +236,7 @@ Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services, con
   return std::nullopt;
 }
 
-// The options of a job that is started again are those of its first start; what it needs by now is
-// in Slurm's count.
+// A restarted job has its original options; Slurm's count has its present need.
 void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
   if (!gib || spec.gpus < 1) return;
   const std::int64_t counted_mib = *gib * 1'024 / spec.gpus;
@@ -265,7 +264,7 @@ Result<Unit> Submit(const LeaseServices& services, const Asked& asked, const Cal
   return Unit{};
 }
 
-// Those of the launcher, and those that it has forgotten while their end is still being judged.
+// Leases of the launcher, and those it has dropped while their end is still being judged.
 std::vector<core::TaskId> Unfinished(const LeaseServices& services) {
   std::vector<core::TaskId> ids = services.leases.Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());
@@ -298,7 +297,7 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // Which start of the job this is Slurm does not tell its batch steps.
+    // Slurm does not tell batch steps the restart count of their job.
     if (!services.ask_claim || !asked.key->IsBase()) return submit(asked);
     services.ask_claim(asked.key->job, [asked, submit](std::optional<std::int64_t> gib) {
       Asked raised = asked;
@@ -380,7 +379,7 @@ Answer EndLease(const LeaseServices& services, const Call& call) {
   }
   const core::TaskId id = stored->record.id;
   if (!core::IsFinal(stored->record.state)) {
-    // Another end may have come before, and not have reached the books yet.
+    // Another end may have come before but not reached the core yet.
     const Result<Unit> ended = services.leases.EndLease(id, end);
     if (!ended && stored->record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());

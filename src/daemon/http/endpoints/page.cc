@@ -15,7 +15,7 @@ using base::ErrorCode;
 using base::Fail;
 using base::Json;
 
-// Pages ask once a second, each at a moment of its own: about one rendering a second serves all.
+// Pages request it once a second at different moments; about one rendering per second serves all.
 constexpr std::chrono::milliseconds kOverviewKept{900};
 // Counting 100 000 tasks takes milliseconds.
 constexpr std::chrono::seconds kUsersKept{5};

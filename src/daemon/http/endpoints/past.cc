@@ -37,7 +37,7 @@ Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call
   return request;
 }
 
-// An array is submitted as a whole, which its first task's history has; nothing for other tasks.
+// The submission of an array is in its first task's history; empty for other tasks.
 Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, core::TaskId id) {
   const Result<store::StoredTask> task = store.Get(id);
   if (!task) return std::unexpected(task.error());

@@ -76,7 +76,7 @@ Result<Unit> MakeReservation(const ReservationServices& services, const Call& ca
   if (!booking) return std::unexpected(booking.error());
   booking->made_by = call.caller.user;
   booking->why = base::Printable(booking->why, 500);
-  // Told by its number: by then it may have been removed again.
+  // By number, because it may have been removed again by then.
   const auto made = std::make_shared<core::ReservationId>();
   const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
     if (!done) return reply(std::unexpected(done.error()));

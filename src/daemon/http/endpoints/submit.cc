@@ -27,23 +27,23 @@ using base::Result;
 using base::Unit;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Of one submission, all descriptions together: a small body may stand for very much. In memory,
-// where what the tasks share is held once; and as they are written, each with all of it.
+// Limit on all descriptions of one submission, because a small body may expand to very much. Once
+// for memory (common parts counted once) and once as written (each with all parts).
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
-// Read on the loop; a larger body, or one of more tasks, would hold up everybody else.
+// Smaller bodies are read on the loop; larger ones, or more tasks, would delay other calls.
 constexpr std::size_t kReadAtOnceBytes = 128 << 10;
 constexpr std::size_t kReadAtOnceValues = 1'000;
-// Values of one body, about: a body of small values alone would become gigabytes.
+// Approximate limit on values of one body: many small values would take gigabytes.
 constexpr std::size_t kMostValues = 2'000'000;
-// Large bodies: their clients may have hung up, and then nothing else bounds what they take.
+// Limit on waiting large bodies: their clients may have hung up, so no other limit applies.
 constexpr std::size_t kMostWaiting = 4;
 constexpr std::size_t kMostChecked = 100;  // of one dry run
-// Where many tasks wait, to play the server forward takes a good part of a second. A dry run tells
-// of as many of its tasks as it gets to in this time.
+// With many waiting tasks, simulating the server takes a good part of a second. A dry run predicts
+// as many of its tasks as possible within this time.
 constexpr auto kCheckTime = std::chrono::milliseconds(1500);
 
-// Of so many tasks with so many bytes each, and what they share.
+// Checks the total size of tasks with their common parts.
 Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t shared = 0) {
   if (count * bytes_each + shared <= kMostBytes) return Unit{};
   return Fail(ErrorCode::kInvalid,
@@ -56,7 +56,7 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   Result<task::TaskSpec> shared;
   if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
   if (!shared) return std::unexpected(shared.error());
-  // Held once; with the first task that takes it it is checked.
+  // Stored once; checked with the first task that uses it.
   TaskList::Environment environment;
   std::vector<task::TaskSpec> specs;
   std::vector<bool> shares;
@@ -83,7 +83,7 @@ Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   Result<task::TaskSpec> each = task::SpecFromJson(spec, "/spec");
   if (!each) return std::unexpected(each.error());
   if (array == nullptr) return TaskList({*std::move(each)});
-  // Each becomes a task of its own, all with one environment.
+  // Each becomes a separate task, all with one environment.
   task::TaskSpec bare = *each;
   bare.environment.clear();
   if (Result<Unit> fits =
@@ -103,7 +103,7 @@ Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   return TaskList::Array(*std::move(each), std::move(indices));
 }
 
-// Counts what separates and opens values, outside of texts.
+// Counts separators and opening brackets outside of texts.
 std::size_t AboutSoManyValues(std::string_view json) {
   std::size_t values = 0;
   bool in_text = false;
@@ -169,7 +169,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   return described;
 }
 
-// Asked as for a real submission; the answer waits for all of them.
+// Estimates as for a real submission; the answer waits for all of them.
 struct Check {
   const SubmitServices services;
   std::vector<task::TaskSpec> specs;  // the first ones
@@ -205,7 +205,7 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
   return task;
 }
 
-// The first of several that are alike is looked at for all of them.
+// Of several equal tasks only the first is checked.
 bool IsLike(const Check& check, std::size_t i, std::size_t other) {
   task::TaskSpec same_name = check.specs[other];
   same_name.name = check.specs[i].name;
@@ -232,7 +232,7 @@ Answer Checked(const Check& check) {
     } else if (i == 0 || !IsLike(check, i, i - 1)) {
       trial = core::Try(scheduler, request, result.estimate, now);
       start = {};
-      // Who waits for a person, a time or another task has no place in line.
+      // A task that waits for a user, a time or another task has no place in the queue.
       const bool in_line =
           !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
       if (trial.fit == core::Fit::kNotNow && in_line)
@@ -270,7 +270,7 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   });
 }
 
-// owner: whose tasks they are, where that is not the caller.
+// owner: the tasks' owner, if not the caller.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
                                  const api::Responder& reply) {
   return [caller, owner, reply](const Result<Submitted>& done) {
@@ -284,8 +284,8 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
   };
 }
 
-// Without what the first task waited for: it has been or never will be. body: what is to be
-// otherwise, or empty.
+// Without the first task's dependencies and times, which are outdated. body: changed fields, or
+// empty.
 Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
   Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
   if (!spec) return spec;
@@ -297,7 +297,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   spec->dependencies.clear();
   spec->begin.reset();
   spec->held = false;
-  // Nobody waits for it in a terminal this time.
+  // This time there is no `carma run` client.
   if (spec->attach && spec->stdout_path == "/dev/null") spec->stdout_path.clear();
   spec->attach.reset();
   spec->terminal = false;
@@ -312,7 +312,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   return task::SpecFromJson(again, "");
 }
 
-// The kernel told who the owner is when the first task was submitted.
+// The kernel identified the owner when the first task was submitted.
 Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
   const std::uint32_t uid = stored.record.request->uid;
   std::string remark = fmt::format("task {} again", stored.record.id);
@@ -348,7 +348,7 @@ bool IsSmall(std::string_view body) {
   return body.size() <= kReadAtOnceBytes && AboutSoManyValues(body) <= kReadAtOnceValues;
 }
 
-// Shared by the parts in which it is read and taken, one after the other.
+// Shared by the parts that are read and accepted one after the other.
 struct Large {
   Call call;
   Result<Described> described;

@@ -28,7 +28,7 @@ using Now = Answer (*)(const Services&, const Call&);
 template <class Services>
 using Later = Result<Unit> (*)(const Services&, const Call&, const api::Responder&);
 
-// services: empty as long as they are not there.
+// services: empty until they exist.
 template <class Services>
 Endpoint::Handle With(const std::optional<Services>& services, Now<Services> answer) {
   if (!services) return nullptr;
@@ -46,7 +46,7 @@ Endpoint::Handle With(const std::optional<Services>& services, Later<Services> a
   };
 }
 
-// Many of them by one user do not hold up others.
+// So that one user's many calls do not delay others.
 Endpoint::Handle InTurn(const EngineServices* engine, Endpoint::Handle handle) {
   if (engine == nullptr || !engine->in_turn || !handle) return handle;
   return [in_turn = engine->in_turn, handle = std::move(handle)](const Call& call,
@@ -59,7 +59,7 @@ Endpoint::Handle InTurn(const EngineServices* engine, Endpoint::Handle handle) {
   };
 }
 
-// What each resource works on.
+// The services of each resource.
 struct Resources {
   Resources(const ServerServices& all, const EngineServices* engine) : server(all) {
     if (all.tokens != nullptr) tokens.emplace(TokenServices{*all.tokens});
@@ -118,7 +118,7 @@ struct Resources {
 
 }  // namespace
 
-// A literal row stands before the row whose {verb} would also match it.
+// A literal row comes before one whose {verb} would also match it.
 std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServices* engine) {
   using enum Access;
   const Resources on(server, engine);

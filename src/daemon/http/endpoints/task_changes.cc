@@ -34,7 +34,7 @@ Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, cons
   return stored;
 }
 
-// Answers with the task as it is then.
+// Answers with the task in its new state.
 Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const Caller& caller,
                             const api::Responder& reply) {
   return [services, id, uid = caller.uid, reply](const Result<Unit>& done) {
@@ -50,7 +50,7 @@ Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const
   };
 }
 
-// The same, and the log says who had the task changed, once that is durable: "task_cancel".
+// The same, and logs who changed the task, once that is durable: "task_cancel".
 Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask& stored,
                           std::string_view verb, const Caller& caller, const api::Responder& reply,
                           std::vector<base::Field> more = {}) {
@@ -65,7 +65,7 @@ Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask&
       };
 }
 
-// What may be changed of a task that has not ended, by the names of its description.
+// Fields of a description that may be changed while the task is unfinished.
 constexpr std::array<std::string_view, 7> kEditableAlways{
     "name", "comment", "notify", "time_limit_s", "signal_before_s", "priority", "qos"};
 constexpr std::array<std::string_view, 20> kEditableWhileItWaits{"gpu_type",
@@ -89,7 +89,7 @@ constexpr std::array<std::string_view, 20> kEditableWhileItWaits{"gpu_type",
                                                                  "signal_main",
                                                                  "checkpoint_signal"};
 
-// Its description as it holds now: the core's part is what the core has of it.
+// Its current description, with the core's part from the core.
 Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
   task::TaskSpec now = spec;
   static_cast<core::TaskRequest&>(now) = record.request;
@@ -108,7 +108,7 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
-// "time_limit_s 3600 -> 7200, priority 0 -> -5, by ada". Whom it tells may hold secrets.
+// "time_limit_s 3600 -> 7200, priority 0 -> -5, by ada". Notification targets may contain secrets.
 std::string WhatChanged(const Json& before, const Json& after, const Json& changes,
                         const Caller& caller) {
   const auto value = [](const Json& of, const std::string& name) {
@@ -148,7 +148,7 @@ base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   return {ErrorCode::kConflict, fmt::format("task {} has already {}", id, said())};
 }
 
-// Why the task cannot be changed so.
+// Why this change is not possible.
 std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
   if (verb == "hold" && !waits) return "only a waiting task can be held";
@@ -220,7 +220,7 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   return changes;
 }
 
-// Answers once it is known of each task what became of it: when the last one who holds it is gone.
+// Answers once all tasks have a result: when its last holder is destroyed.
 class ChangesTold {
  public:
   ChangesTold(const TaskServices& services, const Caller& caller, api::Responder reply)
@@ -258,12 +258,12 @@ class ChangesTold {
   std::vector<api::RefusedChange> refused_;
 };
 
-// Changes a share of them, and the next one once that is durable: a thousand at once would hold up
-// everybody else.
+// Changes a share of them, and the next share once that is durable, because a thousand at once
+// would delay other calls.
 void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
   const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());
-  // Gone with the last change of this share.
+  // Destroyed with the last change of this share.
   const std::shared_ptr<const void> last(told.get(), [=](const void*) {
     if (to < changes->tasks.size()) ChangeShare(services, changes, to, caller, told);
   });

@@ -23,9 +23,9 @@ using base::Json;
 using base::Result;
 using base::Unit;
 
-// Of one answer; to make more would hold up everybody else.
+// Rows per answer; more would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
-// Tasks that one answer goes through in order of turns; a page with few rows may have a next one.
+// Tasks checked per answer in queue order; a page with few rows may still have a next one.
 constexpr std::size_t kMostLooks = 1'000;
 
 std::vector<std::string> StateNames() {
@@ -61,7 +61,7 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   return states;
 }
 
-// What is asked for, and how it is to come.
+// The requested tasks and their order.
 struct Asked {
   store::TaskFilter filter;
   bool by_turn = false;
@@ -94,13 +94,13 @@ bool IsWanted(const store::TaskFilter& filter, const store::StoredTask& stored) 
          (!filter.name || stored.name == *filter.name);
 }
 
-// Rows of a list, and behind whom the next page begins.
+// Rows of a list, and the task after which the next page begins.
 struct Page {
   std::vector<store::StoredTask> rows;
   std::optional<core::TaskId> next;
 };
 
-// Goes through tasks until the page is full, one more is known, or enough have been looked at.
+// Takes tasks until the page is full and one more is known, or enough have been checked.
 class PageFiller {
  public:
   PageFiller(const store::TaskFilter& filter, Page& page) : filter_(filter), page_(page) {}
@@ -127,8 +127,7 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// What the books may hold of the wanted tasks that the core does not: those that have ended or are
-// just being taken in.
+// Requested states of tasks that only the store has: finished ones and those being accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   std::vector<core::TaskState> states;
   for (int i = 0; i < core::kTaskStateCount; ++i) {
@@ -141,7 +140,7 @@ std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter)
   return states;
 }
 
-// Tasks that stand in no line, oldest first: from the core and from the books, by their numbers.
+// Tasks in no queue, oldest first, merged from the core and the store by number.
 Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& filter,
                        const ToldLine& line, PageFiller& filler) {
   const core::TaskRecords& live = services.engine.scheduler().Tasks();
@@ -179,7 +178,7 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
   return Unit{};
 }
 
-// Those in line as they stood when the list was begun; behind them all others by their numbers.
+// Queued tasks in the order when the list was begun, then all others by number.
 Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services.engine.scheduler();
@@ -204,7 +203,7 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
   return page;
 }
 
-// By their numbers.
+// In order of their numbers.
 Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
   const std::size_t wanted = filter.limit++;  // one more tells whether there is a next page
   Result<std::vector<store::StoredTask>> rows = services.store.List(filter);
@@ -245,7 +244,7 @@ void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> u
   services.from_snapshot(uid, prepare, reply);
 }
 
-// The lines as a text: numbers with blanks between them, those without GPUs behind the others.
+// The queues as text: numbers separated by blanks, tasks without GPUs last.
 Answer LinesAsText(const core::Scheduler& scheduler) {
   const core::TasksInLine line = scheduler.InLine(SIZE_MAX);
   api::Response response;
@@ -264,7 +263,7 @@ std::vector<core::TaskId> TasksIn(std::string_view text) {
   return tasks;
 }
 
-// Finds the lines first, unless the list goes on or they were told a moment ago.
+// Gets the queues first, unless the list continues or a recent snapshot exists.
 void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid,
                   const store::TaskFilter& filter, const api::Responder& reply) {
   const auto answer = [services, uid, filter, reply](std::shared_ptr<const ToldLine> line) {

@@ -1,4 +1,4 @@
-// One task: as it is, and why it waits.
+// One task: its state, and why it waits.
 #include "daemon/http/endpoints/tasks.h"
 
 #include <functional>
@@ -17,7 +17,7 @@ using base::Unit;
 
 constexpr int kMaxWaitS = 3600;
 
-// What the books say of one task.
+// The store's data on one task.
 struct Known {
   store::StoredTask stored;
   std::vector<std::string> remarks;  // of its estimate
@@ -36,7 +36,7 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
   return known;
 }
 
-// With what a look at one task adds to its row in a list. From memory.
+// With details that are not in its row of a list. From memory.
 api::TaskView FullView(const TaskServices& services, const Known& known) {
   api::TaskView view = View(services, known.stored);
   view.estimate_remarks = known.remarks;
@@ -94,7 +94,7 @@ Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api:
         return JsonAnswer(ToJson(FullView(services, known)));
       };
     };
-    // Only of one that waits there is anything to be looked for.
+    // Only waiting tasks have an expected start.
     const core::TaskRecord* record = services.engine.scheduler().Find(id);
     const bool waits = record != nullptr && !core::HoldsGpus(record->state);
     waits ? services.from_snapshot(uid, prepare, reply) : AnswerAtOnce(uid, prepare, reply);
