@@ -1,5 +1,6 @@
-// What our programs use of fmt, compiled into them: Debian has it as a shared library alone, which
-// brings the C++ library's along, and to load the two takes longer than to submit a task.
+// Compiles the parts of fmt that our programs use into them: Debian has fmt only as a shared
+// library, which needs the shared C++ library, and loading both takes longer than submitting a
+// task.
 #include <fmt/format-inl.h>
 
 template fmt::detail::thousands_sep_result<char> fmt::detail::thousands_sep_impl(

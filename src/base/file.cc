@@ -88,7 +88,7 @@ bool Exists(const std::string& path) {
 }
 
 std::string ExecutableDir() {
-  // Asked once: the link says another path after the process has changed its mounts or its file was
+  // Read once: the link gives another path after the process changed its mounts or its file was
   // replaced.
   static const std::string folder = [] {
     char buffer[PATH_MAX];

@@ -19,7 +19,7 @@ LogLevel LevelOf(spdlog::level::level_enum level) {
   return level == spdlog::level::warn ? LogLevel::kWarn : LogLevel::kError;
 }
 
-// The journal looks for the priority before everything else on the line.
+// The journal expects the priority at the start of the line.
 class Priority : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -32,8 +32,7 @@ class Priority : public spdlog::custom_flag_formatter {
   }
 };
 
-// A terminal that was closed and a pipe that nobody reads refuse the line at once; it is lost, and
-// nothing else.
+// A closed terminal, or a pipe without a reader, refuses the line at once. Only that line is lost.
 spdlog::logger& Logger() {
   // Never destroyed: threads may log while the process ends.
   static spdlog::logger& logger = *[] {

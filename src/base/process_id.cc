@@ -52,7 +52,7 @@ bool Alive(const ProcessId& id) {
   return stat && stat->id == id && stat->state != 'Z' && stat->state != 'X';
 }
 
-// Read once: without a free descriptor the machine would seem to be another since.
+// Read once: a failure to read it later, without a free descriptor, would look like another boot.
 std::string BootId() {
   static const std::string id = [] {
     const Result<std::string> text = ReadFile("/proc/sys/kernel/random/boot_id", 100);

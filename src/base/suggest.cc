@@ -1,4 +1,4 @@
-// Edit distances of words, for messages that name the one that was meant.
+// Edit distances between words, for messages that suggest the word that was meant.
 #include "base/suggest.h"
 
 #include <algorithm>

@@ -33,7 +33,7 @@ std::size_t Utf8Length(std::string_view text) {
   return length;
 }
 
-// Of a sequence as Utf8Length measures it.
+// The character of a sequence whose length Utf8Length returned.
 char32_t CodePoint(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return first;

@@ -18,7 +18,7 @@ std::string TextOf(const char* text) {
   return text != nullptr ? text : "";
 }
 
-// POSIX lets "no such user" come as any of these.
+// POSIX allows any of these for "no such user".
 bool IsNone(int error) {
   return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
 }

@@ -10,8 +10,9 @@
 namespace carma::estimate {
 namespace {
 
-// u = x^a / (x^a + c^a), x in multiply-adds per sample: half of the SMs are busy at c. Fitted to 17
-// runs of image networks alone on an A100; families left out, the mean error is 0.10.
+// u = x^a / (x^a + c^a), with x in multiply-adds per sample: half of the SMs are busy at c. Fitted
+// to 17 runs of image networks alone on an A100; for families that were left out, the mean error is
+// 0.10.
 constexpr double kHalfBusy = 1.0e9;
 constexpr double kSteepness = 0.5;
 constexpr double kMeanError = 0.10;

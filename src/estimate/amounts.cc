@@ -12,14 +12,14 @@ namespace {
 using Needs = std::map<double, double>;  // by amount, never falling; MiB
 
 constexpr double kFarthest = 4;  // times the largest, or of the least, amount that was seen
-// Of what was predicted, the more the fewer amounts were seen; and of the growth beyond these. Of
-// sweeps of batches on one GPU 95 of 100 lie within (docs/evidence/estimators.md).
+// Shares of the prediction, larger if fewer amounts were seen, and of the growth beyond these. In
+// sweeps of batches on one GPU, 95 of 100 values lie within them (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // of two amounts
 constexpr double kBeyondAllowance = 0.2;
 constexpr double kMoreThanRanOut = 1.1;
 
-// The highest of each amount: readings miss peaks, they do not invent them.
+// The highest value of each amount: readings may miss peaks, but do not invent them.
 Needs NeedsOf(std::span<const Sighting> seen) {
   Needs needs;
   for (const Sighting& each : seen) {
@@ -36,7 +36,7 @@ double SlopeOf(Needs::const_iterator from, Needs::const_iterator to) {
   return (to->second - from->second) / (to->first - from->first);
 }
 
-// What a run that had too little says of one that is no smaller.
+// A run that had too little memory sets a lower limit for all runs that are not smaller.
 double MoreThanTooLittle(std::span<const Sighting> seen, double amount) {
   double mib = 0;
   for (const Sighting& each : seen) {
@@ -70,7 +70,7 @@ Estimated Above(const Needs& needs, double amount, double allowance) {
   return {point, point * (1 + allowance) + kBeyondAllowance * growth};
 }
 
-// The line may bend: what needs no more than the least amount is all that is sure.
+// Below the smallest amount seen, the line may bend: only the need of that amount is certain.
 Estimated Below(const Needs& needs, double amount, double allowance) {
   const auto first = needs.begin();
   const double slope = SlopeOf(first, std::next(first));

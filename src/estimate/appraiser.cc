@@ -82,7 +82,7 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
 
   Result<Answer> answer = Ask(question);
   if (!answer) {
-    // Without a summary there is nothing to add to what everybody can see.
+    // Without a summary there is nothing to say that the user does not see already.
     if (spec.model_summary) remarks.push_back("no estimate: " + answer.error().message);
     return result;
   }

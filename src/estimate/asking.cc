@@ -14,7 +14,7 @@
 namespace carma::estimate {
 namespace {
 
-// The task's own word, else the summary's; `parse` knows the words.
+// The task's own setting, else that of the summary; `parse` knows the words.
 template <class Value>
 std::optional<Value> Known(const std::optional<std::string>& stated,
                            const std::optional<std::string>& noted, const char* what,
@@ -30,13 +30,14 @@ std::optional<Value> Known(const std::optional<std::string>& stated,
   return value;
 }
 
-// What decides how a transformer is trained: what was found, then what the task says itself.
+// The settings of a transformer's training: first those that were found, then those that the task
+// states itself.
 std::vector<task::TrainingWord> WordsOf(const task::TaskSpec& spec) {
   std::vector<task::TrainingWord> words = spec.training;
   if (spec.batch_size) words.push_back({"batch", std::to_string(*spec.batch_size), ""});
   if (spec.optimizer) words.push_back({"optimizer", *spec.optimizer, ""});
   if (spec.precision) words.push_back({"precision", *spec.precision, ""});
-  // One GPU is what everybody gets who says nothing.
+  // One GPU is the default, so it is no information.
   if (spec.gpus > 1) words.push_back({"gpus", std::to_string(spec.gpus), ""});
   return words;
 }

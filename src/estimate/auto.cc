@@ -1,5 +1,5 @@
-// The order in which the methods are trusted, and the last resort of a task that nothing is known
-// of.
+// The order in which the methods are trusted, and the last resort for a task of which nothing is
+// known.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-// The same user's same program with other settings. A wide net: only where nothing better is known.
+// Runs of the same user's same program with other settings. This covers very different runs, so it
+// is used only if nothing better is known.
 class ClassPrior {
  public:
   static constexpr std::size_t kLeastRuns = 3;
@@ -41,7 +42,7 @@ class ClassPrior {
     answer.method = "prior";
     answer.point_mib = peaks_mib[peaks_mib.size() * 3 / 4];
     answer.bound_mib = std::max(answer.point_mib, peaks_mib.back());
-    // The highest of n covers n/(n + 1) of what comes, if it is of the same kind.
+    // The highest of n values covers n/(n + 1) of future ones, if they are of the same kind.
     answer.coverage =
         static_cast<double>(peaks_mib.size()) / static_cast<double>(peaks_mib.size() + 1);
     answer.warnings.push_back(
@@ -52,8 +53,8 @@ class ClassPrior {
   }
 };
 
-// Runs of the same thing with other amounts: of as long samples, of as many, or of whatever
-// mixture.
+// Runs of the same training with other amounts: with samples of the same length, with the same
+// number of samples, or with both different.
 class OfAmounts {
  public:
   explicit OfAmounts(const Question& question) : question_(question) {
@@ -100,15 +101,16 @@ class OfAmounts {
     return Interpolate(seen, tokens(*question_.amounts.batch, *question_.amounts.length));
   }
 
-  // Of another GPU type only where there is none of this one: what a sample adds is the same there,
-  // only the context differs (docs/evidence/estimators.md).
+  // Runs on another GPU type count only if there are none on this one: a sample adds the same
+  // memory there, only the context differs (docs/evidence/estimators.md).
   void Add(const task::Observation& run, double amount, std::vector<Sighting>& seen) const {
     if (own_type_ && run.gpu_type != question_.gpu_type) return;
     const double shift_mib = own_type_ ? 0 : ContextShift(run.gpu_type, question_.gpu_type);
     seen.push_back({amount, run.measured_mib + std::llround(shift_mib), run.ran_out});
   }
 
-  // How much more a process of the other type holds before any tensor; 0 where nobody learned both.
+  // How much more memory a process holds on the other type before its first tensor; 0 if this is
+  // unknown for either type.
   double ContextShift(const std::string& from, const std::string& to) const {
     const Site there = question_.history->SiteFor(from);
     const Site here = question_.history->SiteFor(to);
@@ -142,11 +144,11 @@ class OfAmounts {
   bool own_type_ = false;
 };
 
-// Networks with widths that change at every layer are what the formula knows least of and a
-// classifier that was trained on such knows better (docs/evidence/estimators.md): its class bounds
-// the formula's answer, which is finer within it.
+// For networks whose width changes at every layer, the formula is least exact, and a classifier
+// that was trained on such networks is better (docs/evidence/estimators.md): its class limits the
+// formula's answer, which is finer within the class.
 void KeepWithinClass(const Question& question, Answer& answer) {
-  // Of the bound over the point, besides: from 1151 runs, so that 95 of 100 are covered.
+  // An extra factor for the bound: from 1151 runs, so that 95 of 100 are covered.
   constexpr double kWider = 1.03;
   const std::optional<AlikeClass> alike = ClassAmongAlike(question);
   if (!alike || answer.point_mib < 1) return;
@@ -165,10 +167,10 @@ void KeepWithinClass(const Question& question, Answer& answer) {
                   alike->low_mib, alike->high_mib.value_or(point_mib)));
 }
 
-// Runs of the same user's same program with other settings, reckoned in closed form before they
-// ran: what they needed of it, the next one will about need of its own. One such run moves half of
-// the way, three move three quarters.
-// False: there is none.
+// Runs of the same user's same program with other settings, estimated in closed form before they
+// ran: the next run will need about the same share of its estimate. One such run moves the answer
+// half of the way, three move it three quarters.
+// False if there is no such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
   constexpr double kLeastAllowance = 1.03;
@@ -204,8 +206,8 @@ double* TermOf(Answer& answer, std::string_view name) {
   return found == answer.terms.end() ? nullptr : &found->mib;
 }
 
-// What PyTorch's allocator held beyond what it had given out, of what it had given out, in runs of
-// the same user's same program that told; rising. Those that ran out of memory tell it as well.
+// The reserve of PyTorch's allocator as a share of the allocated memory, in runs of the same user's
+// same program that reported it; rising. Runs that ran out of memory report it as well.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;
@@ -218,8 +220,8 @@ std::vector<double> GapsOf(const Question& question, double context_mib) {
   return gaps;
 }
 
-// The same share for the next run: one run counts half, three count three quarters, beside the
-// share as shipped.
+// Uses the same share for the next run: one run counts half, three count three quarters, and the
+// built-in share the rest.
 void LearnGaps(const Question& question, Answer& answer) {
   const double* const context_mib = TermOf(answer, kContextTerm);
   double* const gaps_mib = TermOf(answer, kFragmentationTerm);

@@ -16,14 +16,14 @@
 namespace carma::estimate {
 namespace {
 
-// A process that has loaded CUDA holds more than this, whatever a median says.
+// A process that has loaded CUDA holds more than this, even if a median is lower.
 constexpr double kLeastContextMib = 64;
-// Below this a rest is as small as its own rounding: no more weight for it.
+// Below this, a remainder is no larger than its rounding error, so it gets no more weight.
 constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// How much further above 1 than the shipped factor that of a site may lie.
+// How many times as far above 1 as the built-in factor that of a site may be.
 constexpr double kMostWider = 2;
 
 // The newest observation of every signature, by GPU type.
@@ -39,7 +39,7 @@ std::map<std::string, Taught> ByType(std::span<const task::Observation> observat
   return by_type;
 }
 
-// The type to learn from; null: too few tasks on any.
+// The GPU type to learn from; null if no type has enough tasks.
 const std::pair<const std::string, Taught>* Teacher(const std::map<std::string, Taught>& by_type,
                                                     const std::string& gpu_type) {
   const std::pair<const std::string, Taught>* best = nullptr;
@@ -70,13 +70,13 @@ double RestOf(const task::Observation& run) {
   return static_cast<double>(run.formula->rest_mib);
 }
 
-// A model with its batches and lengths is one voice about the constant.
+// All runs of one model, of any batch and length, count once for the constant.
 std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
-// Those small enough to show the constant: all below kMostSmallMib, or the smallest
-// kLeastCalibration models below four times as much, whose doubt is larger (ShiftOf).
+// Runs that are small enough to show the constant: all below kMostSmallMib, or else the smallest
+// kLeastCalibration models below four times as much, which are less certain (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -99,8 +99,8 @@ std::size_t ModelsIn(const Taught& taught) {
   return models.size();
 }
 
-// A constant without libraries, as the tasks show it if they load in that way, and how far they
-// differ about it on average.
+// The constant without libraries that the tasks show if they load in that way, and their mean
+// difference from it.
 struct Base {
   double mib = 0;
   double disagreement = 0;
@@ -147,8 +147,8 @@ double ErrorOf(const Site& site, const task::Observation& run) {
   return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
 }
 
-// What of the base as tasks show it is to be used, as a shift of the shipped one; 0: nothing,
-// because the formula's error on models of that size explains it.
+// How far the base that tasks show moves the built-in one; 0 if the formula's error on models of
+// that size explains the difference.
 struct Shift {
   double shown_mib = 0;
   double doubt_mib = 0;
@@ -156,9 +156,10 @@ struct Shift {
 };
 
 Shift ShiftOf(const Taught& small) {
-  // Nine of ten models of this size lie within it (docs/inside/estimators.md, "Calibration").
+  // For nine of ten models of this size the error is within it (docs/inside/estimators.md,
+  // "Calibration").
   constexpr double kFormulaError = 0.2;
-  // A constant is one: tasks that show it hardly differ about it.
+  // A true constant is nearly the same in all tasks that show it.
   constexpr double kMostDisagreement = 3;
   std::vector<double> rests;
   double assumed_mib = 0;
@@ -170,7 +171,8 @@ Shift ShiftOf(const Taught& small) {
   std::ranges::sort(rests);
   const Base base = ShownBase(small);
   Shift shift;
-  // Against what was assumed of these tasks: some may have told their version of PyTorch.
+  // Relative to the value assumed for these tasks, some of which may have given their version of
+  // PyTorch.
   shift.shown_mib = base.mib - assumed_mib / static_cast<double>(small.size());
   shift.doubt_mib = std::max(kFormulaError * std::max(rests[rests.size() / 2], kBareRestMib),
                              kMostDisagreement * base.disagreement);
@@ -180,7 +182,7 @@ Shift ShiftOf(const Taught& small) {
   return shift;
 }
 
-// Mean error over the tasks, each predicted by what the models of the other parts showed.
+// The mean error over the tasks, each predicted from the models of the other parts.
 struct Trial {
   double learned = 0;
   double shipped = 0;
@@ -209,7 +211,7 @@ Trial LeaveOut(const Taught& taught) {
   return trial;
 }
 
-// Sets the shift and the reason.
+// Sets the shift of the constant and the reason for it.
 void LearnConstant(const Taught& taught, Site& site) {
   const Taught small = SmallOf(taught);
   const std::size_t models = ModelsIn(small);
@@ -253,7 +255,8 @@ double Site::Factor(double coverage, double shipped) const {
   if (ratios.empty()) return shipped;
   const std::size_t n = ratios.size();
   const auto rank = static_cast<std::size_t>(std::ceil(static_cast<double>(n + 1) * coverage));
-  // One odd run must not decide about all bounds: too few runs speak through the second largest.
+  // One odd run must not decide about all bounds: with too few runs, the second largest value
+  // counts.
   const double own = rank <= n ? ratios[std::max<std::size_t>(rank, 1) - 1]
                                : std::max(shipped, n >= 2 ? ratios[n - 2] : shipped);
   const double trust =

@@ -1,4 +1,4 @@
-// Data sets for the evaluation: models and what was measured when they were trained.
+// Data sets for the evaluation: models, and measurements of their training.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr std::size_t kMaxTableBytes = std::size_t{256} << 20;
 constexpr double kMaxMib = 1e9;
 constexpr double kMaxBatch = 1e9;
 
-// What torchsummary would print of the same model: a module and its output, the batch in place of
+// Reduces a list to what torchsummary would print: a module and its output, the batch in place of
 // the first dimension, and no parameters but those of a plain weight and bias.
 void ReduceToSummary(model::LayerList& list) {
   list.has_input_shapes = false;
@@ -39,7 +39,7 @@ void ReduceToSummary(model::LayerList& list) {
     const model::Op op = model::OpOf(layer.type);
     const bool plain = layer.kind == model::RowKind::kLeaf || op == model::Op::kBatchNorm ||
                        op == model::Op::kLayerNorm;
-    // The model itself is not a row; it is the only one without a name.
+    // The model itself, the only module without a name, has no row.
     if (layer.name.empty() && layer.kind != model::RowKind::kLeaf) continue;
     if (!plain) layer.params = layer.trainable = 0;
     model::Shape out;
@@ -57,19 +57,20 @@ void ReduceToSummary(model::LayerList& list) {
   list.layers = std::move(printed);
 }
 
-// The model itself is level 0; "blocks.0.mlp" stands on level 3.
+// The model itself has level 0, "blocks.0.mlp" has level 3.
 int LevelOf(const std::string& name) {
   return name.empty() ? 0 : 1 + static_cast<int>(std::ranges::count(name, '.'));
 }
 
-// Its ancestor on that level, or itself: "blocks.0.mlp.fc1" -> "blocks.0.mlp".
+// The ancestor on that level, or the module itself: "blocks.0.mlp.fc1" -> "blocks.0.mlp".
 std::string_view AncestorOf(const std::string& name, int level) {
   std::size_t end = 0;
   for (int i = 0; i < level && end != std::string::npos; ++i) end = name.find('.', end + (i > 0));
   return std::string_view(name).substr(0, end);
 }
 
-// What it adds up below its rows, for a batch of one: outputs in fp32, once more for gradients.
+// The total that torchinfo prints below its rows, for a batch of one: outputs in fp32, counted
+// twice because of gradients.
 double PassBytes(const model::LayerList& list) {
   constexpr double kBytes = 2 * sizeof(float);
   double elements = 0;
@@ -80,8 +81,8 @@ double PassBytes(const model::LayerList& list) {
   return kBytes * elements;
 }
 
-// What torchinfo prints by default: rows down to its depth, with what is below added to the last.
-// Lists of modules, which never run, have a row there as well, without a shape.
+// Reduces a list to what torchinfo prints by default: rows down to its depth, with deeper layers
+// added to the last. Lists of modules, which never run, also have a row, without a shape.
 void ReduceToTorchInfo(model::LayerList& list) {
   constexpr int kDepth = 3;
   list.format = model::SummaryFormat::kTorchInfo;
@@ -228,7 +229,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
       run.optimizer = ParseOptimizer(name);
     }
-    // A source that says where its values are from has guesses among them.
+    // If a source has this column, some of its values are guesses.
     const std::string_view from = row.Text("sim_source");
     if (const auto active = row.Number("solo_smact", 0, 1);
         active && (from.empty() || from == "run60"))

@@ -18,7 +18,7 @@ class Given : public Estimator {
   }
 };
 
-// One line per estimator; the first is what the daemon uses unless told otherwise.
+// One line per estimator; the daemon uses the first one by default.
 constexpr std::array kEstimators{
     EstimatorEntry{
         "auto", "history, else transformer or structural, else what the same program needed before",

@@ -18,7 +18,7 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// The smallest of the values that `share` of them are at most.
+// The smallest value that at least `share` of all values do not exceed.
 double Quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -75,16 +75,16 @@ double RatioOf(std::int64_t measured_mib, std::int64_t answered_mib) {
   return static_cast<double>(measured_mib) / static_cast<double>(answered_mib);
 }
 
-// What is known of the runs of one kind that are not in a group.
+// What the runs of one kind outside a group teach about it.
 struct Teachings {
   double point = 0;           // factor on points; 0: nobody teaches
   double bound = 0;           // factor on bounds, or on points
   bool bounds_point = false;  // the latter
 };
 
-// So many runs of a kind tell how far its bound may be off.
+// With this many runs of a kind, they show how far its bound may be off.
 constexpr std::size_t kEnoughOfKind = 20;
-// Where others' runs are of other kinds, the bound must know that it does not know.
+// If all other runs are of other kinds, the bound must be wider.
 constexpr double kWiderUnseen = 2;
 
 // The ceil((n + 1) coverage)-th of n.

@@ -35,7 +35,7 @@ std::string NameOf(NetworkKind kind) {
   return fmt::format("gpumemnet-{}", NetworkKindName(kind));
 }
 
-// Fewer measured runs than this do not show a network what a family can do.
+// With fewer measured runs than this, a network has not learned a family.
 constexpr std::int64_t kFewRuns = 500;
 
 std::string_view ShippedWeights(NetworkKind kind, Family family) {

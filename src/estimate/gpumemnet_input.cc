@@ -17,14 +17,14 @@ float Ln1p(double size) {
   return static_cast<float>(std::log1p(size));
 }
 
-// Once around the circle: first those whose output serves the backward pass, then those that need
-// their input again, which costs a tensor more.
+// The order around the circle: first functions whose output suffices for the backward pass, then
+// those that need their input again, which costs one more tensor.
 constexpr std::array<std::string_view, 16> kFunctions{
     "relu",  "relu6", "hardtanh", "hardsigmoid", "softmax",  "sigmoid",   "tanh", "logsoftmax",
     "prelu", "elu",   "celu",     "selu",        "softplus", "hardswish", "silu", "mish",
 };
 
-// Where the function lies on the circle, in turns; negative: it has no place there.
+// The function's place on the circle, in turns; negative if it has none.
 double Turn(std::string_view function) {
   const std::string name = base::ToLower(function);
   for (std::size_t i = 0; i < kFunctions.size(); ++i) {
@@ -35,7 +35,7 @@ double Turn(std::string_view function) {
   return -1;
 }
 
-// Elements that grow with the batch, per sample; tables of positions and alike do not count.
+// Elements that grow with the batch, per sample; tables of positions and the like do not count.
 double OutputOf(const model::Layer& layer) {
   return layer.out.ScalesWithBatch() ? static_cast<double>(layer.out.Elements()) : 0;
 }
@@ -53,7 +53,7 @@ struct Row {
   auto operator<=>(const Row&) const = default;
 };
 
-// Sizes as powers of e^step: neighbours fall together.
+// Rounds sizes to powers of e^step, so that similar sizes become equal.
 Row Rounded(const Row& row, double step) {
   const auto round = [&](double size) {
     return std::expm1(std::round(std::log1p(size) / step) * step);

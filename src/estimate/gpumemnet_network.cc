@@ -20,7 +20,8 @@ using Eigen::MatrixXf;
 using Eigen::VectorXf;
 using Index = Eigen::Index;
 
-// Ours are below a tenth of these; beyond them one inference is no longer a matter of milliseconds.
+// Our networks are below a tenth of these limits; beyond them one inference takes more than
+// milliseconds.
 constexpr Index kMaxWidth = 512;
 constexpr Index kMaxClasses = 64;
 constexpr int kMaxMembers = 32;
@@ -87,8 +88,8 @@ class Network::Member {
   virtual VectorXf Logits(const VectorXf& aggregates, const Sequence& sequence) const = 0;
 };
 
-// Takes tensors out of a file by name and notes the first that is not as expected; what it hands
-// out after a mistake is only as large as a sound file would have it.
+// Takes tensors out of a file by name and notes the first that is not as expected. After a mistake
+// it still returns tensors of the size that a correct file would have.
 class Network::Loader {
  public:
   static constexpr Index kAny = -1;  // decided by the file, up to kMaxWidth
@@ -145,7 +146,7 @@ class Network::Loader {
   void Complain(const std::string& what) {
     if (!error_) error_ = {ErrorCode::kInvalid, fmt::format("{}: {}", path_, what)};
   }
-  // Whoever adds tensors expects them to matter.
+  // Unknown tensors are an error: their author expects them to have an effect.
   void NoOthers() {
     for (const auto& [name, tensor] : file_.tensors) {
       if (!name.starts_with("check.") && !taken_.contains(name)) {
@@ -233,7 +234,7 @@ class Network::Encoder : public Network::Member {
     x.leftCols(1) = aggregates_(aggregates);
     x.rightCols(sequence.tokens.cols()) = layer_(sequence.tokens);
     for (const Block& block : blocks_) {
-      // Behind the last block only the first token is read.
+      // After the last block only the first token is read.
       const Index needed = &block == &blocks_.back() ? 1 : x.cols();
       const MatrixXf mixed =
           Attend(block.attention_in(block.norm1(x)), sequence.ln_repeats, needed);
@@ -255,8 +256,8 @@ class Network::Encoder : public Network::Member {
     Linear feedforward_out;
   };
 
-  // What each of the first `needed` tokens takes from all of them. qkv: queries, keys and values of
-  // all heads, one below the other.
+  // The result of attention for the first `needed` tokens. qkv: queries, keys and values of all
+  // heads, one below the other.
   MatrixXf Attend(const MatrixXf& qkv, const VectorXf& ln_repeats, Index needed) const {
     const Index width = qkv.rows() / 3;
     const Index size = width / heads_;

@@ -19,12 +19,13 @@ constexpr double kStillCounts = 0.05;
 constexpr double kLoneAllowance = 0.10, kLeastAllowance = 0.03;
 constexpr double kMoreThanRanOut = 1.1;
 
-// Rounded up, but not for what multiplying itself adds: 3000 x 1.1 is 3300.
+// Rounded up, but not because of the rounding error of the product: 3000 x 1.1 is 3300.
 std::int64_t Scaled(std::int64_t mib, double factor) {
   return static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * factor - 1e-6));
 }
 
-// Peaks of runs that had enough, newest first, and the highest that was not enough since.
+// Peaks of runs that had enough memory, newest first, and the highest amount that was too little
+// since then.
 struct Peaks {
   std::vector<std::int64_t> mib;
   std::optional<std::int64_t> too_little_mib;
@@ -45,7 +46,7 @@ Peaks PeaksOf(std::span<const task::Observation> runs, const std::string& gpu_ty
   return peaks;
 }
 
-// Of peaks with falling weights, the value that `share` of the weight lies at or below.
+// The value at or below which `share` of the weight lies, for peaks with falling weights.
 std::int64_t WeightedQuantile(const std::vector<std::int64_t>& newest_first, double share) {
   std::vector<std::pair<std::int64_t, double>> weighted;
   double weight = 1, total = 0;
@@ -173,7 +174,8 @@ void History::Drop(std::uint64_t key) {
     if (entry->second.empty()) runs->erase(entry);
   }
   with_formula_.erase(key);
-  // The oldest of its signature goes first, so whoever is the newest here is the last one.
+  // The oldest run of a signature is removed first, so the newest one here is the last that is
+  // left.
   const auto newest = newest_.find({run->second.gpu_type, run->second.signature});
   if (newest != newest_.end() && newest->second == key) newest_.erase(newest);
   runs_.erase(run);
@@ -207,8 +209,8 @@ std::vector<task::Observation> History::OfKin(const std::string& kin) const {
   return Newest(by_kin_, kin);
 }
 
-// Of the newest kCalibrationRuns with a formula the last of each type and signature: the others do
-// not count.
+// Among the newest kCalibrationRuns with a formula, the last run of each type and signature; others
+// do not count.
 std::vector<task::Observation> History::Taught() const {
   std::uint64_t oldest = 0;
   if (with_formula_.size() > kCalibrationRuns)

@@ -19,7 +19,7 @@ constexpr std::array kShipped{Shipped{{Loading::kEager, Libraries::kPlain}, 1455
                               Shipped{{Loading::kLazy, Libraries::kSequences}, 824},
                               Shipped{{Loading::kLazy, Libraries::kConvolutions}, 828}};
 
-// The number at the start of the text, which is then behind it; -1: there is none.
+// Takes the number from the start of the text; -1 if there is none.
 int TakeNumber(std::string_view& text) {
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -33,7 +33,7 @@ int TakeNumber(std::string_view& text) {
 Loading LoadingOf(std::string_view torch) {
   const int major = TakeNumber(torch);
   if (major >= 2) return Loading::kLazy;
-  // The first that asked for it; wheels for CUDA 11.6 could not have it.
+  // The first version that asked for it; wheels for CUDA 11.6 could not use it.
   const bool asks = major == 1 && torch.starts_with(".13.");
   return asks && torch.ends_with("+cu117") ? Loading::kLazy : Loading::kEager;
 }

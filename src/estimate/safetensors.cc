@@ -53,7 +53,7 @@ class Parser {
     return Bad(fmt::format("tensor '{}': {}", tensor.substr(0, 80), what));
   }
 
-  // Leaves data_ behind the header.
+  // Afterwards data_ is the position after the header.
   base::Result<Json> Header() {
     if (bytes_.size() > kMaxTensorFileBytes) {
       return Bad(fmt::format("{} bytes, expected at most {}", bytes_.size(), kMaxTensorFileBytes));
@@ -135,8 +135,8 @@ class Parser {
     return static_cast<std::size_t>(value);
   }
 
-  // The tensors must cover the data one after the other: bytes that two share, or that none names,
-  // hide something.
+  // The tensors must cover the data one after the other: bytes that two tensors share, or that no
+  // tensor covers, are suspicious.
   base::Result<base::Unit> CheckExtents() {
     std::ranges::sort(extents_, {}, &Extent::begin);
     std::size_t reached = 0;

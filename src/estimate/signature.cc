@@ -15,9 +15,10 @@
 namespace carma::estimate {
 namespace {
 
-// Options whose value says nothing about memory, without dashes, '-' for '_'. What is not listed
-// counts: a name too few costs a run's history, a name too many a wrong promise. So names that some
-// program means its model by ("name", "experiment", "checkpoint", "data") are not here.
+// Options whose value says nothing about memory, without dashes, and with '-' for '_'. Options that
+// are not listed count: a missing name costs a run's history, a name too many causes a wrong
+// promise. So names by which some program means its model ("name", "experiment", "checkpoint",
+// "data") are not here.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
     " lr learning-rate base-lr min-lr max-lr warmup-lr weight-decay wd momentum "
@@ -27,7 +28,7 @@ constexpr std::string_view kIrrelevant =
     " log-dir logdir log-file log-level log-interval print-freq "
     " run-name run-id exp-name tag trial fold port master-port data-dir data-path ";
 
-// Options that tell an amount, spelled likewise.
+// Options that give an amount, spelled in the same way.
 constexpr std::string_view kBatch =
     " b bs batch batch-size train-batch-size per-device-train-batch-size per-gpu-train-batch-size "
     " micro-batch micro-batch-size train-micro-batch-size-per-gpu device-batch-size "
@@ -36,8 +37,8 @@ constexpr std::string_view kLength =
     " seq-len seq-length sequence-len sequence-length max-seq-len max-seq-length max-length "
     " model-max-length block-size cutoff-len context-length ctx-len ";
 
-// 128 bits of FNV-1a in two lanes, mixed at the end. Not for secrets: the user's number stands in
-// clear before it.
+// 128 bits of FNV-1a in two lanes, mixed at the end. Not for secrets: the user's number is in plain
+// text before it.
 class Digest {
  public:
   void Add(std::string_view text) {
@@ -101,7 +102,7 @@ std::optional<std::int64_t> AmountIn(std::string_view text) {
   return amount && *amount >= 1 && *amount <= 1'000'000'000 ? amount : std::nullopt;
 }
 
-// The member of `amounts` that a word names; null: it names none.
+// The member of `amounts` that a word names; null if it names none.
 std::optional<std::int64_t>* AmountOf(std::string_view word, Amounts& amounts) {
   const bool named = word.starts_with('-') || word.find('=') != std::string_view::npos;
   if (!named) return nullptr;
@@ -125,7 +126,7 @@ bool IsStamp(std::string_view word) {
                         (only_hex && digits < static_cast<std::ptrdiff_t>(word.size())));
 }
 
-// Every word that runs: arguments with blanks (of sh -c) and lines of a script are taken apart.
+// Every word of the command: arguments with blanks (of sh -c) and lines of a script are split.
 std::vector<std::string> WordsOf(const task::TaskSpec& spec) {
   std::vector<std::string> words;
   const auto take = [&](std::string_view text) {
@@ -141,7 +142,7 @@ std::vector<std::string> WordsOf(const task::TaskSpec& spec) {
   return words;
 }
 
-// Takes the amounts out of the words: what is left is the same for all of them.
+// Takes the amounts out of the words: the rest is the same for all amounts.
 Amounts TakeAmounts(std::vector<std::string>& words) {
   Amounts amounts;
   std::optional<std::int64_t>* expected = nullptr;
@@ -163,7 +164,7 @@ Amounts TakeAmounts(std::vector<std::string>& words) {
   return amounts;
 }
 
-// What the task says itself, by its name in the description.
+// Takes the amounts that the task states itself, by their names in the description.
 void TakeStated(const task::TaskSpec& spec, Amounts& amounts) {
   for (const task::TrainingWord& word : spec.training) {
     const std::optional<std::int64_t> amount = AmountIn(word.value);
@@ -239,7 +240,8 @@ std::string Fingerprint(const TransformerConfig& config) {
         config.active_experts, config.shared_forward, std::int64_t{config.tied}}) {
     digest.Add(size);
   }
-  // Sizes that few families have; without them nothing is added, and history stays what it was.
+  // Sizes that few families have; without them nothing is added, so that earlier history stays
+  // valid.
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
       config.decoder_layers > 0 || config.table_width > 0)
     digest.Add(std::int64_t{std::llround(config.TotalParameters())});
@@ -264,7 +266,7 @@ std::string WordShape(const std::string& word) {
 
 namespace {
 
-// What a signature is made of besides the command's words and the batch.
+// The parts of a signature besides the command's words and the batch.
 void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
   digest.Add(std::int64_t{spec.optimizer.has_value()});
   digest.Add(base::ToLower(spec.optimizer.value_or("")));

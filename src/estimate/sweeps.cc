@@ -67,7 +67,7 @@ void AskBatches(const std::string& benchmark, const Curve& curve,
   }
 }
 
-// What a sample adds: the middle of the slopes between all pairs of batches.
+// The memory that a sample adds: the median of the slopes between all pairs of batches.
 std::optional<double> SlopeOf(const Curve& curve) {
   std::vector<double> slopes;
   for (auto one = curve.begin(); one != curve.end(); ++one) {
@@ -81,8 +81,8 @@ std::optional<double> SlopeOf(const Curve& curve) {
   return slopes[slopes.size() / 2];
 }
 
-// How much more the other benchmarks show on one type than on another, at the same batches: the
-// context. 0: no other benchmark tells.
+// How much more memory the other benchmarks need on one type than on another, at the same batches:
+// this is the context. 0 if no other benchmark shows it.
 std::int64_t ContextShift(const Curves& curves, const std::string& without, const std::string& from,
                           const std::string& to) {
   std::vector<std::int64_t> shifts;

@@ -12,7 +12,7 @@ struct TargetWord {
   std::initializer_list<Targets> matrices;
 };
 
-// As PEFT, LitGPT and the code of the families name the matrices.
+// The names of the matrices in PEFT, LitGPT and the code of the families.
 const TargetWord kTargetWords[] = {
     {"q", {&LoraTargets::query}},
     {"query", {&LoraTargets::query}},

@@ -37,7 +37,7 @@ class Words {
  public:
   explicit Words(std::span<const TrainingWord> words) : words_(words) {}
 
-  // The last of that name; null: nobody said it.
+  // The last word of that name; null if there is none.
   const TrainingWord* Find(std::string_view name) const {
     for (auto word = words_.rbegin(); word != words_.rend(); ++word) {
       if (word->name == name) return &*word;
@@ -78,7 +78,7 @@ class Words {
     target = *known;
   }
 
-  // As words of enums are written: in small letters, with dashes.
+  // In the form of the words of enums: lower case, with dashes.
   static std::string Plain(std::string_view value) {
     std::string plain = base::ToLower(value);
     std::replace(plain.begin(), plain.end(), '_', '-');
@@ -117,7 +117,7 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   words.Switch("grad-accum", plan.accumulates);
 }
 
-// A precision of the training as other estimators know it: fp32 and bf16 store weights so.
+// The training's precision as for other estimators: fp32 and bf16 also store the weights in it.
 void SetPrecision(Words& words, TrainingPlan& plan) {
   const TrainingWord* word = words.Find("precision");
   if (word != nullptr) {
@@ -162,7 +162,8 @@ void SetMethod(Words& words, TrainingPlan& plan) {
   }
   bool unprepared = false;
   words.Switch("unprepared", unprepared);
-  // What TRL, Axolotl and LLaMA-Factory call before they train adapters on quantised weights.
+  // TRL, Axolotl and LLaMA-Factory prepare quantised weights in this way before they train
+  // adapters.
   const bool prepared =
       plan.method == Method::kLora && !unprepared &&
       (plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double);
@@ -179,7 +180,7 @@ void SetMethod(Words& words, TrainingPlan& plan) {
   words.Switch("train-embeddings", plan.trains_embeddings);
 }
 
-// With adapters the model without them is its own reference; GRPO has none unless it is asked for.
+// With adapters, the model without them serves as the reference; GRPO has one only on request.
 void SetObjective(Words& words, TrainingPlan& plan) {
   words.OneOf("objective", plan.objective);
   plan.reference = plan.objective == Objective::kPreferences && plan.method == Method::kFull;
@@ -255,7 +256,8 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
   SetLoss(words, plan);
   SetParallel(words, plan);
   if (words.mistake()) return std::unexpected(*words.mistake());
-  // Nothing says a length: at most what a table of positions allows, and all patches of an image.
+  // No length is given: assume the most that a table of positions allows, or all patches of an
+  // image.
   if (words.Find("seq-len") == nullptr && config.positions > 0) {
     plan.sequence =
         config.one_length ? config.positions : std::min(plan.sequence, config.positions);
@@ -272,7 +274,7 @@ Result<Unit> CheckWords(std::span<const TrainingWord> words) {
 
 namespace {
 
-// Of what was said all that changes nothing, one sentence each.
+// Adds one sentence for each stated setting that has no effect.
 void AddIgnored(const Words& words, const TransformerConfig& config, const TrainingPlan& plan,
                 std::vector<std::string>& assumed) {
   const auto ignored = [&](std::initializer_list<const char*> names, const char* reason) {

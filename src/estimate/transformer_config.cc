@@ -23,14 +23,14 @@ constexpr std::int64_t kMaxVocabulary = 100'000'000;
 
 using Keys = std::initializer_list<const char*>;
 
-// The first of the keys that is there. False: none is.
+// Reads the first of the keys that exists. False if none does.
 bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t low,
               std::int64_t high) {
   return std::any_of(keys.begin(), keys.end(),
                      [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// The same for a number without which nothing can be said; a target above 0 is what stands for it.
+// The same for a required number; a target above 0 is its default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
@@ -39,7 +39,7 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   in.Complain(*keys.begin(), fmt::format("a number, and the file has no such key{}", others));
 }
 
-// The one that shares most of its beginning with the name; empty: none shares three letters.
+// The family with the longest common beginning; empty if no three letters are in common.
 std::string_view NearestFamily(std::string_view name) {
   std::string_view nearest;
   std::size_t most = 2;
@@ -85,8 +85,8 @@ void GetHeads(base::JsonReader& in, const TransformerFamily& family, Transformer
   GetFirst(in, {"head_dim", "kv_channels", "d_kv"}, config.head_width, 1, kMaxWidth);
 }
 
-// Queries and keys through narrow matrices (multi-head latent attention): parts of a head's width
-// turn with the position, keys and values are made from one latent vector.
+// Queries and keys through narrow matrices (multi-head latent attention): part of a head's width is
+// rotated by the position, and keys and values are made from one latent vector.
 void GetLatents(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t latent = 0;
   if (!in.Get("kv_lora_rank", latent, 1, kMaxWidth)) return;
@@ -116,7 +116,7 @@ void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
   config.decoder_layers = decoder;
 }
 
-// Its tokens are patches, and one or two more.
+// Its tokens are patches, plus one or two others.
 void GetImage(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t image = 224;
   std::int64_t patch = 16;
@@ -135,7 +135,7 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   config.feed_forward = (config.hidden * 8 / 3 + kStep - 1) / kStep * kStep;
 }
 
-// Two convolutions make pieces of a spectrum, as many for each sound.
+// Two convolutions turn each sound into the same number of pieces of a spectrum.
 void GetSound(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t bands = 80;
   config.positions = 1500;
@@ -200,13 +200,13 @@ void GetDropout(base::JsonReader& in, const TransformerFamily& family, Transform
   config.drops_out = family.drops_out && rate > 0;
 }
 
-// In Transformers these are formulas; the others are single operations.
+// In Transformers these activations take several operations; the others are a single one.
 void GetActivation(base::JsonReader& in, const TransformerFamily& family,
                    TransformerConfig& config) {
   std::string name = family.written_out_gelu ? "gelu_new" : "";
   for (const char* key : {"activation_function", "hidden_act", "feed_forward_proj"})
     if (in.Get(key, name, 100)) break;
-  // "gated-gelu" of T5 is gated, and its gelu the formula.
+  // "gated-gelu" of T5 is gated, and its gelu is the formula.
   if (name.starts_with("gated-")) config.gated = true;
   config.written_out_gelu = name == "gelu_new" || name == "gelu_fast" || name == "gated-gelu";
   double cap = 0;
@@ -214,7 +214,7 @@ void GetActivation(base::JsonReader& in, const TransformerFamily& family,
   config.capped_scores = cap > 0;
 }
 
-// Architectures are named as their classes: "BertForSequenceClassification".
+// Architectures are named like their classes: "BertForSequenceClassification".
 void GetHead(base::JsonReader& in, TransformerConfig& config) {
   const base::Json* names = in.Raw("architectures");
   if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string())
@@ -222,7 +222,7 @@ void GetHead(base::JsonReader& in, TransformerConfig& config) {
   config.classifies = config.classifies || IsClassifier(names->front().get<std::string>());
 }
 
-// Experts of all blocks but the first ones (DeepSeek), or of every second block (Llama 4).
+// Experts are in all blocks but the first ones (DeepSeek), or in every second block (Llama 4).
 void GetBlocksWithout(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t step = 1;
   in.Get("first_k_dense_replace", config.dense_layers, 0, config.layers);
@@ -244,7 +244,7 @@ void GetExperts(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t shared = 0;
   if (GetFirst(in, {"n_shared_experts", "num_shared_experts"}, shared, 0, 1'000))
     config.shared_forward = shared * config.feed_forward;
-  // Llama 4 has one besides, without saying so.
+  // Llama 4 also has a shared one, but its file does not say so.
   if (in.Has("interleave_moe_layer_step")) config.shared_forward = config.feed_forward;
   GetBlocksWithout(in, config);
 }
@@ -267,7 +267,7 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
   in.Get("bnb_4bit_use_double_quant", doubly);
   if (in.error()) return outer.Take(*in.error());
   const bool packed = method == "gptq" || method == "awq";
-  // Only served so: whoever trains such a model has its weights in 16 bits.
+  // These formats are only for serving: a training of such a model has its weights in 16 bits.
   if (method == "fp8" || method == "mxfp4") return;
   if (in_4bit) {
     config.quantisation = doubly ? Quantisation::kNf4Double : Quantisation::kNf4;
@@ -289,7 +289,7 @@ void GetDtype(base::JsonReader& in, TransformerConfig& config) {
   if (!config.dtype) in.Complain("torch_dtype", base::AllWords<Dtype>());
 }
 
-// What a whole model says of itself beside its part for texts.
+// Values that belong to the whole model, not to its part for texts.
 void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   in.Get("tie_word_embeddings", config.tied);
   GetHead(in, config);
@@ -297,7 +297,7 @@ void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   GetQuantisation(in, config);
 }
 
-// Parts whose size tells what they hold: encoders of images and sounds beside the stack.
+// Parts whose size shows what they hold: encoders of images and sounds besides the stack.
 constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vision_tower",
                                           "vision_cfg",    "vision_encoder", "audio_config",
                                           "audio_cfg",     "speech_config",  "audio_encoder"};
@@ -347,13 +347,13 @@ void GetParts(const base::Json& whole, const std::string& text_part, base::JsonR
   }
 }
 
-// A file that stands for itself must tell its sizes.
+// A file of its own must give its sizes.
 void ForgetSizes(TransformerFamily& family) {
   family.layers = family.hidden = family.heads = family.kv_heads = 0;
   family.feed_forward = family.vocabulary = 0;
 }
 
-// The part of a model of several kinds of input that reads texts; the model itself if it has none.
+// In a model with several kinds of input, the part that reads texts; otherwise the model itself.
 const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   if (!json.is_object()) return json;
   for (const char* key : {"text_config", "llm_config", "language_config"}) {
@@ -403,7 +403,7 @@ double TransformerConfig::Attentions() const {
 
 namespace {
 
-// Of a block, where some have experts and others do not.
+// The mean of a block, because some have experts and others do not.
 double Mean(const TransformerConfig& config, double with_experts) {
   if (config.dense_layers == 0) return with_experts;
   const double dense =

@@ -5,7 +5,7 @@
 namespace carma::estimate {
 namespace {
 
-// As the modelling code of Transformers 4.30 to 4.57 is written.
+// After the modelling code of Transformers 4.30 to 4.57.
 constexpr TransformerFamily kFamilies[] = {
     // Decoders in the manner of Llama: RMSNorm, gated feed-forward part, rotary positions.
     {.name = "llama",

@@ -36,13 +36,13 @@ base::Time CombinedProbe::RealNow() const {
 }
 
 bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
-  // DCGM numbers instances in its own way and its text does not say which is which.
+  // DCGM has its own numbers for instances, and its output does not say which instance is which.
   if (info.mig || !info.trouble.empty()) return false;
   return options_.prefer == CombinedOptions::Prefer::kDcgm || !info.reports_sm_activity;
 }
 
-// Whether a GPU reports SM activity is decided once, so it is worth a few seconds: the first rows
-// of a new `dcgmi` say "N/A".
+// Whether a GPU reports SM activity is decided once, so waiting a few seconds is worth it: the
+// first rows of a new `dcgmi` are "N/A".
 void CombinedProbe::AwaitFirstRows() {
   const auto deadline = std::chrono::steady_clock::now() + options_.first_answer;
   const auto all_counted = [this] {

@@ -40,7 +40,7 @@ constexpr int kLooks = 5;
 constexpr std::chrono::milliseconds kReleaseTime{3'000};
 constexpr std::chrono::milliseconds kKillTime{1'000};
 
-// What the child says: one of these words, then the rest of the line.
+// The child's output: one of these words, then the rest of the line.
 constexpr std::string_view kMade = "made ";             // PCI address, or "-"
 constexpr std::string_view kNoLibrary = "no-library ";  // why
 constexpr std::string_view kRefused = "refused ";       // CUresult, then what it answers
@@ -86,13 +86,13 @@ CudaApi ResolveCuda(void* library) {
   return api;
 }
 
-// False: the parent has gone, which shows soon enough.
+// False if the parent has gone, which the child notices soon anyway.
 bool Say(std::string_view word, const std::string& rest) {
   const std::string line = fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2));
   return base::WriteAll(STDOUT_FILENO, line).has_value();
 }
 
-// The steps up to the context, and what stopped them.
+// The steps up to the context, and the error that stopped them.
 class Making {
  public:
   explicit Making(const CudaApi& api) : api_(api) {}
@@ -122,7 +122,7 @@ class Making {
     return Refuse(name, code, text != nullptr ? text : "unnamed error");
   }
 
-  // A library that does not count is believed: it was told one GPU.
+  // If the library cannot count its GPUs, one is assumed: only one was made visible.
   bool OnlyOne() {
     int devices = 1;
     if (api_.count == nullptr) return true;
@@ -143,7 +143,8 @@ class Making {
 
 // ---- the parent ----
 
-// An empty folder where no MPS control daemon can be met; the default would be everybody's.
+// An empty folder, in which there is no MPS control daemon; the default folder is shared by all
+// users.
 class EmptyFolder {
  public:
   EmptyFolder() {
@@ -162,7 +163,7 @@ class EmptyFolder {
   std::string path_;
 };
 
-// This process's, but for what steers CUDA.
+// The environment of this process, without variables that control CUDA.
 std::vector<std::string> Environment(const std::string& uuid, const std::string& empty_folder) {
   std::vector<std::string> block;
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
@@ -180,7 +181,7 @@ std::chrono::milliseconds Until(SteadyTime deadline) {
   return std::max(left, std::chrono::milliseconds(0));
 }
 
-// One child that makes a context, and its end.
+// One child process that makes a context; it is ended with this object.
 class Holder {
  public:
   ~Holder() { End(); }
@@ -193,7 +194,8 @@ class Holder {
     base::Result<base::Pipe> output = base::MakePipe(false);
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
-    // A group of its own: a Ctrl-C at the terminal ends the doctor, whose end it then notices.
+    // It has its own process group: Ctrl-C at the terminal ends the doctor, and then the child
+    // notices that.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) {
@@ -252,7 +254,7 @@ class Holder {
     }
   }
 
-  // Its output has ended, so it does, or soon.
+  // Its output has ended, so the child has ended or soon will.
   std::string HowItEnded() {
     constexpr const char* kWords = "the process that made the context ";
     if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
@@ -276,7 +278,7 @@ class Holder {
     return ready > 0;
   }
 
-  // One that the driver holds in the kernel is left to the end of this process.
+  // A child that hangs in the driver stays until this process ends.
   void End() {
     if (child_.pid == 0) return;
     input_.reset();
@@ -294,7 +296,7 @@ class Holder {
   base::Spawned child_;    // pid 0: none, or reaped
 };
 
-// "0000:07:00.0" for any writing of it: CUDA gives the domain fewer digits than NVML does.
+// "0000:07:00.0" for any form of the address: CUDA writes fewer digits of the domain than NVML.
 std::string PlainPci(const std::string& pci) {
   const std::string lower = base::ToLower(pci);
   const std::size_t colon = lower.find(':');
@@ -302,7 +304,7 @@ std::string PlainPci(const std::string& pci) {
   return lower.substr(std::min(colon == std::string::npos ? 0 : colon, digit));
 }
 
-// What the driver says of the process; empty: nothing.
+// The process's memory according to the driver; empty if it does not list the process.
 std::optional<std::int64_t> UseOf(const Reading& reading, pid_t pid) {
   for (const ProcessUse& use : reading.processes) {
     if (use.pid == pid) return use.used_mib;

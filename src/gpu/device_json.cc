@@ -88,7 +88,7 @@ base::Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& poi
     in.Complain("total_mib", "the memory of the GPU");
   }
   if (in.error()) return std::unexpected(*in.error());
-  // Causes that a later version knows are of no use here.
+  // A cause from a later version is unknown here.
   info.trouble = {base::Printable(info.trouble.text, kMaxTrouble),
                   base::FromWord<TroubleCause>(cause).value_or(TroubleCause::kOther),
                   base::Printable(info.trouble.gpu, kMaxText)};

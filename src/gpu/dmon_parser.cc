@@ -17,7 +17,7 @@ constexpr std::size_t kUnknown = static_cast<std::size_t>(-1);
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
 
-// One field that is asked for. Exactly one of the three ways to keep it is set.
+// One requested field. Exactly one of the three ways to keep it is set.
 struct Field {
   int number;
   std::string_view title;
@@ -44,7 +44,7 @@ bool IsBlank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-// False: the cell says what cannot be.
+// False if the value in the cell is impossible.
 bool Keep(const Field& field, std::string_view cell, DmonRow& row) {
   if (cell.empty() || cell == "N/A" || cell.ends_with("...")) return true;
   if (field.is_pci) {
@@ -136,7 +136,7 @@ void DmonParser::TakeTitles(std::string_view line) {
     }
     at = end;
   }
-  // Columns keep the order in which they were asked for, so place tells what a new title means.
+  // Columns come in the requested order, so their place shows the meaning of a new title.
   if (columns_.size() != Fields().size()) return;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const bool taken = std::any_of(columns_.begin(), columns_.end(),
@@ -145,12 +145,12 @@ void DmonParser::TakeTitles(std::string_view line) {
   }
 }
 
-// Kind, number and one cell per column; nothing if the line cannot be divided without doubt.
+// Kind, number and one cell per column; empty if the line can be divided in several ways.
 std::vector<std::string_view> DmonParser::Cells(std::string_view line) const {
   std::vector<std::string_view> words = base::SplitWords(line);
   if (words.size() == columns_.size() + 2) return words;
-  // A blank cell, or a long name of an instance that leaves no room before its first value: then
-  // the titles say where the cells begin.
+  // A cell is blank, or an instance's long name leaves no room before its first value: then the
+  // titles show where the cells begin.
   const std::size_t first = columns_.front().from;
   words = base::SplitWords(line.substr(0, first));
   if (words.size() != 2) return {};

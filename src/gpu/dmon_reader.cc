@@ -17,7 +17,7 @@
 namespace carma::gpu {
 namespace {
 
-// Of one Poll(): a child that writes without end must not hold up the readings.
+// The limit of one Poll(): a child that writes without end must not delay the readings.
 constexpr std::size_t kMaxBytesPerPoll = 1 << 20;
 constexpr int kLastWaitMs = 1'000;
 
@@ -51,8 +51,8 @@ void DmonReader::Start(base::Time now) {
   parser_ = {};
   gave_rows_ = false;
   last_row_ = now;
-  // Its own process group, so that what it starts can be ended too; one whose reader died is ended
-  // by SIGPIPE at its next row.
+  // It gets its own process group, so that its children can be ended too. If we die, SIGPIPE ends
+  // it at its next row.
   auto child = base::Spawn({options_.program, "dmon", "-e", DmonFieldList(), "-d",
                             std::to_string(options_.period.count())},
                            {.files = {"/dev/null", pipe->write.get(), pipe->write.get()}});

@@ -10,7 +10,7 @@ struct XidLine {
   XidFact fact;
 };
 
-// Sources in docs/server/gpus.md. In the order of the numbers.
+// In the order of the numbers. docs/server/gpus.md names the sources.
 constexpr XidLine kXids[] = {
     {8, {XidClass::kDevice, "the GPU stopped processing"}},
     {13, {XidClass::kTask, "exception of the graphics engine"}},
@@ -77,7 +77,7 @@ XidFact DescribeXid(int xid) {
   return {XidClass::kDevice, "not known to this version"};
 }
 
-// The first of the gravest class tells the cause, what follows are its consequences.
+// The first Xid of the most serious class is the cause; later ones are its consequences.
 void Health::TakeXids(const std::vector<int>& xids) {
   for (const int xid : xids) {
     if (std::ranges::find(rules_.ignored_xids, xid) != rules_.ignored_xids.end()) continue;
@@ -102,7 +102,7 @@ bool Health::TakeCondition(const Condition& now) {
   if (now != Condition{}) restored_why_.clear();
   if (!ecc_at_start_) ecc_at_start_ = last_.ecc_uncorrected;
   if (errors_began_anew) ecc_at_start_ = 0;
-  // What has ended was not acknowledged for the next time.
+  // A fault that has ended must be acknowledged again if it returns.
   if (last_.remap_pending == false) acknowledged_.remap_pending.reset();
   if (last_.remap_failed == false) acknowledged_.remap_failed.reset();
   if (last_.recovery == RecoveryAction::kNone) acknowledged_.recovery.reset();
@@ -154,7 +154,7 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // The count of the driver goes on where the earlier daemon saw it: none of it is "before".
+  // The driver's count continues from the earlier daemon's time, so no error is older than that.
   if (why_.starts_with(kEccPrefix)) ecc_at_start_ = 0;
 }
 

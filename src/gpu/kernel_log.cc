@@ -13,9 +13,10 @@
 namespace carma::gpu {
 namespace {
 
-// The kernel's own limit of a record; a shorter room is refused.
+// The kernel's own limit of a record; it refuses a smaller buffer.
 constexpr std::size_t kRecordBytes = 8192;
-// In one go: a kernel that says more than this in a second is not kept up with.
+// The most records read at once; a kernel log that grows faster than this per second is not read
+// fully.
 constexpr int kMostReads = 10'000;
 
 std::string_view TakeUntil(std::string_view& rest, char end) {
@@ -50,8 +51,8 @@ std::optional<std::array<std::uint32_t, 3>> PlaceOf(std::string_view pci) {
 std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   constexpr std::string_view kBegin = "NVRM: Xid (PCI:";
   std::string_view rest = line;
-  // "4,811,168790062,-;": what the kernel says of a record. The same words further on are somebody
-  // else's, a user's even.
+  // "4,811,168790062,-;": the kernel's data about a record. The same text later in the record may
+  // come from anybody, even a user.
   if (const std::size_t head = rest.find(';'); head != rest.npos && !rest.starts_with(kBegin))
     rest.remove_prefix(head + 1);
   if (!rest.starts_with(kBegin)) return std::nullopt;
@@ -65,7 +66,7 @@ std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   const auto xid = ParseNumber<int>(base::Trim(TakeUntil(rest, ',')), 10);
   if (!xid || *xid < 0) return std::nullopt;
   found.xid = *xid;
-  // "pid=1668", or a word in its place where the driver does not know.
+  // "pid=1668", or a word in its place if the driver does not know it.
   const std::string_view next = base::Trim(TakeUntil(rest, ','));
   if (next.starts_with("pid=")) found.pid = ParseNumber<pid_t>(next.substr(4), 10);
   if (found.pid && *found.pid <= 0) found.pid.reset();
@@ -88,7 +89,7 @@ std::vector<KernelXid> KernelLog::Read() {
   std::array<char, kRecordBytes> room;
   for (int i = 0; i < kMostReads; ++i) {
     const ssize_t count = ::read(fd_.get(), room.data(), room.size());
-    // Records that were overwritten, or a signal: what comes next can be read.
+    // Records were overwritten, or a signal arrived: the next records can be read.
     if (count < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (count <= 0) break;
     begun_.append(room.data(), static_cast<std::size_t>(count));

@@ -22,7 +22,7 @@ std::uint64_t ToBytes(std::int64_t mib) {
   return static_cast<std::uint64_t>(mib) << 20;
 }
 
-// Which of the driver's answers means what for a caller.
+// What each answer of the driver means for a caller.
 Result<Unit> Judge(const NvmlApi& api, nvml::Return code, const std::string& doing) {
   if (code == nvml::kSuccess) return Unit{};
   const ErrorCode error = code == nvml::kNoPermission ? ErrorCode::kDenied
@@ -48,7 +48,7 @@ Result<Unit> SetOne(const NvmlApi& api, const std::string& group, const MemoryLi
                fmt::format("memory limit of {} for {}", limit.uuid, group));
 }
 
-// Empty: no such words.
+// Empty if the words are not a list of limits.
 std::optional<std::vector<MemoryLimit>> ParseLimits(std::span<const std::string> words) {
   std::vector<MemoryLimit> limits;
   for (; words.size() >= 3; words = words.subspan(3)) {

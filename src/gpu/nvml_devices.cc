@@ -25,7 +25,7 @@ std::unexpected<ReadError> NotTold(const std::string& gpu) {
   return Corrupt(gpu, "memory is not told");
 }
 
-// Drivers before R510 do not tell what they keep for themselves apart from what is used.
+// Drivers before R510 do not separate their reserved memory from the used memory.
 ReadResult<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
   nvml::Memory memory{};
   const nvml::Return code = calls.api.memory(handle, &memory);
@@ -38,7 +38,7 @@ ReadResult<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const s
                    .used_mib = StartedMib(Bytes(memory.used)).value()};
 }
 
-// One entry of the driver's list, while it is being described.
+// One entry of the driver's list while its description is being read.
 struct Board {
   std::uint32_t index = 0;
   nvml::Device handle = nullptr;
@@ -62,7 +62,7 @@ ReadResult<std::string> AskUuid(NvmlCalls& calls, nvml::Device handle, const std
   return uuid;
 }
 
-// What is known when this fails stays in `board`.
+// If this fails, `board` keeps what is known so far.
 ReadResult<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   const NvmlApi& api = calls.api;
   const nvml::Return code = api.by_index(board.index, &board.handle);
@@ -91,11 +91,11 @@ ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
   return *given && current == 1;
 }
 
-// Why nothing of a board can be used.
+// Why no part of a board can be used.
 struct Refusal {
   ReadError error;
   TroubleCause cause = TroubleCause::kOther;
-  // Implicit, so that an error of a call is one as it stands.
+  // Implicit, so that an error of a call converts by itself.
   Refusal(ReadError why, TroubleCause of = TroubleCause::kOther)
       : error(std::move(why)), cause(of) {}
 };
@@ -126,13 +126,13 @@ ReadResult<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
   return base::Unit{};
 }
 
-// What fails is not told: no decision rests on it but that of who asks for connected GPUs.
+// Failures are not reported: only tasks that ask for connected GPUs depend on this.
 NvmlLinks AskLinks(const NvmlApi& api, nvml::Device handle) {
   NvmlLinks links;
   if (!api.link_state) return links;
   for (std::uint32_t link = 0; link < nvml::kMostLinks; ++link) {
     std::uint32_t active = 0;
-    // An invalid argument says that there are no more.
+    // "Invalid argument" means that there are no more links.
     if (api.link_state(handle, link, &active) != nvml::kSuccess) break;
     if (active != 1) continue;
     std::uint32_t other = 0;
@@ -178,7 +178,7 @@ ReadResult<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
   return device;
 }
 
-// The profile is told to privileged accounts only; -1 is an answer.
+// Only privileged accounts may read the profile; -1 is a valid answer.
 int AskProfile(const NvmlApi& api, const Board& board, std::uint32_t gpu_instance) {
   if (!api.gpu_instance || !api.gpu_instance_info) return -1;
   nvml::GpuInstance instance = nullptr;
@@ -252,8 +252,8 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   return device;
 }
 
-// Handles are numbered with gaps. Of those that there seem to be but that are not given out, one is
-// listed: how many there are is not known. Errors: none could be had.
+// Handles are numbered with gaps. If some seem to exist but cannot be opened, one is listed for
+// them, because their number is unknown. Errors: no handle could be opened.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
   const std::int64_t board_mib =

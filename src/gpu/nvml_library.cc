@@ -77,7 +77,7 @@ std::string NvmlText(const NvmlApi& api, nvml::Return code) {
 }
 
 base::ErrorCode NvmlCalls::Judge(nvml::Return code) {
-  // One GPU may say so while the driver serves the others.
+  // A single GPU may answer this way while the driver serves the others.
   std::uint32_t count = 0;
   if (MeansDriverGone(code) && api.count(&count) != nvml::kSuccess) driver_gone_ = true;
   return code == nvml::kGpuIsLost ? base::ErrorCode::kNotFound : base::ErrorCode::kUnavailable;

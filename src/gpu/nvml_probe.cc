@@ -17,8 +17,8 @@
 namespace carma::gpu {
 namespace {
 
-// Events of one round, and kept for one device: a GPU that reports the same fault without end must
-// not hold up the others.
+// The most events of one round, and kept for one device: a GPU that repeats the same fault without
+// end must not delay the others.
 constexpr int kMaxEvents = 64;
 constexpr const char* kOpening = "initialising NVML";
 
@@ -27,11 +27,11 @@ struct DeviceState : NvmlDevice {
   nvml::GpmSample previous = nullptr;
   nvml::GpmSample next = nullptr;
   bool primed = false;  // `previous` holds counters
-  // How many of Counters() are asked for: a library that refuses the list may know the first.
+  // How many of Counters() are requested: a library that refuses the whole list may know the first.
   std::size_t gpm_counters = Counters().size();
   Sanity sanity;
   NvmlProcesses processes;
-  // Of the whole GPU, kept by the first device on it: its instances ask once.
+  // The reading of the whole GPU, kept by its first device, so that its instances ask only once.
   std::size_t keeper = 0;
   Condition condition;
   std::optional<base::Time> condition_taken;
@@ -110,7 +110,7 @@ base::Result<base::Unit> LibraryProbe::Open() {
 }
 
 base::Result<base::Unit> LibraryProbe::FindAgain() {
-  // Finding a GPU by its name takes NVML through all of them.
+  // To find a GPU by its name, NVML visits all GPUs.
   if (!devices_.empty() && !listing_.leave_out.empty()) {
     return base::Fail(base::ErrorCode::kUnavailable,
                       "NVML was reloaded; GPUs must be listed again");
@@ -159,7 +159,7 @@ void LibraryProbe::FreeGpm(DeviceState& device) {
   device.primed = false;
 }
 
-// A new set each time: what was announced about GPUs of an earlier list is of no use.
+// A new set each time: events about the GPUs of an earlier list are of no use.
 void LibraryProbe::RegisterEvents() {
   FreeEvents();
   if (!api_.HasEvents() || devices_.empty()) return;
@@ -169,7 +169,7 @@ void LibraryProbe::RegisterEvents() {
   }
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (!devices_[i].board || devices_[i].keeper != i) continue;
-    // A GPU or an account that may not has no events; all else is read as ever.
+    // Without support or permission a GPU has no events; all other values are read as usual.
     (void)api_.events_register(devices_[i].board, nvml::kEventXidCritical, events_);
   }
 }
@@ -189,7 +189,7 @@ void LibraryProbe::TakeEvents() {
   }
 }
 
-// To the instance that it names, else to all devices of its GPU.
+// Gives the event to the instance that it names, else to all devices of its GPU.
 void LibraryProbe::Announce(const nvml::EventData& event) {
   const auto named = [&event](const DeviceState& device) {
     return device.GpuInstance() == event.gpu_instance &&
@@ -209,8 +209,8 @@ void LibraryProbe::Announce(const nvml::EventData& event) {
 }
 
 ReadResult<std::vector<DeviceInfo>> LibraryProbe::Devices() {
-  // The list is made anew, by a library that begins anew: it knows only the GPUs that were there
-  // when it was initialised.
+  // For a new list the library must start again: it only knows the GPUs that existed when it was
+  // initialised.
   Shutdown();
   devices_.clear();
   if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
@@ -280,7 +280,7 @@ ReadResult<base::Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading&
   return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
 }
 
-// Asks for the first so many metrics of the pair of samples.
+// Reads the first metrics of the pair of samples, as many as are requested.
 nvml::Return LibraryProbe::AskMetrics(const DeviceState& device, std::size_t count) {
   metrics_.version = nvml::kGpmVersion;
   metrics_.metric_count = static_cast<std::uint32_t>(count);
@@ -293,8 +293,8 @@ nvml::Return LibraryProbe::AskMetrics(const DeviceState& device, std::size_t cou
   return api_.gpm_metrics(&metrics_);
 }
 
-// False: the driver has none. A library that stumbles over one of the others must not cost the
-// activity that decisions rest upon.
+// False if the driver has none. If a library fails at one of the others, the activity, on which
+// decisions depend, must still be read.
 ReadResult<bool> LibraryProbe::AskCounters(DeviceState& device) {
   nvml::Return code = AskMetrics(device, device.gpm_counters);
   const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
@@ -368,7 +368,7 @@ ReadResult<base::Unit> LibraryProbe::ReadTemperature(const DeviceState& device, 
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
                           : nvml::kFunctionNotFound;
-  // What has come in its place: NVML 13 calls it deprecated.
+  // The call that replaces it: NVML 13 calls the old one deprecated.
   if (MeansAbsent(code) && api_.temperature_v) {
     nvml::Temperature temperature{nvml::StructVersion<nvml::Temperature>(1), nvml::kTemperatureGpu,
                                   0};

@@ -26,8 +26,8 @@ void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   uses.push_back(line);
 }
 
-// … and takes the larger of what two lists say: a process that computes and draws stands in both,
-// each time with all its memory.
+// … and takes the larger value of two lists: a process that computes and draws is in both, each
+// time with all its memory.
 void MergeUse(std::vector<ProcessUse>& all, const ProcessUse& use) {
   for (ProcessUse& known : all) {
     if (known.pid != use.pid) continue;
@@ -63,8 +63,8 @@ std::string CgroupRoot() {
   return "/sys/fs/cgroup";
 }
 
-// Whether a line of a list is of this instance. The list of the instance itself need not say so,
-// that of the whole GPU must.
+// Whether a line of a list belongs to this instance. The instance's own list need not say so, the
+// list of the whole GPU must.
 bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_list) {
   if (!device.info.mig) return true;
   const bool untold = line.gpu_instance == nvml::kNoValue32;

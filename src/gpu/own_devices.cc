@@ -8,7 +8,7 @@
 namespace carma::gpu {
 namespace {
 
-// The number of the whole GPU that each of the list is, or is a part of.
+// For each entry of the list, the number of the whole GPU that it is, or is part of.
 std::vector<std::int64_t> NumbersOfWhole(const std::vector<DeviceInfo>& devices) {
   std::vector<std::int64_t> numbers;
   for (const DeviceInfo& device : devices) {

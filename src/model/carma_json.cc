@@ -22,7 +22,7 @@ using base::Json;
 
 constexpr std::size_t kMaxTextBytes = 4096;  // of a name
 
-// What is wrong and where: a JSON pointer.
+// What is wrong, and where: a JSON pointer.
 struct Complaint {
   std::string pointer;
   std::string expected;
@@ -69,7 +69,7 @@ Taken TakeText(const Json& value, std::string& target, std::string_view pointer,
   return {};
 }
 
-// 0 and 1 as the data sets have them, or true and false.
+// Reads 0 and 1, which the data sets use, or true and false.
 bool ReadFlag(const Json& value, bool& target) {
   const std::optional<std::int64_t> number =
       value.is_boolean() ? value.get<bool>() : WholeNumber(value);
@@ -234,7 +234,7 @@ Taken TakeHeld(const Json& value, LayerList& list) {
   return {};
 }
 
-// What the helper wants to be known: texts.
+// The helper's notes, which are texts.
 Taken TakeNotes(const Json& value, LayerList& list) {
   constexpr std::size_t kMostNotes = 100;
   if (!value.is_array()) return Expected("/notes", "a list of texts");
@@ -329,7 +329,7 @@ Taken TakeObject(const Json& root, Draft& draft) {
   return {};
 }
 
-// What follows from the parts together.
+// Values that follow from several parts together.
 Taken Finish(Draft& draft) {
   LayerList& list = draft.list;
   std::int64_t row_sum = 0;
@@ -349,7 +349,7 @@ Taken Finish(Draft& draft) {
   }
   if (!draft.trainable_told) list.trainable = list.params;
   if (list.trainable > list.params) return Expected("/trainable", "at most as many as params");
-  // Measured at batch 2 and 4: a line through both.
+  // Measured at batch 2 and 4: the values lie on a line through both.
   if (draft.saved_b2 && draft.saved_b4 && !list.saved) {
     const double per_sample = (*draft.saved_b4 - *draft.saved_b2) / 2;
     if (per_sample < 0) return Expected("/saved_bytes_b4", "at least saved_bytes_b2");

@@ -50,7 +50,7 @@ class Arguments {
   std::int64_t Whole(std::string_view name, std::int64_t usual) const {
     return Count(Keyword(name)).value_or(usual);
   }
-  // "3" or "(3, 3)": how many positions; a single number counts once per side.
+  // The number of positions in "3" or "(3, 3)"; a single number counts for each side.
   Number Positions(std::string_view name, int sides) const {
     const std::string_view value = Keyword(name);
     Shape shape;
@@ -62,12 +62,12 @@ class Arguments {
     return product;
   }
 
-  // 0 says nothing about a width.
+  // A width of 0 means that it is unknown.
   static Number Count(std::string_view text) {
     const Number value = ParseCount(text);
     return value && *value > 0 ? value : std::nullopt;
   }
-  // Empty if a factor is, or if it exceeds kMaxElements.
+  // Empty if a factor is empty, or the product exceeds kMaxElements.
   static Number Product(Number a, Number b) {
     if (!a || !b || *a > kMaxElements / *b) return std::nullopt;
     return *a * *b;
@@ -141,7 +141,8 @@ Number RecurrentParams(const Arguments& arguments, Layer& layer) {
                              : layer.type.starts_with("GRU") ? 3
                                                              : 1;
   const std::int64_t biases = arguments.Flag("bias", true) ? 2 : 0;
-  // Of one layer and way: each gate reads the input and the state; then the state is projected.
+  // The weights of one layer and direction: each gate reads the input and the state; then the state
+  // is projected.
   const auto weights = [&](Number width) {
     const Number columns = Arguments::Sum(Arguments::Sum(width, state), biases);
     const Number rows = Arguments::Product(hidden, gates);

@@ -30,8 +30,8 @@ class Tally {
   std::vector<Count> counts_;
 };
 
-// Parameters of what computes up to the last block that is printed as one row. Tables, and the head
-// behind that block, hold many and keep little.
+// Parameters of computing layers up to the last block that is printed as one row. Tables, and the
+// head after that block, have many parameters but save little.
 std::int64_t BodyParams(const LayerList& list) {
   std::int64_t body = 0;
   std::int64_t up_to_here = 0;
@@ -93,7 +93,7 @@ Family Classify(const LayerList& list) {
   return features.conv > 0 ? Family::kCnn : Family::kMlp;
 }
 
-// More than a quarter of the body is more than the bound makes up for.
+// If more than a quarter of the body is hidden, the bound is too low.
 bool HidesMost(const LayerList& list) {
   const std::int64_t body = BodyParams(list);
   return list.format == SummaryFormat::kTorchInfo && list.collapsed &&

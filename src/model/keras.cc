@@ -19,7 +19,7 @@ struct Translation {
   std::string_view keras;
   std::string_view torch;
 };
-// TensorFlow 1 cuts long names ("BatchNor"): the first entry that begins so is taken.
+// TensorFlow 1 cuts long names ("BatchNor"): the first entry with this beginning is taken.
 constexpr std::array kTypes{
     Translation{"Conv2D", "Conv2d"},
     Translation{"Conv1D", "Conv1d"},
@@ -58,7 +58,7 @@ constexpr std::array kTypes{
     Translation{"InputLayer", "InputLayer"},
 };
 
-// "activation_3" and "conv1_relu" are both of type Activation: the function may stand in the name.
+// "activation_3" and "conv1_relu" both have the type Activation: the name may contain the function.
 constexpr std::array kFunctions{
     Translation{"relu6", "ReLU6"},     Translation{"relu", "ReLU"},
     Translation{"swish", "SiLU"},      Translation{"silu", "SiLU"},
@@ -66,7 +66,7 @@ constexpr std::array kFunctions{
     Translation{"softmax", "Softmax"}, Translation{"tanh", "Tanh"},
 };
 
-// Layers that PyTorch users write as code, and that have no row in its summaries.
+// Layers that PyTorch users write as code, so that its summaries have no row for them.
 constexpr std::string_view kFunctional[] = {
     "Add",    "Subtract",   "Multiply",        "Average",     "Maximum",   "Minimum",       "Dot",
     "Lambda", "TFOpLambda", "SlicingOpLambda", "Concatenate", "Rescaling", "Normalization",
@@ -78,7 +78,7 @@ constexpr std::array<std::string_view, 5> kTitles{"Layer (type)", "Output Shape"
 template <class Text>
 using Cells = std::array<Text, kTitles.size()>;
 
-// The drawing of a table: where the cells of a line are.
+// The layout of a table: where the cells of a line are.
 class Grid {
  public:
   explicit Grid(std::string_view header) {
@@ -89,7 +89,7 @@ class Grid {
       if (start != std::string_view::npos) places_.push_back({start, column});
     }
     std::ranges::sort(places_, {}, &Place::start);
-    // The first cell has the margin that its title may have.
+    // The first cell includes the margin before its title.
     if (!places_.empty()) places_.front().start = 0;
   }
   bool Has(Column column) const {
@@ -116,7 +116,7 @@ class Grid {
     for (std::size_t i = 0; i < places_.size() && start < line.size(); ++i) {
       std::size_t end = i + 1 < places_.size() ? places_[i + 1].start : line.size();
       end = std::min(end, line.size());
-      // Layers of a nested model stand a little to the left of the titles in some versions.
+      // In some versions, layers of a nested model begin a little to the left of the titles.
       while (line.front() == '|' && end < line.size() && end > start && line[end - 1] != ' ') --end;
       cells[places_[i].column] = line.substr(start, end - start);
       start = end;
@@ -167,7 +167,7 @@ struct Row {
   std::size_t line = 0;
 };
 
-// A cell may run over several lines; the number of parameters stands in the first.
+// A cell may take several lines; the number of parameters is in the first one.
 base::Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
   std::vector<Row> rows;
   while (true) {
@@ -244,8 +244,8 @@ bool IsBatchNorm(const Layer& layer) {
   return layer.type.starts_with("BatchNorm");
 }
 
-// A batch norm has four (without scale or shift fewer) numbers per channel: its parameters tell
-// which dimension are the channels.
+// A batch norm has four numbers per channel (fewer without scale or shift): its parameters show
+// which dimension holds the channels.
 bool HasChannelsFirst(const std::vector<Layer>& rows) {
   return std::ranges::any_of(rows, [](const Layer& layer) {
     return IsBatchNorm(layer) && layer.out.rank() >= 4 && layer.params == 4 * layer.out[1] &&
@@ -266,8 +266,8 @@ std::string FirstConnection(std::string_view cell) {
   return std::string(cell.substr(0, cell.find('[')));
 }
 
-// What each row reads: the output of the layer that the column names. Keras leaves the column out
-// where every layer reads the one above it.
+// The input of each row: the output of the layer that the column names. Keras omits the column if
+// every layer reads the one above it.
 void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool connected) {
   std::unordered_map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -282,7 +282,7 @@ void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool c
 }
 
 std::string ModelName(const Lines& lines) {
-  // 'Model: "resnet50"' stands a line or two above the header.
+  // 'Model: "resnet50"' is a line or two above the header.
   for (std::size_t back = 2; back <= 4 && back <= lines.next(); ++back) {
     const std::string_view line = base::Trim(lines.At(lines.next() - back));
     if (!line.starts_with("Model: \"")) continue;
@@ -299,20 +299,20 @@ struct Table {
   bool any_cut = false;  // a name of a type was cut off
 };
 
-// Without the remark behind it: "0(unbuilt)".
+// The number without a remark after it, as in "0(unbuilt)".
 std::string_view ParamsOf(const Row& row) {
   const std::string_view params = Cell(row, Column::kParams);
   return params.substr(0, params.find('('));
 }
 
-// Of named outputs the first: "{'a':(None,4),…}".
+// The first of several named outputs: "{'a':(None,4),…}".
 std::string_view ShapeOf(const Row& row) {
   std::string_view shape = Cell(row, Column::kShape);
   if (shape.starts_with('{')) shape.remove_prefix(std::min(shape.find('('), shape.size()));
   return shape;
 }
 
-// False: not a row of a Keras layer.
+// False if this is not a row of a Keras layer.
 bool ReadRow(const Row& row, Table& table) {
   Layer layer;
   bool cut = false;
@@ -345,7 +345,7 @@ base::Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
   return table;
 }
 
-// Shapes as PyTorch has them, and what each layer reads.
+// Converts shapes to PyTorch's order, and finds the input of each layer.
 void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, bool connected) {
   if (table.any_cut) {
     AddNote(list, Note::Kind::kInferred,
@@ -376,7 +376,7 @@ std::vector<std::int64_t> ParamsInside(const Table& table) {
   return inside;
 }
 
-// What the list's layers come to.
+// The sums over the list's layers.
 struct Sums {
   std::int64_t params = 0;
   std::int64_t moving = 0;             // moving means and variances, not among the parameters

@@ -94,7 +94,7 @@ Shape WithFirst(const Shape& shape, std::int64_t first) {
   return changed;
 }
 
-// The commonest first dimensions, at most kBatchCandidates.
+// The most frequent first dimensions, at most kBatchCandidates.
 std::vector<std::int64_t> Commonest(std::vector<std::int64_t> values) {
   std::ranges::sort(values);
   std::vector<std::pair<std::int64_t, std::int64_t>> counted;  // -count, value
@@ -121,7 +121,7 @@ std::int64_t BestDivisor(const std::vector<std::int64_t>& values) {
   return best.second;
 }
 
-// Of a size that serves as a hint only: what is no sensible number counts as not told.
+// Reads a size that is only a hint: if it is not a sensible number, it is ignored.
 std::optional<double> ParseMegabytes(std::string_view text) {
   constexpr double kMostMegabytes = 1e12;
   const std::optional<double> megabytes = base::ParseDouble(base::Trim(text));
@@ -237,7 +237,7 @@ std::vector<std::size_t> FinishingOrder(std::span<const int> depths) {
 }
 
 base::Result<base::Unit> Totals::Read(Lines& lines) {
-  // What torchsummary, torchinfo and Keras print there besides.
+  // Other lines that torchsummary, torchinfo and Keras print there.
   constexpr std::string_view kPassSize = "Forward/backward pass size (MB):";
   constexpr std::string_view kSizes[] = {"Input size",      "Forward/backward pass size",
                                          "Params size",     "Estimated Total Size",

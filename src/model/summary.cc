@@ -51,8 +51,8 @@ const Reader* TableAt(const Lines& lines, std::size_t at) {
       line.find("var_name") != std::string_view::npos) {
     return ReaderOf(SummaryFormat::kTorchInfo);
   }
-  // torchsummary, Keras and torchinfo without indices share a header: their first rows do not look
-  // alike. The first of torchinfo may be the model itself, without a branch.
+  // torchsummary, Keras and torchinfo without indices have the same header, but their first rows
+  // differ. The first row of torchinfo may be the model itself, without a branch.
   int rows = 0;
   for (std::size_t next = at + 1; next < lines.size() && rows < 2; ++next) {
     const std::string_view row = base::Trim(lines.At(next));

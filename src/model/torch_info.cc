@@ -1,4 +1,4 @@
-// torchinfo: a tree of modules, parents first, with the columns that its caller asked for.
+// torchinfo: a tree of modules, parents first, with the columns that its caller chose.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr std::array kTitles{
 };
 constexpr int kColumnsPerLevel = 5;  // "│    "
 
-// What the header line says about the rows.
+// What the header line says about the rows below it.
 struct Header {
   bool indexed = false;  // "Conv2d: 2-1"
   bool named = false;    // "Conv2d (conv1)"
@@ -49,7 +49,7 @@ Header ParseHeader(std::string_view line) {
   return header;
 }
 
-// Cuts the drawing before a row's name and answers its depth: 0 for the model itself.
+// Removes the branches before a row's name and returns its depth: 0 for the model itself.
 int TakeDepth(std::string_view& line) {
   int drawn = 0;
   while (!line.empty()) {
@@ -145,7 +145,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
       case Column::kParams: {
         row.repeated = cell == "(recursive)";
         if (row.repeated || cell == "--") break;
-        // Frozen parameters stand in parentheses.
+        // Frozen parameters are in parentheses.
         const bool frozen = cell.starts_with('(') && cell.ends_with(')');
         const auto params = ParseCount(frozen ? cell.substr(1, cell.size() - 2) : cell);
         if (!params) return false;
@@ -176,12 +176,12 @@ struct Table {
   std::size_t repeated = 0;  // rows that call a module again
 
   bool Fits(int depth) const {
-    // Early versions leave the model itself out: its children come first.
+    // Early versions omit the row of the model itself and begin with its children.
     return depth <= kMaxDepth && depth <= (depths.empty() ? 1 : depths.back() + 1);
   }
 };
 
-// Up to its closing line.
+// Reads the table up to its closing line.
 base::Result<Table> TakeTable(Lines& lines, const Header& header) {
   Table table;
   std::vector<std::string> path;  // names of the attributes that lead to the row
@@ -219,8 +219,8 @@ base::Result<Table> TakeTable(Lines& lines, const Header& header) {
   return table;
 }
 
-// Moves the rows to the list, in the order in which they finish; answers which of its layers may be
-// blocks whose inside was not asked for: those at the last depth.
+// Moves the rows to the list, in the order in which they finish. Returns the layers at the last
+// depth, which may be blocks whose contents are not shown.
 std::vector<std::size_t> TakeInOrder(LayerList& list, Table& table) {
   const int deepest = std::ranges::max(table.depths);
   std::vector<std::size_t> collapsed;

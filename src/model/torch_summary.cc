@@ -11,7 +11,7 @@
 namespace carma::model {
 namespace {
 
-// "Conv2d-1   [-1, 64, 112, 112]   9,408" → a row; empty if the line is none.
+// "Conv2d-1   [-1, 64, 112, 112]   9,408" → a row; empty if the line is not a row.
 std::optional<Layer> ParseRow(std::string_view line) {
   line = base::Trim(line);
   const std::size_t open = line.find('[');

@@ -113,7 +113,7 @@ class TreeReader {
       return lines_.Fail(fmt::format("'{}', expected a module like 'Linear(in_features=4, …)'",
                                      base::Printable(line, 80)));
     }
-    // What else stands between modules is text that a module prints about itself.
+    // Any other line between modules is text that a module prints about itself.
     if (!opening) {
       if (!line.empty()) ++passed_over_;
       return base::Unit{};
@@ -200,8 +200,8 @@ class TreeReader {
   }
 
   // Conv1D of transformers has inputs x outputs + outputs parameters and prints neither. It reads
-  // what the last layer made or, in a new branch, what the last norm made: the first of the two
-  // that divides.
+  // the output of the last layer or, in a new branch, of the last norm: the first of the two by
+  // which the number can be divided.
   void InferConv1D(Layer& layer) const {
     for (const auto& width : {last_width_, norm_width_}) {
       if (!width || layer.params == 0 || layer.params % (*width + 1) != 0) continue;
@@ -217,8 +217,8 @@ class TreeReader {
     }
   }
 
-  // An output layer of the size of the word table is that table: language models tie the two, and
-  // a printed tree shows, and counts, both. Its bias may be held a second time by the block around.
+  // An output layer as large as the word table is that table: language models tie the two, and a
+  // printed tree shows, and counts, both. The block around it may hold its bias a second time.
   std::int64_t TiedParams() {
     const Layer* table = nullptr;
     for (const Layer& layer : list_.layers) {

@@ -16,8 +16,8 @@ constexpr const char* kLongestTask = "longest task";
 constexpr const char* kSmAreaShared = "SM activity area at 1.05";
 constexpr const char* kMemoryArea = "memory area";
 
-// At this time a task that has run at full speed from its release on begins or ends: its work per
-// second is added to that of those who run, or taken away.
+// At this time a task that runs at full speed from its release begins or ends: its work per second
+// is added to that of the running tasks, or subtracted.
 struct Turn {
   double at_s = 0;
   double change = 0;

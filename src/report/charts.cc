@@ -48,7 +48,7 @@ std::string BarChart(std::string_view what, std::span<const Bar> bars,
     }
     svg.Text(end + 5, y + kThick - 3, bar.text, "value");
   }
-  // Names of the marks stand above the bars, each in a row of its own, so that they never meet.
+  // The names of the marks are above the bars, each in its own row, so that they never overlap.
   for (std::size_t i = 0; i < marks.size(); ++i) {
     const double at = x(marks[i].value), y = static_cast<double>(i + 1) * kMarkRow;
     svg.Line(at, y - 6, at, bottom, "mark");

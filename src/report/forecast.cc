@@ -15,13 +15,13 @@ namespace {
 
 constexpr double kLeastSlowdown = 1.01;
 
-// What was known of it when it came: measured parameters come from `carma profile` alone.
+// What was known when the task came: measured parameters come only from `carma profile`.
 std::string_view ProfiledBy(const core::Profile& profile) {
   return profile.mps ? "carma profile" : "history";
 }
 
-// How many times as long as alone it took: as its neighbours were thought to slow it down, and
-// against its run time alone, as far as that is known. A task that met nobody tells nothing.
+// How many times as long as alone it took: by the forecast for its neighbours, and compared with
+// its run time alone, if that is known. A task without neighbours gives no answer.
 std::optional<Forecast> SlowdownOf(const core::TaskRecord& record) {
   const auto& predicted = record.profile->alone;
   const auto& done = record.seen->alone;
@@ -61,7 +61,7 @@ std::vector<Forecast> ForecastsOf(const core::TaskRecord& record) {
   }
   if (std::optional<Forecast> slowdown = SlowdownOf(record))
     forecasts.push_back(*std::move(slowdown));
-  // How long a task would have run that was stopped at its limit nobody knows.
+  // For a task that was stopped at its limit, the full run time is unknown.
   if (record.state == core::TaskState::kSucceeded && record.request->time_limit &&
       record.attempt->started && record.ended) {
     const double limit_s = base::Seconds(*record.request->time_limit);

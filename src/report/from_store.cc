@@ -32,7 +32,7 @@ AttemptEnd EndOf(TaskState state) {
   }
 }
 
-// The next state of a task whose process has ended, as its event tells it.
+// The next state of a task whose process has ended, according to its event.
 AttemptEnd EndOf(TaskState state, bool was_stopping, const std::string& text) {
   if (core::ReasonOfLine(text) == core::ReasonCode::kOutOfMemory) return AttemptEnd::kOutOfMemory;
   if (state == TaskState::kQueued && was_stopping) return AttemptEnd::kStopped;
@@ -92,7 +92,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   switch (state) {
     case TaskState::kRunning:
-      // Told twice after a restart of the daemon: the same process.
+      // After a restart of the daemon there may be a second event for the same process.
       if (!std::exchange(life.running, true)) {
         attempts.push_back({.started = event.when, .ended = now_, .end = {}, .gpus = {}});
         if (!event.gpu_uuid.empty()) attempts.back().gpus = {GpuOf(event.gpu_uuid)};
@@ -110,7 +110,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   }
 }
 
-// What the events of a task left open is taken from its row.
+// What the events of a task do not say is taken from its row.
 void StoreRun::Settle(const Life& life) {
   RunTask& task = run_.tasks[life.task];
   const bool lives = task.state == TaskState::kRunning || task.state == TaskState::kStopping;
@@ -129,8 +129,8 @@ void StoreRun::Settle(const Life& life) {
   if (same) last.gpus = life.last_gpus;
 }
 
-// The row counts a task's crashes; a failure that only the published mode takes for one (it cannot
-// tell them apart) has another reason in the event.
+// The row counts a task's crashes. The published mode also takes other failures for crashes,
+// because it cannot distinguish them; those have another reason in the event.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   auto marked = std::count_if(attempts.begin(), attempts.end(), [](const Attempt& each) {

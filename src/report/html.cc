@@ -57,7 +57,7 @@ void PutResult(std::string& out, std::span<const Metrics> metrics) {
   out += "</div>\n";
 }
 
-// Long labels would be cut in every figure: letters stand for them, and a list says for which.
+// Long labels would be cut in every figure: letters replace them, and a list explains the letters.
 constexpr std::size_t kLongLabel = 22;
 
 std::vector<Report> WithLetters(std::span<const Report> reports, std::string& list) {
@@ -84,7 +84,7 @@ bool WantsLetters(std::span<const Report> reports) {
          std::ranges::all_of(reports, is_named);
 }
 
-// The clock on the wall at the beginning of the axes.
+// The wall-clock time at the beginning of the axes.
 std::string RecordedText(const Metrics& metrics, const std::optional<Clock>& clock) {
   if (metrics.executed == 0) return "recorded";
   if (clock) {
@@ -96,7 +96,7 @@ std::string RecordedText(const Metrics& metrics, const std::optional<Clock>& clo
                      base::FormatTimeIso(metrics.last_ended));
 }
 
-// Without the result.
+// The page's text without the result.
 std::string Body(std::span<const Report> reports, const std::optional<Clock>& clock) {
   std::string out;
   std::vector<Metrics> metrics;

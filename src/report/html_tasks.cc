@@ -23,7 +23,7 @@ struct Waits {
   double AllS() const { return first_s + after_oom_s + after_stop_s + after_fault_s; }
 };
 
-// Of the tasks that have ended.
+// The waits of tasks that have ended.
 Waits WaitsOf(const RunRecord& run) {
   Waits waits;
   for (const RunTask& task : run.tasks) {
@@ -42,7 +42,7 @@ Waits WaitsOf(const RunRecord& run) {
   return waits;
 }
 
-// "promised 12.0 GiB, seen 13.1 GiB"; empty: nothing was predicted.
+// "promised 12.0 GiB, seen 13.1 GiB"; empty if nothing was predicted.
 std::string MemoryText(const RunTask& task) {
   for (const Forecast& each : task.forecasts) {
     if (each.what != "memory_mib") continue;

@@ -177,7 +177,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
   return names;
 }
 
-// Replays have bounds of their own, because the noise changes the durations.
+// Each replay has its own bounds, because the noise changes the durations.
 std::optional<double> BoundOf(const Case& of, const std::string& name) {
   double sum_s = 0;
   for (const Metrics* each : of.replays) {

@@ -86,7 +86,7 @@ class MetricsReader {
       : pointer_(std::move(pointer)), in_(json, pointer_) {}
   JsonReader& in() { return in_; }
 
-  // False: absent or null.
+  // False if the value is absent or null.
   bool Get(const char* key, Spread& spread) {
     const Json* json = in_.Raw(key);
     if (json == nullptr || json->is_null()) return false;

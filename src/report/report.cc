@@ -71,7 +71,7 @@ void PutList(Text& out, const Range& range, PutItem put) {
   out.push_back(']');
 }
 
-// Null for what was not reported; no more digits than a reader can use.
+// Null for a value that was not reported; no more digits than a reader can use.
 void PutNumber(Text& out, double value) {
   if (std::isfinite(value)) {
     Put(out, "{:.6g}", value);
@@ -149,7 +149,7 @@ std::unexpected<base::Error> Expected(const std::string& pointer, std::string_vi
   return Fail(ErrorCode::kInvalid, pointer + ": expected " + std::string(what));
 }
 
-// A list below `json`; absent is empty. Errors: not a list, too long.
+// A list inside `json`; empty if it is absent. Errors: it is not a list, or too long.
 Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
                            const std::string& pointer) {
   static const Json kNone = Json::array();
@@ -161,7 +161,7 @@ Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
   return list;
 }
 
-// A time that must be there.
+// A time that must be present.
 core::Time NeedTime(JsonReader& in, const char* key) {
   std::int64_t ms = 0;
   if (!in.Get(key, ms, -kMaxMs, kMaxMs)) in.Complain(key, "a time in ms");

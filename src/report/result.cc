@@ -16,7 +16,7 @@ double FailedMean(const Case& of) {
   return sum / static_cast<double>(of.replays.size());
 }
 
-// Empty where one of them does not report it.
+// Empty if one of them does not report it.
 std::optional<Change> CaseChange(const Case& of, const Case& base, const Line& line) {
   std::vector<double> values, reference;
   const auto take = [&](const Case& from, std::vector<double>& into) {
@@ -61,7 +61,7 @@ std::string NameOf(const Case& of) {
   return of.label.empty() ? "the other run" : of.label;
 }
 
-// The case whose load was done, and first.
+// The case that finished its load, and first.
 std::size_t Best(const std::vector<Case>& cases) {
   const Line& total = LineOf("trace_total_s");
   std::size_t best = 1;

@@ -11,7 +11,7 @@ using base::Seconds;
 
 namespace {
 
-// A mean over time of what is known.
+// The mean over the time in which the value is known.
 class Mean {
  public:
   void Add(double value, double length_s) {

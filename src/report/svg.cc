@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-// Step of at most `most` steps to `high`: 1, 2 or 5 times a power of ten.
+// A step with which at most `most` steps reach `high`: 1, 2 or 5 times a power of ten.
 double NiceStep(double high, int most) {
   const double power = std::pow(10, std::floor(std::log10(high / most)));
   for (const double factor : {1, 2, 5}) {
@@ -28,7 +28,7 @@ bool Drawable(double high) {
   return std::isfinite(high) && high > 0;
 }
 
-// Draws the parts of a curve between its holes.
+// Draws the parts of a curve between its gaps.
 std::string Steps(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y,
                   bool closed) {
   std::string data;
@@ -148,7 +148,7 @@ std::vector<XY> Thin(std::span<const XY> curve, std::size_t most) {
     const std::size_t first = i;
     std::size_t lowest = first, highest = first;
     while (i < curve.size() && (last_bucket || curve[i].x < end)) {
-      // A hole counts as the lowest: it must be seen.
+      // A gap counts as the lowest value, so that it stays visible.
       const bool hole = std::isnan(curve[i].y);
       if (hole || curve[i].y < curve[lowest].y) lowest = i;
       if (!hole && !(curve[i].y <= curve[highest].y)) highest = i;

@@ -103,7 +103,7 @@ void DrawBlock(Svg& svg, const Block& block, const RunRecord& run, const Timelin
   const double from = x(Since(run, block.attempt->started));
   const double to = x(Since(run, block.attempt->ended));
   const double y = top + static_cast<double>(block.lane) * frame.gantt_lane;
-  // Even the shortest task leaves a mark.
+  // Even the shortest task stays visible.
   const double width = std::max(0.6, to - from);
   const double gap = frame.gantt_lane > 5 ? 1 : 0.4;
   svg.Rect(from, y, width, frame.gantt_lane - gap,
@@ -201,7 +201,7 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
   const auto x_of = [&](std::size_t column) {
     return x(static_cast<double>(column) * density.column_s);
   };
-  // One path per level; neighbours of one level are one piece of it.
+  // One path per level; neighbouring cells of one level are joined.
   std::vector<std::string> cells(kLevels + 1);
   for (std::size_t row = 0; row < density.rows; ++row) {
     const double y = kTop + static_cast<double>(row) * kRow;
@@ -274,7 +274,7 @@ std::size_t AttemptsOf(const RunRecord& run) {
   return attempts;
 }
 
-// Weight classes always have the same colours, then come all others by name.
+// Weight classes always have the same colours; all other groups follow by name.
 std::map<std::string, std::size_t> ColoursOf(const std::vector<const RunRecord*>& runs) {
   constexpr std::array<std::string_view, 3> kWeights{"light", "medium", "heavy"};
   std::map<std::string, std::size_t> colours;

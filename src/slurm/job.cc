@@ -20,7 +20,7 @@ constexpr std::size_t kColumns = 10;
 constexpr std::size_t kMostOfWord = 300;
 constexpr std::size_t kMostOfComment = 300;
 constexpr std::string_view kNoComment = "(null)";
-// As a user or an administrator holds a job, and as it is after `scontrol requeuehold`.
+// The reasons of jobs that a user or an administrator holds, or that `scontrol requeuehold` held.
 constexpr std::array<std::string_view, 3> kHeldReasons{"JobHeldAdmin", "JobHeldUser",
                                                        "job requeued in held state"};
 constexpr std::array<std::string_view, 5> kRunningStates{"RUNNING", "COMPLETING", "SUSPENDED",
@@ -54,7 +54,7 @@ Result<Job> ParseLine(std::string_view line) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("not a line of squeue: {}", base::Printable(line, 100)));
   };
-  // A separator ends each column; the last one may hold others.
+  // A separator ends each column; the last column may itself contain separators.
   if (raw.size() < kColumns + 1 || !base::Trim(raw.back()).empty()) return wrong();
   std::array<std::string_view, kColumns> words;
   std::transform(raw.begin(), raw.begin() + kColumns, words.begin(), base::Trim);

@@ -14,9 +14,9 @@ using base::Fail;
 using base::Result;
 
 constexpr std::int64_t kMibPerGib = 1'024;
-// A job that was started again so often for other reasons is left to a person.
+// A job that was restarted this often for other reasons is left to its user.
 constexpr int kMostVictimRestarts = 10;
-// Not its fault, but a job that is always asked to leave is a mistake somewhere.
+// Not the job's fault, but if it is always asked to leave, something else is wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
 constexpr std::string_view kRetry = ", retry ";
@@ -36,14 +36,14 @@ NextStep Raise(const JobReturn& back, const Job& job) {
   return Run(ReturnStep::kRaise, std::move(words));
 }
 
-// The run that has failed is still there.
+// The failed run has not left Slurm yet.
 NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.batch) return GiveUp("Slurm starts only batch scripts again");
   if (!job.requeue) return GiveUp("it was submitted with --no-requeue");
   if (!job.Runs()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;
   const int had = more ? RetriesToldIn(job.admin_comment) : job.restarts;
-  // Somebody may have written another comment each time.
+  // A user may have written another comment each time.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
     return GiveUp(fmt::format("no retry is left, it was started again {} time{}", job.restarts,
@@ -88,14 +88,15 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job) {
     return job->Held() ? Run(ReturnStep::kRelease, {"release", job->name}) : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);
-  // On its way into the queue, or somebody else has let it go.
+  // The job is on its way into the queue, or another person has released it.
   const bool underway = job->state == "COMPLETING" || job->state.starts_with("REQUEUE");
   return underway ? NextStep{} : Done();
 }
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // What the job claims can be seen, its comment cannot: until this is known it is raised again.
+  // The claim of the job can be read, its comment cannot: until this is certain, the claim is
+  // raised again.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }
@@ -118,7 +119,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   const std::int64_t next_mib =
       run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
   const std::int64_t all_mib = next_mib * std::max(1, run.gpus);
-  // Rounded down where there is no more, up where there is.
+  // Rounded down at the most that the GPUs have, otherwise up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
   back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", run.node,

@@ -29,7 +29,7 @@ constexpr int kBusyTimeoutMs = 5'000;
 constexpr int kMostTries = 50;
 constexpr int kTryAgainMs = 100;
 
-// SQLite would only say that it cannot open the file.
+// SQLite would only report that it cannot open the file.
 Result<Unit> CheckReadable(const std::string& books) {
   const base::UniqueFd fd(::open(books.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd) return Unit{};
@@ -63,7 +63,7 @@ Result<Unit> CheckTarget(const std::string& books, const std::string& target, bo
   return Unit{};
 }
 
-// A file under construction, gone with this object unless it got its name.
+// A file under construction; it is removed with this object unless it got its final name.
 class Building {
  public:
   explicit Building(const std::string& target) : path_(target + ".XXXXXX"), target_(target) {
@@ -91,7 +91,8 @@ class Building {
   }
 
  private:
-  // Without `replace` a file that has appeared meanwhile stays: a link never replaces.
+  // Without `replace`, a file that has appeared meanwhile stays, because a link never replaces a
+  // file.
   Result<Unit> Rename(bool replace) {
     const int done =
         replace ? ::rename(path_.c_str(), target_.c_str()) : ::link(path_.c_str(), target_.c_str());
@@ -105,19 +106,19 @@ class Building {
   base::UniqueFd fd_;
 };
 
-// Whoever uses the copy gives numbers again that these books have given meanwhile.
+// A daemon that uses the copy will give out task numbers that these books have used meanwhile.
 void BecomeOtherBooks(SQLite::Database& copy) {
   if (!copy.tableExists("books")) return;  // of an older carmad; the upgrade does it
   copy.exec("INSERT OR REPLACE INTO books SELECT value+1,NULL,1 FROM counter WHERE name='task'");
 }
 
-// One step takes all pages under one look at the books: no daemon waits for it, as its log is
-// written on, and nothing is copied twice.
+// One step copies all pages from one snapshot of the books: the daemon can write to its log
+// meanwhile, and no page is copied twice.
 Result<Unit> Copy(const std::string& books, const std::string& path) {
   try {
     SQLite::Database from(books, SQLite::OPEN_READONLY, kBusyTimeoutMs);
     SQLite::Database to(path, SQLite::OPEN_READWRITE);
-    // Half a copy is thrown away, and who makes it durable is GiveName().
+    // An unfinished copy is deleted, and GiveName() makes a complete one durable.
     to.exec("PRAGMA journal_mode=OFF");
     to.exec("PRAGMA synchronous=OFF");
     SQLite::Backup backup(to, from);

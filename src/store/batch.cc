@@ -15,9 +15,9 @@ bool None(const Rows& rows) {
 
 using Passing = std::set<core::TaskId>;
 
-// Nothing but tasks that were accepted and now wait: a restart finds them as submitted and asks for
-// their estimates again. So one submission costs one wait for the disk, not two. Nor does how a
-// launching task shares its GPUs need one: what a power failure forgets of it has ended with it.
+// True if all tasks were just accepted and now wait: after a restart they are found as submitted,
+// and get new estimates. So one submission waits for the disk once, not twice. How a launching task
+// shares its GPUs need not be durable either: a power failure also ends the task.
 bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records,
                             const Passing& passing) {
   return std::ranges::all_of(records, [&](const auto& each) {
@@ -38,7 +38,7 @@ bool KnownAgainAfterRestart(const std::vector<EndedAttempt>& attempts, const Pas
 bool KnownAgainAfterRestart(const std::vector<Forecast>&, const Passing&) {
   return true;
 }
-// Not another one's: it comes with the end that it was learned from.
+// Not for another task's observation: that is stored with the end of its task.
 bool KnownAgainAfterRestart(const std::vector<task::Observation>& observations,
                             const Passing& passing) {
   return std::ranges::all_of(

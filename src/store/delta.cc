@@ -7,10 +7,10 @@
 namespace carma::store {
 namespace {
 
-// Shorter matches cost more to name than to repeat.
+// Naming a shorter match would take more room than repeating it.
 constexpr std::size_t kShortestCopy = 24;
 
-// JSON separates its values by commas; any other text is cut there just as well.
+// JSON separates its values by commas; other texts can be cut there as well.
 std::string_view PieceAt(std::string_view text, std::size_t at) {
   const std::size_t comma = text.find(',', at);
   return text.substr(at, comma == std::string_view::npos ? comma : comma + 1 - at);
@@ -55,7 +55,7 @@ std::string Template::Difference(std::string_view text) const {
   std::size_t told = 0;  // bytes of `text` that the difference already gives
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view piece = PieceAt(text, at);
-    // The start of the text is like the start of the template even where its first piece differs.
+    // The start of the text matches the start of the template even if its first piece differs.
     const auto found = pieces_.find(piece);
     const std::size_t from = at == 0 ? 0 : found == pieces_.end() ? base.size() : found->second;
     const std::size_t length = CommonPrefix(base.substr(from), text.substr(at));
@@ -66,7 +66,7 @@ std::string Template::Difference(std::string_view text) const {
     Insert(text.substr(told, at - told), difference);
     difference += 'c' + std::to_string(from) + ',' + std::to_string(length) + ';';
     told = at + length;
-    // Pieces begin after commas; what is left of a piece that was cut short is new.
+    // Pieces begin after commas; the rest of a piece that matched only in part is new.
     at = text[told - 1] == ',' || told == text.size() ? told : told + PieceAt(text, told).size();
   }
   Insert(text.substr(told), difference);

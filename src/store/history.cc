@@ -22,17 +22,17 @@ namespace {
 
 constexpr int kBusyTimeoutMs = 5'000;
 
-// In the order in which VisitTask() reads them.
+// The columns are in the order in which VisitTask() reads them.
 std::string SelectTasks() {
   return "SELECT id," + JoinColumns(TaskColumns()) + " FROM task ";
 }
 
-// "+" keeps SQLite from walking the index of the times, whose order is not that of the ids.
+// "+" keeps SQLite from using the index of the times, which is not in the order of the ids.
 std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
 }
 
-// Ids of the tasks of a span; three parameters.
+// Ids of the tasks in a span of time; three parameters.
 std::string Newest() {
   return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
 }
@@ -47,7 +47,7 @@ void BindSpan(Binder& bind, const History::Span& span) {
 }  // namespace
 
 struct History::Impl {
-  // Calls `read_row` for each row until it fails or says that it has enough.
+  // Calls `read_row` for each row until it fails or returns that it has enough.
   template <class ReadRow>
   Result<Unit> Each(const char* doing, const std::string& sql,
                     const std::function<void(Binder&)>& bind, ReadRow read_row) {

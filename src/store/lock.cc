@@ -23,8 +23,8 @@ using base::Unit;
 
 namespace {
 
-// The books hold the environments of all users, and whoever can write to the folder can replace
-// them.
+// The books hold the environments of all users, and any user who can write to the folder can
+// replace them.
 Result<Unit> CheckFolder(const std::string& state_dir) {
   struct stat info {};
   if (::stat(state_dir.c_str(), &info) != 0) return FailErrno(errno, "state folder " + state_dir);
@@ -44,7 +44,7 @@ Result<Unit> CheckFolder(const std::string& state_dir) {
   return Unit{};
 }
 
-// The pid in the lock file; empty: it could not be written, or is about to be.
+// The pid in the lock file; empty if it could not be written, or was not written yet.
 std::optional<pid_t> Holder(int fd) {
   char buffer[32];
   const ssize_t n = ::pread(fd, buffer, sizeof buffer, 0);
@@ -54,8 +54,8 @@ std::optional<pid_t> Holder(int fd) {
   return static_cast<pid_t>(*pid);
 }
 
-// A daemon that is killed while it starts a shim leaves a copy of the lock in the child, until that
-// becomes another program: then the holder is dead and the lock about to be free.
+// If a daemon is killed while it starts a shim, the child still holds the lock until it runs its
+// own program. Then the holder is dead and the lock is free soon.
 constexpr std::chrono::seconds kPatience{5};
 constexpr int kAskAgainMs = 10;
 
@@ -89,7 +89,7 @@ Result<StateLock> StateLock::Take(const std::string& state_dir) {
   if (!fd) return FailErrno(errno, "open " + path);
   if (Result<Unit> locked = Lock(fd.get(), state_dir); !locked)
     return std::unexpected(locked.error());
-  // The pid only tells who holds it: on a full disk the lock holds without.
+  // The pid only shows who holds the lock: on a full disk the lock works without it.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd.get(), 0) == 0) {
     [[maybe_unused]] const ssize_t n = ::pwrite(fd.get(), pid.data(), pid.size(), 0);

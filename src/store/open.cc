@@ -110,7 +110,7 @@ std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_
 
 Result<Unit> Look(const std::string& path, bool with_log) {
   const std::unique_ptr<SQLite::Database> db = OpenToLook(path, with_log);
-  // Again, now as the log has it: a newer CARMA may have been killed right after its upgrade.
+  // Checked again with the log: a newer CARMA may have been killed right after its upgrade.
   const Header header{.user_version = db->execAndGet("PRAGMA user_version").getInt(),
                       .application_id = db->execAndGet("PRAGMA application_id").getInt()};
   if (Result<Unit> known = CheckHeader(path, header); !known) return known;
@@ -154,7 +154,7 @@ void Upgrade(SQLite::Database& db) {
   for (const Migration& step : Migrations()) {
     if (step.version > version) Apply(db, step);
   }
-  // The header on disk must tell the new version to an older CARMA even without the log.
+  // The header on disk must show an older CARMA the new version even without the log.
   if (version < SchemaVersion()) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
@@ -214,7 +214,7 @@ Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
     db->exec("PRAGMA foreign_keys=ON");
     db->exec("PRAGMA trusted_schema=OFF");
     db->exec("PRAGMA wal_autocheckpoint=1000");
-    // A batch of 200 000 tasks swells the log; give the space back at the next checkpoint.
+    // A batch of 200 000 tasks makes the log large; its space is freed at the next checkpoint.
     db->exec("PRAGMA journal_size_limit=16777216");
     Upgrade(*db);
     return db;

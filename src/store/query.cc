@@ -56,8 +56,8 @@ class Select {
   bool first_ = true;
 };
 
-// One walk per state, each already in id order, merged by the outer ORDER BY: neither a rare state
-// among many tasks nor a common one costs more than `limit` index entries.
+// One query per state, each already in id order, merged by the outer ORDER BY: no state, rare or
+// common, costs more than `limit` index entries.
 void WalkByState(const TaskFilter& filter, Query& query) {
   const std::vector<core::TaskState> states = filter.states.empty() ? AllStates() : filter.states;
   for (std::size_t i = 0; i < states.size(); ++i) {

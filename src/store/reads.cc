@@ -1,4 +1,4 @@
-// What the store answers.
+// The queries of the store.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -48,8 +48,8 @@ Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
   return tasks;
 }
 
-// The rows of a statement, each filled by `read`; by default as SelectSql<Row>() has them. what:
-// names them in an error.
+// The rows of a statement, each filled by `read`; by default in the order of SelectSql<Row>().
+// what: their name in an error.
 template <class Row, class Read = void (*)(Reader&, Row&)>
 Result<std::vector<Row>> ReadAll(
     SQLite::Statement& statement, const char* what,

@@ -16,8 +16,8 @@ using base::Json;
 
 namespace {
 
-// Dependencies have been stored by these words since the first version, before people had any for
-// them: an older daemon knows no others.
+// Dependencies are stored by these words since the first version, before users had words for them:
+// an older daemon knows no others.
 constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
     {core::DependencyKind::kAfterOk, "after_ok"},
     {core::DependencyKind::kAfterAny, "after_any"},
@@ -28,7 +28,8 @@ std::string_view StoredWord(core::DependencyKind kind) {
       ->second;
 }
 
-// Elements of a stored array, each an array of `width` values; empty optional: not such a text.
+// The elements of a stored array, each an array of `width` values; no value if the text is not such
+// an array.
 std::optional<Json> ParseRows(const std::string& text, std::size_t width) {
   base::Result<Json> json = base::ParseJson(text);
   if (!json || !json->is_array()) return std::nullopt;

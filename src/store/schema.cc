@@ -206,8 +206,8 @@ CREATE TABLE request (
 CREATE INDEX request_when ON request(when_ms);
 )sql";
 
-// Submissions that are being put in pieces: what has a number in [first, past_last) is in no answer
-// and no count until the last piece is there.
+// Submissions that are being stored in pieces: tasks with a number in [first, past_last) are in no
+// answer and no count until the last piece is stored.
 constexpr std::string_view kVersion5 = R"sql(
 CREATE TABLE arrival (
   first INTEGER PRIMARY KEY,
@@ -225,12 +225,13 @@ WHEN NOT EXISTS (SELECT 1 FROM arrival WHERE first <= old.id AND past_last > old
 END;
 )sql";
 
-// What a task is the same thing as, so that a restarted daemon knows who may learn from whom.
+// The identity of a task's program, so that a restarted daemon knows which tasks may learn from
+// each other.
 constexpr std::string_view kVersion6 = R"sql(
 ALTER TABLE task ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// How tasks use a GPU, and for how long: as predicted, and what runs have shown.
+// How tasks use a GPU, and for how long: as predicted, and as measured.
 constexpr std::string_view kVersion7 = R"sql(
 ALTER TABLE task ADD COLUMN profile_sm_active REAL;
 ALTER TABLE task ADD COLUMN profile_sensitivity REAL;
@@ -240,7 +241,7 @@ ALTER TABLE observation ADD COLUMN sm_active REAL;
 ALTER TABLE observation ADD COLUMN alone_ms INTEGER;
 )sql";
 
-// Whom tasks are booked on, and what each ended attempt took; its rows outlive their tasks.
+// The account of each task, and what each ended attempt used; the rows outlive their tasks.
 constexpr std::string_view kVersion8 = R"sql(
 ALTER TABLE task ADD COLUMN account TEXT;
 ALTER TABLE task ADD COLUMN qos TEXT;
@@ -267,13 +268,13 @@ CREATE TABLE attempt (
 CREATE INDEX attempt_ended ON attempt(ended_ms);
 )sql";
 
-// What the last attempt of a task has shown, for reports beside what was predicted.
+// What the last attempt of a task has shown; reports compare it with the prediction.
 constexpr std::string_view kVersion9 = R"sql(
 ALTER TABLE task ADD COLUMN seen_sm_active REAL;
 ALTER TABLE task ADD COLUMN seen_alone_ms INTEGER;
 )sql";
 
-// When a task was told that its time limit comes; whom to tell of tasks, and whether that was done.
+// When a task was warned of its time limit; who is notified of tasks, and whether that was done.
 constexpr std::string_view kVersion10 = R"sql(
 ALTER TABLE task ADD COLUMN signal_before_ms INTEGER;
 ALTER TABLE task ADD COLUMN warned_ms INTEGER;
@@ -296,12 +297,12 @@ CREATE INDEX notice_task ON notice(task) WHERE task IS NOT NULL;
 CREATE INDEX notice_made ON notice(made_ms);
 )sql";
 
-// What a task bears of its neighbours.
+// How much a task may be slowed down by its neighbours.
 constexpr std::string_view kVersion11 = R"sql(
 ALTER TABLE task ADD COLUMN max_slowdown REAL;
 )sql";
 
-// What a run was like beside its relatives, and what PyTorch said of its memory.
+// How a run compares with similar ones, and what PyTorch reported about its memory.
 constexpr std::string_view kVersion12 = R"sql(
 ALTER TABLE observation ADD COLUMN relation TEXT NOT NULL DEFAULT '';
 ALTER TABLE observation ADD COLUMN batch INTEGER;
@@ -309,7 +310,7 @@ ALTER TABLE observation ADD COLUMN length INTEGER;
 ALTER TABLE observation ADD COLUMN allocated_mib INTEGER;
 )sql";
 
-// What a task asks of the server beside GPUs, which GPUs it is about, and how it gives up its turn.
+// What a task asks of the server besides GPUs, which GPUs it may use, and how it pauses for others.
 constexpr std::string_view kVersion13 = R"sql(
 ALTER TABLE task ADD COLUMN cpus INTEGER;
 ALTER TABLE task ADD COLUMN host_memory_mib INTEGER;
@@ -333,7 +334,7 @@ ALTER TABLE task ADD COLUMN leaves_by_ms INTEGER;
 ALTER TABLE drain ADD COLUMN empty_by_ms INTEGER;
 )sql";
 
-// What a task's attempt is promised of the server beside GPUs.
+// What a task's attempt is promised of the server besides GPUs.
 constexpr std::string_view kVersion15 = R"sql(
 ALTER TABLE task ADD COLUMN promised_cpus INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN promised_host_mib INTEGER NOT NULL DEFAULT 0;
@@ -350,7 +351,7 @@ CREATE TABLE booking (
 ) STRICT;
 )sql";
 
-// Jobs of Slurm's that are being put back into its queue; each until that is done.
+// Slurm jobs that are being put back into Slurm's queue; each until that is done.
 constexpr std::string_view kVersion17 = R"sql(
 CREATE TABLE job_return (
   task INTEGER PRIMARY KEY,
@@ -358,7 +359,7 @@ CREATE TABLE job_return (
 ) STRICT;
 )sql";
 
-// What the first task in line waited for, minute by minute.
+// What the first task of the queue waited for, minute by minute.
 constexpr std::string_view kVersion18 = R"sql(
 CREATE TABLE line_wait (
   id INTEGER PRIMARY KEY,
@@ -370,7 +371,7 @@ CREATE TABLE line_wait (
 CREATE INDEX line_wait_to ON line_wait(to_ms);
 )sql";
 
-// The machine is to go down; at most one row.
+// A planned shutdown of the machine; at most one row.
 constexpr std::string_view kVersion19 = R"sql(
 CREATE TABLE closing (
   one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -385,9 +386,10 @@ constexpr std::string_view kVersion20 = R"sql(
 ALTER TABLE task ADD COLUMN profile_grain REAL;
 )sql";
 
-// Which books these are: numbers of tasks are unique only within them. From a task number on; a
-// copy that is put to use gives its numbers again and so is other books from there. id: chosen at
-// the next opening where it is NULL; named: files of these tasks carry it in their names.
+// The identity of these books: task numbers are unique only within them. Each row holds from a task
+// number on: a copy that is put to use gives out the same numbers again, and so is a different book
+// from there. id: if NULL, chosen at the next opening; named: files of these tasks have it in their
+// names.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,
@@ -398,7 +400,7 @@ INSERT INTO books SELECT 1, NULL, 0 FROM counter WHERE name='task' AND value > 0
 INSERT INTO books SELECT value + 1, NULL, 1 FROM counter WHERE name='task';
 )sql";
 
-// What the kernel lets a task take of its GPUs.
+// The GPU memory that the kernel allows a task.
 constexpr std::string_view kVersion22 = R"sql(
 ALTER TABLE task ADD COLUMN sharing_group_mib INTEGER NOT NULL DEFAULT 0;
 )sql";

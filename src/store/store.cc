@@ -11,7 +11,7 @@
 namespace carma::store {
 namespace {
 
-// The store gives it its number.
+// A new notice, which gets its number from the store.
 class NewNotice {
  public:
   explicit NewNotice(SQLite::Statement& statement) : binder_(statement) {}
@@ -426,7 +426,7 @@ Result<bool> Store::DropArrival(core::TaskId first, std::size_t most) {
 }
 
 Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
-  // What unfinished tasks depend on is asked for at the next start (StateOf), so it stays.
+  // Tasks on which unfinished ones depend are needed at the next start (StateOf), so they stay.
   const std::string old_tasks =
       "SELECT id FROM task WHERE ended_ms < ?1 AND state IN (" + QuotedStates(true) +
       ") AND id NOT IN (SELECT json_extract(value, '$[0]') FROM task, "

@@ -24,7 +24,7 @@ std::string BaseName(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// Characters of names on the hub; a name that climbs out of the cache is none.
+// True for names as on the hub; a name that leads out of the cache is refused.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
   if (std::count(name.begin(), name.end(), '/') > 1 || name.front() == '/' || name.back() == '/')
@@ -55,7 +55,7 @@ class Finder {
                     spec_.workdir, 0);
     }
     KeepTheLast();
-    // Whatever a file says, the task stays one that can be submitted.
+    // Whatever a file contains, the task must remain valid.
     for (task::TrainingWord& word : best_.words) word.from = base::Printable(word.from, 500);
     std::erase_if(best_.words, [](const task::TrainingWord& word) {
       return word.value.size() > 1000 || word.value != base::Printable(word.value, 1000);
@@ -64,7 +64,7 @@ class Finder {
   }
 
  private:
-  // Of each name what counts: what it replaced need not be shown.
+  // Keeps only the valid word of each name; replaced ones need not be shown.
   void KeepTheLast() {
     TrainingWords last;
     for (task::TrainingWord& word : best_.words) {
@@ -113,7 +113,7 @@ class Finder {
     Meaning meaning = MeaningOf(settings, launch.framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // Of other trainings than transformers nothing can be said here.
+    // For trainings of other models than transformers, nothing can be said here.
     const bool surely =
         launch.framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
     if (meaning.model.empty()) {
@@ -128,7 +128,7 @@ class Finder {
     Judge(path, std::move(meaning));
   }
 
-  // PyTorch's allocator is told by the environment.
+  // PyTorch's allocator is configured by the environment.
   void AddAllocator(const ShellCommand& command, TrainingWords& words) const {
     for (const char* const name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
       const auto own = command.settings.find(name);
@@ -138,7 +138,7 @@ class Finder {
     }
   }
 
-  // What the script itself says counts least; one that is not there says nothing.
+  // Settings in the script itself have the lowest precedence; a missing script has none.
   void AddProgram(const std::string& program, const std::string& folder,
                   std::vector<Setting>& settings) {
     if (!program.ends_with(".py")) return;
@@ -160,7 +160,7 @@ class Finder {
     }
   }
 
-  // Files that settings name: DeepSpeed's, FSDP's, an adapter's.
+  // Reads files that settings name: of DeepSpeed, of FSDP, of an adapter.
   void AddNamedFiles(const std::string& folder, std::vector<Setting>& settings,
                      TrainingWords& words) {
     const std::vector<Setting> named = settings;
@@ -190,7 +190,7 @@ class Finder {
 
   // ---- the model ----
 
-  // Empty: not found; said if it is told.
+  // Empty if it is not found, which is reported if the setting names it.
   std::string ConfigOf(const Meaning& meaning, const std::string& folder, bool told) {
     const std::string& model = meaning.model;
     if (model.size() > kMaxPathBytes || base::HasControls(model)) return "";
@@ -204,7 +204,7 @@ class Finder {
     return "";
   }
 
-  // As Hugging Face's hub keeps what it has fetched: a name, the revision behind it, its files.
+  // The cache of Hugging Face's hub: a name, its revision, and the files of that.
   std::string CachedConfig(const std::string& name) {
     if (!IsHubName(name)) return "";
     std::string escaped = name;
@@ -229,7 +229,7 @@ class Finder {
     return found == spec_.environment.end() ? "" : found->second;
   }
 
-  // Kept if it needs more than what was found before.
+  // Keeps the result if it needs more memory than the one found before.
   void Judge(const std::string& path, Meaning meaning) {
     const Result<std::string> text = Read(path, kMaxConfigBytes);
     if (!text) return;
@@ -238,7 +238,7 @@ class Finder {
     const std::string index = WeightIndexBeside(path);
     if (const Result<std::string> weights = Read(index, kMaxConfigBytes)) {
       const Result<TrainingWords> words = ReadWeightIndex(*weights, BaseName(index), *config);
-      // What is said counts more: it comes later.
+      // Stated settings have precedence, so they come later.
       if (words) meaning.words.insert(meaning.words.begin(), words->begin(), words->end());
     }
     const Result<TrainingPlan> plan = PlanOf(meaning.words, *config);

@@ -44,7 +44,7 @@ std::string OptionName(std::string_view word) {
   return name;
 }
 
-// Flags of launchers: what stands behind one of them is not its value.
+// Flags of launchers: the word after one of them is not its value.
 bool IsLauncherFlag(std::string_view name) {
   return IsOneOf(name, {"standalone",
                         "no_python",
@@ -74,7 +74,7 @@ class CommandReader {
   CommandReader(Words words, std::string_view place) : words_(words), place_(place) {}
 
   std::optional<Launch> Read() {
-    // Whatever stands before it: env, nohup, srun --gres=gpu:2, uv run …
+    // Skips any words before the launcher: env, nohup, srun --gres=gpu:2, uv run …
     while (at_ < words_.size() && !IsLauncher(words_[at_].text)) ++at_;
     if (at_ == words_.size()) return std::nullopt;
     const bool found = ReadLauncher();
@@ -146,7 +146,7 @@ class CommandReader {
     return true;
   }
 
-  // Options up to the program; "-m MODULE" ends them.
+  // Reads options up to the program; "-m MODULE" ends them.
   void ReadLauncherOptions() {
     while (at_ < words_.size() && IsOption(words_[at_])) {
       const std::string& word = words_[at_].text;
@@ -171,7 +171,7 @@ class CommandReader {
     return true;
   }
 
-  // "--name value", "--name=value", "--flag", "name=value", "recipe.yaml".
+  // Reads "--name value", "--name=value", "--flag", "name=value" and "recipe.yaml".
   void ReadOptions() {
     while (at_ < words_.size()) {
       const ShellWord& word = words_[at_++];
@@ -197,7 +197,7 @@ class CommandReader {
     bool known = true;
     std::vector<std::string> values;
     while (at_ < words_.size() && !IsOption(words_[at_])) {
-      // The overrides of configurations stand behind options as well.
+      // Overrides of configurations may also follow options.
       const std::string& value = words_[at_].text;
       if (!values.empty() && value.find('=') != std::string::npos) break;
       known = known && words_[at_].known;
@@ -224,7 +224,7 @@ class CommandReader {
       settings.push_back({std::move(name), std::move(value), Place(dashed)});
   }
 
-  // "dpo.py", "train_ppo.py": they hold a second model, which is not modelled.
+  // True for "dpo.py" and "train_ppo.py": they hold a second model, which is not modelled.
   static bool IsOfPreferences(std::string_view program) {
     std::string word;
     for (const char c : base::ToLower(BaseName(program)) + ".") {
@@ -243,7 +243,7 @@ class CommandReader {
                        [&](const Setting& each) { return IsOneOf(each.key, names); });
   }
 
-  // The framework behind a script or a module.
+  // Finds the framework of a script or a module.
   void Recognise() {
     const std::string program = base::ToLower(launch_.program);
     const auto has = [&](std::string_view part) { return program.find(part) != std::string::npos; };

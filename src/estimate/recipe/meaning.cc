@@ -26,7 +26,7 @@ bool IsOneOf(std::string_view word, Keys words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Empty: neither yes nor no.
+// Empty if the value means neither yes nor no.
 std::optional<bool> TruthOf(std::string_view value) {
   const std::string plain = base::ToLower(value);
   if (IsOneOf(plain, {"true", "yes", "on", "1", ""})) return true;
@@ -42,7 +42,7 @@ bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Settings by name; of several with one meaning the last one given counts.
+// Settings by name; if several have the same meaning, the last one counts.
 class Said {
  public:
   explicit Said(const std::vector<Setting>& settings) {
@@ -58,12 +58,12 @@ class Said {
     }
     return latest == nullptr ? nullptr : latest->setting;
   }
-  // What is said and is neither empty nor "none" nor left to somebody else ("auto").
+  // The stated setting, unless it is empty, "none", or left to another program ("auto").
   const Setting* Value(Keys keys) const {
     const Setting* setting = Any(keys);
     return setting == nullptr || IsNone(*setting) ? nullptr : setting;
   }
-  // The setting that says yes; null: none does.
+  // The setting that says yes; null if none does.
   const Setting* Yes(Keys keys) const {
     const Setting* setting = Any(keys);
     return setting != nullptr && TruthOf(setting->value) == true ? setting : nullptr;
@@ -82,11 +82,11 @@ class Said {
 };
 
 std::string From(const Setting& setting) {
-  // An option's place ends with the option already.
+  // The place of an option already contains its name.
   return Has(setting.from, "--") ? setting.from : setting.from + ": " + setting.key;
 }
 
-// Adds words topic by topic; what follows from the framework alone comes first.
+// Adds words topic by topic; first the defaults of the framework.
 class Reader {
  public:
   Reader(const std::vector<Setting>& settings, Framework framework)
@@ -150,7 +150,7 @@ class Reader {
                       "weight_decay"}) != nullptr;
   }
 
-  // PPO and its kind hold a second model, or make text between the steps.
+  // PPO and the like hold a second model, or generate text between the steps.
   bool IsOfPreferences() {
     constexpr std::string_view kKinds[] = {"ppo", "rm", "kto", "orpo", "ipo", "simpo", "rlhf"};
     const Setting* kind = said_.Value({"stage", "rl", "rlhf_type"});
@@ -177,7 +177,7 @@ class Reader {
     if (framework_ == Framework::kTrl) AddUsual("seq-len", "1024");
     if (framework_ == Framework::kLlamaFactory) AddUsual("seq-len", "2048");
     if (framework_ == Framework::kAxolotl) AddUsual("seq-len", "512");
-    // A tokenizer cuts what it is given, whatever the trainer allows.
+    // A tokenizer cuts its input, even if the trainer allows more.
     AddNumber("seq-len", {"tokenizer.max_length"});
     AddNumber("seq-len", {"max_seq_length", "max_seq_len", "max_length", "sequence_len",
                           "cutoff_len", "block_size", "model_max_length", "seq_length", "seq_len",
@@ -215,7 +215,7 @@ class Reader {
 
   const Setting* Component() const { return said_.Value({"model._component_"}); }
 
-  // The setting that makes adapters be trained; null: none does.
+  // The setting that selects training of adapters; null if there is none.
   const Setting* SaysLora() {
     const Setting* kind = said_.Value({"finetuning_type", "adapter", "peft_method", "train_type",
                                        "tuner_type", "sft_type", "peft_type", "peft"});
@@ -280,7 +280,7 @@ class Reader {
     Add("lora-targets", list, *named);
   }
 
-  // "['q_proj', 'v_proj']", "output_proj" of torchtune.
+  // Plain words from "['q_proj', 'v_proj']", or for "output_proj" of torchtune.
   static std::string Plain(std::string_view value) {
     std::string list;
     for (const char c : value) {
@@ -353,7 +353,7 @@ class Reader {
       if (framework_ == Framework::kTorchtune) continue;
       return Add("amp", "on", *setting);
     }
-    // Lightning says it of the precision: bf16-mixed.
+    // Lightning states it in the precision: bf16-mixed.
     const Setting* precision = said_.Value({"precision"});
     if (precision != nullptr && Has(base::ToLower(precision->value), "mixed"))
       return Add("amp", "on", *precision);
@@ -373,10 +373,10 @@ class Reader {
     switch (framework_) {
       case Framework::kTrainer:
       case Framework::kTrl:
-        // from_pretrained of Transformers 4 makes fp32 of any file unless it is told a dtype.
+        // from_pretrained of Transformers 4 converts any file to fp32 unless a dtype is given.
         return AddUsual("weights", "fp32");
       case Framework::kLlamaFactory:
-        // It loads in 16 bits, and makes fp32 of what is trained.
+        // It loads in 16 bits, and converts trained weights to fp32.
         return AddUsual("weights", lora_ || amp == nullptr ? "bf16" : "fp32");
       case Framework::kAxolotl:
       case Framework::kTorchtune:
@@ -404,7 +404,7 @@ class Reader {
     Add("optimizer", word, *named);
   }
 
-  // ---- what is kept ----
+  // ---- activations that are kept ----
 
   void Kernels() {
     Checkpointing();
@@ -436,7 +436,7 @@ class Reader {
     Add("gradient-checkpointing", TruthOf(value) == false ? "none" : "full", *asked);
   }
 
-  // Beside what is offloaded already.
+  // Adds to the parts that are already offloaded.
   void AddOffload(const std::string& what, const Setting& setting) {
     std::string list = what;
     for (const task::TrainingWord& word : meaning_.words) {
@@ -490,7 +490,7 @@ class Reader {
       AddOffload("activations", *moved);
   }
 
-  // As Megatron and what is built on it, and torchtitan, name them.
+  // The names that Megatron, programs built on it, and torchtitan use.
   void Splits() {
     AddNumber("tp", {"tensor_model_parallel_size", "tensor_parallel_degree"});
     AddNumber("pp", {"pipeline_model_parallel_size", "pipeline_parallel_degree"});
@@ -550,7 +550,7 @@ class Reader {
     if (Has(name, "deepspeed") && Has(name, "offload")) AddOffload("optimizer", *strategy);
   }
 
-  // What accelerate says in place of a file of DeepSpeed's.
+  // Settings of accelerate that replace a file of DeepSpeed.
   void DeepSpeed() {
     const Setting* stage = said_.Value({"deepspeed_config.zero_stage", "zero_stage"});
     if (stage == nullptr) return;

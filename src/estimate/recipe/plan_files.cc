@@ -40,7 +40,7 @@ class Found {
   TrainingWords words_;
 };
 
-// Hugging Face's trainer fills in what a file calls "auto".
+// Hugging Face's trainer fills in values that a file sets to "auto".
 bool IsAuto(const base::Json* value) {
   return value != nullptr && value->is_string() && *value == "auto";
 }
@@ -76,7 +76,7 @@ void GetZero(base::JsonReader& outer, Found& words) {
   if (in.error()) outer.Take(*in.error());
 }
 
-// bf16 and fp16 store the weights so, whatever the model's own precision.
+// bf16 and fp16 store the weights in that precision, whatever the model's own is.
 void GetPrecision(base::JsonReader& outer, const char* key, Found& words) {
   const base::Json* found = outer.Raw(key);
   if (found == nullptr) return;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kCalls{
     "TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig",      "SFTTrainer",
     "LoraConfig",        "BitsAndBytesConfig",       "get_peft_model", "from_pretrained"};
-// Of one call; calls may stand in calls.
+// The most tokens of one call; calls may be nested.
 constexpr std::size_t kMaxCallTokens = 2'000;
 
 bool IsNameLetter(char c) {
@@ -95,7 +95,7 @@ class PythonReader {
       if (Is(at + 1, '(')) {
         ReadCall(tokens_[at].text, at + 1);
       } else if (Is(at + 1, '=') && !Is(at + 2, '=')) {
-        // A name for a value that stands there.
+        // Remembers a name whose value is written out.
         if (auto value = ValueAt(at + 2)) names_[std::string(tokens_[at].text)] = *std::move(value);
       }
     }
@@ -111,7 +111,7 @@ class PythonReader {
     return dotted.substr(dotted.rfind('.') + 1);
   }
 
-  // What stands at `at` as it is, up to a comma, a bracket or the next line's name; empty: an
+  // The literal value at `at`, up to a comma, a bracket or the next line's name; empty if it is an
   // expression.
   std::optional<std::string> ValueAt(std::size_t at) const {
     const Token& token = tokens_[at];
@@ -146,7 +146,7 @@ class PythonReader {
     settings_.push_back({std::move(key), std::move(value), fmt::format("{}:{}", where_, line)});
   }
 
-  // name( at the parenthesis.
+  // Reads a call "name(", from the parenthesis on.
   void ReadCall(std::string_view dotted, std::size_t open) {
     const std::string_view name = LastName(dotted);
     const int line = tokens_[open].line;
@@ -155,7 +155,7 @@ class PythonReader {
     if (name == "add_argument") return ReadArgument(open);
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
     if (std::find(kCalls.begin(), kCalls.end(), name) == kCalls.end()) return;
-    // Tokenizers and processors are fetched by that name as well.
+    // Tokenizers and processors are also fetched by a function of that name.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
     if (fetches) {
@@ -166,7 +166,8 @@ class PythonReader {
     ReadNamed(open, name == "LoraConfig");
   }
 
-  // tokenizer(texts, max_length=128), AutoTokenizer.from_pretrained(…, model_max_length=128).
+  // True in tokenizer(texts, max_length=128) and AutoTokenizer.from_pretrained(…,
+  // model_max_length=128).
   static bool IsTokenizer(std::string_view dotted) {
     const std::string name = base::ToLower(dotted);
     return name.find("tokenizer") != std::string::npos || name.ends_with("encode_plus");
@@ -190,7 +191,7 @@ class PythonReader {
     return std::min(open + kMaxCallTokens, tokens_.size() - 2);
   }
 
-  // The named arguments of a call, those of calls within it left alone.
+  // Reads the named arguments of a call, but not those of calls within it.
   void ReadNamed(std::size_t open, bool adapter) {
     int depth = 0;
     for (std::size_t at = open; at < CallEnd(open); ++at) {
@@ -208,7 +209,7 @@ class PythonReader {
     }
   }
 
-  // add_argument("--name", …, default=value).
+  // Reads add_argument("--name", …, default=value).
   void ReadArgument(std::size_t open) {
     std::string name;
     int depth = 0;

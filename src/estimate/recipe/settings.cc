@@ -24,7 +24,7 @@ std::string Below(const std::string& prefix, std::string_view key) {
   return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
 }
 
-// Where a quoted text that begins at `at` ends: behind its closing quote, or at the text's end.
+// Where a quoted text that begins at `at` ends: after its closing quote, or at the end of the text.
 std::size_t SkipQuoted(std::string_view text, std::size_t at) {
   const char quote = text[at];
   for (++at; at < text.size(); ++at) {
@@ -37,7 +37,7 @@ std::size_t SkipQuoted(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// A quote is one only where a scalar may begin.
+// A quote only counts where a scalar may begin.
 bool OpensQuote(std::string_view text, std::size_t at) {
   if (text[at] != '"' && text[at] != '\'') return false;
   return at == 0 || std::string_view(" \t[{,:\n").find(text[at - 1]) != std::string_view::npos;
@@ -54,7 +54,7 @@ std::string_view WithoutComment(std::string_view line) {
   return line;
 }
 
-// A scalar as it is meant.
+// The meaning of a scalar: without quotes and escapes.
 std::string Unquoted(std::string_view text) {
   text = base::Trim(text);
   if (text.size() < 2 || text.front() != text.back() || (text[0] != '"' && text[0] != '\''))
@@ -70,7 +70,7 @@ std::string Unquoted(std::string_view text) {
   return plain;
 }
 
-// Whether what was opened is closed again, text by text.
+// Counts brackets, text by text, until all are closed again.
 class Brackets {
  public:
   void Add(std::string_view text) {
@@ -154,7 +154,7 @@ class YamlReader {
 
   static bool IsItem(std::string_view text) { return text == "-" || text.starts_with("- "); }
 
-  // Where the key of "key: value" ends; npos: no mapping.
+  // Where the key of "key: value" ends; npos if it is not a mapping.
   static std::size_t KeyEnd(std::string_view text) {
     if (text.empty() || text[0] == '[' || text[0] == '{') return std::string_view::npos;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -167,7 +167,7 @@ class YamlReader {
     return std::string_view::npos;
   }
 
-  // Without anchors and tags before it.
+  // The value without anchors and tags before it.
   static std::string_view Value(std::string_view text) {
     text = base::Trim(text);
     while (text.starts_with('&') || text.starts_with('!')) {
@@ -177,7 +177,7 @@ class YamlReader {
     return text;
   }
 
-  // All lines with this indentation, and what is below them. Answers the first line behind.
+  // Reads all lines with this indentation and deeper ones. Returns the first line after them.
   std::size_t ReadBlock(const std::string& prefix, std::size_t at, std::size_t indent, int depth) {
     if (depth > kMaxSettingDepth) {
       Complain(lines_[at].number, fmt::format("expected at most {} levels", kMaxSettingDepth));
@@ -197,7 +197,7 @@ class YamlReader {
     return at;
   }
 
-  // What stands on deeper lines, behind line `at`.
+  // Skips deeper lines that follow line `at`.
   std::size_t SkipDeeper(std::size_t at, std::size_t indent) const {
     for (++at; at < lines_.size() && lines_[at].indent > indent;) ++at;
     return at;
@@ -220,7 +220,7 @@ class YamlReader {
     if (at + 1 == lines_.size()) return at + 1;
     const Line& next = lines_[at + 1];
     if (next.indent > line.indent) return ReadBlock(key, at + 1, next.indent, depth + 1);
-    // Lists may stand as far left as their key.
+    // Lists may be indented no further than their key.
     if (next.indent == line.indent && IsItem(next.text))
       return ReadList(key, at + 1, line.indent, depth + 1);
     return at + 1;
@@ -243,7 +243,7 @@ class YamlReader {
       } else if (rest[0] == '[' || rest[0] == '{') {
         at = ReadFlow(below, at, rest, depth + 1);
       } else if (IsItem(rest) || KeyEnd(rest) != std::string_view::npos) {
-        // "- key: value": a block that begins behind the dash.
+        // "- key: value" is a block that begins after the dash.
         line.indent += 1 + blanks;
         line.text = rest;
         at = ReadBlock(below, at, line.indent, depth + 1);
@@ -258,7 +258,7 @@ class YamlReader {
 
   // ---- in brackets ----
 
-  // value: what stands on line `at` from the bracket on. Answers the first line behind.
+  // value: the text of line `at` from the bracket on. Returns the first line after the value.
   std::size_t ReadFlow(const std::string& prefix, std::size_t at, std::string_view value,
                        int depth) {
     const int first = lines_[at].number;
@@ -286,7 +286,7 @@ class YamlReader {
       ++at;
   }
 
-  // A scalar up to one of the ends.
+  // A scalar up to one of the ending characters.
   static std::string_view FlowScalar(std::string_view text, std::size_t& at,
                                      std::string_view ends) {
     const std::size_t from = at;

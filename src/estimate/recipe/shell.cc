@@ -10,7 +10,7 @@
 namespace carma::estimate {
 namespace {
 
-// Variables of variables could grow without end.
+// Variables that contain variables could grow without limit.
 constexpr std::size_t kMaxExpandedBytes = 4 << 20;
 
 bool IsNameStart(char c) {
@@ -32,7 +32,7 @@ std::size_t NameLength(std::string_view text) {
   return length;
 }
 
-// "NAME=value" and "NAME+=value" in two; empty: no assignment.
+// The two parts of "NAME=value" or "NAME+=value"; empty if it is no assignment.
 struct Assignment {
   std::string name;
   std::string value;
@@ -142,7 +142,7 @@ class ShellReader {
       if (IsOneOf(c, " \t\r\n;&|()<>")) break;
       ReadPiece(fields);
     }
-    // The number of a descriptor, as in 2>&1.
+    // This is the number of a descriptor, as in 2>&1.
     if (IsOneOf(Peek(), "<>") && !AtEnd() && IsDigits(fields.Current())) return {};
     return fields.Take();
   }
@@ -205,7 +205,7 @@ class ShellReader {
     Skip(end + 1 - at_);
   }
 
-  // NAME=( … ), at the parenthesis.
+  // Reads NAME=( … ), from the parenthesis on.
   void ReadArray(const Assignment& assignment) {
     Skip(1);
     std::vector<ShellWord> items;
@@ -230,7 +230,7 @@ class ShellReader {
 
   // ---- variables ----
 
-  // At a '$'.
+  // Expands a variable, from its '$' on.
   void Expand(bool quoted, Fields& fields) {
     const char next = Peek(1);
     if (next == '(') {
@@ -258,7 +258,7 @@ class ShellReader {
     }
   }
 
-  // At "$(": a command or a sum.
+  // Skips a command or a sum, from "$(" on.
   void SkipParentheses() {
     Skip(1);
     int depth = 0;
@@ -280,7 +280,7 @@ class ShellReader {
     } while (!AtEnd() && depth > 0);
   }
 
-  // At "${": a name, all items of an array, a default. Other forms are not known.
+  // Expands "${…}": a name, all items of an array, a default. Other forms are not supported.
   void ExpandBraces(bool quoted, Fields& fields) {
     const std::size_t from = at_ + 2;
     int depth = 1;
@@ -329,7 +329,7 @@ class ShellReader {
     return {{args_[number - 1], true}};
   }
 
-  // all: each value is a word of its own, else only the first counts, as in a shell.
+  // all: each value becomes a word; otherwise only the first counts, as in a shell.
   void Put(const std::vector<ShellWord>& values, bool quoted, bool all, Fields& fields) {
     bool first = true;
     for (const ShellWord& value : values) {
@@ -361,7 +361,7 @@ class ShellReader {
     }
   }
 
-  // ---- what stands around words ----
+  // ---- signs around words ----
 
   void Redirect() {
     const bool here = Peek() == '<' && Peek(1) == '<' && Peek(2) != '<';
@@ -450,7 +450,7 @@ class ShellReader {
     }
   }
 
-  // "NAME" or "NAME=value", assigned already.
+  // "NAME" or "NAME=value"; the value is already assigned.
   void Export(const ShellWord& word) {
     constexpr std::size_t kMostExported = 200;
     const std::string name = word.text.substr(0, NameLength(word.text));

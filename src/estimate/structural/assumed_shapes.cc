@@ -17,7 +17,7 @@ using model::Op;
 using model::RowKind;
 using model::Shape;
 
-// RoBERTa's kind counts positions from two on.
+// RoBERTa and the like count positions from two on.
 constexpr std::int64_t kUnusedPositions = 2;
 
 Shape TextOf(std::int64_t tokens, std::int64_t width) {
@@ -27,14 +27,14 @@ Shape TextOf(std::int64_t tokens, std::int64_t width) {
   return shape;
 }
 
-// "embeddings.position_embeddings", "pos_embed", GPT-2's "wpe"; not "relative_position_bias", nor
-// "pos_tag_embedding", which is about parts of speech.
+// True for "embeddings.position_embeddings", "pos_embed" and GPT-2's "wpe"; not for
+// "relative_position_bias", nor for "pos_tag_embedding", which is about parts of speech.
 bool NamesPositions(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
   return name == "wpe" || name.starts_with("position_emb") || name.starts_with("pos_emb");
 }
 
-// Where the activation at `at` runs: behind the first of two linear layers that fit together.
+// Where the activation at `at` runs: after the first of two linear layers that fit together.
 std::size_t PlaceOf(const std::vector<Layer>& layers, std::size_t at) {
   constexpr std::size_t kReach = 4;
   for (std::size_t i = at - std::min<std::size_t>(at, 1); i >= 1 && at - i < kReach; --i) {

@@ -15,8 +15,8 @@ using Maker = Tensor::Maker;
 
 // ---- readings ----
 
-// Blocks that are folded into one convolution after the training: every convolution reads what the
-// block was given, and so does a norm that follows no convolution.
+// Blocks that are merged into one convolution after the training: every convolution reads the input
+// of the block, and so does a norm that does not follow a convolution.
 int ParallelWays(Graph& graph, Row& row, int input) {
   if (!row.ways || input == Tensor::kNobody) return input;
   int& entry = graph.rows()[*row.ways].entry;
@@ -28,7 +28,8 @@ int ParallelWays(Graph& graph, Row& row, int input) {
   return convolution || lone_norm ? entry : input;
 }
 
-// It makes no sense in a chain: the second is a branch, of what the first one's convolution read.
+// Two norms in a chain make no sense: the second is a branch that reads the input of the first
+// one's convolution.
 int NormAfterNorm(Graph& graph, Row& row, int input) {
   const Trail& trail = graph.trail;
   if (!row.rule->batch_norm || input != row.before || trail[input].maker != Maker::kNorm) {
@@ -40,7 +41,7 @@ int NormAfterNorm(Graph& graph, Row& row, int input) {
   return source != Tensor::kNobody && trail[source].elements == row.in ? source : input;
 }
 
-// A copy with a rim, wherever the stride leaves a rest.
+// A padded copy, wherever the stride does not divide the size.
 int TensorFlowPadding(Graph& graph, Row& row, int input) {
   const Shape& out = row.layer->out;
   const Shape read = row.layer->in.empty() ? graph.trail[input].shape : row.layer->in;
@@ -51,12 +52,11 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
   return graph.trail.AddPrivate({.elements = row.in, .shape = read, .maker = Maker::kFunction});
 }
 
-// Two linear layers of one input, as wide as each other and wider than what they read, one of them
-// behind an activation: x * act(g). Both factors are kept, the activation's result, and the
-// product, which nothing shows.
+// Two equally wide linear layers of one input, wider than it, one with an activation: x * act(g).
+// Kept are both factors, the activation's result, and the product, which has no row.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
-  // Some put a norm between the product and the layer behind it.
+  // Some models have a norm between the product and the next layer.
   const bool norm = row.rule->role == Role::kNorm && row.rule->row_statistics;
   if (!norm && (row.rule->role != Role::kMatrix || !row.rule->linear)) return input;
   if (input != row.before) return input;
@@ -104,19 +104,19 @@ constexpr std::array kReadingCorrections{
 
 // ---- bytes ----
 
-// Its products have no rows of their own: nobody saw query, key and value.
+// True if its products have no rows: query, key and value are not in the summary.
 bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
 
-// Weights of its own, used by code: query, key, value, and the copy of the input where the product
-// behind the attention has no row either.
+// An attention whose code uses its own weights: query, key and value are kept, and a copy of the
+// input if the product after the attention has no row either.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
 }
 
-// A container whose one row is the product behind the attention.
+// A container whose only row is the product after the attention.
 void AttentionBehindOneProduct(const Graph&, const Row& row, Kept& kept) {
   if (row.kind == Kind::kBlock || row.rule->relative_positions) return;
   if (row.seen.products == 1 && !row.seen.convolution && row.seen.matrix == 0 &&
@@ -125,16 +125,16 @@ void AttentionBehindOneProduct(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// A softmax with a row of its own: no fused kernel, and the matrix before it stays as well.
+// If softmax has its own row, there is no fused kernel, and the matrix before it is kept as well.
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
   kept.unfused_attention = true;
 }
 
-// Positions enter between the products, so no fused kernel can do it. Kept are query, key and
-// value, the queries with either bias, keys of positions, the result and its copy; softmax's
-// result, the same with holes, and its copy in the order of the last product.
+// Positions are added between the products, so no fused kernel can be used. Kept are query, key and
+// value, the queries with either bias, keys of positions, the result and its copy; also softmax's
+// result, the same after dropout, and its copy in the order of the last product.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   constexpr double kVectors = 8;
   constexpr double kMatrices = 3;
@@ -150,8 +150,8 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Query, key and value in [batch, blocks, tokens, width]: fused kernels take four dimensions with
-// the heads among them, so the matrix of every block is made and kept.
+// Query, key and value are [batch, blocks, tokens, width]: fused kernels need four dimensions of
+// which one is the heads, so the matrix of every block is made and kept.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kHeadWidth = 32;  // NesT's; a summary does not say it
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
@@ -164,8 +164,8 @@ void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A dropout of softmax's result, whose own row is missing: kept is also what was scaled, biased or
-// masked before it.
+// A dropout of softmax's result, but softmax has no row: its scaled, biased or masked input is also
+// kept.
 void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   if (!row.given_unseen || row.rule->role != Role::kDropout) return;
   if (!IsAttentionMatrix(row.layer->in)) return;
@@ -174,8 +174,8 @@ void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Two linear layers over the heads of [tokens, tokens, heads]: softmax stands between them, whose
-// result is kept beside the copy that the second one reads.
+// Two linear layers over the heads of [tokens, tokens, heads], with softmax between them. Its
+// result is kept, and the copy that the second layer reads.
 void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   if (!row.rule->linear || in.rank() != 4 || in[1] != in[2] || in != row.layer->out) return;
@@ -188,8 +188,8 @@ void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // A linear layer over pairs of tokens makes a second matrix of weights from their distances; both
-// are mixed by a number per head and scaled to a sum of 1 again. Kept are softmax's result of
-// either, what the division overwrites, and its result.
+// are mixed by a number per head and scaled to a sum of 1 again. Kept are softmax's result for
+// both, the input of the division, and its result.
 void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kMatrices = 4;
   const Shape& in = row.layer->in;
@@ -204,9 +204,10 @@ void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A module with parameters makes the scores of positions, [..., queries, keys], of the queries: no
-// fused kernel. Kept are softmax's result and two copies of the queries, for the products with keys
-// and with positions. Queries in blocks have copies of their keys and values, which overlap.
+// A module with parameters makes the scores of positions, [..., queries, keys], from the queries,
+// so no fused kernel is used. Kept are softmax's result and two copies of the queries, for the
+// products with keys and with positions. Queries in blocks have copies of their keys and values,
+// which overlap.
 void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -224,9 +225,10 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Values as an image of one channel, [batch, 1, height, width, values], convolved into keys: a
-// matrix for each position, which the queries of all heads are multiplied with. The product copies
-// it for each head. The norm before the one of the values is that of all heads' queries.
+// Values are an image of one channel, [batch, 1, height, width, values], and a convolution turns
+// them into keys: a matrix for each position, with which the queries of all heads are multiplied.
+// The product copies it for each head. The norm before that of the values is the norm of all heads'
+// queries.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -240,8 +242,8 @@ void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// A norm of one half of a tensor, and a linear layer behind it whose result the other half is
-// multiplied with: the product.
+// A norm of one half of a tensor, then a linear layer whose result is multiplied with the other
+// half: the product is kept.
 void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (!row.rule->linear || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
@@ -249,8 +251,9 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.trail[read.from].elements == 2 * read.elements) kept.AddElements(row.out);
 }
 
-// One learned number per head of an attention by matrix products scales the cosines of queries and
-// keys: these are kept as they were and normalised, and the values beside what they were cut from.
+// In an attention by matrix products, one learned number per head scales the cosines of queries and
+// keys. Both are kept before and after normalisation, and the values in addition to the tensor from
+// which they were cut.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
   constexpr int kMostProducts = 3;  // more mix other matrices by that number
@@ -258,7 +261,8 @@ void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   kept.AddElements(3 * row.out);
 }
 
-// torch.nn.MultiheadAttention has no row but its products; it copies its result to [length, batch].
+// torch.nn.MultiheadAttention has rows only for its products; it copies its result to [length,
+// batch].
 void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.before == Tensor::kNobody) return;
   const Tensor& before = graph.trail[row.before];
@@ -267,8 +271,8 @@ void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// torch.nn.TransformerEncoderLayer: a function between its two linear layers, whose result is kept
-// beside the copy with holes.
+// torch.nn.TransformerEncoderLayer: a function between its two linear layers. Its result is kept,
+// and the copy after dropout.
 void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.dropout <= 0 || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
@@ -289,14 +293,14 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// Nets without norms scale what enters a block: the activation keeps its result, the convolution
-// the scaled copy.
+// Networks without norms scale the input of a block: the activation keeps its result, the
+// convolution the scaled copy.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }
 
-// Two convolutions, each with what its norm and its activation keep, the last of which the next row
-// reads.
+// Two convolutions, each with the tensors that its norm and its activation keep; the next row reads
+// the last of them.
 void BlockInOneRow(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.collapsed && row.rule->role == Role::kOther && row.layer->params > 0 &&
       row.layer->out.rank() == 4) {

@@ -1,5 +1,5 @@
-// What a dry run with PyTorch's FakeTensor counts: parameters and what is kept for the backward
-// pass, nothing else.
+// A dry run with PyTorch's FakeTensor counts only parameters and the tensors kept for the backward
+// pass.
 #include "estimate/estimator.h"
 #include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"

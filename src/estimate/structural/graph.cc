@@ -18,7 +18,7 @@ using model::Shape;
 using Kind = Row::Kind;
 using Maker = Tensor::Maker;
 
-// As chunk() makes it: the last dimension alone is half as wide.
+// As after chunk(): only the last dimension is half as wide.
 bool IsHalf(const Shape& part, const Shape& whole) {
   if (part.empty() || part.rank() != whole.rank() || whole.last() != 2 * part.last()) return false;
   return std::equal(part.dimensions().begin(), part.dimensions().end() - 1,
@@ -47,7 +47,7 @@ class GraphMaker {
   bool HasCurrent() const { return current_ != Tensor::kNobody; }
   const Tensor& Current() const { return graph_.trail[current_]; }
   void Keep(int index) { graph_.trail[index].kept = true; }
-  // x * gate: both factors stay.
+  // x * gate: both factors are kept.
   void KeepFactors(double elements) {
     const int factor =
         graph_.trail.Newest([&](const Tensor& each) { return each.elements == elements; });
@@ -93,7 +93,7 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// What the summary does not say of a row's sizes. False: they do not grow with the batch.
+// Finds sizes of a row that the summary does not give. False if they do not grow with the batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;
@@ -104,7 +104,7 @@ bool GraphMaker::FindSizes(Row& row) {
   return true;
 }
 
-// ---- containers: what code between the modules must have done ----
+// ---- containers: the effect of code between the modules ----
 
 void GraphMaker::Container(Row& row) {
   row.step = Step::kContainer;
@@ -123,7 +123,7 @@ void GraphMaker::Container(Row& row) {
   MakeUnseen(row.out, row.layer->out);
 }
 
-// The printed size lacks a factor: the windows stood where the batch was printed.
+// The printed size lacks a factor: the dimension printed as the batch also held the windows.
 bool GraphMaker::HidesWindows(const Row& row) const {
   const Shape& out = row.layer->out;
   return !row.knows_input && Current().elements > row.out && out.rank() == 3 &&
@@ -144,7 +144,7 @@ void GraphMaker::Passing(Row& row) {
     if (Current().maker == Maker::kMatrix) Keep(current_);
     MakeUnseen(row.in, row.layer->in);
     row.given_unseen = true;
-    // Softmax's result, which no row showed.
+    // Softmax's result, for which there was no row.
     if (row.rule->role == Role::kDropout && IsAttentionMatrix(row.layer->in)) Keep(current_);
   }
   if (IsAttentionMatrix(row.layer->in)) {
@@ -182,12 +182,14 @@ int GraphMaker::InputOf(Row& row) {
   return CorrectReading(CorrectsReading::kAfterSizes, graph_, row, input);
 }
 
-// Not the tensor made last: an earlier one, or one that code between the modules made.
+// The row does not read the last tensor, but an earlier one, or one that code between the modules
+// made.
 int GraphMaker::ReadElsewhere(const Row& row) {
   const Tensor& current = Current();
-  // One half of what was made last: a view, which keeps the whole.
+  // It reads one half of the last tensor: a view, which keeps the whole.
   if (row.rule->row_statistics && IsHalf(row.layer->in, current.shape)) return current_;
-  // The weights times the values, in the order of tokens: a new tensor, however many are as large.
+  // The weights times the values, in the order of tokens: a new tensor, even if others are as
+  // large.
   if (weighs_values_ && row.rule->linear) return Join(row);
   const int source = graph_.trail.Newest(
       [&](const Tensor& each) { return each.elements == row.in && Trail::IsReadable(each); });
@@ -198,7 +200,7 @@ int GraphMaker::ReadElsewhere(const Row& row) {
         {.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
   }
   if (product) Keep(current_);  // query, key, value: read by a matrix product
-  // A second linear layer of the same input and as wide: x * act(g), not what attention made.
+  // A second linear layer of the same input and width: x * act(g), not the result of attention.
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;
@@ -210,7 +212,7 @@ int GraphMaker::Join(const Row& row) {
   Tensor made{.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction};
   const Shape& out = row.layer->out;
   if (made.shape.empty() && out.rank() == 4) {
-    // The channels of a concatenation, so that its other readers know it again.
+    // Notes the channels of a concatenation, so that its other readers recognise it.
     const auto positions = static_cast<double>(out[2] * out[3]);
     made.shape.Push(-1);
     made.shape.Push(std::max<std::int64_t>(1, std::llround(row.in / positions)));
@@ -220,8 +222,8 @@ int GraphMaker::Join(const Row& row) {
   return graph_.trail.Add(made);
 }
 
-// The last convolution is the shortcut of a residual block: the next row reads what it read, and
-// its result waits for a sum with a later one of its size. A sum keeps nothing.
+// The last convolution is the shortcut of a residual block: the next row reads the same input, and
+// its result is later added to another of its size. A sum keeps nothing.
 bool GraphMaker::IsShortcut(const Row& row, int source) const {
   const Tensor& current = Current();
   if (current.maker != Maker::kMatrix || current.linear) return false;

@@ -1,4 +1,4 @@
-// What a model keeps whose blocks are printed as one row, by the totals below the table.
+// The memory of a model whose blocks are printed as one row, from the totals below the table.
 #include "estimate/structural/hidden.h"
 
 #include "estimate/structural/layer_rule.h"
@@ -6,9 +6,9 @@
 namespace carma::estimate {
 namespace {
 
-// Memory beside weights and states, as a multiple of torchinfo's total (twice the outputs of all
-// modules with parameters and without children), without the allocator's share. What is not in that
-// total shows in the kinds of the rows that are printed; docs/inside/estimators.md, "Bound".
+// Memory besides weights and states, as a multiple of torchinfo's total (twice the outputs of all
+// modules with parameters and without children), without the allocator's share. The kinds of
+// printed rows show what that total lacks; docs/inside/estimators.md, "Bound".
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
 constexpr double kLayerNormsOnly = 0.93;    // norms without an own result; matrices of attention

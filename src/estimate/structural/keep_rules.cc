@@ -16,7 +16,7 @@ bool Is(const Row& row, const Tensor&) {
   return row.rule->role == kRole;
 }
 
-// torchsummary does not say whether an activation works in place; most that may, do.
+// torchsummary does not show whether an activation works in place; most that can, do.
 bool IsLeakyInPlace(const Row& row, const Tensor&) {
   return row.rule->leaky && (row.layer->inplace || row.layer->kind == model::RowKind::kUnknown);
 }

@@ -19,7 +19,7 @@ using model::Shape;
 
 constexpr std::int64_t kLeastVocabulary = 4096;
 
-// Dense, with a kernel of more than one position: these have workspaces.
+// Dense convolutions with a kernel of more than one position have workspaces.
 void MeasureConvolution(const Graph& graph, const Row& row, Kept& kept) {
   const Layer& layer = *row.layer;
   kept.has_conv = true;
@@ -33,7 +33,7 @@ void MeasureConvolution(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// What the estimate asks besides what is kept.
+// Other figures that the estimate needs besides the kept memory.
 void Measure(const Graph& graph, const Row& row, Kept& kept) {
   const bool makes_new =
       row.step == Step::kOperation || (row.step == Step::kPassing && row.dropout > 0);
@@ -46,8 +46,8 @@ void Measure(const Graph& graph, const Row& row, Kept& kept) {
   kept.has_embedding = kept.has_embedding || model::OpOf(row.layer->type) == model::Op::kEmbedding;
 }
 
-// Scores over a vocabulary for every token: the caller holds them, log-softmax keeps its result,
-// and the gradient is as large.
+// Scores over a vocabulary for every token count three times: the caller holds them, log-softmax
+// keeps its result, and the gradient is as large.
 double LogitsOf(const Graph& graph, const Kept& kept) {
   if (graph.last == Tensor::kNobody || !kept.has_embedding) return 0;
   const Tensor& last = graph.trail[graph.last];
@@ -67,8 +67,8 @@ double LargestInside(const Graph& graph, const Kept& kept) {
   return largest;
 }
 
-// What LayerNorm reads, once however many read it, and what softmax makes: autocast's list of
-// operations in fp32.
+// Operations that autocast runs in fp32: inputs of LayerNorm, each counted once, and results of
+// softmax.
 void MeasureWide(const Graph& graph, Kept& kept) {
   std::vector<bool> counted(graph.trail.all().size());
   for (const Row& row : graph.rows()) {

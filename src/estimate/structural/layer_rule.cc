@@ -24,7 +24,7 @@ bool IsAny(std::string_view name, std::initializer_list<std::string_view> names)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The order decides: what a layer does to the tensor comes before what its name is made of.
+// The order matters: words for the effect of a layer come before other words in its name.
 Role RoleOf(std::string_view name) {
   if (name.starts_with("dropout") || name.ends_with("dropout")) return Role::kDropout;
   if (StartsWithAny(name, {"identity", "flatten", "unflatten", "droppath", "stochasticdepth",
@@ -60,8 +60,8 @@ Role RoleOf(std::string_view name) {
   return Role::kOther;
 }
 
-// Blocks that run as a sum of parallel ways while they are trained and are folded into one
-// convolution afterwards.
+// Blocks that run as a sum of parallel paths during training and are merged into one convolution
+// afterwards.
 bool IsReparameterised(std::string_view name) {
   return StartsWithAny(name, {"mobileoneblock", "repvgg", "qarepvgg", "reparam", "repconv"}) ||
          name == "repmixer";

@@ -27,7 +27,7 @@ Kind KindOf(const Layer& layer) {
   return model::IsOperation(layer) ? Kind::kOperation : Kind::kContainer;
 }
 
-// One per type; a model has few. Neighbours are often of the types that were asked for last.
+// One rule per type; a model has few types. Neighbouring rows often have one of the last types.
 class Rules {
  public:
   explicit Rules(std::deque<TypeRule>& rules) : rules_(rules) {}
@@ -52,8 +52,8 @@ class Rules {
   std::array<const TypeRule*, kGuesses> last_{};
 };
 
-// The rows of a block stand before it. Names tell which they are; without names those are that can
-// belong to such a block: convolutions, norms, what wraps one of them, and a last activation.
+// The rows of a block come before it. Their names show which they are; without names they are those
+// that can belong to such a block: convolutions, norms, wrappers of these, and a last activation.
 void MarkWays(std::vector<Row>& rows, std::size_t container) {
   const std::string& name = rows[container].layer->name;
   const auto belongs = [&](std::size_t at) {

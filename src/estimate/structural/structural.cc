@@ -25,29 +25,29 @@ namespace {
 using base::ErrorCode;
 using base::Fail;
 
-// How torchinfo is asked for all layers and what they read.
+// The call of torchinfo that prints all layers and their inputs.
 constexpr std::string_view kFullDepth =
     "depth=20 and col_names=(\"input_size\", \"output_size\", \"num_params\"), or use "
     "carma_summary.py";
 
 constexpr double kMib = 1024.0 * 1024.0;
 
-// Copies of the parameters while activations are there: weights, gradients (not quite at the same
-// time as all activations), states of the optimizer.
+// Copies of the parameters while activations exist: weights, gradients (not quite at the same time
+// as all activations), states of the optimizer.
 constexpr double kRunCopies = 1.7;
-// The same where gradients are never freed.
+// The same if gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
 // At the optimizer's step, with the temporaries of its kernels over all tensors at once.
 constexpr double kStepCopies = 3.5;
-// The same for a tensor that is larger than what the backward pass has freed: weight, gradient and
-// one temporary, all in memory of their own.
+// The same for a tensor that is larger than the memory that the backward pass has freed: weight,
+// gradient and one temporary each need new memory.
 constexpr double kLargeStepCopies = 3.0;
 
 constexpr double kKeptFactor = 1.01;     // what the allocator rounds up, and cannot reuse
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
-// Tensors of at most 10 MiB share segments of 20 MiB with gaps between them, larger ones have one
-// each: so much more of what is kept where tensors are small, and half of it at that size.
+// Tensors of at most 10 MiB share segments of 20 MiB with gaps between them, larger ones have their
+// own. This is the extra share of kept memory if tensors are small; at 10 MiB it is half.
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
@@ -61,7 +61,7 @@ double SumOf(const std::vector<Term>& terms) {
   return sum_mib;
 }
 
-// The question in the numbers that all terms are made of. Sizes: 1 in four bytes, 0.5 in two.
+// The numbers from the question that all terms use. Sizes: 1 for four bytes, 0.5 for two.
 struct Numbers {
   double batch = 0;
   double activation_size = 1;
@@ -76,8 +76,8 @@ struct Numbers {
   double counted_size = 1;  // of what a dry run counted, against the size asked for
 };
 
-// Until PyTorch 2.0 zero_grad() filled gradients with zeros unless it was told to free them, so
-// from the second step on they are there beside all activations.
+// Before PyTorch 2.0, zero_grad() filled gradients with zeros by default and did not free them, so
+// from the second step on they exist at the same time as all activations.
 bool KeepsGradients(const model::LayerList& layers) {
   return layers.torch && layers.torch->starts_with("1.");
 }
@@ -86,18 +86,18 @@ double SizeOf(Precision precision) {
   return precision == Precision::kFp32 ? 1 : 0.5;
 }
 
-// A dry run counts in the precision that it was asked with; a list that does not tell is in fp32.
+// A dry run counts in the precision of its question; a list without one is in fp32.
 Precision CountedIn(const model::LayerList& layers) {
   if (!layers.saved || !layers.precision) return Precision::kFp32;
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
 }
 
-// A list that does not tell trains all.
+// Without this number in the list, all parameters are trained.
 std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
-// As a dry run counted what is held, if it did so in the precision that is asked for.
+// Takes the held memory from a dry run, if that ran in the precision of the question.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
@@ -128,7 +128,7 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
       StatesOf(question.optimizer.value_or(Optimizer::kAdam)) * numbers.trained_mib;
   TakeHeld(question, numbers);
   if (KeepsGradients(*question.layers)) numbers.run_copies = kRunCopiesKept;
-  // Autocast's copies are among what a dry run with autocast counted.
+  // A dry run with autocast has already counted autocast's copies.
   if (precision == Precision::kMixed && counted != Precision::kMixed)
     numbers.copies_mib = (numbers.trained_mib + numbers.frozen_mib) / 2;
   for (const double bytes : kept.weights) {
@@ -150,7 +150,7 @@ double ContextMib(const Question& question, const Kept& kept) {
   return question.site == nullptr ? shipped_mib : question.site->ContextMib(shipped_mib);
 }
 
-// Of bytes counted in fp32 or in 16 bits what they are in the precision asked for.
+// The factor from bytes counted in fp32 or 16 bits to the precision of the question.
 double ShrinkOf(const Kept& kept, const Numbers& numbers) {
   const double all = std::max(kept.per_sample, 1.0);
   const double masks = kept.masks / all;
@@ -167,7 +167,7 @@ double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   return (kKeptFactor + kSharedGaps / (1 + mean_mib / kSegmentMib)) * mib;
 }
 
-// A dry run with a loss over the scores has counted what log-softmax keeps: one of the three.
+// A dry run with a loss over the scores has already counted log-softmax's result, one of the three.
 double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
   const bool counted = layers.saved && (layers.loss == "cross-entropy" || layers.loss == "own");
   return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMib;
@@ -188,8 +188,8 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
-// What the optimizer's step alone needs beyond the rest; not above 0: it fits in. Where a dry run
-// has counted its temporaries, these stand for one copy of all gradients.
+// How much more the optimizer's step needs than the rest; not above 0 if it fits. If a dry run has
+// counted its temporaries, these replace one copy of all gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
   const double copy = numbers.step_mib ? 1 : 0;
   return numbers.frozen_mib + numbers.states_mib + numbers.step_mib.value_or(0) +
@@ -197,7 +197,7 @@ double StepMib(const Numbers& numbers, double rest_mib) {
          (kLargeStepCopies - copy) * numbers.large_mib - rest_mib;
 }
 
-// A few names of one's own say little: the model itself has one.
+// A few custom names mean little: the model itself has one.
 bool HasOwnCode(const model::LayerList& layers) {
   constexpr std::size_t kMany = 3;
   return UnfamiliarModules(layers) >= kMany;
@@ -208,8 +208,8 @@ bool HasContainers(const model::LayerList& layers) {
                      [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
 }
 
-// All measured runs were in fp32. Bytes that were counted in another precision than is asked for
-// are a guess besides.
+// All measured runs were in fp32. Bytes counted in another precision than that of the question are
+// also a guess.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
@@ -231,7 +231,7 @@ std::int64_t BoundMib(const Question& question, double context_mib, double point
   const double shipped_mib =
       context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point_mib;
-  // What tasks with whole summaries taught says nothing about the others.
+  // Lessons from tasks with complete summaries do not apply to others.
   if (question.site != nullptr && evidence != Evidence::kTotals)
     factor = question.site->Factor(question.coverage, factor);
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));
@@ -291,9 +291,9 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   return terms;
 }
 
-// A tensor of weights stops being large where an activation of the batch outgrows it, and the
-// formula falls there; memory does not. The most that a smaller batch needs, just below those
-// places.
+// A tensor of weights stops counting as large at the batch where an activation becomes larger;
+// there the formula falls, but memory does not. This is the most that a smaller batch needs, just
+// below those places.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

@@ -11,23 +11,23 @@ namespace {
 
 using model::Shape;
 
-// Square root of a square number, else empty.
+// The square root of a square number; otherwise empty.
 std::optional<std::int64_t> Root(double number) {
   const auto root = static_cast<std::int64_t>(std::lround(std::sqrt(number)));
   if (static_cast<double>(root * root) != number) return std::nullopt;
   return root;
 }
 
-// Positions of a kernel that exist: 1x1, 3x3 …, patches, and 1x3, 1x5, 1x7.
+// The sizes of kernels in use: 1x1, 3x3 …, patches, and 1x3, 1x5, 1x7.
 constexpr std::array<std::int64_t, 14> kKernels{1,  3,  5,  7,  4,   9,   16,
                                                 25, 36, 49, 64, 121, 256, 1024};
 
-// 64 weights per output are rather a 1x1 convolution of 64 channels than a depthwise 8x8: depthwise
-// kernels have odd sides.
+// 64 weights per output more likely mean a 1x1 convolution of 64 channels than a depthwise 8x8:
+// depthwise kernels have odd sides.
 constexpr std::int64_t kLargestDepthwise = 49;
 
-// Weights per output channel, without the bias and what a standardised convolution adds: one of a
-// few candidates, the likeliest first.
+// Weights per output channel, without the bias and the extra weights of a standardised convolution:
+// one of a few candidates, the most likely first.
 struct Candidates {
   std::array<std::int64_t, 3> values{};
   std::size_t count = 0;
@@ -66,9 +66,9 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   return Elements(layer.out);
 }
 
-// The channels of a concatenation of the tensor made last with others, by the weights of what reads
-// it; 0: it is none. First what an earlier tensor explains, then twice as many channels under a
-// kernel of 3x3 (a skip from far back), then the fewest channels that come out even.
+// The channels of a concatenation of the last tensor with others, from the weights of its reader; 0
+// if it is none. First choice: channels that an earlier tensor explains; then twice as many
+// channels under a kernel of 3x3 (a skip from far back); then the fewest that divide evenly.
 std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, const Trail& trail) {
   const std::int64_t channels = Dimension(current.shape, 1);
   const auto explained = [&](std::int64_t joined) {
@@ -131,7 +131,7 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
   return current->elements;
 }
 
-// What a linear layer reads per token, by its parameters: with a bias if that comes out even.
+// The input width of a linear layer, from its parameters: with a bias if that divides evenly.
 double WidthRead(const model::Layer& layer) {
   if (layer.in_features) return static_cast<double>(*layer.in_features);
   const std::int64_t outputs = layer.out.last();
@@ -200,7 +200,7 @@ UnseenInput::Read UnseenInput::OfElementwise(const model::Layer& layer,
   const bool same_tokens =
       layer.out.rank() == 2 ||
       (before.rank() == layer.out.rank() && before.rank() > 1 && before[1] == layer.out[1]);
-  // Fewer elements than it was given, though it keeps the shape: the first dimension held more than
+  // It has fewer elements than its input, but the same shape: the first dimension held more than
   // the batch.
   if (same_width && same_tokens && current.elements > printed &&
       std::fmod(current.elements, printed) == 0) {

@@ -35,7 +35,7 @@ std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   return terms;
 }
 
-// With the context that finished tasks of this server showed.
+// Uses the context that finished tasks of this server showed.
 void SuitSite(const Site& site, TransformerEstimate& estimate) {
   const double shipped_mib = ShippedMib({Loading::kLazy, Libraries::kSequences});
   const double shift_mib = site.ContextMib(shipped_mib) - shipped_mib;
@@ -46,7 +46,7 @@ void SuitSite(const Site& site, TransformerEstimate& estimate) {
 
 constexpr std::string_view kLengthUnknown = "sequence length unknown";
 
-// How long the samples of the same user's same program were when it ran last.
+// Takes the length of samples from the last run of the same user's same program.
 void TakeLength(const Question& question, TrainingPlan& plan, std::vector<std::string>& assumed) {
   if (question.history == nullptr || question.kin.empty()) return;
   for (const task::Observation& run : question.history->OfKin(question.kin)) {
@@ -61,7 +61,7 @@ void TakeLength(const Question& question, TrainingPlan& plan, std::vector<std::s
   }
 }
 
-// What a stated length would change, behind the assumption.
+// Adds to the assumption how a stated length would change the result.
 void AddShorter(const Question& question, TrainingPlan plan, const TransformerEstimate& estimate,
                 std::vector<std::string>& warnings) {
   constexpr std::int64_t kShare = 4;

@@ -21,16 +21,16 @@ using base::Result;
 constexpr double kMib = 1024.0 * 1024.0;
 constexpr double kGibMib = 1024;
 
-// ---- constants; docs/evidence/estimators.md says what they rest on ----
+// ---- constants; docs/evidence/estimators.md names their sources ----
 
 // CUDA context, libraries and their workspaces of a process that trains.
 const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
-// What collective operations and their streams hold besides on a GPU that shares its weights: so
-// much of what moves, and no more than this.
+// Extra memory of collective operations and their streams on a GPU that shares its weights: this
+// share of the moved bytes, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
-// Reserved bytes per byte of logits and activations: blocks of changing sizes leave gaps. By what
-// decides, from runs of fixed length; a size that never comes back needs the last one.
+// Reserved bytes per byte of logits and activations: blocks of changing sizes leave gaps. One
+// factor per cause, from runs of fixed length; the last one is for sizes that never repeat.
 constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
@@ -38,16 +38,17 @@ constexpr double kSpreadKept = 1.05;  // without checkpointing: blocks that stay
 constexpr double kStepKept = 0.3;     // of gradients and the step's temporaries, besides
 constexpr double kSpreadKeptVariable = 1.5;
 constexpr double kSpreadVariable = 2.7;
-// Segments that grow in place leave hardly any: 1.01 to 1.17 on an H100.
+// Segments that grow in place leave hardly any gaps: 1.01 to 1.17 on an H100.
 constexpr double kSpreadExpandable = 1.1;
 constexpr double kSpreadVariableShared = 1.6;  // frozen weights that are shared: a block decides
 
-// Quantiles of measured / predicted over the runs, from 0.9 on a little more. The last column is
+// Quantiles of measured / predicted over the runs, from 0.9 on a little more. The last column is a
 // judgement.
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// Of trainings whose like no measured run is: twice as far above 1 as the others, by judgement.
+// For trainings of a kind that was never measured: twice as far above 1 as the others, by
+// judgement.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -117,8 +118,8 @@ double MovingMib(const Moment& moment) {
   return moment.parts.logits + moment.parts.activations;
 }
 
-// Activations come and go in blocks of many sizes, and what the optimizer allocates in its first
-// step finds them cached: both together, and the gaps between them. moments: the step first.
+// Activations come and go in blocks of many sizes, which stay cached when the optimizer allocates
+// its memory in the first step: so both count, and the gaps between them. moments: the step first.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
   const Moment& busiest = *std::max_element(
@@ -127,7 +128,7 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   const double moving = MovingMib(busiest);
   const double spread = SpreadOf(busiest, all.shares_weights, plan);
   double free_running = moments.front().parts.Sum() + busiest.parts.working + spread * moving;
-  // Where all blocks' activations stay, the step finds nearly enough of them free again.
+  // If the activations of all blocks are kept, the step finds nearly enough freed memory.
   if (!RunsBlocksAgain(plan) && !all.shares_weights) {
     const MemoryParts& step = moments.front().parts;
     free_running = needed + (spread - 1) * moving + kStepKept * (step.gradients + step.working);
@@ -136,7 +137,8 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
     free_running += std::min(kShardingMib, kShardingShare * moving) +
                     std::max(0.0, all.waiting - all.gradients) / kMib;
   }
-  // Short of memory, the allocator gives cached blocks back: between what is needed and the GPU.
+  // When memory is short, the allocator returns cached blocks, so the peak is between the need and
+  // the size of the GPU.
   if (plan.gpu_mib && free_running + kContextMib > *plan.gpu_mib) {
     const double room = std::max(*plan.gpu_mib - kContextMib, needed);
     return (needed + room) / 2;
@@ -144,7 +146,7 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   return std::max(needed, free_running);
 }
 
-// FSDP's mixed precision runs blocks on 16-bit copies of whatever its shards are stored in.
+// FSDP's mixed precision runs blocks on 16-bit copies, whatever the precision of its shards.
 TrainingPlan AsActivations(const TrainingPlan& plan) {
   TrainingPlan acts = plan;
   if (plan.data_parallel == DataParallel::kFsdp && plan.ranks > 1 && plan.amp)
@@ -186,7 +188,7 @@ double InFlight(const TrainingPlan& plan) {
   const auto parts = static_cast<double>(plan.micro_batches);
   const auto parts_of_gpu = static_cast<double>(plan.stages_per_gpu);
   double most = stages;
-  // Of an interleaved schedule the first of its stages runs ahead of all others.
+  // In an interleaved schedule, the first stage runs ahead of all others.
   if (plan.schedule == Schedule::kInterleaved)
     most = (2 * (stages - 1) + (parts_of_gpu - 1) * stages + 1) / parts_of_gpu;
   if (plan.schedule == Schedule::kGpipe) most = std::max(parts, stages);
@@ -226,8 +228,8 @@ Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& pl
   return base::Unit{};
 }
 
-// What of a training no measured run did, or runs of a single source in which little was stated.
-// Empty: it is of a kind that was compared.
+// A property of a training that no measured run had, or only runs of a single source with few
+// details. Empty if its kind was compared.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
@@ -254,13 +256,13 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   return base::Join(unseen, ", ");
 }
 
-// What the whole model has beyond what config.json describes is counted by its weights.
+// Parts of the model that config.json does not describe are counted by their weights.
 TransformerConfig WithAllParameters(const TransformerConfig& described, const TrainingPlan& plan) {
   TransformerConfig config = described;
   if (plan.parameters == 0) return config;
   const double more = static_cast<double>(plan.parameters) - config.TotalParameters();
   config.stated_parameters = static_cast<double>(plan.parameters);
-  // A few per cent are biases and rounding, not a part.
+  // A difference of a few per cent comes from biases and rounding, not from a further part.
   if (more > 0.02 * config.TotalParameters() && !config.one_length) config.other_parameters += more;
   return config;
 }

@@ -1,4 +1,4 @@
-// What one rank holds, and what stays on its GPU from step to step.
+// The memory of one rank, and the part that stays on its GPU from step to step.
 #include "estimate/transformer/rank.h"
 
 #include <algorithm>
@@ -52,14 +52,14 @@ double StateBytes(StepOptimizer optimizer, double gradient) {
   return 0;
 }
 
-// The foreach implementations, which PyTorch takes unless told otherwise, make a copy of all
-// trained parameters' size; fused and 8-bit kernels none, nor SGD without momentum and decay.
+// The foreach implementations, PyTorch's default, make a copy as large as all trained parameters;
+// fused and 8-bit kernels make none, nor does SGD without momentum and decay.
 bool CopiesInStep(StepOptimizer optimizer) {
   return optimizer == StepOptimizer::kAdam || optimizer == StepOptimizer::kMomentum;
 }
 
-// DeepSpeed in 16 bits: weights and gradients in 16, masters and states in 32. held: of the
-// parameters those that are on this GPU where nothing shares them.
+// DeepSpeed in 16 bits: weights and gradients have 16 bits, masters and states 32. held: the
+// parameters that would be on this GPU without sharding.
 void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Static& all) {
   const auto ranks = static_cast<double>(plan.ranks);
   const bool shards_gradients =
@@ -74,10 +74,10 @@ bool Pipelines(const TrainingPlan& plan) {
   return plan.pipeline > 1 && plan.in_flight != 1;
 }
 
-// What collective operations and unsharded weights take besides. held: as in UseDeepSpeed.
+// Adds the memory of collective operations and unsharded weights. held: as in UseDeepSpeed.
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
-  // On one GPU too; a small model fills them once.
+  // They exist on one GPU too; a small model fills them only once.
   if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
     all.buckets = std::min(kDeepSpeedBucketBytes, 8 * parameters);
   if (IsZero(plan.data_parallel) && plan.offload_parameters)
@@ -168,7 +168,8 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 
 namespace {
 
-// Sharded as the model is; it needs no gradients and no states. The engine has its share for good.
+// A second model is sharded like the first, without gradients and states. The memory of the engine
+// stays reserved.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights) {
   constexpr double kMib = 1 << 20;
   const bool on_host = plan.offload_parameters;
@@ -193,7 +194,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   const double held = parameters - elsewhere;
 
   double plain = BytesOf(plan.weights);
-  // FSDP's mixed precision keeps its shards in fp32 and makes 16-bit copies of what it gathers.
+  // FSDP's mixed precision keeps its shards in fp32 and makes 16-bit copies of gathered weights.
   if (full && fsdp && plan.amp) plain = 4;
   const bool quantised = plan.quantisation != Quantisation::kNone;
   const double block_bytes = BytesOf(plan.quantisation, plain);
@@ -221,7 +222,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;
-  // FSDP reduces them at the last pass only: until then each rank holds all of them.
+  // FSDP reduces gradients only in the last pass: until then each rank holds all of them.
   const bool pipelines = Pipelines(plan);
   if (plan.accumulates || pipelines)
     all.waiting =

@@ -21,7 +21,7 @@ using base::Result;
 constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
 constexpr double kMibPerGib = 1024;
 
-// Takes the cell's number into `target`; an empty cell leaves it. False: `error` says why.
+// Reads the cell's number into `target`; an empty cell does not change it. False: `error` says why.
 bool Take(const base::CsvRow& row, const char* column, double low, double high,
           std::int64_t& target, std::optional<base::Error>& error) {
   const Result<std::optional<double>> number = row.Number(column, low, high);
@@ -95,13 +95,13 @@ bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// ---- a row's words as a plan ----
+// ---- a plan from the words of a row ----
 
 std::unexpected<base::Error> TooLittle(std::string text) {
   return Fail(ErrorCode::kNotFound, std::move(text));
 }
 
-// The libraries that sources train with, by what they do unless told otherwise.
+// The libraries of the sources, distinguished by their defaults.
 enum class Library { kHuggingFace, kLitGpt, kTorchtune };
 Library LibraryOf(std::string_view framework) {
   if (Has(framework, "LitGPT")) return Library::kLitGpt;
@@ -125,7 +125,7 @@ Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingP
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // Recipes on PEFT quantise the constants again; LitGPT says which of both it does.
+  // Recipes on PEFT quantise the constants again; for LitGPT the row says whether it does.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return base::Unit{};
@@ -136,9 +136,9 @@ Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingP
   if (plan.lora_rank == 0) plan.lora_rank = 8;
   const Result<std::optional<double>> dropout = row.Number("lora_dropout", 0, 1);
   plan.lora_dropout = dropout && dropout->value_or(0) > 0;
-  // "DEFAULT (qkv)", "q,v,o + mlp": the words without what stands around them. The head's adapter
-  // is too small to count.
-  // Brackets and quotes of a list in Python go as well, and spaces part words too.
+  // From "DEFAULT (qkv)" or "q,v,o + mlp", only the words are kept. The head's adapter is too small
+  // to count.
+  // Brackets and quotes of a list in Python are dropped too, and spaces also separate words.
   std::string words;
   for (const char c : row.Text("lora_targets")) {
     if (c == '(') words.clear();
@@ -164,8 +164,8 @@ Result<base::Unit> SetPrecision(const base::CsvRow& row, Library library, Traini
   plan.weights = *dtype;
   const std::string_view amp = row.Text("amp");
   plan.amp = !amp.empty() && !amp.ends_with("-true");
-  // What recipes on PEFT call before they train adapters on weights of bitsandbytes casts the rest
-  // to fp32. fms-acceleration has its own, which casts the norms, and with FSDP nothing.
+  // Before they train adapters on weights of bitsandbytes, recipes on PEFT cast all other weights
+  // to fp32. fms-acceleration casts only the norms, and with FSDP nothing.
   const bool own = Has(row.Text("framework"), "fms-acceleration");
   const bool nf4 =
       plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double;
@@ -200,7 +200,7 @@ Result<base::Unit> SetOptimizer(const base::CsvRow& row, TrainingPlan& plan) {
   return base::Unit{};
 }
 
-// The number behind `word` in a sentence; empty: no such word.
+// The number after `word` in a sentence; empty if the word is missing.
 std::optional<std::int64_t> NumberAfter(std::string_view text, std::string_view word) {
   const std::size_t found = text.find(word);
   if (found == std::string_view::npos) return std::nullopt;
@@ -214,7 +214,8 @@ bool IsMegatron(std::string_view framework) {
   return Has(framework, "Megatron") || Has(framework, "NeMo");
 }
 
-// "selective (every 2nd block)", "selective 2", "selective half", "selective op", "selective".
+// Reads "selective (every 2nd block)", "selective 2", "selective half", "selective op",
+// "selective".
 void SetCheckpointing(const base::CsvRow& row, Library library, TrainingPlan& plan) {
   const std::string kept = base::ToLower(row.Text("ckpt"));
   const bool if_sharded = library == Library::kLitGpt && plan.ranks == 1;
@@ -283,7 +284,7 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, Trainin
   return base::Unit{};
 }
 
-// Libraries that train with the Trainer of Hugging Face or as it does.
+// Libraries that use the Trainer of Hugging Face or work like it.
 bool IsOfTrainer(std::string_view framework) {
   const std::string name = base::ToLower(framework);
   constexpr std::string_view kNames[] = {"hf",      "trainer", "trl",    "axolotl",
@@ -293,7 +294,7 @@ bool IsOfTrainer(std::string_view framework) {
          std::ranges::any_of(kNames, [&](std::string_view each) { return Has(name, each); });
 }
 
-// What tensor parallelism and pipelines do besides, by column or as the framework does it.
+// Sets options of tensor parallelism and pipelines, from a column or by the framework's default.
 void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, TrainingPlan& plan) {
   const std::string_view framework = row.Text("framework");
   const bool titan = Has(base::ToLower(framework), "torchtitan");
@@ -308,13 +309,13 @@ void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, Train
     plan.micro_batches = std::min(plan.batch, plan.pipeline);
   if (const auto known = base::FromWord<Schedule>(base::ToLower(row.Text("schedule"))))
     plan.schedule = *known;
-  // FSDP without a Trainer's autocast trains what it has loaded.
+  // FSDP without a Trainer's autocast trains in the precision in which it loaded.
   if (plan.data_parallel == DataParallel::kFsdp && plan.weights != Dtype::kFp32 &&
       !IsOfTrainer(framework))
     plan.amp = false;
 }
 
-// "A100-80GB" has 79.2 GiB to give: what nvidia-smi calls total is 1 % below the name.
+// "A100-80GB" has 79.2 GiB: the total in nvidia-smi is 1 % below the name.
 std::optional<double> GpuMib(std::string_view name) {
   const std::size_t dash = name.rfind('-');
   if (dash == std::string_view::npos || !name.ends_with("GB")) return std::nullopt;
@@ -323,7 +324,7 @@ std::optional<double> GpuMib(std::string_view name) {
   return 0.99 * static_cast<double>(*size) * kMibPerGib;
 }
 
-// Of the cap, what the longest sample of a few hundred steps came to in the source with both.
+// The longest sample of a few hundred steps as a share of the cap, in the source that gives both.
 constexpr double kLongestOfCap = 0.6;
 
 // Lengths from the note of a row that states none: "variable, mean 445 tokens, cap 4096".
@@ -357,7 +358,7 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>&
   const std::string_view lengths = row.Text("seq_note");
   plan.variable_length =
       Has(lengths, "variable") || Has(lengths, "max length") || Has(lengths, "dataset");
-  // Sources that give the batch of one pass and not the passes reach their batch by several.
+  // Sources that give the batch of one pass, but not the number of passes, use several.
   plan.accumulates = steps > 1 || (!stated && plan.variable_length);
   tokens = tokens || SetLengths(lengths, plan);
   if (!tokens) return TooLittle("no length of the samples");
@@ -379,7 +380,7 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>&
   return plan;
 }
 
-// ---- what was measured ----
+// ---- measurements ----
 
 MemoryKind KindOf(std::string_view definition) {
   const std::string text = base::ToLower(definition);

@@ -1,4 +1,4 @@
-// What grows with the tokens.
+// Memory that grows with the number of tokens.
 #include "estimate/transformer/tokens.h"
 
 #include <algorithm>
@@ -6,9 +6,9 @@
 namespace carma::estimate {
 namespace {
 
-// Scores over the vocabulary: log-softmax, its gradient and theirs, in fp32 where autocast or the
-// code casts them, which that of causal models does. Whoever holds them besides (a loop of one's
-// own; Trainer does not) is not known.
+// Scores over the vocabulary: log-softmax, its gradient and that of the scores, in fp32 if autocast
+// or the code casts them, as code of causal models does. A custom loop may also hold them (Trainer
+// does not), which is not known.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -18,7 +18,7 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
   if (plan.fp32_rest) bytes = 16;  // the head is fp32, and so are its scores
   switch (loss) {
     case Loss::kStock:
-      // The caller holds the scores until the step is over; FSDP's code does not.
+      // The caller holds the scores until the end of the step; with FSDP it does not.
       if (!shares_weights) per.held = copy * sizes.vocabulary;
       break;
     case Loss::kInPlace:
@@ -40,8 +40,8 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
   per.above = (plan.fused_layers ? 4 : 8) * sizes.stream;
 }
 
-// Bytes per element of the attention matrix where no fused kernel spares it: what softmax makes
-// (fp32 under autocast and in the code of RMSNorm families), its 16-bit copy, a dropout's mask and
+// Bytes per element of the attention matrix if no fused kernel avoids it: softmax's result (fp32
+// under autocast and in the code of RMSNorm families), its 16-bit copy, a dropout's mask and
 // result.
 double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
@@ -50,15 +50,15 @@ double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return (config.rms_norm ? 6 : 2) + (config.drops_out ? 3 : 0);
 }
 
-// PEFT's frozen weights, without checkpointing: what only their gradients would need is not kept.
-// Other libraries' adapters (they are in 16 bits) were compared as they are.
+// For PEFT's frozen weights without checkpointing, tensors that only their gradients would need are
+// not kept. Adapters of other libraries (in 16 bits) were compared without this rule.
 bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
 
-// Of both norms, at two bytes an element. An RMSNorm as it is written in Transformers keeps what it
-// reads in fp32, the quotient if its weight is trained, and the result; a LayerNorm what it reads
-// and what it makes.
+// The bytes of both norms, at two bytes an element. RMSNorm in the code of Transformers keeps its
+// input in fp32, the quotient if its weight is trained, and the result; LayerNorm keeps its input
+// and its result.
 double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
   if (!config.rms_norm) return plan.amp ? 12 : 8;
@@ -68,7 +68,8 @@ double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return KeepsLess(plan) ? 8 : 16;
 }
 
-// Of the feed-forward part, per element of its inner width. A frozen matrix needs no input.
+// The bytes of the feed-forward part, per element of its inner width. A frozen matrix needs no
+// input.
 double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool frozen = plan.method == Method::kLora;
   double bytes = config.gated ? (frozen ? 6 : 8) : (frozen ? 2 : 4);
@@ -76,7 +77,7 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
-// What one block keeps: inputs of norms, of attention, of the feed-forward part, of adapters.
+// Adds what one block keeps: inputs of norms, attention, the feed-forward part and adapters.
 void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
               const Adapters& adapters, const Stack& stack, PerToken& per) {
   const double grown = plan.weights == Dtype::kFp32 && !plan.amp ? 2 : 1;
@@ -97,18 +98,18 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
   per.block =
       grown * (norms * sizes.stream + attention + ForwardBytes(config, plan) * sizes.forward) +
       matrix + masks + adapted * (frozen ? adapters.inputs : 0);
-  // A dropped copy is kept in place of the copy.
+  // The copy after dropout is kept instead of the copy.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
   per.temporaries = grown * (config.gated ? 6 : 4) * sizes.forward;
 }
 
-// The residual stream itself is kept where the norms read a copy of it.
+// The residual stream itself is kept if the norms read a copy of it.
 bool KeepsStream(const TransformerConfig& config, const TrainingPlan& plan) {
   return config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
 }
 
-// What stays of a block whose cheap operations alone are computed again: the result of attention,
+// What stays of a block if only its cheap operations are computed again: the results of attention
 // and of every second matrix product: queries, values, one of the feed-forward part and the last.
 double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
   const double size = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
@@ -120,7 +121,7 @@ double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
 PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
                     const Adapters& adapters, const Stack& stack, bool shares_weights) {
   PerToken per;
-  // Autocast runs LayerNorm in fp32, and what is added to its result follows.
+  // Autocast runs LayerNorm in fp32, and tensors that are added to its result become fp32 too.
   const bool wide =
       plan.weights == Dtype::kFp32 || plan.fp32_residual || (plan.amp && !config.rms_norm);
   AddBlock(config, plan, sizes, adapters, stack, per);

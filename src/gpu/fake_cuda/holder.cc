@@ -1,4 +1,4 @@
-// The program that the tests of cuda_context.cc run for the child's part.
+// The program that the tests of cuda_context.cc run as the child.
 #include "gpu/cuda_context.h"
 
 int main() {

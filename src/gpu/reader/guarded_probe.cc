@@ -49,7 +49,7 @@ ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
   return devices_;
 }
 
-// Starts readers until one has come through the list.
+// Starts readers until one has read the whole list.
 ReadResult<base::Unit> GuardedProbe::Open() {
   std::set<std::optional<std::uint32_t>> ended;
   while (true) {
@@ -67,7 +67,7 @@ ReadResult<base::Unit> GuardedProbe::Open() {
       if (auto* error = std::get_if<ReadError>(&*answer)) return std::unexpected(std::move(*error));
       return NoSuchAnswer();
     }
-    // Somebody may have killed it: that says nothing of a GPU until it happens there again.
+    // A user may have killed the reader: a GPU is only blamed if it happens there again.
     if (!answer.error().late && ended.insert(answer.error().asking).second) continue;
     const std::string why = WhyOf(answer.error());
     if (!answer.error().asking) {
@@ -92,7 +92,7 @@ void GuardedProbe::Take(ReaderListing listing) {
       places_.push_back({number, i});
       continue;
     }
-    // It has one line here, whatever it was before.
+    // It has one line here, even if it was divided before.
     const auto before = known_.find(number);
     const std::vector<DeviceInfo>& as_known =
         before != known_.end() ? before->second : told[number];
@@ -108,7 +108,7 @@ void GuardedProbe::Take(ReaderListing listing) {
   }
 }
 
-// A new reader in place of one that was given up must show what the one before showed.
+// A reader that replaces another must list the same GPUs as the one before.
 ReadResult<base::Unit> GuardedProbe::OpenAgain() {
   const std::vector<DeviceInfo> before = devices_;
   ReadResult<base::Unit> open = Open();
@@ -176,7 +176,7 @@ void GuardedProbe::LeaveAlone(const std::set<std::size_t>& devices) {
   std::set<std::uint32_t> wanted, alone;
   for (std::size_t i = 0; i < places_.size(); ++i)
     (devices.contains(i) ? alone : wanted).insert(places_[i].number);
-  // A divided GPU is left alone when all its instances are.
+  // A divided GPU is skipped if all its instances are.
   std::erase_if(alone, [&](std::uint32_t number) { return wanted.contains(number); });
   if (alone == alone_) return;
   const std::set<std::uint32_t> before = LeftOut();
@@ -188,7 +188,7 @@ void GuardedProbe::LeaveAlone(const std::set<std::size_t>& devices) {
   if (LeftOut() != before) reader_.reset();
 }
 
-// ---- who hangs ----
+// ---- GPUs that hang ----
 
 void GuardedProbe::SetAside(std::uint32_t number, const std::string& why) {
   const auto [caution, first] = cautions_.try_emplace(number, Caution{options_.first_pause, {}});
@@ -213,7 +213,7 @@ bool GuardedProbe::AnswersAgain(std::uint32_t number, Aside& aside) {
   return false;
 }
 
-// Waits for nothing: the others are being read.
+// This does not wait: the other GPUs are being read.
 bool GuardedProbe::TrialSucceeds(std::uint32_t number, Aside& aside) {
   const std::expected<ReaderAnswer, NoAnswer> answer = aside.trial->Await(milliseconds(0));
   if (!answer && answer.error().late && Clock::now() < aside.trial_until) return false;
@@ -227,7 +227,7 @@ bool GuardedProbe::TrialSucceeds(std::uint32_t number, Aside& aside) {
   return false;
 }
 
-// One that has answered for as long as it was left in peace is a GPU like any other.
+// A GPU that has answered for as long as it was set aside counts as healthy again.
 void GuardedProbe::Answered(std::uint32_t number) {
   const auto caution = cautions_.find(number);
   if (caution == cautions_.end()) return;

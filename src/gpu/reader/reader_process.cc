@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kLastWaitMs = 200;
 
-// Readers that were killed and had not ended then: each is reaped when it has.
+// Readers that were killed but have not ended yet: each is reaped once it has.
 class LeftBehind {
  public:
   void Add(pid_t pid) {
@@ -35,8 +35,7 @@ class LeftBehind {
   std::vector<pid_t> pids_;
 };
 
-// Never destroyed: a thread that a hung driver holds may let go of its reader while the program
-// ends.
+// Never destroyed: a thread that hangs in the driver may release its reader while the program ends.
 LeftBehind& TheLeftBehind() {
   static auto& left_behind = *new LeftBehind;
   return left_behind;
@@ -68,7 +67,7 @@ ReaderProcess::~ReaderProcess() {
 
 void ReaderProcess::Ask(const ReaderRequest& request) {
   asking_.reset();
-  // One that is gone is noticed when its answer is awaited.
+  // A reader that is gone is noticed when its answer is awaited.
   (void)socket_.Send(FormatRequest(request));
 }
 

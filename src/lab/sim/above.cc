@@ -1,5 +1,5 @@
-// Tasks above the servers: which of them are alike, who waits, who is on which servers, who comes
-// back and when he may start again.
+// Tasks above the servers: which of them are alike, which wait, which run on which servers, and
+// when a task that comes back may start again.
 #include "lab/sim/above.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace carma::sim {
 namespace {
 
 constexpr TimerId kAboveTimer = 1;
-// Forgotten where there are more: tasks keep their own.
+// If there are more kinds, the table is cleared; tasks keep their own copy.
 constexpr std::size_t kMostAlikes = 512;
 
 }  // namespace
@@ -139,7 +139,7 @@ void Simulation::PlaceOn(JobIndex index, std::span<const std::uint32_t> nodes) {
     if (options_.above.placing == Placing::kSlurm)
       job.pinned = counts_.Book(each, number, job.alike->asked, now_ + LimitOf(job));
   }
-  // By the last of them it may have ended.
+  // The task may have ended before the last server is told.
   const std::vector<std::uint32_t> servers(nodes.begin(), nodes.end());
   for (const std::uint32_t each : servers) Submit(each, {&index, 1});
 }

@@ -3,7 +3,7 @@
 namespace carma::sim {
 namespace {
 
-// A trace tells no users.
+// A trace has no users, so all tasks belong to this one.
 constexpr std::uint32_t kUser = 0;
 constexpr std::string_view kFromHistory = "history";
 
@@ -18,7 +18,8 @@ estimate::AppraisalRules RulesOf(const EstimateOptions& options,
   return rules;
 }
 
-// As it might be submitted: a program of its own name, with the settings that the catalogue tells.
+// The task as a user might submit it: a program named after the workload, with the settings from
+// the catalogue.
 task::TaskSpec SpecOf(const trace::Workload& workload) {
   task::TaskSpec spec;
   spec.name = workload.id;
@@ -58,7 +59,7 @@ const core::Profile& Appraisals::ProfileOf(const trace::Workload& workload) {
 const std::optional<core::Estimate>& Appraisals::Of(const trace::Workload& workload) {
   Known& known = Find(workload);
   std::optional<core::Estimate>& estimate = known.appraisal.estimate;
-  // What its own runs taught changes with them alone; any other answer may follow the calibration.
+  // An answer from its own runs changes only with them; any other may change with the calibration.
   const bool holds = !known.stale && (known.asked_after == lessons_ ||
                                       (estimate && estimate->method == kFromHistory));
   if (holds) return estimate;

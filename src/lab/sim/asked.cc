@@ -1,6 +1,6 @@
 // Servers chosen by their own answers: would a server start the task now, and how well would it
-// suit it, by the guards and the mapper of the server itself. A server with somebody waiting takes
-// nobody else. So what is placed starts, but for what the answer did not know.
+// fit, by the server's own guards and mapper. A server with a waiting task takes no other. So a
+// placed task starts at once, unless the server's answer could not know of something.
 #include <algorithm>
 #include <functional>
 
@@ -9,7 +9,7 @@
 namespace carma::sim {
 namespace {
 
-// More than these and all servers are asked again.
+// If more servers than this have changed, all servers are asked again.
 constexpr std::size_t kMostTouched = 4096;
 
 }  // namespace
@@ -18,8 +18,8 @@ bool Simulation::IsKeptFrom(const Job& job, std::uint32_t node) const {
   return kept_for_ && *kept_for_ != core::Number(job.id) && std::ranges::count(kept_, node) > 0;
 }
 
-// As a server keeps GPUs for a head that was passed for pass_limit: those with the fewest tasks, as
-// many as it needs, of which nobody else gets any more until it has started.
+// Like a server that keeps GPUs for its first task after pass_limit: the servers with the fewest
+// tasks, as many as the task needs, take no other task until it has started.
 void Simulation::KeepServers(std::span<const LinesAbove::Waiting> looked_at) {
   if (kept_for_ || !options_.policy.pass_limit || looked_at.size() < 2) return;
   const auto since = [this](const LinesAbove::Waiting& each) { return jobs_[each.job].lined_up; };
@@ -123,7 +123,7 @@ std::vector<std::uint32_t> Simulation::NodesByAnswers(Job& job) {
 }
 
 void Simulation::PlaceByAnswers() {
-  // No older than that; what servers do themselves they tell at once.
+  // Reports are never older than that; what a server itself decides is known at once.
   if (now_ - reported_ >= options_.above.report_every) Report();
   if (touched_.size() > kMostTouched) {
     touched_.clear();

@@ -18,8 +18,8 @@ Load LoadOf(const trace::Workload& workload, std::size_t part) {
           .pressure = workload.mps_pressure};
 }
 
-// The share of a GPU that a part of a task takes at full speed, if nobody may run longer than a
-// limit; each kind of load is looked at once.
+// The share of a GPU that a part of a task takes at full speed if no task may be slowed down beyond
+// a limit. Each kind of load is computed once.
 class LimitedShares {
  public:
   LimitedShares(std::span<const Arrival> arrivals, const RunOptions& options) {
@@ -77,7 +77,7 @@ std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arri
     limited.emplace(arrivals, options);
     pool.slowdown_limit = options.slowdown_limit;
   }
-  // While it ramps a task holds less than its peak.
+  // While its memory grows, a task holds less than its peak.
   const double least_share = std::min(1.0, options.memory.first_share);
   std::vector<report::BoundTask> tasks;
   tasks.reserve(arrivals.size());

@@ -1,4 +1,4 @@
-// Servers by name, by shape, and several of them.
+// Reads descriptions of servers: by name, by shape, and of several servers.
 #include <fmt/format.h>
 
 #include <array>

@@ -7,11 +7,11 @@
 namespace carma::sim {
 namespace {
 
-// Sets of tasks that are looked at for one load.
+// How many sets of tasks are tried for one load.
 constexpr int kMostLooks = 20'000;
 
-// Whoever joins slows the others down, so a set that breaks the limit can be left with all that
-// contain it.
+// A task that joins slows the others down, so a set that breaks the limit is skipped with all sets
+// that contain it.
 class Search {
  public:
   // by_worth: the order in which neighbours are tried.
@@ -28,7 +28,7 @@ class Search {
   }
 
  private:
-  // What the members deliver; below 0: one of them would be too slow.
+  // The work that the members deliver; below 0 if one of them would be too slow.
   double Delivered() const {
     double pressure = 0, delivered = 0;
     for (const std::size_t each : members_) pressure += loads_[each].pressure;
@@ -76,7 +76,7 @@ std::vector<double> MostDelivered(const Interference& model, core::SharingMethod
       sharing == core::SharingMethod::kMps ? model.mps_saturation : kStreamsSaturation;
   std::vector<std::size_t> by_worth(alike.size());
   std::iota(by_worth.begin(), by_worth.end(), std::size_t{0});
-  // Who does much and disturbs little first: the most that there is is found soon.
+  // Tasks that do much and disturb little come first, so that the best set is found soon.
   std::stable_sort(by_worth.begin(), by_worth.end(), [&](std::size_t a, std::size_t b) {
     return alike[a].sm_active * alike[b].pressure > alike[b].sm_active * alike[a].pressure;
   });

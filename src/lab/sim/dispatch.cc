@@ -1,7 +1,7 @@
-// The queue above several servers. It is first in, first out: its head goes to a server on which
-// nobody waits for the main queue, the one with the most idle GPUs, then the one with the fewest
-// tasks, then the lowest number. There the server's own core decides. So a server never hoards
-// tasks that another could start, and no task is looked at by more than one core.
+// The queue above several servers. It is first in, first out: its first task goes to a server whose
+// main queue is empty, the one with the most idle GPUs, then the one with the fewest tasks, then
+// the lowest number. There the server's own core decides. So a server never hoards tasks that
+// another could start, and each task is considered by one core only.
 
 #include "lab/sim/simulation.h"
 
@@ -32,7 +32,7 @@ std::optional<std::uint32_t> Simulation::ServerFor(const Job& job) {
   for (const OpenKey& key : open_) {
     if (could_take(std::get<2>(key))) return std::get<2>(key);
   }
-  // One that is busy now may be the only one that is large enough.
+  // A server that is busy now may be the only one that is large enough.
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
     if (could_take(i)) return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// What the simulated daemons hear of a task's memory, and what its ends teach them.
+// What the simulated daemons know about a task's memory, and learn when it ends.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,25 +37,25 @@ core::TaskRequest Simulation::RequestOf(const Job& job) const {
   if (!job.arrival->qos.empty()) request.qos = job.arrival->qos;
   if (!job.arrival->account.empty()) request.account = job.arrival->account;
   request.uid = UidOf(job);
-  // What is more than the server has could never start.
+  // A task that needs more than the server has could never start.
   const double cores = std::ceil(std::min(CoresOf(job), options_.host.cores));
   if (options_.host.promised && cores >= 1) request.cpus = static_cast<int>(cores);
-  // What `carma trace replay` asks for when a method could not tell.
+  // The request of `carma trace replay` if a method has no answer.
   request.exclusive = options_.policy.pacing == core::Pacing::kImmediate &&
                       trace::Estimate(*job.arrival->workload, options_.estimates.source).whole_gpu;
   if (IsGang(job)) request.exclusive = true;
-  // Nobody brings back what ran out of memory, or Slurm does.
+  // A task that ran out of memory is not started again, or Slurm does it.
   const bool by_slurm = options_.above.placing == Placing::kSlurm;
   if (IsGang(job) || by_slurm) request.max_recoveries = 0;
   return request;
 }
 
-// Before the error model.
+// The answer before the error model changes it.
 std::optional<core::Estimate> Simulation::AnswerFor(const Job& job) {
   if (appraisals_) return appraisals_->Of(*job.arrival->workload);
   const trace::MemoryEstimate told =
       trace::Estimate(*job.arrival->workload, options_.estimates.source);
-  // The original has no exclusive tasks: one of unknown need asks for all that a GPU has.
+  // The original has no exclusive tasks: a task of unknown need asks for all memory of a GPU.
   const bool asks_for_all = told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate;
   const std::optional<std::int64_t> mib = asks_for_all ? largest_mib_ : told.mib;
   if (!mib) return std::nullopt;
@@ -90,10 +90,10 @@ core::Profile Simulation::PredictedProfile(const Job& job) {
   const double of_duration = wrong(options.duration_sigma);
   core::Profile profile;
   const double fastest_here = nodes_[job.node].fastest;
-  // Without summaries the catalogue speaks for them.
+  // Without summaries the catalogue takes their place.
   profile.grain = core::GrainOf(workload.traits);
   if (appraisals_) profile = appraisals_->ProfileOf(workload);
-  // What is known is of the fastest GPU of all servers.
+  // The known time is that on the fastest GPU of all servers.
   if (profile.alone) profile.alone = LongerBy(*profile.alone, fastest_ / fastest_here);
   if (options.durations) {
     const base::Duration solo(std::llround(job.solo_s * of_duration * 1000));
@@ -109,7 +109,7 @@ core::Profile Simulation::PredictedProfile(const Job& job) {
   return profile;
 }
 
-// A workload is one user's program (appraisals.h): its tasks are of one kind.
+// A workload counts as one user's program (appraisals.h), so its tasks are of one kind.
 core::EstimateReady Simulation::EstimateFor(const Job& job) {
   const std::optional<core::Estimate> estimate =
       job.raised_mib ? core::Estimate{*job.raised_mib, "raised"} : EstimateOf(job);

@@ -1,4 +1,4 @@
-// A task from its submission to its end: attempts, what passes between them and the core, sums.
+// A task from its submission to its end: its attempts, its messages to and from the core, and sums.
 #include <algorithm>
 #include <cmath>
 #include <csignal>
@@ -76,7 +76,7 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
     ++observed_[gpu].unseen;
     if (launched_[gpu]++ == 0) --node.idle_gpus;
   }
-  // One of several servers begins when it has all of them.
+  // A task on several servers begins when it has all of them.
   if (!job.nodes.empty() && ++job.parts < job.nodes.size()) return;
   job.parts = 0;
   if (job.told) options_.on_start({job.submitted, now_, *std::exchange(job.told, std::nullopt)});
@@ -98,7 +98,7 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
         start.attempt,
         {.method = core::SharingMethod::kMps, .memory_limit_mib = job.limit_mib}});
   }
-  // Time at which it fails by itself, of the work done.
+  // The amount of work after which it fails by itself.
   job.fails_after_s = std::numeric_limits<double>::infinity();
   if (options_.failures.per_hour > 0) {
     base::Rng rng = Chance(options_.seed, Draw::kFailure,
@@ -108,7 +108,7 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
   timers_.Set(JobTimer(job_index), now_ + options_.memory.load);
 }
 
-// As the daemon tells the MPS server (daemon/starts.cc).
+// The limit that the daemon would give the MPS server (daemon/starts.cc).
 std::int64_t Simulation::MpsLimitOf(const core::StartTask& start) const {
   const core::Placement& at = start.placement.front();
   const Job& job = jobs_[job_of_.at(core::Number(start.id))];
@@ -177,7 +177,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
   job.phase = Phase::kWaiting;
   job.untaught = true;
-  // With what the last of several servers is told it may be gone.
+  // Once the last of several servers has been told, the task may be gone.
   const core::TaskExited exited{job.id, job.attempt, std::move(exit)};
   for (const std::uint32_t each : std::vector(ServersOf(job).begin(), ServersOf(job).end())) {
     --nodes_[each].launched;

@@ -14,7 +14,7 @@ namespace {
 using base::Result;
 using base::Unit;
 
-// Times of the tasks by the tally, what the GPUs did by the simulator's exact integrals.
+// Times of tasks come from the tally, figures of the GPUs from the simulator's exact integrals.
 report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, const Totals& totals,
                           const Above& above) {
   report::Metrics metrics = tally.Finish();
@@ -30,8 +30,7 @@ report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, co
   return metrics;
 }
 
-// Whether two policies have the same bounds: a limit's depends on how tasks share, the others do
-// not.
+// Whether two policies have the same bounds: only the bound of a limit depends on how tasks share.
 bool ShareBounds(const RunOptions& a, const RunOptions& b) {
   return a.memory.load == b.memory.load && a.memory.first_share == b.memory.first_share &&
          a.slowdown_limit == b.slowdown_limit &&
@@ -69,8 +68,7 @@ Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
                 std::move(result->taught)};
 }
 
-// Runs that must follow each other: all of a policy whose history is carried from run to run, else
-// one.
+// Runs that must follow each other: all runs of a policy that keeps its history, else a single run.
 struct Chain {
   std::size_t policy = 0;
   std::size_t first = 0;

@@ -1,4 +1,4 @@
-// What the monitor sees, and when the core is told.
+// What the monitor sees, and when it informs the core.
 //
 // Samples are taken in the last millisecond of each period. Most of them cannot change a decision:
 // made on demand, a GPU is sampled at the first tick after each change (so that the core learns of
@@ -64,13 +64,13 @@ core::GpuSampled Simulation::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Simulation::IsMoving(const Observed& observed) const {
-  // A newcomer is first seen up to a period after it has come, the GPU has settled when the window
-  // begins no earlier than that, and its activity is learned when it begins once more as late.
+  // A new task is first seen up to a period after it started. The GPU has settled once a whole
+  // window lies after that, and its activity is known after one more such window.
   const base::Duration settles = options_.monitor.window + options_.monitor.period + core::kWarmUp;
   return observed.unseen > 0 || observed.sampled < observed.changed + settles;
 }
 
-// While nothing on the server moves, samples say the same again and again.
+// While nothing on the server changes, all samples are the same.
 bool Simulation::MayOpen(const Node& node) const {
   if (node.recovering > 0) return true;
   const std::span<const Observed> its(observed_.data() + node.first_gpu, node.gpu_count);
@@ -85,14 +85,14 @@ void Simulation::CatchUp(std::uint32_t index) {
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
     Observed& observed = observed_[gpu];
     if (observed.sampled >= taken || !IsMoving(observed)) continue;
-    // Whatever has changed after that tick will be seen by the next one.
+    // Changes after that tick will be seen by the next one.
     events_.emplace_back(SampleAsLast(gpu, taken));
     observed.sampled = taken;
     ++totals_.samples;
   }
 }
 
-// What its tasks keep busy of the cores that it has.
+// How many of the server's cores its tasks keep busy.
 core::HostSampled Simulation::HostSampleOf(const Node& node) const {
   core::HostSampled sample{.cpus = options_.host.cores,
                            .used_cpus = std::min(options_.host.cores, node.wanted_cores)};

@@ -31,7 +31,7 @@ std::int64_t NodeCounts::UnitsOf(const Node& node, std::uint32_t pool,
   // A task of several GPUs asks for GPUs, not for shards.
   const bool gpus = gres_ != Gres::kCarma && asked.gpus > 1;
   if (asked.whole || gpus) return all;
-  // Not more than its part of the node, whatever is lost by rounding.
+  // Not more than its part of the node; rounding may lose some.
   const std::int64_t most =
       gres_ == Gres::kCarma ? std::max<std::int64_t>(1, all / node.gpus) : all;
   const std::int64_t each = asked.memory_mib / kMibOfUnit >= most

@@ -21,7 +21,7 @@ constexpr double kMostSpeed = 10;
 constexpr double kMostFactor = 20;
 constexpr double kFactorStep = 1e-4;
 
-// Speed of `own` beside `other`.
+// The speed of `own` beside `other`.
 using Form = std::function<double(const PairedTask& own, const PairedTask& other)>;
 
 double StreamsSpeed(double factor, const PairedTask& own, const PairedTask& other) {
@@ -47,8 +47,8 @@ double MemorySpeed(double factor, const PairedTask& own, const PairedTask& other
   return 1 / (1 + factor * own.utilization * other.memory);
 }
 
-// As nvidia-smi tells utilization: any kernel at all counts, so what two tasks leave of each other
-// shows only where both together want more than this. Fitted to Lucid's pairs on an RTX 3090.
+// For utilization as nvidia-smi shows it, where any kernel counts: two tasks only slow each other
+// down if together they want more than this. Fitted to Lucid's pairs on an RTX 3090.
 constexpr double kUtilizationTogether = 1.14;
 
 double UtilizationSpeed(const PairedTask& own, const PairedTask& other) {

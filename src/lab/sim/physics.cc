@@ -9,7 +9,7 @@ namespace carma::sim {
 namespace {
 
 core::SharingMethod SharingOf(core::SharingMethod collocation) {
-  // Instances do not share; two tasks that a policy puts on one instance take turns.
+  // Instances do not share; two tasks on one instance alternate in time.
   return collocation == core::SharingMethod::kMps ? core::SharingMethod::kMps
                                                   : core::SharingMethod::kStreams;
 }
@@ -171,13 +171,13 @@ void Simulation::SetPace(JobIndex index) {
   job.pace = pace;
   Schedule(index);
   if (SharingOf(options_.collocation) == core::SharingMethod::kMps && !job.alone) return;
-  // Where it takes turns, how often it has one follows from its pace, on its other GPUs too.
+  // With time slices, the task's share follows from its pace, on its other GPUs too.
   for (const std::uint32_t gpu : job.gpus) SetActivity(gpu);
 }
 
 core::SharingMethod Simulation::SharingOn(std::uint32_t gpu) const {
   const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
-  // Without MPS a task shows the SM activity it was measured with alone.
+  // Without MPS a task has the SM activity that was measured when it ran alone.
   if (occupants.size() == 1 && jobs_[occupants.front().job].alone)
     return core::SharingMethod::kStreams;
   return SharingOf(options_.collocation);

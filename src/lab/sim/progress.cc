@@ -1,5 +1,5 @@
-// What a task gets done while it computes, what of it outlives a stop or a crash, and when its next
-// event is.
+// The work of a task while it computes, how much of it survives a stop or a crash, and when its
+// next event comes.
 #include <algorithm>
 #include <cmath>
 
@@ -8,15 +8,15 @@
 namespace carma::sim {
 namespace {
 
-// Work saved of which less is rounding.
+// A gain of saved work below this is a rounding error.
 constexpr double kGainS = 1e-3;
-// Each task may be ended so often before one has got anything done: whose turns grow from a second
-// to the longest have ended by then.
+// How often each task may be ended before any of them gets work done. Time slices that grow from a
+// second have reached their longest by then.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 
 base::Duration RoundUp(double seconds) {
-  // Later than this nobody waits; and the sum with any time of a run stays in range.
+  // No timer needs to be later than this, and its sum with any time of a run stays in range.
   constexpr double kLongestMs = 1e15;
   return base::Duration(static_cast<std::int64_t>(std::min(std::ceil(seconds * 1000), kLongestMs)));
 }
@@ -60,7 +60,7 @@ void Simulation::OnComputing(JobIndex index) {
 void Simulation::Schedule(JobIndex index) {
   Job& job = jobs_[index];
   if (job.phase != Phase::kComputing) return;
-  // Of a task on several GPUs some are still to be computed when the first is: no pace, no end.
+  // A task on several GPUs has no pace until all its GPUs are computed, and then no end yet.
   if (job.pace <= 0 && job.left_s > 0) return timers_.Clear(JobTimer(index));
   job.ends = job.since + (job.left_s > 0 ? RoundUp(job.left_s / job.pace) : base::Duration{0});
   job.ends = std::max(job.ends, now_);
@@ -71,7 +71,7 @@ void Simulation::Schedule(JobIndex index) {
   timers_.Set(JobTimer(index), next);
 }
 
-// To this moment, at the pace since the last change of it.
+// Advances the work to this moment, at the pace that held since its last change.
 void Simulation::Advance(Job& job) {
   const double done_s = job.pace * base::Seconds(now_ - job.since);
   job.left_s -= done_s;
@@ -86,7 +86,7 @@ void Simulation::WriteCheckpoint(JobIndex index) {
   const double saved_s = job.solo_s - job.work_s + done_s;
   if (saved_s > job.saved_s + kGainS) starts_in_vain_ = 0;
   job.saved_s = std::max(job.saved_s, saved_s);
-  // At the pace of this moment, so that a slow task does not write slowly too.
+  // Converted at the present pace, so that a slow task does not also save slowly.
   const double cost_s = base::Seconds(options_.checkpoints.cost) * job.pace;
   job.lost_s = job.lost_s.value_or(0) + base::Seconds(options_.checkpoints.cost);
   job.left_s += cost_s;
@@ -112,7 +112,8 @@ bool Simulation::InVain() const {
   return starts_in_vain_ > kStartsOfFew + kStartsOfEach * tasks;
 }
 
-// What it has done and not kept, and another start. What saving costs is counted where it saves.
+// The loss is the work that was not saved, and another start. The cost of saving is counted when
+// the task saves.
 void Simulation::LoseTo(JobIndex index) {
   Job& job = jobs_[index];
   double again_s = base::Seconds(options_.memory.load);
@@ -124,7 +125,7 @@ void Simulation::LoseTo(JobIndex index) {
   job.lost_s = job.lost_s.value_or(0) + again_s;
 }
 
-// One that can save does so at once, and leaves.
+// A task that can save does so at once, and ends.
 void Simulation::AskToSave(const core::AskToSave& ask) {
   const JobIndex index = job_of_.at(core::Number(ask.id));
   Job& job = jobs_[index];

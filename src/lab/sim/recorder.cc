@@ -22,7 +22,7 @@ void Series::Close() {
   pieces_.push_back(open_);
   open_ = {.at = since_};
   if (pieces_.size() < std::max<std::size_t>(limit_, 2)) return;
-  // Half as many, and from now on none shorter than the mean of these.
+  // Halves the number of pieces. From now on no piece is shorter than their mean.
   const base::Duration whole = since_ - pieces_.front().at;
   std::vector<Piece> joined;
   joined.reserve(pieces_.size() / 2 + 1);

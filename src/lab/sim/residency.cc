@@ -18,7 +18,7 @@ using base::Result;
 
 constexpr double kMaxTimeS = 366.0 * 86400;
 
-// Somebody on a GPU, from one moment to another.
+// A task on a GPU, from one moment to another.
 struct Stay {
   double start_s = 0;
   double end_s = 0;
@@ -26,8 +26,8 @@ struct Stay {
   Load load;
 };
 
-// Time that a task's part needs less work in: the pace of one GPU is constant between two comings
-// or goings there.
+// A stretch of time with one pace: the pace on a GPU is constant between two arrivals or
+// departures.
 struct Stretch {
   double from_s = 0;
   double to_s = 0;
@@ -65,7 +65,7 @@ std::vector<Stretch> PacesOf(const std::vector<Stay>& gpu, std::size_t task,
   return stretches;
 }
 
-// Work done at the pace of the slowest part, over the time that all parts were there.
+// The work done at the pace of the slowest part, while all parts were there.
 double WorkDone(const std::vector<std::vector<Stretch>>& parts) {
   std::vector<double> cuts;
   for (const std::vector<Stretch>& part : parts) {

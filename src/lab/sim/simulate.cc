@@ -28,7 +28,8 @@ using base::Unit;
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr Duration kCheckedFor = std::chrono::hours(28 * 24);
 constexpr double kMaxSoloS = 10.0 * 366 * 86400;
-// A retry takes simulated seconds at least, so even endless ones end with the run; but not soon.
+// A retry takes at least seconds of simulated time, so even endless retries end with the run, but
+// not soon.
 constexpr int kRetriesWithoutEnd = 10'000;
 
 constexpr std::array<std::pair<std::string_view, core::SharingMethod>, 4> kCollocations{{
@@ -120,7 +121,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   if (memory.spike_lasts >= memory.spike_every) {
     return Fail(ErrorCode::kInvalid, "memory spikes last as long as from one to the next");
   }
-  // A shorter one would be over before the task has done anything.
+  // A shorter slice would be over before the task has done anything.
   if (options.time_slot > Duration{0} && options.time_slot <= memory.load) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("time slot: {} s is not longer than the load time of {} s",
@@ -134,7 +135,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   return Unit{};
 }
 
-// The most GPUs that servers of one kind have together.
+// The largest number of GPUs that servers of one kind have together.
 std::size_t MostOfOneKind(const Cluster& cluster) {
   std::map<std::vector<std::string>, std::size_t> gpus;
   std::size_t most = 0;
@@ -147,7 +148,7 @@ std::size_t MostOfOneKind(const Cluster& cluster) {
   return most;
 }
 
-// Each server has them all.
+// Every server has all of these reservations.
 Result<Unit> CheckBookings(const Cluster& cluster,
                            std::span<const core::Reservation> reservations) {
   if (reservations.empty()) return Unit{};
@@ -253,7 +254,7 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
   options.max_recoveries = kRetriesWithoutEnd;
   options.monitor.delay = Duration{0};
   if (options.policy.pacing == core::Pacing::kThesis) {
-    // What a window shows is published when the next one begins.
+    // The values of a window are published when the next one begins.
     options.monitor.mode = MonitorOptions::Mode::kPeriodic;
     options.monitor.period = Duration{92'000};
     options.monitor.window = Duration{92'000};

@@ -15,16 +15,16 @@ namespace {
 constexpr TimerId kArrivalTimer = 0;
 constexpr TimerId kAboveTimer = 1;
 constexpr TimerId kReservationTimer = 2;
-// Reservations are told for so long, and again the day after.
+// Reservations of this many days ahead are passed on, and again a day later.
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
-// As published the daemon's loop and its window come round at moments that have nothing to do with
-// the first submission; the longest of its rounds is that of the window.
+// In the published system, the rounds of the daemon's loop and its window begin independently of
+// the first submission. The longest round is that of the window.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
 
-// What Slurm has chosen GPUs for starts there at once: nobody looks at them.
+// Slurm has already chosen the GPUs, so the task starts there at once, without CARMA's checks.
 core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   policy.mapper = gres == Gres::kGpu ? core::kNeverSharing : "first-fit";
   policy.sm_cap.reset();
@@ -41,7 +41,7 @@ core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   return policy;
 }
 
-// The policy as the simulated cluster has it: no driver ever falls silent, so no sample is too old.
+// The policy in the simulated cluster: the driver always answers, so no sample is too old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;
   policy.stale_after = std::chrono::hours(24 * 366);
@@ -152,7 +152,7 @@ void Simulation::BuildServers() {
 base::Result<RunResult> Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
   if (!arrivals_.empty()) timers_.Set(kArrivalTimer, at(0));
-  // Ticks alone go on for ever; the run is over when nobody is left.
+  // Ticks never end; the run is over when no task is left.
   SendReservations();
   while (next_arrival_ < arrivals_.size() || !job_of_.empty()) {
     if (still_days_ > kMostStillDays) {
@@ -248,7 +248,7 @@ void Simulation::OnJob(JobIndex index) {
     case Phase::kEstimating:
       job.phase = Phase::kWaiting;
       if (IsPatient(job)) timers_.Set(JobTimer(index), now_ + options_.above.wait);
-      // Of several servers the last that is told may end it.
+      // Of several servers, the last one that is told may end the task.
       for (const std::uint32_t each : std::vector(ServersOf(job).begin(), ServersOf(job).end())) {
         CatchUp(each);
         events_.emplace_back(EstimateFor(job));

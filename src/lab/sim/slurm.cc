@@ -1,5 +1,5 @@
-// Servers chosen as Slurm does: by counts, in order of the line; behind a first that has to wait by
-// backfill, which keeps a place for that one alone.
+// Servers chosen as in Slurm: by counts, in the order of the queue. If the first task has to wait,
+// later ones start by backfill, which keeps a place for the first task only.
 #include <algorithm>
 
 #include "lab/sim/simulation.h"

@@ -75,8 +75,8 @@ struct PublishedFigure {
   double to = kAny;
 };
 
-// Makespans of the 60 tasks: the lengths of two runs, read off their published curves on the time
-// scale that makes the integral of power the published energy.
+// Makespans of the 60 tasks: the lengths of two runs, read from their published curves. The time
+// scale is the one with which the integral of power is the published energy.
 constexpr std::string_view kCurves = "published curves";
 constexpr std::string_view kMarginal = "section 6.4.1: \"only marginal\"";
 
@@ -85,7 +85,7 @@ consteval PublishedFigure Within(PublishedFigure figure, double share) {
   figure.to = figure.value * (1 + share);
   return figure;
 }
-// Of a change: the makespan, not the change, lies within the share.
+// For a change: the makespan itself, not the change, must be within this share.
 consteval PublishedFigure ChangeWithin(PublishedFigure figure, double share) {
   figure.from = (1 + figure.value) * (1 - share) - 1;
   figure.to = (1 + figure.value) * (1 + share) - 1;
@@ -121,7 +121,7 @@ constexpr std::array kFigures{
     PublishedFigure{kHeavy60, "MAGM + GPUMemNet 80 %", kOomCrashes, 1, "table 6.6", kPrediction, 0,
                     2},
 
-    // 90 tasks: nothing of them went into the models.
+    // 90 tasks, none of which were used to make the models.
     PublishedFigure{kMix90, "OWF 80 %, MPS", kMakespanChange, -0.3013, "section 6.4.1",
                     kPrediction},
     PublishedFigure{kMix90, "OWF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10,
@@ -363,7 +363,8 @@ Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
 
 std::vector<Comparison> ValidateModels() {
   std::vector<Comparison> rows;
-  // A network like ResNet on small images, SM activity 0.30 alone, 2, 3 and 7 at a time.
+  // A network like ResNet on small images, with SM activity 0.30 alone; 2, 3 and 7 of them at a
+  // time.
   const Load small{.sm_active = 0.30, .sensitivity = 0.707, .pressure = 0.30 * 0.959};
   const std::vector<Load> many(7, small);
   const auto mps = [&](std::size_t n) {
@@ -390,7 +391,7 @@ std::vector<Comparison> ValidateModels() {
                           1.136, SlowdownOfFirst(core::SharingMethod::kStreams, pair), 1.05, 1.2));
   rows.push_back(OneValue("ResNet152 beside recommender, streams", kSlowdown, kTable42, kPrediction,
                           1.057, SlowdownOfFirst(core::SharingMethod::kStreams, turned), 1.0, 1.2));
-  // What one card of a DGX Station A100 drew at these activities.
+  // The power of one card of a DGX Station A100 at these activities.
   struct Drawn {
     double sm_active, low_w, high_w;
   };
@@ -425,7 +426,7 @@ std::string Table(std::span<const Comparison> comparisons) {
                           row.from ? Cell(row.figure, *row.from) : "",
                           row.to ? Cell(row.figure, *row.to) : "");
     }
-    // "±" is two bytes and one column.
+    // "±" has two bytes but takes one column.
     const int width = 20 + (row.deviation > 0 ? 1 : 0);
     text += fmt::format("{:38}{:21}{:>11}{:>{}}{:>11}  {:20}{:12}{}\n", row.policy,
                         FigureName(row.figure), Cell(row.figure, row.published), simulated, width,

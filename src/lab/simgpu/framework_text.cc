@@ -17,8 +17,8 @@ std::int64_t Bytes(std::int64_t mib) {
 }
 
 std::string PyTorchText(const FailedAllocation& failed) {
-  // Of what a process holds, the CUDA context is not PyTorch's, and its allocator keeps a few per
-  // cent in reserve.
+  // Part of a process's memory is the CUDA context, which PyTorch does not count, and its allocator
+  // keeps a few per cent in reserve.
   const std::int64_t allocated = failed.own_mib * 93 / 100;
   const std::int64_t unallocated = failed.own_mib * 3 / 100;
   return fmt::format(

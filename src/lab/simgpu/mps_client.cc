@@ -14,8 +14,9 @@ using namespace std::chrono_literals;
 
 constexpr auto kForEver = std::chrono::hours(24 * 365);
 
-// "error 807"; what is neither that nor expected is a peer that speaks something else.
-// On an H100 (driver 580) the program that had made the fault ended after its neighbours.
+// Reads "error 807"; if the text is neither that nor the expected one, the peer is not an MPS
+// server.
+// On an H100 (driver 580), the program that caused the fault ended after its neighbours.
 constexpr auto kUnloading = 300ms;
 
 MpsError ErrorOf(const base::Result<std::string>& line) {

@@ -36,13 +36,13 @@ using base::Unit;
 using namespace std::chrono_literals;
 using Words = std::vector<std::string_view>;
 
-// What a peer that says nothing may cost.
+// How long a silent peer is waited for.
 constexpr auto kPatience = 2000ms;
 
 sigset_t ServedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  // Others end it where it stands, as NVIDIA's, with all its files left behind.
+  // Other signals end it at once and leave all its files behind, as with NVIDIA's.
   sigaddset(&set, SIGCHLD);
   return set;
 }
@@ -54,8 +54,8 @@ std::optional<uid_t> PeerUid(int fd) {
   return peer.uid;
 }
 
-// In a fresh child: nothing but these two descriptors, which may be the same, and the standard
-// ones.
+// Called in a fresh child: closes all descriptors but these two, which may be the same, and the
+// standard ones.
 void CloseAllBut(int a, int b) {
   const auto low = static_cast<unsigned>(std::min(a, b));
   const auto high = static_cast<unsigned>(std::max(a, b));
@@ -121,7 +121,7 @@ class ControlDaemon {
   std::string NamedClients(std::string_view server);
   Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
-  // The server's answer in one line; empty: it gives none, its process is as good as gone.
+  // The server's answer in one line; empty if it gives none: then its process is treated as ended.
   std::optional<std::string> Ask(Server& server, const std::string& request);
   bool Idle();
   void Shutdown();
@@ -152,7 +152,7 @@ class ControlDaemon {
 };
 
 Result<Unit> ControlDaemon::Open() {
-  // Whatever is there already stays: the FIFO of a daemon before, or what keeps it from being made.
+  // Anything of that name stays: the FIFO of an earlier daemon, or a file that prevents a FIFO.
   ::mkfifo(folders_.LogFifo().c_str(), 0777);
   Result<base::UniqueFd> privileged = ListenAnew(folders_.Privileged());
   if (!privileged) return std::unexpected(privileged.error());
@@ -160,7 +160,7 @@ Result<Unit> ControlDaemon::Open() {
   Result<base::UniqueFd> listener = ListenAnew(folders_.Control());
   if (!listener) return std::unexpected(listener.error());
   listener_ = std::move(*listener);
-  // The folder says who may come; the clients of other users of a common daemon must be able to.
+  // The folder decides who may connect; a shared daemon must also admit clients of other users.
   ::chmod(folders_.Control().c_str(), 0666);
   if (!Is535()) {
     const Result<Unit> written =
@@ -179,7 +179,7 @@ int ControlDaemon::Run() {
   while (!(quitting_ && (Idle() || (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_)))) {
     pollfd watched[3] = {
         {listener_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
-    // Nobody announces that a server's last client has gone: while it quits, the daemon asks.
+    // No message announces that a server's last client has gone, so the daemon asks while it quits.
     if (::poll(watched, 3, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
     if (watched[2].revents != 0) ServeSignals();
     if (watched[0].revents != 0) ServePeer(listener_);
@@ -204,7 +204,7 @@ void ControlDaemon::Shutdown() {
     ::unlink(server.path.c_str());
   }
   Note("Exit");
-  // Lock and sockets stay.
+  // Only the FIFO is removed; lock and sockets stay.
   ::unlink(folders_.LogFifo().c_str());
   ::unlink(folders_.PidFile().c_str());
   for (const base::LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);
@@ -253,7 +253,7 @@ void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid) {
   const auto refuse = [&peer](MpsError error) {
     peer.Send(fmt::format("error {}", static_cast<int>(error)));
   };
-  // One user at a time, as NVIDIA's; that one lets the second wait, this one turns it away.
+  // One user at a time, as with NVIDIA's; there the second user waits, here it is refused.
   const bool others = !servers_.empty() && servers_.front().uid != uid;
   if (quitting_ || others) return refuse(MpsError::kConnectionFailed);
   if (!servers_.empty()) {
@@ -406,7 +406,7 @@ std::string ControlDaemon::StartServerCommand(const Words& words) {
   if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe) {
     return "A user id (UID) is required to start a new server";
   }
-  // That it fails is for the log, and to be seen by the list.
+  // A failure is in the log, and can be seen in the list of servers.
   if (servers_.empty()) (void)StartServer(static_cast<uid_t>(*uid));
   return "";
 }
@@ -487,8 +487,8 @@ std::string ControlDaemon::Quit(const Words& words) {
   return "";
 }
 
-// Held as long as the daemon lives; the kernel lets go of it however it ends. Of this process
-// alone: children do not inherit it.
+// Held as long as the daemon lives; the kernel releases it however the daemon ends. Children do not
+// inherit it.
 Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   const std::string path = folders.Lock();
   base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -505,7 +505,7 @@ int Complain(const std::string& text) {
   return 1;
 }
 
-// The daemon's own process, which says by `ready` that it answers from now on.
+// The daemon's own process; it calls `ready` when it starts to answer.
 int RunDaemon(const MpsFolders& folders, const std::function<void()>& ready) {
   ::prctl(PR_SET_NAME, "nvidia-cuda-mps-control");
   Result<base::UniqueFd> lock = TakeLock(folders);

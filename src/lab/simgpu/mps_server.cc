@@ -42,7 +42,7 @@ void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view w
   if (!fd) return;
   const std::string line = fmt::format(
       "[{} {} {}] {}\n", base::FormatTime(base::SystemClock().Now()), who, ::getpid(), text);
-  // A full disk costs the line and nothing else.
+  // On a full disk only this line is lost.
   (void)!::write(fd.get(), line.data(), line.size());
 }
 
@@ -75,7 +75,7 @@ int MpsServer::Run() {
       Lose(clients_[i]);
       clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    // Last, so that the answer knows who has just gone.
+    // Served last, so that the answer takes clients that have just gone into account.
     if (watched[0].revents != 0) daemon_lives = ServeDaemon();
   }
   Note("Server is shutting down");
@@ -152,7 +152,7 @@ void MpsServer::Admit(Client& client) {
   }
 }
 
-// "0 /path/of/the/state": by choice it stands in the lists of the GPU's processes as the real one.
+// Reads "0 /path/of/the/state". Like the real server, it can be listed among the GPU's processes.
 void MpsServer::ShowItself(std::string_view place_and_path) {
   const std::string key(place_and_path);
   if (residencies_.contains(key) || !MpsBehaves(folders_, "resident")) return;
@@ -194,8 +194,8 @@ void MpsServer::Lose(const Client& client) {
   if (!client.joined) return;
   Note(fmt::format("Client {} disconnected", client.pid));
   if (client.terminated || client.affected || MpsBehaves(folders_, "tolerant")) return;
-  // It was killed while its kernels ran. NVIDIA leaves open what becomes of the server then; this
-  // one takes the bad case.
+  // The client was killed while its kernels ran. NVIDIA does not document what happens to the
+  // server then; this one assumes the worst.
   Note(fmt::format("Client {} died with work in flight, the server ends", client.pid));
   ::_exit(1);
 }

@@ -130,7 +130,7 @@ Result<double> ParseMpsPercentage(std::string_view text) {
 std::string FormatMpsWelcome(const MpsWelcome& welcome) {
   std::string line = fmt::format("{}threads={} limits={}", kWelcome, welcome.thread_percentage,
                                  FormatMpsMemoryLimits(welcome.memory_limits));
-  // Last, for it may hold anything but line ends.
+  // Written last, because it may contain anything but line ends.
   if (welcome.visible_devices) line += std::string(kVisible) + *welcome.visible_devices;
   return line;
 }

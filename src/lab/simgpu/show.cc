@@ -33,7 +33,7 @@ std::string_view SharingName(core::SharingMethod sharing) {
   return sharing == core::SharingMethod::kMps ? "mps" : "streams";
 }
 
-// "A100-40GB", and of an instance "0: 3g.20gb".
+// "A100-40GB", or "0: 3g.20gb" for an instance.
 std::string PlaceName(const Server& server, int place) {
   const GpuIdentity& identity = server.places()[static_cast<std::size_t>(place)];
   if (identity.parent_uuid.empty()) return identity.type;

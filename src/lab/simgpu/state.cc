@@ -27,7 +27,7 @@ using base::Fail;
 using base::Result;
 using base::Unit;
 
-// Death is announced by nobody: at least this often a waiter looks for itself.
+// The death of a process is not announced: a waiter checks for it at least this often.
 constexpr double kLongestWaitS = 0.2;
 
 void InitRobustMutex(pthread_mutex_t& mutex) {
@@ -62,7 +62,7 @@ Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu>
   std::string temporary = path + ".XXXXXX";
   base::UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return base::FailErrno(errno, "creating " + temporary);
-  // mkostemp ignores what the umask allows; the tasks of other users need the server too.
+  // mkostemp makes a private file whatever the umask; tasks of other users need the server too.
   if (::fchmod(fd.get(), 0666) != 0 || ::ftruncate(fd.get(), sizeof(StateFile)) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());
@@ -124,7 +124,7 @@ struct Server::Mapping {
   }
 };
 
-// Holds the server's mutex; while it does, the world is at the present moment and free of the dead.
+// Holds the server's mutex. Meanwhile the world is up to date and without dead residents.
 class Server::Lock {
  public:
   static Result<Lock> Take(Server& server) {
@@ -132,8 +132,8 @@ class Server::Lock {
     StateFile& state = *server.mapping_->state;
     const int error = ::pthread_mutex_lock(&state.lock);
     if (error == EOWNERDEAD) {
-      // Its owner died inside. What it left is a whole moment (see Motion) of residents that are
-      // there or not; only what is derived from them may be half written.
+      // Its owner died while it held the mutex. The residents are complete (see Motion); only
+      // values that are derived from them may be half written.
       Recompute(state.world);
       ::pthread_mutex_consistent(&state.lock);
       server.Changed();
@@ -205,7 +205,7 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
 
 Server::~Server() = default;
 
-// Reading a page behind the end of a torn file would kill the process.
+// Reading a page beyond the end of a truncated file would kill the process.
 Result<Unit> Server::CheckFile() {
   const std::int64_t now_ns = base::BootTimeNs();
   if (now_ns - mapping_->checked_ns.load(std::memory_order_relaxed) < kFileCheckNs) return Unit{};
@@ -363,7 +363,7 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
   const int slot = FreeSlot(state.world);
   if (slot < 0) return Fail(ErrorCode::kUnavailable, "the simulated server is full of processes");
   InitRobustMutex(state.lives[slot]);
-  // New and known to nobody: it can neither fail nor wait.
+  // The mutex is new and not yet known to others: locking can neither fail nor wait.
   CARMA_CHECK(::pthread_mutex_trylock(&state.lives[slot]) == 0, "a new mutex is free");
   Place(state.world, slot, arrival);
   Changed();
@@ -377,8 +377,8 @@ Residency::~Residency() {
   // A forked child has a copy of this object, but the place is its parent's.
   if (thread_ != ::gettid()) return;
   const Result<Server::Lock> lock = Server::Lock::Take(server_);
-  // A file that is gone is still mapped unless it was torn; the mutex must be let go before the
-  // mapping is.
+  // A removed file stays mapped unless it was truncated; the mutex must be released before the
+  // mapping.
   StateFile& state = *server_.mapping_->state;
   if (lock) {
     Remove(state.world, slot_);
@@ -526,7 +526,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
   const Result<Lock> lock = Lock::Take(*this);
   if (!lock) return std::unexpected(lock.error());
   StateFile& state = *mapping_->state;
-  // Faults of the readings need a GPU: one that is set on the driver holds for each.
+  // A fault of readings belongs to a GPU: one that is set on the driver holds for every GPU.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;
@@ -587,7 +587,7 @@ Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
   const Result<std::vector<Fault>> faults = Faults();
   if (!faults) return std::unexpected(faults.error());
   Fault worst;
-  // A driver that is gone hides everything else, then one that hangs; lies come last.
+  // A missing driver hides all other faults, then a hanging one; wrong readings come last.
   const auto rank = [](FaultKind kind) {
     switch (kind) {
       case FaultKind::kVanish:

@@ -27,28 +27,28 @@
 namespace carma::simgpu {
 namespace {
 
-// From the states to the first batch.
+// The time from the states to the first batch.
 constexpr double kFirstBatchS = 1;
 constexpr int kTermExitCode = 128 + SIGTERM;
 constexpr int kUsageExitCode = 2;
 constexpr double kRoundingS = 1e-6;
 constexpr std::string_view kCheckpointHeader = "carma-simtask checkpoint 1\nwork_left_s ";
 
-// What signal handlers may touch.
+// Variables that signal handlers may change.
 std::atomic<bool> stop_asked = false;
 std::atomic<bool> checkpoint_asked = false;
 std::atomic<Server*> waiting_server = nullptr;
 
 void NoteSignal(std::atomic<bool>& note) {
   note = true;
-  // A signal between the last look at the notes and the sleep must not wait for the end of the
+  // A signal between the last check of the flags and the sleep must not wait for the end of the
   // sleep.
   if (Server* server = waiting_server) server->Poke();
 }
 void OnTerm(int) {
   NoteSignal(stop_asked);
 }
-// The MPS server has news: the loops look for themselves.
+// The MPS server has news; the loops check for it.
 void OnMpsNews(int) {
   if (Server* server = waiting_server) server->Poke();
 }
@@ -106,7 +106,7 @@ base::Result<std::vector<int>> ChooseGpus(const std::vector<GpuIdentity>& gpus,
   return VisibleGpus(gpus, visible_devices.value_or("0"));
 }
 
-// A client's GPUs and what its server lets it take of each.
+// A client's GPUs, and its server's limits on each.
 struct MpsView {
   std::vector<int> gpus;
   std::vector<std::optional<std::int64_t>> limits_mib;
@@ -117,7 +117,7 @@ std::optional<std::int64_t> LimitOf(const MpsMemoryLimits& limits, int device) {
   return found == limits.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Both CUDA_VISIBLE_DEVICES are obeyed: the server's makes a list, the client's chooses from it.
+// Both CUDA_VISIBLE_DEVICES count: the server's makes a list, from which the client's chooses.
 base::Result<MpsView> SeeThroughMps(const TrainingOptions& options, const Server& server,
                                     const MpsWelcome& welcome) {
   base::Result<std::vector<int>> served = std::vector<int>();
@@ -205,7 +205,7 @@ Run::Ending Run::ServeMps() {
   const MpsError trouble = mps_->Trouble();
   if (trouble == MpsError::kNone) return std::nullopt;
   if (hanging_) {
-    // Its context is gone, but who asks CUDA for nothing does not hear of it.
+    // Its context is gone, but a program that makes no CUDA call does not notice.
     residency_.reset();
     return std::nullopt;
   }
@@ -283,8 +283,8 @@ Run::Ending Run::Fault() {
   return CudaFailure(kIllegalAddress);
 }
 
-// What the CUDA driver does when it is first asked for something. The GPUs of an MPS client are
-// those of its server, of which CUDA_VISIBLE_DEVICES chooses.
+// What the CUDA driver does at the first call. An MPS client has the GPUs of its server, from which
+// CUDA_VISIBLE_DEVICES chooses.
 Run::Ending Run::JoinMps() {
   limits_mib_.resize(gpus_.size());
   if (options_.mps_pipes.empty()) return std::nullopt;
@@ -314,7 +314,7 @@ Run::Ending Run::Allocate() {
   arrival.start_ticks = self.start_ticks;
   arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
-    // The folder of its pipes is the server's name for as long as it is used.
+    // The folder of its pipes identifies the server while it is used.
     arrival.mps_server =
         static_cast<std::uint32_t>(std::hash<std::string>{}(options_.mps_pipes)) | 1;
     arrival.sm_cap =
@@ -342,7 +342,7 @@ Run::Ending Run::Allocate() {
   return Grow(rest);
 }
 
-// The server gives a client no more than the limit, however much is free.
+// The server gives a client no more than its limit, even if more is free.
 std::optional<Shortage> Run::OverLimit(const std::vector<Share>& more) const {
   for (std::size_t i = 0; i < more.size(); ++i) {
     if (!limits_mib_[i]) continue;
@@ -380,7 +380,7 @@ Run::Ending Run::Reach(const Milestone& milestone) {
       ::raise(options_.signal);
       return 128 + options_.signal;
     case Event::kHang:
-      // A deadlock computes nothing and keeps what it has.
+      // A deadlocked task computes nothing and keeps its memory.
       hanging_ = true;
       if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
       return WaitUntil(std::numeric_limits<double>::infinity());
@@ -475,8 +475,8 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
   return code;
 }
 
-// The grandchild works in a session of its own and belongs to nobody; its exit code comes through a
-// pipe, whose end without a code means that it was killed.
+// The grandchild works in its own session and is nobody's child; its exit code comes through a
+// pipe. If the pipe ends without a code, it was killed.
 int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return 1;
@@ -509,8 +509,8 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
 std::int64_t ProcessStartNs() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  // Nearly all of a young process's life was spent computing; what it spent waiting for a processor
-  // is bounded by the kernel's coarse number.
+  // A young process has spent nearly all its life computing; the kernel's coarse number bounds the
+  // time that it waited for a processor.
   const std::int64_t guess =
       base::BootTimeNs() - (static_cast<std::int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec);
   const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);

@@ -19,7 +19,7 @@ std::optional<int> NumberedPlace(const std::vector<GpuIdentity>& places, std::in
   return std::nullopt;
 }
 
-// By UUID or the beginning of just one.
+// Found by its UUID, or by a beginning that only one UUID has.
 std::optional<int> NamedPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
   if (!name.starts_with("GPU-") && !name.starts_with("MIG-")) return std::nullopt;
   std::optional<int> found;
@@ -31,7 +31,7 @@ std::optional<int> NamedPlace(const std::vector<GpuIdentity>& places, std::strin
   return found;
 }
 
-// What one entry of CUDA_VISIBLE_DEVICES lets a program see.
+// The place that one entry of CUDA_VISIBLE_DEVICES makes visible.
 std::optional<int> FindPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
   const auto number = base::ParseInt(name);
   const std::optional<int> found =

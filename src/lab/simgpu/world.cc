@@ -12,7 +12,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Work below this many seconds is done: what is left is rounding.
+// Less work than this many seconds is a rounding error: it counts as done.
 constexpr double kDoneS = 1e-9;
 
 template <std::size_t N>
@@ -58,15 +58,15 @@ struct Crowd {
   std::array<double, kMaxResidents> speeds;
 };
 
-// A task that would keep more SMs busy than it may use takes longer by that much: the rule of the
-// simulator's MIG instances (sim/mig.h), held to be true of a thread percentage under MPS as well.
+// A task that would keep more SMs busy than it may use takes longer in proportion. This is the rule
+// of the simulator's MIG instances (sim/mig.h), applied to a thread percentage under MPS as well.
 double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
   const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
   return share.sm_active <= allowed ? 1 : allowed / share.sm_active;
 }
 
-// What it does to its neighbours there: its activity as a share of that place's SMs, its pressure
-// in proportion to its speed.
+// Its effect on neighbours there: its activity as a share of that place's SMs, and its pressure in
+// proportion to its speed.
 sim::Load LoadThere(const World& world, const Resident& resident, const Share& share, double base) {
   return {.sm_active = std::min(1.0, share.sm_active * base / world.gpus[share.gpu].compute),
           .sensitivity = resident.sensitivity,
@@ -85,7 +85,7 @@ void Gather(const World& world, int gpu, Crowd& crowd) {
       crowd.slots[place] = slot;
       crowd.bases[place] = BaseSpeed(world, resident, resident.shares[i]);
       crowd.loads[place] = LoadThere(world, resident, resident.shares[i], crowd.bases[place]);
-      // The driver switches between MPS servers and processes that came around them.
+      // The driver switches between MPS servers and processes that use the GPU without them.
       const bool client = resident.sharing == core::SharingMethod::kMps;
       if (client) crowd.sharing = core::SharingMethod::kMps;
       crowd.loads[place].user = client ? resident.mps_server & ~core::kNoMpsClient
@@ -143,7 +143,7 @@ void RecomputeActivity(World& world, Crowd& crowd) {
   }
 }
 
-// What instances do and hold is their GPU's; only that one draws power.
+// Activity and memory of instances are added up for their GPU; only the whole GPU draws power.
 void AddUpInstances(World& world) {
   for (int g = world.gpu_count; g < world.place_count; ++g) {
     const Gpu& instance = world.gpus[g];
@@ -158,7 +158,7 @@ void AddUpInstances(World& world) {
   }
 }
 
-// One stretch in which nothing changes.
+// Advances over one stretch in which nothing changes.
 void Step(World& world, double to_s) {
   const std::uint32_t current = world.current.load(std::memory_order_relaxed) & 1;
   const Motion& from = world.motions[current];
@@ -208,7 +208,7 @@ void InitGpu(Gpu& gpu, const GpuType& type, std::uint64_t seed, int number) {
   gpu.parent = -1;
 }
 
-// An instance has its slices' part of everything. NVIDIA's are a little smaller than that.
+// An instance has the part of everything that its slices make up. NVIDIA's are a little smaller.
 void InitInstance(World& world, int place, int parent, const GpuType& type,
                   const sim::MigSlices& slices, std::uint64_t seed) {
   const Gpu& whole = world.gpus[parent];
@@ -220,7 +220,7 @@ void InitInstance(World& world, int place, int parent, const GpuType& type,
   gpu.total_mib = whole.total_mib * slices.memory / sim::kMigMemorySlices;
   gpu.reserved_mib = whole.reserved_mib * slices.memory / sim::kMigMemorySlices;
   gpu.compute = static_cast<double>(slices.compute) / sim::kMigComputeSlices;
-  // A slice has an even number of SMs, about an eighth of them: 14 of an A100's 108.
+  // A slice has an even number of SMs, about an eighth of all: 14 of the 108 of an A100.
   gpu.sms = 2 * static_cast<int>(std::lround(whole.sms / 16.0)) * slices.compute;
   gpu.parent = parent;
   gpu.slices = slices;
@@ -259,7 +259,7 @@ void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t
 
 bool Advance(World& world, double now_s) {
   bool finished = false;
-  // Every pass ends the work of at least one resident, or the loop.
+  // Every pass ends the work of at least one resident, or is the last.
   for (int pass = 0; pass <= kMaxResidents; ++pass) {
     if (now_s <= world.motion().now_s) return finished;
     const double next = NextFinish(world);
@@ -357,7 +357,7 @@ std::int64_t SoftLimit(const World& world, int gpu, const std::string& group) {
   return limit == nullptr ? 0 : limit->soft_mib;
 }
 
-// A client of another group that holds memory of this GPU and is above its soft limit; -1: none.
+// A client of another group that holds memory of this GPU and is above its soft limit; -1 if none.
 int FindVictim(const World& world, int gpu, const std::string& group) {
   for (int slot = 0; slot < world.slots; ++slot) {
     const Resident& resident = world.residents[slot];

@@ -86,7 +86,7 @@ Result<std::optional<Line>> LineReader::Next() {
     const std::size_t end = buffered.find('\n', searched);
     const bool last = end == std::string_view::npos && ended_;
     if (last && buffered.empty()) {
-      // The rest of a line too long to keep went before.
+      // The rest of a line that is too long was dropped before.
       return too_long ? std::optional<Line>({.text = {}, .number = lines_, .too_long = true})
                       : std::nullopt;
     }

@@ -20,7 +20,7 @@ constexpr std::string_view kStartComment = "start: ";
 
 bool CsvCells::Split(std::string_view line) {
   cells_.clear();
-  // Doubled quotes only become fewer, so the cells in it never move.
+  // Each row needs at most as much room as before, so the cells in this buffer never move.
   unquoted_.clear();
   unquoted_.reserve(line.size());
   for (;;) {

@@ -17,7 +17,7 @@ using base::Result;
 
 namespace {
 
-// Workloads of one number of GPUs, by class of the mix.
+// The workloads with one number of GPUs, by class of the mix.
 using Shelf = std::vector<std::vector<const Workload*>>;
 
 std::map<int, Shelf> Shelves(const Catalogue& catalogue, const std::vector<ClassShare>& mix) {
@@ -55,7 +55,8 @@ class Dealer {
   Dealer(const std::vector<ClassShare>& mix, std::size_t tasks)
       : left_(Quotas(mix, tasks)), dealt_(mix.size()) {}
 
-  // The first class that still has a share and that the shelf has; if none has, the shelf's last.
+  // The first class on the shelf that still has a share; if there is none, the last one on the
+  // shelf.
   std::size_t Deal(const Shelf& shelf) {
     std::size_t chosen = shelf.size();
     for (std::size_t i = 0; i < shelf.size(); ++i) {

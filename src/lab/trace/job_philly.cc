@@ -51,7 +51,7 @@ class ObjectCutter {
   bool escaped_ = false;
 };
 
-// A field's text; empty if it is absent, null, "None" or no text.
+// A field's text; empty if it is absent, null, "None" or not a text.
 std::string_view TextOf(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_string()) return {};
@@ -65,7 +65,7 @@ const Json& ItemsOf(const Json& json, const char* key) {
   return found != json.end() && found->is_array() ? *found : kNone;
 }
 
-// What the attempts of a job took. A job that was started again held its GPUs in each attempt.
+// Times and GPUs of a job's attempts. A job that was started again held its GPUs in each attempt.
 struct Attempts {
   std::size_t gpus = 0;           // of the largest
   std::optional<double> seconds;  // of all that have ended, together
@@ -103,7 +103,7 @@ void TakeJob(const std::string& text, std::int64_t line, JobCollector& out) {
   const std::string_view submitted = TextOf(json, "submitted_time");
   if (!out.SetSubmit(job, ParseLocalTime(submitted), submitted)) return;
   const Attempts attempts = Sum(json);
-  // Without an attempt nobody wrote down how many GPUs it wanted.
+  // Without an attempt, the number of GPUs that it wanted is not recorded.
   if (attempts.gpus == 0) return out.Complain(Complaint::kGpusMissing, line, {});
   if (!out.SetGpus(job, static_cast<double>(attempts.gpus), "")) return;
   out.SetStatus(job, TextOf(json, "status"));

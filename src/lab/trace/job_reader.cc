@@ -62,7 +62,7 @@ class TableReader {
   virtual void Take(const Row& row, JobCollector& out) = 0;
 };
 
-// Of a column of seconds.
+// Sets the time of submission from a column of seconds.
 bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
   const std::optional<double> seconds = row.Number(column);
   return out.SetSubmit(job, seconds ? std::optional(*seconds * 1000) : std::nullopt,
@@ -82,7 +82,7 @@ class JobsTable : public TableReader {
     Job job = row.NewJob();
     if (!SetSubmit(job, row, kSubmit, out)) return;
     std::optional<double> gpus = row.Number(kGpus);
-    // Of one GPU; more of them are whole.
+    // A share of one GPU; several GPUs are whole ones.
     if (gpus && row.Has(kGpuMilli) && *gpus == 1) gpus = ShareOf(row.Number(kGpuMilli));
     if (!out.SetGpus(job, gpus, row.Text(kGpus))) return;
     out.CheckOrder(job, row.Text(kSubmit));
@@ -101,7 +101,7 @@ class JobsTable : public TableReader {
   }
 };
 
-// ---- task traces: what runs is known, so the catalogue tells the rest ----
+// ---- task traces: the workload is known, and the catalogue has the rest ----
 
 class TasksTable : public TableReader {
  public:
@@ -202,8 +202,8 @@ class PaiTaskTable : public TableReader {
                                        "plan_gpu",   "gpu_type"};
   static constexpr std::size_t kRequired = 10;
 
-  // Tasks of one job (workers, evaluators) start together and are one job here: GPUs add up, time
-  // runs from the first start to the last end.
+  // Tasks of one job (workers, evaluators) start together and count as one job: their GPUs are
+  // added, and the time is from the first start to the last end.
   void Take(const Row& row, JobCollector& out) override {
     Job job = row.NewJob();
     if (!SetSubmit(job, row, kStart, out)) return;
@@ -242,7 +242,7 @@ class PaiTaskTable : public TableReader {
     if (job.status == JobStatus::kPassed) job.status = other.status;
   }
 
-  // By a hash of the job's name: ten million names are too long to keep.
+  // The key is a hash of the job's name: ten million names would take too much memory.
   std::unordered_map<std::size_t, std::size_t> places_;
 };
 
@@ -268,7 +268,7 @@ class PaiJobTable : public TableReader {
   }
 };
 
-// ---- which is which ----
+// ---- recognising a table ----
 
 struct Layout {
   TraceFormat format;
@@ -325,10 +325,10 @@ std::optional<std::vector<int>> PlacesIn(const CsvCells& header, const Layout& l
   return places;
 }
 
-// The places of a table without a header, if this line can be its first.
+// The places of the columns in a table without a header, if this line can be its first.
 std::optional<std::vector<int>> PlacesWithout(const CsvCells& cells, const Layout& layout) {
   if (layout.headerless == 0 || cells.size() != layout.headerless) return std::nullopt;
-  // Both of PAI's tables tell the times in the fifth and sixth column.
+  // Both of PAI's tables have the times in the fifth and sixth column.
   for (const std::size_t time : {std::size_t{4}, std::size_t{5}}) {
     if (!cells[time].empty() && !NumberIn(cells[time])) return std::nullopt;
   }

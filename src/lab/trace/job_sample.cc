@@ -24,12 +24,12 @@ constexpr std::size_t kProfileBins = 24;
 using Profile = std::array<double, kProfileBins>;
 
 constexpr std::array kBurstQuantiles{0.0, 0.25, 0.50, 0.75, 0.90, 0.95};
-// Each draw passes over all jobs: fewer of them where there are many.
+// Each draw reads all jobs, so a long trace gets fewer draws.
 constexpr std::size_t kLookedAt = 10'000'000;  // jobs, for each gap
 constexpr std::size_t kFewestDraws = 4;
 constexpr std::size_t kMostDraws = 100;
 
-// One sample of the jobs that may be in it.
+// One random sample of the eligible jobs.
 struct Draw {
   std::vector<std::uint32_t> kept;
   double gpu_seconds = 0;
@@ -37,7 +37,7 @@ struct Draw {
   Profile profile{};
 };
 
-// What draws are measured against, and how.
+// What draws are compared with, and how.
 class Measure {
  public:
   explicit Measure(const JobTrace& trace) : trace_(trace) {
@@ -70,7 +70,8 @@ class Measure {
     return draw;
   }
 
-  // Small is alike. wanted_share: of the whole's GPU time, or of its jobs with by_jobs.
+  // A small value means alike. wanted_share: share of the whole GPU time, or of the jobs with
+  // by_jobs.
   double Difference(const Draw& draw, double wanted_share, bool by_jobs) const {
     const double share =
         by_jobs ? static_cast<double>(draw.kept.size()) / static_cast<double>(whole_.kept.size())
@@ -105,7 +106,7 @@ class Measure {
   Draw whole_;
 };
 
-// Gaps up to which jobs belong to one burst.
+// The largest gaps between jobs of one burst.
 std::vector<Duration> BurstGaps(const std::vector<Job>& jobs) {
   std::vector<double> gaps;
   gaps.reserve(jobs.size());
@@ -160,8 +161,8 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
   return *std::move(best);
 }
 
-// Multiplies all times, so that the jobs bring this load. Errors: kInvalid: they come at once, or
-// would come later than kMaxJobSubmit.
+// Multiplies all times so that the jobs cause this load. Errors: kInvalid: all jobs arrive at once,
+// or would arrive later than kMaxJobSubmit.
 Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
   const double span_s = base::Seconds(trace.jobs.back().submit);
   const double factor = span_s > 0 ? gpu_seconds / wanted_gpus / span_s : 0;

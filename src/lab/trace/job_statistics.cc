@@ -30,7 +30,7 @@ MeanAndDeviation Moments(const std::vector<double>& numbers) {
   return {mean, std::sqrt(squares / count)};
 }
 
-// Correlation of each number with the next.
+// The correlation of each number with the next one.
 double Memory(const std::vector<double>& numbers) {
   if (numbers.size() < 3) return 0;
   const std::size_t pairs = numbers.size() - 1;
@@ -44,7 +44,7 @@ double Memory(const std::vector<double>& numbers) {
   return products / static_cast<double>(pairs) / (first.deviation * second.deviation);
 }
 
-// Variance / mean of the arrivals in whole hours; the last hour that is not whole is left out.
+// Variance / mean of the arrivals in whole hours; an incomplete last hour is left out.
 std::optional<double> DispersionPerHour(const std::vector<Job>& jobs) {
   const Duration first = jobs.front().submit;
   const auto hours = static_cast<std::size_t>((jobs.back().submit - first) / std::chrono::hours(1));

@@ -51,7 +51,7 @@ bool SameWord(std::string_view text, std::string_view lower) {
   });
 }
 
-// Digits of a fixed width; -1 for anything else.
+// Reads a number of fixed width; -1 for anything but digits.
 int Digits(std::string_view text) {
   int value = 0;
   for (const char c : text) {

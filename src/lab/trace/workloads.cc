@@ -75,7 +75,7 @@ std::optional<int> WholeNumber(RowReader& in, std::string_view column, double hi
   return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-// Measured parameters, or a guess from what the row tells of the task.
+// Measured parameters, or a guess from the other columns of the row.
 void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Workload& workload,
                       std::string& missing) {
   const std::string domain = base::ToLower(base::Trim(row.Text("domain")));
@@ -100,7 +100,7 @@ void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Worklo
   workload.mps_pressure = pressure.value_or(guess.pressure);
 }
 
-// The row as a workload; `missing` names what a replay would need and the row does not tell.
+// The row as a workload; `missing` names what a replay would need but the row lacks.
 Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
   Workload workload;
   workload.id = base::Trim(row.Text("workload_id"));

@@ -22,7 +22,7 @@ Words NamesOf(const Entries& entries) {
   return names;
 }
 
-// A mapper, and what the sections of the configuration that a simulated policy takes let one set.
+// The mappers, and the keys of the sections of the configuration that a simulated policy accepts.
 Words PolicyWords() {
   Words words = NamesOf(core::Mappers());
   words.emplace_back(config::kAutoMapper);

@@ -149,7 +149,7 @@ bool Document::ReadEscape(std::string& text) {
   return true;
 }
 
-// A number, true, false or null: told apart by whoever asks for it.
+// A number, true, false or null: the caller checks which one.
 bool Document::ReadWord(std::string& word) {
   while (!rest_.empty() && rest_[0] > ' ' && rest_[0] != ',' && rest_[0] != '}' &&
          rest_[0] != ']' && rest_[0] != ':' && rest_[0] != '"') {

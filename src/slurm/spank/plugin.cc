@@ -45,10 +45,9 @@ constexpr int kVerdictS = 10;  // so long a failed script waits to be put back i
 constexpr int kAwayS = 600;    // so long a carmad that has gone may take to come back
 constexpr int kFailed = -1;    // Slurm passes over errors above 0, those of spank.h among them
 constexpr std::uint32_t kMaxFiles = 64;
-// Tells a step that the script of its job has a lease: "4711".
+// This variable shows a step that the script of its job has a lease: "4711".
 constexpr char kJobVariable[] = "CARMA_LEASE_JOB";
-// What its processes are called that wait: Slurm's trackers spare those that bear slurmstepd's
-// name.
+// The name of waiting processes: Slurm's trackers ignore processes with slurmstepd's name.
 constexpr char kWaits[] = "carma-wait";
 
 struct Arguments {
@@ -62,13 +61,13 @@ Wanted wanted;
 bool used = false;           // at least one option was
 std::string option_trouble;  // of one that could not be read: on a node the step is refused by it
 
-// What a task's process tells slurmstepd.
+// What a task's process passes to slurmstepd.
 struct Shared {
   OpenFile errors[kMaxFiles], outputs[kMaxFiles];  // of each task
   volatile bool adopted;                           // at least one has its GPUs
 };
 
-// Of the step, in slurmstepd; its tasks are forked from it.
+// The state of the step in slurmstepd; its tasks are forked from it.
 struct State {
   std::string node;
   std::string socket;
@@ -182,7 +181,7 @@ std::string StepName(std::uint32_t number) {
 
 std::uint32_t RestartOf(spank_t spank) {
   std::uint32_t count = 0;
-  // The item is 0 in batch steps whatever happened.
+  // In batch steps the item is always 0.
   if (const auto told = Whole(Variable(spank, "SLURM_RESTART_COUNT"), 0, 1'000'000))
     return static_cast<std::uint32_t>(*told);
   if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &count) != ESPANK_SUCCESS) return 0;
@@ -252,8 +251,8 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// The last ones of files that its processes wrote to, as carmad saw them: `prog > log 2>&1` in a
-// script, `srun --error=file prog`. Then of its own output and error file.
+// First the last lines of files that its processes wrote to, which carmad saw: `prog > log 2>&1` in
+// a script, `srun --error=file prog`. Then those of its own output and error file.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;
@@ -277,7 +276,7 @@ std::string LastWords(std::uint32_t task) {
   return words;
 }
 
-// Until the lease is granted. Empty: it is; else why not.
+// Waits until the lease is granted. Empty if it is; else the reason why not.
 std::string AwaitGrant(const Carmad& carmad) {
   const std::int64_t started = MonotonicMs();
   std::int64_t away_ms = 0;
@@ -321,7 +320,8 @@ int TakeLease(spank_t spank) {
       if (state->shared != nullptr) state->shared->adopted = true;
       return 0;
     }
-    // A grant that it did not take in time, as while it was suspended: it waits for another.
+    // The job did not take its grant in time, perhaps because it was suspended: it waits for
+    // another.
     const bool again = !standing.away && carmad.Await(state->lease, 0).state == "waiting";
     const bool late = MonotonicMs() - started >= kAwayS * std::int64_t{1000};
     if (!again && (!standing.away || late)) return Refuse(standing.trouble);
@@ -361,7 +361,8 @@ CARMA_EXPORT int slurm_spank_init_post_opt(spank_t spank, int, char**) {
   state->node = NodeName(spank);
   state->socket = WithNode(arguments.socket, state->node);
   state->step = ReadStep(spank, number);
-  // A script of this very job has one, so carmad is only away; elsewhere it may be none at all.
+  // The script of this job has a lease, so carmad is only away; otherwise the node may have no
+  // carmad.
   const bool certain = Variable(spank, kJobVariable) == std::to_string(state->step.job);
   if (!used && !Carmad(state->socket).HasBase(state->step.job, certain ? kRestartS : 0)) {
     state = nullptr;
@@ -387,7 +388,7 @@ CARMA_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
 
 CARMA_EXPORT int slurm_spank_task_exit(spank_t spank, int, char**) {
   if (state == nullptr || state->lease == 0 || state->joined) return ESPANK_SUCCESS;
-  // What never had its GPUs has nothing to tell: carmad sees that it has gone.
+  // A task that never had its GPUs has nothing to report: carmad sees that it is gone.
   if (state->shared != nullptr && !state->shared->adopted) return ESPANK_SUCCESS;
   int status = 0, task = 0;
   spank_get_item(spank, S_TASK_EXIT_STATUS, &status);

@@ -24,7 +24,8 @@ constexpr int kLimitMs = 3'000;
 constexpr int kReapMs =
     1'000;  // the kernel takes so long at most to end what is killed, else it hangs
 
-// In the child: to the pipe, and no way back. If it hangs, it keeps nothing open of slurmstepd's.
+// Runs in the child: writes to the pipe and ends. If it hangs, it keeps no descriptor of slurmstepd
+// open.
 [[noreturn]] void SendTail(const OpenFile& file, uid_t uid, gid_t gid, int pipe) {
   constexpr int kOut = 3;
   const int out = pipe == kOut ? kOut : ::dup2(pipe, kOut);

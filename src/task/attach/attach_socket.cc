@@ -35,7 +35,8 @@ struct Address {
   socklen_t length = 0;
 };
 
-// Without a file: it needs no folder that both can reach, and is gone with its listener.
+// An abstract socket: it needs no folder that both sides can reach, and disappears with its
+// listener.
 Address AddressOf(std::string_view name) {
   Address made;
   made.address.sun_family = AF_UNIX;
@@ -57,7 +58,7 @@ UniqueFd NewSocket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// "24 80": so many numbers from 0, none above `most`.
+// Reads a text like "24 80": exactly kCount numbers from 0 to `most`.
 template <std::size_t kCount>
 std::optional<std::array<int, kCount>> Numbers(std::string_view text, int most) {
   const auto words = base::Split(text, ' ');
@@ -112,7 +113,7 @@ bool Take(std::string_view text, AttachMessage& message) {
   return false;
 }
 
-// The descriptor that came along; more than one cannot be sent, and would be closed by the kernel.
+// The descriptor that came with the message. There is room for one; the kernel closes any other.
 UniqueFd DescriptorOf(msghdr& header) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;

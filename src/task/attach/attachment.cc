@@ -21,10 +21,10 @@ using base::Unit;
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
-// He has been told that his task comes, and has nothing else to do.
+// The user's `carma run` knows that its task is starting, and has nothing else to do.
 constexpr std::chrono::milliseconds kHelloPatience{10'000};
 
-// False: not in time.
+// False if it did not happen before the deadline.
 bool WaitFor(int fd, short events, SteadyClock::time_point deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
@@ -91,7 +91,8 @@ void Attachment::SetSize(TerminalSize size) {
 }
 
 short Attachment::socket_events() const {
-  // While the terminal is slow, more would only pile up; that he is gone is told all the same.
+  // While the terminal is slow, reading more would only fill the buffer. A hang-up is reported
+  // anyway.
   const int input = typed_.empty() ? POLLIN : 0;
   return static_cast<short>(input | (unsent_.empty() ? 0 : POLLOUT));
 }
@@ -106,7 +107,7 @@ void Attachment::Flush() {
   while (socket_ && !unsent_.empty()) {
     const Result<bool> sent = socket_.Send(unsent_.front());
     if (sent && !*sent) return;
-    // That he is gone is noticed where it is told, by the next Handle().
+    // If the user is gone, the next Handle() notices it.
     if (!sent) return unsent_.clear();
     unsent_.pop_front();
   }
@@ -116,7 +117,7 @@ void Attachment::Type() {
   if (typed_.empty()) return;
   const ssize_t n = ::write(master_.get(), typed_.data(), typed_.size());
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // Nobody has the terminal open any more: what was typed is for nobody.
+  // No process has the terminal open any more: what was typed is dropped.
   typed_.erase(0, n < 0 ? typed_.size() : static_cast<std::size_t>(n));
 }
 
@@ -149,7 +150,7 @@ Attachment::Asked Attachment::Handle() {
       unsent_.clear();
     }
   }
-  // With input on the way the socket is not read, and the end of it would spin in poll().
+  // While typed input is pending, the socket is not read. Its end would then make poll() spin.
   pollfd hangup{socket_.fd(), 0, 0};
   if (socket_ && !typed_.empty() && ::poll(&hangup, 1, 0) == 1 &&
       (hangup.revents & (POLLHUP | POLLERR)) != 0) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxKey = 200;
 
-// Where the kernel does not tell its boots apart, start times alone have to do.
+// If the kernel has no boot id, start times alone must identify the process.
 LeaseProcess OfThisBoot(const base::ProcessId& id) {
   const std::string boot = base::BootId();
   return {id, boot.empty() ? "-" : boot};

@@ -23,7 +23,8 @@ std::unexpected<base::Error> BadTarget(std::string_view text) {
               fmt::format("expected {}, not '{}'", kForms, base::Printable(text, 80)));
 }
 
-// Printable ASCII without blanks and what a mailer could take for more than an address.
+// Printable ASCII, without blanks and without signs by which a mailer would read more than one
+// address.
 bool IsAddress(std::string_view text) {
   constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.@";
   const auto good = [&](char c) {
@@ -46,7 +47,7 @@ bool IsUrl(std::string_view text) {
   return false;
 }
 
-// "https://host:1" of a URL, without names and passwords.
+// The part "https://host:1" of a URL, without names and passwords.
 std::string OriginOf(std::string_view url) {
   const std::size_t host = url.find("://") + 3;
   const std::size_t end = std::min(url.find_first_of("/?#", host), url.size());
@@ -56,7 +57,7 @@ std::string OriginOf(std::string_view url) {
   return std::string(url.substr(0, host)).append(authority);
 }
 
-// Those whose own address tells what they take.
+// Some services are recognised by their address.
 WebhookForm UsualForm(std::string_view url) {
   const std::string origin = OriginOf(url);
   const std::string_view host = std::string_view(origin).substr(origin.find("://") + 3);
@@ -81,7 +82,7 @@ bool IsPath(std::string_view text) {
   return text.find('/') != std::string_view::npos && base::IsUtf8(text) && !base::HasControls(text);
 }
 
-// A path as it is written, which may be relative.
+// Reads the target as the user wrote it; a path may still be relative.
 Result<NotifyTarget> ParseWritten(std::string_view text) {
   if (text.empty() || text.size() > kMaxNotifyTargetBytes) return BadTarget(text);
   if (text == "me") return NotifyTarget{};
@@ -101,7 +102,7 @@ void Add(std::vector<std::string>& events, NotifyEvent event) {
   if (std::ranges::find(events, word) == events.end()) events.push_back(word);
 }
 
-// Empty: some piece is no event.
+// Empty if one of the pieces is not an event.
 std::vector<std::string> EventsOf(std::string_view list) {
   std::vector<std::string> events;
   for (const std::string_view piece : base::Split(list, ',')) {
@@ -139,7 +140,7 @@ std::string ShownTarget(std::string_view text) {
 
 Result<NotifyRule> ParseNotifyRule(std::string_view text) {
   NotifyRule rule{.target = std::string(text)};
-  // The port of a URL and what stands behind its last colon are no events.
+  // The port of a URL, or whatever follows its last colon, must not be taken for events.
   if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
     if (std::vector<std::string> events = EventsOf(text.substr(colon + 1)); !events.empty()) {
       rule.target = text.substr(0, colon);

@@ -27,7 +27,7 @@ std::unexpected<base::Error> Expected(std::string_view expected, std::string_vie
 constexpr std::string_view kBeginForms =
     "a time like 14:05, 2026-03-01T14:05, now+1hour, tomorrow or +30m";
 
-// Two digits up to `high`.
+// Reads a number of two digits, at most `high`.
 std::optional<int> TwoDigits(std::string_view text, int high) {
   if (text.empty() || text.size() > 2) return std::nullopt;
   const std::optional<std::int64_t> number = ParseInt(text);
@@ -102,7 +102,7 @@ std::optional<Time> ParseDate(std::string_view text) {
   return FromTm(parts, utc);
 }
 
-// What follows "now+": "90", "1hour", "2 days", "1h30m".
+// Reads the text after "now+": "90", "1hour", "2 days", "1h30m".
 std::optional<Duration> ParseOffset(std::string_view text) {
   std::size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
@@ -144,7 +144,7 @@ bool IsVariableName(std::string_view name) {
   return true;
 }
 
-// What sites call the features of their nodes that tell of GPUs. Anything else may be a rack.
+// Names of node features that sites use for GPU types. Any other feature may be a rack.
 bool IsKnownGpuType(std::string_view word) {
   constexpr std::string_view kModels[] = {
       "a2",   "a10",  "a16",  "a30",   "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",
@@ -161,7 +161,7 @@ bool IsKnownGpuType(std::string_view word) {
 
 constexpr std::string_view kArrayForms = "indices like 0-15, 1,3,7-9 or 0-15:4%2";
 
-// One piece "a", "a-b" or "a-b:step" added to the set.
+// Adds one piece "a", "a-b" or "a-b:step" to the set.
 Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& indices) {
   std::string_view range = piece, step_text = "1";
   if (const std::size_t colon = piece.find(':'); colon != std::string_view::npos) {
@@ -180,7 +180,7 @@ Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& in
     return Fail(ErrorCode::kInvalid, "array index " + std::to_string(*last) + " is above " +
                                          std::to_string(core::kMaxArrayIndex));
   }
-  // Counted before it is made: a range may name millions.
+  // The numbers are counted before the list is made: a range may have millions of them.
   const auto count = static_cast<std::size_t>((*last - *first) / *step) + 1;
   if (indices.size() + count > kMaxArrayTasks) {
     return Fail(ErrorCode::kInvalid,
@@ -287,7 +287,7 @@ Result<GpuCount> ParseGres(std::string_view text) {
       found = GpuCount{};
     } else if (kind == "gpu") {
       const std::string_view rest = piece.substr(4);
-      // "gpu:a100" is one of that type.
+      // "gpu:a100" means one GPU of that type.
       Result<GpuCount> count = !rest.empty() && rest.find(':') == rest.npos && !ParseInt(rest)
                                    ? ParseGpus(std::string(rest) + ":1")
                                    : ParseGpus(rest);
@@ -353,7 +353,7 @@ Result<double> ParseShare(std::string_view text) {
   const std::optional<double> number =
       base::ParseDouble(percent ? text.substr(0, text.size() - 1) : text);
   const double share = number.value_or(0) / (percent ? 100 : 1);
-  // "30" may be meant either way: refused like everything above the whole.
+  // "30" could mean 30 % or 30 GPUs, so it is refused, as is everything above 1.
   if (!(share >= core::kMinSmShare && share <= 1)) return Expected("a share like 30% or 0.3", text);
   return share;
 }

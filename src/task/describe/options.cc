@@ -18,7 +18,7 @@ using base::Fail;
 using base::Result;
 using base::Unit;
 
-// Stores one value; the draft is left alone on error. Errors say what was expected, not where.
+// Stores one value; on error the draft stays as it was. Errors say what was expected, not where.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 
 std::unexpected<base::Error> Expected(std::string_view expected, std::string_view value) {
@@ -50,7 +50,7 @@ Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
   if (!count->counted) return Unit{};
   draft.spec.gpus = count->gpus;
   draft.gpus_counted = true;
-  // "2" takes the place of all of "a100:1".
+  // A new "2" replaces all of an earlier "a100:1", the type too.
   if (count->type || draft.type_with_count) draft.spec.gpu_type = count->type;
   draft.type_with_count = count->type.has_value();
   return Unit{};
@@ -176,13 +176,13 @@ Result<Unit> SetContainer(Draft& draft, std::string_view value) {
   draft.spec.container = std::string(value);
   return Unit{};
 }
-// Adds to those before. A relative folder becomes absolute in Finish().
+// Adds to earlier mounts. Finish() makes a relative folder absolute.
 Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
   draft.spec.container_mounts.emplace_back(value);
   return Unit{};
 }
 
-// Adds to those before: each has a name of its own.
+// Adds to earlier parameters: each has its own name.
 Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   auto parameter = ParseParameter(value);
   if (!parameter) return std::unexpected(parameter.error());
@@ -195,7 +195,7 @@ Result<Unit> SetSweepFile(Draft& draft, std::string_view value) {
 }
 
 Result<Unit> SetBegin(Draft& draft, std::string_view value) {
-  // The moment is only known in Finish(); any other now shows whether the form is right.
+  // The current time is only known in Finish(); here any time shows whether the form is right.
   if (const auto begin = ParseBegin(value, base::FromMs(0)); !begin) {
     return std::unexpected(begin.error());
   }
@@ -237,7 +237,7 @@ Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds to what was said before: several may be told. "none" takes back what the file says.
+// Adds to earlier targets: a task may notify several. "none" removes those that the script names.
 Result<Unit> SetNotify(Draft& draft, std::string_view value) {
   if (base::ToLower(value) == "none") {
     draft.spec.notify.clear();
@@ -281,7 +281,7 @@ Result<Unit> SetProgress(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// As Slurm has it: [B:]SIGNAL[@SECONDS], a minute before the end.
+// As in Slurm: [B:]SIGNAL[@SECONDS]; without seconds, a minute before the end.
 bool MayBeHandled(int signal) {
   return signal != SIGKILL && signal != SIGSTOP;
 }
@@ -306,7 +306,7 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
-  // Who handles it saves then, as batch scripts of clusters do.
+  // A program that handles this signal saves its state then, as batch scripts on clusters do.
   if (!draft.spec.checkpoint_signal && MayBeHandled(*number))
     draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};
@@ -483,7 +483,7 @@ constexpr std::array kRows{
         SetNoReading},
 };
 
-// Those, and the words about a training.
+// The rows above, and those of the settings of a training.
 const std::vector<Row>& AllRows() {
   static const std::vector<Row> kAll = [] {
     std::vector<Row> rows(kRows.begin(), kRows.end());
@@ -504,7 +504,7 @@ const Row* FindRow(std::string_view name) {
   return found == AllRows().end() ? nullptr : &*found;
 }
 
-// A word replaces an earlier one of its name.
+// A setting replaces an earlier one of the same name.
 void SetTraining(std::string_view name, std::string_view value, std::string_view from,
                  std::vector<TrainingWord>& training) {
   std::erase_if(training, [&](const TrainingWord& word) { return word.name == name; });
@@ -548,7 +548,7 @@ void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
   }
 }
 
-// --mail-type and --mail-user are one more to be told.
+// --mail-type and --mail-user together are one more target of notifications.
 void AddMail(const Draft& draft, TaskSpec& spec) {
   if (!draft.mail_types || draft.mail_types->events.empty()) return;
   spec.notify.push_back({.target = draft.mail_user.empty() ? "me" : draft.mail_user,
@@ -556,7 +556,7 @@ void AddMail(const Draft& draft, TaskSpec& spec) {
                          .each_task = draft.mail_types->each_task});
 }
 
-// Nothing where there is no file, or none whose name could be shown.
+// Empty if there is no file, or its name cannot be shown.
 std::optional<std::string> ShownScriptPath(const std::string& path,
                                            const SubmitterContext& context) {
   if (path.empty() || path == "-") return std::nullopt;
@@ -589,8 +589,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // No figure to promise: the task gets GPUs of its own, whatever their size, unless its user
-    // said to share them; then only what is seen on the GPU counts.
+    // No amount of memory is known: the task gets GPUs of its own, whatever their size, unless its
+    // user allowed sharing. Then only the measured use of the GPU counts.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;
@@ -622,7 +622,7 @@ std::vector<std::string> FillEnvironment(const ExportPlan& plan, const Submitter
   return left_out;
 }
 
-// Variables of the Slurm job from which it may have been submitted are not its own.
+// The task must not inherit the variables of a Slurm job from which it may have been submitted.
 void FillSlurm(const SlurmWords& words, const SubmitterContext& context, TaskSpec& spec) {
   spec.slurm = true;
   std::erase_if(spec.environment, [](const auto& each) { return IsSlurmVariable(each.first); });

@@ -23,7 +23,7 @@ constexpr std::size_t kPositionalLines = 12;
 
 constexpr std::array<std::string_view, 5> kKeys{"model", "batch_size", "policy", "gpus", "memory"};
 
-// The key of "key: value"; empty if the line is none.
+// The key of a line "key: value"; empty if the line has no key.
 std::string_view KeyOf(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return {};
@@ -38,7 +38,7 @@ bool IsKnownKey(std::string_view key) {
   return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 
-// Up to a '#' at the start or after a blank.
+// The text before a '#' that is at the start or after a blank.
 std::string_view WithoutComment(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
@@ -87,7 +87,7 @@ class Parser {
     return Unit{};
   }
 
-  // The named form is the one with a known "key:" at the start of a line.
+  // A file has the named form if some line starts with a known "key:".
   bool IsNamed() const {
     return std::any_of(lines_.begin(), lines_.end(),
                        [](std::string_view line) { return IsKnownKey(KeyOf(line)); });

@@ -24,7 +24,7 @@ std::string Dashed(std::string_view option) {
   return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
 }
 
-// Read from the words of Slurm by others (FillHost, GpusOf).
+// Other functions (FillHost, GpusOf) read these options from the words of Slurm.
 bool MeansSomething(std::string_view option) {
   constexpr std::array<std::string_view, 10> kOptions{
       "ntasks",      "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task",
@@ -36,7 +36,7 @@ bool MeansSomething(std::string_view option) {
 std::string SimilarOption(const std::string& name) {
   std::vector<std::string> known;
   for (const OptionInfo& option : SubmitOptions()) known.emplace_back(option.name);
-  // "#SBATCH --memory" is not Slurm's, but ours.
+  // Slurm has no "#SBATCH --memory": the option is ours.
   std::erase(known, name);
   const std::optional<std::string> meant = base::DidYouMean(name, known, 2);
   return meant ? ", did you mean --" + *meant + "?" : "";
@@ -69,7 +69,7 @@ class Reader {
     return std::move(found_);
   }
 
-  // The words of a command line of sbatch, each option one word.
+  // The words of an sbatch command line; each option with its value is one word.
   Result<Directives> RunWords(const std::vector<std::string>& words) {
     found_.sbatch = true;
     for (std::size_t i = 0; i < words.size();) {
@@ -151,7 +151,7 @@ class Reader {
     return Unit{};
   }
 
-  // Not one of ours: an error after #CARMA, a warning after #SBATCH.
+  // An unknown option is an error after #CARMA, and a warning after #SBATCH.
   Result<Unit> TakeForeign(const OptionWord& option, const std::vector<std::string>& words,
                            std::size_t& i, bool sbatch) {
     if (!sbatch) return Wrong("unknown option " + Dashed(option.name) + SimilarOption(option.name));
@@ -173,7 +173,7 @@ class Reader {
     return Unit{};
   }
 
-  // "1", "2", "1-4": at least so many.
+  // Reads "1", "2" or "1-4"; the first number is the least number of nodes.
   Result<Unit> CheckNodes(std::string_view value) {
     const std::optional<std::int64_t> least = base::ParseInt(value.substr(0, value.find('-')));
     if (least && *least > 1)
@@ -190,7 +190,7 @@ class Reader {
   Directives found_;
 };
 
-// Unix line ends; true if there was anything to do.
+// Changes line ends to those of Unix; true if it changed any.
 bool RemoveCarriageReturns(std::string& text) {
   const std::size_t first_end = text.find('\n');
   if (first_end == std::string::npos || first_end == 0 || text[first_end - 1] != '\r') return false;
@@ -212,14 +212,14 @@ Result<Directives> ReadDirectives(std::string_view text, std::string_view path) 
 
 namespace {
 
-// sbatch: whether they are of a script or a command line written for Slurm. place: "train.sh", a
-// line follows where it is known.
+// sbatch: the directives come from a script or command line written for Slurm. place: "train.sh";
+// messages add the line where it is known.
 Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
                              Description& description) {
   for (std::string& warning : directives.warnings) description.Warn(std::move(warning));
   if (directives.sbatch) {
     description.AddSlurm(directives.slurm);
-    // Before all settings: those count more.
+    // This comes before all settings, because those have precedence.
     if (const std::optional<int> gpus = GpusOf(*description.slurm())) {
       Result<Unit> set = description.Set("gpus", std::to_string(*gpus), place);
       if (!set) return set;

@@ -26,8 +26,8 @@ bool Has(const List& list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
 }
 
-// The words of one line as far as this search needs them: quotes are taken away, and what a shell
-// acts on is a word of its own.
+// The words of one line, as precise as this search needs: without quotes, and each sign that a
+// shell acts on is its own word.
 std::vector<std::string> WordsOf(std::string_view line) {
   std::vector<std::string> words;
   std::string word;

@@ -72,7 +72,7 @@ class Splitter {
     word_.reset();
   }
 
-  // One character, quoted piece or escape of a word.
+  // Takes one character, quoted piece or escape of a word.
   std::optional<base::Error> Take(char c) {
     if (c == '\'') return TakeSingleQuoted();
     if (c == '"') return TakeDoubleQuoted();

@@ -167,7 +167,7 @@ bool IsOneOf(std::string_view word, const std::array<std::string_view, kCount>& 
   return std::ranges::find(words, word) != words.end();
 }
 
-// Programs that run a file that they are given.
+// Programs that run the file named in their arguments.
 bool IsInterpreter(std::string_view program) {
   constexpr std::array<std::string_view, 11> kNames{
       "bash", "sh", "zsh", "dash", "ksh", "Rscript", "perl", "ruby", "node", "lua", "julia"};
@@ -182,7 +182,7 @@ bool IsTrainingLauncher(std::string_view program) {
   return IsOneOf(program, kNames) || program.starts_with("torch.distributed.") ||
          program.starts_with("accelerate.commands.");
 }
-// Programs that run the command behind them.
+// Programs that run the command that follows them.
 bool IsWrapper(std::string_view program) {
   constexpr std::array<std::string_view, 12> kNames{"env",     "nice",    "nohup", "time",
                                                     "stdbuf",  "ionice",  "uv",    "poetry",
@@ -281,7 +281,7 @@ bool IsParameterName(std::string_view text) {
 
 std::string NameOfCommand(const std::vector<std::string>& command) {
   std::string name = base::Printable(NameOf(command), 200);
-  // "python3 '' " and the like: a name must be there.
+  // For "python3 ''" and the like nothing is left, but a task must have a name.
   return name.empty() ? base::Printable(BaseName(command.front()), 200) : name;
 }
 
@@ -312,7 +312,7 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 }
 
 std::string BooksWord(std::string_view id) {
-  // Without the letters that look like digits, and each other.
+  // Letters that look like digits or like each other are left out.
   constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";
   constexpr int kBits = 5, kCount = 6;
   std::uint32_t number = 0;

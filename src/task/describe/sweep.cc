@@ -19,7 +19,7 @@ std::unexpected<base::Error> BadName(std::string_view name) {
                                                base::Printable(name, 60)));
 }
 
-// "1..6", which other programs count.
+// True for "1..6", which other programs read as a range.
 bool IsRange(std::string_view value) {
   const std::size_t dots = value.find("..");
   return dots != value.npos && base::ParseInt(value.substr(0, dots)) &&
@@ -42,7 +42,7 @@ std::string Replaced(const std::string& text, const Parameters& parameters) {
   return result;
 }
 
-// The names in the first line that is no comment.
+// The names in the first line that is not a comment.
 std::vector<std::string> HeaderOf(std::string_view text) {
   for (const std::string_view line : base::Split(text, '\n')) {
     if (base::Trim(line).empty() || line.starts_with('#')) continue;

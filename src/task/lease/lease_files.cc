@@ -22,10 +22,10 @@ using base::Unit;
 
 constexpr char kLeaseFile[] = "lease";
 constexpr std::size_t kMaxFile = 4 << 20;
-// Its first line is the grant; what the others are stands in front of them.
+// The first line of the file is the grant; every other line starts with one of these words.
 constexpr std::string_view kKeeper = "keeper ", kMember = "process ", kEnd = "end ";
 
-// Whole lines, at the end of the file.
+// Appends whole lines to the file.
 Result<Unit> Append(const std::string& dir, int flags, std::string_view lines) {
   const std::string path = dir + "/" + kLeaseFile;
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600));
@@ -38,7 +38,7 @@ Result<Unit> Append(const std::string& dir, int flags, std::string_view lines) {
   return Unit{};
 }
 
-// Those that begin so, without that.
+// The lines that begin with this word, without the word.
 std::vector<std::string> LinesOf(const std::string& dir, std::string_view kind) {
   std::vector<std::string> lines;
   const Result<std::string> text = base::ReadFile(dir + "/" + kLeaseFile, kMaxFile);

@@ -42,9 +42,9 @@ constexpr std::size_t kMaxEventsPerPoll = 256;
 constexpr std::size_t kMaxMembers = 4096;
 constexpr std::ptrdiff_t kMostOutputs = 8;
 constexpr std::chrono::seconds kKillAgain{1};
-// Without a descriptor for it a process is looked at so often.
+// How often a process is checked for which no descriptor is left.
 constexpr std::chrono::milliseconds kLook{200};
-// Whether it has begun is looked at after this, then after twice as long, and so on up to kLook.
+// The command's start is first checked after this, then after twice as long, up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
 enum class Source : std::uint64_t { kProcess, kOthers, kWake, kTimer };
@@ -272,7 +272,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SignalThatCatch(*lease, *number, options_.daemon);
   }
 
-  // A restarted daemon: everything that it answers next was answered like that before.
+  // After a restart of the daemon: it will give the same answers as before the restart.
   void Adopt(const KnownAttempt& attempt) override {
     std::optional<Lease> known = ReadGrant(attempt.dir);
     if (!known) return others_->Adopt(attempt);
@@ -348,8 +348,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Wake();
   }
 
-  // The descriptor is of whoever has the number when it is made: only one that is that very process
-  // afterwards is meant.
+  // The descriptor is for the process that has the number now; it is used only if a check
+  // afterwards shows that it is the right one.
   void WatchMember(core::TaskId id, LeaseMember& member) {
     member.fd = base::OpenPidfd(member.process.process.pid);
     if (!Alive(member.process)) {
@@ -360,7 +360,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!member.fd) LookSoon();
   }
 
-  // Durable, with those that have adopted it before; of one that waits the keeper stays, if any.
+  // Writes the new member to disk with earlier ones; a waiting lease keeps its keeper, if any.
   static Result<Unit> AddMember(Lease& lease, LeaseMember member) {
     if (!Alive(member.process)) {
       return Fail(ErrorCode::kConflict,
@@ -397,7 +397,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // By its members.
+  // Finds out from its members whether an adopted lease still runs.
   void TakeAdopted(core::TaskId id, Lease& lease) {
     lease.adopted = true;
     lease.withdraw_at.reset();
@@ -431,15 +431,15 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return !each.keeper && HasBegun(each.process) == true;
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
-    // Whatever it is called: Slurm's own prolog of a task may take long, and a process of that name
-    // must not hold GPUs beyond all limits.
+    // This holds for any program name: Slurm's own prolog of a task may take long, and a process
+    // with that name must not hold GPUs without a limit.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
     lease.look_in = std::min(2 * lease.look_in, kLook);
     SetTimer();
   }
 
-  // A stopped process waits again; one that went on after its grant has its time from now on.
+  // A stopped process waits again. If it continues after its grant, its time starts now.
   void NotTaken(core::TaskId id, Lease& lease) {
     const bool stopped = IsStopped(lease);
     if (!stopped && lease.stopped) return Grant(id, lease);
@@ -473,7 +473,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // One that nobody saw begin has if it has ended by itself: a wait is ended by signals alone.
+  // A lease that was not seen to begin has begun if it ended by itself: only signals end a wait.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = leases_.at(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -500,7 +500,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Nobody has said how it ended, or nobody heard it.
+  // Its end was not reported, or the report was not received.
   LeaseEnd EndOf(core::TaskId id, const Lease& lease) const {
     if (std::optional<LeaseEnd> left = ReadLeftEnd(options_.ends_dir, id, lease))
       return *std::move(left);
@@ -509,7 +509,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
             .signal = WIFSIGNALED(*lease.status) ? WTERMSIG(*lease.status) : 0};
   }
 
-  // Before it is forgotten: what it was and how it ended is known for a moment only.
+  // Noted now, because the lease and the way it ended are soon forgotten.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {
@@ -542,8 +542,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Wake();
   }
 
-  // It could not be ended: its process has become another user's, or the kernel does not let go of
-  // it. What it still does on its GPUs is foreign from now on.
+  // It could not be ended: its process now belongs to another user, or hangs in the kernel. From
+  // now on its use of the GPUs counts as foreign.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", leases_.at(id).members.front().process.process.pid}});

@@ -1,4 +1,4 @@
-// The processes of a lease, and which of them may be signalled.
+// Finds the processes of a lease, and those of them that may be sent a signal.
 #include "task/lease/lease_processes.h"
 
 #include <fcntl.h>
@@ -19,11 +19,11 @@ namespace {
 
 constexpr int kMaxAncestors = 256;  // deeper trees do not occur
 constexpr std::size_t kMaxStatusBytes = 65'536;
-// What the daemon starts beside tasks: a shim keeps this name when another daemon takes it over.
+// The daemon starts shims beside tasks; a shim keeps this name when another daemon adopts it.
 constexpr std::string_view kShim = "carma-shim";
 
-// The kernel's own rule for a sender without privileges: the real or the saved user is his. The
-// owner of /proc/PID is another one for programs that changed their user or allow no core dump.
+// The kernel's own rule for a sender without privileges: the real or the saved user id must be the
+// same. The owner of /proc/PID differs for programs that changed their user or allow no core dump.
 bool RunsAs(pid_t pid, std::uint32_t uid) {
   constexpr std::string_view kUid = "Uid:";
   const base::Result<std::string> text =
@@ -47,7 +47,8 @@ bool IsAbove(pid_t pid, pid_t below) {
   return false;
 }
 
-// Of all its threads, as the kernel lists them: without a look at every process of the machine.
+// The children of all its threads, as the kernel lists them. This does not read every process of
+// the machine.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code ignored;
@@ -63,7 +64,7 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
-// What the line of that name says in /proc/PID/fdinfo/N, as a number to that base.
+// The number on the line of that name in /proc/PID/fdinfo/N, read in the given base.
 std::uint64_t InfoOf(std::string_view info, std::string_view name, int numbers) {
   for (const std::string_view line : base::Split(info, '\n')) {
     if (!line.starts_with(name)) continue;

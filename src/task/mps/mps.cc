@@ -24,7 +24,7 @@ std::string_view FirstLine(std::string_view text) {
   return base::Trim(text.substr(0, text.find('\n')));
 }
 
-// Without when, who and which process.
+// The text of a log line without its time, user and process.
 std::string_view LogText(std::string_view line) {
   const std::size_t end = line.starts_with('[') ? line.find("] ") : line.npos;
   return end == line.npos ? line : line.substr(end + 2);

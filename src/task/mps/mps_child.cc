@@ -29,9 +29,9 @@ using base::Unit;
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
-// A folder in which nobody but us may put something in the place of another.
+// Opens a folder in which only we can replace a file by another.
 Result<UniqueFd> OpenBase(const std::string& dir) {
-  // Every user must be able to pass to the folder that is his.
+  // Every user must be able to reach his own folder below it.
   const bool root = ::geteuid() == 0;
   if (Result<Unit> made = base::MakeDirs(dir, root ? 0755 : 0700); !made)
     return std::unexpected(made.error());
@@ -47,7 +47,7 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   return fd;
 }
 
-// Makes the folder if it is not there. It must be, or become, the owner's alone.
+// Makes the folder if it is missing. Only its owner may have rights to it.
 Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid) {
   if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
     return FailErrno(errno, "cannot make the folder '" + name + "' for MPS");
@@ -73,7 +73,7 @@ Result<Unit> TakeRights(const UserInfo& user) {
   return Unit{};
 }
 
-// The logs of two lives are kept: that which runs and that before, which may have crashed.
+// The logs of two runs are kept: of this one and of the one before, which may have crashed.
 void PutLogsAside(const UniqueFd& logs) {
   for (const std::string name : {"control.log", "server.log"})
     ::renameat(logs.get(), name.c_str(), logs.get(), (name + ".old").c_str());
@@ -93,7 +93,7 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
 
 std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user) {
   std::map<std::string, std::string> environment = order.environment;
-  // The control daemon looks there for the server: the one beside it is of its own version.
+  // The control daemon looks on PATH for the server. The one in its own folder has its version.
   const std::string& program = order.argv.front();
   environment["PATH"] = program.substr(0, program.rfind('/')) +
                         ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -101,7 +101,7 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   if (!user.name.empty()) environment["USER"] = environment["LOGNAME"] = user.name;
   environment["CUDA_MPS_PIPE_DIRECTORY"] = MpsPipeDir(order.dir, order.id);
   environment["CUDA_MPS_LOG_DIRECTORY"] = MpsLogDir(order.dir, order.id);
-  // Branch 615 has a third protocol beside it, and older branches ignore this.
+  // Driver branch 615 also has a protocol 3; older branches ignore this variable.
   environment.try_emplace("CUDA_MPS_PROTOCOL_VERSION", "2");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   environment["CUDA_VISIBLE_DEVICES"] = order.id.gpus;

@@ -40,13 +40,14 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// From its birth; whoever asks beyond the deadline does not wait long (daemon/mps_servers.cc).
+// How long after its start. A caller that is past its deadline does not wait long
+// (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
-// Each question is a process of ours and some lines in the daemon's log.
+// Each question costs a process of ours and some lines in the control daemon's log.
 constexpr int kAskAgainMs = 100;
-// What a server said at its end comes through the daemon.
+// The control daemon passes on what a server printed when it ended.
 constexpr milliseconds kLastWords{300};
-// To a daemon that cannot be asked any more.
+// The time that a control daemon gets to end when it no longer answers.
 constexpr milliseconds kUnaskedEnd{2'000};
 
 int MsUntil(Deadline deadline) {
@@ -54,8 +55,8 @@ int MsUntil(Deadline deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
 }
 
-// carma-shim --mps as a child: its standard input holds `input`, its output and complaints come
-// back through one pipe.
+// carma-shim --mps as a child: it reads `input`, and its output and error messages come back
+// through one pipe.
 class Child {
  public:
   static Result<Child> Spawn(const std::string& shim, const std::vector<std::string>& arguments,
@@ -64,10 +65,11 @@ class Child {
       : pid_(std::exchange(other.pid_, 0)),
         pidfd_(std::move(other.pidfd_)),
         output_(std::move(other.output_)) {}
-  // Nothing of it is left but, in the worst case, a process that even a kill does not end.
+  // Leaves nothing behind but, in the worst case, a process that even SIGKILL does not end.
   ~Child();
 
-  // Its output once it has ended, whoever holds the pipe open. Errors: kUnavailable: not in time.
+  // Its output once it has ended, even if others hold the pipe open. Errors: kUnavailable: not in
+  // time.
   Result<std::string> Finish(Deadline deadline);
   int code() const { return code_; }
 
@@ -89,7 +91,7 @@ Result<Child> Child::Spawn(const std::string& shim, const std::vector<std::strin
   Result<base::Pipe> out = base::MakePipe(false);
   if (!in) return std::unexpected(in.error());
   if (!out) return std::unexpected(out.error());
-  // A command is far smaller than a pipe: it is written before anybody reads.
+  // A command is far smaller than a pipe, so it can be written before the child reads.
   if (Result<Unit> written = base::WriteAll(in->write.get(), input); !written)
     return std::unexpected(written.error());
   in->write.reset();
@@ -144,7 +146,7 @@ Result<std::string> Child::Finish(Deadline deadline) {
       return Fail(ErrorCode::kUnavailable, "the MPS control program gave no answer in time");
     }
     pollfd entries[2] = {{pidfd_.get(), POLLIN, 0}, {output_.get(), POLLIN, 0}};
-    // Without a pidfd (no descriptor left) only looking again helps.
+    // Without a pidfd (no descriptor was left) the process must be checked again and again.
     ::poll(entries, 2, pidfd_ ? left_ms : std::min(left_ms, kLookAgainMs));
   }
 }
@@ -176,9 +178,9 @@ bool IsOf(pid_t pid, uid_t uid) {
   return ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid;
 }
 
-// What comes of a server that does not become active.
+// The result for a server that does not become active.
 Result<MpsServer> NotActive(const MpsServer& server) {
-  // The daemon lets clients wait for a server whose state nobody can ask.
+  // The control daemon lets clients wait for a server that does not report its state.
   if (server.state == MpsServerState::kUnknown) return server;
   if (server.state == MpsServerState::kFault) {
     return Fail(ErrorCode::kUnavailable,
@@ -187,7 +189,7 @@ Result<MpsServer> NotActive(const MpsServer& server) {
   return Fail(ErrorCode::kUnavailable, "the MPS server did not start in time");
 }
 
-// Waits until those are gone, whoever is to reap them. False: not in time.
+// Waits until these processes are gone, also if they are not our children. False: not in time.
 bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline) {
   for (const base::ProcessId& process : processes) {
     const UniqueFd fd = base::OpenPidfd(process.pid);
@@ -237,7 +239,8 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// A daemon that was given up may have left the session that was killed, its lock still to take.
+// A control daemon that did not answer may have left its session before that was killed, and take
+// its lock only later.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);
@@ -339,14 +342,14 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline) const {
     starting = *server;
     if (!starting) {
       if (asked) return std::unexpected(WhyNoServer(*asked, said));
-      // Otherwise the first client would wait for it, or go without it in silence.
+      // Otherwise the first client would wait for the server, or silently run without it.
       asked = logs_.Mark();
       Result<std::string> answer = StartServer(deadline);
       if (!answer) return std::unexpected(answer.error());
       said = std::move(*answer);
       continue;
     }
-    // One that fails as it starts shows that state for a moment, too.
+    // A server that fails while it starts also shows that state for a moment.
     if (starting->state == MpsServerState::kFault && !asked) return NotActive(*starting);
     if (TakesClients(*starting, asked)) return *starting;
     if (MsUntil(deadline) == 0) return NotActive(*starting);
@@ -354,7 +357,7 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline) const {
   }
 }
 
-// A server is listed from its first moment on, long before it has its context on the GPU.
+// A server is listed as soon as it starts, long before it has its context on the GPU.
 bool MpsControl::TakesClients(const MpsServer& server,
                               const std::optional<MpsLogMark>& asked) const {
   if (server.state != MpsServerState::kUnknown) return server.state == MpsServerState::kActive;
@@ -405,7 +408,7 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
   for (const base::ProcessStat& each : Descendants(daemon.pid)) {
     if (IsOf(each.id.pid, id_.uid)) processes.push_back(each.id);
   }
-  // It fails where a server did not end well, too.
+  // The command also fails if a server did not end well.
   const bool heard = MpsSpeaksThree(daemon.pid) ? Run({"-q"}, "", deadline).has_value()
                                                 : Ask("quit -t 1", deadline).has_value();
   const Deadline patience = heard ? deadline : std::min(deadline, Clock::now() + kUnaskedEnd);
@@ -416,7 +419,7 @@ Result<MpsAbilities> TryMps(MpsSetup setup, MpsControl::Deadline deadline) {
   setup.dir = "/tmp/carma-mps-XXXXXX";  // short: a socket's path is
   if (::mkdtemp(setup.dir.data()) == nullptr) return base::FailErrno(errno, setup.dir);
   const std::string dir = setup.dir;
-  // No server is started, so it does not matter which GPU it would be for.
+  // No server is started, so the choice of the GPU does not matter.
   Result<MpsAbilities> abilities =
       MpsControl(std::move(setup), {::geteuid(), ::getegid(), "0"}).Try(deadline);
   std::error_code ignored;

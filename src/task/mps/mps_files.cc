@@ -21,7 +21,7 @@ constexpr char kControlLog[] = "control.log";
 constexpr char kServerLog[] = "server.log";
 constexpr off_t kMostRead = 64 << 10;
 constexpr off_t kMostKept = 8 << 20;
-// All that the daemon leaves, in whichever way it ends.
+// All files that the control daemon leaves behind, however it ends.
 constexpr std::array kLeft = {"control", "control_privileged", kLock, "log",
                               "nvidia-cuda-mps-control.pid"};
 
@@ -29,7 +29,7 @@ UniqueFd OpenFolder(int parent, const std::string& name) {
   return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// mps_dir itself is carmad's; what is below it is not.
+// mps_dir itself belongs to carmad; the folders below it do not.
 UniqueFd OpenUserFolder(const std::string& dir, const MpsServerId& id) {
   const UniqueFd base(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return base ? OpenFolder(base.get(), std::to_string(id.uid)) : UniqueFd();
@@ -46,14 +46,14 @@ OpenLog Open(const std::string& dir, const MpsServerId& id, const char* name, in
   if (!logs) return {};
   UniqueFd fd(::openat(logs.get(), name, mode | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat st {};
-  // A hard link may lead to a file that is not the user's to read.
+  // A hard link may lead to a file that the user may not read.
   if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != id.uid) return {};
   return {std::move(fd), st.st_size};
 }
 
 std::string ReadSince(const OpenLog& log, std::int64_t mark) {
   if (!log.fd) return "";
-  // One that was emptied since then is new from its beginning.
+  // A log that was emptied since then is read from its beginning.
   const off_t from = std::max<off_t>(mark > log.size ? 0 : mark, log.size - kMostRead);
   std::string text(static_cast<std::size_t>(log.size - from), '\0');
   const ssize_t got = ::pread(log.fd.get(), text.data(), text.size(), from);
@@ -108,7 +108,7 @@ std::string MpsLogs::ServerSince(const MpsLogMark& mark) const {
 void MpsLogs::Bound() const {
   for (const char* name : {kControlLog, kServerLog}) {
     const OpenLog log = Open(dir_, id_, name, O_WRONLY);
-    // The daemon appends: its next line is the first.
+    // The control daemon appends: its next line becomes the first.
     if (log.fd && log.size > kMostKept) (void)!::ftruncate(log.fd.get(), 0);
   }
 }

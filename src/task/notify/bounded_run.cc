@@ -27,7 +27,7 @@ std::string Beginning(const base::UniqueFd& file, std::size_t most) {
   return text;
 }
 
-// False: the limit came first.
+// False if the time limit came first.
 bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (true) {
@@ -48,7 +48,7 @@ Result<RunResult> RunBounded(const RunRequest& request) {
   for (const auto* file : {&input, &more, &output, &errors}) {
     if (!*file) return std::unexpected(file->error());
   }
-  // A process group of its own, so that what it starts is ended with it.
+  // It gets its own process group, so that everything it starts is ended with it.
   base::SpawnOptions options{.files = {input->get(), output->get(), errors->get()},
                              .environment = request.environment,
                              .folder = request.folder};

@@ -18,7 +18,7 @@ std::string OneLine(std::string_view text) {
   return base::Printable(text, kMaxLine);
 }
 
-// Slack takes <…> and &…; for markup.
+// Slack reads <…> and &…; as markup.
 std::string ForSlack(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -35,7 +35,8 @@ std::string ForSlack(std::string_view text) {
   return escaped;
 }
 
-// The client API of Matrix takes a PUT below a number of ours, and the same one only once.
+// The client API of Matrix takes a PUT to a URL that ends in our number; it accepts each number
+// once.
 std::string MatrixUrl(const std::string& url, const std::string& key) {
   constexpr std::string_view kSend = "/send/m.room.message";
   const std::size_t query = std::min(url.find('?'), url.size());
@@ -80,7 +81,7 @@ std::string MailDate(base::Time now) {
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
   char text[64];
-  // In the C locale, which programs of ours never leave.
+  // The text is in the C locale, because our programs never change it.
   std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S +0000", &parts);
   return text;
 }
@@ -120,7 +121,7 @@ std::string MomentIn(const Json& message, const char* name) {
   return ms == 0 ? "" : base::FormatTime(base::FromMs(ms));
 }
 
-// What a person wants to know of the task; what is not known is left out.
+// What a person wants to know about the task; unknown facts are left out.
 std::string Facts(const Json& message) {
   const std::int64_t peak_mib = NumberIn(message, "peak_mib");
   const std::int64_t attempt = NumberIn(message, "attempt");
@@ -163,7 +164,7 @@ std::string LastLines(std::string_view output) {
   return text.empty() ? text : "\nThe last lines of its output:\n" + text;
 }
 
-// Short enough to be shown as it is, and not encoded.
+// Short enough to be shown whole, and not encoded.
 std::string Subject(const std::string& text) {
   constexpr std::size_t kMost = 70;
   if (text.size() <= kMost) return text;

@@ -65,7 +65,7 @@ RunRequest RequestFor(const NoticeOrder& order, const UserInfo& user) {
           .limit = std::chrono::duration_cast<std::chrono::milliseconds>(order.limit)};
 }
 
-// Empty: it ended well.
+// Empty if it ended well.
 std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   if (ran.late) return fmt::format("took more than {}", base::FormatSpan(order.limit));
   const std::string said = LastLine(ran.errors);
@@ -75,11 +75,11 @@ std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   return "";
 }
 
-// Read with the rights of the task's user; empty where there is nothing to read.
+// Read with the rights of the task's user; empty if nothing can be read.
 std::string EndOfOutput(const NoticeOrder& order) {
   constexpr off_t kBytes = 8192;
   const std::string path = OutputNamed(order);
-  // Not a pipe, which could wait for a writer.
+  // A pipe is refused, because reading it could wait for a writer.
   const base::UniqueFd fd(path.empty() ? -1
                                        : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat st {};
@@ -105,7 +105,7 @@ SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const 
   return trouble.empty() ? SendResult{} : Again(order.sendmail + " " + trouble);
 }
 
-// The URL holds secrets, so it stands in no command line, which all may read.
+// The URL holds secrets, so it is never in a command line, which all users can read.
 std::string CurlConfig(const WebhookRequest& request, const NoticeOrder& order) {
   std::string text = fmt::format(
       "url = \"{}\"\nrequest = {}\nproto = \"=http,https\"\nmax-time = {}\nmax-redirs = 0\n"
@@ -150,7 +150,7 @@ SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
                                                      : Failed(target.address + " " + trouble);
 }
 
-// No way back. Errors: the system's.
+// Gives up our rights for good. Errors: the system's.
 Result<base::Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   if (!CanSwitchUser()) return base::Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;
@@ -161,8 +161,8 @@ Result<base::Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& targ
   return BecomeUser(*user);
 }
 
-// What a task may do. Mail programs hand letters over by their group's rights, and go on by
-// themselves.
+// The limits of a task. Mail programs deliver with the rights of their own group, and continue in
+// the background.
 Result<base::Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   if (target.kind == NotifyKind::kMail) return base::Unit{};
   rlimit limit{};
@@ -177,7 +177,7 @@ Result<base::Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& targ
   return base::Unit{};
 }
 
-// Of a program that has ended nothing computes on.
+// Nothing that an ended program started goes on running.
 void EndWhatIsLeft() {
   constexpr int kRounds = 100;
   constexpr int kPauseMs = 10;

@@ -144,7 +144,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
   const bool empty = own && base::Trim(*own).empty();
   if (!wanted.empty() && empty) {
     const std::string control = base.path + "/cgroup.subtree_control";
-    // One that is refused must not keep the others off.
+    // If one controller is refused, the others must still be switched on.
     if (WriteTo(control, base::Trim(wanted))) {
       on.insert(there.begin(), there.end());
     } else {
@@ -179,7 +179,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
 
 Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string& name) {
   const std::string path = base + "/" + name;
-  // A left-over of the same name can only be an empty one of an earlier boot of a container.
+  // A group of the same name can only be an empty one from an earlier start of this container.
   if (::mkdir(path.c_str(), 0755) != 0 &&
       !(errno == EEXIST && RemoveCgroup(path) && ::mkdir(path.c_str(), 0755) == 0)) {
     return FailErrno(errno, path);
@@ -219,7 +219,7 @@ bool TaskCgroup::ConfineTo(const std::string& path, const std::string& cores) {
 }
 
 bool TaskCgroup::LimitMemory(std::int64_t mib) const {
-  // Without swap and together as far as the kernel can: a limit holds all the same.
+  // Where the kernel can, the group gets no swap and is killed as a whole. The limit holds anyway.
   (void)WriteTo(path_ + "/memory.oom.group", "1");
   (void)WriteTo(path_ + "/memory.swap.max", "0");
   return WriteTo(path_ + "/memory.max", std::to_string(mib << 20));

@@ -57,7 +57,7 @@ base::Result<base::Unit> LimitGpuMemory(const std::vector<std::string>& limiter,
   const bool late = ::poll(&ended, 1, static_cast<int>(patience.count())) <= 0;
   if (late) ::kill(program->pid, SIGKILL);
   int status = 0;
-  // One that hangs in the driver cannot be waited for.
+  // A program that hangs in the driver cannot be waited for.
   if (::waitpid(program->pid, &status, late ? WNOHANG : 0) != program->pid || late)
     return Fail(ErrorCode::kUnavailable, "the driver does not answer");
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return base::Unit{};

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxText = 1 << 20;
 constexpr std::ptrdiff_t kManyCpus = 8;
 constexpr std::int64_t kMostReserveMib = 16 * 1024;
 
-// What follows "name:" in a file of /proc; empty: no such line.
+// The text after "name:" in a file of /proc; empty if there is no such line.
 std::string ValueOf(const std::string& file, std::string_view name) {
   const std::string text = base::ReadFile(file, kMaxText).value_or("");
   for (const std::string_view line : base::Split(text, '\n')) {
@@ -30,7 +30,7 @@ std::vector<int> CpusIn(const std::string& text) {
   return base::ParseCpuList(text).value_or(std::vector<int>{});
 }
 
-// Each followed by the other threads of its core.
+// Sorts the CPUs so that each is followed by the other threads of its core.
 std::vector<int> BySiblings(const std::vector<int>& cpus, const std::string& root) {
   std::vector<int> ordered;
   std::set<int> left(cpus.begin(), cpus.end());
@@ -70,7 +70,7 @@ core::HostInfo ForTasks(const HostFacts& facts, const std::optional<int>& cpus,
   const std::int64_t reserve_mib = std::min(facts.memory_mib / 10, kMostReserveMib);
   host.memory_mib = memory_mib.value_or(facts.memory_mib - reserve_mib);
   host.cores = facts.cpus;
-  // The last ones are the system's.
+  // The last cores are left to the system.
   if (host.cpus < all) host.cores.resize(static_cast<std::size_t>(std::max(0, host.cpus)));
   return host;
 }

@@ -30,7 +30,7 @@ std::vector<pid_t> AllProcesses() {
   return pids;
 }
 
-// Only processes of the task's user are at stake, whatever they claim about themselves.
+// Only processes of the task's user can be affected, whatever they claim about themselves.
 bool BelongsTo(pid_t pid, uid_t uid) {
   struct stat st {};
   return ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid;

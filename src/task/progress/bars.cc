@@ -10,10 +10,10 @@ namespace {
 
 using std::string_view;
 
-// Faster than any training loop counts: bytes of a download.
+// No training loop is this fast: a higher rate counts the bytes of a download.
 constexpr double kMostRate = 50'000;
 
-// A bar whose description begins with such a word prepares something, unless it shows a loss.
+// A bar whose description begins with such a word shows a preparation, unless it shows a loss.
 constexpr std::array<string_view, 58> kPreparations{
     "download", "fetch",      "load",    "map",     "filter", "token",   "generat", "extract",
     "cach",     "scan",       "read",    "writ",    "sav",    "upload",  "unpack",  "decompress",
@@ -23,7 +23,7 @@ constexpr std::array<string_view, 58> kPreparations{
     "merg",     "import",     "install", "push",    "pull",   "clon",    "receiv",  "count",
     "compress", "updat",      "warm",    "profil",  "init",   "process", "casting", "group",
     "pars",     "render"};
-// The same anywhere in it.
+// The same for these words anywhere in the description.
 constexpr std::array<string_view, 19> kPreparationWords{
     "download", "downloading",   "shards",     "tokenizing", "tokenizer", "scanning", "caching",
     "dataset",  "safetensors",   "cuda graph", "split",      "examples",  "prompts",  "files",
@@ -61,7 +61,7 @@ bool IsPreparation(string_view label) {
   return std::ranges::any_of(kFiles, [&](string_view file) { return label.ends_with(file); });
 }
 
-// The unit of a loop by that of its rate, "it" or "epoch".
+// The unit of a loop, found from the unit of its rate: "it" or "epoch".
 string_view UnitOf(string_view printed, string_view label, const std::optional<Counter>& epoch) {
   if (printed.starts_with("epoch")) return "epoch";
   if (printed.starts_with("im") || printed.starts_with("sample")) return "sample";
@@ -102,7 +102,7 @@ std::optional<Rate> ReadRate(Scan& scan) {
     const string_view each = scan.text.substr(named, scan.at - named);
     return Rate{each, number && *number > 0 ? std::optional(1 / *number) : std::nullopt};
   }
-  // "s", or the end of a line that was cut.
+  // Either "s", or the end of a line that was cut off.
   if (!scan.Skip("s") && !scan.done()) {
     scan.at = before;
     return std::nullopt;
@@ -110,7 +110,7 @@ std::optional<Rate> ReadRate(Scan& scan) {
   return Rate{unit, number ? std::optional(*number * scale) : std::nullopt};
 }
 
-// Decides what the bar is about.
+// Decides what the bar counts.
 std::optional<Reading> Judge(Reading bar, string_view label, string_view unit, string_view rest) {
   label = base::Trim(label);
   while (!label.empty() && (label.back() == ':' || label.back() == ' ')) label.remove_suffix(1);
@@ -184,7 +184,7 @@ std::optional<Reading> WithLabel(Reading bar, string_view before, string_view un
   return Judge(bar, label.substr(label.size() > 200 ? label.size() - 200 : 0), unit, rest);
 }
 
-// Backwards from where `text` ends: "58130/250000", "2/?", "25it".
+// Read backwards from the end of `text`: "58130/250000", "2/?", "25it".
 struct CounterBefore {
   Counter counter;
   std::size_t at;  // where it begins
@@ -200,7 +200,7 @@ std::optional<CounterBefore> CounterAtEnd(string_view text) {
   const std::optional<double> done = scan.Count();
   if (!done) return std::nullopt;
   if (!scan.Skip("/")) {
-    // "25it": the unit is glued to it.
+    // In "25it" the unit follows the number directly.
     if (!IsLetter(scan.peek())) return std::nullopt;
     return CounterBefore{{*done, std::nullopt}, first};
   }
@@ -258,7 +258,7 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   const std::optional<CounterBefore> counter = CounterAtEnd(line.substr(0, bracket));
   if (!counter || !counter->counter.total) return std::nullopt;
   Reading bar{.loop = counter->counter, .bar = true};
-  // What is trained from arrays counted samples before 2.0.
+  // Before 2.0, a training from arrays counted samples.
   const double total = *bar.loop.total;
   const auto done = static_cast<std::int64_t>(bar.loop.done);
   bar.unit = total > 2000 && done > 0 && (done % 32 == 0 || done == total) ? "sample" : "step";
@@ -279,7 +279,7 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   return bar;
 }
 
-// "300/500, 15.2 task/s, elapsed: 20s, ETA: 13s" behind "[>>>   ] " of mmcv, which evaluates so.
+// "300/500, 15.2 task/s, elapsed: 20s, ETA: 13s" after "[>>>   ] ": an evaluation of mmcv.
 std::optional<Reading> MmcvAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   scan.SkipAny("> ");
@@ -332,10 +332,10 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
     bar.loss = ReadLoss(line.substr(end));
     return bar;
   }
-  // Of pip and other programs that count bytes: "12.3/45.6 MB".
+  // pip and other programs that count bytes print "12.3/45.6 MB".
   scan.SkipAny(" ");
   if (IsLetter(scan.peek()) || scan.peek() == '.') return std::nullopt;
-  // "2/3 [torch]" of pip, but "30,720/102,400  [ 0:00:20 < 0:00:47 , 1540 it/s ]".
+  // pip prints "2/3 [torch]"; a training "30,720/102,400  [ 0:00:20 < 0:00:47 , 1540 it/s ]".
   if (scan.Skip("[")) scan.SkipAny(" ");
   if (IsLetter(scan.peek())) return std::nullopt;
   Reading bar{.loop = *behind};

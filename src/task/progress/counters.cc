@@ -82,7 +82,7 @@ std::size_t FindLoss(string_view line, std::size_t from) {
   return string_view::npos;
 }
 
-// "val loss", "test loss": the loss of something else.
+// True for "val loss" and "test loss": not the loss of the training data.
 bool OfOtherData(string_view before) {
   before = before.substr(0, before.find_last_not_of(' ') + 1);
   std::size_t first = before.size();
@@ -108,7 +108,7 @@ std::optional<double> ReadEta(string_view line) {
   return std::nullopt;
 }
 
-// From the time that each step takes, or from steps per second.
+// Read from the time of each step, or from the steps per second.
 std::optional<double> ReadStepRate(string_view line) {
   constexpr string_view kTimes[] = {
       "time", "elapsed time per iteration", "step_time", "iter_time", "ms/batch", "seconds"};
@@ -146,7 +146,7 @@ bool IsBuildStep(string_view rest) {
   return capitals >= 3 && (scan.peek() == ' ' || scan.done());
 }
 
-// Behind a key: "3/10", "[ 50/160000]", "= 100", "': '0.97", "(train) [50/…]".
+// The counter after a key: "3/10", "[ 50/160000]", "= 100", "': '0.97", "(train) [50/…]".
 std::optional<Counter> CounterAfter(Scan& scan) {
   for (const string_view loop : {"(train)", "(val)", "(test)"}) (void)scan.Skip(loop);
   scan.SkipAny(" :=#([\"'", 12);
@@ -158,7 +158,7 @@ std::optional<Counter> CounterAfter(Scan& scan) {
   return Counter{*done, std::nullopt};
 }
 
-// What stands behind the counter of an epoch: "[50/5455]", ":    100 / 2500".
+// The counter of a loop that follows the counter of an epoch: "[50/5455]", ":    100 / 2500".
 std::optional<Counter> LoopBehind(Scan& scan) {
   const std::size_t before = scan.at;
   scan.SkipAny(" :,|-])\"'");
@@ -185,7 +185,7 @@ std::optional<Found> FindLoop(string_view line) {
       Scan scan{line, at + key.word.size()};
       const std::optional<Counter> counter = CounterAfter(scan);
       if (!counter) continue;
-      // One with a total says more.
+      // A counter with a total says more.
       if (!found || (counter->total && !found->counter.total))
         found = Found{*counter, key.unit, key.plain, at, scan.at};
       break;
@@ -207,7 +207,7 @@ std::optional<Found> FindLoop(string_view line) {
 // "[12] train-rmse:0.12" of XGBoost and LightGBM, "[100] loss=0.5" of clu, "100: learn: 0.5 …
 // remaining: 10.8s" of CatBoost.
 std::optional<Reading> ReadBoosting(string_view line) {
-  // Behind the head of a log line: "… writer.py:48] [1200] loss=2.4".
+  // After the head of a log line: "… writer.py:48] [1200] loss=2.4".
   const std::size_t head = line.find("] [");
   Scan scan{line, head == string_view::npos || !IsLetter(line.front()) ? 0 : head + 2};
   scan.SkipAny(" ");
@@ -320,7 +320,8 @@ void AddMeasures(Reading& reading, string_view line) {
   if (reading.unit != "epoch" && !reading.rate_per_s) reading.rate_per_s = ReadStepRate(line);
 }
 
-// Of reinforcement learning, which shows no loss; and of TensorFlow's object detection.
+// True for lines of reinforcement learning, which shows no loss, and of TensorFlow's object
+// detection.
 bool HasReward(string_view line) {
   return HasWord(line, "episodic_return") || HasWord(line, "reward") ||
          HasWord(line, "per-step time");
@@ -330,7 +331,7 @@ bool HasRate(string_view line) {
   return HasWord(line, "lr") || HasWord(line, "learning_rate") || HasWord(line, "learning rate");
 }
 
-// ",000" and no other digit.
+// True for ",000" that no further digit follows.
 bool ThousandsAt(string_view text, std::size_t at) {
   if (at + 4 > text.size() || text[at] != ',') return false;
   const bool digits = IsDigit(text[at + 1]) && IsDigit(text[at + 2]) && IsDigit(text[at + 3]);
@@ -436,7 +437,7 @@ std::optional<Reading> ReadCounters(string_view line) {
   }
   if (reading.unit.empty()) {
     const std::optional<Found> found = FindLoop(line);
-    // An epoch of so many says more than a step of an unknown number.
+    // An epoch with a known total says more than a step without one.
     if (found && (found->counter.total || !reading.epoch || !reading.epoch->total)) {
       reading.loop = found->counter;
       reading.unit = found->unit;

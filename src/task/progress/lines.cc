@@ -21,7 +21,7 @@ bool OutputLines::Ends(char c) {
 }
 
 bool OutputLines::EndsEscape(char c) {
-  // No sequence goes beyond a line, so that a lone ESC hides little.
+  // A sequence ends with its line at the latest, so that a stray ESC hides little.
   if (c == '\n' || c == '\r') {
     escape_ = Escape::kNone;
     return true;

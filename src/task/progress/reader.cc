@@ -13,7 +13,7 @@ using std::string_view;
 
 constexpr string_view kExact = "carma: progress ";
 
-// The number behind the text, wherever in the line it stands: "Num Epochs = 3".
+// The number that follows the text anywhere in the line: "Num Epochs = 3".
 std::optional<double> NumberAfter(string_view line, string_view text) {
   const std::size_t at = line.find(text);
   if (at == string_view::npos) return std::nullopt;
@@ -27,7 +27,8 @@ std::optional<double> NumberAfter(string_view line, string_view text) {
   return number && *number >= 1 ? number : std::nullopt;
 }
 
-// "[Rank 3] step 10", "(rank 3) step 10", "rank3: step 10", wherever in the head of a log line.
+// True for "[Rank 3] step 10", "(rank 3) step 10" or "rank3: step 10" anywhere in the head of a log
+// line.
 bool NamesOtherRank(string_view line) {
   constexpr std::size_t kHead = 100;
   for (std::size_t at = 0; at + 5 < std::min(line.size(), kHead); ++at) {
@@ -45,7 +46,7 @@ bool NamesOtherRank(string_view line) {
   return false;
 }
 
-// Without "[rank0]: " or "[default0]:"; nothing of other ranks.
+// The line without "[rank0]: " or "[default0]:"; empty for a line of another rank.
 std::optional<string_view> OfRankZero(string_view line) {
   if (NamesOtherRank(line)) return std::nullopt;
   Scan scan{line};
@@ -70,7 +71,7 @@ double Share(const Counter& counter) {
   return std::min(1.0, counter.done / *counter.total);
 }
 
-// The cell of "|    loss   | -0.0404   |" behind the name.
+// The cell after the name in "|    loss   | -0.0404   |".
 std::optional<double> Cell(string_view line, string_view name) {
   const std::size_t at = FindWord(line, name);
   if (at == string_view::npos) return std::nullopt;
@@ -119,7 +120,7 @@ void ProgressReader::Take(string_view whole) {
   if (heading) TakeTraining({.unit = "epoch", .loop = *epoch_, .loss = loss});
 }
 
-// "120/1000", and perhaps " loss 0.5".
+// Reads "120/1000", perhaps followed by " loss 0.5".
 void ProgressReader::TakeExact(string_view line) {
   Scan scan{line};
   const std::optional<double> done = scan.Count();
@@ -175,7 +176,7 @@ void ProgressReader::TakeCounters(Reading reading) {
   const bool heading =
       reading.unit == "epoch" && !reading.loss && !reading.loop.total && !reading.result;
   if (!reading.loop.total && !heading && train_ && train_->loop.total) {
-    // It adds to what is known, and counts less well.
+    // The reading adds a loss to what is known, but its counter is less exact.
     if (reading.loss) loss_ = reading.loss;
     return;
   }
@@ -205,7 +206,7 @@ void ProgressReader::TakeTraining(Reading reading) {
 }
 
 void ProgressReader::SetEpoch(Counter epoch, bool completed) {
-  // Of a whole number of tens one less: counted from 0, as in "29/299".
+  // A total that is one less than a multiple of ten was counted from 0, as in "29/299".
   const auto of_tens = [](double total) { return std::fmod(total + 1, 10) == 0; };
   if (!completed && (epoch.done == 0 || (epoch.total && of_tens(*epoch.total)))) from_zero_ = true;
   if (completed) from_zero_ = false;
@@ -215,7 +216,7 @@ void ProgressReader::SetEpoch(Counter epoch, bool completed) {
   completed_ = completed || epoch.done != std::floor(epoch.done);
 }
 
-// An epoch's counter as if it began at 1.
+// Changes the counter of epochs to one that begins at 1.
 Reading ProgressReader::FromOne(Reading reading) const {
   if (from_zero_) {
     ++reading.loop.done;

@@ -54,13 +54,13 @@ Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mod
   return Unit{};
 }
 
-// As opposed to a file that is not there, or makes no sense.
+// True if a later try may help: not for a file that is missing or makes no sense.
 bool CannotReadNow(const base::Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
 }
 
-// There is one. A file that makes no sense (empty after a power failure) tells of a dead owner.
-// Errors: kIo, where the machine cannot read it now.
+// The file exists. One that makes no sense (empty after a power failure) means a dead owner.
+// Errors: kIo, if the machine cannot read it now.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
   if (!text && CannotReadNow(text.error())) return std::unexpected(text.error());
@@ -68,7 +68,7 @@ Result<ShimOwner> ReadOwner(const std::string& dir) {
   return owner ? *owner : ShimOwner{};
 }
 
-// The shim's last complaint, to say why an attempt did not begin.
+// The shim's last error message, which says why an attempt did not begin.
 std::string LastComplaint(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kShimLogFile, kMaxLogBytes);
   const std::string_view log = text ? base::Trim(*text) : std::string_view();
@@ -81,7 +81,7 @@ Result<ShimOrder> ReadOrder(const std::string& dir) {
   return text ? ParseShimOrder(*text) : std::unexpected(text.error());
 }
 
-// Of folders only, links not followed.
+// Names of folders only; links are not followed.
 std::vector<std::string> FolderNames(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -117,7 +117,7 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
   return base + "/" + CgroupName(core::Number(attempt.id), attempt.number, shim);
 }
 
-// A task without its shim can no longer be watched, and its next attempt must not meet it.
+// A task without its shim can no longer be watched, and must be gone before its next attempt.
 // Returns the cgroup folder that could not be removed yet, or an empty text.
 std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
                             const std::optional<ShimStarted>& started) {
@@ -128,13 +128,15 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   if (!group.empty()) TaskCgroup::KillCgroup(group);
   KillLeftovers(order->uid, started, attempt.dir);
   if (!group.empty() && !order->limiter.empty()) {
-    // Kills take a moment, limits may go before: nothing of the task is left to take memory.
+    // Kills take a moment, but the limits may go now: no process of the task can take memory any
+    // more.
     (void)LimitGpuMemory(order->limiter, group, NoLimitWords(order->memory_limits), kLostPatience);
   }
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// The attempt ran, or runs, and its folder cannot tell how it ends: nothing of it may go on.
+// The attempt ran, or still runs, and its folder cannot say how it ended: none of its processes may
+// go on.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome;
@@ -163,7 +165,7 @@ Outcome NeverBegan(std::string text) {
   return outcome;
 }
 
-// Makes sure that no shim will run the attempt. Empty: somebody claimed it before us.
+// Makes sure that no shim will run the attempt. Empty if a shim claimed it before us.
 std::optional<Outcome> Abandon(const std::string& dir) {
   // Shims are started only after their folder is made.
   if (!base::Exists(dir)) return NeverBegan("carmad ended before the task was started");
@@ -172,8 +174,8 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
-  // No room even for a claim. A shim reads its order after its claim, so without an order a later
-  // claim is harmless; an earlier one shows now.
+  // The disk has no room even for a claim. A shim reads its order after its claim, so without an
+  // order a later claim is harmless, and an earlier claim can be seen now.
   ::unlink((dir + "/" + kOrderFile).c_str());
   if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;
   return NeverBegan(text);
@@ -185,7 +187,8 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) 
   const std::string& dir = order.attempt_dir;
   const Result<std::string> text = ToText(ToShimOrder(order, cgroup));
   if (!text) return std::unexpected(text.error());
-  // As root: passable, not listable, so that the user's interpreter reaches its script.
+  // As root the folder can be entered but not listed, so that the user's interpreter reaches its
+  // script.
   const mode_t mode = CanSwitchUser() ? 0711 : 0700;
   if (Result<Unit> made = base::MakeDirs(dir, mode); !made) return made;
   if (base::Exists(dir + "/" + kOwnerFile)) {
@@ -213,8 +216,8 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   if (!read) return Unknown(read.error());
   const ShimOwner& owner = *read;
   if (owner.abandoned) return NeverBegan("it was given up before it began");
-  // Alive is asked before the report: a shim that lives now and reports in between is found again
-  // by its end.
+  // Whether the shim lives is checked before the report is read: if it lives and reports in
+  // between, its end is noticed later.
   const bool lives = OwnerLives(owner);
   outcome.shim = owner.process;
   outcome.started = ReadStarted(dir);

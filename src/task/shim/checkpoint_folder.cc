@@ -26,14 +26,14 @@ using base::UniqueFd;
 using base::Unit;
 
 constexpr std::size_t kMaxOwnerFileBytes = 4096;
-// As which file servers show the files of users that they do not know.
+// File servers show this user id for files of users that they do not know.
 constexpr uid_t kNobody = 65534;
 
 UniqueFd OpenFolder(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Null: the folder says nothing, or nothing that can be read.
+// Null if the folder names no owner, or nothing that can be read.
 Json OwnerIn(const UniqueFd& folder) {
   const UniqueFd file(
       ::openat(folder.get(), kCheckpointOwnerFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -69,7 +69,8 @@ std::string CheckpointFolder(const ShimOrder& order) {
   return fmt::format("{}/carma-{}{}{}.ckpt", where, order.id, books.empty() ? "" : "-", books);
 }
 
-// Whoever may write to the working directory could have made it beforehand, for the task to load.
+// Any user with write access to the working directory could have made the folder, to have the task
+// load its files.
 Result<Unit> PrepareCheckpoints(const ShimOrder& order) {
   const std::string path = CheckpointFolder(order);
   if (order.saves && ::mkdir(path.c_str(), 0777) == 0) return Unit{};

@@ -30,10 +30,11 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::size_t kMaxAnswerBytes = 8192;
-// Enough for data loaders with many workers; select() of old programs minds only what they open.
+// Enough for data loaders with many workers. Old programs that use select() only need low numbers
+// for the files that they open themselves.
 constexpr rlim_t kOpenFiles = 65'536;
 
-// The machine's passing trouble, as opposed to something wrong with the task.
+// True for a passing problem of the machine, false for a mistake in the task.
 bool Passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
          error == ETXTBSY || error == EIO || error == EINTR || error == ESTALE;
@@ -81,7 +82,7 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
     const bool absent =
         (error == ENOENT && !base::Exists(program)) || error == ENOTDIR || error == ELOOP;
     if (absent) continue;
-    // As a shell does it: a file that may not be run is passed over, but remembered.
+    // As in a shell: a file that may not be run is skipped, but the error is remembered.
     if (!refused) refused = ExecFailure(error, program);
     if (error != EACCES) break;
   }
@@ -98,7 +99,8 @@ void ResetSignals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// Every limit is the daemon's (its service sets them); only the soft limit of open files rises.
+// The task inherits every limit of the daemon (its service sets them). Only the soft limit of open
+// files is raised.
 void RaiseOpenFiles() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -106,7 +108,7 @@ void RaiseOpenFiles() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// A fork bomb must not take the processes that the daemon and everybody else need.
+// A fork bomb must not use up the processes that the daemon and other users need.
 void LimitProcesses(std::int64_t most) {
   rlimit limit{};
   if (most <= 0 || ::getrlimit(RLIMIT_NPROC, &limit) != 0) return;
@@ -116,7 +118,7 @@ void LimitProcesses(std::int64_t most) {
   ::setrlimit(RLIMIT_NPROC, &limit);
 }
 
-// Where no group can be confined this is all there is; else it says the same.
+// Where groups cannot be limited to CPUs, this is the only limit. Elsewhere it repeats the group's.
 void StayOn(const std::vector<int>& cores) {
   if (cores.empty()) return;
   const int most = cores.back() + 1;
@@ -148,8 +150,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   }
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return Failure(errno, "no_new_privs");
-  // After the change of user, which would clear it. A task whose shim is gone has no one to report
-  // its end, and a second start of it must not find the first one running.
+  // This comes after the change of user, which would clear it. If the shim dies, no process reports
+  // the end of the task, and a second start must not find the first one running.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(1);
   return std::nullopt;
@@ -177,8 +179,8 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   return Exec(plan, arguments);
 }
 
-// fork(), into the plan's group. This process has one thread and its child only goes on to exec, so
-// that the C library's own bookkeeping in fork() is not missed.
+// Like fork(), but into the plan's group. This process has one thread and its child soon calls
+// exec, so it does not need what fork() of the C library does in addition.
 pid_t Fork(const ChildPlan& plan) {
   if (plan.cgroup_fd >= 0) {
     clone_args arguments{};
@@ -210,7 +212,7 @@ std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan) {
     ::_exit(127);
   }
   child_end.reset();
-  // The end of the stream is the sign of success: exec has closed the child's end.
+  // The end of the stream means success: exec has closed the child's end of the pipe.
   const base::Result<std::string> text = base::ReadAll(answer.get(), kMaxAnswerBytes);
   if (text && text->empty()) return child;
   ::kill(child, SIGKILL);

@@ -17,7 +17,7 @@ void Append(Words& words, Words more) {
                std::make_move_iterator(more.end()));
 }
 
-// A field of a comma-separated line, as all three tools read --mount.
+// One field of the comma-separated value of --mount, as all three tools read it.
 std::string Field(std::string_view name, const std::string& value) {
   std::string field = fmt::format("{}={}", name, value);
   return value.find(',') == std::string::npos ? field : "\"" + field + "\"";
@@ -34,8 +34,9 @@ Words Mounts(const ContainerRun& run) {
   return words;
 }
 
-// What Podman and Docker call alike. Network and shared memory are the server's, as for a task
-// without a container: several processes of a training meet there, and MPS needs them.
+// The options that Podman and Docker have in common. Network and shared memory are those of the
+// server, as without a container: the processes of a training use them to communicate, and MPS
+// needs them.
 Words Common(const ContainerRun& run) {
   Words words{"--rm",
               "--name=" + run.name,
@@ -84,7 +85,7 @@ Words Docker(const ContainerRun& run) {
   return words;
 }
 
-// It passes variables, network and shared memory by itself.
+// Apptainer gives the container the variables, network and shared memory by itself.
 Words Apptainer(const ContainerRun& run) {
   Words words{run.program, "exec"};
   if (!run.gpu_uuids.empty()) words.emplace_back("--nv");
@@ -93,7 +94,7 @@ Words Apptainer(const ContainerRun& run) {
   return words;
 }
 
-// Those of the server would break programs of the image.
+// The server's values of these variables would break programs of the image.
 constexpr std::array<std::string_view, 14> kOfTheServer{
     "PATH",       "LD_LIBRARY_PATH", "LD_PRELOAD", "SHELL",         "TMPDIR",
     "PYTHONHOME", "VIRTUAL_ENV",     "MANPATH",    "HOSTNAME",      "MAIL",
@@ -142,7 +143,7 @@ Words ContainerVariables(const std::map<std::string, std::string>& environment) 
   for (const auto& [name, value] : environment) {
     const bool beginning = std::ranges::any_of(
         kBeginnings, [&](std::string_view start) { return name.starts_with(start); });
-    // Functions of a shell.
+    // Variables in which a shell exports its functions.
     const bool strange = name.starts_with("BASH_FUNC") || name.find('%') != std::string::npos;
     if (!beginning && !strange && std::ranges::find(kOfTheServer, name) == kOfTheServer.end())
       names.push_back(name);

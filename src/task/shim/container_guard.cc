@@ -47,7 +47,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// As the user, for good. Returns only if there is nothing to run.
+// Becomes the user for good. Returns only if there is nothing to run.
 void CleanUpAsUser(const GuardOrder& order, bool removes) {
   if (order.switches_user && !BecomeUser(order.user)) return;
   if (!order.script.empty()) ::unlink(order.script.c_str());
@@ -89,7 +89,7 @@ Result<ContainerGuard> ContainerGuard::Start(const GuardOrder& order) {
                                   .session = true,
                                   .block_signals = true});
   if (!guard) return base::FailErrno(guard.error(), "cannot start the container's guard");
-  // It goes on in a child of its own, which is init's.
+  // The guard goes on in its own child, whose parent is init.
   ::waitpid(guard->pid, nullptr, 0);
   ContainerGuard started;
   started.alive_ = std::move(alive->write);

@@ -23,7 +23,7 @@ using base::Fail;
 using base::Result;
 
 // Process 1 of a container ignores signals that it does not handle, so a small program passes them
-// on. Podman comes with one of these.
+// on. Podman is installed with one of these.
 constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
                             "/usr/bin/catatonit", "/usr/bin/tini", "/usr/bin/dumb-init"};
 
@@ -32,7 +32,7 @@ bool IsFolder(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// With the effective rights, which are the user's.
+// Checked with the effective rights, which are the user's.
 bool MayRun(const std::string& path) {
   struct stat st {};
   return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) &&
@@ -105,7 +105,7 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
         Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY")}) {
     if (folder != "/" && IsFolder(folder)) AddMount({folder, folder, false}, *run);
   }
-  // Of a session that has ended: Podman would insist on it.
+  // The folder of a session that has ended: Podman would fail without it.
   if (!IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
   run->variables = ContainerVariables(environment);
   return run;

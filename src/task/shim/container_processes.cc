@@ -17,8 +17,8 @@
 namespace carma::task {
 namespace {
 
-// Of the tools, as the kernel names them (15 letters at most). A signal for squashfuse would take
-// the image away from the program.
+// Helper programs of the tools, as the kernel names them (15 letters at most). A signal to
+// squashfuse would unmount the image under the program.
 constexpr std::array<std::string_view, 20> kHelpers{
     "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
     "docker",      "docker-init", "dumb-init",     "fuse-overlayfs", "fuse2fs",
@@ -36,14 +36,15 @@ bool IsHelper(const base::ProcessStat& process) {
 std::vector<base::ProcessStat> ProcessesOfGroup(const std::string& group) {
   std::vector<base::ProcessStat> found;
   if (group.empty()) return found;
-  // All of the machine are below process 1, but for the kernel's own.
+  // All processes of the machine but those of the kernel are descendants of process 1.
   for (base::ProcessStat& process : Descendants(1)) {
     if (IsInContainerGroup(process.id.pid, group)) found.push_back(std::move(process));
   }
   return found;
 }
 
-// Where Docker's drivers make it: in each hierarchy, below systemd's slices or not.
+// The places where Docker's drivers make the group: in each hierarchy, with or without systemd's
+// slices.
 std::vector<std::string> FoldersOf(const std::string& group) {
   const std::string slices = "carma.slice/" + group.substr(0, group.rfind('-')) + ".slice/" + group;
   std::vector<std::string> folders;

@@ -66,7 +66,7 @@ void ApplyConda(const CondaEnv& conda, Environment& environment) {
   environment["CONDA_SHLVL"] = "1";
 }
 
-// For containers that the task starts itself. docs/use/containers.md
+// For containers that the task itself starts; see docs/use/containers.md.
 void ApplyContainers(const ShimOrder& order, Environment& environment) {
   environment["NVIDIA_VISIBLE_DEVICES"] =
       order.gpu_uuids.empty() ? "void" : base::Join(order.gpu_uuids, ",");
@@ -84,7 +84,8 @@ void BindMps(Environment& environment) {
 
 const std::string kParameter = "CARMA_PARAM_";  // before the name of a sweep's parameter
 
-// What Slurm's own batch step has, as far as one server has it. docs/use/environment.md lists them.
+// Variables of Slurm's own batch step, as far as they make sense on one server.
+// docs/use/environment.md lists them.
 void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& environment) {
   const std::string id = fmt::format("{}", order.id);
   const std::string host = base::ShortHostName();
@@ -152,9 +153,9 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir) {
   Environment environment = order.spec.environment;
-  // insert() leaves what the submitter has set.
+  // insert() keeps what the submitter has set.
   environment.insert({{"HOME", user.home}, {"SHELL", user.shell}, {"PATH", kDefaultPath}});
-  // Output is a file: Python would keep it back until the end.
+  // Output goes to a file, so Python would buffer it until the end.
   environment.insert({"PYTHONUNBUFFERED", "1"});
   if (!user.name.empty()) environment.insert({{"USER", user.name}, {"LOGNAME", user.name}});
   if (conda != nullptr) ApplyConda(*conda, environment);

@@ -73,7 +73,7 @@ std::size_t OutputFile::Room(std::string_view data) const {
   if (data.size() <= room) return data.size();
   const std::size_t line_end = data.substr(0, room).rfind('\n');
   if (line_end != std::string_view::npos) return line_end + 1;
-  // No line ends in time: start it in the next file, or cut it if it alone fills one.
+  // No line ends before the limit: the line goes to the next file, or is cut if it alone fills one.
   return size_ > 0 ? 0 : room;
 }
 
@@ -109,7 +109,7 @@ void OutputFile::Rotate() {
       return;
     }
   }
-  // The folder is not the user's to change, or no older files are wanted: the limit still holds.
+  // The user may not change the folder, or wants no older files. The limit still holds.
   if (::ftruncate(fd_.get(), 0) != 0) limits_.max_bytes = 0;
 }
 

@@ -15,7 +15,7 @@ using base::UniqueFd;
 using base::Unit;
 
 constexpr std::size_t kBufferBytes = 65'536;  // a pipe's usual capacity
-// For the one who runs the task to take its last output: the task's GPUs are not free before.
+// How long the user's terminal may take for the last output. The task's GPUs are not free before.
 constexpr std::chrono::milliseconds kFinishPatience{10'000};
 constexpr int kMaxFinalMoves = 32;  // 1 MiB of each stream, the largest common capacity
 

@@ -13,7 +13,8 @@ namespace carma::task {
 namespace {
 
 constexpr char kProgressFile[] = "/progress";
-// Every text fits; written in place, so that a full disk or a quota cannot stop it later.
+// Every text fits into this size. The file is written in place, so that a full disk or a quota
+// cannot stop it later.
 constexpr std::size_t kFileBytes = 1024;
 
 std::int64_t NowMs() {

@@ -74,16 +74,16 @@ class Shim {
   int Run();
 
  private:
-  // Nothing has been decided while this fails: the daemon abandons the attempt.
+  // If this fails, nothing has been decided yet: the daemon abandons the attempt.
   Result<bool> Claim();
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
   std::expected<Unit, LaunchError> FindUser();
-  // With the user's rights: output files, terminal and conda environment.
+  // Opens output files, terminal and conda environment with the user's rights.
   std::expected<Unit, LaunchError> OpenUserFiles();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
-  // After the script: its command becomes the tool's.
+  // Called after the script is written: the command becomes one of the container tool.
   std::expected<Unit, LaunchError> EnterContainer();
   void EndContainer(const ShimReport* report);
   void LeaveCheckpoints();
@@ -91,12 +91,12 @@ class Shim {
   void LimitGroup();
   void LimitGpuMemoryOfGroup();
   std::string ChangeGpuMemoryLimits();
-  // Limits left behind would stay with the groups above.
+  // Limits that are not removed would stay with the groups above.
   void RemoveGroup();
   void TellStarted(pid_t main);
   void LeaveReport(const ShimReport& report);
   void AnswerEarly(const std::string& line);
-  // Him who runs it in his terminal, if there is one.
+  // Sends a message to the `carma run` that shows the task in a terminal, if there is one.
   void TellRunner(AttachMessage message);
 
   const std::string dir_;
@@ -120,7 +120,7 @@ class Shim {
 };
 
 int Shim::Run() {
-  // Everything of ours stays ours: the task inherits no descriptor but its streams.
+  // The task inherits none of our descriptors but its streams.
   if (::fcntl(kEarlyAnswerFd, F_SETFD, FD_CLOEXEC) == 0) early_.reset(kEarlyAnswerFd);
   signals_ = ListenToSignals();
   ::umask(022);
@@ -171,8 +171,8 @@ void Shim::TellRunner(AttachMessage message) {
 
 Result<bool> Shim::Claim() {
   if (base::Exists(dir_ + "/" + kOwnerFile)) return false;
-  // Before the claim: a disk too full for a report is too full for a task, but it is early enough
-  // to say "not started".
+  // Made before the claim: a disk too full for a report is too full for a task, and now the attempt
+  // can still be reported as not started.
   for (auto [file, name, bytes] : {std::tuple{&started_file_, kStartedFile, kStartedReserveBytes},
                                    std::tuple{&exit_file_, kExitFile, kReportReserveBytes}}) {
     if (Result<Unit> reserved = file->Reserve(dir_, name, bytes); !reserved) {
@@ -188,11 +188,11 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   if (auto opened = OpenUserFiles(); !opened) return std::unexpected(opened.error());
   if (auto planned = PlanScript(); !planned) return std::unexpected(planned.error());
   if (auto entered = EnterContainer(); !entered) return std::unexpected(entered.error());
-  // Orphans of the task become our children: none can leave by forking twice.
+  // Orphans of the task become our children, so that no process escapes by forking twice.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
   LimitGpuMemoryOfGroup();
-  // After a power failure the daemon must not take a task that ran for one that never began.
+  // After a power failure the daemon must not believe that a task that ran never began.
   if (Result<Unit> synced = SyncClaim(dir_); !synced) {
     return Refuse(synced.error(), /*retryable=*/true);
   }
@@ -342,8 +342,8 @@ std::expected<Unit, LaunchError> Shim::EnterContainer() {
   return Unit{};
 }
 
-// A tool that ended by itself has removed its container; from 125 on the exit code may be the
-// tool's own complaint. report: null if nothing has run.
+// A tool that ended by itself has removed its container. An exit code from 125 on may be an error
+// of the tool itself. report: null if nothing has run.
 void Shim::EndContainer(const ShimReport* report) {
   constexpr int kFirstOfTheTool = 125;
   if (guard_) {
@@ -360,7 +360,8 @@ void Shim::MakeGroup() {
       order_.cgroup_base, CgroupName(core::Number(order_.id), order_.attempt, ::getpid()));
   if (group) {
     group_ = std::move(*group);
-    // Counted by its group, a task is not held to account for its user's others.
+    // If the group counts processes, other processes of the user do not count against this task's
+    // limit.
     if (order_.max_processes > 0 && group_->LimitProcesses(order_.max_processes))
       order_.max_processes = 0;
     LimitGroup();
@@ -369,17 +370,19 @@ void Shim::MakeGroup() {
   }
 }
 
-// What the group cannot is told by the daemon, which knows what the tree can.
+// The daemon reports what the group cannot limit, because it knows what the whole tree supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
-  // A cap is no share: where others keep all cores busy, who is capped is owed his part as well.
+  // A cap guarantees nothing: where others keep all cores busy, a capped task needs a weight as
+  // well.
   if (host.cpus > 0) (void)group_->WeighCpus(host.cpus);
   if (host.cpus > 0 && order_.cpu_cap) (void)group_->CapCpus(host.cpus);
   if (host.memory_mib > 0) (void)group_->LimitMemory(host.memory_mib);
   if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
 
-// Before its first instruction: what it reads of the GPU's memory then is what it may have.
+// Set before the task's first instruction, so that it sees its limit as the size of the GPU's
+// memory.
 void Shim::LimitGpuMemoryOfGroup() {
   if (order_.limiter.empty()) return;
   const Result<Unit> limited =
@@ -413,7 +416,7 @@ void Shim::RemoveGroup() {
 void Shim::TellStarted(pid_t main) {
   ShimStarted started;
   started.process.pid = main;
-  // Not yet reaped, so its entry is there, be it a zombie's.
+  // The process is not yet reaped, so its entry exists, even if it is a zombie.
   if (const auto stat = base::ReadProcessStat(main)) started.process = stat->id;
   if (group_ && group_->path().starts_with(order_.cgroup_root)) {
     started.cgroup = group_->path().substr(order_.cgroup_root.size());
@@ -426,14 +429,14 @@ void Shim::TellStarted(pid_t main) {
   AnswerEarly(line);
 }
 
-// Never gives up: the report is the only proof that the task ended, and how.
+// Never gives up: only the report proves that the task ended, and how.
 void Shim::LeaveReport(const ShimReport& report) {
   const std::string text = ToText(report);
   for (int wait_ms = kFirstRetryMs; true; wait_ms = std::min(wait_ms * 2, kLastRetryMs)) {
     const Result<Unit> written = exit_file_.Commit(text, /*durable=*/true);
     if (written) return;
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
-    // A daemon that is still the one that started us need not wait for the disk.
+    // If the daemon that started us still runs, it need not wait for the disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
     if (!IsFolder(dir_)) return;  // there is no other place where anybody would look for it
     if (written.error().code == base::ErrorCode::kNotFound) {
@@ -445,7 +448,7 @@ void Shim::LeaveReport(const ShimReport& report) {
 
 void Shim::AnswerEarly(const std::string& line) {
   if (!early_) return;
-  // The daemon may be gone or slow: whole lines or nothing, and never a wait.
+  // The daemon may be gone or slow: we write whole lines or nothing, and never wait.
   ::fcntl(early_.get(), F_SETFL, O_NONBLOCK);
   if (line.size() > PIPE_BUF) ::fcntl(early_.get(), F_SETPIPE_SZ, kEarlyPipeBytes);
   if (!base::WriteAll(early_.get(), line)) early_.reset();

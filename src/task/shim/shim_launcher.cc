@@ -37,11 +37,11 @@ using base::Unit;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
 constexpr std::size_t kMaxEventsPerPoll = 256;
-// How often an attempt is looked at that cannot be waited for: adopted before it told that it runs,
-// or no descriptor was left for its shim.
+// How often an attempt is checked that gives no event: it was adopted before its shim reported, or
+// no descriptor was left for its shim.
 constexpr std::chrono::milliseconds kLook{20};
 
-// A shim that was killed and lives on (a disk that does not answer) is killed again.
+// A shim that survives a kill (because a disk does not answer) is killed again after this time.
 constexpr std::chrono::seconds kKillAgain{1};
 constexpr base::Duration kUsualGrace{30'000};
 
@@ -71,7 +71,7 @@ struct Attempt {
 class ShimLauncher final : public Launcher {
  public:
   explicit ShimLauncher(ShimLauncherOptions options);
-  // Once, first. Errors: the system's.
+  // Called once, before all else. Errors: the system's.
   Result<Unit> Open();
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
@@ -99,7 +99,7 @@ class ShimLauncher final : public Launcher {
   void OnShimGone(std::uint64_t serial);
   void OnTimer();
   void KillHung(Attempt& attempt);
-  // True for those that no descriptor tells about.
+  // True for attempts of which no descriptor reports events.
   static bool NeedsLooking(const Attempt& attempt);
   static bool ShimHasEnded(const Attempt& attempt);
   void SetTimer();
@@ -130,7 +130,7 @@ ShimEvent FailureOf(const Attempt& attempt, std::string text, bool retryable) {
   return event;
 }
 
-// Before there was a shim.
+// The event for an attempt that failed before it had a shim.
 ShimEvent FailureOf(const Attempt& attempt, const base::Error& error) {
   ShimEvent event = FailureOf(attempt, error.message, error.code != base::ErrorCode::kInvalid);
   event.exhausted = error.code == base::ErrorCode::kUnavailable;
@@ -232,7 +232,7 @@ void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
     Signal(*found, LimitSignal());
 }
 
-// Its task first, while the tree of its processes still tells them.
+// Its task is killed first, while its processes can still be found below it.
 void ShimLauncher::KillHung(Attempt& attempt) {
   base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                Field{"pid", attempt.shim.pid}});
@@ -261,7 +261,7 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
 // Ends the attempt or, while its shim lives, goes on watching it.
 void ShimLauncher::Settle(Attempt attempt) {
   while (true) {
-    // One of our own had a folder. Where that has gone, nobody can say that it did not run.
+    // An attempt of our own had a folder. If the folder is gone, the attempt may have run.
     const bool ran = attempt.started || attempt.known_started ||
                      (!attempt.adopted && !base::Exists(attempt.dir));
     Outcome outcome =
@@ -271,7 +271,8 @@ void ShimLauncher::Settle(Attempt attempt) {
       case OutcomeKind::kLives: {
         attempt.shim = outcome.shim;
         attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
-        // Only a process that still is the shim after the descriptor was made is meant by it.
+        // The descriptor is used only if the process is still the shim after the descriptor was
+        // made.
         if (MayLive(outcome.shim)) return Track(std::move(attempt));
         break;  // gone between two looks: the next one finds what it left
       }
@@ -321,7 +322,8 @@ void ShimLauncher::Poll(const Sink& sink) {
   }
   std::uint64_t wakes = 0;
   (void)!::read(wake_.get(), &wakes, sizeof wakes);
-  // The sink may call us: what it adds waits for the next turn, announced by wake_.
+  // The sink may call us: events that it adds wait for the next turn of the loop; wake_ starts
+  // that.
   for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
 }
 
@@ -340,7 +342,7 @@ bool ShimLauncher::Watch(int fd, std::uint64_t serial, Source source) {
 void ShimLauncher::Track(Attempt attempt) {
   const std::uint64_t serial = next_serial_++;
   if (attempt.answers) Watch(attempt.answers.get(), serial, Source::kAnswers);
-  // Without a wait, the timer looks.
+  // If it cannot be waited for, the timer checks it.
   if (attempt.shim_fd && !Watch(attempt.shim_fd.get(), serial, Source::kShim)) {
     attempt.shim_fd.reset();
   }
@@ -385,7 +387,7 @@ void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
   if (const Result<ShimStarted> started = ParseShimStarted(line)) {
     if (!attempt.started) PushStarted(attempt, *started);
   } else if (const Result<ShimReport> report = ParseShimReport(line)) {
-    // The shim could not write its report yet and told it here; its end has no more to say.
+    // The shim could not write its report yet and sent it here; its end brings no further news.
     attempt.reported = true;
     serials_.erase({attempt.id, attempt.number});
     Push(EventOf(attempt, *report));
@@ -397,7 +399,7 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   attempts_.erase(serial);
   if (attempt.answers) ReadAnswers(attempt);
   siginfo_t info{};
-  // Ours are children to be reaped; those of an earlier carmad are not.
+  // Our own shims are children that must be reaped; those of an earlier carmad are not.
   const bool reaped = std::exchange(attempt.unsettled, false);
   const idtype_t by = attempt.shim_fd ? P_PIDFD : P_PID;
   const int which = attempt.shim_fd ? attempt.shim_fd.get() : attempt.shim.pid;
@@ -408,7 +410,7 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   Settle(std::move(attempt));
 }
 
-// Without a descriptor for it.
+// Checks the process itself, because there is no descriptor for it.
 bool ShimLauncher::ShimHasEnded(const Attempt& attempt) {
   if (attempt.adopted) return !MayLive(attempt.shim);
   siginfo_t info{};

@@ -31,7 +31,7 @@ constexpr std::string_view kBase64Digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr char kTailField[] = "stderr_tail_base64";
 
-// A variable must reach execve() as it is.
+// A variable must be one that can be passed to execve() unchanged.
 Result<Unit> CheckVariables(const std::map<std::string, std::string>& variables) {
   for (const auto& [name, text] : variables) {
     if (name.empty() || name.find('=') != std::string::npos || !HasNoNul(name) || !HasNoNul(text))
@@ -180,7 +180,8 @@ Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon) {
   const std::string draft = fmt::format("{}.{}", owner, ::getpid());
   const ShimOwner self{base::SelfProcess(), base::BootId(), abandon};
   const Result<Unit> written = WriteDraft(draft, ToText(self));
-  // link() refuses to replace: of all who try, one wins, and its file is complete from the start.
+  // link() never replaces a file: of several writers one wins, and its file is complete from the
+  // start.
   const bool linked = written && ::link(draft.c_str(), owner.c_str()) == 0;
   const int link_error = errno;
   ::unlink(draft.c_str());
@@ -214,7 +215,7 @@ Result<Unit> ReservedFile::Reserve(const std::string& dir, const std::string& na
 Result<Unit> ReservedFile::Commit(std::string_view text, bool durable) {
   const std::string path = dir_ + "/" + name_;
   const std::string reserve = path + ".reserve";
-  // Without O_TRUNC: the blocks are the point.
+  // Without O_TRUNC, because the file must keep its blocks on disk.
   UniqueFd fd(::open(reserve.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) return FailErrno(errno, reserve);
   Result<Unit> written = base::WriteAll(fd.get(), text);
@@ -222,7 +223,7 @@ Result<Unit> ReservedFile::Commit(std::string_view text, bool durable) {
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) return FailErrno(errno, reserve);
   if (durable && ::fsync(fd.get()) != 0) return FailErrno(errno, reserve);
   if (::rename(reserve.c_str(), path.c_str()) != 0) return FailErrno(errno, path);
-  // The file has its name now; a folder that cannot be synced is no reason to write it again.
+  // The file has its name now. If the folder cannot be synced, the file need not be written again.
   if (durable) (void)SyncPath(dir_, O_DIRECTORY);
   return Unit{};
 }

@@ -18,7 +18,7 @@ Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& a
       {.files = {"/dev/null", "/dev/null", attempt_dir + "/" + kShimLogFile, answers->write.get()},
        .environment = std::vector<std::string>{"PATH=/usr/local/bin:/usr/bin:/bin"},
        .session = true,
-       // A stop that comes before the shim listens must wait, not kill it.
+       // A signal to stop that arrives before the shim listens must wait, and not kill it.
        .block_signals = true});
   if (!spawned) return base::FailErrno(spawned.error(), "cannot start " + shim_path);
   SpawnedShim shim;

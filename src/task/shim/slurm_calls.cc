@@ -190,7 +190,7 @@ std::string SlurmState(const std::string& state) {
 // ---- calling ----
 
 [[noreturn]] void BecomeCarma(const Words& words) {
-  // These programs lie in libexec/carma.
+  // These programs are installed in libexec/carma.
   std::string program = base::ExecutableDir() + "/../../bin/carma";
   std::vector<char*> call{program.data()};
   for (const std::string& word : words) call.push_back(const_cast<char*>(word.c_str()));
@@ -200,7 +200,7 @@ std::string SlurmState(const std::string& state) {
   ::_exit(1);
 }
 
-// Runs carma and hands on its lines as they come.
+// Runs carma and passes its lines on as they arrive.
 template <class Take>
 int ReadCarma(const Words& words, Take take) {
   int ends[2];
@@ -361,7 +361,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
     }
   }
   const std::string script = at < arguments.size() ? arguments[at] : wraps ? "" : "-";
-  // The text that this task itself runs: its file is called "script" or a number.
+  // The script of this task itself: its file is called "script" or a number.
   const std::string own = Lookup(environment, "CARMA_ATTEMPT_DIR");
   const bool again =
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");

@@ -186,11 +186,11 @@ class Reader {
 
 // ---- running ----
 
-// That a script's end or a notice is told by.
+// The signals that announce the end of a script, or warn of it.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// Those and the end of a copy: waited for, so that none comes between a fork and its note, and none
-// is sent to a number that has been given to another process.
+// Those signals and the end of a copy. They are waited for, so that none arrives between a fork and
+// its entry in the list, and none is sent to a number that another process has by then.
 sigset_t WaitedFor() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -275,7 +275,7 @@ Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments, const Varia
   if (!visible.empty()) {
     for (const std::string_view gpu : base::Split(visible, ',')) plan.gpus.emplace_back(gpu);
   }
-  // --ntasks counts before --ntasks-per-node, as everywhere.
+  // --ntasks has precedence over --ntasks-per-node, as everywhere.
   for (const char* name : {"SLURM_NTASKS_PER_NODE", "SLURM_NTASKS"}) {
     const std::string ntasks = Lookup(environment, name);
     if (ntasks.empty()) continue;

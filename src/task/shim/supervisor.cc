@@ -25,12 +25,12 @@ namespace {
 
 // Between two rounds of KILL: a process that was being forked may have escaped the round before.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
-// The end of a machine or of an allocation is a signal for each process, in any order: a task that
-// died of one is not yet known to have ended by itself.
+// When a machine or an allocation ends, each process gets a signal, in any order. So a task that
+// died of such a signal may not have ended by itself.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
-// What the helpers of a container's tool have to end by themselves, once it has ended.
+// How long the helpers of a container tool have to end by themselves once it has ended.
 constexpr std::int64_t kHelpersNs = 300'000'000;
-// Between two looks for somebody who can be asked to save.
+// The time between two searches for a process that can be asked to save.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
 
 std::int64_t SteadyNs() {
@@ -43,12 +43,13 @@ std::int64_t WallMs() {
       .count();
 }
 
-// Of two moments, where 0 is none.
+// The earlier of two moments, where 0 means none.
 std::int64_t Earlier(std::int64_t a_ns, std::int64_t b_ns) {
   return a_ns == 0 || b_ns == 0 ? a_ns + b_ns : std::min(a_ns, b_ns);
 }
 
-// By one with which the system ends processes; shells say so by their exit code.
+// True if it died of a signal with which the system ends processes. Shells report that by their
+// exit code.
 bool DiedOfTheSystemsSignal(const ShimReport& report) {
   const int number = report.signal != 0 ? report.signal : report.exit_code - 128;
   return number == SIGTERM || number == SIGINT;
@@ -127,9 +128,9 @@ ShimReport Supervisor::Run() {
   return report_;
 }
 
-// The files are the user's: quotas, root's reserved blocks and network file systems must treat
-// their writer as the user. Our own rights come back for kills only. Without the user's, root would
-// rotate files along paths that the user has laid: then rather no task.
+// The files belong to the user: quotas, root's reserved blocks and network file systems must treat
+// the writer as the user. Our own rights return only for kills. If the user's rights cannot be
+// taken, root would rotate files along paths that the user controls, so the task is refused.
 void Supervisor::WearRights() {
   CARMA_CHECK(rights_.Wear(), "cannot act as the task's user");
 }
@@ -147,7 +148,7 @@ void Supervisor::ReadSignals() {
     } else if (number == LimitSignal()) {
       ChangeLimits();
     } else {
-      // A task that had ended by itself keeps its own exit, whatever the system wants now.
+      // A task that had ended by itself keeps its own exit status, although the system ends us now.
       if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
         report_.lost = true;
       same_signal_until_ns_ = 0;
@@ -174,7 +175,7 @@ void Supervisor::Reap() {
     report_.ended_ms = WallMs();
     report_.ended_boot_ns = base::BootTimeNs();
   }
-  // Orphans come to us, so "no child" means that nothing of the task is left.
+  // Orphans become our children, so "no child" means that the task has no process left.
   if (!status_ || childless_) return;
   BeginStop();
   if (container_) HurryHelpers();
@@ -195,7 +196,7 @@ void Supervisor::ServeAttachment() {
     if (!status_) ::kill(-main_, number);
   }
   if (!asked.gone) return;
-  // As a terminal does it that is closed.
+  // The signal that a terminal sends when it is closed.
   pump_.Note("the 'carma run' of this task is gone");
   BeginStop(SIGHUP);
 }
@@ -207,8 +208,8 @@ void Supervisor::BeginStop(int number) {
   SignalAll({number, SIGCONT});
 }
 
-// To the script's shell alone, or to all others that handle it: anything else would die of it, a
-// `tee` with the output, or a training with what it has not saved.
+// Sends it only to the script's shell, or to all others that handle it. A process without a handler
+// would die of it: a `tee` of the output, or a training that has not saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;
@@ -222,7 +223,7 @@ void Supervisor::Warn() {
     return;
   }
   if (SignalHandlers(warning_.number, warning_.spares_main) > 0) return;
-  // It may only have begun: programs take a while until they listen.
+  // It may have just begun: programs take a while until they handle signals.
   warn_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
   pump_.Note(std::string("the time limit is near, but nothing of this task handles ") +
@@ -250,8 +251,8 @@ void Supervisor::ChangeLimits() {
   if (!trouble.empty()) pump_.Note("the limit of its GPU memory could not be changed: " + trouble);
 }
 
-// A signal that ends processes ends what srun has started, handler or not, as in Slurm: a script
-// asks for it in order to go on after its steps.
+// A signal that ends processes also ends what srun has started, with a handler or without, as in
+// Slurm: the script wants to go on after its steps.
 int Supervisor::SignalHandlers(int number, bool spares_main) {
   const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
   rights_.DropPrivileges();
@@ -272,13 +273,13 @@ int Supervisor::SignalHandlers(int number, bool spares_main) {
   return told;
 }
 
-// The group first, in one step of the kernel; then those who left it. Nobody gets a signal twice:
-// for some programs the second TERM means "at once, without saving". Once the main process is
-// reaped and its group empty, its number may be given to a stranger: from then on each is told by
-// itself.
+// Signals the group first, in one step of the kernel, then the processes that left it. No process
+// gets a signal twice: some programs take a second TERM as "at once, without saving". Once the main
+// process is reaped and its group empty, its number may belong to another process: from then on
+// each process is signalled by itself.
 void Supervisor::SignalAll(std::initializer_list<int> numbers) {
   rights_.DropPrivileges();
-  // Before there is anything inside, the tool itself is asked to end.
+  // While the container has no process yet, the tool itself is asked to end.
   const bool kills = std::ranges::find(numbers, SIGKILL) != numbers.end();
   const std::vector<base::ProcessStat> inside =
       container_ && !kills ? Inside() : std::vector<base::ProcessStat>();
@@ -326,7 +327,8 @@ int Supervisor::PollTimeoutMs() const {
 bool Supervisor::HostOom() const {
   const std::optional<std::int64_t> kills = group_ == nullptr ? std::nullopt : group_->OomKills();
   if (!kills || *kills <= oom_baseline_.value_or(0)) return false;
-  // A count of the group above may be a neighbour's: it tells only if we died by KILL ourselves.
+  // A count of the group above may come from a neighbour: it only counts if we died of KILL
+  // ourselves.
   return group_->CountsOomKills() || (report_.signal == SIGKILL && !killed_);
 }
 

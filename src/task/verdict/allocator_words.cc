@@ -17,7 +17,7 @@ struct SizeUnit {
 constexpr SizeUnit kSizeUnits[] = {
     {"GiB", 1024}, {"MiB", 1}, {"KiB", 1.0 / 1024}, {"B", 1.0 / (1 << 20)}};
 
-// How one form of the line names both numbers. A size stands behind its phrase, or before it.
+// How one form of the line names both numbers. A size comes after its phrase, or before it.
 struct Form {
   std::string_view allocated;
   std::string_view reserved;
@@ -25,7 +25,7 @@ struct Form {
   bool beside = false;  // what is reserved does not include what is allocated
 };
 constexpr Form kForms[] = {
-    // 2.1 and newer.
+    // PyTorch 2.1 and newer.
     {" is allocated by PyTorch", " is reserved by PyTorch but unallocated", true, true},
     // Until 2.0.
     {" already allocated", " reserved in total by PyTorch", true, false},

@@ -1,4 +1,4 @@
-// Finds what programs say that could not begin to use CUDA.
+// Finds the messages of programs that could not start to use CUDA.
 #include "task/verdict/cuda_start.h"
 
 #include <algorithm>

@@ -26,14 +26,14 @@ enum class Strength {
   kSuspected,  // a library's allocation failed, which mostly means the same
 };
 
-// One form of words; all parts must stand in the line, in any order.
+// One form of a message; all its parts must be in the line, in any order.
 struct Signature {
   std::array<std::string_view, 2> parts;
   Strength strength;
 };
 
 constexpr std::array kSignatures{
-    // PyTorch, from 2.1 on and before
+    // PyTorch, since 2.1 and before
     Signature{{"torch.OutOfMemoryError", ""}, Strength::kCertain},
     Signature{{"torch.cuda.OutOfMemoryError", ""}, Strength::kCertain},
     Signature{{"CUDA out of memory", ""}, Strength::kCertain},
@@ -52,7 +52,7 @@ constexpr std::array kSignatures{
     Signature{{"RESOURCE_EXHAUSTED", "Failed to allocate request for"}, Strength::kCertain},
     Signature{{"RESOURCE_EXHAUSTED", "Out of memory"}, Strength::kCertain},
     Signature{{"RESOURCE_EXHAUSTED", "Failed to allocate"}, Strength::kCertain},
-    // Libraries on top
+    // Libraries above them
     Signature{{"CUBLAS_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
     Signature{{"CUDNN_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
     Signature{{"CUSOLVER_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
@@ -74,9 +74,9 @@ constexpr std::array<std::string_view, 9> kMpsFaults{
     "MPS client has been terminated by the server",
 };
 
-// What CUDA says of a fault on the GPU (run-time errors 700, 710, 714 to 719), in its words, by the
-// run time's names and by the driver's. A failed launch (719) has other causes too, a broken MPS
-// server among them.
+// How CUDA reports a fault on the GPU (run-time errors 700, 710, 714 to 719): as a sentence, and by
+// the names of the run time and of the driver. A failed launch (719) may also have other causes,
+// such as a broken MPS server.
 struct FaultText {
   std::array<std::string_view, 3> forms;
   bool by_program;  // nothing but the program's own code can cause it
@@ -120,7 +120,7 @@ bool Has(std::string_view line, std::string_view part) {
 std::vector<std::string_view> LastLines(std::string_view text) {
   if (text.size() > kTailBytes) {
     text.remove_prefix(text.size() - kTailBytes);
-    // The first line is torn now; a torn line may still tell, so it stays.
+    // The first line is cut now, but may still be useful, so it stays.
   }
   std::vector<std::string_view> lines;
   for (std::string_view line : base::Split(text, '\n')) {
@@ -136,7 +136,7 @@ std::vector<std::string_view> LastLines(std::string_view text) {
 }
 
 std::optional<Strength> Match(std::string_view line) {
-  // TensorFlow's own words for "I go on with less".
+  // TensorFlow prints this when it goes on with less memory.
   if (Has(line, "this is not a failure")) return std::nullopt;
   // The same message about host memory.
   if (Has(line, "device:CPU") || Has(line, "allocator cpu")) return std::nullopt;
@@ -146,7 +146,7 @@ std::optional<Strength> Match(std::string_view line) {
   return std::nullopt;
 }
 
-// The last line that speaks of GPU memory; a certain one wins over a suspected one.
+// The last line about GPU memory; a certain one has precedence over a suspected one.
 std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
   std::optional<Finding> found;
   for (std::size_t i = lines.size(); i-- > 0;) {
@@ -176,8 +176,8 @@ bool IsLogLine(std::string_view line) {
          line.starts_with("E0") || line.starts_with("I0");
 }
 
-// True if the exception may be the face of a GPU memory shortage: it names the GPU's libraries or
-// memory, though not the host's.
+// True if the exception may come from a lack of GPU memory: it names the GPU's libraries, or memory
+// that is not the host's.
 bool MayBeGpuMemory(std::string_view line) {
   if (line.starts_with("MemoryError")) return false;
   const std::string lower = base::ToLower(line);
@@ -187,7 +187,7 @@ bool MayBeGpuMemory(std::string_view line) {
                      [&](std::string_view word) { return Has(lower, word); });
 }
 
-// The last Python exception after line `from` that speaks of something else altogether.
+// The last Python exception after line `from` that has nothing to do with GPU memory.
 std::optional<std::string_view> OtherException(const std::vector<std::string_view>& lines,
                                                std::size_t from) {
   for (std::size_t i = lines.size(); i-- > from;) {
@@ -210,12 +210,13 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
   return found;
 }
 
-// PyTorch tells where an error's name is explained, below the line with its words.
+// Below the message, PyTorch says where the name of an error is explained.
 bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
 
-// The last line that says so; one that only points to an explanation if there is no other.
+// The last line that says so. A line that only points to an explanation counts if there is no
+// other.
 template <class Says>
 std::optional<std::size_t> LastThat(const std::vector<std::string_view>& lines, Says says) {
   std::optional<std::size_t> pointer;
@@ -252,14 +253,14 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Ended by somebody's or the kernel's hand rather than by its own fault; GPU memory never does
+// True if a person or the kernel ended it, and not its own fault. A lack of GPU memory never does
 // that.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::find(kOutside.begin(), kOutside.end(), signal) != kOutside.end();
 }
 
-// The last line with a word in it: what an ordinary program says before it gives up.
+// The last line with a word in it: an ordinary program gives its reason there.
 std::string_view LastWords(const std::vector<std::string_view>& lines) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   for (std::size_t i = lines.size(); i-- > 0;) {
@@ -288,8 +289,8 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   return words;
 }
 
-// The words of a task that ran out of memory, unless they are a warning that it survived until the
-// MPS server broke.
+// The message of a task that ran out of memory, unless the task survived it and ended when the MPS
+// server broke.
 std::optional<Finding> OwnOom(const ExitEvidence& evidence,
                               const std::vector<std::string_view>& lines) {
   const std::optional<Finding> found = ExplainingOom(lines, evidence.device_full);
@@ -298,7 +299,7 @@ std::optional<Finding> OwnOom(const ExitEvidence& evidence,
   return found;
 }
 
-// Empty: it is nobody's victim.
+// Empty if the task did not end because of another task.
 std::optional<std::string> VictimOf(const ExitEvidence& evidence,
                                     const std::vector<std::string_view>& lines) {
   if (evidence.made_fault) return std::nullopt;
@@ -352,7 +353,7 @@ core::ExitInfo ClassifyFailure(const ExitEvidence& evidence,
   return verdict(core::ExitKind::kFailed, OwnWords(evidence, lines));
 }
 
-// What stands before the size of a failed allocation: PyTorch, and XLA's two allocators.
+// The text before the size of a failed allocation: of PyTorch, and of XLA's two allocators.
 constexpr std::string_view kTriedPhrases[] = {
     "Tried to allocate ", "Failed to allocate request for ", "trying to allocate "};
 

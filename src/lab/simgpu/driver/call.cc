@@ -10,7 +10,8 @@ namespace {
 
 constexpr auto kHangPoll = std::chrono::milliseconds(20);
 
-// A handle is the address of its GPU's entry here, so that any other pointer can be told apart.
+// A handle is the address of its GPU's entry here, so that any other pointer is recognised as
+// wrong.
 char handles[simgpu::kMaxPlaces];
 
 std::shared_ptr<Server> TheServer() {
@@ -26,8 +27,8 @@ Return CheckTaken(const Call& call, Takes takes) {
 
 }  // namespace
 
-// Never destroyed, for other threads may still be calling while the process exits; and not on the
-// heap, for the library may be unloaded and loaded again.
+// Never destroyed, because other threads may still call while the process exits; and not on the
+// heap, because the library may be unloaded and loaded again.
 Driver& TheDriver() {
   alignas(Driver) static std::byte memory[sizeof(Driver)];
   static Driver* const driver = new (memory) Driver;

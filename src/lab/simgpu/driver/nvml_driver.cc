@@ -1,6 +1,7 @@
 // libcarma-simgpu.so: the NVML functions that CARMA calls, answered from a simulated GPU server
-// whose state file CARMA_SIMGPU_STATE names. No file: no driver. A broken one: a driver that does
-// not match. Here is what is asked of GPUs; MIG, GPM and events have sources of their own.
+// whose state file CARMA_SIMGPU_STATE names. A missing file stands for a missing driver, a broken
+// file for one that does not match. This source has the calls about GPUs; MIG, GPM and events have
+// their own sources.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
-// Memory as both versions of the call tell it, faults included.
+// Fills in the memory for both versions of the call, with the effects of faults.
 Return LookMemory(const Call& call, MemoryV2& memory) {
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
@@ -36,7 +37,7 @@ Return LookMemory(const Call& call, MemoryV2& memory) {
   return kSuccess;
 }
 
-// No thermal model: a straight line that looks like an air-cooled A100, for screens.
+// Not a thermal model: a straight line that resembles an air-cooled A100, for display only.
 std::uint32_t Celsius(const GpuLook& look) {
   return static_cast<std::uint32_t>(28 + 0.15 * look.power_w);
 }
@@ -76,7 +77,7 @@ NVML_EXPORT Return nvmlInit_v2() {
   }
   const std::scoped_lock lock(driver.mutex);
   ++driver.users;
-  // A server that was replaced is found again by the next nvmlInit, as a reloaded module is.
+  // If the server was replaced, the next nvmlInit finds the new one, like a reloaded module.
   driver.server = std::move(*server);
   return kSuccess;
 }
@@ -165,8 +166,8 @@ NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
 
 namespace {
 
-// Boards with a socket of their own (SXM) are connected with all others of their type; those in
-// slots are not. Link n of a GPU leads to the n-th of the others.
+// Boards with their own socket (SXM) are connected with all others of their type; boards in slots
+// are not. Link n of a GPU leads to the n-th of the others.
 const simgpu::GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
   const simgpu::GpuIdentity& own = call.Identity();
   if (own.nvml_name.find("SXM") == std::string::npos) return nullptr;
@@ -283,7 +284,7 @@ NVML_EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization* uti
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
   if (call.Identity().mig) return kNotSupported;
-  // "A kernel was running": all the time as soon as anybody computes.
+  // "A kernel was running": 100 % as soon as any task computes.
   *utilization = {look.sm_active > 0 ? 100u : 0u, 0};
   return kSuccess;
 }
@@ -328,7 +329,7 @@ NVML_EXPORT Return nvmlDeviceGetClockInfo(Device device, std::uint32_t, std::uin
   return call.code == kSuccess ? kNotSupported : call.code;  // no model of clocks
 }
 
-// A simulated GPU never breaks by itself: carma-simgpu damage gives it what these calls tell.
+// A simulated GPU never breaks by itself: `carma-simgpu damage` sets the values of these calls.
 NVML_EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, std::uint32_t error,
                                                std::uint32_t counter, std::uint64_t* errors) {
   const Call call = Enter("nvmlDeviceGetTotalEccErrors", device,
@@ -375,7 +376,7 @@ NVML_EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtiliza
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
   if (call.Identity().mig) return kNotSupported;
-  // What comes through MPS is the server's work and told of nobody.
+  // Work that comes through MPS belongs to its server and is listed for no process.
   thread_local std::vector<simgpu::ProcessLook> found;
   const auto listed = call.server->Processes(call.gpu, core::SharingMethod::kStreams, found);
   if (!listed) return FromError(listed.error());

@@ -1,4 +1,4 @@
-// What the driver announces by itself: Xids.
+// Events that the driver reports by itself: Xids.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -12,7 +12,8 @@ using simgpu::Server;
 
 namespace {
 
-// What an event set waits for. NVML's are not for several threads at once either.
+// The events that a set waits for. As with NVML, one set must not be used by several threads at
+// once.
 struct Events {
   std::vector<int> gpus;       // whole ones
   std::uint64_t next_xid = 0;  // the number of the first event that it has not told
@@ -30,7 +31,7 @@ EventData EventOf(const Server& server, const simgpu::XidEvent& xid) {
           part ? static_cast<std::uint32_t>(place.gpu_instance) : kNoValue32, kNoValue32};
 }
 
-// The next event that concerns the set; kTimeout: there is none yet.
+// The next event that concerns the set; kTimeout if there is none yet.
 Return NextEvent(Server& server, Events& events, EventData& event) {
   const auto xids = server.XidsFrom(events.next_xid);
   if (!xids) return FromError(xids.error());
@@ -52,7 +53,7 @@ NVML_EXPORT Return nvmlEventSetCreate(EventSet* set) {
   const Call call = Enter("nvmlEventSetCreate");
   if (call.code != kSuccess) return call.code;
   if (!set) return kInvalidArgument;
-  // What was announced before the set was made is no news to it.
+  // Events from before the set was made are not reported to it.
   const auto xids = call.server->XidsFrom(std::numeric_limits<std::uint64_t>::max());
   if (!xids) return FromError(xids.error());
   *set = reinterpret_cast<EventSet>(new Events{{}, xids->count});

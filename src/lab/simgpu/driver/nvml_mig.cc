@@ -1,4 +1,4 @@
-// Divided GPUs: the handles of their instances and what they are made of.
+// Divided GPUs: the handles of their instances, and the parts of an instance.
 #include <iterator>
 
 #include "lab/simgpu/driver/call.h"

@@ -36,8 +36,8 @@ constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simula
 constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
-// This task says that it needs half of what it takes, as people do, and the GPU that it shares has
-// not so much left. It is the first of its kind: of later ones CARMA knows better.
+// The user of this task states half of the memory that it takes, as happens, and the shared GPU has
+// not that much left. It is the first of its kind: for later ones CARMA knows better.
 constexpr std::uint64_t kUnderstated = 14;
 constexpr std::int64_t kStatedMib = 10 * 1024;
 
@@ -68,7 +68,7 @@ class NotedSignals {
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 
-// In /tmp whatever $TMPDIR says: names of sockets are short.
+// Always in /tmp, not in $TMPDIR: paths of sockets must be short.
 class DemoFolder {
  public:
   DemoFolder() { made_ = ::mkdtemp(path_.data()) != nullptr; }
@@ -128,7 +128,7 @@ class Demo {
     return Unit{};
   }
 
-  // Until all tasks have ended, or the person has seen enough.
+  // Runs until all tasks have ended, or the user leaves.
   Result<Unit> Watch() {
     const bool terminal =
         !context_.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
@@ -161,7 +161,7 @@ class Demo {
     return Unit{};
   }
 
-  // The clock of a server stops on the screen where its last task has ended.
+  // On the screen, a server's clock stops when its last task has ended.
   Result<Unit> Look(std::size_t which, bool goes_on) {
     DemoSide& side = data_.sides[which];
     if (!goes_on && DemoDone(side.server) == kTasks) return Unit{};
@@ -203,7 +203,7 @@ class Demo {
     return Unit{};
   }
 
-  // What became of the task that says too little.
+  // How the task ended whose user stated too little memory.
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";

@@ -39,7 +39,7 @@ TopLine Whole(std::string_view text, int width, TopStyle style = TopStyle::kPlai
   return {{Fitted(text, width), style}};
 }
 
-// Both halves of a line, of that width each.
+// Joins both halves of a line, each of that width.
 TopLine Beside(TopLine left, TopLine right) {
   left.push_back({std::string(kGap, ' ')});
   for (TopPiece& piece : right) left.push_back(std::move(piece));
@@ -50,7 +50,7 @@ std::string Hours(std::int64_t ms) {
   return fmt::format("{:.1f} h", static_cast<double>(ms) / 3.6e6);
 }
 
-// "GPU 0 ||||||::   2 tasks ▁▂▅": memory in use and promised, then what runs there.
+// "GPU 0 ||||||::   2 tasks ▁▂▅": memory in use and promised, then the tasks and the activity.
 TopLine GpuLine(const api::GpuGlance& gpu, int width, bool blocks) {
   const std::size_t count = gpu.tasks.size();
   const std::string tail =

@@ -1,4 +1,4 @@
-// The servers of `carma demo`: installed programs, each started as a person would.
+// The servers of `carma demo`: installed programs, each started as a user would start it.
 #include "lab/verbs/demo/server.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ using base::Unit;
 constexpr std::size_t kMaxLog = 1 << 20;
 constexpr std::size_t kToldOfLog = 300;
 
-// Ours without what would configure another CARMA.
+// Our environment without variables that would configure another CARMA.
 std::vector<std::string> PlainEnvironment() {
   std::vector<std::string> variables;
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) {

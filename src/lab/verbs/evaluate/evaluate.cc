@@ -35,7 +35,7 @@ using estimate::Outcome;
 using estimate::Run;
 using estimate::Score;
 
-// An A100 with 40 GiB, what is usable of it: a censored run should be predicted above.
+// The usable memory of an A100 with 40 GiB: a run that did not fit should be predicted above it.
 constexpr std::int64_t kUsualCardMib = 39'500;
 
 struct EvaluateFlags {
@@ -67,7 +67,7 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   estimate::ReadOptions options{
       .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
   const bool catalogue = !flags.catalogue.empty();
-  // What the published data were trained with where no column says it (docs/inside/estimators.md).
+  // The optimizer of published data that have no column for it (docs/inside/estimators.md).
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
   options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
   if (!options.optimizer) {
@@ -121,7 +121,7 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
   return evaluated;
 }
 
-// Of guesses by multiply-adds, where the set says what was measured.
+// Scores of guesses by multiply-adds, where the data set has measured values.
 struct ActivityScore {
   std::size_t runs = 0;
   double mean_error = 0;
@@ -242,7 +242,7 @@ std::string RowsOf(const std::string& name, const DataSet& set,
   return text;
 }
 
-// Sweeps need no table of models.
+// True if the files are sweeps, which need no table of models.
 Result<bool> AreSweeps(const std::vector<std::string>& files) {
   bool sweeps = !files.empty();
   for (const std::string& file : files) {
@@ -272,7 +272,7 @@ void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
                                 .coverage = flags.coverage});
 }
 
-// What all chosen estimators came to.
+// The results of all chosen estimators.
 struct Evaluation {
   std::vector<Evaluated> all;
   std::string rows;  // of --rows
@@ -367,7 +367,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
   if (flags.rows) return Print(context, done->rows);
-  // Those that have nothing to say about such data (given, history) only take space.
+  // Estimators that cannot answer for such data (given, history) are left out.
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });

@@ -1,4 +1,4 @@
-// estimate evaluate --calibrate: families as teachers of a server's constants.
+// estimate evaluate --calibrate: how well some families calibrate a server's constants for others.
 #include "lab/verbs/evaluate/evaluate_calibration.h"
 
 #include <fmt/format.h>

@@ -43,14 +43,14 @@ Result<TransformerEstimate> Ask(const TrainingRuns& runs, const TrainingRun& run
   return estimate::EstimateTransformer(runs.configs[run.config], *run.plan, coverage);
 }
 
-// The runs of one definition of memory, and what they are grouped by.
+// The runs of one definition of memory, and how they are grouped.
 struct Compared {
   std::vector<Outcome> outcomes;
   std::vector<std::string> groups;      // of --by
   std::vector<estimate::LeftOut> left;  // of --leave-out
 };
 
-// Empty fields: an empty name. `option` asked for them.
+// An empty list of fields gives an empty name. `option` is named in error messages.
 Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const char* option) {
   std::vector<std::string> values;
   if (by.empty()) return "";
@@ -62,7 +62,7 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
   return base::Join(values, ",");
 }
 
-// Gaps are in every number but what was allocated: those of one source tell of another's.
+// Every number but the allocated memory contains gaps; those of one source predict another's.
 void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
   const auto leave = [&](bool allocated) {
     std::vector<Outcome> outcomes;
@@ -128,7 +128,7 @@ std::string RowOf(const TrainingRun& run, const estimate::MeasuredMemory& measur
                      measured.mib, bound.point_mib, bound.bound_mib, base::WordOf(estimate.phase));
 }
 
-// As a cell between quotes.
+// The text as a quoted cell.
 std::string Quoted(const std::string& text) {
   std::string cell;
   for (const char c : base::Printable(text, 300)) cell += c == '"' ? '\'' : c;

@@ -24,7 +24,7 @@ using estimate::SweepAnswer;
 using estimate::SweepPoint;
 using estimate::SweepQuestion;
 
-// An empty benchmark: all of them.
+// An empty benchmark stands for all of them.
 using Group = std::pair<SweepQuestion, std::string>;
 using Scores = std::map<Group, Score>;
 

@@ -54,7 +54,8 @@ void OnInterrupt(int) {
   interrupted = true;
 }
 
-// While it lives, signals that end programs only ask: what was started is ended in order.
+// While it exists, signals that end programs only set a flag, so that started programs are ended in
+// order.
 class InterruptsAsk {
  public:
   InterruptsAsk() {
@@ -76,7 +77,7 @@ class InterruptsAsk {
   std::array<struct sigaction, kNumbers.size()> before_{};
 };
 
-// "1-7", "2,4", "none".
+// Reads "1-7", "2,4" or "none".
 Result<std::vector<int>> ParseDegrees(const std::string& text) {
   std::set<int> degrees;
   if (text == "none") return std::vector<int>{};
@@ -109,7 +110,7 @@ Result<std::string> Absolute(const std::string& path) {
   return std::string(folder) + "/" + path;
 }
 
-// The training script of the proof on real hardware, installed or in the source tree.
+// The training script for real hardware, installed or in the source tree.
 Result<std::string> TrainScript() {
   const std::string bin = base::ExecutableDir();
   const std::array places{bin + "/../share/carma/gpu-proof/train_task.py",
@@ -217,7 +218,7 @@ Result<Unit> ProfileCall::FindGpus() {
   return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
 }
 
-// One name is one workload in all of a folder, or its runs would say nothing.
+// One name must mean one workload in the whole folder, or its runs could not be compared.
 Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
   const Result<std::string> text = folder_.Read(kWorkloadsFile);
   if (!text) return std::unexpected(text.error());
@@ -308,7 +309,7 @@ PlanOptions ProfileCall::PlanOptionsHere(std::vector<int> degrees) {
   }
   if (!flags_.watching) return options;
   options.watchers = {Watcher::kNobody, Watcher::kCarma};
-  // Those of NVIDIA would look at other GPUs than the simulated ones.
+  // NVIDIA's tools would measure the real GPUs and not the simulated ones.
   if (!simulated() && InPath("nvidia-smi")) options.watchers.push_back(Watcher::kNvidiaSmi);
   if (!simulated() && InPath("dcgmi")) options.watchers.push_back(Watcher::kDcgmi);
   return options;
@@ -326,7 +327,7 @@ void ProfileCall::MakePlan(const PlanOptions& options) {
   }
 }
 
-// Empty: a workload is left that was never run.
+// Empty if some workload was never run yet.
 std::optional<double> ProfileCall::LeftS() const {
   std::map<std::string, double> by_type;
   std::map<std::pair<std::string, std::string>, std::optional<KnownTime>> known;
@@ -370,7 +371,7 @@ void ProfileCall::PrintPlan() const {
                     planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
 }
 
-// Alone each fits, so what they take together is known before.
+// Each was measured alone, so their memory together is known before.
 std::string ProfileCall::Refusal(const PlannedRun& run) const {
   if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
   std::int64_t wanted_mib = 0;
@@ -412,7 +413,7 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
-// Empty: what cannot be told helps nobody, and is no reason to lose the rest.
+// Empty if it cannot be found out; that is no reason to lose the rest.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
   const Result<std::string> here = Absolute(".");
@@ -470,7 +471,7 @@ Result<Unit> ProfileCall::Run() {
   const InterruptsAsk asking;
   Result<Unit> measured = Calibrate();
   if (measured) measured = Measure();
-  // What was measured until then is of use.
+  // The measurements so far are still useful.
   if (!folder_.runs().empty()) {
     if (Result<Unit> wrote = WriteTables(); !wrote) return wrote;
   }

@@ -11,7 +11,7 @@
 namespace carma::cli {
 namespace {
 
-// Less than this share of a process's time beside others tells too little.
+// A process must have run beside others for at least this share of its time.
 constexpr double kLeastOverlap = 0.2;
 constexpr double kLeastSlowdown = 0.25, kMostSlowdown = 1e3;
 
@@ -21,7 +21,7 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// For how long how many of the others computed within `own`: element n is of n at once.
+// Element n is the time within `own` during which n of the others computed at once.
 std::vector<double> TimeBeside(const Interval& own, std::span<const Interval> others) {
   std::vector<std::pair<double, int>> steps;
   for (const Interval& each : others) {
@@ -43,7 +43,7 @@ std::vector<double> TimeBeside(const Interval& own, std::span<const Interval> ot
   return beside;
 }
 
-// What the runs of a workload alone on a type of GPU came to.
+// Results of a workload's runs alone on a type of GPU.
 struct AloneValues {
   std::vector<double> loads, unloads, times, activities;
   std::optional<std::int64_t> memory_mib;
@@ -112,7 +112,7 @@ class TypeWork {
                                    .runs = spread.count,
                                    .time_spread = spread.sd / spread.mean};
     if (!values.activities.empty()) found.sm_active = Median(values.activities);
-    // A client of MPS comes to its GPU in another way, and takes another time for it.
+    // A client of MPS starts on its GPU in another way, which takes another time.
     const AloneValues client = AloneOf(workload, findings_.gpu_type, ProfileMethod::kMps, runs);
     for (const auto& [method, word] : kProfileMethodWords) {
       const bool told = method == ProfileMethod::kMps && !client.times.empty();
@@ -143,7 +143,7 @@ class TypeWork {
       const auto* found = ProfileOf(run.run.members[static_cast<std::size_t>(each.member)]);
       if (!found) return std::nullopt;
       const auto& [load_s, unload_s] = ends_.at({found->workload, run.run.method});
-      // Who was stopped computed to his end.
+      // A stopped process computed until it was stopped.
       const Interval interval{each.begin_s + load_s, each.end_s - (each.stopped ? 0 : unload_s)};
       return interval.from_s < interval.to_s ? std::optional(interval) : std::nullopt;
     };
@@ -171,9 +171,9 @@ class TypeWork {
     return u;
   }
 
-  // As the fits name workloads: by their place among the profiles.
+  // With workloads as the fits name them: by their place among the profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
-    // One run that met a busy moment of the host must not move the parameters.
+    // One run during a busy moment of the host must not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.slowdown.median};
     for (const std::string& member : meeting.members) {
       const auto* found = ProfileOf(member);
@@ -185,7 +185,7 @@ class TypeWork {
     return seen;
   }
 
-  // Pairs tell the parameters; larger groups are what they are tried on.
+  // The parameters are fitted to pairs, and tested on larger groups.
   std::vector<SeenSlowdown> Pairs(ProfileMethod method) const {
     std::vector<SeenSlowdown> pairs;
     for (const Meeting& each : findings_.meetings) {
@@ -235,7 +235,7 @@ class TypeWork {
     }
   }
 
-  // Runs of the same repeat lie close in time: each is compared with the one beside nobody.
+  // Runs of one repeat are close in time: each is compared with the run without a watcher.
   void Watching() {
     std::map<std::pair<std::string, int>, double> alone_s;
     const auto length = [](const MeasuredRun& run) {
@@ -311,7 +311,7 @@ std::optional<double> SlowdownOf(double time_s, const Interval& own,
     }
     return sum_s;
   };
-  // More slowdown, less work done: the one at which all of it was done.
+  // A higher slowdown means less work done; this finds the one at which all work was done.
   double low = kLeastSlowdown, high = kMostSlowdown;
   if (done_s(low) < time_s || done_s(high) > time_s) return std::nullopt;
   for (int i = 0; i < 100; ++i) {

@@ -16,7 +16,8 @@ constexpr double kLeast = 1e-4, kMost = 1e3;
 constexpr int kMostSweeps = 2'000;
 constexpr double kSettled = 1e-7;
 constexpr double kLongestStep = 0.5;
-// Holds what no slowdown shows at its first guess, and is nothing beside what one does.
+// Keeps parameters that no slowdown determines at their first guess, and is too weak to change the
+// others.
 constexpr double kTie = 1e-7;
 
 double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
@@ -29,11 +30,10 @@ double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
   return 1 / speeds[of.who];
 }
 
-// Errors of what depends on a parameter, at its present value.
+// The errors that depend on a parameter, at its present value.
 using Errors = std::function<std::vector<double>()>;
 
-// Moves the parameter's logarithm to where the squares are least, the others staying. Returns how
-// far.
+// Moves the parameter's logarithm to the least squares, with the others fixed. Returns how far.
 double MoveToLeast(double& parameter, double first, const Errors& errors) {
   constexpr double kProbe = 1e-4;
   const std::vector<double> here = errors();
@@ -114,7 +114,7 @@ class MpsFitting {
     }
     return furthest;
   }
-  // s * c and p / c mean the same.
+  // s * c and p / c give the same slowdowns for every c.
   void ToScale() {
     double sum = 0;
     int count = 0;

@@ -39,7 +39,7 @@ constexpr int kLookAgainMs = 20;
 constexpr std::chrono::seconds kMpsEnd{10};
 constexpr std::size_t kMaxPending = 64 << 10;
 
-// ---- the keeper's side: descriptor 0 is the lifeline, 1 the way to tell ----
+// ---- the keeper's side: descriptor 0 is the lifeline, 1 takes its messages ----
 
 volatile std::sig_atomic_t end_asked = 0;
 
@@ -47,7 +47,7 @@ void OnEndAsked(int) {
   end_asked = 1;
 }
 
-// A keeper that somebody ends takes its program along.
+// A keeper that is ended by a signal also ends its program.
 void ServeSignals() {
   struct sigaction action {};
   action.sa_handler = OnEndAsked;
@@ -68,7 +68,7 @@ void ReapAll() {
   }
 }
 
-// Everything below this process; whoever detached himself was adopted by it.
+// Ends everything below this process; processes that detached themselves became its children.
 void EndDescendants() {
   const auto kill_from = Clock::now() + kGrace;
   bool told = false;
@@ -103,7 +103,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
   }
   pollfd entries[2] = {{STDIN_FILENO, POLLIN, 0}, {spawned->process.get(), POLLIN, 0}};
   while (true) {
-    // Without a pidfd (no descriptor left) only looking again helps.
+    // Without a pidfd (no descriptor was left) the process must be checked again and again.
     const int seen = ::poll(entries, 2, spawned->process ? -1 : kLookAgainMs);
     const std::int64_t now_ns = base::BootTimeNs();
     int status = 0;
@@ -121,7 +121,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-// A folder of its own with a short name: sockets lie in it, whose paths have few letters.
+// A new folder with a short name, because the paths of the sockets in it must be short.
 Result<std::string> OwnFolder() {
   std::string folder = "/tmp/carma-profile-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) return base::FailErrno(errno, folder);
@@ -193,7 +193,7 @@ int RunKeeper(const std::vector<std::string>& arguments) {
 }
 
 Result<KeptProgram> KeptProgram::Start(const Order& order) {
-  // Output of an earlier try must not be taken for this one's.
+  // The output of an earlier try must not be taken for that of this one.
   if (::unlink(order.output.c_str()) != 0 && errno != ENOENT && order.output != "/dev/null")
     return base::FailErrno(errno, order.output);
   std::vector<std::string> arguments{std::string(kProgramWord), order.workdir, order.output};
@@ -232,7 +232,7 @@ void KeptProgram::Listen() {
     Take(std::string_view(pending_).substr(0, end));
     pending_.erase(0, end + 1);
   }
-  // The keeper's end is the program's: until then something of it may live.
+  // The program has ended when the keeper has: until then some of its processes may live.
   if (n == 0) ended_ = true;
 }
 

@@ -22,13 +22,13 @@ using base::Result;
 using base::Unit;
 
 constexpr double kNsPerS = 1e9;
-// Real time between two looks at the GPUs, however fast a simulated server's time runs.
+// Real time between two readings of the GPUs, however fast a simulated server's clock runs.
 constexpr std::int64_t kLeastLookNs = 20'000'000;
-// What has ended may be listed by the driver for a moment.
+// The driver may list a process for a moment after its end.
 constexpr std::int64_t kOthersPatienceNs = 5'000'000'000;
 constexpr std::size_t kMaxOutput = std::size_t{256} << 20;
 
-// "NAME=value" of all of ours but these, and these.
+// Our environment as "NAME=value", with these variables set or replaced.
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& wanted) {
   std::vector<std::string> list;
   for (char** each = environ; *each != nullptr; ++each) {
@@ -45,7 +45,7 @@ std::vector<std::string> WatcherCommand(Watcher watcher) {
     return {"nvidia-smi", "--query-gpu=utilization.gpu,memory.used,power.draw", "--format=csv",
             "-l", "1"};
   }
-  // The counters that carmad asks for.
+  // The counters that carmad reads.
   return {"dcgmi", "dmon", "-e", "203,1001,1002,1003,1004,1005,1006,1007,1008,155,156",
           "-d",    "1000"};
 }
@@ -73,7 +73,7 @@ class Measurement::ActiveRun {
     for (const std::string& member : run_.members) slots_.push_back({.workload = member});
   }
 
-  // Errors: MPS cannot be had; the system's.
+  // Errors: MPS is not available; the system's.
   Result<Unit> Begin() {
     if (run_.method == ProfileMethod::kMps) {
       auto mps = KeptMps::Start({.shim = base::ExecutableDir() + "/carma-shim",
@@ -103,7 +103,7 @@ class Measurement::ActiveRun {
   bool over() const {
     return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.program.has_value(); });
   }
-  // Everything ended, and the last span of its activity was read.
+  // True if all has ended, and the activity was read to the end.
   bool complete() const { return over() && (!WantsSamples() || read_after_); }
   const PlannedRun& planned() const { return run_; }
 
@@ -113,7 +113,7 @@ class Measurement::ActiveRun {
     }
   }
 
-  // Errors: the system's, where a member cannot be started again.
+  // Errors: the system's, if a member cannot be started again.
   Result<Unit> TakeNews() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
@@ -249,7 +249,7 @@ class Measurement::ActiveRun {
   bool read_after_ = false;
 };
 
-// A lane with what runs there.
+// A lane with its current run.
 class Measurement::Place {
  public:
   Place(Lane lane, gpu::Probe& probe) : lane_(std::move(lane)), probe_(probe) {}
@@ -258,7 +258,8 @@ class Measurement::Place {
   std::unique_ptr<ActiveRun>& run() { return run_; }
   const ActiveRun* run() const { return run_.get(); }
 
-  // What is in use there; empty: by somebody. Errors: those of the driver.
+  // What is in use there before the run; empty if another process uses the GPU. Errors: the
+  // driver's.
   Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
     for (const std::size_t device : lane_.devices) {
@@ -269,7 +270,7 @@ class Measurement::Place {
         by = fmt::format("process {}", use.pid);
         return std::nullopt;
       }
-      // In many containers the driver names nobody.
+      // In many containers the driver lists no processes.
       if (reading->used_mib > options.settings.unattributed_mib && !options.beside_others) {
         by = fmt::format("somebody who holds {}", base::FormatMib(reading->used_mib));
         return std::nullopt;
@@ -279,7 +280,7 @@ class Measurement::Place {
     return first;
   }
 
-  // Empty: it was not answered this time.
+  // Empty if the driver did not answer this time.
   std::optional<ProfileSample> Look() const {
     const auto reading =
         probe_.Read(lane_.devices[0], base::FromMs(base::BootTimeNs() / 1'000'000));
@@ -287,7 +288,7 @@ class Measurement::Place {
     return SampleOf(*reading);
   }
 
-  // For how long somebody else has used it, in ns.
+  // For how long another process has used it, in ns.
   std::int64_t BusyFor(std::int64_t now_ns) {
     if (busy_since_ns_ == 0) busy_since_ns_ = now_ns;
     return now_ns - busy_since_ns_;
@@ -322,7 +323,7 @@ bool Measurement::Interrupted() const {
   return options_.interrupted != nullptr && options_.interrupted->load();
 }
 
-// One run on a board at a time; what watching costs is measured on a quiet machine.
+// One run at a time on a board; the cost of watching is measured on a quiet machine.
 bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   if (run.gpu_type != place.lane().gpu_type) return false;
   if (run.method == ProfileMethod::kMig && run.members.size() > place.lane().devices.size())
@@ -334,7 +335,7 @@ bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   });
 }
 
-// Workloads with runs alone to come or under way.
+// Workloads whose runs alone are not finished.
 std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
                                               const std::deque<PlannedRun>& plan) const {
   std::set<std::string> names;
@@ -350,7 +351,7 @@ std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
 
 Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
                                   const Listener& listener) {
-  // What the members of a group take alone says whether they can meet at all.
+  // The memory of the members alone shows whether they fit together at all.
   const std::set<std::string> alone = StillAlone(place.lane().gpu_type, plan);
   const auto next = std::ranges::find_if(plan, [&](const PlannedRun& run) {
     return MayStart(place, run) &&

@@ -46,7 +46,7 @@ class Planner {
     }
   }
 
-  // Copies of each workload. One is alone already, two are a pair.
+  // Several copies of each workload. One copy is a run alone, two are a pair.
   void Degrees(const ProfiledType& type, ProfileMethod method) {
     for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
       for (const int degree : options_.degrees) {
@@ -62,7 +62,7 @@ class Planner {
     }
   }
 
-  // Beside nobody first, then beside each: neighbours in time are compared.
+  // First without a watcher, then beside each of them: runs close in time are compared.
   void Watchers(const ProfiledType& type) {
     if (options_.watchers.empty()) return;
     for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
@@ -94,7 +94,7 @@ std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
   Planner planner(workloads, options);
   for (const ProfiledType& type : types) planner.Alone(type, ProfileMethod::kStreams);
   for (const ProfiledType& type : types) {
-    // To be a client of MPS alone costs something, above all while it loads.
+    // Being the only client of MPS has a cost, mostly while loading.
     const bool mps = type.instances == 0 && Wants(options, ProfileMethod::kMps);
     if (mps && (options.pairs || !options.degrees.empty()))
       planner.Alone(type, ProfileMethod::kMps);
@@ -118,7 +118,7 @@ std::optional<double> ExpectedS(
     load_s = std::max(load_s, time->load_s);
     activity += time->sm_active;
   }
-  // Neighbours cost more than activity alone tells; MIG's do not disturb.
+  // Neighbours cost more than their activity suggests; those under MIG do not disturb.
   constexpr double kEachNeighbour = 0.15;
   const auto others = static_cast<double>(run.members.size() - 1);
   const double slowdown =

@@ -7,7 +7,7 @@
 namespace carma::cli {
 namespace {
 
-// Of the usual activity: less is the loading of a program.
+// A share of the usual activity; below it a program is still loading.
 constexpr double kActiveShare = 0.1;
 
 std::optional<double> ActivityOf(const ProfileSample& sample) {

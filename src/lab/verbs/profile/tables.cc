@@ -79,7 +79,7 @@ std::vector<std::string> MeetingCells(const Meeting& each) {
           std::to_string(each.slowdown.count)};
 }
 
-// What the parameters are worth.
+// How good the parameters are.
 std::vector<std::string> ModelLines(const TypeFindings& type) {
   std::vector<std::string> lines;
   if (type.mps_error) {
@@ -220,7 +220,8 @@ std::string PairText(const Meeting& meeting) {
   return meeting.workload + " / " + (first ? meeting.members.back() : meeting.members.front());
 }
 
-// Copies of one workload: slowdown by their number. Pairs of different ones stand beside.
+// For copies of one workload, the slowdown by their number; beside it, pairs of different
+// workloads.
 void PutMeetingFigures(std::string& out, const TypeFindings& type) {
   out += "<div class=\"grid\">\n";
   for (const auto& [method, word] : kProfileMethodWords) {
@@ -268,7 +269,7 @@ struct Failure {
   std::string why;
 };
 
-// Each kind of run once, with its first reason; methods that fail alike are told together.
+// Each kind of run once, with its first reason; methods that fail in the same way are merged.
 std::vector<Failure> Failures(std::span<const MeasuredRun> runs) {
   std::map<std::pair<std::string, ProfileMethod>, std::string> first;
   for (const MeasuredRun& run : runs) {

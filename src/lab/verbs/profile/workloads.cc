@@ -40,7 +40,7 @@ std::vector<std::string> NamesOr(std::span<const std::string> names,
   return {names.begin(), names.end()};
 }
 
-// "command": "python train.py" is a line for the shell.
+// In "command": "python train.py", the text is a line for the shell.
 void ReadCommand(JsonReader& in, const char* key, std::vector<std::string>& command) {
   const Json* raw = in.Raw(key);
   if (!raw) return;

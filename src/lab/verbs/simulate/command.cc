@@ -1,4 +1,4 @@
-// simulate: what these servers would have done with that load under other policies.
+// simulate: how these servers would have run that load under other policies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ struct SimulateFlags {
   std::string html;  // file; empty: none
 };
 
-// What the whole command works on.
+// The input of the whole command.
 struct Prepared {
   SimLoad load;
   sim::Cluster cluster;
@@ -58,7 +58,7 @@ struct Prepared {
   std::vector<SimPolicy> policies;
 };
 
-// The file's words, then the flags', which win.
+// The settings of the file, then those of the flags, which have precedence.
 Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
@@ -113,7 +113,7 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded->settings);
 }
 
-// The way of sharing that the words name; else both of which a daemon chooses by itself.
+// The sharing method that the words name; otherwise both from which a daemon chooses by itself.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {
@@ -152,7 +152,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   return policies;
 }
 
-// "auto" and "history" have something to say without a summary too.
+// "auto" and "history" have answers even without a summary.
 bool NeedsSummaries(const SimPolicy& policy) {
   const std::string& method = policy.options.estimates.method;
   return !method.empty() && method != "auto" && method != "history";
@@ -206,7 +206,7 @@ Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& fla
   return prepared;
 }
 
-// Every run of every policy, with a line that tells how far it is.
+// Every run of every policy, with a line that shows the progress.
 Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepared, int threads) {
   const SimLoad& load = prepared.load;
   std::vector<sim::RunOptions> options;

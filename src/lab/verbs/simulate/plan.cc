@@ -25,7 +25,7 @@ using base::Unit;
 constexpr std::array kSections{"policy.",  "fair.",     "limits.", "slots.",
                                "reserve.", "recovery.", "monitor."};
 
-// What the words add up to.
+// The settings collected from the words.
 struct Draft {
   config::Settings settings;
   SimPolicy policy;
@@ -70,8 +70,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
   return true;
 }
 
-// Where no word names an estimator the simulated daemon has that of its configuration; those of the
-// published system's time were told what tasks need.
+// If no word names an estimator, the simulated daemon has that of its configuration; in the
+// published system, tasks state their need.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty()) {
@@ -120,7 +120,8 @@ bool SetFlag(bool& target, const std::string& value) {
   return value == "true" || value == "false";
 }
 
-// Nothing in Slurm starts MPS: tasks that share by shards take turns, unless another word comes.
+// Slurm does not start MPS: tasks that share by shards alternate in time, unless another word
+// follows.
 bool SetGres(Draft& draft, const std::string& value) {
   if (!SetWord(draft.policy.options.above.gres, value)) return false;
   if (draft.policy.options.above.gres == sim::Gres::kShard)
@@ -346,14 +347,13 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   return Unit{};
 }
 
-// What a word says of the cap or of the tasks on a GPU holds for the way of sharing it stands
-// beside.
+// A word about the cap or the tasks on a GPU applies to the sharing method that is named with it.
 bool HoldsForAnySharing(const PolicyWord& word) {
   const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");
 }
 
-// The words that count, in order of their first use: a later one takes the place of an earlier.
+// The valid words in order of their first use: a later word replaces an earlier one.
 std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words) {
   std::vector<std::pair<std::string, std::string>> last;
   for (const PolicyWord& word : words) {
@@ -434,7 +434,7 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
                           where, base::Printable(entry.name, 80)));
 }
 
-// What stands below the section: "monitor.window" of [run.x.monitor] window.
+// The key below the section: "monitor.window" for [run.x.monitor] window.
 std::string KeyBelow(const config::Entry& entry, std::size_t depth) {
   return base::Join({entry.path.begin() + static_cast<std::ptrdiff_t>(depth), entry.path.end()},
                     ".");
@@ -460,7 +460,7 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
   return all;
 }
 
-// At commas, but for those of "min(a, b)" in a rule.
+// Splits at commas, but not at those inside "min(a, b)" in a rule.
 std::vector<std::string_view> SplitOutsideParentheses(std::string_view spec) {
   std::vector<std::string_view> pieces;
   int open = 0;
@@ -604,7 +604,7 @@ Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy)
 
 namespace {
 
-// With the label, where it is one of its own and can be a word among others.
+// The words of a policy, with its label if that was given and can be written as a word.
 std::string WordsOf(const SimPolicy& policy) {
   if (policy.label.empty() || policy.label == policy.spec ||
       policy.label.find(',') != std::string::npos)

@@ -13,7 +13,7 @@ namespace {
 
 using base::Result;
 
-// Paths of the folder's files by their names in small letters.
+// Paths of the folder's files by their lower-case names.
 Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
   std::map<std::string, std::string> files;
   std::error_code error;

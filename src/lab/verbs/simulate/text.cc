@@ -40,7 +40,7 @@ std::string Minutes(double seconds) {
   return fmt::format("{:.0f}", seconds / 60);
 }
 
-// "+1.5" of 0.015; never "-0.0".
+// "+1.5" for 0.015; never "-0.0".
 std::string PercentText(double relative) {
   return fmt::format("{:+.1f}", std::round(relative * 1000) / 10 + 0.0);
 }
@@ -60,7 +60,7 @@ std::string OomText(const SimOutcome& outcome) {
   return fmt::format("{:.1f} ({:.0f}-{:.0f})", report::EstimatedOf(ooms).mean, *low, *high);
 }
 
-// Mean of all runs; they shorten a makespan without merit.
+// The mean of all runs. Failed tasks shorten a makespan, which is no merit.
 double Failed(const SimOutcome& outcome) {
   return MeanOf(outcome,
                 [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
@@ -70,8 +70,8 @@ double Failed(const SimOutcome& outcome) {
 
 namespace {
 
-// A quantity of the table: its title and, for each policy, its cell. `detail`: on a narrow screen
-// it stands in a second table.
+// A quantity of the table: its title, and its cell for each policy. `detail`: a narrow screen shows
+// it in a second table.
 struct Quantity {
   std::string title;
   std::function<std::string(const SimOutcome&)> cell;
@@ -169,7 +169,7 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
   return quantities;
 }
 
-// labels: of the outcomes.
+// labels: names of the outcomes.
 std::string TableOf(std::span<const SimOutcome> outcomes, std::span<const std::string> labels,
                     std::span<const Quantity* const> shown, std::size_t label_width,
                     const Screen& screen) {

@@ -1,4 +1,4 @@
-// simulate validate: the simulator beside published and measured figures.
+// simulate validate: compares the simulator with published and measured figures.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ struct ValidateFlags {
   std::uint64_t seed = 1;
 };
 
-// One trace, or the models alone.
+// The comparison for one trace, or for the models alone.
 struct Part {
   std::string title;
   std::vector<sim::Comparison> comparisons;

@@ -31,7 +31,7 @@ std::string FormatHelp() {
   return help;
 }
 
-// name: of the option or positional that tells the file.
+// name: the option or argument that names the file.
 Option AddSourceOptions(Syntax verb, JobSource& source, const char* name = "trace") {
   verb.AddOption("--format", "NAME", source.format, FormatHelp());
   verb.AddFlag("--strict", source.strict, "what is wrong with a line is an error");

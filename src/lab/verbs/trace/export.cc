@@ -1,4 +1,4 @@
-// trace export: a trace, or what the daemon remembers, as CSV or as a script that submits it.
+// trace export: a trace, or the daemon's history, as CSV or as a script that submits it.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -69,7 +69,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                    .gpu_milli = task.gpus * 1000,
                    .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
                    .status = StatusOf(task)};
-    // The last attempt: what a crash before it took is the scheduler's doing, not the job's.
+    // Only the last attempt counts: time lost in a crash before it belongs to the scheduler, not
+    // the job.
     if (task.launched_ms && task.ended_ms) {
       job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
     }
@@ -87,8 +88,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   return history;
 }
 
-// A task that shared its GPUs took longer than it would have alone: what runs it again shall go by
-// its workload.
+// A task that shared its GPUs took longer than it would have alone, so a replay must use the
+// duration of its workload.
 void ForgetSharedDurations(trace::JobTrace& trace) {
   for (trace::Job& job : trace.jobs) {
     if (job.workload != 0) job.duration.reset();
@@ -136,7 +137,7 @@ class Script {
     const std::string duration = trace::SecondsText(job.duration.value_or(Duration(0)));
     if (!command_.empty()) {
       std::string command = command_;
-      // Names last: what they hold is not looked at again.
+      // Names are replaced last, so that their text is not searched for placeholders.
       Replace(command, "{n}", std::to_string(number_));
       Replace(command, "{gpus}", std::to_string(trace::WholeGpus(job)));
       Replace(command, "{duration_s}", duration);

@@ -41,7 +41,7 @@ WorkloadFacts FactsOf(const LoadedJobs& loaded) {
   return facts;
 }
 
-// GPUs of jobs, shares of one counted as 0.
+// Numbers of jobs by their GPUs; shares of one GPU count as 0.
 std::map<int, std::size_t> ByGpus(const JobStatistics& facts) {
   std::map<int, std::size_t> jobs;
   for (const auto& [milli, count] : facts.gpu_milli) {
@@ -124,7 +124,7 @@ std::string Span(double seconds) {
   return base::FormatSpan(base::Duration(std::llround(seconds * 1000)));
 }
 
-// "▁▂█": each number against the largest.
+// "▁▂█": each number relative to the largest.
 template <class Numbers>
 std::string Bars(const Numbers& numbers) {
   const double largest =

@@ -153,7 +153,7 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
       server_.Pause(std::min(left, kLook));
       continue;
     }
-    // Not tried again: an answer that got lost may stand for tasks that were accepted.
+    // Not tried again: if only the answer was lost, the tasks may have been accepted.
     const Result<std::vector<std::uint64_t>> ids = server_.Submit(due);
     if (!ids) return std::unexpected(ids.error());
     progress_.submitted.insert(progress_.submitted.end(), ids->begin(), ids->end());
@@ -164,7 +164,8 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
 
 Result<Unit> Replay::AwaitAll() {
   while (!unfinished_.empty()) {
-    // The oldest task's end is what a look waits for, so that the last one's is seen at once.
+    // Each request waits for the end of the oldest task, so that the end of the last one is seen at
+    // once.
     const std::uint64_t oldest = *unfinished_.begin();
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kLook);
     const Result<api::TaskView> task = Patiently([&] { return server_.Await(oldest, seconds); });
@@ -174,7 +175,7 @@ Result<Unit> Replay::AwaitAll() {
   return Unit{};
 }
 
-// Who waits, who runs, and who has ended since the last look.
+// Finds out which tasks wait, run, or have ended since the last time.
 Result<Unit> Replay::Look() {
   const Result<std::vector<api::TaskView>> tasks = Patiently([&] { return server_.Unfinished(); });
   if (!tasks) return std::unexpected(tasks.error());

@@ -1,4 +1,4 @@
-// trace replay: the plan is made and kept by trace_replay.h; here it meets the daemon.
+// trace replay: trace_replay.h makes and keeps the plan; this file connects it with the daemon.
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-// Where nobody watches a moving line, progress is told so often.
+// How often progress is printed if the output is not a terminal.
 constexpr std::chrono::seconds kLogEvery{30};
 
 // The trace and the workload of each submission.

@@ -40,7 +40,7 @@ Result<Duration> ParseMoment(const char* option, const std::string& text,
                                        base::Printable(text, 40) + "'");
 }
 
-// The number of a name; nothing is asked of an empty one. Errors: kNotFound.
+// The number of a name; empty for an empty name. Errors: kNotFound.
 Result<std::optional<std::uint32_t>> NumberOf(const trace::Names& names, const char* what,
                                               const std::string& name) {
   if (name.empty()) return std::optional<std::uint32_t>();
@@ -82,7 +82,7 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
   });
 }
 
-// What is made like a task trace is one; other jobs are written as they are made.
+// Jobs made from a task trace are written as one; other jobs are written as they are.
 Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenerator& generator,
                             std::size_t count) {
   if (made.trace.format == kTaskFormat) {
