@@ -1,4 +1,4 @@
-// The books are copied while the daemon runs, and a server goes on from the copy.
+// The books are copied while the daemon runs, and a server continues from the copy.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 class Backup : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
-  // What docs/server/operations.md tells an administrator to do.
+  // The steps that docs/server/operations.md gives an administrator.
   void Restore(const std::string& copy) {
     std::filesystem::rename(site.state_dir(), site.state_dir() + ".old");
     ASSERT_EQ(::mkdir(site.state_dir().c_str(), IsRoot() ? 0711 : 0700), 0);
@@ -65,7 +65,7 @@ TEST_F(Backup, AServerGoesOnFromItsCopyAndNoAttemptRunsTwice) {
   EXPECT_EQ(site.Task(held).priority, 5);
   EXPECT_EQ(site.Gpus()[1].state, "drain");
   EXPECT_FALSE(cli::GetTask(site.client(), later)) << "it came after the copy";
-  // Nobody knows how the attempt of then ended: what is left of it goes, and the task starts again.
+  // How the old attempt ended is unknown: its remains are removed, and the task starts again.
   EXPECT_TRUE(process.Ends());
   ASSERT_EQ(gated.Hear(), "2");
   gated.Open();
@@ -99,7 +99,7 @@ TEST_F(Backup, ItIsForWhoMayReadTheBooksAndReplacesNothingUnasked) {
     EXPECT_EQ(stranger.code, 1);
     EXPECT_THAT(stranger.err, HasSubstr("only be read by root and the user that carmad runs as"));
   }
-  // Without a daemon as well.
+  // The backup works without a daemon as well.
   site.Stop(SIGKILL);
   EXPECT_TRUE(
       site.Carma({"backup", "--state-dir", site.state_dir(), site.folder() / "dead.db"}).Ok());

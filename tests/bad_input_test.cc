@@ -1,4 +1,4 @@
-// What comes from outside and is wrong: one clear line, the documented exit code, nothing lost.
+// Wrong input from outside: one clear line, the documented exit code, nothing lost.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 using namespace std::string_literals;
 using Words = std::vector<std::string>;
 
-// A refusal as a person should see it: one line that starts with who speaks.
+// A refusal as a user should see it: one line that starts with the program's name.
 void ExpectRefusal(const Ran& ran, int code, const std::vector<std::string>& pieces,
                    const std::string& what, const std::string& speaker = "carma: ") {
   EXPECT_FALSE(ran.late) << what;
@@ -211,7 +211,7 @@ class Raw {
     }
     return true;
   }
-  // What comes until the other end closes or says nothing for long.
+  // Reads until the other end closes or is silent for long.
   std::string Receive() const {
     std::string text;
     char buffer[4096];
@@ -300,7 +300,7 @@ TEST(BadConfiguration, IsRefusedWithFileAndLine) {
                 {"/no/such/carma.toml"}, "a missing file", "carmad: ");
 }
 
-// ---- a store that is not ours to touch ----
+// ---- a store that we must not touch ----
 
 class BadStore : public ::testing::Test {
  protected:
@@ -310,7 +310,7 @@ class BadStore : public ::testing::Test {
     const Ran stopped = site.Stop(SIGTERM);
     ASSERT_EQ(stopped.code, 0) << stopped.Text();
   }
-  // Every file of the state folder but the lock, which a daemon takes before it looks.
+  // Every file of the state folder but the lock, which a daemon takes before it reads the others.
   std::map<std::string, std::string> Bytes() const {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(site.state_dir())) {
@@ -370,7 +370,7 @@ TEST_F(BadStore, OfAnotherUserIsRefused) {
   ExpectRefusedUntouched({site.state_dir()}, "another user's");
 }
 
-// ---- a socket of somebody else ----
+// ---- a socket of another user ----
 
 TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
@@ -396,7 +396,7 @@ TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
 class FullDisk : public ::testing::Test {
  protected:
   void SetUp() override {
-    // A small disk in a mount namespace of this test program alone.
+    // A small disk in this test program's own mount namespace.
     const bool mounts = IsRoot() && ::unshare(CLONE_NEWNS) == 0 &&
                         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
     if (!mounts) GTEST_SKIP() << "needs the right to mount";
@@ -439,7 +439,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndEverythingGoesOnAfterwards) {
 
   Fill();
   Ran refused;
-  // The books have a little room of their own left; then they say no.
+  // The books have a little room left in their files; then they refuse.
   int accepted = 0;
   EXPECT_TRUE(Eventually([&] {
     refused = site.Carma({"submit", "--hold", "--", "/bin/true"});
@@ -450,7 +450,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndEverythingGoesOnAfterwards) {
   EXPECT_THAT(site.Carma({"status"}).out, AllOf(HasSubstr("store"), HasSubstr("full")));
   EXPECT_EQ(site.Task(stays).state, "running");
 
-  // One of the two ends while nothing can be written down.
+  // One of the two tasks ends while nothing can be written.
   first.Open();
   ASSERT_TRUE(process.Ends());
   MakeSpace();
@@ -494,7 +494,7 @@ TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskItsTries) {
             fmt::format("#!/bin/sh\nulimit -n 64\nexec {} \"$@\"\n", Program("carmad")), 0755);
   site.UsePrograms(programs);
   site.Start();
-  // Each keeps its descriptors until it has read a line of its own.
+  // Each keeps its descriptors until it has read its own line.
   const std::string gate = site.folder() / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   const base::UniqueFd lines(::open(gate.c_str(), O_RDWR | O_CLOEXEC));

@@ -1,4 +1,4 @@
-// Task numbers repeat: two daemons with one folder of work, and new books in an old one.
+// Task numbers repeat: two daemons use one working directory, or an old one gets new books.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Notes its own name; goes on from the name that it finds.
+// Writes its own name, or continues from the name that it finds.
 constexpr const char* kModel =
     R"sh(mkdir -p "$CARMA_CHECKPOINT_DIR" && cd "$CARMA_CHECKPOINT_DIR" || exit 9
 if [ -e model ]; then echo "resumed $(cat model)"; else echo "new $0"; echo "$0" > model; fi)sh";

@@ -1,4 +1,4 @@
-// Which GPU: tasks that say which they want on a server of two kinds, and GPUs that are reserved.
+// The choice of GPUs: tasks that want a certain type on a server with two types, and reserved GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -62,7 +62,7 @@ struct Framework {
 
 class OutOfMemory : public ::testing::TestWithParam<std::tuple<const char*, Framework>> {};
 
-// Both say that they need little: the second to allocate finds no memory.
+// Both state too little memory: the second one to allocate finds none.
 TEST_P(OutOfMemory, AnUnderestimatedTaskIsBroughtBackAndSucceeds) {
   const auto& [mode, framework] = GetParam();
   Site site({.settings = {{"recovery.mode", "\"" + std::string(mode) + "\""}}});
@@ -74,14 +74,14 @@ TEST_P(OutOfMemory, AnUnderestimatedTaskIsBroughtBackAndSucceeds) {
   EXPECT_TRUE(site.Carma({"drain", "1"}).Ok());
   const std::uint64_t neighbour = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(neighbour).observed_mib >= 24'000; }));
-  // The neighbour is seen with what it really uses; 16 GiB are left, 8 are asked for.
+  // The neighbour's real use is known; 16 GiB are free, 8 are requested.
   big.solo_s = 50;
   const std::uint64_t crashes = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(crashes).ooms > 0; }));
   EXPECT_TRUE(site.Carma({"resume", "1"}).Ok());
   const api::TaskView task = site.Await(crashes);
   EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(crashes);
-  // A first retry with a little more than it asked for may still be too small for it.
+  // A first retry with a little more memory than requested may still be too small.
   EXPECT_LE(task.ooms, std::string_view(mode) == "exclusive" ? 1 : 2);
   EXPECT_EQ(task.attempt, task.ooms + 1);
   EXPECT_EQ(task.gpu_indices.at(0), 1);
@@ -156,7 +156,7 @@ TEST(Recovery, ARecoveringTaskDoesNotStopTheMainQueue) {
   Site site({.shape = "2xA100-40GB",
              .settings = {{"recovery.mode", "\"exclusive\""}, {"policy.settle", "false"}}});
   site.Start();
-  // One neighbour on each GPU, for ever: the crashed task finds no idle one.
+  // Each GPU has a neighbour that never ends: the crashed task finds no idle GPU.
   std::vector<std::uint64_t> residents;
   for (int i = 0; i < 2; ++i) {
     residents.push_back(site.Train({"--gpu-mem", "20G"}, {.memory_mib = 20'000, .solo_s = kLong}));

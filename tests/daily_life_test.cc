@@ -1,5 +1,5 @@
 // A server's daily life: a configuration that is read again, terminals that are closed, a log that
-// says who did what.
+// records who did what.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class DailyLife : public ::testing::Test {
   bool Logs(const std::string& text) {
     return Eventually([&] { return site.daemon().Err().find(text) != std::string::npos; });
   }
-  // The line of the log with this text; empty: there is none.
+  // The line of the log with this text; empty if there is none.
   std::string LogLine(const std::string& text) {
     const std::string log = site.daemon().Err();
     for (const std::string_view line : base::Split(log, '\n')) {
@@ -42,7 +42,7 @@ class DailyLife : public ::testing::Test {
     }
     return "";
   }
-  // The daemon has read its configuration again, and it was sound or not.
+  // Waits until the daemon has read its configuration again, with or without errors.
   void Reload() {
     const auto count = [this] {
       const std::string log = site.daemon().Err();
@@ -140,7 +140,7 @@ TEST_F(DailyLife, AMistakeInTheFileChangesNothingAndIsToldUntilItIsMended) {
 
 // ---- terminals ----
 
-// A terminal of its own in which a shell runs a command line.
+// A separate terminal in which a shell runs a command line.
 class Terminal {
  public:
   explicit Terminal(const std::string& line) {
@@ -157,7 +157,7 @@ class Terminal {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  // As when its window is closed.
+  // The effect of closing its window.
   void Close() { master_.reset(); }
 
  private:
@@ -181,7 +181,7 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
     const std::uint64_t id = gated.Submit(site, "exit 4");
     ASSERT_EQ(gated.Hear(), "1");
     terminal.Close();
-    // Its hangup is a reason to look at the configuration, and its log goes nowhere.
+    // On a hangup it reads the configuration again, and its log is lost.
     EXPECT_TRUE(Eventually([&] { return site.Status().config_read_ms > status->config_read_ms; }))
         << form;
     EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded") << form;
@@ -193,13 +193,13 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
   }
 }
 
-// As when the network between a terminal and its window breaks: nobody reads, nobody hangs up.
+// As if the network between a terminal and its window breaks: no reader, and no hangup.
 TEST_F(DailyLife, ATerminalThatNobodyReadsHoldsUpNobody) {
   Terminal terminal("exec " + Program("carmad") + " --config " + site.config_file());
   ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
   const auto pid = static_cast<pid_t>(site.Status().pid);
   const std::uint64_t id = site.Submit({"--hold", "--", "/bin/true"});
-  // More than a terminal keeps for its reader: 64 KiB and a little.
+  // A little more than the 64 KiB that a terminal keeps for its reader.
   constexpr int kLines = 600;
   for (int i = 0; i < kLines; ++i)
     ASSERT_TRUE(cli::SetPriority(site.client(), id, -i)) << "after " << i << " lines";
@@ -236,7 +236,7 @@ TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
   EXPECT_THAT(second.err, HasSubstr(fmt::format("in use by another carmad (pid {})", pid)));
   ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
-  // A log that was moved away is left alone from the hangup on.
+  // After the hangup, nothing is written to a log that was moved away.
   const std::string log = site.state_dir() + "/carmad.log";
   EXPECT_THAT(ReadText(log), HasSubstr("event=task_submitted task=1"));
   std::filesystem::rename(log, log + ".1");
@@ -272,7 +272,7 @@ TEST_F(Background, WhyItDoesNotServeIsSaidAndNobodyIsLeft) {
 // ---- the log ----
 
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
-  // What a service manager does: the stream's device and inode in the environment.
+  // Like a service manager: the stream's device and inode in the environment.
   const auto in_journal = [](Words argv) {
     argv.insert(
         argv.begin(),

@@ -1,5 +1,5 @@
-// A driver that hangs, vanishes, lies or loses a GPU: its GPUs close with a visible reason and the
-// daemon goes on serving.
+// A driver that hangs, disappears, returns wrong values or loses a GPU: its GPUs close with a
+// visible reason, and the daemon goes on serving.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-// What "promptly" means while the driver hangs for ever.
+// The meaning of "promptly" while the driver hangs for ever.
 constexpr std::chrono::seconds kPrompt{5};
 
 class DriverFaults : public ::testing::Test {
@@ -119,7 +119,7 @@ TEST_F(DriverFaults, ADaemonStartsWithoutAGpuThatHangs) {
   site.Stop(SIGTERM);
   Fault({"hang", "--gpu", "1"});
   site.Start();
-  // Until the first readings have come both are down.
+  // Until the first readings arrive, both are down.
   EXPECT_TRUE(Eventually([&] {
     return States()[0] != "down" &&
            site.Gpus()[1].trouble.find("not answered") != std::string::npos;
@@ -214,7 +214,7 @@ TEST_F(DriverFaults, AValueThatIsNotToldClosesNothing) {
   Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetTotalEccErrors", "--gpu", "0"});
   for (const char* function : {"nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"})
     Fault({"error", "--code", "NOT_SUPPORTED", "--function", function, "--gpu", "0"});
-  // The answer of a reading that was made after the faults were set.
+  // The result of a reading that was made after the faults were set.
   ASSERT_TRUE(Eventually([&] { return !site.Gpus()[0].temperature_c; }));
   EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
   EXPECT_TRUE(site.Gpus()[1].temperature_c);
@@ -243,7 +243,7 @@ TEST(NoDriver, TheDaemonServesStatusAndSaysWhy) {
   const Ran refused = site.Carma({"submit", "--", "/bin/true"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("no GPU"));
-  // A configuration may be read again though there is nothing yet to follow it.
+  // The configuration may be read again before any part of the daemon uses it.
   const std::int64_t read_ms = site.Status().config_read_ms;
   site.Set("policy.margin", "\"100M\"");
   site.daemon().Signal(SIGHUP);

@@ -1,4 +1,4 @@
-// What a task will need: predicted from its summary, learned from its end, known the next time.
+// The need of a task: predicted from its summary, learned from its end, known the next time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -84,7 +84,7 @@ TEST_F(Estimates, WhatWasMeasuredOfTheSameThingIsKnownFromItsSubmission) {
   const Training training{.memory_mib = 2'000, .solo_s = 200, .sm_active = 0.5};
   Words asked{"--"};
   std::ranges::copy(SimTask(training), std::back_inserter(asked));
-  // The word for JSON stands before the command.
+  // The option for JSON comes before the command.
   const auto known = [&] {
     Words words{"estimate", "--json"};
     words.insert(words.end(), asked.begin(), asked.end());
@@ -148,7 +148,7 @@ TEST_F(Estimates, ADryRunTellsWhatWouldBePredicted) {
   EXPECT_THAT(site.Carma({"list", "--all", "--no-header"}).out, IsEmpty()) << "nothing was kept";
 }
 
-// The training stands in the script and is not run: what is looked at is its text.
+// The training is in the script and does not run: only its text is read.
 TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutAWord) {
   const std::string model = site.out_dir() + "/model";
   ASSERT_TRUE(base::MakeDirs(model));
@@ -240,7 +240,7 @@ TEST_F(Estimates, FiveModelsCalibrateTheServerUntilItIsReset) {
 
 TEST_F(Estimates, PromisesThatDoNotHoldAreATrouble) {
   std::vector<std::uint64_t> ids;
-  // All are asked for before the first end can teach anything.
+  // All estimates are requested before the first end can teach anything.
   for (int batch = 1; batch <= 8; ++batch)
     ids.push_back(Train(9'000, 1, std::to_string(batch), "", {"--hold"}));
   for (const std::uint64_t id : ids) ASSERT_TRUE(site.Carma({"release", std::to_string(id)}).Ok());

@@ -1,5 +1,6 @@
-// Loaded before a program (LD_PRELOAD): calls that give out descriptors, threads and processes are
-// counted, and those fail that the test has chosen, as on a machine that has no more of them.
+// Loaded before a program (LD_PRELOAD): counts calls that create descriptors, threads and
+// processes, and lets those fail that the test has chosen, as on a machine that has run out of
+// them.
 #include "tests/failing_calls.h"
 
 #include <dlfcn.h>
@@ -54,7 +55,7 @@ Function* Real(Function*, const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-// Each kind of call says it in the way in which it really fails.
+// Each kind of call fails with its real error.
 template <class Function, class... Arguments>
 auto Call(const char* name, int error, Function* function, Arguments... arguments) {
   if (Fails(name)) {
@@ -127,7 +128,7 @@ int epoll_create1(int flags) noexcept {
   return Call("epoll_create1", EMFILE, &::epoll_create1, flags);
 }
 int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
-  // To take something out or to change it needs no memory.
+  // Removing or changing an entry needs no memory.
   if (operation != EPOLL_CTL_ADD)
     return Real(&::epoll_ctl, "epoll_ctl")(epoll, operation, fd, event);
   return Call("epoll_ctl", ENOMEM, &::epoll_ctl, epoll, operation, fd, event);
@@ -156,7 +157,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   if (Fails("pthread_create")) return EAGAIN;
   return Real(&::pthread_create, "pthread_create")(thread, attributes, run, argument);
 }
-// What the C library has no name for yet: pidfd_open, clone3.
+// Calls for which the C library has no function yet: pidfd_open, clone3.
 long syscall(long number, ...) noexcept {
   va_list list;
   va_start(list, number);

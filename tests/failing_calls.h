@@ -1,4 +1,4 @@
-// Between a test and the library that makes system calls of a program fail (failing_calls.cc).
+// Shared by a test and the library that makes a program's system calls fail (failing_calls.cc).
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace carma::system_test {
 
-// A file of this shape, named by FAILING_CALLS in the program's environment, shared by both.
+// The content of the file that both share; FAILING_CALLS in the program's environment names it.
 struct CallOrders {
   std::atomic<std::int64_t> calls;  // made since the test last set it to 0
   std::atomic<std::int64_t> first;  // calls with these numbers fail, from 1 on; 0: none

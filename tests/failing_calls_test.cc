@@ -1,5 +1,5 @@
-// A machine that gives no descriptor, thread or process, at any one call that asks for some: carmad
-// lives, no task fails for it, and it serves again afterwards.
+// A machine that refuses a descriptor, thread or process at any single call: carmad lives, no task
+// fails because of it, and it serves again afterwards.
 #include "tests/failing_calls.h"
 
 #include <fcntl.h>
@@ -47,7 +47,7 @@ class FailingCalls : public ::testing::Test {
                        std::string(orders_->failed), site_.daemon().Err());
   }
 
-  // Once carmad takes it; refusals are no harm.
+  // Waits until carmad accepts it; refusals are allowed.
   std::uint64_t Submit() {
     const base::Json body = {{"spec",
                               {{"name", "t"},
@@ -69,7 +69,7 @@ class FailingCalls : public ::testing::Test {
   bool Lives() const {
     return !WaitReadable(site_.daemon().end_fd(), std::chrono::milliseconds(0));
   }
-  // A task is submitted and ends well while those calls fail; returns how many were made.
+  // Submits a task, which must end well while those calls fail; returns how many calls were made.
   std::int64_t Work(std::int64_t first, std::int64_t last) {
     Fail(first, last);
     const std::uint64_t id = Submit();

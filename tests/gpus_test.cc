@@ -1,4 +1,4 @@
-// What the daemon tells of its GPUs: now, and over time.
+// What the daemon reports about its GPUs: now, and over time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -49,8 +49,8 @@ std::optional<double> HighestSm(const api::GpuHistoryView& gpu) {
 
 TEST_F(Gpus, TellWhatTheyDidOverTimeAndAfterARestart) {
   const std::uint64_t id = site.Train({}, {.memory_mib = 4000, .solo_s = 1e6, .sm_active = 0.5});
-  // However seldom a busy machine lets the daemon look: until one reading holds nothing else, and
-  // the task all its memory.
+  // Waits until one reading shows only the task, with all its memory; on a busy machine, readings
+  // may be rare.
   const auto deadline = std::chrono::steady_clock::now() + kDeadline;
   const auto whole = [this] {
     const api::GpuView gpu = site.Gpus()[0];
@@ -73,7 +73,7 @@ TEST_F(Gpus, TellWhatTheyDidOverTimeAndAfterARestart) {
   const std::vector<api::GpuHistoryView> later = History({"6h", "0"});
   ASSERT_THAT(later, SizeIs(1));
   EXPECT_NEAR(HighestSm(later[0]).value_or(0), 0.5, 0.05) << "from the books";
-  // So far back that the books are read beside the loop.
+  // So far back that the books are read outside the loop.
   const auto ever = site.client().Get("/v1/gpus/" + later[0].uuid + "/history?from_ms=0&points=1");
   ASSERT_TRUE(ever) << ever.error().message;
   const auto view = api::FromJson<api::GpuHistoryView>(base::ParseJson(*ever).value());

@@ -1,5 +1,5 @@
-// GPUs that fail, programs that break them, tasks that hold them for nothing, and strangers on
-// them: real processes on a simulated server.
+// GPUs that fail, programs that break them, tasks that hold them without use, and foreign programs
+// on them: real processes on a simulated server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
@@ -38,8 +38,8 @@ class Health : public ::testing::Test {
   Site site;
 };
 
-// A night's queue on a server whose driver breaks: tasks that import their framework, fail, and say
-// so, as PyTorch's do.
+// A night's queue on a server whose driver breaks: tasks that import their framework, fail, and
+// report it like PyTorch.
 class Breaker : public ::testing::Test {
  protected:
   Breaker() { WriteText(order(), ""); }
@@ -210,7 +210,7 @@ TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
   site.Start();
   Child stranger = Child::Start({Program("carma-simgpu"), "hold", "--state", site.gpus_file(),
                                  "--gpu", "1", "--mib", "3000"});
-  // The name of its program comes first, what may keep a reader waiting later.
+  // The name of the program is read first; values that may delay a reader come later.
   ASSERT_TRUE(Eventually([&] {
     const api::GpuView gpu = Gpu(1);
     return !gpu.foreign.empty() && gpu.foreign[0].command.starts_with(Program("carma-simgpu"));
@@ -263,7 +263,7 @@ TEST_F(Health, WhereNobodyCountsActivityTheRuleIsTold) {
   EXPECT_THAT(Gpu(0).activity_rule, HasSubstr("policy.without_sm_activity"));
 }
 
-// ---- whose fault it was: at a slower pace, so that an Xid is not old on a busy machine ----
+// ---- whose fault it was; at a slower pace, so that an Xid is still new on a busy machine ----
 
 class GpuFaults : public ::testing::Test {
  protected:
@@ -311,7 +311,7 @@ class IdleHolders : public Health {
  protected:
   IdleHolders() {
     site.Set("idle.after", "\"5m\"");
-    // Ten of these without a look are a gap, which a busy machine must not make.
+    // Ten of these without a reading are a gap, which must not happen even on a busy machine.
     site.Set("monitor.sample_period", "\"1m\"");
     site.Set("monitor.window", "\"2m\"");
     const std::string tell = site.folder() / "tell";
@@ -319,7 +319,7 @@ class IdleHolders : public Health {
     site.Set("notify.admin", "[\"" + tell + "\"]");
   }
   std::string told() const { return site.out_dir() + "/told"; }
-  // A task that has its GPUs for itself and uses none of them until its gate opens.
+  // A task with exclusive GPUs that uses none of them until its gate opens.
   std::uint64_t Holds(const Gated& gated, const Words& options = {"--gpus", "2", "--exclusive"}) {
     return gated.Submit(site,
                         "exec " + Program("carma-simtask") +
@@ -346,7 +346,7 @@ TEST_F(IdleHolders, AreToldUntilTheyWork) {
                     HasSubstr("\"task\":" + std::to_string(id)), HasSubstr("\"action\":\"tell\"")));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_idle_holders 1"));
 
-  // What is being sent while a daemon is killed is sent again.
+  // A notice that is being sent while the daemon is killed is sent again.
   ASSERT_TRUE(Eventually([&] {
     const std::string history = site.Carma({"history"}).out;
     return history.find(" told") != std::string::npos;

@@ -15,7 +15,7 @@ using Words = std::vector<std::string>;
 
 class Host : public ::testing::Test {
  protected:
-  // The promises of the test, whatever this machine has.
+  // The amounts that the test's server promises, whatever this machine has.
   Site site{{.shape = "1xA100-40GB", .settings = {{"host.cpus", "4"}, {"host.memory", "\"8G\""}}}};
 };
 
@@ -134,7 +134,7 @@ TEST_F(Host, TheKernelWeighsAndCapsCores) {
   EXPECT_EQ(site.Output(id), "300\n300000 100000\n");
 }
 
-// A script's head says what it asks for, as on a cluster.
+// The head of a script states what it needs, as on a cluster.
 TEST_F(Host, ABatchScriptIsPromisedWhatItSays) {
   site.Start();
   WriteText(site.out_dir() + "/job.sh",

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMaxText = 64 << 20;
 constexpr int kAskAgainMs = 5;
 
-// Where the daemon says READY=1, as to a service manager.
+// The socket to which the daemon reports READY=1, as to a service manager.
 class ReadySocket {
  public:
   explicit ReadySocket(const std::string& path) : path_(path) {
@@ -37,7 +37,7 @@ class ReadySocket {
     ::chmod(path.c_str(), 0666);
   }
   ~ReadySocket() { ::unlink(path_.c_str()); }
-  // False: the process ended, or nothing came in time.
+  // False if the process ended, or nothing arrived in time.
   bool AwaitReady(int end_fd) const {
     const auto end = std::chrono::steady_clock::now() + kDeadline;
     while (std::chrono::steady_clock::now() < end) {
@@ -70,11 +70,11 @@ void KillLeftovers(const std::string& folder) {
   }
 }
 
-// What suits a server whose clock runs a thousand times as fast, on a machine that is busy with
-// other tests: few samples, and none that is taken for stale because the machine was late.
+// Settings for a server whose clock runs a thousand times as fast, on a machine that is busy with
+// other tests: few samples, and none that is too old because the machine was late.
 std::map<std::string, std::string> UsualSettings() {
-  // Streams, so that no test depends on whether this machine has NVIDIA's programs, with as many
-  // neighbours as under MPS.
+  // Streams, with as many neighbours as under MPS, so that no test depends on NVIDIA's programs on
+  // this machine.
   return {{"collocation.method", "\"streams\""}, {"collocation.streams_sm_cap", "0.8"},
           {"collocation.streams_tasks", "16"},   {"daemon.log_level", "\"info\""},
           {"monitor.sample_period", "\"5s\""},   {"monitor.window", "\"20s\""},
@@ -173,7 +173,7 @@ Site::Site(SiteOptions options)
 Site::~Site() {
   if (daemon_.started()) {
     CancelAll();
-    // A sanitizer's last words come with the exit code.
+    // A sanitizer's last output is shown with the exit code.
     const Ran stopped = Stop(SIGTERM);
     EXPECT_EQ(stopped.code, 0) << stopped.Text();
   }

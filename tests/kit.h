@@ -1,4 +1,4 @@
-// A whole CARMA for one test: simulated GPUs, a real daemon, real tasks, in a folder of its own.
+// A whole CARMA for one test: simulated GPUs, a real daemon, real tasks, in its own folder.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@ namespace carma::system_test {
 // A program of this build, "carmad".
 std::string Program(const std::string& name);
 bool IsRoot();
-// An ordinary user of this machine other than the one who runs the test: "nobody".
+// An ordinary user of this machine, not the one who runs the test: "nobody".
 uid_t OtherUser();
 
-// Makes a folder that every user may enter and write to; removed with the object.
+// Makes a folder that every user may enter and write to; it is removed with the object.
 class Folder {
  public:
   Folder();
@@ -36,12 +36,12 @@ class Folder {
 void WriteText(const std::string& path, const std::string& text, unsigned mode = 0644);
 // Empty if there is no such file.
 std::string ReadText(const std::string& path);
-// Asks again and again until it holds; false: not within the deadline. For conditions that nobody
-// announces (the health of a GPU); the end of a task is awaited with Site::Await.
+// Checks a condition again and again until it holds; false if not before the deadline. For
+// conditions without an event (the health of a GPU); use Site::Await for the end of a task.
 bool Eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds deadline = kDeadline);
 
-// What a simulated training task does; times are simulated.
+// The actions of a simulated training task; times are simulated.
 struct Training {
   std::int64_t memory_mib = 1000;
   double solo_s = 10;
@@ -54,8 +54,8 @@ struct SiteOptions {
   std::string shape = "2xA100-40GB";
   double time_scale = 1000;
   bool memory_limits = false;  // the driver limits the memory of control groups
-  // "policy.mapper" -> "\"lug\"", values as a configuration file writes them; on top of the kit's
-  // own, which suit the time scale.
+  // "policy.mapper" -> "\"lug\"", with values as in a configuration file; they are added to the
+  // kit's own settings, which fit the time scale.
   std::map<std::string, std::string> settings = {};
 };
 
@@ -63,7 +63,7 @@ class Site {
  public:
   // Makes the server and writes the configuration; the daemon is not yet started.
   explicit Site(SiteOptions options = {});
-  // Cancels what still runs, stops the daemon, and leaves no process behind.
+  // Cancels all running tasks, stops the daemon, and leaves no process behind.
   ~Site();
 
   const Folder& folder() const { return folder_; }
@@ -90,14 +90,15 @@ class Site {
   // `carma …` in the out folder, talking to this daemon.
   Ran Carma(std::vector<std::string> args, RunOptions options = {}) const;
   Child StartCarma(std::vector<std::string> args, RunOptions options = {}) const;
-  // `carma submit …`; the number of the (first) task, 0 and a failed test if it was refused.
+  // `carma submit …`; returns the number of the (first) task, or 0 with a failed test if it was
+  // refused.
   std::uint64_t Submit(std::vector<std::string> args, RunOptions options = {}) const;
-  // The same with a simulated training task behind the options.
+  // The same with a simulated training task after the options.
   std::uint64_t Train(std::vector<std::string> options, const Training& training) const;
 
   api::Client& client() { return client_; }
-  // A request of another user of this machine (needs root): the daemon's answer or the message of
-  // its error.
+  // Makes a request as another user of this machine (needs root); returns the daemon's answer or
+  // its error message.
   std::string CallAs(uid_t uid, const std::string& method, const std::string& target,
                      const std::string& body = "") const;
   api::TaskView Task(std::uint64_t id);
@@ -105,7 +106,7 @@ class Site {
   api::TaskView Await(std::uint64_t id, std::chrono::seconds deadline = kDeadline);
   // The task once it is in this state.
   api::TaskView AwaitState(std::uint64_t id, const std::string& state);
-  // The task comes to wait for this reason: "GpuMemory".
+  // Waits until the task waits for this reason: "GpuMemory".
   void ExpectWaits(std::uint64_t id, const std::string& reason);
   std::vector<api::GpuView> Gpus();
   api::StatusView Status();
@@ -118,7 +119,7 @@ class Site {
 
   // `carma-simgpu …` on this server.
   Ran SimGpu(std::vector<std::string> args) const;
-  // Nobody holds GPU memory, neither in the server's books nor in the daemon's.
+  // True if no task holds GPU memory, neither in the server's books nor in the daemon's.
   void ExpectIdle();
 
  private:
@@ -133,14 +134,14 @@ class Site {
   api::Client client_;
 };
 
-// A task that says when it runs and goes on when the test lets it.
+// A task that reports that it runs, and goes on when the test lets it.
 class Gated {
  public:
   Gated(const Site& site, const std::string& name);
   // then: what it does after the gate, for /bin/sh: "exit 7".
   std::uint64_t Submit(const Site& site, const std::string& then,
                        std::vector<std::string> options = {}) const;
-  // The number of the attempt that has come to the gate; empty: none in time.
+  // The number of the attempt that has reached the gate; empty if none did in time.
   std::optional<std::string> Hear(std::chrono::milliseconds deadline = kDeadline);
   // Lets one attempt go on.
   void Open() const;

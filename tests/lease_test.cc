@@ -1,4 +1,4 @@
-// GPUs for processes that are not carmad's: real processes, and a daemon that is killed.
+// GPUs for processes that carmad did not start: real processes, and a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class Lease : public ::testing::Test {
     return site.StartCarma(options);
   }
 
-  // So many tasks come to wait.
+  // Waits until this many tasks wait.
   void ExpectWaiting(std::size_t count) {
     EXPECT_TRUE(Eventually([&] {
       const auto page = cli::ListTasks(site.client(), {.states = "queued"});
@@ -46,7 +46,7 @@ TEST_F(Lease, TheCommandHasItsGpusAndItsOwnExitCode) {
   const std::vector<api::GpuView> gpus = site.Gpus();
   EXPECT_EQ(ran.out, fmt::format("{},{} 1\n", gpus.at(0).uuid, gpus.at(1).uuid));
   const api::TaskView task = site.Await(1);
-  // Else its parent alone knows.
+  // Otherwise only its parent knows how it ended.
   const bool kernel_tells = task.exit_code.has_value();
   EXPECT_EQ(task.exit_code.value_or(7), 7);
   EXPECT_EQ(task.state, kernel_tells ? "failed" : "succeeded");
@@ -69,7 +69,7 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_leases{state=\"adopted\"} 1\n"));
-  // Another one waits for GPUs like any task, and is given up with its process.
+  // Another lease waits for GPUs like any task, and ends with its process.
   const Ran held =
       site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
   ASSERT_EQ(held.out, "2\n") << held.Text();
@@ -143,7 +143,7 @@ TEST_F(Lease, OneThatIsStoppedWhileItWaitsTakesItsGpusWhenItGoesOn) {
   Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES", {"--exclusive", "-G", "2"});
   ExpectWaiting(1);
   waiting.Signal(SIGSTOP);
-  // Else it could get its GPUs before it stops, and hold them for 30 s.
+  // Otherwise it could get its GPUs before it is stopped, and hold them for 30 s.
   ASSERT_TRUE(Eventually([&] {
     const auto stat = base::ReadProcessStat(waiting.pid());
     return stat && stat->state == 'T';

@@ -1,4 +1,4 @@
-// GPU memory that the kernel limits for all processes of a task together (driver r615).
+// GPU memory that the kernel limits for all processes of a task together (driver branch 615).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ class MemoryLimits : public ::testing::TestWithParam<const char*> {
       task::MpsControl({.dir = dir()}, id).Quit(std::chrono::steady_clock::now());
   }
   void SetUp() override { site.Start(); }
-  // Tasks have no groups on some machines.
+  // On some machines, tasks have no control groups.
   bool Enforced() { return site.Status().memory_limits == "kernel"; }
   std::string dir() const { return site.folder() / "mps"; }
   api::TaskView AwaitMemory(std::uint64_t id, std::int64_t mib) {
@@ -68,7 +68,8 @@ TEST_P(MemoryLimits, EightProcessesTogetherAboveThePromiseAreStoppedAndNobodyEls
   const std::uint64_t neighbour =
       site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLong});
   AwaitMemory(neighbour, 11'000);
-  // 16 000 MiB in all; of the 8 GiB promised no process alone takes a quarter, and the GPU has 28.
+  // 16 000 MiB in all: no process alone takes more than a quarter of the promised 8 GiB, and the
+  // GPU has 28 GiB.
   const std::uint64_t eight =
       SubmitEight({"--gpu-mem", "8G", "--retries", "0"},
                   {.memory_mib = 2'000, .solo_s = kLong, .sm_active = 0.05});
@@ -148,7 +149,7 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   site.ExpectIdle();
 }
 
-// A new daemon knows the limits, and they go with the task, whoever ends it.
+// A new daemon knows the limits, and they are removed with the task, whoever ends it.
 TEST_P(MemoryLimits, OutlastADaemonAndGoWithTheirTask) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t ends =

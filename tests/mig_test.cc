@@ -1,4 +1,4 @@
-// Divided GPUs: their instances are GPUs of their own, beside whole ones.
+// Divided GPUs: their instances are separate GPUs, beside whole ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ class Mig : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
 
-  // MiB in use at a place as the server itself says, by UUID.
+  // MiB in use on each GPU or instance by UUID, as the server itself reports.
   std::int64_t UsedMib(const std::string& uuid) {
     const Ran ran = site.SimGpu({"show", "--json"});
     const base::Json json = base::Json::parse(ran.out, nullptr, false);
@@ -80,7 +80,7 @@ TEST_F(Mig, AnXidOfOneInstanceIsNotItsNeighbours) {
 }
 
 TEST_F(Mig, ALostGpuTakesItsInstancesAlongAndTheirTasksStartElsewhere) {
-  // The whole GPU has the least to give as long as others are there.
+  // The whole GPU has the lowest score while others are free.
   const auto large = site.Train({"--gpu-mem", "30G"}, {.memory_mib = 30'000, .solo_s = kLong});
   ASSERT_EQ(site.AwaitState(large, "running").gpu_indices.at(0), 2);
   ASSERT_TRUE(Eventually([&] { return Gpu(2).used_mib >= 30'000; }));

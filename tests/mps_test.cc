@@ -1,5 +1,5 @@
-// Tasks that share GPUs through MPS servers: limits, faults, servers that break, daemons that come
-// and go. The control program is the simulated one.
+// Tasks that share GPUs through MPS servers: limits, faults, servers that break, daemons that start
+// and end. The control program is the simulated one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -77,7 +77,7 @@ class Mps : public ::testing::Test {
     ASSERT_TRUE(server);
     ::kill(static_cast<pid_t>(*server), SIGKILL);
   }
-  // The task once it computes as a client.
+  // Waits until the task computes as a client.
   api::TaskView AwaitClient(std::uint64_t id, int attempt = 1) {
     api::TaskView view;
     EXPECT_TRUE(Eventually([&] {
@@ -100,7 +100,7 @@ class Mps : public ::testing::Test {
   std::vector<std::string> uuids_;
 };
 
-// What a branch of the driver can make different: how a control daemon is found and asked.
+// What may differ between branches of the driver: how a control daemon is found and asked.
 class MpsBranch : public Mps, public ::testing::WithParamInterface<const char*> {
  protected:
   MpsBranch() {
@@ -155,7 +155,7 @@ TEST_F(Mps, OneServerOfAUserForAllGpusTakesTasksOfSeveralToo) {
   options.input = "get_client_list " + server + "\n";
   EXPECT_EQ(task::ParseMpsPids(RunProgram({program}, options).out).value().size(), 2U);
 
-  // Another way of serving does not take the server from the tasks that it finds there.
+  // A change of the setting does not take the server away from running tasks.
   two.Set("collocation.mps_servers", "\"gpu\"");
   two.Restart(SIGKILL);
   const std::uint64_t late = two.Train({"--gpu-mem", "4000"}, kSmall);
@@ -232,7 +232,8 @@ TEST_F(Mps, WithoutTheLimitNothingIsEnforced) {
   EXPECT_EQ(task.memory_limit_mib, 0);
 }
 
-// All clients are told the same, and the culprit ends last: only the kernel's log knows it.
+// All clients get the same error, and the culprit ends last: only the kernel's log shows which it
+// is.
 TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   const std::string log = site.folder() / "kmsg";
   WriteText(log, "");
@@ -250,7 +251,7 @@ TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   EXPECT_EQ(failed.reason, "GpuFault") << failed.reason_text;
   EXPECT_EQ(failed.attempt, 1);
   for (const std::uint64_t id : neighbours) {
-    // By streams, if the culprit has not quite gone then.
+    // It shares by streams, if the culprit has not quite ended by then.
     api::TaskView task;
     EXPECT_TRUE(Eventually([&] { return (task = site.Task(id)).observed_mib > 0; }));
     EXPECT_EQ(task.attempt, 2) << site.Carma({"history", std::to_string(id)}).out;
@@ -268,7 +269,7 @@ TEST_P(MpsBranch, TheVictimsOfADeadServerStartAgain) {
   KillServer();
   AwaitClient(first, 2);
   AwaitClient(second, 2);
-  // One that fails by itself at a server that is well is no victim.
+  // A task that fails by itself while its server is healthy is no victim.
   const std::uint64_t fails = site.Submit({"--gpu-mem", "1G", "--", "/bin/sh", "-c", "exit 3"});
   EXPECT_EQ(site.Await(fails).state, "failed");
   EXPECT_EQ(site.Task(fails).attempt, 1);
@@ -287,7 +288,7 @@ TEST_P(MpsBranch, ADaemonThatDoesNotServeIsDoneWithout) {
   for (const auto& each : kCases) {
     Behave(each.behaviour);
     api::TaskView task;
-    // While the back-off of the case before lasts its cause is told.
+    // While the back-off of the previous case lasts, its cause is shown.
     EXPECT_TRUE(Eventually([&] {
       task = site.Await(site.Train({"--gpu-mem", "4000"}, {.memory_mib = 3000, .solo_s = 5}));
       EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(task.id);
@@ -342,7 +343,7 @@ TEST_P(MpsBranch, TheNextDaemonFindsItsServersAndTheirTasks) {
   ExpectNoDaemons();
 }
 
-// Otherwise this one, killed while it computes, would take the server and its neighbour along.
+// Otherwise this task, killed while it computes, would also end the server and its neighbour.
 TEST_F(Mps, ACancelledClientIsTakenOffTheServerFirst) {
   site.Start();
   Training stubborn = kSmall;

@@ -1,5 +1,5 @@
-// Told when it ends, and changed while it waits: whole programs, a stand-in for sendmail, a daemon
-// that is killed.
+// Notices at the end of a task, and changes while it waits: whole programs, a stand-in for
+// sendmail, a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -44,7 +44,7 @@ class DeviceFile : public ::testing::Environment {
 };
 const auto* const kDeviceFile = ::testing::AddGlobalTestEnvironment(new DeviceFile);
 
-// A driver makes servers start that are meant not to.
+// With a driver, servers would start that must not start here.
 bool DriverHere() {
   return base::Exists("/proc/driver/nvidia/version");
 }
@@ -62,7 +62,7 @@ class Branch : public ::testing::TestWithParam<const char*> {
   std::map<std::string, std::string> Libraries() const {
     return {{"LD_LIBRARY_PATH", folder_ + "/lib"}};
   }
-  // Before branch 550 nobody tells the state of a server.
+  // Before branch 550, no program reports the state of a server.
   bool TellsState() const { return std::string(GetParam()) >= "550"; }
 
   std::string folder_;
@@ -200,7 +200,7 @@ TEST_P(NvidiaMps, ItIsTheUsers) {
   EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
 }
 
-// What 535 left before: one process for each user and GPU, for ever.
+// What branch 535 left behind earlier: one process for each user and GPU, for ever.
 TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   Site site{{.shape = "1xA100-40GB"}};
   const std::string program = site.folder() / "control";

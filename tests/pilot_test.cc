@@ -1,4 +1,4 @@
-// `carma pilot`: a CARMA of one's own on the GPUs of an allocation, with books that outlive it.
+// `carma pilot`: a user's own CARMA on the GPUs of an allocation, with books that outlive it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Pilot : public ::testing::Test {
   }
 
   std::string home() const { return site.folder() / "home"; }
-  // The environment of a job of Slurm with these GPUs.
+  // The environment of a Slurm job with these GPUs.
   RunOptions Job(const std::string& job, const std::string& gpus) const {
     RunOptions options;
     options.environment = {{"SLURM_JOB_ID", job},
@@ -57,7 +57,7 @@ class Pilot : public ::testing::Test {
   static Ran Run(Words words, const RunOptions& options) {
     return Start(std::move(words), options).Wait();
   }
-  // Returns once it serves.
+  // Returns when the pilot serves.
   static Child Serve(Words words, const RunOptions& options) {
     Child pilot = Start(std::move(words), options);
     EXPECT_TRUE(Eventually([&] { return pilot.Out().find("CARMA_SOCKET=") != std::string::npos; }))
@@ -99,7 +99,7 @@ constexpr char kTellsItsGpuAndIsCalled[] =
     R"(sh -c 'echo $CUDA_VISIBLE_DEVICES >> $0; read line < $0.meet')";
 
 TEST_F(Pilot, TwoOnOneServerNeverTouchTheGpusOfTheOther) {
-  // Two by two: one ends when the other has come.
+  // In pairs: one task ends when the other has started.
   const auto submit = [&](const std::string& file) {
     const std::string one_by_one = "carma submit --exclusive -o /dev/null -- ";
     return Script(file + ".sh",
@@ -188,7 +188,7 @@ TEST_F(Pilot, BeforeTheEndTasksSaveAndTheNextPilotEndsThem) {
   ASSERT_EQ(Carma({"submit", "-o", "/dev/null", "--checkpoint-signal", "USR1", saves}, job).code,
             0);
   ASSERT_EQ(up.Hear(), "up");
-  // As `sbatch --signal=B:USR1@600` sends it.
+  // The signal that `sbatch --signal=B:USR1@600` sends.
   pilot.Signal(SIGUSR1);
   const Ran ended = pilot.Wait();
   EXPECT_EQ(ended.code, 75) << ended.Text();

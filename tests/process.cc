@@ -38,13 +38,13 @@ base::UniqueFd MemoryFile(const char* name, std::string_view content = "") {
 
 std::string Content(const base::UniqueFd& fd) {
   if (!fd) return "";
-  // Another open file of the same memory: the program's own offset stays where it is.
+  // A second open file for the same memory, so that the program's own offset does not change.
   const base::UniqueFd again(
       ::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_RDONLY | O_CLOEXEC));
   return base::ReadAll(again.get(), kMaxOutput).value_or("");
 }
 
-// The test's own environment must not decide where CARMA looks.
+// The test's own environment must not decide where CARMA looks for files.
 std::vector<std::string> Environment(const std::map<std::string, std::string>& wanted) {
   std::vector<std::string> list;
   for (char** each = environ; *each != nullptr; ++each) {
@@ -63,7 +63,7 @@ std::vector<char*> Pointers(std::vector<std::string>& list) {
   return pointers;
 }
 
-// In the child: only what a single-threaded program may do after fork.
+// Runs in the child, where only calls are allowed that are safe after fork.
 bool BecomeUser(uid_t uid) {
   const passwd* user = ::getpwuid(uid);
   if (user == nullptr) return false;
@@ -84,7 +84,7 @@ bool IsInstalled(const std::string& program) {
   return false;
 }
 
-// The Debian package of a program, where it is not named like the program.
+// The Debian package of a program, if its name differs from the program's.
 std::string PackageOf(const std::string& program) {
   static const std::map<std::string, std::string> kPackages = {
       {"nc", "netcat-openbsd"}, {"pgrep", "procps"},     {"pkill", "procps"},
@@ -108,8 +108,8 @@ std::string PackageOf(const std::string& program) {
   }
   const bool ready = (options.cwd.empty() || ::chdir(options.cwd.c_str()) == 0) &&
                      (!options.uid || BecomeUser(*options.uid));
-  // A test program that crashes or is killed for its time leaves no daemon behind. After the change
-  // of user, which would clear it.
+  // A test program that crashes or times out leaves no daemon behind. Set after the change of user,
+  // which would clear it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (ready) ::execvpe(argv[0], argv, env);
   ::dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], std::strerror(errno));

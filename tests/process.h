@@ -1,4 +1,5 @@
-// Programs as children of a test: started, fed, waited for with a deadline, never with a pause.
+// Programs as children of a test: start them, give them input, and wait with a deadline, never with
+// a fixed pause.
 #pragma once
 
 #include <sys/resource.h>
@@ -37,12 +38,12 @@ struct RunOptions {
   std::chrono::milliseconds deadline = kDeadline;
 };
 
-// A running program. Its output goes to anonymous files, so nobody has to read along; what is still
-// running at the end of the object's life is killed.
+// A running program. Its output goes to anonymous files, so it need not be read meanwhile; a
+// program that still runs at the end of the object's life is killed.
 class Child {
  public:
-  // Fails the test and returns an ended child if it cannot be started. For a program that is not
-  // installed the failure names the Debian package.
+  // If the program cannot be started, fails the test and returns an ended child. If it is not
+  // installed, the failure names the Debian package.
   static Child Start(const std::vector<std::string>& argv, const RunOptions& options = {});
   Child() = default;
   Child(Child&& other) noexcept { *this = std::move(other); }
@@ -66,19 +67,19 @@ class Child {
 
 Ran RunProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
 
-// What the function returns when this user calls it, with that user's groups; needs root. It runs
+// The result of the function when this user calls it, with that user's groups; needs root. It runs
 // in a child of the test.
 std::string CallAsUser(uid_t uid, const std::function<std::string()>& function);
 
 // True once poll() finds the descriptor readable.
 bool WaitReadable(int fd, std::chrono::milliseconds deadline);
 
-// A FIFO through which a task tells the test that it has come to some point.
+// A FIFO through which a task reports to the test that it has reached some point.
 class Bell {
  public:
   explicit Bell(std::string path);
   const std::string& path() const { return path_; }
-  // One line written to the FIFO; empty: none came in time.
+  // One line written to the FIFO; empty if none arrived in time.
   std::optional<std::string> Hear(std::chrono::milliseconds deadline = kDeadline);
 
  private:

@@ -1,5 +1,5 @@
-// `carma profile` on simulated GPUs: it finds the parameters that the tasks have, leaves nothing
-// behind, and goes on from where it was.
+// `carma profile` on simulated GPUs: it finds the parameters of the tasks, leaves nothing behind,
+// and continues where it stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ class Profile : public ::testing::Test {
     const std::string text = ReadText(Results() + "/runs.jsonl");
     return static_cast<std::size_t>(std::ranges::count(text, '\n'));
   }
-  // Nobody is left on the GPUs, nor any folder of an MPS server.
+  // No process is left on the GPUs, nor any folder of an MPS server.
   void ExpectNothingLeft() const {
     EXPECT_TRUE(Eventually([&] { return site.SimGpu({"audit"}).code == 0; }))
         << site.SimGpu({"audit"}).Text();
@@ -190,7 +190,7 @@ TEST_F(Profile, GoesOnFromWhereItWas) {
   EXPECT_EQ(second.code, 0) << second.Text();
   EXPECT_THAT(second.err, HasSubstr("5 runs on 4 GPUs, " + std::to_string(kept) + " of them kept"));
   EXPECT_EQ(RunsKept(), 5U);
-  // A name cannot mean something else there.
+  // A name cannot mean another workload in that folder.
   Describe({{"one", 0.9, 0.6, 0.2, 3000}}, 40);
   const Ran other = Run(what);
   EXPECT_EQ(other.code, 1);

@@ -1,4 +1,4 @@
-// What tasks print of their progress, seen in every answer of a whole server.
+// Progress that tasks print, seen in every answer of a whole server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class ProgressTest : public ::testing::Test {
     options.insert(options.end(), {"--", "/bin/sh", "-c", command + "; exec sleep 600"});
     return site.Submit(std::move(options));
   }
-  // True once the task has done that many.
+  // True once the task has done that many steps.
   bool Reaches(std::uint64_t id, double done) {
     return Eventually([&] {
       const api::TaskView task = site.Task(id);

@@ -1,4 +1,4 @@
-// What the daemon did, as `carma report` tells it.
+// The daemon's work in `carma report`.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -125,7 +125,7 @@ TEST_F(Reports, SetTheActivityOfTheSameThingBesideWhatEarlierRunsTold) {
   EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known of the first";
   ASSERT_THAT(of_activity(1), SizeIs(1));
   EXPECT_EQ(of_activity(1)[0].by, "history");
-  // At this pace of time some of what is seen lies behind the work.
+  // At this speed of the clock, some readings come after the work.
   for (const double told : {of_activity(1)[0].predicted, of_activity(1)[0].seen}) {
     EXPECT_GT(told, 0);
     EXPECT_LT(told, 0.55);

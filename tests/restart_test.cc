@@ -1,4 +1,4 @@
-// The daemon dies and comes back; tasks are each exactly once where they belong.
+// The daemon dies and comes back; each task is exactly once where it belongs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -103,7 +103,8 @@ TEST_F(Restart, ALaunchThatDiedWithTheDaemonRunsOnce) {
   const std::string marks = site.out_dir() + "/marks";
   std::vector<std::uint64_t> ids;
   for (int i = 0; i < kRounds; ++i) {
-    // The answer leaves as the launch begins, so the signal meets it at some point of its way.
+    // The answer is sent while the launch begins, so the signal arrives at some point of the
+    // launch.
     ids.push_back(
         site.Submit({"--", "/bin/sh", "-c", "echo $CARMA_TASK_ID >> " + marks + "; exit 4"}));
     site.Restart(SIGKILL);
@@ -125,7 +126,7 @@ TEST_F(Restart, WaitingCommandsOutliveTheDaemon) {
   const std::uint64_t stays = Submit(gated, "exit 9");
   ASSERT_EQ(gated.Hear(), "1");
   Child waiting = site.StartCarma({"wait", std::to_string(ends), std::to_string(stays)});
-  // Having told of the first it waits for the second.
+  // After its first report it waits for the second one.
   ASSERT_TRUE(Eventually([&] { return waiting.Out().find("succeeded") != std::string::npos; }));
   site.Restart(SIGTERM);
   gated.Open();
@@ -237,7 +238,7 @@ TEST_F(Restart, ASubmissionThatIsRepeatedAfterAKillIsTheSame) {
   EXPECT_EQ(*again, *first);
 }
 
-// It is put in pieces, and the kills meet different ones.
+// It is stored in pieces, and the kills happen at different ones.
 TEST_F(Restart, ALargeSubmissionThatIsCutShortIsThereWholeOrNotAtAll) {
   constexpr std::int64_t kTasks = 6'000;
   std::string indices = "0";

@@ -25,7 +25,7 @@ class Run : public ::testing::Test {
   Site site{{.shape = "1xA100-40GB"}};
 };
 
-// `carma …` at a terminal of its own.
+// `carma …` in its own terminal.
 class AtTerminal {
  public:
   AtTerminal(const Site& site, Words words) {
@@ -166,7 +166,7 @@ TEST_F(Run, WithoutADaemonTheTasksOwnExitCodeIsOurs) {
 
 TEST_F(Run, ItComesBackHereAfterRunningOutOfMemory) {
   site.Start();
-  // The first start is told too little, and fails as PyTorch does.
+  // The first start states too little memory, and fails like PyTorch.
   const std::string fails =
       "test -e tried && { echo again; exit 0; }; touch tried; "
       "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1";
@@ -241,7 +241,7 @@ TEST_F(Run, AsAnotherUserThroughARootDaemon) {
   EXPECT_EQ(ran.code, 0);
 }
 
-// As the ProxyCommand of an ssh client, which an editor is.
+// Used as the ProxyCommand of an ssh client, as editors do.
 TEST_F(Run, SshLandsInsideATask) {
   if (::access("/usr/sbin/sshd", X_OK) != 0)
     GTEST_SKIP() << "needs Debian's package openssh-server";

@@ -1,5 +1,5 @@
 // Many people on one server: limits that hold whatever is killed, books that add up, and users who
-// get nothing of each other.
+// cannot reach each other's data.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::vector<api::TaskView> AllTasks(Site& site) {
 
 // The most GPUs that these tasks, which have ended, held at the same time.
 std::int64_t MostGpusAtOnce(const std::vector<api::TaskView>& tasks) {
-  // An end and a start in one moment do not overlap: ends sort first.
+  // An end and a start at the same moment do not overlap: ends sort first.
   std::vector<std::pair<std::int64_t, std::int64_t>> steps;
   for (const api::TaskView& task : tasks) {
     if (!task.launched_ms || !task.ended_ms) continue;
@@ -52,7 +52,7 @@ class Sharing : public ::testing::Test {
   Site site{{.shape = "4xA100-40GB"}};
 };
 
-// Tasks are short beside the life of a daemon, so that starts and ends meet the kills.
+// Tasks are short compared with the life of a daemon, so that kills happen during starts and ends.
 TEST_F(Sharing, LimitsHoldAndTheBooksAddUpThroughFortyKills) {
   constexpr int kKills = 40, kTasks = 120;
   site.Set("limits.rules", R"(["user=* running=3 gpus=4"])");
@@ -83,7 +83,7 @@ TEST_F(Sharing, LimitsHoldAndTheBooksAddUpThroughFortyKills) {
   std::vector<api::TaskView> one_each = tasks;
   for (api::TaskView& task : one_each) task.gpus = 1;
   EXPECT_LE(MostGpusAtOnce(one_each), 3) << "running tasks";
-  // A start that was decided and had no process yet when the daemon was killed is an attempt too.
+  // A start that was decided but had no process when the daemon was killed is an attempt too.
   const Ran sum =
       RunProgram({"python3", "-c",
                   "import sqlite3, sys\n"
@@ -114,7 +114,7 @@ TEST_F(Sharing, AQuotaOfTheQueueHoldsWhoeverSubmitsAtOnceAndWhateverIsKilled) {
   for (int i = 0; i < 8; ++i) site.Restart(SIGKILL);
   for (Child& each : submitters) EXPECT_FALSE(each.Wait().late);
   EXPECT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
-  // What the kills turned away has room now, and not one more.
+  // Tasks that the kills refused have room now, and no task more.
   while (site.Carma({"submit", "-o", "/dev/null", "--", "/bin/true"}).Ok()) {
     ASSERT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
   }
@@ -124,7 +124,8 @@ TEST_F(Sharing, AQuotaOfTheQueueHoldsWhoeverSubmitsAtOnceAndWhateverIsKilled) {
   EXPECT_THAT(refused.err, HasSubstr(fmt::format("{}", kQuota)));
 }
 
-// Two people of this machine, neither of them root; the third is an administrator by configuration.
+// Two users of this machine, neither of them root; the configuration makes the third an
+// administrator.
 class TwoUsers : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -157,7 +158,7 @@ TEST_F(TwoUsers, ALimitOfOneIsNotTheOthersAndCannotBeGoneAround) {
   EXPECT_THAT(fourth.err, HasSubstr("nobody"));
   EXPECT_EQ(site.Carma({"submit", "--array", "0-9", "--", "/bin/true"}, Ada()).code, 2);
   EXPECT_EQ(site.Carma({"submit", "--time", "2h", "--", "/bin/true"}, Ada()).code, 2);
-  // Another name in the words of the request changes nothing: the kernel tells who calls.
+  // Another name in the request has no effect: the kernel identifies the caller.
   RunOptions disguised = Ada();
   disguised.environment = {{"USER", "daemon"}, {"LOGNAME", "daemon"}, {"SUDO_USER", "daemon"}};
   EXPECT_EQ(site.Carma({"submit", "--", "/bin/true"}, disguised).code, 2);

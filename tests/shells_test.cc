@@ -1,4 +1,4 @@
-// What the command offers to shells and to those who ask for help.
+// What the command offers to shells, and its help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

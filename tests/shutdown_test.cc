@@ -1,6 +1,6 @@
-// The machine goes down: tasks save first, and go on after it has booted. What a boot changes for
-// carmad is which process manages services: here the test says which (MANAGERPID, as systemd does
-// for a user's).
+// The machine goes down: tasks save first, and go on after the next boot. carmad notices a boot by
+// the process that manages services; here the test names it (MANAGERPID, as systemd does for a
+// user's services).
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ using Words = std::vector<std::string>;
 
 constexpr int kSteps = 5;
 
-// Does a step for each byte of its gate and tells its number. Asked to save it writes down how far
-// it is, and ends.
+// Does a step for each byte of its gate and reports the step's number. If asked to save, it stores
+// its progress and ends.
 constexpr const char* kSaver = R"(import os, signal, sys
 path = os.environ["CARMA_CHECKPOINT_DIR"] + "/step"
 done = int(open(path).read()) if os.path.exists(path) else 0
@@ -76,7 +76,7 @@ class Shutdown : public ::testing::Test {
   std::string stand_in() const { return site.folder() / "stand-in"; }
   std::string job_file() const { return site.folder() / "job"; }
 
-  // Starts carmad after another start of the machine.
+  // Starts carmad as after another boot of the machine.
   void Boot() {
     manager_ = Child::Start({"/bin/sleep", "100000"});
     Start();
@@ -98,7 +98,7 @@ class Shutdown : public ::testing::Test {
       ASSERT_TRUE(process.Ends());
     }
   }
-  // As carmad-shutdown.service stops.
+  // What happens when carmad-shutdown.service stops.
   Child StartAtShutdown(Words arguments = {}) const {
     std::string asked = arguments.empty() ? "" : arguments.front() + " ";
     asked += "show --property=Job --value shutdown.target";
@@ -130,7 +130,7 @@ TEST_F(Shutdown, TasksSaveAndGoOnAfterTheBootFromWhereTheyWere) {
     saver->Step();
     ASSERT_EQ(saver->Hear(), "2");
   }
-  // The unit stops, but the machine does not: an upgrade, a removal.
+  // The unit stops, but the machine does not: during an upgrade or a removal.
   const Ran nothing = StartAtShutdown().Wait();
   EXPECT_TRUE(nothing.Ok()) << nothing.Text();
   EXPECT_EQ(nothing.out, "");

@@ -1,4 +1,5 @@
-// Batch scripts written for Slurm: what each of their processes sees, and what they call.
+// Batch scripts written for Slurm: what each of their processes sees, and the commands that they
+// call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// Thousands of short tasks while the daemon is killed again and again, alone or with everything
-// that it has started: every task ends exactly once, with its own exit code, no attempt begins
-// twice, and nothing is left behind.
+// Thousands of short tasks while the daemon is killed again and again, alone or with all its child
+// processes: every task ends exactly once, with its own exit code, no attempt begins twice, and
+// nothing is left behind.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ class Stress : public ::testing::Test {
     first_ = answer->value.first;
   }
 
-  // It has ended with its own exit code, and no attempt of it began twice.
+  // Checks that it ended with its own exit code, and no attempt began twice.
   void ExpectEndedOnce(std::int64_t i) {
     const std::uint64_t id = first_ + static_cast<std::uint64_t>(i);
     const api::TaskView task = site_.Await(id, std::chrono::seconds(120));
@@ -93,7 +93,7 @@ class Stress : public ::testing::Test {
     }
   }
 
-  // Processes with this name that stand for this server.
+  // Processes with this name that belong to this server.
   std::vector<pid_t> Processes(const std::string& name) {
     std::vector<pid_t> pids;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -111,8 +111,8 @@ class Stress : public ::testing::Test {
 
   void KillOneOf(const std::string& name) {
     std::vector<pid_t> pids = Processes(name);
-    // What a shim has just forked has its name until it becomes the task: a kill of that is a task
-    // that was killed.
+    // A process that a shim has just forked has the shim's name until it becomes the task: killing
+    // it means a killed task.
     std::erase_if(pids, [&](pid_t pid) {
       const auto stat = base::ReadProcessStat(pid);
       return !stat || std::ranges::find(pids, stat->parent) != pids.end();
@@ -142,7 +142,7 @@ TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
   SubmitAll(tasks);
   ASSERT_FALSE(HasFatalFailure());
   for (std::int64_t i = 0; i < kills; ++i) {
-    // Some kills meet the daemon while it still takes over what the last one left.
+    // Some kills hit the daemon while it still adopts the tasks of the last one.
     const std::chrono::milliseconds life(rng_.Below(i % 5 == 0 ? 20 : 700));
     ASSERT_FALSE(WaitReadable(site_.daemon().end_fd(), life)) << site_.daemon().Err();
     site_.Stop(SIGKILL);
@@ -159,8 +159,8 @@ TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
   site_.ExpectIdle();
 }
 
-// Shims, the reader of the GPUs, MPS servers and their control daemons die as well, and once the
-// folders of all attempts are gone.
+// Shims, the reader of the GPUs, MPS servers and their control daemons are killed as well, and once
+// the folders of all attempts are deleted.
 TEST_F(Stress, NoAttemptBeginsTwiceThoughEverythingIsKilled) {
   const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 1000);
   const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 40);

@@ -9,7 +9,7 @@
 namespace carma::api {
 namespace {
 
-// What the API's description says the state of a GPU may be.
+// The states of a GPU that the API's description lists.
 std::string DescribedWords() {
   std::string words;
   const auto note = [&](const char* name, const auto&, const char* = "",

@@ -44,7 +44,7 @@ base::UniqueFd ConnectUnix(const std::string& path) {
   return fd;
 }
 
-// Sends text as it is and returns everything until the server closes.
+// Sends text unchanged and returns everything until the server closes.
 std::string Exchange(const base::UniqueFd& fd, const std::string& text) {
   (void)::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL);  // may be refused midway
   std::string answer;
@@ -56,7 +56,7 @@ std::string Exchange(const base::UniqueFd& fd, const std::string& text) {
   return answer;
 }
 
-// A loop on its own thread with one server on it; what it is asked to do on the loop is done there.
+// A loop on its own thread with one server on it; OnLoop() does work on that loop.
 class ServerFixture : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -86,7 +86,7 @@ class ServerFixture : public ::testing::Test {
     done.get_future().wait();
   }
 
-  // What `work` returns in a process of a plain user who may reach the socket. Needs root.
+  // The result of `work` in a process of a plain user who may reach the socket. Needs root.
   template <class F>
   int ExitCodeOfUser(F work) {
     EXPECT_EQ(::chmod(dir_.c_str(), 0755), 0);
@@ -112,7 +112,7 @@ class ServerFixture : public ::testing::Test {
     });
   }
 
-  // The little service of these tests.
+  // The small service of these tests.
   void Handle(Request request, Responder reply) {
     ++requests_;
     if (request.path == "/echo") {
@@ -519,7 +519,7 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
   EXPECT_TRUE(ask("localhost\r\nHost: evil.example").starts_with("HTTP/1.1 400"));
 }
 
-// "localhost" may lead to either family, and what is left free anybody may take.
+// "localhost" may mean either family, and any user may take the one that is left free.
 TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;

@@ -1,4 +1,4 @@
-// Views keep every fact on the way through JSON, and the API's description is whole.
+// Views keep every fact on the way through JSON, and the API's description is complete.
 #include "api/views.h"
 
 #include <gtest/gtest.h>

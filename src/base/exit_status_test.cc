@@ -13,7 +13,7 @@
 namespace carma::base {
 namespace {
 
-// A child that ends so, as soon as the pipe is closed.
+// A child that ends in this way as soon as the pipe is closed.
 struct Child {
   explicit Child(const std::function<void()>& end) {
     int pipe[2];

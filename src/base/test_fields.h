@@ -22,7 +22,7 @@ constexpr std::size_t MemberCountFrom() {
   }
 }
 
-// Of a plain struct; a base counts as one member.
+// The number of members of a plain struct; a base counts as one member.
 template <class T>
 constexpr std::size_t MemberCount() {
   return MemberCountFrom<T>();
@@ -45,7 +45,7 @@ std::set<std::string> NamesOf() {
   return visitor.names;
 }
 
-// Each member is one field of the list.
+// Checks that each member is one field of the list.
 template <HasFields T>
 bool NamesEveryMember() {
   return NamesOf<T>().size() == MemberCount<T>();

@@ -445,7 +445,7 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
   EXPECT_FALSE(Load({.files = {{dir_, false}}}));
 }
 
-// ---- read again ----
+// ---- reading the configuration again ----
 
 class SettingsAgain : public SettingsFiles {
  protected:
@@ -519,7 +519,7 @@ TEST_F(SettingsAgain, WhatStaysHasItsValueAndOriginOfBefore) {
 TEST_F(SettingsAgain, MistakesAndWhatContradictsTheKeysThatStayAreRefused) {
   EXPECT_THAT(Again("", "\npolicy.sm_cap = 80").error().message,
               HasSubstr("f.toml:2: policy.sm_cap: "));
-  // Sound by itself, but the period is still the old one.
+  // The value is valid by itself, but the period is still the old one.
   const Result<Reread> together = Again("monitor.sample_period = '4s'",
                                         "policy.stale_after = '3s'\nmonitor.sample_period = '1s'");
   ASSERT_FALSE(together);

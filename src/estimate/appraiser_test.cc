@@ -163,7 +163,7 @@ TEST(Appraiser, RelativesOfATransformersTrainingCorrectIt) {
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
   ASSERT_TRUE(alone.estimate);
-  // Another length of the same program took a fifth less than was reckoned, three times.
+  // With another length, the same program needed a fifth less than estimated, three times.
   for (const char* length : {"128", "256", "1024"}) {
     task::TaskSpec other = spec;
     other.training = {{"seq-len", length, ""}};
@@ -228,7 +228,8 @@ TEST(Appraiser, WhatPyTorchHeldBesidesIsLearned) {
   auto history = std::make_shared<History>();
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
-  // Another length of the same program ran out of memory, half as much again in gaps.
+  // With another length, the same program ran out of memory, with gaps of half the allocated
+  // memory.
   task::TaskSpec other = spec;
   other.training = {{"seq-len", "4096", ""}};
   task::Observation run;
@@ -308,7 +309,7 @@ TEST(Appraiser, AModelInDataParallelGetsAPartOfTheBatch) {
               Contains(HasSubstr("each of 2 GPUs a part of the batch of 400: 200 samples")));
 }
 
-// How large the kernels of a convolutional network are, by its summary and batch.
+// The size of the kernels of a convolutional network, from its summary and batch.
 TEST(Appraiser, TheGrainOfConvolutionalNetworksIsKnown) {
   const char* network =
       "----------------------------------------------------------------\n"

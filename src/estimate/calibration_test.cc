@@ -11,7 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// As shipped of a network with convolutions and of one without, all kernels loaded at once.
+// The built-in constants of a network with convolutions and of one without, with all kernels loaded
+// at once.
 constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
@@ -44,8 +45,8 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
   EXPECT_EQ(site.Remark(), "");
 }
 
-// One half of the tasks have convolutions, the other none; their kernels were loaded when used, as
-// the one half was known to do and the other was not.
+// Half of the tasks have convolutions, the others none. All loaded their kernels when used, but
+// this was known only for one half.
 TEST(Calibration, TasksSayHowKernelsAreLoaded) {
   const double plain = ShippedMib({Loading::kLazy, Libraries::kPlain});
   const double cudnn = ShippedMib({Loading::kLazy, Libraries::kConvolutions});
@@ -65,7 +66,8 @@ TEST(Calibration, TasksSayHowKernelsAreLoaded) {
 }
 
 TEST(Calibration, LightTasksDecideTheConstant) {
-  // Ten heavy tasks that the formula has 10 % too low, five light ones that show the constant.
+  // Ten heavy tasks for which the formula is 10 % too low, and five light ones that show the
+  // constant.
   std::vector<task::Observation> runs;
   for (int i = 0; i < 10; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
   for (int i = 10; i < 15; ++i) runs.push_back(Taught(i, 100, 600));
@@ -96,7 +98,7 @@ TEST(Calibration, WhatTheFormulasErrorExplainsIsNotLearned) {
   const Site site = Calibrate(runs, "A100");
   EXPECT_EQ(site.context_shift_mib, 0);
   EXPECT_THAT(site.reason, HasSubstr("within the formula's own error"));
-  // Each of them another constant: no constant at all.
+  // Each of them shows another constant, so there is none.
   for (int i = 0; i < 20; ++i) runs[static_cast<std::size_t>(i)] = Taught(i, 200, 200 + 200 * i);
   EXPECT_EQ(Calibrate(runs, "A100").context_shift_mib, 0);
 }

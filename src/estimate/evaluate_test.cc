@@ -58,7 +58,7 @@ TEST(Evaluate, ScoresClasses) {
     outcome.answer->classes = {{.width_mib = 1000, .index = index}};
     return outcome;
   };
-  // Class 0: two right, one taken for 1. Class 1: one right. Class 3 is never measured.
+  // Class 0: two right, one predicted as 1. Class 1: one right. Class 3 is never measured.
   const std::vector<Outcome> outcomes = {named(10, 0), named(20, 0), named(30, 1), named(1500, 1),
                                          named(1700, 3)};
   const auto scores = ClassScoresOf(outcomes);
@@ -179,8 +179,8 @@ TEST(LeaveOut, TheOthersCorrectAndBound) {
 }
 
 TEST(LeaveOut, TheBoundOfAKindIsTaughtByItsOwn) {
-  // 21 runs of fixed length that took what was said, 20 of changing length that took half more;
-  // then one of each from elsewhere.
+  // 21 runs of fixed length that needed the predicted memory, 20 of changing length that needed
+  // half more; then one of each from another source.
   std::vector<Outcome> outcomes;
   std::vector<LeftOut> parts;
   for (int i = 0; i < 20; ++i) {
@@ -201,7 +201,7 @@ TEST(LeaveOut, TheBoundOfAKindIsTaughtByItsOwn) {
   EXPECT_EQ(left[43].answer->bound_mib, 2'000) << "twice as far as all others";
 }
 
-// An image model of blocks: what torchinfo's usual three levels leave of it.
+// An image model made of blocks: its rows in torchinfo's usual three levels.
 TEST(DataSet, TorchInfoHidesWhatIsDeep) {
   const std::string layers = ::testing::TempDir() + "/deep.jsonl";
   const std::string measured = ::testing::TempDir() + "/deep.csv";

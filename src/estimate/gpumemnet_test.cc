@@ -49,7 +49,7 @@ void AddLayer(model::LayerList& list, const char* type, model::Shape in, model::
   list.params += params;
 }
 
-// So many linear layers of one width, with an activation behind each.
+// This many linear layers of one width, each followed by an activation.
 model::LayerList Perceptron(int layers, std::int64_t width) {
   model::LayerList list;
   const model::Shape shape = ShapeOf({-1, width});
@@ -206,7 +206,7 @@ TEST(ClassAnswer, PerceptronsAreClassedTwiceAsWideToo) {
   EXPECT_EQ(answer.classes, (std::vector<MemoryClass>{{1024, 0}, {2048, 1}}));
 }
 
-// A sound file of a network without hidden layers: the probabilities are the softmax of the bias.
+// A correct file of a network without hidden layers: the probabilities are the softmax of the bias.
 TensorFile BiasOnly(const std::vector<float>& bias) {
   const auto count = static_cast<std::int64_t>(kAggregateNames.size());
   const auto classes = static_cast<std::int64_t>(bias.size());

@@ -109,7 +109,7 @@ TEST(History, IsBounded) {
   EXPECT_EQ(history.OfKin("k").front().measured_mib, task::kMaxObservations + 9);
 }
 
-// The books that spare Calibrate() most runs leave its answer what it is.
+// The books that let Calibrate() skip most runs do not change its answer.
 TEST(History, TheSiteIsThatOfItsNewestRuns) {
   base::Rng rng(4);
   History history;

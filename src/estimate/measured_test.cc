@@ -1,4 +1,4 @@
-// The estimators beside data/measured: what trainings really took.
+// Compares the estimators with data/measured: what trainings really needed.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -9,7 +9,7 @@
 namespace carma::estimate {
 namespace {
 
-// A file with this header and so many bytes of zeros behind it.
+// A file with this header, followed by this many bytes of zeros.
 std::string FileOf(const std::string& header, std::size_t data) {
   const std::uint64_t length = header.size();
   std::string bytes(8, '\0');

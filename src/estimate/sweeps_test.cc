@@ -9,7 +9,7 @@
 namespace carma::estimate {
 namespace {
 
-// `context` and so much for each sample.
+// `context`, plus this much for each sample.
 void Add(const char* gpu, const char* benchmark, std::int64_t context, std::int64_t sample,
          std::vector<SweepPoint>& points) {
   for (const std::int64_t batch : {8, 16, 32, 64})
@@ -25,7 +25,7 @@ TEST(Sweeps, StraightLinesAreAnsweredExactly) {
   int asked[4] = {};
   for (const SweepAnswer& each : AskSweeps(points)) {
     ++asked[static_cast<int>(each.question)];
-    // Below what was seen a line may bend; this one does not.
+    // Below the smallest batch seen, a line may bend; this one does not.
     EXPECT_EQ(each.point, each.measured)
         << base::WordOf(each.question) << " " << each.benchmark << " " << each.measured;
   }

@@ -80,8 +80,8 @@ TEST(TransformerConfig, KnowsTheKeysOfOtherFamilies) {
   }
 }
 
-// Public models: their config.json, as far as it counts, and the parameters that their model cards
-// count.
+// Public models: the relevant part of their config.json, and the number of parameters in their
+// model cards.
 struct PublicModel {
   const char* name;
   const char* what;  // is peculiar

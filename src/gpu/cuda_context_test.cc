@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = ContextTrouble::Kind;
 
-// The children of this thread, which a test makes one at a time.
+// The children of this thread; a test makes them one at a time.
 std::vector<pid_t> Children() {
   std::ifstream list("/proc/thread-self/children");
   std::vector<pid_t> children;

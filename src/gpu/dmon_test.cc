@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Laid out as dcgmi does: ten columns for the entity, then each width and two blanks.
+// The layout of dcgmi: ten columns for the entity, then each width and two blanks.
 std::string Line(const std::string& entity, const std::vector<std::string>& cells) {
   std::string line = entity;
   line.resize(std::max<std::size_t>(line.size(), 10), ' ');
@@ -318,7 +318,7 @@ TEST_F(DmonChildTest, AProgramThatIsNotThereIsNamed) {
 
 class CombinedProbeTest : public DmonChildTest {
  protected:
-  // Two GPUs; `gpm` says which of them counts by itself.
+  // Two GPUs; `gpm` says which of them have GPM counters.
   void Make(const std::string& body, std::vector<bool> gpm,
             CombinedOptions::Prefer prefer = CombinedOptions::Prefer::kAuto) {
     std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);
@@ -393,8 +393,8 @@ TEST_F(CombinedProbeTest, DcgmForAllWhenAsked) {
   EXPECT_EQ(MustRead(1).sm_active, 0.25);
 }
 
-// Rows of GPUs that do not tell their address go by their number among whole GPUs, and never to an
-// instance: they tell of the whole GPU.
+// Rows of GPUs without an address are matched by their number among whole GPUs, and never to an
+// instance: they describe the whole GPU.
 TEST_F(CombinedProbeTest, InstancesHaveNoCountersOfDcgm) {
   ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/rows", Titles() + Line("GPU 0", Row("N/A", "0.9")) +
                                                            Line("GPU-I 0", Row("N/A", "0.8")) +

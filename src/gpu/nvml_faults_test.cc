@@ -1,5 +1,5 @@
-// Every function of NVML with every error that it may answer, on one GPU and on the whole driver,
-// and every function missing: the other GPUs go on, and the outcome is the documented one
+// Every function of NVML with every error that it may return, on one GPU and on the whole driver,
+// and every function missing: the other GPUs go on, and the outcome is as documented
 // (docs/server/gpus.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ constexpr Function kFunctions[] = {
     {"nvmlGpmMigSampleGet", Role::kNothing, Role::kNothing},
     {"nvmlGpmMetricsGet", Role::kNothing, Role::kDecides},
 };
-// Those that a divided GPU's instances need. The rest of the table is about whole GPUs.
+// Functions that the instances of a divided GPU need. The rest of the table is about whole GPUs.
 constexpr Function kOfInstances[] = {
     {"nvmlDeviceGetMaxMigDeviceCount", Role::kIdentity, Role::kNothing},
     {"nvmlDeviceGetMigDeviceHandleByIndex", Role::kIdentity, Role::kNothing},
@@ -108,7 +108,7 @@ std::vector<nvml::Return> EveryError() {
   return codes;
 }
 
-// What comes of a reading; kInvalid stands for: it succeeds.
+// The result of a reading; kInvalid stands for success.
 ErrorCode Expected(Role role, nvml::Return code) {
   constexpr ErrorCode kSucceeds = ErrorCode::kInvalid;
   const ErrorCode fails = code == nvml::kGpuIsLost ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
@@ -136,7 +136,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
  protected:
   void SetUp() override {
     FakeNvmlTest::SetUp();
-    // One without an address keeps its place in NVML's order, which is that of the bus.
+    // A GPU without an address keeps its place in NVML's order, which is that of the bus.
     std::swap(nvml_->gpus[0], nvml_->gpus[1]);
     for (FakeNvmlGpu& gpu : nvml_->gpus) gpu.compute = {Process(11, 100)};
   }
@@ -146,7 +146,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
     Faulty().errors.clear();
     for (FakeNvmlInstance& instance : Faulty().instances) instance.errors.clear();
   }
-  // The last device is whole and of the other GPU.
+  // The last device is the other GPU, which is not divided.
   void ExpectTheOtherServes(std::size_t count) {
     const Reading reading = MustRead(count - 1);
     EXPECT_EQ(reading.used_mib, 10'000);
@@ -173,7 +173,7 @@ TEST_F(NvmlFaultsTest, OneGpuThatFailsWhileItIsRead) {
       MustRead(0);
       Faulty().errors = {{function.name, code}};
       const auto reading = probe_->Read(0, base::FromMs(5) + kConditionSpan);
-      // An absurd number of processes is not believed, nobody computing is an answer.
+      // An absurd number of processes is not believed; an empty list is a valid answer.
       const bool absurd = code == nvml::kInsufficientSize && function.at_read == Role::kDecides &&
                           std::string(function.name).find("Processes") != std::string::npos;
       EXPECT_EQ(Outcome(reading), absurd ? ErrorCode::kCorrupt : Expected(function.at_read, code));

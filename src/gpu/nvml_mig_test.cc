@@ -97,7 +97,7 @@ TEST_F(NvmlMigTest, AnInstanceIsReadByItsOwnHandle) {
   const Reading second = MustRead(1);
   EXPECT_EQ(second.sm_active, 0.05);
   EXPECT_THAT(second.processes, IsEmpty());
-  // Of the whole GPU: the power once, the rest with each.
+  // Values of the whole GPU: the power is shown once, the others with each instance.
   EXPECT_EQ(first.power_w, 200.0);
   EXPECT_EQ(first.energy_j, 5.0);
   EXPECT_FALSE(second.power_w || second.energy_j);

@@ -37,7 +37,7 @@ TEST_F(NvmlProbeTest, LinkedGpusAreFoundDirectlyAndThroughSwitches) {
   using ::testing::ElementsAre;
   using ::testing::IsEmpty;
   EXPECT_THAT(linked(), ElementsAre(IsEmpty(), IsEmpty()));
-  // One tells; a link that is not in use, and one to elsewhere, mean nothing.
+  // One link is enough; a link that is not in use, or leads elsewhere, does not count.
   nvml_->gpus[0].links = {"", nvml_->gpus[1].bus_id, nvml_->gpus[1].bus_id, "00000000:ff:00.0"};
   EXPECT_EQ(linked().at(0).size() + linked().at(1).size(), 1U);
   nvml_->gpus[0].links = {"switch", "switch"};

@@ -181,7 +181,7 @@ TEST(Recording, MistakesAreNamedByLine) {
   }
 }
 
-// What a recorder of before had no word for is absent.
+// Values for which an older recorder had no word are absent.
 TEST(Recording, OfAnEarlierProgramIsReadAsEver) {
   const auto recording =
       ParseRecording(R"({"carma_recording":1,"devices":[{"uuid":"GPU-a","total_mib":40960}]})"
@@ -256,7 +256,7 @@ TEST(ReplayProbe, ARecordedServerShowsItsInstances) {
   EXPECT_DOUBLE_EQ(power_w, 53.8 + 136.9 + 53.8) << "each GPU once";
 }
 
-// Recorded from an H100 (driver 580) on which PyTorch tasks took turns.
+// Recorded from an H100 (driver 580) that PyTorch tasks shared by time slices.
 TEST(ReplayProbe, ARealDriversAnswersAddUp) {
   const auto text = base::ReadFile(
       std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/h100-580.jsonl", 1 << 20);

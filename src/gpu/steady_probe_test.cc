@@ -10,7 +10,7 @@ using base::ErrorCode;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A driver whose list changes. The memory that a GPU has in use tells which one was read.
+// A driver whose list changes. The memory in use shows which GPU was read.
 class ChangingProbe : public Probe {
  public:
   explicit ChangingProbe(std::vector<DeviceInfo> first) : list(std::move(first)) {}

@@ -88,7 +88,7 @@ TEST(Window, TheWeightedMeanFollowsAChange) {
   EXPECT_EQ(Filled({{5, 0.7}}).SmActiveEwma(tau), 0.7);
   EXPECT_EQ(Filled({{0, 0.1}, {10, {}}, {20, 0.3}}).SmActiveEwma(tau), std::nullopt);
   EXPECT_NEAR(*Filled({{0, {}}, {10, 0.4}, {40, 0.4}}).SmActiveEwma(tau), 0.4, 1e-12);
-  // One tau after a step from 0 to 1, of a window of four.
+  // One tau after a step from 0 to 1, in a window of four tau.
   const double expected = (1 - std::exp(-1)) / (1 - std::exp(-4));
   EXPECT_NEAR(*Filled({{0, {}}, {30, 0.0}, {40, 1.0}}).SmActiveEwma(tau), expected, 1e-12);
   EXPECT_GT(expected, 0.6);  // where the plain mean says 0.25

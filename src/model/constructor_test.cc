@@ -8,7 +8,8 @@
 namespace carma::model {
 namespace {
 
-// What PyTorch's modules of these texts hold: sum(p.numel() for p in module.parameters()).
+// The parameters of PyTorch's modules with these texts: sum(p.numel() for p in
+// module.parameters()).
 TEST(Constructor, TellsTheParametersOfAModule) {
   const struct {
     const char* type;

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Small summaries of every format: they are the fuzzer's first inputs as well.
+// Small summaries of every format, which are also the fuzzer's first inputs.
 std::string Fixture(const std::string& name) {
   const auto text =
       base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/summary/" + name, 1 << 20);
@@ -247,7 +247,7 @@ Total params: 134
 
 TEST(TorchTree, CountsATiedOutputLayerOnce) {
   const LayerList list = Parse(Fixture("tree"));
-  // 2'108 of the last line, less the word table (800) and the bias that is held twice (100).
+  // 2'108 from the last line, less the word table (800) and the bias that is counted twice (100).
   EXPECT_EQ(list.params, 1'208);
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("lm_head.decoder has the size of"));
   EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("the totals say 9999"));
@@ -279,7 +279,7 @@ TEST(TorchTree, DerivesParametersFromConstructors) {
   EXPECT_EQ(list.layers[0].kernel, 9);
   EXPECT_EQ(list.layers[1].params, 32);
   EXPECT_EQ(list.layers[2].params, 416) << "depthwise: 16 x 25 + 16";
-  // Two layers both ways: 2 x 4 x 32 x (16 + 32 + 2) and 2 x 4 x 32 x (64 + 32 + 2).
+  // Two layers in both directions: 2 x 4 x 32 x (16 + 32 + 2) and 2 x 4 x 32 x (64 + 32 + 2).
   EXPECT_EQ(list.layers[3].params, 37'888);
   EXPECT_EQ(Row(list, "MultiheadAttention").params, 3 * 64 * 64 + 3 * 64);
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("no parameters are printed"));
@@ -526,7 +526,7 @@ TEST(Summary, IsBoundedWhateverItsSize) {
   EXPECT_THAT(Error(std::string(kMaxSummaryBytes, '\n')), HasSubstr("more than 1000000 lines"));
 }
 
-// Whatever is cut off, the answer is a list within its limits or one line that names the file.
+// Wherever the text is cut, the answer is a list within its limits or one line that names the file.
 TEST(Summary, SurvivesEveryTruncation) {
   for (const char* name : kFixtures) {
     SCOPED_TRACE(name);

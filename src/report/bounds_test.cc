@@ -30,16 +30,16 @@ TEST(Bounds, AreThoseComputedByHand) {
                                      Released(300, 300)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 40'000});
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "longest task"), 614);
-  // Nothing of what comes at 300 is done before 314.
+  // The tasks that arrive at 300 do no work before 314.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "exclusive area"), 314 + (600 + 300) / 2.0);
-  // Both fit beside each other at full speed, so that the longest decides.
+  // Both fit beside each other at full speed, so the longest task decides.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 614);
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "memory area"), 614);
 }
 
 TEST(Bounds, WhatCannotBeDoneByATimeComesAfterIt) {
-  // One GPU. When the two others have loaded the first has done at most 80 of its 160; from then on
-  // all three together would like to do more than the GPU can deliver.
+  // One GPU. When the two others have loaded, the first has done at most 80 of its 160; from then
+  // on all three together want more than the GPU can deliver.
   const std::vector<BoundTask> tasks{Released(0, 200, 1, 0.8), Released(100, 400, 1, 0.8),
                                      Released(100, 400, 1, 0.8)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0});

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Every tag that is opened is closed, in order; empty: all is well.
+// Checks that every opened tag is closed, in order; empty if so.
 std::string Unbalanced(const std::string& html) {
   const std::set<std::string> alone{"meta", "br", "!doctype"};
   std::vector<std::string> open;
@@ -136,7 +136,7 @@ TEST(Html, ShowsEveryFigureOfTwoRuns) {
     EXPECT_THAT(html, HasSubstr(part));
   }
   EXPECT_THAT(html, Not(HasSubstr("nan")));
-  // Nothing to load and nothing to run.
+  // The page loads nothing and runs nothing.
   EXPECT_FALSE(std::regex_search(html, std::regex("<script|<link|<img|https?://|@import|url\\(")));
 }
 

@@ -56,7 +56,7 @@ class OneJob {
   }
 };
 
-// Somebody who writes before he does, and may be killed before or after any of it.
+// A program that writes its plan before each step, and may be killed before or after any step.
 class Desk {
  public:
   explicit Desk(OneJob& slurm) : slurm_(slurm) {}
@@ -64,7 +64,7 @@ class Desk {
   int steps_until_death = 1'000;
   std::optional<NextStep> last;
 
-  // False: it was killed.
+  // False if it was killed.
   bool Work() {
     JobReturn back = kept;
     for (int look = 0; look < 20; ++look) {

@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// As squeue of Slurm 22.05 prints them.
+// Lines as squeue of Slurm 22.05 prints them.
 constexpr const char* kArray =
     "2                   |2_2                 |PENDING             |job requeued in held state  "
     "|1   |1   |1     |gres:carma:17          |1     |carma: out of GPU memory on n1 (12.0G to "

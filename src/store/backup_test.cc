@@ -33,7 +33,7 @@ class BackUpTest : public ::testing::Test {
     ASSERT_TRUE(store.PutTask(NewTask(id)));
     ASSERT_TRUE(store.Commit());
   }
-  // How many tasks the copy holds, as a daemon that starts with it would see them.
+  // The number of tasks in the copy, as a daemon that starts with it would see them.
   std::size_t TasksIn(const std::string& copy) {
     const std::string restored = copy + ".restored";
     ::mkdir(restored.c_str(), 0700);
@@ -81,7 +81,7 @@ TEST_F(BackUpTest, BooksThatNobodyHasOpenAreCopiedAndStayUsable) {
   EXPECT_EQ((*again)->Unfinished()->size(), 1U);
 }
 
-// It gives numbers again that the first books have given to other tasks.
+// It gives out numbers that the first books have given to other tasks.
 TEST_F(BackUpTest, ACopyThatIsPutToUseIsOtherBooksFromThereOn) {
   const Result<std::unique_ptr<Store>> store = Store::Open(State());
   ASSERT_TRUE(store);

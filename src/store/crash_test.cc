@@ -1,4 +1,4 @@
-// What the books promise when the machine fails: power cuts, torn logs, kills, full disks.
+// What the books guarantee when the machine fails: power cuts, torn logs, kills, full disks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ Result<Unit> WriteBatch(Store& store, std::uint64_t n) {
   return ok;
 }
 
-// How many batches the books hold; fails the test if one of them is there in part.
+// The number of batches in the books; fails the test if one of them is incomplete.
 std::uint64_t WholeBatches(Store& store) {
   const Result<std::vector<StoredTask>> tasks =
       store.List({.newest_first = false, .limit = 1'000'000});
@@ -181,7 +181,7 @@ TEST_F(StoreCrash, ATornOrGarbledLogGivesWholeBatchesOnly) {
   EXPECT_EQ(WholeBatches(*whole), 15U);
 }
 
-// Writes batches for ever and tells each commit through the pipe.
+// Writes batches for ever and reports each commit through the pipe.
 [[noreturn]] void WriteUntilKilled(const std::string& dir, int pipe) {
   Result<std::unique_ptr<Store>> store = Store::Open(dir);
   if (!store) ::_exit(3);
@@ -209,7 +209,7 @@ TEST_F(StoreCrash, AKilledWriterLosesNoCommittedBatch) {
     for (std::uint64_t wanted = rng.Below(12) + 1; wanted > 0; --wanted) {
       ASSERT_EQ(::read(pipe[0], &committed, sizeof committed), ssize_t{sizeof committed});
     }
-    // The child is somewhere in its next batches: spend a random while, then kill.
+    // The child is somewhere in its next batches: wait for a random time, then kill it.
     for (volatile std::uint64_t spin = rng.Below(600'000); spin > 0;) spin = spin - 1;
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     while (::read(pipe[0], &committed, sizeof committed) == ssize_t{sizeof committed}) {

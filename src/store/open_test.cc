@@ -1,4 +1,4 @@
-// What the store refuses to open, and that it leaves the folder as it was.
+// Books that the store refuses to open, without changing the folder.
 #include "store/open.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ using base::Result;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Every file but the lock, which tells pids and nothing of the books.
+// Every file but the lock, which only contains pids.
 std::map<std::string, std::string> Contents(const std::string& dir) {
   std::map<std::string, std::string> files;
   for (const auto& each : std::filesystem::directory_iterator(dir)) {
@@ -56,7 +56,7 @@ class StoreRefusal : public ::testing::Test {
     for (std::uint64_t id = 1; id <= 300; ++id) ASSERT_TRUE((*store)->PutTask(FinishedTask(id)));
     ASSERT_TRUE((*store)->Commit());
   }
-  // Runs SQL in a process that dies at once, so that its changes stand in the log only.
+  // Runs SQL in a process that dies at once, so that its changes are only in the log.
   void LeaveInLog(const std::string& sql) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -73,7 +73,7 @@ class StoreRefusal : public ::testing::Test {
     std::filesystem::remove(path_);
     ASSERT_TRUE(base::WriteFileAtomic(path_, bytes, 0600));
   }
-  // The file as an older CARMA left it.
+  // The file as an older CARMA would leave it.
   void MakeOldBooks(int version, const std::string& rows) {
     std::filesystem::remove(path_);
     SQLite::Database db(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);

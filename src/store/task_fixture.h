@@ -94,7 +94,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   return task;
 }
 
-// A description as `carma submit` makes it: the environment is most of it.
+// A description like those of `carma submit`: most of it is the environment.
 inline std::string SampleSpec(std::uint64_t id, std::size_t environment_bytes) {
   static std::string environment;
   static std::size_t made_bytes = std::string::npos;
@@ -112,7 +112,7 @@ inline std::string SampleSpec(std::uint64_t id, std::size_t environment_bytes) {
          environment + ",\"name\":\"train\",\"workdir\":\"/home/ada\"}";
 }
 
-// A task as it is when it was just submitted.
+// A task that was just submitted.
 inline StoredTask NewTask(std::uint64_t id, std::size_t environment_bytes = 2'000) {
   StoredTask task;
   task.record.id = core::TaskId{id};

@@ -17,7 +17,7 @@ std::optional<base::Duration> ParseScenarioSpan(std::string_view text);
 // "t12" -> 12.
 std::optional<core::TaskId> ParseTaskName(std::string_view text);
 
-// Limits of what a scenario may say.
+// Limits of the values in a scenario.
 inline constexpr std::int64_t kMaxMib = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxCount = 1'000'000'000;
 
@@ -36,7 +36,7 @@ class ClauseReader {
                    std::int64_t absent);
   std::optional<std::int64_t> OptionalInt(const std::string& option, std::int64_t low,
                                           std::int64_t high);
-  // "none" and an absent option are empty, as of a span.
+  // "none" and an absent option are empty, as for a span.
   std::optional<double> Fraction(const std::string& option);
   std::optional<base::Duration> Span(const std::string& option);
   bool YesNo(const std::string& option, bool absent);

@@ -1,4 +1,4 @@
-// What a scenario's lines expect, compared with what the core asked for and answers.
+// Compares what a scenario's lines expect with the core's requests and answers.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,15 @@
 
 namespace carma::sim {
 
-// What an expectation did not find as it should be; empty: all as expected.
+// What did not meet an expectation; empty if all is as expected.
 using Mismatch = std::optional<std::string>;
 
 class Expectations {
  public:
   Expectations(const ScenarioShell& shell, std::size_t gpus) : shell_(shell), gpus_(gpus) {}
 
-  // What it finds among the news is marked as expected. wake: when the core wants to be woken.
-  // Mistakes of the clause are complained of.
+  // Marks the news that it finds as expected. wake: when the core wants to be woken. Mistakes in
+  // the clause are reported.
   Mismatch Compare(const Clause& clause, ClauseReader& in, std::vector<News>& news,
                    const std::optional<core::Time>& wake) const;
 

@@ -1,4 +1,4 @@
-// What the core asked for while a scenario was played, as far as a person would call it news.
+// Requests of the core while a scenario was played, as far as a person would call them news.
 #pragma once
 
 #include <string>
@@ -19,13 +19,13 @@ struct News {
   bool expected = false;
 };
 
-// "start", "stop" … as a scenario's expectations have it.
+// "start", "stop" … in the words of a scenario's expectations.
 std::string_view KindName(News::Kind kind);
 // "12.5s", from the beginning of the play.
 std::string TimeText(core::Time time);
 // In the words of an expectation.
 std::string Describe(const News& news);
-// Starts, stops, warnings and rejects must be expected; other news may go unmentioned.
+// Starts, stops, warnings and rejects must be expected; other news need not be.
 bool Unexpected(const News& news);
 
 }  // namespace carma::sim

@@ -22,8 +22,8 @@ constexpr std::size_t kMaxScenarioBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxGpus = 64;
 constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;
 
-// The language: which words each verb takes. A word in `flags` may stand alone, one in `options`
-// takes a value; "t" among the options stands for any task.
+// The language: the words of each verb. A word in `flags` has no value, one in `options` takes a
+// value; "t" among the options stands for any task.
 struct VerbEntry {
   std::string_view verb;
   std::size_t words;  // besides flags
@@ -284,7 +284,7 @@ class Parser {
     if (words[0] == "at") return At(words);
     if (words[0] == "expect") {
       if (scenario_.lines.empty()) return Bad("'expect' before the first 'at'");
-      // Its own line in messages, the same moment.
+      // It has its own line in messages, and the same moment.
       scenario_.lines.push_back(
           {.number = number_, .at = scenario_.lines.back().at, .continues = true});
       return Clauses(words, 0);

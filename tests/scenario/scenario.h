@@ -42,8 +42,8 @@ class ScenarioShell {
                                         const std::vector<core::GpuInfo>& gpus,
                                         const core::HostInfo& host) = 0;
   virtual core::Time Now() const = 0;
-  // Moves time to `when`, never back; the core gets its WakeUp at each WakeAt on the way, the one
-  // at `when` included.
+  // Moves time to `when`, never back; the core gets its WakeUp at each WakeAt until then, including
+  // one at `when`.
   virtual base::Result<base::Unit> AdvanceTo(core::Time when) = 0;
   // Brings these events to the core at Now(), together (Scheduler::HandleAll). The scenario answers
   // estimates and reports starts and exits itself: a shell must not answer on its own. Task "t7"
@@ -65,12 +65,12 @@ struct Clause {
   std::map<std::string, std::string> options;
 };
 
-// With so many hardware threads, from 0 on.
+// With this many hardware threads, numbered from 0.
 core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
-// `at 5s policy lug margin_mib=500`: these rules from now on, the rest as it is. What makes no
-// sense is complained of.
+// `at 5s policy lug margin_mib=500`: changes these rules, the others stay. Values that make no
+// sense are reported.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {

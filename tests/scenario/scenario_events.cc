@@ -19,7 +19,7 @@ std::vector<std::string> Names(ClauseReader& in, const std::string& option) {
   return names;
 }
 
-// Which GPUs; "any" takes back what was said.
+// The choice of GPUs; "any" removes an earlier choice.
 void SetChoice(ClauseReader& in, core::TaskRequest& request) {
   if (in.Has("type")) {
     request.gpu_type = in.Text("type");
@@ -82,7 +82,7 @@ std::vector<core::Event> ScenarioEvents::Of(const Clause& clause, ClauseReader& 
   if (verb == "reserve" || verb == "unreserve") return Reserve(verb, in);
   if (verb == "policy") {
     core::PolicyConfig policy = ChangedPolicy(shell_.scheduler().config(), in, clause);
-    // A mistake ends the play; until then the core must not meet it.
+    // A mistake ends the scenario; until then it must not reach the core.
     if (in.error() || core::Shares(policy) != core::Shares(shell_.scheduler().config())) {
       in.Complain("expected sound rules that share as before");
       return {};
@@ -190,7 +190,7 @@ std::vector<core::Event> ScenarioEvents::Reserve(const std::string& verb, Clause
   return {core::ReservationsChanged{booked_}};
 }
 
-// What is not said stays.
+// Values that are not given stay.
 std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   const core::TaskRecord* record = shell_.scheduler().Find(id);
   core::TaskRequest request = record == nullptr ? core::TaskRequest{} : *record->request;
@@ -211,7 +211,7 @@ std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   return {core::TaskEdited{id, std::move(request)}};
 }
 
-// A shell knows how tasks ended that the core has dropped.
+// A shell remembers how tasks ended that the core has dropped.
 core::Dependency ScenarioEvents::Depends(TaskId id, core::DependencyKind kind) const {
   core::Dependency dependency{.task = id, .kind = kind};
   const auto known = seen_.state.find(id);

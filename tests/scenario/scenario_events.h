@@ -1,4 +1,4 @@
-// The events of a scenario's lines, as the core takes them.
+// Makes events for the core from a scenario's lines.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace carma::sim {
 
-// What the core has told of tasks so far.
+// What the core has reported about tasks so far.
 struct SeenTasks {
   std::map<core::TaskId, int> attempt;
   std::map<core::TaskId, std::vector<core::Placement>> placed;
   std::map<core::TaskId, std::pair<core::TaskState, core::QueueKind>> state;
 };
 
-// How an attempt shares its GPUs, as `sharing` says it.
+// How an attempt shares its GPUs, in the words of `sharing`.
 core::Sharing SharingOf(ClauseReader& in);
 // since=TIME.
 core::Time Since(ClauseReader& in);
 
 class ScenarioEvents {
  public:
-  // All outlive it; the world shows from then on what a line says of it.
+  // All must outlive this object; from then on the world shows what a line says about it.
   ScenarioEvents(const ScenarioShell& shell, ScenarioWorld& world, SeenTasks& seen)
       : shell_(shell), world_(world), seen_(seen) {}
 
-  // Mistakes are complained of.
+  // Mistakes are reported.
   std::vector<core::Event> Of(const Clause& clause, ClauseReader& in);
-  // What is estimated of a task.
+  // The estimate of a task.
   core::EstimateReady Answer(core::TaskId id) const;
   // A line brings its estimate.
   bool AnswersLater(core::TaskId id) const { return later_.contains(id); }

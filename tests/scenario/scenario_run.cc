@@ -1,4 +1,4 @@
-// Plays a scenario: brings its events to a shell and compares what the core asked for.
+// Plays a scenario: gives its events to a shell and checks the core's requests.
 #include <fmt/format.h>
 
 #include <optional>

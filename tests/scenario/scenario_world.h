@@ -1,4 +1,4 @@
-// What the GPUs of a scenario show at any moment: memory by task, foreign use, activity.
+// The state of a scenario's GPUs at any moment: memory by task, foreign use, activity.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ class ScenarioWorld {
   ScenarioGpu& Gpu(core::GpuIndex gpu) { return gpus_[Number(gpu)]; }
   // The task's processes are gone.
   void Leave(core::TaskId task);
-  // Windows start anew, as after a restart of the monitor.
+  // Windows start again, as after a restart of the monitor.
   void StartWindows(core::Time now) { windows_from_ = now; }
   core::GpuSampled Sample(core::GpuIndex gpu, core::Time now) const;
   // One sample of every GPU that is not silent.

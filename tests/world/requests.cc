@@ -12,7 +12,7 @@ namespace {
 
 using daemon::Call;
 
-// Bodies that nobody should send: no answer but 400 (or 404, 403, 409) may follow.
+// Wrong bodies: the answer must be 400 (or 404, 403, 409).
 constexpr std::array kHostile{
     "",
     "{",

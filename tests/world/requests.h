@@ -1,5 +1,5 @@
-// What people and programs ask of the world's server: lists, reasons, edits, changes, submissions;
-// ordinary ones and such as nobody should send.
+// Requests of people and programs to the world's server: lists, reasons, edits, changes,
+// submissions; ordinary and wrong ones.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace carma::world {
 
-// Of one life of the daemon.
+// Kept for one life of the daemon.
 class Requests {
  public:
   Requests(daemon::Engine& engine, store::Store& store, base::Clock& clock);
 
-  // One request, as `a` and `b` say.
+  // One request, chosen by `a` and `b`.
   void Ask(std::uint64_t a, std::uint64_t b);
-  // What no answer may be; empty: all were as they should be.
+  // The first wrong answer; empty if all were right.
   std::string Wrong() const { return *wrong_; }
 
  private:
@@ -32,7 +32,7 @@ class Requests {
   daemon::Monitor monitor_;
   daemon::TaskServices tasks_;
   daemon::SubmitServices submit_;
-  // An answer may come when the daemon has gone.
+  // An answer may arrive after the daemon has gone.
   std::shared_ptr<std::string> wrong_ = std::make_shared<std::string>();
 };
 

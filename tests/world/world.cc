@@ -29,10 +29,10 @@ constexpr int kGpus = 3;
 constexpr std::int64_t kGpuMib = 40'000;
 constexpr int kMostTurns = 200;
 constexpr std::size_t kMostUnfinished = 60;
-// Rounds in which all that waits must have come to its end.
+// The number of rounds in which all waiting tasks must have ended.
 constexpr int kLastRounds = 4'000;
 
-// An attempt of a task as its processes know it. They outlive the daemon.
+// An attempt of a task, from the view of its processes. They outlive the daemon.
 struct Process {
   enum class State { kOrdered, kRuns, kEnded, kNeverBegan } state = State::kOrdered;
   bool asked_to_end = false;
@@ -69,7 +69,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     Check();
   }
 
-  // Everybody is well, nobody holds anything back: all that waits must end.
+  // All is healthy, and nothing is held back: all waiting tasks must end.
   void ComeToEnd() {
     disk_.space_left.reset();
     hung_.clear();
@@ -157,7 +157,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (turn_ && engine_->store_trouble().empty()) Note("turn follows turn without end");
   }
 
-  // ---- what happens ----
+  // ---- events ----
 
   void Happen(const Step& step) {
     const std::string& verb = step.verb;
@@ -260,7 +260,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
   }
 
-  // A driver that hangs at a GPU says nothing of it.
+  // A driver that hangs at a GPU gives no reading of it.
   void Sample() {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
       if (hung_.contains(i)) continue;
@@ -282,7 +282,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
       call(cuda_broken_ ? "CUDA does not work there: cuInit" : "");
   }
 
-  // Wakes the engine on the way, as it has asked.
+  // Wakes the engine meanwhile, at the times that it requested.
   void Advance(base::Duration span) {
     const base::Time to = clock_.Now() + span;
     while (wake_ && *wake_ <= to) {
@@ -452,7 +452,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     tried_.push_back(std::move(call));
   }
 
-  // ---- what must hold ----
+  // ---- invariants ----
 
   void Check() {
     if (!engine_ || !violation_.empty()) return;
@@ -462,7 +462,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
       const auto state = store_->StateOf(id);
       if (!state || !*state) return Note(fmt::format("task {} was accepted and is lost", id));
     }
-    // What waits for the disk has not happened yet.
+    // Changes that still wait for the disk have not happened yet.
     if (!engine_->store_trouble().empty() || retry_) return;
     for (const auto& [key, process] : processes_) CheckProcess(key, process);
     for (const auto& [id, record] : scheduler.Tasks()) CheckTask(record);
@@ -517,7 +517,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::map<TaskId, TaskState> ended_;
   std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
   bool cuda_broken_ = false;
-  // Of one life of the daemon.
+  // Kept for one life of the daemon.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<daemon::Engine> engine_;
   std::unique_ptr<Requests> requests_;

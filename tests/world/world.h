@@ -1,6 +1,6 @@
-// A small server that lives by chance: the real engine and store, on a disk that fails, with
-// simulated processes, GPUs and time. What happens follows from one seed as a list of steps; after
-// each of them the books must balance with what the processes and the people know.
+// A small server with random events: the real engine and store, on a disk that fails, with
+// simulated processes, GPUs and time. One seed gives a list of steps; after each step the books
+// must agree with what the processes and the users know.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace carma::world {
 
-// One thing that happens. What `a` and `b` mean depends on how the world stands by then, so that a
-// list stays a list when steps are taken out of it.
+// One event. The meaning of `a` and `b` depends on the world at that moment, so that a list stays
+// valid when steps are removed.
 struct Step {
   std::string verb;
   std::uint64_t a = 0;
@@ -23,7 +23,7 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// Mistakes that are made on purpose, to see that they are found.
+// Deliberate mistakes, to check that they are found.
 enum class Plant {
   kNone,
   kLostWakeUp,    // the engine asks to be woken and is not
@@ -35,18 +35,18 @@ enum class Plant {
 
 std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count);
 
-// Plays them, and then lets everything come to its end. Empty: nothing was wrong; else what was,
-// and after which step.
+// Plays the steps, and then lets everything end. Empty if nothing was wrong; otherwise what was
+// wrong, and after which step.
 struct Violation {
   std::string what;
   std::size_t step = 0;  // its place; steps.size(): at the end
 };
 std::optional<Violation> Play(const std::vector<Step>& steps, Plant plant = Plant::kNone);
 
-// As few of the steps as still break a promise.
+// The smallest list of steps that still breaks a promise.
 std::vector<Step> Shrunk(std::vector<Step> steps, Plant plant = Plant::kNone);
 
-// As a file: a line for each, "at 12 submit 4711 815".
+// The steps as a file, one line for each: "at 12 submit 4711 815".
 std::string ToText(const std::vector<Step>& steps);
 // Errors: kInvalid.
 base::Result<std::vector<Step>> StepsFromText(std::string_view text);

@@ -1,4 +1,4 @@
-// A minute of the seeded world, and that it finds what was broken on purpose. With an argument:
+// A minute of the seeded world, and a check that it finds deliberate mistakes. With an argument:
 //   world_test --seeds 1000 [--steps 10000] [--first 1]    before a release
 //   world_test --replay FILE                               a failure that was shrunk
 #include <fmt/format.h>

@@ -36,7 +36,7 @@ class App : public ::testing::Test {
   Ran Run(std::vector<std::string> words) {
     return RunWords(daemon_.socket_path(), std::move(words));
   }
-  // The daemon takes every submission.
+  // The daemon accepts every submission.
   void AcceptTasks() {
     daemon_.On("POST /v1/tasks", [this](const api::Request& request) {
       body_ = base::ParseJson(request.body).value();
@@ -219,7 +219,7 @@ TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
   EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
 }
 
-// A daemon that ends after it has read the first submission, and the next one.
+// A daemon that ends after it has read the first submission, and its successor.
 TEST(AppWithoutAnswer, ASubmissionWhoseAnswerIsCutIsRepeatedUnderItsName) {
   std::string dir = ::testing::TempDir() + "/carma-cut-XXXXXX";
   ASSERT_NE(::mkdtemp(dir.data()), nullptr);
@@ -448,7 +448,7 @@ TEST_F(App, LogsSayWhereTheFileIs) {
   EXPECT_NE(ran.err.find(daemon_.dir()), std::string::npos) << ran.err;
 }
 
-// A server of two GPUs whose clock says one day.
+// A server of two GPUs whose clock shows the end of its first day.
 void AddGpus(FakeDaemon& daemon) {
   daemon.On("GET /v1/status", [](const api::Request&) {
     return Answer(ToJson(api::StatusView{.now_ms = 86'400'000}));
@@ -687,8 +687,7 @@ TEST_F(App, EstimateReadsASummaryFromAPipe) {
   EXPECT_TRUE(nothing.err.starts_with("carma: standard input:1: no model summary")) << nothing.err;
 }
 
-// The interpreter is a stand-in that answers as the helper does; the helper's own tests are
-// Python's.
+// The interpreter is a stand-in that answers like the helper; the helper's own tests are in Python.
 TEST_F(App, EstimateRunsAScriptAndFallsBackWithOneLine) {
   const std::string python = daemon_.dir() + "/python3";
   const auto answer = [&](const std::string& text) {

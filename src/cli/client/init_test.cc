@@ -1,4 +1,4 @@
-// `carma init`: what it asks, and what it writes.
+// `carma init`: its questions, and the file that it writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

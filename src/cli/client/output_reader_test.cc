@@ -21,7 +21,7 @@ class Output : public ::testing::Test {
 
   void Append(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
 
-  // What the reader adds.
+  // The new text from the reader.
   std::string New(OutputReader& reader) {
     char* text = nullptr;
     std::size_t size = 0;

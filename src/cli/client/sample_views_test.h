@@ -1,4 +1,4 @@
-// Views that tests of texts show, in UTC.
+// Sample views for tests of texts, in UTC.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class InUtc : public ::testing::Test {
   }
 };
 
-// One that waits, one that runs, one that ran out of memory, one that has ended well.
+// One task that waits, one that runs, one that ran out of memory, one that has ended well.
 inline std::vector<api::TaskView> SomeTasks() {
   return {
       {.id = 7,

@@ -42,7 +42,7 @@ DriverFacts OneGpu(gpu::ReadResult<gpu::Reading> reading) {
   return facts;
 }
 
-// The first finding that is not well; kOk if all are.
+// The first finding that is not kOk; kOk if all are.
 Finding FirstTrouble(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.level != Level::kOk) return finding;
@@ -217,7 +217,7 @@ TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
   EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
   (*facts.gpus)[0].info.trouble = {"only the first is used", gpu::TroubleCause::kSharedMemory};
   EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
-  // The words alone decide nothing.
+  // The words alone must not decide.
   (*facts.gpus)[0].info.trouble = {"MIG is on but it has no instance"};
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }

@@ -22,7 +22,7 @@ using base::ErrorCode;
 using base::Fail;
 using ::testing::HasSubstr;
 
-// The first finding that is not well; kOk if all are.
+// The first finding that is not kOk; kOk if all are.
 Finding FirstTrouble(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.level != Level::kOk) return finding;
@@ -79,7 +79,7 @@ TEST_F(DoctorMachine, CountersForAdministratorsOnly) {
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
 }
 
-// What CARMA and others have of MPS on that machine.
+// The MPS daemons of CARMA and of others on that machine.
 class DoctorMps : public DoctorMachine {
  protected:
   void SetUp() override {

@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A batch script of job 12, and what else its environment says.
+// The environment of a batch script of job 12, with further variables.
 Environment Job(Environment more = {}) {
   Environment environment = {{"SLURM_JOB_ID", "12"}, {"SLURMD_NODENAME", "n0"}};
   environment.merge(more);

@@ -17,7 +17,7 @@ std::vector<api::GpuView> Gpus(int count) {
   return std::vector<api::GpuView>(static_cast<std::size_t>(count), gpu);
 }
 
-// A node where all is right.
+// A node without problems.
 SlurmFacts Good() {
   SlurmFacts facts{.node = "n1", .socket = "/run/carma/carmad.sock", .gpus = Gpus(4)};
   facts.config = {{"Prolog", "/usr/lib/carma/slurm/prolog"},

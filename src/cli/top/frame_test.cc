@@ -148,7 +148,7 @@ TEST_F(Top, KeysMoveTheSelectionAndItStaysOnTheScreen) {
   EXPECT_EQ(state.selected, 41U);
   Press({TopKey::kHome});
   EXPECT_THAT(Lines()[4], StartsWith("     1 "));
-  // The task that was chosen stays chosen when others go.
+  // The selected task stays selected when others disappear.
   state.selected = 30;
   data.tasks.erase(data.tasks.begin(), data.tasks.begin() + 5);
   Lines();

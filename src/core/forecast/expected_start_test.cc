@@ -48,7 +48,7 @@ TEST(ExpectedStart, WhoMayHaveOnlySomeIsHeldUpByThoseWhoMayHaveThem) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(20)}};
   const std::vector<ExpectedTask> line{Task(1, 100, {true, true}), Task(1, 5, {false, true}),
                                        Task(1, 5, {true, false})};
-  // The first may be on either by then.
+  // The first task may be on either GPU by then.
   EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, line, Pass::kInOrder)),
             (std::vector{10, 110, 110}));
 }
@@ -100,7 +100,8 @@ TEST(ExpectedStart, WhereTheFirstStopsAllOthersTheWidestOfAllSaysHowMuchIsDone) 
             (std::vector{70, 50}));
 }
 
-// A server that keeps the promise however short its tasks really are, and wherever they are put.
+// A server that keeps the promise however short its tasks really are, and on whichever GPUs they
+// run.
 TEST(ExpectedStart, NoStartComesLaterWhoeverEndsEarlier) {
   std::mt19937 random(7);
   const auto upto = [&](int most) {
@@ -129,7 +130,7 @@ TEST(ExpectedStart, NoStartComesLaterWhoeverEndsEarlier) {
     const auto told = InMinutes(LatestStarts(At(0), gpus, line, Pass::kInOrder));
     int before = 0;
     for (std::size_t i = 0; i < line.size(); ++i) {
-      // Any GPUs that it may have, as soon as so many are free.
+      // Any GPUs that the task may use, as soon as enough of them are free.
       std::vector<std::size_t> own;
       for (std::size_t gpu = 0; gpu < count; ++gpu) {
         if (line[i].may[gpu]) own.push_back(gpu);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kMib = 40'000;
 
-// Empty GPUs; tasks are put there as they would start, and need no pressure to be slow: whoever
-// shares a GPU takes 1.5 times as long.
+// Empty GPUs, on which tasks are placed as they would start. Any task that shares a GPU takes 1.5
+// times as long, whatever its pressure.
 class LikelyTest : public ::testing::Test {
  protected:
   LikelyTest() {
@@ -94,7 +94,7 @@ TEST_F(LikelyTest, GpusAreKeptForWhoHasBeenPassedForLong) {
   Runs(40'000, 1'100);
   Waits(40'000, 10, 2);
   for (int i = 0; i < 4; ++i) Waits(40'000, 3'000);
-  // At 4000 it has been first for more than an hour.
+  // At 4000 s it has been first for more than an hour.
   EXPECT_EQ(Starts(), (Seconds{4'100, 1'000, 1'100, 4'110, 4'110}));
   line_.first_for_s = 3'000;
   line_.passed = true;

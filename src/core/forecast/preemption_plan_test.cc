@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kMib = 40'000;
 
-// Two GPUs; each task holds that much memory of its own.
+// Two GPUs; each task holds this much memory of its own.
 class PreemptionPlanTest : public ::testing::Test {
  protected:
   PreemptionPlanTest() {

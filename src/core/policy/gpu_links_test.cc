@@ -16,7 +16,7 @@ std::vector<GpuIndex> Gpus(std::initializer_list<std::uint32_t> numbers) {
   return gpus;
 }
 
-// 0-2, 1-3, and 4 and 5 with nobody.
+// 0 and 2 are connected, 1 and 3 too; 4 and 5 are not connected.
 GpuLinks Pairs() {
   std::vector<GpuInfo> gpus(6);
   for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].uuid = "GPU-" + std::to_string(i);

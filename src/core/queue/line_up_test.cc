@@ -107,7 +107,7 @@ TEST_F(LineUpTest, AccountsShareFirstThenTheirUsers) {
   Queues(Task(3, "bob", "nlp"));
   Queues(Task(4, "eve"));
   Queues(Task(5, "eve"));
-  // nlp and eve take turns; in nlp ada and bob do.
+  // nlp and eve alternate; within nlp, ada and bob do.
   EXPECT_EQ(Order(), "1 4 3 5 2");
 }
 

@@ -1,4 +1,4 @@
-// What a start allows that was promised less than its bound, where a memory limit enforces it.
+// What a start allows if it was promised less than its bound and a memory limit enforces that.
 #include <gtest/gtest.h>
 
 #include <variant>

@@ -1,5 +1,5 @@
-// What waiting tasks are told of their starts, against when they really start: on a server whose
-// tasks share GPUs, end before their limits or by them, and are of all sizes.
+// Compares the expected starts of waiting tasks with their real starts: on a server whose tasks
+// share GPUs, end before their limits or by them, and have all sizes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ class Play {
     }
   }
 
-  // What it has done it need not do again.
+  // It need not repeat the work that it has done.
   void Interrupt(TaskId id, const OneRun& run) {
     takes_[id] = std::max(kStep, takes_[id] - (now_ - run.started));
   }
@@ -201,7 +201,7 @@ PolicyConfig WithClasses(PolicyConfig policy) {
   return policy;
 }
 
-// More of them: CARMA_TEST_SEEDS=4,90.
+// For other seeds: CARMA_TEST_SEEDS=4,90.
 std::pair<unsigned, unsigned> Seeds() {
   std::pair<unsigned, unsigned> seeds{1, 3};
   if (const char* const given = std::getenv("CARMA_TEST_SEEDS")) {
@@ -243,7 +243,7 @@ TEST(ExpectedStarts, NobodyStartsLaterThanHeWasTold) {
   }
 }
 
-// Full GPUs, whose tasks have limits of an hour.
+// The GPUs are full, with tasks that have limits of an hour.
 class Full {
  public:
   explicit Full(const PolicyConfig& policy) : core_(policy) {

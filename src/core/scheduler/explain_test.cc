@@ -1,4 +1,4 @@
-// What waiting tasks are told, where the very sentences matter.
+// The reasons given for waiting tasks, where the exact sentences matter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using ::testing::Not;
 
 constexpr Duration kMinute{60'000};
 
-// One GPU that is taken; the second task waits for it from the first minute on.
+// One GPU, which is taken; the second task waits for it from the first minute on.
 class KeptGpus : public ::testing::Test {
  protected:
   void Begin(int backfill) {

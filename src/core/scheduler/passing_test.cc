@@ -1,4 +1,4 @@
-// Nobody who is first in line is passed for ever: over random loads, whatever chooses the GPUs.
+// No task that is first in the queue is passed for ever: over random loads, with every mapper.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr Duration kLongest = 60 * kMinute;  // of all run times
 constexpr int kGpus = 4;
 constexpr std::int64_t kGpuMib = 40'000;
 
-// A server on which tasks of any size and length come and end.
+// A server on which tasks of any size and length arrive and end.
 class World {
  public:
   World(std::uint64_t seed, const std::string& mapper) : rng_(seed), scheduler_(Policy(mapper)) {
@@ -36,7 +36,7 @@ class World {
     }
   }
 
-  // How long somebody was first in line at most, until all tasks have ended.
+  // The longest time that a task was first in the queue, until all tasks have ended.
   Duration LongestFirst(int tasks) {
     for (int i = 0; i < tasks; ++i) {
       TaskRequest request;
@@ -115,7 +115,7 @@ TEST(Passing, WhoIsFirstStartsAfterTwoLimitsAndTheLongestRunAtTheLatest) {
       longest = std::max(longest, first);
     }
   }
-  // Some were passed until GPUs were kept for them.
+  // Some tasks were passed until GPUs were kept for them.
   EXPECT_GT(longest, kPassLimit);
 }
 

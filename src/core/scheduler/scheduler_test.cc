@@ -1,4 +1,5 @@
-// What scenario files cannot say: batches, old attempts, wake-ups, time that goes back, and chance.
+// What scenario files cannot express: batches, old attempts, wake-ups, time that goes back, and
+// chance.
 #include "core/scheduler/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -295,7 +296,7 @@ TEST_F(SchedulerTest, AnEndedTaskThatAPersonSendsBackIsEstimatedAnew) {
   ASSERT_EQ(Of<StartTask>(estimated).size(), 1U);
   EXPECT_EQ(Of<StartTask>(estimated)[0].attempt, 5);
   EXPECT_EQ(Of<StartTask>(estimated)[0].placement[0].claim_mib, 12'000);
-  // It may have become too large for every GPU.
+  // The task may have become too large for every GPU.
   record.id = TaskId{2};
   Handle(2, TaskRestored{record});
   EXPECT_EQ(Of<TaskChanged>(Handle(3, Estimated(2, 50'000))).front().record.state,
@@ -345,7 +346,7 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
     Handle(2, Submitted(id, std::move(request)));
     Handle(2, Estimated(id, mib));
   };
-  // The first runs; each of the others waits for something that no newcomer waits for.
+  // The first task runs; each of the others waits for something that no new task waits for.
   submit(1, {.array = TaskId{1}, .array_limit = 1}, 1'000);
   submit(2, {.begin = At(100)}, 1'000);
   submit(3, {.dependencies = {{TaskId{1}, DependencyKind::kAfterAny, std::nullopt}}}, 1'000);
@@ -355,15 +356,15 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
   Handle(2, LaunchFailed{TaskId{6}, 1, "no memory for fork", true});
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{6}, At(2)).code, ReasonCode::kBackoff);
   EXPECT_EQ(verdict(), "");
-  // One that does not fit stops those behind it, not those of a higher priority.
+  // A task that does not fit stops those behind it, but not those of a higher priority.
   submit(7, {}, 39'000);
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{7}, At(2)).code, ReasonCode::kGpuMemory);
   EXPECT_EQ(verdict(), "1 tasks wait before it");
   EXPECT_EQ(verdict(1), "");
 }
 
-// A lease of a job that is suspended while it waits: however often it does not come, it never
-// fails.
+// A lease of a job that is suspended while it waits: it never fails, however often the job does not
+// take its grant.
 TEST_F(SchedulerTest, AGrantThatIsNotTakenIsGivenAgainLater) {
   PolicyConfig config;
   config.settle = false;
@@ -499,7 +500,7 @@ TEST(SchedulerDeathTest, TimeThatGoesBackIsABrokenShell) {
 
 // ---- chance ----
 
-// Invents events, sensible and not, from what the core asked for.
+// Invents sensible and senseless events from what the core asked for.
 class World {
  public:
   World(std::uint64_t seed, PolicyConfig config, int gpus)
@@ -546,7 +547,7 @@ class World {
     }
   }
 
-  // Nothing more comes; whatever waits and runs is let end.
+  // Nothing more arrives; all waiting and running tasks may end.
   void Finish() {
     for (int round = 0; round < 100'000 && !scheduler_.Tasks().empty(); ++round) {
       now_ += Duration{1'000};
@@ -595,7 +596,7 @@ class World {
     return policy;
   }
 
-  // What the guards promise of every GPU.
+  // What the guards guarantee for every GPU.
   std::optional<std::string> Promises() const {
     std::vector<double> shares(gpus_);
     std::vector<int> tasks(gpus_);
@@ -616,7 +617,7 @@ class World {
 
   GpuIndex Gpu() { return GpuIndex{static_cast<std::uint32_t>(rng_.Below(gpus_))}; }
 
-  // Mostly what could be true; sometimes late, lying, silent about memory or activity.
+  // Mostly values that could be true; sometimes late or wrong ones, or none for memory or activity.
   std::vector<Event> Sample() {
     std::vector<Event> events;
     for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) {

@@ -26,14 +26,15 @@ TEST(ThroughputEstimate, ByHand) {
   EXPECT_NEAR(outlook.newcomer, 1.30, 1e-12);
   EXPECT_NEAR(outlook.slowest, 1.30, 1e-12);
   EXPECT_TRUE(outlook.bearable);
-  // A GPU that delivers no more makes everybody slower: by a fifth, and 1.1 times becomes too much.
+  // A GPU that delivers no more slows down all tasks: by a fifth, so that 1.1 times becomes too
+  // much.
   outlook = ThroughputOf(there, &newcomer, outlook.delivered / 1.2);
   EXPECT_NEAR(outlook.newcomer, 1.30 * 1.2, 1e-12);
   EXPECT_FALSE(outlook.bearable);
 }
 
-// What is predicted is what the simulated world does where the belief is right, whatever the way of
-// sharing.
+// If the assumptions are right, the simulated world does exactly what is predicted, with every
+// sharing method.
 TEST(ThroughputEstimate, AgreesWithTheSpeeds) {
   base::Rng rng(1);
   for (int round = 0; round < 200; ++round) {

@@ -17,7 +17,7 @@ std::string NewFolder() {
   return ::mkdtemp(folder.data());
 }
 
-// A core with one running task, and GPUs that say what the test says.
+// A core with one running task, and GPUs whose readings the test sets.
 class EndsTest : public ::testing::Test, public GpuEvidence {
  protected:
   EndsTest() {

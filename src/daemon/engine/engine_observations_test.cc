@@ -1,4 +1,4 @@
-// What the engine learns from the end of a task, and from which ends it learns nothing.
+// What the engine learns from the end of a task, and which ends teach it nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 constexpr core::GpuIndex kGpu{0};
 
-// An engine with one GPU, a real store, and a launcher and loop that do as the test says.
+// An engine with one GPU, a real store, and a launcher and loop that the test controls.
 class ObservationTest : public ::testing::Test, public Engine::Host, public task::Launcher {
  protected:
   void SetUp() override {
@@ -71,7 +71,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     engine_->Turn();
     return id;
   }
-  // The attempt that was ordered last begins, is seen with so much memory, and runs for so long.
+  // The last ordered attempt begins, is seen with this much memory, and runs for this long.
   void Run(core::TaskId id, std::int64_t seen_mib, base::Duration span, bool attributed = true) {
     ++attempt_;
     ASSERT_EQ(started_, attempt_) << "the task was not started";

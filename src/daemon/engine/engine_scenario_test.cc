@@ -88,7 +88,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
     return engine_->Start(gpus_);
   }
-  // By its own numbers: those of a scenario rise from 1.
+  // With its own numbers: those of a scenario rise from 1.
   void Book(const std::vector<core::ReservedPeriod>& periods) {
     const auto wanted = [&](core::ReservationId id) {
       return std::ranges::find(periods, id, [](const core::ReservedPeriod& each) {
@@ -107,7 +107,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
       ASSERT_EQ(*id, each.booking.id);
     }
   }
-  // The engine's own Submit() gives ids; a scenario names its tasks.
+  // The engine's own Submit() chooses ids, but a scenario gives its tasks their numbers.
   void Keep(const core::TaskSubmitted& submitted) {
     task::TaskSpec spec;
     spec.name = "t";

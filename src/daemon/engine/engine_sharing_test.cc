@@ -1,5 +1,5 @@
-// How the engine lets tasks share GPUs, and how it judges their ends by what the driver and MPS
-// servers say.
+// How the engine lets tasks share GPUs, and judges their ends by the reports of the driver and MPS
+// servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// Remembers what it was asked; the test gives the answers.
+// Remembers its requests; the test gives the answers.
 class FakeServers : public MpsServers {
  public:
   void Attach(const MpsClient& client, Attached answer) override {
@@ -118,7 +118,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
     answer(attached);
     Settle();
   }
-  // A task that runs as a client.
+  // A task that runs as a client of MPS.
   core::TaskId Client() {
     const core::TaskId id = Submit();
     Answer(Unit{});
@@ -176,7 +176,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   std::unique_ptr<Engine> engine_;
 };
 
-// ---- how they share ----
+// ---- how tasks share ----
 
 TEST_F(SharingTest, AClientStartsOnceItsServerAndItsLimitsAreDurable) {
   const core::TaskId id = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.301; });
@@ -419,7 +419,7 @@ TEST_F(SharingTest, ADrainReachesTheServers) {
   EXPECT_THAT(servers_.drained, ElementsAre("GPU-1"));
 }
 
-// ---- why they ended ----
+// ---- why tasks ended ----
 
 constexpr const char* kIllegal =
     "RuntimeError: CUDA error: an illegal memory access was encountered\n";

@@ -61,7 +61,7 @@ bool WasRead(const EstimateResult& result) {
   return !result.forecast.model.empty();
 }
 
-// A file system on which some files hang until they are let go.
+// A file system on which reads of some files hang until they are released.
 class HangingFiles {
  public:
   Result<std::string> Read(const std::string& path) {
@@ -104,7 +104,7 @@ class EstimateServiceTest : public ::testing::Test {
         },
         [files = files_](const EstimateJob& job) { return files->Read(*job.spec.model_summary); });
   }
-  // Runs the loop until so many are answered.
+  // Runs the loop until this many are answered.
   void Await(std::size_t count) {
     Await([&] { return results_.size() >= count; });
     ASSERT_EQ(results_.size(), count);
@@ -202,7 +202,7 @@ TEST_F(EstimateServiceTest, NoMoreThanAFewThreadsAreLeftBehind) {
   EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "not even tried";
   EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("still being waited for")));
   files_->LetGo();
-  // The threads come back one by one; what they bring is too late, but files are read again.
+  // The threads return one by one. Their results are too late, but files are read again.
   bool read_again = false;
   for (int round = 0; round < 1'000 && !read_again; ++round) {
     results_.clear();

@@ -146,7 +146,7 @@ TEST_F(IntakeTest, EstimatesAreAskedFromMemoryFirstAndThenFromTheBooks) {
   EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{9}));
 }
 
-// The tasks that the core is told of.
+// The tasks that reach the core.
 std::vector<std::uint64_t> Numbers(const Result<std::vector<core::Event>>& events) {
   std::vector<std::uint64_t> numbers;
   for (const core::Event& event : events.value())
@@ -193,7 +193,7 @@ class LargeSubmissionTest : public IntakeTest {
     options_.turn_share = 2;
   }
   void SubmitFive(task::TaskSpec last = Spec()) { Submit({Spec(), Spec(), Spec(), Spec(), last}); }
-  // Shares until somebody is answered or told.
+  // Stores shares of submissions until one is answered or reaches the core.
   Result<std::vector<core::Event>> AcceptUntilNews() {
     while (intake_.HasMore()) {
       Result<std::vector<core::Event>> events = Accept();

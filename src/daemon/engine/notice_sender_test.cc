@@ -46,7 +46,7 @@ class NoticeSenderTest : public ::testing::Test {
         {.uid = uid, .event = "end", .target = "mail:ada", .message = R"({"text":"it ended"})"}));
     ASSERT_TRUE(store_->Commit());
   }
-  // What became of the next one, kept in the books.
+  // The result of the next notice, kept in the books.
   store::Notice Next() {
     while (results_.empty() && loop_.run_one() > 0) {
     }
@@ -115,7 +115,7 @@ TEST_F(NoticeSenderTest, NothingIsSentTwiceWhileItsResultIsNotYetKept) {
 }
 
 TEST_F(NoticeSenderTest, OneUserLeavesRoomForOthers) {
-  // Hangs for user 7, until somebody opens the gate.
+  // Hangs for user 7 until the test opens the gate.
   Program("grep -q '\"uid\":8' && exit 0; : < " + dir_ + "/gate");
   ASSERT_EQ(::mkfifo((dir_ + "/gate").c_str(), 0600), 0);
   for (int i = 0; i < 5; ++i) Add(7);

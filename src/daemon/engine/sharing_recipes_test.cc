@@ -63,7 +63,7 @@ class Server {
     request.uid = uids_[user];
     return core_.LimitOnSubmission(request, 1).has_value();
   }
-  // A task that knows to save and runs until it is told otherwise.
+  // A task that can save, and runs until it is asked to stop.
   void Train(const std::string& user) {
     trains_ = true;
     Submit(user);
@@ -73,18 +73,18 @@ class Server {
     now_ += span;
     Tell(core::WakeUp{});
   }
-  // It was asked to save.
+  // True if the task was asked to save.
   void Save(std::uint64_t id) {
     Tell(core::TaskExited{core::TaskId{id}, 1, {.kind = core::ExitKind::kFailed, .code = 85}});
   }
   const std::vector<std::uint64_t>& Asked() const { return asked_; }
-  // An hour passes, all that runs ends.
+  // An hour passes, and all running tasks end.
   void Hour() {
     now_ += core::Duration(3'600'000);
     for (const std::uint64_t id : std::exchange(running_, {}))
       Tell(core::TaskExited{core::TaskId{id}, 1, {}});
   }
-  // How many tasks of each user or account run.
+  // The number of running tasks of each user or account.
   std::map<std::string, int> Running() {
     Tell(core::WakeUp{});
     std::map<std::string, int> of;

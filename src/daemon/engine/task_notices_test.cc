@@ -46,7 +46,7 @@ class TaskNoticesTest : public ::testing::Test {
     notices_->Join(task.record.id, task.record.request->array);
     return task.record;
   }
-  // "event target", of what is kept when the task comes to this state.
+  // "event target" for each notice that is kept when the task reaches this state.
   std::vector<std::string> At(core::TaskRecord& record, TaskState state,
                               ReasonCode reason = ReasonCode::kNone) {
     record.state = state;

@@ -37,7 +37,7 @@ class GpuTrialsTest : public ::testing::Test {
     seen_.push_back(what + " " + std::to_string(core::Number(gpu)) +
                     (why.empty() ? "" : " " + why));
   }
-  // The answer; runs the loop until it is there.
+  // The answer; runs the loop until it has arrived.
   std::string Ask(const std::vector<core::GpuIndex>& gpus) {
     std::optional<std::string> answer;
     trials_->Ask(gpus, [&](const std::string& why) { answer = why; });

@@ -24,7 +24,7 @@ class IdleHoldersTest : public ::testing::Test {
   std::vector<core::TaskIdle> Look(std::int64_t second, HolderSight sight, int attempt = 1) {
     return holders_.Take(At(second), {{kTask, attempt, in_books_, sight}});
   }
-  // A look every five seconds in [from, to]; the number of the events.
+  // Checks every five seconds in [from, to]; returns the number of events.
   std::size_t Looks(std::int64_t from, std::int64_t to, HolderSight sight) {
     std::size_t events = 0;
     for (std::int64_t second = from; second <= to; second += 5)
@@ -83,7 +83,7 @@ TEST_F(IdleHoldersTest, ANewAttemptStartsAnew) {
   EXPECT_EQ(Look(70, kBusy, 2).size(), 0U);
 }
 
-// What the monitor sees, with this process as the task's.
+// What the monitor sees if this process belongs to the task.
 struct SightCase {
   const char* name;
   std::optional<std::int64_t> used_mib;  // of the task's process

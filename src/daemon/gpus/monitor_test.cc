@@ -223,7 +223,7 @@ gpu::Reading WithXids(std::int64_t second, std::vector<int> xids) {
   return reading;
 }
 
-// What a round asks the engine to keep: "drain 1 <why>", "resume 0".
+// What the engine must keep after a round: "drain 1 <why>", "resume 0".
 std::vector<std::string> Drains(const std::vector<core::Event>& events) {
   std::vector<std::string> told;
   for (const core::Event& event : events) {

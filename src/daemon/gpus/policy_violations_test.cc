@@ -35,7 +35,7 @@ class WrongGpusTest : public ::testing::Test {
     attribution_.Add(record_.id, base::SelfProcess(), "");
     record_.attempt.Edit().placement = {{core::GpuIndex{0}, 1'000}};
   }
-  // A reading of both GPUs, with a process of the task on some.
+  // A reading of both GPUs, with a process of the task on some of them.
   void See(std::int64_t second, bool on_first, bool on_second) {
     gpu::Round round;
     for (const bool there : {on_first, on_second}) {

@@ -13,7 +13,7 @@ namespace {
 
 using base::Fail;
 
-// A driver that does as the test says, from the next call on.
+// A driver that the test controls from the next call on.
 class FakeDriver : public NumberedProbe {
  public:
   enum class Mood { kWell, kGone, kSilent, kHangs };
@@ -154,7 +154,7 @@ TEST_F(SamplerTest, OnlyGpusThatAreNamedAreTaken) {
   EXPECT_EQ(gpus_[0][0].uuid, "GPU-1");
   EXPECT_EQ(gpus_[0][1].uuid, "GPU-2");
   EXPECT_EQ(rounds_[0].size(), 2U);
-  // The next has another GPU: those of before are not its own, whatever the driver says.
+  // The next list has another GPU: earlier readings do not belong to it, whatever the driver says.
   driver_->Set(Mood::kGone);
   options_.only = {"0"};
   gpus_.clear();

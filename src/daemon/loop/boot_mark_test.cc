@@ -32,7 +32,7 @@ TEST(MachineStart, ChangesWithWhoManagesServices) {
   const std::string of_user = MachineStart();
   EXPECT_NE(of_user, system);
   EXPECT_THAT(of_user, ::testing::HasSubstr(base::BootId()));
-  // One that is gone says nothing.
+  // A mark that is gone gives no answer.
   ASSERT_EQ(::setenv("MANAGERPID", "4194305", 1), 0);
   EXPECT_EQ(MachineStart(), base::BootId());
   ::unsetenv("MANAGERPID");

@@ -19,7 +19,7 @@ class CompletionWaitersTest : public ::testing::Test {
   void Await(core::TaskId task, std::chrono::nanoseconds limit, char name) {
     ends_->Await(task, limit, [this, name] { called_ += name; });
   }
-  // Lets the alarms that are due go off.
+  // Lets all due alarms go off.
   void RunWhatIsDue() {
     loop_.restart();
     loop_.poll();

@@ -42,7 +42,7 @@ class ConfigurationTest : public ::testing::Test {
   void Write(const std::string& text) const {
     EXPECT_TRUE(base::WriteFileAtomic(dir_ + "/carma.toml", text));
   }
-  // Runs the loop until this is so.
+  // Runs the loop until the condition holds.
   void Until(const std::function<bool()>& so) {
     const auto patience = std::chrono::steady_clock::now() + kPatience;
     while (!so() && std::chrono::steady_clock::now() < patience) loop_->run_one_for(kPatience);

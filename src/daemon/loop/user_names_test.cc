@@ -96,7 +96,7 @@ TEST_F(UserNamesTest, NobodyIsCalledAfterItsEnd) {
   bool called = false;
   names_->Ask(7, [&](const Result<std::string>&) { called = true; });
   asked_.wait(0);
-  // A thread that hangs is left behind; it finds its way out without us.
+  // A thread that hangs is left behind; it ends later by itself.
   names_.reset();
   go_on_.set_value();
   loop_->restart();

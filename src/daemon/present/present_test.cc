@@ -1,4 +1,4 @@
-// A view of a task tells all that the store holds of it.
+// A view of a task shows everything that the store holds about it.
 #include "daemon/present/present.h"
 
 #include <gmock/gmock.h>
@@ -25,8 +25,8 @@ TEST(Present, FillsEveryField) {
   for (const auto& [name, value] : view.items()) {
     if (value == empty[name]) untold.push_back(name);
   }
-  // Remarks and notices are kept apart from the task; a signal ended it; the others are known while
-  // it runs.
+  // Remarks and notices are stored separately; a signal ended this task; the other values are only
+  // known while it runs.
   EXPECT_THAT(untold,
               ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
                           "likely_start_ms", "notices", "observed_mib", "over_promise_mib", "pid",

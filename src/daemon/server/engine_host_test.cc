@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 const core::GpuIndex kFirst{0};
 const core::GpuIndex kSecond{1};
 
-// Two GPUs, a launcher that starts nothing, and a store in a folder of its own.
+// Two GPUs, a launcher that starts nothing, and a store in its own folder.
 class EngineHostTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -46,7 +46,7 @@ class EngineHostTest : public ::testing::Test {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // A daemon's life.
+  // One run of the daemon.
   void Open() {
     host_.reset();
     loop_meter_.reset();
@@ -86,13 +86,13 @@ class EngineHostTest : public ::testing::Test {
     first.xids = std::move(xids);
     host_->TakeRound({first, reading});
   }
-  // Runs the loop until this is so.
+  // Runs the loop until the condition holds.
   void Until(const std::function<bool()>& so) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so() && std::chrono::steady_clock::now() < end) loop_->run_one_until(end);
     ASSERT_TRUE(so());
   }
-  // Closed by the rules of health.
+  // True if the rules of health closed the GPU.
   bool ClosedByRule(core::GpuIndex gpu) {
     return host_->engine().scheduler().Gpus(clock_.Now()).at(core::Number(gpu)).drained_by_rule;
   }

@@ -25,7 +25,7 @@ class ReturningJobsTest : public SlurmProgramsFixture {
     SlurmProgramsFixture::TearDown();
   }
 
-  // A daemon's life: it knows what the one before has kept.
+  // One run of the daemon: it knows what the one before has stored.
   void Open() {
     returning_.reset();
     NewLoop();

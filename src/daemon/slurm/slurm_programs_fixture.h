@@ -1,4 +1,4 @@
-// Slurm as two scripts in a folder of the test's own, and the loop that asks them.
+// Slurm as two scripts in the test's own folder, and the loop that calls them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,13 +19,13 @@ namespace carma::daemon {
 
 class SlurmProgramsFixture : public ::testing::Test {
  protected:
-  // Job 10, as its line stands in the file `job`.
+  // Job 10, as in its line in the file `job`.
   static constexpr const char* kSqueue = R"(#!/bin/sh
 [ -e DIR/job ] || { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
 IFS='|' read state restarts gib reason < DIR/job
 echo "10|10|$state|$reason|1|1|$restarts|gres:carma:$gib|1|(null)|"
 )";
-  // What was asked of it stands in the file `asked`.
+  // The file `asked` has the requests.
   static constexpr const char* kScontrol = R"(#!/bin/sh
 echo "$*" >> DIR/asked
 IFS='|' read state restarts gib reason < DIR/job
@@ -59,7 +59,7 @@ esac
     work_.emplace(loop_->get_executor());
   }
 
-  // DIR in the text: the folder.
+  // DIR in the text stands for the folder.
   void WriteProgram(const std::string& name, std::string text) {
     for (std::size_t at = 0; (at = text.find("DIR", at)) != std::string::npos;)
       text.replace(at, 3, folder_);
@@ -72,7 +72,7 @@ esac
     return base::ReadFile(folder_ + "/" + name, 100'000).value_or("");
   }
 
-  // False: not within the limit.
+  // False if it did not happen within the limit.
   template <class Condition>
   bool RunUntil(Condition condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

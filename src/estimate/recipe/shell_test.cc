@@ -7,7 +7,7 @@
 namespace carma::estimate {
 namespace {
 
-// Commands as lines, words between bars, '?' for what is not known.
+// Commands as lines, words between bars, '?' for unknown parts.
 std::string Told(std::string_view script, const std::vector<std::string>& args = {},
                  const std::map<std::string, std::string>& environment = {}) {
   std::string told;

@@ -38,7 +38,7 @@ LayerList Collapsed(LayerList list) {
   return list;
 }
 
-// A model in small for each correction of bytes, and what it adds there.
+// A small model for each correction of bytes, and what the correction adds.
 struct KeptExample {
   const char* correction;
   LayerList list;
@@ -113,7 +113,7 @@ std::vector<KeptExample> KeptExamples() {
   };
 }
 
-// A model in small for each correction of a reading: the last operation reads what `source` made.
+// A small model for each correction of an input: the last operation reads the result of `source`.
 struct ReadingExample {
   const char* correction;
   LayerList list;
@@ -178,7 +178,7 @@ class ReadingCorrectionTest : public ::testing::TestWithParam<ReadingCorrection>
 
 TEST_P(ReadingCorrectionTest, FindsWhatItsModelReads) {
   const ReadingCorrection& correction = GetParam();
-  // Tests of their own, below: nothing in the list has made what they read.
+  // These have their own tests, below: nothing in the list has made their inputs.
   if (correction.name == "padding as TensorFlow does it") return;
   if (correction.name == "gated feed-forward") return;
   std::size_t found = 0;
@@ -186,7 +186,7 @@ TEST_P(ReadingCorrectionTest, FindsWhatItsModelReads) {
     if (each.correction != correction.name) continue;
     ++found;
     const Graph graph = MakeGraph(each.list);
-    // Every operation makes one tensor, the model's input is the first.
+    // Every operation makes one tensor; the model's input is the first.
     EXPECT_EQ(graph.rows()[each.row].read, static_cast<int>(each.source) + 1);
     EXPECT_NE(graph.rows()[each.row].read, static_cast<int>(each.row)) << "what its size says";
   }
@@ -207,7 +207,7 @@ TEST(Corrections, PaddingAsTensorFlowDoesItReadsACopyOfItsOwn) {
   EXPECT_TRUE(read.kept);
 }
 
-// silu(gate(x)) * up(x), read by down: what silu reads, both factors, the product.
+// silu(gate(x)) * up(x), read by down: kept are silu's input, both factors, and the product.
 TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
   const Layer up = Module("Linear", kTokens, kHidden, 288);
   const Layer down = Module("Linear", kHidden, kTokens, 264);
@@ -215,10 +215,11 @@ TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
   for (const LayerList& list : {List({kNorm, up, silu, up, down}),
                                 List({kNorm, up, up, silu, down}), List({kNorm, up, up, down})}) {
     const Kept kept = CountKept(list);
-    // Besides them what the norm and the linear layers read, and the norm's 8 bytes per row.
+    // Also kept are the inputs of the norm and of the linear layers, and the norm's 8 bytes per
+    // row.
     EXPECT_EQ(kept.per_sample, 4 * (2 * 80 + 4 * 320) + 8 * 10);
   }
-  // Query, key and value are as wide as what they are made of.
+  // Query, key and value are as wide as their input.
   const Layer same = Module("Linear", kTokens, kTokens, 72);
   const Kept plain = CountKept(List({kNorm, same, same, same, same}));
   EXPECT_LE(plain.per_sample, 4 * 6 * 80 + 8 * 10);

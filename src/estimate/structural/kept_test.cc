@@ -80,12 +80,12 @@ TEST(Kept, TellsWhatCodeBetweenTheModulesDid) {
   const Layer relu = Module("ReLU", kSmall, kSmall);
   const Shape blocks = Of({-1, 2, 5, 32});
   const Case cases[] = {
-      // The shortcut's result waits for a sum, and a sum keeps nothing.
+      // The shortcut's result is kept for a sum; the sum itself keeps nothing.
       {"a shortcut convolution is not kept",
        {stem, relu, Module("Conv2d", kSmall, kWide, 64), Module("Conv2d", kSmall, kSmall, 144),
         Module("ReLU", kSmall, kSmall), Module("Conv2d", kSmall, kWide, 64)},
        192 + 256 + 256},
-      // x * gate: the factors and the product that the last convolution reads.
+      // x * gate: kept are the factors, and the product, which the last convolution reads.
       {"a gate keeps both factors",
        {stem, Module("BatchNorm2d", kSmall, kSmall, 8),
         Module("Conv2d", Of({-1, 4, 1, 1}), Of({-1, 4, 1, 1}), 16),
@@ -140,7 +140,8 @@ TEST(Kept, ReadsABlockOfParallelWaysFromItsEntry) {
                              Module("Conv2d", kSmall, kSmall, 16),
                              Module("BatchNorm2d", kSmall, kSmall, 8),
                              Module("RepVggBlock", kSmall, kSmall, 0, false, RowKind::kContainer)};
-  // Both convolutions read what the ReLU keeps; each norm keeps its convolution's result.
+  // Both convolutions read the tensor that the ReLU keeps; each norm keeps its convolution's
+  // result.
   EXPECT_EQ(CountKept(List(rows)).per_sample, 4 * (192 + 256 + 256 + 256));
   rows.back().type = "Sequential";  // a chain: the second convolution keeps the first norm's result
   EXPECT_EQ(CountKept(List(rows)).per_sample, 4 * (192 + 256 + 256 + 256 + 256));
@@ -156,7 +157,7 @@ TEST(Kept, CountsDropoutMasksAndTheCopyWithHoles) {
   EXPECT_EQ(CountKept(list).masks, 320);
 }
 
-// From the text alone the same numbers should come out where the parameters tell the input.
+// If the parameters show the input, the text alone should give the same numbers.
 TEST(Kept, NeedsNoInputShapes) {
   struct Case {
     const char* name;
@@ -186,7 +187,7 @@ TEST(Kept, NeedsNoInputShapes) {
 }
 
 TEST(Kept, FindsWindowsThatTheBatchHides) {
-  // 4 windows of 4 x 4 tokens; torchsummary prints the batch where the windows were.
+  // 4 windows of 4 x 4 tokens; torchsummary prints the batch in place of the windows.
   const LayerList truth = List({Module("LayerNorm", Of({-1, 8, 8, 6}), Of({-1, 8, 8, 6}), 12),
                                 Module("Linear", Of({-4, 16, 6}), Of({-4, 16, 18}), 126),
                                 Module("Linear", Of({-4, 16, 6}), Of({-4, 16, 6}), 42)});

@@ -54,7 +54,7 @@ double TermOf(const Answer& answer, std::string_view name) {
 }
 
 TEST(Structural, OneLargeTensorIsThereOncePerStateAndThreeTimesBesides) {
-  // 381 MiB of weights that no activation makes room for: weight, gradient, a temporary, Adam's two
+  // 381 MiB of weights, larger than any activation: weight, gradient, a temporary, Adam's two
   // states. The optimizer's step does not count them again.
   LayerList list;
   list.has_input_shapes = true;
@@ -72,7 +72,7 @@ TEST(Structural, OneLargeTensorIsThereOncePerStateAndThreeTimesBesides) {
               5 * weights_mib, 1);
 }
 
-// What is kept with the gaps between its tensors, one tensor a layer.
+// The kept memory with the gaps between its tensors, one tensor per layer.
 double WithGaps(double kept_mib, const LayerList& list) {
   const double mean_mib = kept_mib / static_cast<double>(list.layers.size());
   return (1.01 + 0.061 / (1 + mean_mib / 20)) * kept_mib;
@@ -86,7 +86,7 @@ TEST(Structural, TermsAddUpToThePoint) {
   double sum = 0;
   for (const Term& term : answer->terms) sum += term.mib;
   EXPECT_EQ(answer->point_mib, std::llround(sum));
-  // Kept: image, convolution's result, and what the linear layer reads.
+  // Kept: the image, the convolution's result, and the linear layer's input.
   const double kept_mib = 256 * 4.0 * (12'288 + 262'144 + 4096) / (1 << 20);
   EXPECT_NEAR(TermOf(*answer, "kept for backward"), WithGaps(kept_mib, list), 0.6);
   EXPECT_GT(answer->bound_mib, answer->point_mib);
@@ -124,7 +124,7 @@ TEST(Structural, KnowsOptimizersAndPrecisions) {
   EXPECT_LT(point(Optimizer::kAdam, Precision::kHalf), point(Optimizer::kAdam, Precision::kMixed));
 }
 
-// Activations of a small batch leave no hole that the temporaries of 64 MiB of weights fit in.
+// Activations of a small batch leave no gap in which the temporaries of 64 MiB of weights fit.
 TEST(Structural, LargeWeightsNeedTheirOwnMemoryAtTheStep) {
   const auto structural = MakeStructural();
   const LayerList list = SmallNet();
@@ -163,7 +163,7 @@ TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
 }
 
 TEST(Structural, GradientsStayWherePyTorchOnlyClearsThem) {
-  // Of 64 MiB of weights the three tenths that are usually gone while all activations are there.
+  // Three tenths of 64 MiB of weights, which are usually freed while all activations exist.
   LayerList list = SmallNet();
   list.torch = "1.12.1+cu113";
   const double freed_mib = [&] {
@@ -177,7 +177,7 @@ TEST(Structural, GradientsStayWherePyTorchOnlyClearsThem) {
 }
 
 TEST(Structural, TakesWhatIsHeldAsItWasCounted) {
-  // 64 MiB of weights, of which 48 in four bits of a frozen model, and an optimizer in 8 bits.
+  // 64 MiB of weights, 48 of them in a frozen model in four bits, and an optimizer in 8 bits.
   LayerList list = SmallNet();
   const double plain_mib =
       TermOf(*MakeStructural()->Ask(Ask(list, 512)), "parameters and optimizer");
@@ -205,7 +205,7 @@ TEST(Structural, PrefersBytesOfADryRun) {
   EXPECT_NEAR(TermOf(*answer, "kept for backward"), WithGaps(twice_mib, list), 1);
 }
 
-// carma_summary.py --precision amp counts 16-bit tensors and the copies of weights already.
+// carma_summary.py --precision amp already counts 16-bit tensors and the copies of weights.
 TEST(Structural, BytesOfADryRunAreInThePrecisionThatTheyWereCountedIn) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
@@ -267,7 +267,7 @@ TEST(Structural, DeclinesWhereMostIsHidden) {
   EXPECT_NE(answer.error().message.find("depth=20"), std::string::npos) << answer.error().message;
 }
 
-// Where the totals tell what all outputs take, they stand for what is hidden.
+// If the totals give the size of all outputs, they are used for the hidden ones.
 TEST(Structural, TotalsSpeakWhereMostIsHidden) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
@@ -348,7 +348,7 @@ TEST(Structural, CrossEntropyOfADryRunIsCountedOnce) {
   EXPECT_GT(loss_mib("sum"), 0);
   EXPECT_NEAR(loss_mib("cross-entropy"), loss_mib("sum") * 2 / 3, 0.1);
   EXPECT_NEAR(loss_mib("own"), loss_mib("sum") * 2 / 3, 0.1);
-  // The scores are in the loss; the largest tensor besides is the table's result.
+  // The scores are in the loss; the largest other tensor is the table's result.
   EXPECT_NEAR(TermOf(*structural->Ask(Ask(list, 8)), "largest tensor"),
               0.81 * 8 * 4 * 128 * 64 / (1 << 20), 0.01);
 }

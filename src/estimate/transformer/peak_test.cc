@@ -1,4 +1,4 @@
-// Each number here is one that docs/evidence/estimators.md explains; the models are made up.
+// docs/evidence/estimators.md explains each number here; the models are made up.
 #include "estimate/transformer/peak.h"
 
 #include <gmock/gmock.h>
@@ -125,7 +125,8 @@ TEST(TransformerPeak, OperatorsKeptAreAttentionAndEverySecondProduct) {
   const double full = Asked(plan).parts.activations;
   plan.checkpointing = Checkpointing::kOperators;
   const double operators = Asked(plan).parts.activations;
-  // Result of attention, queries, values, the last product, and one of the feed-forward part.
+  // Kept: the results of attention, queries, values, the last product, and one of the feed-forward
+  // part.
   EXPECT_NEAR(operators - full, 2.0 * (4 * 1024 + 2816) * 16 * 4096 / kMib, 1);
 }
 
@@ -369,7 +370,7 @@ TEST(TransformerPeak, ADecoderKeepsASecondAttentionAndTheEncodersKeys) {
   const double one = Asked(plan, config).parts.activations;
   config.decoder_layers = 8;
   const double both = Asked(plan, config).parts.activations;
-  // In half of the blocks a norm, and what query, key, value and result are: 16 h a token.
+  // In half of the blocks a norm, and query, key, value and result: 16 h per token.
   EXPECT_NEAR(both - one, 16.0 * 8 * 1024 * 4096 / kMib, 1);
   plan.target = 256;
   const TransformerEstimate shorter = Asked(plan, config);

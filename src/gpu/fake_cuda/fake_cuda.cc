@@ -1,7 +1,7 @@
 // A CUDA driver for the tests of cuda_context.cc, loaded as the real one is: by its name, in a
-// child. It does what CARMA_FAKE_CUDA says: "fail=FUNCTION:CODE", "hang=FUNCTION",
-// "crash=FUNCTION", or what the file says that it names ("@PATH"); and it writes the variables that
-// it sees into the file that CARMA_FAKE_CUDA_LOG names.
+// child. CARMA_FAKE_CUDA controls it: "fail=FUNCTION:CODE", "hang=FUNCTION", "crash=FUNCTION", or
+// "@PATH" for a file with one of these. It writes the variables that it sees into the file that
+// CARMA_FAKE_CUDA_LOG names.
 #include <unistd.h>
 
 #include <cstdio>

@@ -14,7 +14,7 @@ using namespace carma::gpu::nvml;
 
 namespace {
 
-// What the environment says is there, for processes that no test reaches.
+// The GPUs that the environment describes, for processes that no test can reach.
 FakeNvml AtLoad() {
   FakeNvml fake;
   const char* const words = std::getenv(kFakeNvmlVariable);
@@ -67,7 +67,7 @@ Return Check(const char* function, Device device) {
   const FakeNvmlInstance* instance = Instance(device);
   return Listed(instance ? instance->errors : Gpu(device).errors, function);
 }
-// As real ones do: what instances do not have of their own is refused for their handles.
+// As with real drivers, handles of instances get errors for values that instances do not have.
 Return CheckWhole(const char* function, Device device) {
   return Instance(device) ? kInvalidArgument : Check(function, device);
 }
@@ -221,7 +221,7 @@ FAKE_EXPORT Return nvmlGpmSampleFree(GpmSample sample) {
   delete reinterpret_cast<FakeNvmlGpu*>(sample);
   return Listed(Fake().errors, "nvmlGpmSampleFree");
 }
-// A sample holds what the GPU's metrics were set to; those of a pair are the second sample's.
+// A sample holds the GPU's metrics at that time; those of a pair are the second sample's.
 FAKE_EXPORT Return nvmlGpmSampleGet(Device device, GpmSample sample) {
   *reinterpret_cast<FakeNvmlGpu*>(sample) = Gpu(device);
   return CheckWhole("nvmlGpmSampleGet", device);
@@ -307,7 +307,7 @@ FAKE_EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Device device, std::uint32_t* 
   *count = 7;
   return CheckWhole("nvmlDeviceGetMaxMigDeviceCount", device);
 }
-// Instances are numbered with gaps, as they are when some were destroyed.
+// Instances are numbered with gaps, as if some were destroyed.
 FAKE_EXPORT Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, std::uint32_t index,
                                                        Device* instance) {
   if (const Return code = CheckWhole("nvmlDeviceGetMigDeviceHandleByIndex", device)) return code;

@@ -1,4 +1,4 @@
-// Small clusters on which what stands above the servers decides, with exact ends.
+// Small clusters in which the scheduling above the servers decides, with exact ends.
 #include "lab/sim/above.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using base::Duration;
 
-// So light that neighbours do not notice it.
+// A task so light that its neighbours do not slow down.
 trace::Workload MakeWorkload(std::string id, int gpus, double solo_s, std::int64_t mib) {
   trace::Workload workload{.id = std::move(id), .gpus = gpus, .solo_s = solo_s};
   workload.sm_active.assign(static_cast<std::size_t>(gpus), 0.01);
@@ -40,7 +40,7 @@ RunResult Play(std::string_view servers, const std::vector<Arrival>& arrivals,
   return result ? *std::move(result) : RunResult{};
 }
 
-// The GPU of each task's first attempt, of the whole cluster.
+// The GPU of each task's first attempt, numbered in the whole cluster.
 std::vector<int> GpusOf(const RunResult& run) {
   std::vector<int> gpus;
   for (const report::RunTask& task : run.record->tasks)
@@ -60,7 +60,8 @@ TEST(AboveSlurm, PacksOrSpreads) {
   const trace::Workload some = MakeWorkload("some", 1, 1'000, 12'000);
   const std::vector<Arrival> arrivals(4, {Duration{0}, &some});
   RunOptions options = Placed(Placing::kSlurm);
-  // Four times 12 of 79 GiB: all on the first server, on the GPU with the most free memory.
+  // Four times 12 of 79 GiB: all are placed on the first server, on the GPU with the most free
+  // memory.
   EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 1, 0, 1}));
   options.above.spread = true;
   EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 2, 4, 1}));
@@ -86,12 +87,12 @@ TEST(AboveSlurm, WhatTheCountLetsInWaitsOnTheServerAndGoesElsewhere) {
   EXPECT_EQ(GpusOf(run), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(run.totals.attempts, 3);
-  // Never sent back: it waits until the first end.
+  // The task is never sent back: it waits until the first end.
   options.above.wait_requeues = 0;
   const RunResult patient = Play("2 * 2xA100-40GB", arrivals, options);
   EXPECT_EQ(patient.totals.requeues, 0);
   EXPECT_GE(StartsOf(patient)[2], 2'014);
-  // Servers that are asked say so at once.
+  // Servers that are asked report it at once.
   const RunResult asked = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kAsked));
   EXPECT_EQ(StartsOf(asked), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(asked.totals.requeues, 0);
@@ -108,8 +109,8 @@ TEST(AboveSlurm, WhoComesBackIsLookedAtAnew) {
                                       {Duration{0}, &some},  {Duration{0}, &some},
                                       {Duration{0}, &large}, {Duration{400'000}, &tiny}};
   const RunResult run = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
-  // No server has as much left as the large one books until the brief ones end (114 s). It waits
-  // there, comes back, and the other server has long been empty.
+  // No server has enough memory left for the large task until the brief ones end (114 s). It waits
+  // there and comes back, although the other server has long been empty.
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
 }
@@ -125,7 +126,7 @@ TEST(AboveSlurm, WhatRunsOutOfMemoryComesBackWithALargerClaim) {
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(run.totals.attempts, 3);
   EXPECT_GE(StartsOf(run)[1], 1'014);  // the server knows what the first one holds
-  // It begins anew: its first attempt crashed when it allocated.
+  // It begins again: its first attempt crashed when it allocated.
   EXPECT_EQ(run.record->tasks[1].attempts[0].end, report::AttemptEnd::kOutOfMemory);
 
   RunOptions shards = Placed(Placing::kSlurm, Gres::kShard);
@@ -144,13 +145,13 @@ TEST(AboveSlurm, BackfillPassesTheFirstWithoutDelayingIt) {
   const std::vector<Arrival> arrivals{
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
-  // Whether a GPU that has just come free shows as empty is known a moment later.
+  // Whether a GPU that has just become free is empty is known a moment later.
   const std::vector<double> in_order = StartsOf(Play("2xA100-40GB", arrivals, options));
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
   EXPECT_NEAR(in_order[3], 1'014 + 514, 2);
-  // By its limit (twice 100 s) the brief one is gone when both GPUs will be free at the latest, the
-  // endless one is not.
+  // By its limit (twice 100 s), the brief task ends before both GPUs must be free; the endless one
+  // does not.
   options.above.backfill = true;
   const std::vector<double> backfilled = StartsOf(Play("2xA100-40GB", arrivals, options));
   EXPECT_EQ(backfilled[3], 30);
@@ -162,7 +163,7 @@ TEST(Above, ATaskOfSeveralServersGetsThemWholeAndAtOnce) {
   const trace::Workload one = MakeWorkload("one", 1, 500, 4'000);
   const trace::Workload three = MakeWorkload("three", 3, 1'000, 4'000);
   for (const Placing placing : {Placing::kSlurm, Placing::kAsked}) {
-    // The last of each may use neither the fourth GPU of the first nor begin before the first ends.
+    // The last task may neither use the fourth GPU of the first nor begin before the first ends.
     const std::vector<Arrival> arrivals{{Duration{0}, &one},
                                         {Duration{1'000}, &three},
                                         {Duration{2'000}, &one},
@@ -171,8 +172,8 @@ TEST(Above, ATaskOfSeveralServersGetsThemWholeAndAtOnce) {
     ASSERT_EQ(run.totals.succeeded, 4) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[1].attempts[0].gpus, (std::vector<int>{2, 3, 4}));
     EXPECT_EQ(run.record->tasks[2].attempts[0].gpus.front() / 2, 0);
-    // Two servers are empty when the two small ones have ended (518 s) and the first large one has
-    // (1 015 s): the first and one of the others, or these two again.
+    // Two servers are empty when the two small tasks have ended (518 s) and the first large one too
+    // (1 015 s): the first server and one of the others, or the same two again.
     EXPECT_NEAR(StartsOf(run)[3], 1'015, 1) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[3].attempts[0].gpus.size(), 3u);
     EXPECT_EQ(run.totals.attempts, 4);
@@ -183,7 +184,7 @@ TEST(AboveAsked, WhoWasPassedForLongGetsAServerKept) {
   const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
   const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
-  // Somebody always waits who needs one GPU; they never end together.
+  // There is always a waiting task that needs one GPU; running ones never end together.
   arrivals[1].solo_s = 1'500;
   for (int i = 0; i < 30; ++i) arrivals.push_back({Duration{0}, &one});
   RunOptions options = Placed(Placing::kAsked);
@@ -206,7 +207,7 @@ TEST(Above, SharesOfUsersAreCountedAboveTheServers) {
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
   EXPECT_GT(StartsOf(Play("2 * A100-40GB", arrivals, options))[6], 340);
   options.policy.order = core::QueueOrder::kFair;
-  // The next server that comes free is his.
+  // The next server that becomes free is for that task.
   EXPECT_NEAR(StartsOf(Play("2 * A100-40GB", arrivals, options))[6], 114, 1);
 }
 

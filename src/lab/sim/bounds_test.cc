@@ -35,7 +35,7 @@ TEST(BoundsOf, KnowOneKindOfGpu) {
   EXPECT_TRUE(BoundsOf(*ParseCluster("1xA100-40GB,1xH100-80GB"), arrivals, {}).empty());
 }
 
-// Whatever the load, the way of sharing and the state of memory: no run without noise is shorter.
+// For every load, sharing method and state of memory, no run without noise is shorter.
 TEST(BoundsOf, NoRunWithoutNoiseIsShorter) {
   base::Rng rng(3);
   const Cluster cluster = *ParseCluster("2xA100-40GB");
@@ -95,7 +95,7 @@ TEST(BoundsOf, ALimitRaisesTheBoundOfThoseWhoKeepIt) {
   EXPECT_EQ(BoundsOf(cluster, arrivals, options).size(), 5u);
 }
 
-// All sets of up to four, by force.
+// Tries all sets of up to four tasks.
 TEST(MostDelivered, IsTheBestOfAllSetsThatKeepTheLimit) {
   base::Rng rng(5);
   for (int round = 0; round < 20; ++round) {

@@ -23,7 +23,7 @@ TEST(Cluster, SpreadsTheLoadAndLosesNothing) {
   for (const report::RunTask& task : run.record->tasks) {
     const std::vector<int>& gpus = task.attempts[0].gpus;
     for (const int gpu : gpus) ++used[static_cast<std::size_t>(gpu)];
-    // All GPUs of one server.
+    // A task that needs all GPUs of one server.
     EXPECT_EQ(gpus.front() / 2, gpus.back() / 2);
   }
   EXPECT_GT(*std::min_element(used.begin(), used.end()), 20) << ::testing::PrintToString(used);

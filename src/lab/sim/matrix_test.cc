@@ -47,7 +47,7 @@ TEST_F(MatrixTest, EveryPolicyMeetsTheSameSeedsWhateverTheThreads) {
   EXPECT_EQ(*alone, *together);
   EXPECT_EQ(told, 8u);
   EXPECT_NE(alone->front()[0].trace_total_s, alone->front()[1].trace_total_s);
-  // Three tasks on two GPUs: alone one of them waits for another's end.
+  // Three tasks on two GPUs: without sharing, one of them waits for another's end.
   EXPECT_GT(alone->front()[0].trace_total_s, alone->back()[0].trace_total_s);
 }
 
@@ -79,7 +79,7 @@ TEST_F(MatrixTest, ARecordedRunIsTheSameRun) {
   EXPECT_EQ(recorded->metrics, metrics->back().front());
   ASSERT_TRUE(recorded->run);
   EXPECT_EQ(recorded->run->tasks.size(), 3u);
-  // What the record says must be what the simulator summed up.
+  // The record must agree with the simulator's own sums.
   const report::Metrics from_record = report::Compute(*recorded->run);
   EXPECT_NEAR(*from_record.energy_mj, *recorded->metrics.energy_mj, 1e-6);
   EXPECT_NEAR(*from_record.sm_active, *recorded->metrics.sm_active, 1e-6);

@@ -9,7 +9,7 @@
 namespace carma::sim {
 namespace {
 
-// MISO (SoCC 2022), step times of trainings on an A100-40GB relative to the whole GPU, by the
+// Step times of trainings from MISO (SoCC 2022), on an A100-40GB, relative to the whole GPU, by the
 // number of compute slices of the instance.
 struct Training {
   const char* name;

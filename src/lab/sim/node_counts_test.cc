@@ -16,7 +16,7 @@ CountAsked Asked(std::int64_t gib, int gpus = 1) {
   return {.gpus = gpus, .memory_mib = gib * 1024};
 }
 
-// Of two GPUs of 39.6 GiB, on which a task of 16 GiB and one of 24 are booked.
+// Two GPUs of 39.6 GiB, on which a task of 16 GiB and one of 24 are booked.
 NodeCounts TwoBooked(Gres gres) {
   NodeCounts counts(gres);
   counts.AddNode(std::vector<std::int64_t>{40'536, 40'536});
@@ -77,14 +77,14 @@ TEST(NodeCounts, FromWhenByTimeLimits) {
   EXPECT_EQ(counts.FitsFrom(0, Asked(25, 2), At(10)), At(100));
   EXPECT_EQ(counts.FitsFrom(0, Asked(39, 2), At(10)), At(200));
   EXPECT_EQ(counts.FitsFrom(0, {.gpus = 2, .whole = true}, At(10)), At(200));
-  // Who is beyond his limit ends at any moment.
+  // A task that is beyond its limit may end at any moment.
   EXPECT_EQ(counts.FitsFrom(0, Asked(25, 2), At(150)), At(150));
   EXPECT_EQ(counts.FitsFrom(0, Asked(1, 3), At(10)), At(10));
 }
 
 TEST(NodeCounts, BesideOneWhoStays) {
   const NodeCounts counts = TwoBooked(Gres::kCarma);
-  // At 100 s the first has left: 55 of 79 GiB are free then.
+  // At 100 s the first task has ended: then 55 of 79 GiB are free.
   EXPECT_TRUE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(5)));
   EXPECT_FALSE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(6)));
   EXPECT_FALSE(counts.FitsBeside(0, Asked(1), At(100), Asked(30, 2)));  // which does not fit now

@@ -128,7 +128,7 @@ TEST_F(Reserved, ItHoldsAgainAndWhoWaitsStartsWhenItIsOver) {
   const std::vector<std::pair<double, int>> starts = Play();
   EXPECT_EQ(starts[0].first, 0);
   EXPECT_EQ(starts[1].first, 20 * 86'400 + 3 * 3'600);
-  // Servers that are asked say the same.
+  // Servers that are asked give the same result.
   options_.above.placing = Placing::kAsked;
   EXPECT_NEAR(Play()[1].first, 20 * 86'400 + 3 * 3'600, 10);
 }
@@ -140,7 +140,7 @@ TEST_F(Reserved, WhatCannotBeIsRefused) {
   const auto run = Simulate(*ParseCluster(servers_), arrivals_, options_);
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().message, ::testing::HasSubstr("would not have its GPUs"));
-  // The hour between is within the lead: who says no limit would never start.
+  // The hour in between is shorter than the lead, so a task without a limit would never start.
   options_.policy.booking_lead = hours(2);
   options_.reservations = {
       *ParseReservation("for=nobody gpus=all from=0s for-time=23h repeat=daily")};

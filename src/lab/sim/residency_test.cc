@@ -52,7 +52,7 @@ TEST(ReplayResidency, AgreesWithItself) {
 }
 
 TEST(ReplayResidency, WhatWasThereTooShortlyDoesNotCount) {
-  // The second's measured slowdown is far off; its minute says nothing.
+  // The second task's measured slowdown is far off, because it ran for a minute only.
   const auto tasks = Tasks("1,a,0,0,1000,1.03\n2,b,0,500,560,9\n3,a,1,0,900,1\n");
   const auto all = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);
   const auto longer = ReplayResidency(tasks, Workloads(), {}, LoadAsListed, 600);

@@ -45,7 +45,7 @@ inline RunResult Play(const Cluster& cluster, const std::vector<Arrival>& arriva
   return result ? *std::move(result) : RunResult{};
 }
 
-// The project's own trace on the project's own catalogue.
+// The project's own trace with the project's own catalogue.
 class Demo {
  public:
   Demo() : catalogue_(*trace::Catalogue::BuiltIn()), trace_(*trace::BuiltInDemo60()) {

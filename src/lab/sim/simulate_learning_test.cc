@@ -1,4 +1,4 @@
-// What simulated tasks that have ended teach those that come later.
+// What later simulated tasks learn from those that have ended.
 #include <gtest/gtest.h>
 
 #include <vector>

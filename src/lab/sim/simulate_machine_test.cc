@@ -1,4 +1,4 @@
-// What simulated tasks share of a server beside whole GPUs: instances and cores.
+// Parts of a server that simulated tasks share besides whole GPUs: instances and cores.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -19,7 +19,7 @@ TEST(SimulateMachine, InstancesDoNotDisturbEachOther) {
   options.policy.mapper = "exclusive";
   const RunResult run =
       Play(MakeWorld("A100-40GB"), std::vector<Arrival>(7, {Duration{0}, &small}), options);
-  // Published: seven of the smallest tasks take 2 to 2.5 times as long.
+  // A published result: seven of the smallest tasks take 2 to 2.5 times as long.
   const double takes_s = 1'000 / MigSpeed(1.0 / 7, 0.3);
   EXPECT_NEAR(run.totals.makespan_s, 14 + takes_s, 0.01);
   EXPECT_EQ(run.record->gpus.size(), 1u);
@@ -35,7 +35,7 @@ TEST(SimulateMachine, AnInstanceTakesOneTaskUnlessItIsShared) {
   options.policy.margin_mib = 0;
   options.policy.sm_cap.reset();
   const std::vector<Arrival> four(4, {Duration{0}, &small});
-  // Two wait for the two before them.
+  // Two tasks wait for the two before them.
   EXPECT_GT(Play(MakeWorld("A100-40GB"), four, options).totals.waiting_s, 500);
   options.policy.share_mig = true;
   EXPECT_LT(Play(MakeWorld("A100-40GB"), four, options).totals.waiting_s, 100);
@@ -62,7 +62,7 @@ TEST(SimulateMachine, DataLoadersShareTheServersCores) {
   options.host = {.cores = 16, .cores_per_gpu_task = 8};
   const std::vector<Arrival> four(4, {Duration{0}, &workload});
   options.policy.mapper = "exclusive";
-  // Four tasks want 32 cores of 16.
+  // Four tasks want 32 cores, and there are 16.
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), four, options).totals.makespan_s, 2'014, 0.01);
 }
 
@@ -77,18 +77,18 @@ TEST(SimulateMachine, EachTaskWantsItsOwnCores) {
   options.record = true;
   const std::vector<Arrival> load{
       {Duration{0}, &hungry}, {Duration{0}, &hungry}, {Duration{0}, &frugal}};
-  // Two want 48 cores of 32; who wants none does not notice.
+  // Two tasks want 48 cores, and there are 32; a task that needs none is not slowed down.
   const RunResult slow = Play(MakeWorld("4xA100-40GB"), load, options);
   EXPECT_NEAR(slow.totals.makespan_s, 1'514, 0.01);
   for (const report::RunTask& task : slow.record->tasks) {
     const double took_s = base::Seconds(*task.ended - task.submitted);
     EXPECT_NEAR(took_s, task.name == "frugal" ? 1'014 : 1'514, 0.01) << task.name;
   }
-  // The load says it for one of them.
+  // The load states the cores for one of them.
   std::vector<Arrival> told = load;
   told[1].cpus = 8;
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), told, options).totals.makespan_s, 1'014, 0.01);
-  // Where the server promises its cores the second waits for the first.
+  // If the server promises its cores, the second task waits for the first.
   options.host.promised = true;
   const Totals promised = Play(MakeWorld("4xA100-40GB"), load, options).totals;
   EXPECT_NEAR(promised.makespan_s, 2'028, 1);

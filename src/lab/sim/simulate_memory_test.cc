@@ -1,4 +1,4 @@
-// GPU memory of simulated runs: who fits, who crashes.
+// GPU memory of simulated runs: which tasks fit, and which crash.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -39,7 +39,7 @@ TEST(SimulateMemory, ARampCanFailLate) {
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &small}, {Duration{500'000}, &large}}, options);
   const report::Attempt& late = run.record->tasks[1].attempts[0];
   EXPECT_EQ(late.end, report::AttemptEnd::kOutOfMemory);
-  // 20 000 MiB are taken, 20 536 are left: the fourth step of the ramp (21 000 MiB at 3/4) is too
+  // 20 000 MiB are used, 20 536 are free: the fourth step of the ramp (21 000 MiB at 3/4) is too
   // much.
   EXPECT_EQ(late.ended - late.started, Duration{14'000 + 300'000 + 8'000});
 }
@@ -54,7 +54,7 @@ TEST(SimulateMemory, WhoGrowsOnAFullGpuCrashesNotWhoHoldsWhatItNeeds) {
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &steady}, {Duration{0}, &spiky}}, options);
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 1u);
   ASSERT_GE(run.record->tasks[1].attempts.size(), 1u);
-  // Beside the other a spike does not fit; alone it does, and is over half a minute later.
+  // Beside the other task a spike does not fit; alone it does, and ends half a minute later.
   EXPECT_EQ(run.totals.oom_crashes,
             static_cast<std::int64_t>(run.record->tasks[1].attempts.size()) - 1);
   EXPECT_EQ(run.totals.succeeded, 2);
@@ -68,7 +68,7 @@ TEST(SimulateMemory, TheLimitOfAnMpsServerEndsWhoWasPromisedTooLittle) {
   EXPECT_EQ(Play(MakeWorld("A100-40GB"), one, options).totals.oom_crashes, 0);
   options.mps_memory_limit = true;
   const RunResult run = Play(MakeWorld("A100-40GB"), one, options);
-  // The next attempt may hold more.
+  // The next attempt may use more memory.
   EXPECT_EQ(run.totals.oom_crashes, 1);
   EXPECT_EQ(run.totals.succeeded, 1);
   options.policy.margin_mib = 4'000;

@@ -37,7 +37,7 @@ TEST(SimulateSamples, EnergyIsTheIntegralOfThePowerInTheRecord) {
   EXPECT_EQ(run.totals.succeeded, 60);
 }
 
-// Samples that are not made would have changed nothing: the same run, byte for byte.
+// Samples that are skipped would have changed nothing: the run is the same, byte for byte.
 TEST(SimulateSamples, SamplesOnDemandGiveTheRunOfAllSamples) {
   const std::vector<trace::Workload> workloads = Mixed();
   std::vector<Arrival> arrivals = Crowd(workloads, 60);
@@ -105,7 +105,7 @@ TEST(SimulateSamples, SamplesOnDemandGiveTheRunOfAllSamples) {
                   o.estimates.source = "none";
                 }},
        }) {
-    // One shorter than the load time, and the usual one.
+    // A window shorter than the load time, and the usual one.
     for (const Duration settle_timeout : {Duration{10'000}, Duration{180'000}}) {
       RunOptions options;
       options.policy.settle_timeout = settle_timeout;

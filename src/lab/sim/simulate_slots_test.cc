@@ -1,4 +1,5 @@
-// Slots, checkpoints and classes of simulated runs: who leaves, and what is lost by that.
+// Slots, checkpoints and classes of simulated runs: which tasks pause, and how much work that
+// costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@ namespace {
 using base::Duration;
 using ::testing::HasSubstr;
 
-// Two tasks of 1000 s take turns of 500 s on one GPU.
+// Two tasks of 1000 s alternate every 500 s on one GPU.
 RunOptions Slots() {
   RunOptions options = Immediate();
   options.policy.mapper = "exclusive";
@@ -32,13 +33,13 @@ TEST(SimulateSlots, AStoppedTaskGoesOnFromItsLastCheckpoint) {
   ASSERT_EQ(first.attempts.size(), 3u);
   EXPECT_EQ(first.attempts[0].end, report::AttemptEnd::kStopped);
   EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{502'000});
-  // 300 s were kept; of the second slot's 486 s another 300 s are; 400 s are left for the third.
+  // 300 s were saved; of the second slot's 486 s another 300 s are; 400 s are left for the third.
   EXPECT_EQ(first.attempts[1].end, report::AttemptEnd::kStopped);
   EXPECT_EQ(first.attempts[2].ended - first.attempts[2].started, Duration{14'000 + 400'000});
   EXPECT_NEAR(*first.solo_s, 414, 1e-9) << "of the attempt that succeeded";
   EXPECT_NEAR(*first.whole_solo_s, 1'014, 1e-9);
   EXPECT_NEAR(run.totals.slowdown, 1, 1e-9);
-  // They take turns.
+  // The tasks alternate.
   EXPECT_GE(run.record->tasks[1].attempts[0].started, first.attempts[0].ended);
   EXPECT_GE(first.attempts[1].started, run.record->tasks[1].attempts[0].ended);
 }
@@ -48,7 +49,7 @@ TEST(SimulateSlots, ACheckpointCostsTimeAndOneOnStopLosesNothing) {
   RunOptions options = Immediate();
   options.checkpoints = {.every = Duration{300'000}, .cost = Duration{20'000}};
   const std::vector<Arrival> one{{Duration{0}, &workload}};
-  // At 300, 600 and 900 s of its running time.
+  // It saves at 300, 600 and 900 s of its running time.
   EXPECT_NEAR(Play(MakeWorld("A100-40GB"), one, options).totals.makespan_s, 14 + 1'000 + 60, 0.01);
 
   options = Slots();
@@ -73,7 +74,7 @@ TEST(SimulateSlots, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
   EXPECT_EQ(run.totals.succeeded, 2);
   const report::RunTask& first = run.record->tasks[0];
   ASSERT_EQ(first.attempts.size(), 2u);
-  // Asked 900 s after its start, it saves for 20 s and takes 2 to end.
+  // Asked 900 s after its start, it saves for 20 s and takes 2 s to end.
   EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{922'000});
   EXPECT_EQ(first.attempts[1].ended - first.attempts[1].started,
             Duration{14'000 + 10'000'000 - (900'000 - 14'000)});
@@ -81,7 +82,8 @@ TEST(SimulateSlots, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
   EXPECT_EQ(run.record->tasks[1].attempts.size(), 1u);
   EXPECT_FALSE(run.record->tasks[1].lost_s);
 
-  // Who saves now and then is ended, and does the rest again; who never does stays.
+  // A task that saves now and then is ended, and repeats the unsaved work; a task that never saves
+  // stays.
   options.checkpoints = {.every = Duration{300'000}};
   const RunResult again = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(again.record->tasks[0].attempts[0].ended - again.record->tasks[0].attempts[0].started,
@@ -104,7 +106,7 @@ TEST(SimulateSlots, AClassThatPreemptsHasAPlaceAtOnce) {
                                  {.at = Duration{500'000}, .workload = &look, .qos = "urgent"}};
   const RunResult run = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 2u);
-  // It saves for 20 s and takes 2 to end.
+  // It saves for 20 s and takes 2 s to end.
   EXPECT_EQ(run.record->tasks[1].attempts[0].started,
             run.record->tasks[1].submitted + Duration{22'000});
   options.policy.classes.clear();
@@ -146,7 +148,7 @@ TEST(SimulateSlots, WhoIsEndedEachTurnAndNeverSavesEndsSomeDay) {
   const std::vector<Arrival> two(2, {Duration{0}, &workload});
   const RunResult run = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(run.totals.succeeded, 2);
-  // Turns of 100, 100, 200, 400, 800 and 1600 s.
+  // Time slices of 100, 100, 200, 400, 800 and 1600 s.
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 6u);
 }
 

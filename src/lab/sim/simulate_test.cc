@@ -39,7 +39,7 @@ TEST(Simulate, ATaskThatStaysAloneRunsWithoutMps) {
   options.policy.mapper = "exclusive";
   const RunResult run = Play(MakeWorld("A100-40GB"), {{Duration{0}, &workload}}, options);
   EXPECT_NEAR(run.totals.sm_active, 0.5 * 1'000 / 1'014, 1e-9);
-  // The same as where nobody shares at all, tasks of several GPUs too.
+  // The same as without any sharing, also for tasks with several GPUs.
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 40);
   const Totals by_mapper = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals;
@@ -52,7 +52,7 @@ TEST(Simulate, TwoTasksSlowEachOtherDownOnlyWhileBothAreThere) {
   const trace::Workload two = MakeWorkload("two", 1, 1'500, 0.3, 10'000);
   const RunResult run =
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &one}, {Duration{0}, &two}}, Immediate());
-  // 1 + s * p: 1.15 and 1.2 for as long as the first lives, then the second is alone.
+  // 1 + s * p: 1.15 and 1.2 while the first task runs, then the second is alone.
   const double first_s = 1'000 * 1.15;
   const double second_s = first_s + (1'500 - first_s / 1.2);
   EXPECT_NEAR(base::Seconds(*run.record->tasks[0].ended - run.record->from), 14 + first_s, 0.002);
@@ -85,7 +85,7 @@ TEST(Simulate, SomeTasksFailByThemselves) {
   options.failures.per_hour = 1;
   const RunResult run =
       Play(MakeWorld("4xA100-40GB"), std::vector<Arrival>(200, {Duration{0}, &workload}), options);
-  // 1 - exp(-1) of them.
+  // The share 1 - exp(-1) of them.
   EXPECT_NEAR(static_cast<double>(run.totals.failed) / 200, 0.632, 0.1);
   EXPECT_EQ(run.totals.oom_crashes, 0);
 }
@@ -184,7 +184,7 @@ TEST(Simulate, EqualArgumentsGiveEqualRuns) {
   EXPECT_NE(Play(cluster, demo.arrivals(), options).totals, first.totals);
 }
 
-// Who floods the queue delays nobody else: the next place that comes free is the newcomer's.
+// A user who floods the queue does not delay others: the next free GPU is for the new user.
 TEST(Simulate, AFloodDelaysAnothersFirstTaskByOneEnd) {
   const trace::Workload workload = MakeWorkload("w", 1, 300, 1.0, 30'000);
   std::vector<Arrival> arrivals;

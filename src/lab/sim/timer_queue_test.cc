@@ -38,7 +38,7 @@ TEST(TimerQueue, ATimerHasOneEvent) {
   EXPECT_FALSE(queue.IsSet(7));
 }
 
-// Against a plain sorted map, through every way of moving.
+// Compared with a plain sorted map, for every kind of move.
 TEST(TimerQueue, AgreesWithASortedMap) {
   base::Rng rng(3);
   TimerQueue queue;

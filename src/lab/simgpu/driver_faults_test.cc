@@ -24,7 +24,8 @@ namespace {
 using base::ErrorCode;
 namespace nvml = gpu::nvml;
 
-// What an error in a function means for a reading of a whole GPU; the others do not matter there.
+// What an error in a function means for a reading of a whole GPU; other functions have no effect on
+// it.
 enum class Role { kNothing, kTells, kDecides };
 struct RoleOf {
   std::string_view function;
@@ -78,7 +79,7 @@ nvml::Return CodeOf(const Fault& fault) {
   return fault.kind == FaultKind::kVanish ? nvml::kDriverNotLoaded : fault.code;
 }
 
-// kInvalid stands for: it succeeds.
+// kInvalid stands for success.
 ErrorCode Outcome(const gpu::ReadResult<gpu::Reading>& reading) {
   return reading ? ErrorCode::kInvalid : reading.error().code;
 }
@@ -89,7 +90,7 @@ std::vector<ErrorCode> Documented(Role role, nvml::Return code) {
   const bool gone = lost || gpu::MeansDriverGone(code);
   if (role == Role::kNothing || (role == Role::kTells && !gone)) return {ErrorCode::kInvalid};
   if (role == Role::kDecides && gpu::MeansAbsent(code)) return {ErrorCode::kInvalid};
-  // A list of processes that says for ever that it is longer is not believed.
+  // A list of processes that always reports a larger size is not believed.
   if (code == nvml::kInsufficientSize) return {fails, ErrorCode::kCorrupt};
   return {fails};
 }
@@ -104,7 +105,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
     auto probe = gpu::LoadNvmlProbe(CARMA_SIMGPU_DRIVER);
     ASSERT_TRUE(probe) << probe.error().message;
     probe_ = std::move(*probe);
-    // Somebody computes at every place that is not divided.
+    // A task computes on every GPU or instance that is not divided further.
     for (int place = 0; place < shared_->place_count(); ++place) {
       if (shared_->places()[static_cast<std::size_t>(place)].mig) continue;
       std::optional<Shortage> shortage;
@@ -121,7 +122,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
   void TearDown() override { ::unsetenv(kStateVariable); }
 
   bool Divided() const { return shared_->places()[0].mig; }
-  // As late as the condition of a GPU is asked for anew.
+  // The time after which the condition of a GPU is read again.
   gpu::Reading MustRead(std::size_t device) {
     const auto reading = Read(device);
     EXPECT_TRUE(reading) << reading.error().message;
@@ -131,7 +132,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
     now_ += gpu::kConditionSpan;
     return probe_->Read(device, now_);
   }
-  // The last device of the list is the other GPU.
+  // The last device in the list is the other GPU.
   void ExpectTheOtherServes(std::size_t count) {
     const gpu::Reading reading = MustRead(count - 1);
     EXPECT_EQ(reading.used_mib, 1'000);

@@ -57,7 +57,8 @@ class DriverHangs : public ::testing::Test {
     const auto reading = probe.Read(device, base::FromMs(++now_ms_));
     return reading ? "" : reading.error().message;
   }
-  // What is asked moves the probe on: it tries a GPU again when it is read, and by nothing else.
+  // Only readings make the probe continue: it tries a GPU again when it is read, and at no other
+  // time.
   bool Soon(const std::function<bool()>& so) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so()) {
@@ -66,7 +67,7 @@ class DriverHangs : public ::testing::Test {
     }
     return true;
   }
-  // Of this process's children, those with the name.
+  // The children of this process that have this name.
   static std::vector<pid_t> Readers() {
     std::vector<pid_t> pids;
     for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {

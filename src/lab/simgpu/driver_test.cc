@@ -50,7 +50,7 @@ class DriverTest : public ::testing::Test {
     return reading.value_or(gpu::Reading{});
   }
 
-  // Fast, so that a look after the other always sees time pass.
+  // Fast, so that time has passed between any two readings.
   TestServer server_{"2xA100-40GB,1xH100-80GB", {.time_scale = 1000}};
   std::unique_ptr<Server> shared_;
   std::unique_ptr<gpu::Probe> probe_;

@@ -102,7 +102,7 @@ class MpsTest : public ::testing::Test {
     options.crash_s = 0;
     return options;
   }
-  // Runs and computes.
+  // True if the task runs and computes.
   static void AwaitWork(Process& task) { ASSERT_TRUE(task.ReadUntil("epoch 1/")); }
 
   // Fast enough for an epoch of a thousand simulated seconds.
@@ -447,7 +447,7 @@ TEST_F(MpsTest, ItMisbehavesAsItIsTold) {
   Behave("hang");
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
-  // The daemon takes its peers one after the other: behind this one it has met the first.
+  // The daemon serves its peers one after the other: after this answer it has served the first.
   Process waits([&] { return MpsClient::Join(folders_.pipes, refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();

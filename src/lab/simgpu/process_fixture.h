@@ -1,4 +1,4 @@
-// A process of a test that does its work in a fork, waited for by what it says and how it ends.
+// A forked process of a test, which waits for its output and its end.
 #pragma once
 
 #include <fcntl.h>
@@ -18,13 +18,13 @@
 
 namespace carma::simgpu {
 
-// A forked child with its output at hand.
+// A forked child whose output can be read.
 class Process {
  public:
   // A training task.
   explicit Process(const TrainingOptions& options)
       : Process([&options] { return RunTraining(options); }) {}
-  // Anything else; what it returns is its exit code.
+  // Any other function; its result is the exit code.
   explicit Process(const std::function<int()>& work) {
     int out[2], err[2];
     EXPECT_EQ(::pipe2(out, O_CLOEXEC) | ::pipe2(err, O_CLOEXEC), 0);
@@ -49,7 +49,7 @@ class Process {
       ::waitpid(pid_, nullptr, 0);
     }
   }
-  // Reads stdout until the text has come, or the end.
+  // Reads stdout until the text has arrived, or until its end.
   bool ReadUntil(const std::string& text) {
     char byte = 0;
     while (stdout_.find(text) == std::string::npos) {
@@ -58,7 +58,7 @@ class Process {
     }
     return true;
   }
-  // Reads everything, reaps, and gives the exit code, or minus the signal.
+  // Reads everything, reaps the child, and returns its exit code, or minus the signal.
   int Wait() {
     stdout_ += base::ReadAll(out_.get(), 1 << 24).value_or("");
     stderr_ += base::ReadAll(err_.get(), 1 << 24).value_or("");

@@ -1,4 +1,4 @@
-// A simulated server in a folder of its own, for tests.
+// A simulated server in its own folder, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class TestServer {
   std::string folder_;
 };
 
-// Passes the real millisecond in which a server trusts its last look at the file.
+// Waits for the real millisecond in which a server trusts its last check of the file.
 inline void LetFileCheckExpire() {
   const std::int64_t from = base::BootTimeNs();
   while (base::BootTimeNs() - from <= kFileCheckNs) {

@@ -29,7 +29,7 @@ Arrival Task(std::int64_t memory_mib, double u = 0.3, double work_s = 100) {
 
 class StateTest : public ::testing::Test {
  protected:
-  // A second look at the same server, as of another process, with time under the test's control.
+  // A second view of the same server, as from another process, with a clock that the test controls.
   std::unique_ptr<Server> Attach() {
     auto server = Server::Attach(server_.path(), [this] { return now_s_; });
     EXPECT_TRUE(server) << server.error().message;
@@ -192,7 +192,7 @@ TEST_F(StateTest, SharesThatMakeNoSenseAreRefused) {
   }
 }
 
-// Runs `child` in a forked process that has a server of its own, up to its first Ready().
+// Runs `child` in a forked process that has its own server, up to its first Ready().
 class Child {
  public:
   Child(const std::string& path,
@@ -211,7 +211,7 @@ class Child {
     EXPECT_EQ(::read(ends[0], &ready, 1), 1);
     ::close(ends[0]);
   }
-  // Waits until it is a zombie, not further.
+  // Waits until it is a zombie, but does not reap it.
   void KillAndLeaveUnreaped() {
     ::kill(pid_, SIGKILL);
     siginfo_t info{};

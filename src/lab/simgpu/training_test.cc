@@ -1,5 +1,5 @@
-// Real processes on a simulated server whose time runs fast; the tests wait for what they do, never
-// for time.
+// Real processes on a simulated server whose clock runs fast; the tests wait for their actions,
+// never for a fixed time.
 #include "lab/simgpu/training.h"
 
 #include <gmock/gmock.h>

@@ -80,11 +80,11 @@ TEST(World, TwoTasksSlowEachOtherByTheFormulas) {
   };
   const double g_a = 1 - std::pow(0.7, 1.7), g_b = 1 - std::pow(0.6, 1.7);
   const double switched = 1 / (1 + 1.5 * g_a * g_b);
-  // The activity that clients of a server come to together is measured a little lower.
+  // The measured activity of all clients of a server together is a little lower.
   const double g_server = 1 - std::pow(0.7, 0.95 * 1.7), g_other = 1 - std::pow(0.6, 0.95 * 1.7);
   const double beside_server = 1 / (1 + 1.5 * g_server * g_other);
   const Case cases[] = {
-      // slowdown = 1 + s * p of the other; 0.3 and 0.4 stay below saturation.
+      // slowdown = 1 + s * p, with p of the other task; 0.3 and 0.4 stay below saturation.
       {"both through MPS", core::SharingMethod::kMps, core::SharingMethod::kMps, 1 / 1.2, 1 / 1.06},
       {"both without", core::SharingMethod::kStreams, core::SharingMethod::kStreams, switched,
        switched},
@@ -127,7 +127,7 @@ TEST(World, ClientsOfAServerStaySideBySideBesideOthers) {
 }
 
 TEST(World, OneLongAdvanceEqualsManyShortOnes) {
-  // The second task ends at an instant that nobody looks at; the first must be alone from then on.
+  // The second task ends between two readings; the first must be alone from then on.
   auto once = MakeWorld("2xA100-40GB"), often = MakeWorld("2xA100-40GB");
   for (World* world : {once.get(), often.get()}) {
     Put(*world, {.u = 0.7, .work_s = 300});
@@ -213,7 +213,7 @@ TEST(World, AThreadPercentageSlowsWhoWantsMore) {
   const int small = put(0.2, 0.25);
   EXPECT_NEAR(world->residents[small].pace, 1, kTiny) << "within its share";
   const int big = put(0.8, 0.4);
-  // Half of what it would do: half the pressure on its neighbour too.
+  // At half its speed it also puts half the pressure on its neighbour.
   EXPECT_NEAR(world->residents[big].pace, 0.5 / (1 + 0.5 * 0.6), kTiny);
   EXPECT_NEAR(world->residents[small].pace, 1 / (1 + 0.5 * 0.3), kTiny);
   EXPECT_NEAR(world->gpus[0].sm_active, 1 - std::pow(0.8 * 0.6, 0.95), kTiny);
@@ -227,7 +227,7 @@ TEST(World, InstancesDoNotDisturbEachOtherAndAddUpToTheirGpu) {
   EXPECT_EQ(world->gpus[3].total_mib, 20'480);
   const int big = Put(*world, {.u = 0.9, .gpus = {2}, .memory_mib = 30'000});
   const int small = Put(*world, {.u = 0.2, .gpus = {3}, .memory_mib = 10'000});
-  // Each alone on its instance: as many SMs as it has, at the speed of such a GPU.
+  // Each is alone on its instance: with the instance's SMs, at the speed of such a GPU.
   EXPECT_NEAR(world->residents[big].pace, 1.15 * 3 / 7 / 0.9, kTiny);
   EXPECT_NEAR(world->residents[small].pace, 1.15, kTiny);
   EXPECT_EQ(world->gpus[1].used_mib, 40'000);
@@ -240,7 +240,7 @@ TEST(World, InstancesDoNotDisturbEachOtherAndAddUpToTheirGpu) {
   EXPECT_EQ(world->gpus[0].used_mib, 0);
   const Share too_much[] = {{3, 10'269, 0}};
   EXPECT_EQ(FindShortage(*world, too_much)->free_mib, 20'480 - 212 - 10'000);
-  // Within an instance neighbours slow each other as ever, by their share of what is there.
+  // Within an instance neighbours slow each other as usual, by their share of its SMs.
   const int second = Put(*world, {.u = 0.2, .s = 0.5, .p = 0.5, .gpus = {3}});
   EXPECT_NEAR(world->residents[small].pace, world->residents[second].pace, kTiny);
   EXPECT_LT(world->residents[small].pace, 1.15);

@@ -15,7 +15,7 @@ base::Result<JobTrace> Read(std::string_view text, ReadOptions options = {}) {
   return ReadJobs(source, "f", options);
 }
 
-// "submit gpu_milli duration user vc status workload" of each job; "-" for what is not known.
+// "submit gpu_milli duration user vc status workload" of each job; "-" for unknown values.
 std::string Shown(const JobTrace& trace) {
   std::string text;
   for (const Job& job : trace.jobs) {
@@ -235,7 +235,7 @@ TEST(ReadJobs, AWrittenTraceReadsAsItWas) {
   }
 }
 
-// A source that gives a few bytes at a time, as a pipe may.
+// A source that returns a few bytes at a time, as a pipe may.
 class Drops : public ByteSource {
  public:
   Drops(std::string_view text, std::size_t drop) : text_(text), drop_(drop) {}

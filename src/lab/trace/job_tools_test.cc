@@ -1,4 +1,4 @@
-// What is computed of cluster traces: statistics, samples, mappings, made-up traces.
+// Computations on cluster traces: statistics, samples, mappings, generated traces.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ Job MakeJob(Duration submit, int gpus, Duration duration) {
   return {.submit = submit, .duration = duration, .gpu_milli = gpus * 1000};
 }
 
-// Bursts of ten jobs 20 s apart, in the day hours of `days` days: nothing of a Poisson process.
+// Bursts of ten jobs 20 s apart, in the day hours of `days` days: far from a Poisson process.
 JobTrace BurstyTrace(int days, std::uint64_t seed = 5) {
   base::Rng rng(seed);
   JobTrace trace;

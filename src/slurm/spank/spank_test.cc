@@ -1,4 +1,4 @@
-// What the plug-in reads and writes, without Slurm.
+// The plug-in's input and output, without Slurm.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -159,7 +159,7 @@ TEST(SpankTail, AChildThatIsStoppedIsNotWaitedFor) {
   ::close(ends[0]);
 }
 
-// A daemon that comes back while the plug-in asks: at first nobody listens, then it answers.
+// A daemon that comes back while the plug-in asks: at first it does not listen, then it answers.
 TEST(SpankLease, AsksAgainWhileCarmadRestarts) {
   std::string folder = ::testing::TempDir() + "/carma-spank-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
@@ -178,7 +178,7 @@ TEST(SpankLease, AsksAgainWhileCarmadRestarts) {
     const int next = ::socket(AF_UNIX, SOCK_STREAM, 0);
     ASSERT_EQ(::bind(next, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     ASSERT_EQ(::listen(next, 4), 0);
-    // The first answer is torn, the second one whole.
+    // The first answer is cut off, the second one complete.
     for (const std::string_view answer :
          {"HTTP/1.1 20", "HTTP/1.1 503 x\r\n\r\n{}",
           "HTTP/1.1 201 Created\r\n\r\n{\"id\":7,\"state\":\"waiting\",\"step\":\"batch\"}"}) {

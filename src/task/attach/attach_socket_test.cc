@@ -69,7 +69,7 @@ TEST(AttachSockets, CarryMessagesAndADescriptor) {
   ASSERT_TRUE(base::WriteAll(pipe->write.get(), "typed"));
   pipe->write.reset();
   EXPECT_EQ(base::ReadAll((*hello)->descriptor.get(), 100), "typed");
-  // Nothing more has come; then he is gone.
+  // No more has arrived; then the peer is gone.
   EXPECT_FALSE(shim->Receive().value());
   person->Close();
   EXPECT_EQ(shim->Receive().error().code, ErrorCode::kNotFound);

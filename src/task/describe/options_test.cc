@@ -24,7 +24,7 @@ SubmitterContext Eve() {
           .now = base::FromMs(1'772'373'600'000)};
 }
 
-// A description of `true` with the given options.
+// A description of the command `true` with the given options.
 struct Setting {
   const char* option;
   std::string value;

@@ -7,8 +7,8 @@
 namespace carma::task {
 namespace {
 
-// Heads of batch scripts as people write them, and what becomes of them here: what the first task
-// is described as, or why the script is refused. Nothing may go wrong in silence.
+// Heads of batch scripts as people write them, with the result: the description of the first task,
+// or why the script is refused. No part may be ignored without a message.
 struct Head {
   const char* name;
   const char* lines;   // below "#!/bin/bash"
@@ -196,7 +196,7 @@ TEST(SlurmHeads, RunRightlyOrAreRefusedInWords) {
     Description description;
     const std::string script = std::string("#!/bin/bash\n") + head.lines + "python train.py\n";
     const auto applied = ApplyScript(script, "job.sh", {}, description);
-    // Variables of the job from which it is submitted are not its own.
+    // The task must not inherit variables of the job from which it is submitted.
     const SubmitterContext context{
         .cwd = "/w", .home = "/h", .user = "ada", .environment = {{"SLURM_ARRAY_TASK_ID", "99"}}};
     const auto tasks = applied ? description.Finish(context) : std::unexpected(applied.error());

@@ -174,7 +174,7 @@ std::string AnyLine(base::Rng& rng) {
   return text;
 }
 
-// Every field set or left out by chance, always valid.
+// Every field is set or left out at random, but the description is always valid.
 TaskSpec AnySpec(base::Rng& rng) {
   TaskSpec s = Good();
   const auto chance = [&] { return rng.Below(2) == 0; };

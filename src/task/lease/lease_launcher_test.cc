@@ -1,4 +1,4 @@
-// Leases with real processes: granted, adopted, ended; and found again by another daemon.
+// Leases with real processes: granted, adopted, ended, and found again by another daemon.
 #include "task/lease/lease_launcher.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 
 constexpr core::TaskId kTask{7};
 
-// Somebody else's process, which does nothing.
+// A process of another user, which does nothing.
 class Stranger {
  public:
   explicit Stranger(const std::vector<std::string>& command = {"sleep", "10000"},
@@ -42,7 +42,7 @@ class Stranger {
   const LeaseProcess& process() const { return process_; }
   void Stop() const { SignalUntil(SIGSTOP, true); }
   void GoOn() const { SignalUntil(SIGCONT, false); }
-  // Returns the status that its parent is told.
+  // Returns the status that its parent receives.
   int End(int number = SIGKILL) {
     int status = 0;
     if (pid_ == 0) return status;
@@ -66,7 +66,7 @@ class Stranger {
 
 constexpr uid_t kNobody = 65'534;
 
-// A process of another user, as root makes it, that does nothing.
+// A process of another user, started by root, that does nothing.
 class Bystander {
  public:
   explicit Bystander(uid_t uid, uid_t effective = kNobody) {
@@ -98,7 +98,7 @@ class Bystander {
   LeaseProcess process_;
 };
 
-// One that bears the name of those that wait, until it is told to go on.
+// A process with the name of waiting ones, until it is told to go on.
 class Waiter {
  public:
   explicit Waiter(const std::string& then)
@@ -127,7 +127,7 @@ class LeaseLauncherTest : public ::testing::Test {
   }
   ~LeaseLauncherTest() override { std::filesystem::remove_all(folder_); }
 
-  // A daemon that was killed is followed by another.
+  // Replaces a killed daemon by a new one.
   void Restart() {
     auto others = std::make_unique<FakeLauncher>();
     others_ = others.get();
@@ -228,7 +228,7 @@ TEST_F(LeaseLauncherTest, OneProcessAloneAdoptsIt) {
   EXPECT_THAT(events_, IsEmpty()) << "the one that asked is not the one that has it";
 }
 
-// A lease for a step of a job, which this very process keeps.
+// A lease for a step of a job; this process is its keeper.
 TEST_F(LeaseLauncherTest, OfAStepAllThatLivesBelowItsKeeperMayHaveIt) {
   const LeaseProcess keeper = *FindLeaseProcess(::getpid());
   LaunchOrder order = Order(keeper);
@@ -326,7 +326,7 @@ TEST_F(LeaseLauncherTest, ARestartedDaemonFindsItWhereItStood) {
   const auto environment = launcher_->AdoptLease(kTask, stranger.process());
   ASSERT_TRUE(environment) << environment.error().message;
   EXPECT_EQ(environment->at("CUDA_VISIBLE_DEVICES"), "GPU-a,GPU-b");
-  // Killed before anybody heard of the adoption.
+  // Killed before the daemon learned of the adoption.
   Restart();
   launcher_->Adopt(Known(false));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "adopted";
@@ -413,7 +413,7 @@ TEST_F(LeaseLauncherTest, AProcessThatBecameAnotherUsersGivesItsGpusBack) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-// As su does while it asks for a password: its user may signal it, but /proc/PID is root's.
+// Like su while it asks for a password: its user may signal it, but /proc/PID belongs to root.
 TEST_F(LeaseLauncherTest, AProcessWithAnotherEffectiveUserIsItsOwnersToEnd) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   Bystander su(kNobody, /*effective=*/0);
@@ -445,7 +445,7 @@ TEST_F(LeaseLauncherTest, NoLeaseIsForTheFirstProcessNorForTheDaemonAndThoseAbov
   ::kill(served, SIGKILL);
 }
 
-// The books of an older daemon may hold one.
+// The books of an older daemon may contain such a lease.
 TEST_F(LeaseLauncherTest, AnOldLeaseForAProcessAboveTheDaemonSignalsNothing) {
   Stranger above({"sh", "-c", "sleep 10000 & wait"});
   const pid_t shell = above.process().process.pid;
@@ -492,7 +492,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessThatGoesOnAtItsGrantTakesIt) {
   stranger.Stop();
   launcher_->Start(Order(stranger.process()));
   stranger.GoOn();
-  // The timer of a grant to a stopped process rings at once.
+  // The timer of a grant to a stopped process expires at once.
   pollfd ready{launcher_->PollFd(), POLLIN, 0};
   ::poll(&ready, 1, 60'000);
   Poll();
@@ -501,7 +501,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessThatGoesOnAtItsGrantTakesIt) {
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
 }
 
-// A job that Slurm has suspended, whichever way.
+// A job that Slurm has suspended, in either way.
 TEST_F(LeaseLauncherTest, AStepThatDoesNotTakeItsGrantWaitsAgain) {
   options_.adoption_limit = std::chrono::milliseconds(20);
   Restart();

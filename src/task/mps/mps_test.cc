@@ -99,7 +99,7 @@ TEST(MpsAnswers, OfAServersStateAreUnderstoodOrAnError) {
 
 TEST(MpsAnswers, ToATerminationAreSilenceOrAnError) {
   for (const char* text : {"", "\n", "0\n"}) EXPECT_TRUE(ParseMpsTermination(text)) << text;
-  // As branches 535 and 550 answer, with exit code 0.
+  // Branches 535 and 550 answer this, with exit code 0.
   EXPECT_THAT(ParseMpsTermination("Server 12 not found\nServer 12 not found!\n1\n").error().message,
               HasSubstr("Server 12 not found"));
   for (const char* text : {"1", "Invalid process 7!\n1"})
@@ -220,7 +220,7 @@ TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
 }
 
 TEST_F(MpsControlTest, ADaemonIsTriedAndGone) {
-  // The stand-in's list of servers is empty, as that of a daemon without any.
+  // The stand-in's list of servers is empty, as in a daemon without servers.
   fake_.Write("/status", "Server 1 not found\n");
   const auto abilities = Control().Try(Soon());
   ASSERT_TRUE(abilities) << abilities.error().message;
@@ -245,7 +245,7 @@ TEST_F(MpsControlTest, AServerThatDoesNotStartIsToldAtOnceWithItsReason) {
               HasSubstr("ended as it started: Failed to start : no device"));
 }
 
-// Branches before 550.
+// Answers of branches before 550.
 TEST_F(MpsControlTest, AServerWhoseStateCannotBeAskedIsReadyWhenTheLogSaysSo) {
   fake_.Write("/status", "Unknown command \"get_server_status\"\n");
   const auto server = Control().Ready(Soon());
@@ -302,7 +302,7 @@ TEST_F(MpsControlTest, ALockOfAnotherUserIsNoDaemonOfThisOne) {
   EXPECT_EQ(MpsLogs(fake_.setup.dir, other).Mark().control, 0) << "no link is followed";
 }
 
-// A daemon writes several lines for each question.
+// A daemon logs several lines for each question.
 TEST_F(MpsControlTest, TheLogsDoNotGrowForEver) {
   ASSERT_TRUE(Control().Ready(Soon()));
   const std::string log = fake_.Logs() + "/control.log";
@@ -330,7 +330,7 @@ TEST_F(MpsControlTest, AFolderThatOthersMayWriteToIsRefused) {
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("nobody else may write to it"));
 }
 
-// Only root may become somebody else.
+// Only root may become another user.
 TEST_F(MpsControlTest, TheDaemonIsTheUsers) {
   const passwd* nobody = ::getpwnam("nobody");
   if (::getuid() != 0 || nobody == nullptr) GTEST_SKIP() << "needs root";

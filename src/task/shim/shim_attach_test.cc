@@ -1,4 +1,4 @@
-// A task in somebody's terminal, by real shims.
+// A task in a user's terminal, with real shims.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -34,8 +34,8 @@ class ShimAttachTest : public ShimLauncherTest {
     EXPECT_TRUE(person_.Send({.kind = Kind::kHello, .size = {33, 99}}, input).value());
   }
   void Say(AttachMessage message) { EXPECT_TRUE(person_.Send(message).value()); }
-  // Takes in what comes until `text` was seen among the outputs, or until the end; the last message
-  // of the shim is kept in end_.
+  // Reads until `text` was seen in the output, or until the end; end_ keeps the last message of the
+  // shim.
   std::string Hear(const std::string& text, Kind kind = Kind::kOutput) {
     std::string heard;
     while (text.empty() || heard.find(text) == std::string::npos) {
@@ -126,8 +126,8 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 }
 
 TEST_F(ShimAttachTest, WhoLeavesHangsUp) {
-  // The child says that it is there. Before it has begun its own program it has the shell's
-  // handler, which forgets the signal, and would be left until the grace is over.
+  // The child reports that it runs. Before it has begun its own program it has the shell's handler,
+  // which ignores the signal, so it would live until the grace period is over.
   LaunchOrder order = Attached(
       "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
   order.kill_grace = base::Duration(kPatienceMs);
@@ -175,8 +175,8 @@ TEST_F(ShimAttachTest, WhatCannotStartIsTold) {
   NextFailed();
 }
 
-// 8 MiB into a terminal that nobody reads for a while: the task waits, nothing is lost, and it can
-// be stopped all the same.
+// 8 MiB into a terminal that is not read for a while: the task waits, nothing is lost, and it can
+// still be stopped.
 TEST_F(ShimAttachTest, ASlowReaderHoldsTheTaskUp) {
   base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   launcher_->Start(Attached("head -c 8388608 /dev/zero; echo done > $TELL", false));
@@ -196,7 +196,7 @@ TEST_F(ShimAttachTest, AnUnreadTaskCanBeStopped) {
   EXPECT_EQ(Told(), "up");
   NextStarted();
   launcher_->Stop(kTask, 1);
-  // Its last output is waited for, then given up.
+  // The shim waits for the last output to be read, then gives up.
   Hear("");
   EXPECT_EQ(NextExited().signal, SIGTERM);
 }

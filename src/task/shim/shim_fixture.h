@@ -1,4 +1,5 @@
-// What every test of the launcher needs: a folder, an order, real shims, and waiting for events.
+// What every test of the launcher needs: a folder, an order, real shims, and a way to wait for
+// events.
 #pragma once
 
 #include <fcntl.h>
@@ -49,7 +50,7 @@ class ShimLauncherTest : public ::testing::Test {
     (void)!::system(("rm -rf " + root_).c_str());
   }
 
-  // As if carmad was killed and started again: nothing of the old launcher's memory is left.
+  // As if carmad was killed and started again: the old launcher's memory is lost.
   void Restart() {
     launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase()}).value();
     events_.clear();
@@ -78,7 +79,7 @@ class ShimLauncherTest : public ::testing::Test {
   std::string Out() const { return base::ReadFile(root_ + "/out", 64 << 20).value_or("(none)"); }
   std::string Err() const { return base::ReadFile(root_ + "/err", 64 << 20).value_or("(none)"); }
 
-  // The next event; fails the test after the patience.
+  // The next event; fails the test if it takes too long.
   ShimEvent Next() {
     const auto deadline = Clock::now() + std::chrono::milliseconds(kPatienceMs);
     while (events_.empty() && Clock::now() < deadline) {
@@ -116,8 +117,8 @@ class ShimLauncherTest : public ::testing::Test {
     return NextExited();
   }
 
-  // Two pipes by name, as $TELL and $GO in the task's environment: the task tells that it has come
-  // to a certain point, and is told to go on.
+  // Two named pipes, $TELL and $GO in the task's environment: the task reports that it has reached
+  // a certain point, and is told to go on.
   static base::UniqueFd MakeFifo(const std::string& path) {
     CARMA_CHECK(::mkfifo(path.c_str(), 0666) == 0, "mkfifo");
     ::chmod(path.c_str(), 0666);
@@ -140,7 +141,7 @@ class ShimLauncherTest : public ::testing::Test {
         .process;
   }
 
-  // Waits until that process is gone, however it is reaped.
+  // Waits until that process is gone, whoever reaps it.
   static bool Gone(const base::ProcessId& process) {
     const base::UniqueFd fd = base::OpenPidfd(process.pid);
     if (!fd || !base::Alive(process)) return true;

@@ -1,4 +1,4 @@
-// Real shims and real processes: what people ask of a task, and how it is stopped.
+// Real shims and real processes: requests of users, and how tasks are stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -107,7 +107,7 @@ TEST_F(ShimLauncherTest, TheTaskFindsACleanWorld) {
   EXPECT_THAT(text, HasSubstr(root_ + "\n0022\nGPU-x 5\n0\n1\n2\n3\n/dev/null\n")) << "3: ls";
   EXPECT_THAT(text, HasSubstr("NoNewPrivs:\t1\n"));
   EXPECT_THAT(text, HasSubstr("SigBlk:\t0000000000000000\n"));
-  // 32 and 33 belong to the C library, which leaves them so in every process it spawns.
+  // 32 and 33 belong to the C library, which sets them in every process that it spawns.
   EXPECT_THAT(text, ContainsRegex("SigIgn:\t0000000[01][08]0000000\n"));
 }
 
@@ -325,7 +325,7 @@ TEST_F(ShimLauncherTest, ATaskNeverGoesOnFromTheCheckpointsOfAnotherCarmad) {
   EXPECT_EQ(Run(order).exit_code, 0);
   EXPECT_EQ(Out(), "") << "another folder";
 
-  // Names that are alike by chance, or those of an older version.
+  // Names that are similar by chance, or come from an older version.
   const std::string plain = root_ + "/carma-5.ckpt";
   std::filesystem::rename(folder, plain);
   launcher_->Forget(kTask, 1, Dir());

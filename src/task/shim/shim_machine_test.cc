@@ -1,4 +1,4 @@
-// What the machine does to tasks: users, full disks, and time.
+// Effects of the machine on tasks: users, full disks, and time.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -115,7 +115,7 @@ TEST_F(ShimMachineTest, AUsersTaskIsStoppedWithAllOfIt) {
 
 class FullDiskTest : public ShimLauncherTest {
  protected:
-  // A small disk of our own, in a namespace of our own.
+  // Our own small disk, in our own namespace.
   bool MountDisk(const std::string& path, const char* options) {
     return base::MakeDirs(path) && ::unshare(CLONE_NEWNS) == 0 &&
            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&

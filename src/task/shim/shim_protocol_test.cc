@@ -71,7 +71,7 @@ TEST(ShimProtocol, OwnerStartedAndReportSurviveTheJourney) {
 }
 
 TEST(ShimProtocol, FilesNameEveryMember) {
-  // A process is two fields; a failed start has two members of its own, and the tail is apart.
+  // A process has two fields; a failed start has two members of its own, and the tail is separate.
   EXPECT_EQ(base::NamesOf<ShimOwner>().size(), base::MemberCount<ShimOwner>() + 1);
   EXPECT_EQ(base::NamesOf<ShimStarted>().size(), base::MemberCount<ShimStarted>() + 1);
   EXPECT_EQ(base::NamesOf<ShimReport>().size(), base::MemberCount<ShimReport>() - 3);

@@ -1,4 +1,4 @@
-// The daemon goes, the task stays; and what happens when the shim goes.
+// The daemon ends, the task continues; and what happens when the shim ends.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -170,7 +170,7 @@ TEST_F(ShimRestartTest, WithoutADescriptorARunningTaskIsNotTakenForLost) {
 }
 
 TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
-  // The folder and the order of a daemon that died before its shim came up.
+  // The folder and the order of a daemon that died before its shim started.
   launcher_->Start(Order("echo ran >> " + root_ + "/ran"));
   NextStarted();
   NextExited();
@@ -218,7 +218,7 @@ TEST_F(ShimRestartTest, AKilledShimTakesItsTaskAlongAndTheAttemptIsLost) {
 
 TEST_F(ShimRestartTest, LeftoversAreFoundWithoutCgroups) {
   launcher_ = MakeShimLauncher({ShimPath(), {}}).value();
-  // One has left the session, one has thrown its environment away.
+  // One process has left the session, one has cleared its environment.
   launcher_->Start(
       Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
             "env -i sh -c \"echo \\$\\$ > $TELL; exec sleep 1000\" & sleep 1000"));
@@ -281,7 +281,7 @@ TEST_F(ShimRestartTest, AnEndOfTheSystemIsLostNotFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// As a cluster ends a job: each process by a signal of its own, the shim's last.
+// As a cluster ends a job: each process gets its own signal, the shim last.
 TEST_F(ShimRestartTest, AnEndOfTheSystemThatMeetsTheTaskFirstIsTheSame) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();
@@ -300,8 +300,8 @@ TEST_F(ShimRestartTest, ATaskThatEndsItselfLikeThatHasFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// kill -9 of shim or daemon at moments that chance chooses: each attempt ends in exactly one way,
-// and its task ran at most once, exactly once if an exit with a code was told.
+// kill -9 of shim or daemon at random moments: each attempt ends in exactly one way, and its task
+// ran at most once, and exactly once if an exit code was reported.
 TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
   base::Rng rng(20'260'301);
   for (int attempt = 1; attempt <= 150; ++attempt) {
@@ -310,7 +310,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
     order.attempt = attempt;
     order.attempt_dir = root_ + "/attempts/5/" + std::to_string(attempt);
     launcher_->Start(order);
-    // A spin, not a sleep that tests wait on: the moment is the test's random input.
+    // A busy loop, because this is no wait for an event: the moment is the test's random input.
     const auto moment = Clock::now() + std::chrono::microseconds(rng.Below(6000));
     while (Clock::now() < moment) {
     }
@@ -340,7 +340,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
       EXPECT_EQ(ran, "x\n") << "attempt " << attempt;
     }
     EXPECT_TRUE(kill_shim || !last.lost) << "attempt " << attempt;
-    // And from now on the answer stays the same.
+    // From now on the answer stays the same.
     Restart();
     launcher_->Adopt({kTask, attempt, order.attempt_dir});
     ShimEvent again = Next();

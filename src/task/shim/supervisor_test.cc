@@ -62,8 +62,7 @@ class SupervisorTest : public ::testing::Test {
   std::string dir_;
 };
 
-// A process of that very number; -1 as long as the number is taken, or where it cannot be asked
-// for.
+// A process with exactly that number; -1 while the number is taken, or if it cannot be requested.
 pid_t ForkAs(pid_t pid) {
   clone_args arguments{};
   arguments.exit_signal = SIGCHLD;
@@ -72,7 +71,7 @@ pid_t ForkAs(pid_t pid) {
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-// Leaves a process behind that tells of TERM and goes on, then ends.
+// Leaves a process behind that reports TERM and goes on, then ends.
 void LeaveAStubbornOne(int tell) {
   const pid_t self = ::getpid();
   if (::fork() != 0) return;
@@ -94,7 +93,7 @@ TEST_F(SupervisorTest, AStrangerWithTheNumberOfAnEndedLeaderIsLeftAlone) {
   ASSERT_TRUE(pipe);
   const pid_t supervisor = ::fork();
   if (supervisor == 0) Supervise(base::Duration(500), &LeaveAStubbornOne, pipe->write.get(), [] {});
-  // TERM comes once the leader has been reaped.
+  // TERM arrives after the leader has been reaped.
   pollfd told{pipe->read.get(), POLLIN, 0};
   ASSERT_EQ(::poll(&told, 1, kPatienceMs), 1);
   pid_t leader = 0;
@@ -115,7 +114,7 @@ TEST_F(SupervisorTest, AStrangerWithTheNumberOfAnEndedLeaderIsLeftAlone) {
 
 TEST_F(SupervisorTest, WithoutTheUsersRightsNothingIsDoneInTheirPlace) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
-  // Root without root's powers: nobody's rights are refused to it.
+  // Root without root's capabilities: it may not take the rights of "nobody".
   const auto lose_powers = [] { CARMA_CHECK(::seteuid(65'533) == 0, "seteuid"); };
   EXPECT_DEATH(Supervise(
                    base::Duration(10), [](int) {}, -1, lose_powers),

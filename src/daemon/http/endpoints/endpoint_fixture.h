@@ -1,5 +1,5 @@
-// An engine with two GPUs, a launcher that starts nothing and a store in a folder of its own: what
-// the endpoints' tests ask.
+// For the tests of endpoints: an engine with two GPUs, a launcher that starts nothing, and a store
+// in its own folder.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ inline const Caller kAda{1000, 1000, "ada", false};
 inline const Caller kEve{1001, 1001, "eve", false};
 inline const Caller kRoot{0, 0, "root", true};
 
-// What came back; status 0: nothing yet.
+// The answer; status 0 if there is none yet.
 struct Heard {
   int status = 0;
   base::Json body;
@@ -56,7 +56,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // A reading of every GPU, and turns until nothing is left to estimate.
+  // Gives a reading of every GPU, and runs until all tasks have estimates.
   void Settle() {
     clock_.Advance(base::Duration(1'000));
     gpu::Reading reading;
@@ -87,7 +87,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     spec.environment = {{"SECRET", "of its user"}};
     return spec;
   }
-  // Ada's, estimated and not started: the GPUs are closed to it for as long as it is held.
+  // Ada's task, estimated and not started: it is held, so no GPU is open to it.
   core::TaskId SubmitHeld() {
     task::TaskSpec spec = Spec();
     spec.held = true;
@@ -129,7 +129,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     call.request.body = std::move(body);
     return call;
   }
-  // The answer as a client gets it.
+  // The answer as a client receives it.
   template <class Services>
   Heard Ask(const Services& services, Answer (*endpoint)(const Services&, const Call&),
             const Call& call) {
@@ -155,7 +155,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     last_heard_ = heard;
     return *heard;
   }
-  // A worker that is asked when the test says.
+  // A worker that runs its work when the test says so.
   AnswerLater Worker() {
     return [this](auto make, auto send) {
       if (worker_busy_)

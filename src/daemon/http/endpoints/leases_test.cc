@@ -38,7 +38,7 @@ class LeasesTest : public EndpointTest {
           call("user-" + std::to_string(uid));
         }};
   }
-  // By this very process, of this very user.
+  // A request from this process and its user.
   Call Mine(const std::string& id, const std::string& body) const {
     Call call = By(me_, id, "", body);
     call.request.peer = api::Peer{me_.uid, me_.gid, ::getpid()};
@@ -104,7 +104,7 @@ TEST_F(LeasesTest, TheSameRequestIsTheSameLease) {
   EXPECT_EQ(again.body.at("id"), 1);
 }
 
-// A job's step as its keeper asks for it: this very process, for a user of that number.
+// A request for a job's step from its keeper: this process, for a user with that number.
 constexpr char kStep[] =
     R"(,"key":{"cluster":"bed","job":12,"step":"batch"},"owner":{"uid":%U,"gid":7},"time_left_s":60)";
 
@@ -133,7 +133,7 @@ TEST_F(LeasesTest, RootAsksForAStepOfSomebodysJob) {
   EXPECT_EQ(Ask(Services(), &ListLeases, Asking({{"job", "12"}})).body.at("leases").size(), 1U);
   EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({{"job", "13"}})).body.at("leases").empty());
   Settle();
-  // Its own processes live below the keeper; those of others do not.
+  // The step's own processes are below the keeper; those of others are not.
   Call foreign = Mine("1", R"({"pid":1})");
   foreign.caller = {0, 0, "root", true};
   EXPECT_EQ(Ask(Services(), &AdoptLease, foreign).status, 403);

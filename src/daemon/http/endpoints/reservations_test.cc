@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 class ReservationsTest : public EndpointTest {
  protected:
   ReservationServices Services() { return {*engine_, clock_, {"eve"}}; }
-  // From so many minutes from now on, for an hour.
+  // Begins after this many minutes, and lasts an hour.
   Heard Make(const Caller& caller, int minutes, const std::string& more) {
     const std::string from =
         std::to_string(base::ToMs(clock_.Now()) + std::int64_t{minutes} * 60'000);

@@ -25,7 +25,7 @@ ServerServices Server() {
           [] { return "carma_up 1\n"; }};
 }
 
-// Whatever the parameters of a path are called.
+// The path, with the same name for all parameters.
 std::string Nameless(const std::string& path) {
   static const std::regex kParameter(R"(\{[a-z]+\})");
   return std::regex_replace(path, kParameter, "{}");
@@ -60,7 +60,7 @@ TEST(Endpoints, BeforeTheGpusAreKnownTheDaemonTellsOfItself) {
 }
 
 TEST(Endpoints, WhatChangesAnythingIsForUsersWhoAreKnown) {
-  // What a token is good for: what a user does with tasks that he has. Never new ones, which are
+  // A token allows what a user does with his existing tasks, but never new ones, which would run
   // new programs.
   const std::set<std::string_view> by_token{"/v1/changes", "/v1/tasks/{id}/{verb}",
                                             "/v1/tasks/{id}/priority"};

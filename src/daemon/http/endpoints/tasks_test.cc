@@ -36,7 +36,7 @@ class TasksTest : public EndpointTest {
     spec.exclusive = true;
     return spec;
   }
-  // That many, each of which wants all GPUs; until they stand in line.
+  // Submits this many tasks, each of which wants all GPUs, and waits until they are in the queue.
   void SubmitArray(int count, const Caller& caller) {
     std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
     std::iota(indices.begin(), indices.end(), 0);
@@ -111,7 +111,8 @@ TEST_F(TasksTest, PagesInTheOrderOfTurnsHoldEverybodyOnceThoughTheLineMoves) {
     query.resize(3);
     query.emplace_back("before", next);
     if (pages > 0) continue;
-    // With whom the page ended leaves the line, and somebody further on, and others list it too.
+    // The task at the end of the page leaves the queue, and so does a later one, while other
+    // clients list it too.
     Change(kAda, "hold", next);
     Change(kAda, "hold", std::to_string(kWaiting));
     Settle();
@@ -133,7 +134,7 @@ TEST_F(TasksTest, OfManyInLineThoseOfAUserAreFoundAtOnce) {
   EXPECT_TRUE(found.body.at("next").is_null());
 }
 
-// The books are asked for each name, so a page ends after so many of them.
+// Each name needs a query of the books, so a page ends after this many names.
 TEST_F(TasksTest, OfManyInLineANameIsFoundPageByPage) {
   SubmitHeld();
   SubmitArray(2'500, kAda);

@@ -1,4 +1,4 @@
-// carma estimate with weights of the gpumemnet networks that are not the shipped ones.
+// carma estimate with other weights of the gpumemnet networks than the built-in ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

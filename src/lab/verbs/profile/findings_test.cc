@@ -58,7 +58,7 @@ TEST(SlowdownOf, CountsTheTimeWithoutNeighboursAsAlone) {
 }
 
 TEST(ActiveFrom, FindsTheMomentWithinASample) {
-  // Active with 0.8 from 2.5 to 5.25.
+  // Activity 0.8 from 2.5 to 5.25.
   const std::vector<ProfileSample> samples{{.at_s = 0},
                                            {.at_s = 1, .sm_active = 0},
                                            {.at_s = 2, .sm_active = 0},

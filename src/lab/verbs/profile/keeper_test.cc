@@ -75,7 +75,7 @@ TEST_F(Keeper, TellsWhyAProgramCannotBeRun) {
 }
 
 TEST_F(Keeper, EndsWhatDetachedItself) {
-  // Who leaves session and parent behind is adopted; who ignores SIGTERM is killed.
+  // A process that leaves its session and parent is adopted; one that ignores SIGTERM is killed.
   auto program = Start(
       "setsid sh -c 'trap \"\" TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done' "
       "& "

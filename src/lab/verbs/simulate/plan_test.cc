@@ -138,14 +138,14 @@ TEST(SimPolicy, WhatStandsAboveTheServers) {
   EXPECT_TRUE(slurm.spread && slurm.backfill);
   EXPECT_EQ(slurm.wait, std::chrono::minutes(5));
   EXPECT_EQ(slurm.wait_requeues, 1);
-  // Nothing in Slurm starts MPS.
+  // Slurm does not start MPS.
   EXPECT_EQ(Policy("magm,cluster=slurm,gres=shard").options.collocation,
             core::SharingMethod::kStreams);
   EXPECT_EQ(Policy("magm,cluster=slurm,gres=shard,collocation=mps").options.collocation,
             core::SharingMethod::kMps);
   EXPECT_THAT(Complaint("magm,cluster=flux"), HasSubstr("expected queue, slurm or asked"));
   EXPECT_THAT(Complaint("magm,gres=mps"), HasSubstr("expected carma, gpu or shard"));
-  // Patience of recovery keeps its name.
+  // The patience of recovery keeps its name.
   EXPECT_EQ(Policy("magm,recovery.patience=5m").options.above.wait, sim::Above{}.wait);
 }
 
@@ -167,7 +167,7 @@ TEST(SimPolicy, ComplaintsNameThePlaceAndWhatWasExpected) {
   EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
   EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
   EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("no such word of a policy"));
-  // Nobody idles in the simulated cluster.
+  // In the simulated cluster no task holds a GPU without using it.
   EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("no such word of a policy"));
   EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
   EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));

@@ -12,8 +12,8 @@
 namespace carma::cli {
 namespace {
 
-// A daemon whose tasks run for a fixed simulated time on as many GPUs as they like; its clock moves
-// only when the replay pauses or waits.
+// A daemon whose tasks run for a fixed simulated time on any number of GPUs; its clock moves only
+// when the replay pauses or waits.
 class FakeServer : public ReplayServer {
  public:
   static constexpr std::int64_t kRunMs = 60'000;

@@ -26,7 +26,7 @@ class TraceTools : public ::testing::Test {
     words.insert(words.begin(), "trace");
     return RunWords(daemon_.socket_path(), std::move(words), "", LabProgram());
   }
-  // One job an hour on a day, in two clusters.
+  // One job per hour for a day, in two clusters.
   std::string Jobs() {
     std::string text =
         "# found somewhere\n# start: 2020-03-01T00:00:00\n"
@@ -173,7 +173,7 @@ TEST_F(TraceTools, ExportWritesAScriptThatAShellTakes) {
   const Ran ran = Run({"export", tasks, "--workloads", catalogue, "--as", "script", "--command",
                        "run {workload} {gpus} {n} {duration_s}"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  // The script, with `carma` and `sleep` that print what they were given, word by word.
+  // The script, with stand-ins for `carma` and `sleep` that print their arguments, word by word.
   const std::string script = File("s.sh",
                                   "carma() { printf '<%s>' carma \"$@\"; echo; }\n"
                                   "sleep() { echo \"sleep $1\"; }\n" +
