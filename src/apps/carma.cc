@@ -1,4 +1,4 @@
-// carma: the command for people.
+// carma: the command for users.
 #include <string_view>
 
 #include "base/file.h"
@@ -7,7 +7,8 @@
 #include "gpu/cuda_context.h"
 
 int main(int argc, char** argv) {
-  // A child of `carma doctor`; before anything else, since the CUDA driver wants a fresh process.
+  // A child of `carma doctor`; checked before anything else, because the CUDA driver needs a fresh
+  // process.
   if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord) {
     return carma::gpu::HoldContext();
   }

@@ -1,4 +1,5 @@
-// carma-lab: `carma simulate`, `trace`, `profile` and `estimate evaluate`, which carma has it run.
+// carma-lab: `carma simulate`, `trace`, `profile` and `estimate evaluate`; carma starts it for
+// these.
 #include <string_view>
 #include <vector>
 
@@ -8,7 +9,7 @@
 #include "lab/verbs/profile/keeper.h"
 
 int main(int argc, char** argv) {
-  // A child of `carma profile` that measures what a CUDA context takes, as in carma.
+  // A child of `carma profile` that measures the memory of a CUDA context, as in carma.
   if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord) {
     return carma::gpu::HoldContext();
   }

@@ -51,7 +51,7 @@ struct Flags {
   int parent = 0;  // 0: whoever it is
 };
 
-// One line, whatever the message quotes.
+// Always one line, whatever the message quotes.
 int Refuse(const carma::base::Error& error, int exit_code) {
   const std::string prefix(carma::base::PriorityPrefix(carma::base::LogLevel::kError));
   std::fprintf(stderr, "%scarmad: %s\n", prefix.c_str(),
@@ -63,7 +63,7 @@ std::string SimulatedState(const Flags& flags) {
   return flags.state_dir + "/gpus";
 }
 
-// Looked for anew each time: files in carma.d come and go.
+// Searched again each time, because files in carma.d come and go.
 carma::config::Sources FindSources(const Flags& flags) {
   carma::config::Sources sources = carma::config::StandardSources(
       flags.config.empty() ? std::nullopt : std::optional(flags.config), ::getuid() == 0);
@@ -77,7 +77,7 @@ carma::config::Sources FindSources(const Flags& flags) {
   return sources;
 }
 
-// Runs carma-simgpu; 0: it succeeded. said: where its messages go.
+// Runs carma-simgpu; returns 0 if it succeeded. said: where its messages go.
 int RunSimgpu(std::vector<std::string> words, std::variant<int, std::string> said) {
   words.insert(words.begin(), carma::base::ExecutableDir() + "/carma-simgpu");
   const auto spawned =
@@ -89,8 +89,8 @@ int RunSimgpu(std::vector<std::string> words, std::variant<int, std::string> sai
   return status;
 }
 
-// Its books are apart from those of the real GPUs. A server that is there stays, with the tasks
-// that run on it.
+// Its books are separate from those of the real GPUs. An existing simulated server is kept, with
+// the tasks that run on it.
 Result<Unit> MakeSimulated(Flags& flags) {
   if (flags.state_dir.empty()) {
     const std::string shape = std::exchange(flags.simulate, "");
@@ -111,12 +111,12 @@ Result<Unit> MakeSimulated(Flags& flags) {
                            "--simulate: " + std::string(carma::base::Trim(why)));
 }
 
-// False: it has ended already.
+// False if the parent has already ended.
 bool EndsWithParent(pid_t parent) {
   return ::prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && ::getppid() == parent;
 }
 
-// Standard error goes there from now on: what is logged, and what libraries say.
+// From now on standard error goes there: our log, and messages of libraries.
 Result<Unit> UseLog(const std::string& path) {
   const carma::base::UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
@@ -125,7 +125,7 @@ Result<Unit> UseLog(const std::string& path) {
   return Unit{};
 }
 
-// serving: as DaemonOptions has it.
+// serving: as in DaemonOptions.
 int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function<void()> serving) {
   carma::base::NeverWaitForTerminal(STDERR_FILENO);
   carma::base::SetLogLevel(loaded.settings.log_level);
@@ -145,7 +145,8 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
   }
   const auto daemon = carma::daemon::Daemon::Make(std::move(options));
   if (!daemon) return Refuse(daemon.error(), 1);
-  // Only now: why a daemon does not start is said to whoever starts it.
+  // Done only now, so that the reason why a daemon does not start is shown to the user who starts
+  // it.
   if (!flags.log.empty()) {
     if (const Result<Unit> used = UseLog(flags.log); !used) return Refuse(used.error(), 1);
   }
@@ -155,7 +156,7 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
 
 int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   if (flags.log.empty()) flags.log = loaded.settings.state_dir + "/carmad.log";
-  // It moves to "/", and reads the configuration again from there.
+  // The daemon changes to "/", and reads the configuration again from there.
   for (std::string* path : {&flags.config, &flags.log}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
@@ -177,7 +178,7 @@ int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   return code == 0 ? 1 : code;
 }
 
-// In one line, with the option that was meant.
+// The mistake in one line, with the option that was probably meant.
 std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extra = app.remaining();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || extra.empty())
@@ -229,7 +230,7 @@ int Run(int argc, char** argv) {
     std::puts("configuration is valid");
     return 0;
   }
-  // A pilot, which is the parent, has looked by itself.
+  // A pilot, which is then the parent, has already checked this.
   if (!flags.beside && flags.parent == 0) {
     if (const Result<Unit> alone = carma::daemon::CheckBesideServer(loaded->settings); !alone)
       return Refuse(alone.error(), 1);
@@ -241,11 +242,11 @@ int Run(int argc, char** argv) {
 
 }  // namespace
 
-// What a library throws where we did not expect it (no descriptors, no memory) ends the daemon with
-// one line; tasks go on, and the service manager starts the next one.
+// An unexpected exception from a library (no descriptors, no memory) ends the daemon with one line;
+// tasks go on, and the service manager starts the next daemon.
 int main(int argc, char** argv) {
-  // Of the arenas that threads get for themselves malloc_trim does not give back the end: ten
-  // megabytes, after a batch of many tasks.
+  // malloc_trim does not return the end of the arenas that threads get: ten megabytes, after a
+  // batch of many tasks.
   ::mallopt(M_ARENA_MAX, 1);
   try {
     return Run(argc, argv);

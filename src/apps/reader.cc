@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (std::string_view(argv[1]) == carma::gpu::kHoldContextWord) return carma::gpu::HoldContext();
-  // Should it hang in the driver, it does not outlive the daemon.
+  // Even if it hangs in the driver, it must not outlive the daemon.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto served = carma::gpu::ServeReader(carma::base::UniqueFd(0), argv[1]);
   if (served) return 0;

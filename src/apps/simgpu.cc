@@ -1,4 +1,4 @@
-// carma-simgpu: makes, shows and troubles a simulated GPU server (docs/inside/simgpu.md).
+// carma-simgpu: makes, shows and disturbs a simulated GPU server (docs/inside/simgpu.md).
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -116,7 +116,7 @@ int Reset(Arguments& arguments, Server* server) {
   return done ? 0 : Complain(done.error());
 }
 
-// A foreign process: it holds memory until it is killed, and never computes.
+// A foreign process, which holds memory until it is killed, and never computes.
 int Hold(Arguments& arguments, Server* server) {
   const carma::base::ProcessId self = carma::base::SelfProcess();
   carma::simgpu::Arrival arrival{.pid = self.pid,
@@ -172,7 +172,8 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   arguments.state = carma::base::GetEnv(kStateVariable);
   const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
     CLI::App* verb = app.add_subcommand(name, what);
-    // CLI11's own way would let the variable win over the option: all verbs share the value.
+    // With CLI11's own handling the variable would override the option, because all verbs share the
+    // value.
     CLI::Option* state = verb->add_option(
         "--state", arguments.state, std::string("the server's file ($") + kStateVariable + ")");
     if (arguments.state.empty()) state->required();

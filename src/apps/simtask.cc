@@ -81,7 +81,7 @@ void AddCheckpoint(CLI::App& app, TrainingOptions& options) {
                  "where to, and where to resume from");
 }
 
-// What the CUDA driver reads of MPS in a program's environment.
+// The variables about MPS that the CUDA driver reads in a program's environment.
 carma::base::Result<carma::base::Unit> ReadMps(TrainingOptions& options) {
   using carma::base::GetEnv;
   options.mps_pipes = GetEnv("CUDA_MPS_PIPE_DIRECTORY");

@@ -21,7 +21,7 @@ using base::Result;
 
 constexpr std::chrono::seconds kRepeatFor{20};
 constexpr int kRepeatAfterMs = 200;
-// Tasks of one request: the daemon serves nobody else while it writes them down.
+// The most tasks of one request: the daemon serves no other client while it writes them.
 constexpr std::size_t kPage = 1000;
 constexpr int kTimeoutS = 60;
 // A large batch becomes durable in one transaction.
@@ -31,7 +31,7 @@ std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
   return "/v1/tasks/" + std::to_string(id) + rest;
 }
 
-// An answer that cannot be read is the daemon's mistake, not the user's.
+// An answer that cannot be read is a mistake of the daemon, not of the user.
 base::Error Unexpected(const base::Error& error) {
   return {ErrorCode::kIo, "answer of carmad: " + error.message};
 }
@@ -122,7 +122,7 @@ Result<std::vector<CheckedTask>> ReadCheck(const Json& json) {
   return ReadList<CheckedTask, &ReadCheckedTask>(json, "tasks");
 }
 
-// Texts that are JSON already are joined as they are: a batch is not parsed again.
+// The texts are JSON already and are joined unchanged, so that a batch is not parsed again.
 std::string ListBody(const std::vector<std::string>& specs, const std::string& common,
                      const std::string& request = "") {
   std::size_t size = common.size() + request.size() + 48;
@@ -150,7 +150,7 @@ std::string ArrayBody(const std::string& spec, const std::vector<std::int64_t>& 
   return body + "]}";
 }
 
-// Nobody else's of this user.
+// A name that no other request of this user has.
 std::string NewRequestName() {
   std::array<std::uint64_t, 2> chance{};
   if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance))
@@ -158,8 +158,8 @@ std::string NewRequestName() {
   return fmt::format("{:016x}{:016x}", chance[0], chance[1]);
 }
 
-// Where the connection was cut it is asked again: the daemon knows the submission by its name. A
-// daemon that was restarted needs a moment.
+// If the connection was cut, the request is repeated: the daemon recognises the submission by its
+// name. A restarted daemon needs a moment.
 Called<Submission> Submit(api::Client& client, const std::string& body) {
   Result<std::string> answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
   if (!answer && client.cut()) {

@@ -1,4 +1,5 @@
-// The whole program: which verb, which words are its own, what comes of a mistake.
+// The whole program: finds the verb, separates its words from those of the task's command, and
+// reports mistakes.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ bool TakesValue(const CLI::App& app, const CLI::App& verb, const std::string& na
   return option && option->get_items_expected_min() > 0;
 }
 
-// How many words an option takes, itself included: "--gpus 2", "--gpus=2", "-G2", "-HG 2".
+// How many words an option takes, including itself: "--gpus 2", "--gpus=2", "-G2", "-HG 2".
 std::size_t OptionLength(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (word.starts_with("--")) {
     const bool has_value = word.find('=') != std::string::npos;
@@ -37,7 +38,7 @@ bool IsOption(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word != "--";
 }
 
-// Where the words that are no options begin, counted from `at`.
+// The position of the first word after the options that begin at `at`.
 std::size_t SkipOptions(const CLI::App& app, const CLI::App& verb,
                         const std::vector<std::string>& words, std::size_t at) {
   while (at < words.size() && IsOption(words[at])) at += OptionLength(app, verb, words[at]);
@@ -66,7 +67,7 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
                                       Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
   if (verb_at == words.size()) return base::Unit{};
-  // "carma help submit" is meant as it is everywhere.
+  // "carma help submit" works as in other programs.
   if (words[verb_at] == "help") {
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(verb_at));
     words.emplace_back("--help");
@@ -108,7 +109,7 @@ void AddOne(CLI::App& app, const Verb& verb, Context& context) {
   app.add_subcommand(std::string(verb.name), std::string(verb.help))->prefix_command();
 }
 
-// The verb that is asked for with those below it; all of them where none is asked for.
+// Adds the requested verb and those below it; all verbs if none is requested.
 void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& context) {
   const std::size_t at = SkipOptions(app, app, words, 0);
   const std::string asked = at < words.size() ? words[at] : "";
@@ -143,7 +144,7 @@ std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>
   return "";
 }
 
-// What a day needs, for those who type nothing more.
+// The most frequent commands, shown if no verb is given.
 constexpr const char* kVerbsOfTheDay =
     "  carma submit train.sh     put a task into the queue; options before the command\n"
     "  carma run python3 t.py    run one here, in this terminal\n"
@@ -155,7 +156,7 @@ constexpr const char* kVerbsOfTheDay =
     "  carma gpus                memory and activity of each GPU\n"
     "All verbs: carma --help. One verb: carma submit --help.\n";
 
-// "--tiem" -> the options of the verb.
+// For an unknown word such as "--tiem": the similar options of the verb.
 std::string UnknownWord(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (!word.starts_with("-")) return fmt::format("unexpected word '{}'", base::Printable(word, 60));
   std::vector<std::string> known;
@@ -176,7 +177,7 @@ std::string ExampleOf(const CLI::App& verb) {
   return std::string(line.substr(0, line.find("   ")));
 }
 
-// "--limit: Value all not in range 1 to 100" in our words; empty: it says something else.
+// "--limit: Value all not in range 1 to 100" in our words; empty if the text is another one.
 std::string OutOfRange(std::string_view text) {
   constexpr std::string_view kValue = ": Value ", kRange = " not in range ";
   const std::size_t value = text.find(kValue), range = text.find(kRange);
@@ -190,7 +191,7 @@ std::string OutOfRange(std::string_view text) {
                      text.substr(begin, range - begin));
 }
 
-// "carma slurm chek": what is below a verb that does nothing by itself.
+// For "carma slurm chek": the verbs below a verb that does nothing by itself.
 std::string MissingVerb(CLI::App& app, const CLI::App& verb) {
   std::vector<std::string> known;
   for (const CLI::App* each : verb.get_subcommands({})) known.push_back(each->get_name());
@@ -220,7 +221,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   return range.empty() ? std::string(text) : range;
 }
 
-// CLI11 tells mistakes and calls for help in the same way.
+// CLI11 reports mistakes and requests for help in the same way.
 int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   if (error.get_exit_code() == 0) {
     std::ostringstream out;
@@ -240,7 +241,7 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   return kExitUsage;
 }
 
-// Everything was printed, or the failure is ours too: a full disk must not look like success.
+// If not all output could be written, we must fail too: a full disk must not look like success.
 int Finish(Context& context) {
   if (std::fflush(context.out) == 0 && !std::ferror(context.out)) return context.exit_code;
   if (context.exit_code == 0) context.Fail(base::FailErrno(errno, "write output").error());

@@ -16,7 +16,7 @@ namespace {
 
 using base::Result;
 
-// That of the daemon that answers; without one, what its configuration says.
+// The state folder of the daemon that answers; without one, the folder from its configuration.
 Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   if (!flags.state_dir.empty()) return flags.state_dir;
   const Called<api::StatusView> status = GetStatus(context.client());
@@ -27,7 +27,7 @@ Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   return loaded->settings.state_dir;
 }
 
-// In a folder the copy is named after the time: "carma-20260301-064500.db".
+// If a folder is given, the copy is named after the time: "carma-20260301-064500.db".
 std::string TargetFile(const std::string& given) {
   struct stat info {};
   if (::stat(given.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return given;

@@ -15,10 +15,10 @@ namespace {
 using base::ErrorCode;
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-// Descriptions with their environments, all held until the first is sent.
+// The descriptions with their environments are all in memory until the first is sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
-// One request: below the daemon's own limits (task.max_batch, api::kMaxBodyBytes).
+// The size of one request: below the daemon's own limits (task.max_batch, api::kMaxBodyBytes).
 constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;
 constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task with what all share
@@ -40,7 +40,7 @@ class BatchReader {
   base::Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
     if (lines.empty()) return base::Fail(ErrorCode::kInvalid, name_ + ": holds no task");
-    // Told at once: describing so many takes long.
+    // Reported at once, because describing that many takes long.
     if (lines.size() > kMaxBatchTasks) {
       return base::Fail(ErrorCode::kInvalid,
                         fmt::format("{}: {} tasks, expected at most {} in one batch", name_,
@@ -69,7 +69,7 @@ class BatchReader {
     std::string_view text;
   };
 
-  // Those that are neither blank nor a comment.
+  // The lines that are neither blank nor a comment.
   std::vector<Line> TaskLines(std::string_view text) const {
     std::vector<Line> lines;
     for (std::size_t number = 1; !text.empty(); ++number) {
@@ -116,7 +116,7 @@ class BatchReader {
   task::TaskSpec common_;  // to check lines; without the environment, which the daemon checks
 };
 
-// The daemon names a task of a request by its number: the line says more.
+// The daemon names a task of a request by its number; for the user the line is clearer.
 base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
                      const std::string& name) {
   const std::optional<std::size_t> index = api::TaskNamedBy(error.message);
@@ -125,7 +125,7 @@ base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
   return error;
 }
 
-// First task behind the chunk that starts at `first`.
+// The first task after the chunk that starts at `first`.
 std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
   constexpr std::size_t kTaskBytes = 1024;  // of a task itself, about
   const std::vector<std::string>& specs = batch.specs;
@@ -141,7 +141,7 @@ std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
   return end;
 }
 
-// What was sent before a failure stays submitted, and is said.
+// Tasks that were sent before a failure stay submitted, and are reported.
 class Receipt {
  public:
   void Add(Answer<Submission> answer) {

@@ -112,7 +112,7 @@ std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
   std::set<std::uint64_t> again(ids.begin(), ids.end());
   std::map<std::uint64_t, const api::TaskView*> by_id;
   for (const api::TaskView& task : tasks) by_id[task.id] = &task;
-  // A task only ever waits for older ones, so that one walk in order finds all.
+  // A task only depends on older ones, so one pass in order finds all.
   std::vector<DependentTask> found;
   for (const auto& [id, task] : by_id) {
     DependentTask each{id, {}};

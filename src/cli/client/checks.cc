@@ -1,4 +1,4 @@
-// Looks for what a task needs in order to start, as its user.
+// Checks with the user's rights whether a task can start.
 #include "cli/client/checks.h"
 
 #include <fmt/format.h>
@@ -53,7 +53,8 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
   return std::nullopt;
 }
 
-// Its command is in the image; here the tool must be, and an image that is a file.
+// The command is in the image. On this machine there must be the tool, and the image if it is a
+// file.
 base::Result<base::Unit> CheckContainer(const task::TaskSpec& spec) {
   const auto container = task::ParseContainer(*spec.container);
   if (!container) return std::unexpected(container.error());
@@ -104,14 +105,14 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program)
   return "; that file may not be executed (chmod +x)";
 }
 
-// A file can be made or written there: what stands behind a '%' is not known yet.
+// True if a file can be made or written there. The text after a '%' is not known yet.
 bool CanWrite(const std::string& pattern) {
   const std::size_t percent = pattern.find('%');
   const std::string path = pattern.substr(0, percent);
   struct stat st {};
   if (percent == std::string::npos && ::stat(path.c_str(), &st) == 0)
     return ::access(path.c_str(), W_OK) == 0;
-  // Folders that are missing are made.
+  // Missing folders will be made.
   std::string folder = path.substr(0, path.rfind('/'));
   while (!folder.empty() && ::stat(folder.c_str(), &st) != 0)
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.rfind('/'));

@@ -16,8 +16,8 @@ std::string QuotedLine(std::string text) {
   return ShellQuote(text);
 }
 
-// The command that lists them, one a line: number, name, state. user: the shell's word for the
-// caller's name.
+// The command that lists the tasks, one per line: number, name, state. user: the shell's word for
+// the caller's name.
 std::string ListCommand(TaskNames tasks, const std::string& user = "\"$(id -un)\"") {
   return fmt::format("carma list --no-header -o id,name,state -u {} {} 2>/dev/null", user,
                      tasks == TaskNames::kAll ? "--all --limit 50" : "--limit 500");
@@ -59,7 +59,7 @@ std::string BashValueCases(const std::string& place, const std::vector<OptionWor
   return cases;
 }
 
-// Those of its own verbs first: their pattern is the narrower one.
+// The values of its own verbs come first, because their pattern is narrower.
 std::string BashValues(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
@@ -76,14 +76,15 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
-// What stands for its arguments, beside names.
+// The completion of its arguments, besides names.
 std::string BashArguments(const VerbWords& verb) {
   if (verb.tasks == TaskNames::kAll) return " tasks=all";
   if (verb.tasks == TaskNames::kOpen) return " tasks=open";
   return verb.takes_files && verb.words.empty() ? " files=yes" : "";
 }
 
-// The words of `verb/sub`; a verb is asked after its own sub-verbs, whatever stands behind it.
+// The words of `verb/sub`; a verb comes after its sub-verbs, because its pattern also matches
+// theirs.
 std::string BashCases(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
@@ -155,7 +156,7 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
       ShellQuote(base::Join(NamesOf(verbs), " ")), cases, values, OptionList(global));
 }
 
-// What zsh does for a value.
+// The action of zsh for a value.
 std::string ZshAction(const Choices& choices) {
   const std::string words = base::Join(choices.words, " ");
   if (words.empty()) return "_files";
@@ -186,8 +187,8 @@ std::string ZshArguments(const std::string& options, const std::vector<std::stri
   return fmt::format("_arguments -S{} '*:argument:{}'", options, action);
 }
 
-// Asks for a verb, then for what that verb takes; for a verb's own verbs again. takes_files: a file
-// may stand in the place of a verb.
+// Completes a verb, then the words of that verb; the same for verbs below a verb. takes_files: a
+// file may be given in place of a verb.
 std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& options,
                       const std::string& global, bool takes_files) {
   std::string descriptions;
@@ -253,7 +254,7 @@ std::string FishOption(const OptionWords& option) {
   return line + " -d " + QuotedLine(option.help) + "\n";
 }
 
-// where: the condition under which these verbs may come; takes_files: files as well.
+// where: the condition under which these verbs may follow; takes_files: files too.
 std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& where,
                       const std::string& seen_before, bool takes_files) {
   std::string out;

@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// verb: "trace info"; empty for the options of all.
+// verb: "trace info"; empty for the options of all verbs.
 std::vector<OptionWords> OptionsOf(Syntax syntax, const std::string& verb, const Context& context) {
   std::vector<OptionWords> options;
   for (OptionFacts& option : syntax.options()) {
@@ -23,7 +23,7 @@ std::vector<OptionWords> OptionsOf(Syntax syntax, const std::string& verb, const
   return options;
 }
 
-// above: the verb that these are verbs of, and a blank.
+// above: the verb above these verbs, and a blank.
 std::vector<VerbWords> VerbsOf(Syntax app, const Context& context, const std::string& above = "") {
   std::vector<VerbWords> verbs;
   for (const Syntax each : app.verbs()) {

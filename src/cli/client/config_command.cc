@@ -20,7 +20,7 @@ struct ConfigFlags {
   std::vector<std::string> keys;  // of `show`; none: all
 };
 
-// The keys asked for, a section standing for all of its keys. Errors: kInvalid: no such key.
+// The requested keys; a section means all of its keys. Errors: kInvalid: no such key.
 base::Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
   const std::vector<config::KeyInfo> all = config::Keys();
   if (words.empty()) return all;

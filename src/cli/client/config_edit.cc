@@ -37,7 +37,8 @@ Span SectionOf(Lines& lines, std::string_view section) {
           static_cast<std::size_t>(next - lines.begin())};
 }
 
-// Where the key stands in the span; its end if nowhere. comment: behind a '#'.
+// The line of the key in the span; the span's end if there is none. comment: the key is after a
+// '#'.
 std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comment) {
   std::size_t at = span.first;
   for (; at < span.last; ++at) {
@@ -49,7 +50,7 @@ std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comme
   return at;
 }
 
-// Of a list; texts of several lines are no value of ours.
+// True if a list continues on further lines; we have no other values with several lines.
 bool EndsElsewhere(std::string_view line) {
   const std::string_view value = base::Trim(line.substr(line.find('=') + 1));
   return value.starts_with('[') && value.find(']') == std::string_view::npos;

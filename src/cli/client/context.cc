@@ -19,7 +19,7 @@
 namespace carma::cli {
 namespace {
 
-// For people at a terminal; a script uses what it has set up.
+// Only for people at a terminal; a script uses the daemon that it has set up.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -60,7 +60,7 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
-  // Where neither listens yet, a user without root rights can only start a daemon of its own.
+  // If neither listens yet, a user without root rights can only start a daemon of his own.
   return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
 }
 
@@ -111,7 +111,7 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// The first task from `low` on, below `high`, for which it holds; it holds for all behind that one.
+// The first task in [low, high) for which the condition holds; it must hold for all later ones too.
 template <class Holds>
 base::Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -123,7 +123,7 @@ base::Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Hol
   return low;
 }
 
-// Tasks of an array have numbers that follow each other, and rising indices.
+// Tasks of an array have consecutive numbers and rising indices.
 base::Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
   const auto wrong = base::Fail(base::ErrorCode::kNotFound,
                                 fmt::format("array {} has no task with index {}", array, index));

@@ -14,7 +14,7 @@
 namespace carma::cli {
 namespace {
 
-// Says what became of tasks, in order; with --json all of it at the end.
+// Reports the result for each task, in order; with --json all results at the end.
 class Told {
  public:
   explicit Told(Context& context) : context_(context) {}
@@ -28,7 +28,7 @@ class Told {
     Print(context_,
           fmt::format("Task {} is {}{}\n", task.id, base::Printable(task.state, 40), reason));
   }
-  // forgiving: tasks that ended meanwhile are no failure.
+  // forgiving: tasks that ended meanwhile do not count as a failure.
   void Refused(const base::Error& why, bool forgiving) {
     if (!forgiving || why.code != base::ErrorCode::kConflict) context_.Fail(why);
   }
@@ -41,7 +41,7 @@ class Told {
   std::vector<std::string> texts_;
 };
 
-// Goes on after a failure: the others are still wanted.
+// Goes on after a failure, because the other tasks must still be changed.
 void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids,
                 const std::function<Called<api::TaskView>(std::uint64_t id)>& change) {
   Told told(context);
@@ -52,13 +52,13 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids,
       continue;
     }
     told.Refused(task.error(), false);
-    // Without the daemon each further call would only say the same.
+    // Without the daemon each further call would fail in the same way.
     if (task.error().code == base::ErrorCode::kUnavailable) break;
   }
   told.End();
 }
 
-// The same in as few requests as may be.
+// The same with as few requests as possible.
 void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::string& verb,
                bool forgiving) {
   Told told(context);
@@ -77,7 +77,7 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
   told.End();
 }
 
-// What the flags choose among the tasks of one user.
+// The tasks of one user that the flags select.
 base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags) {
   base::Result<std::vector<std::uint64_t>> arrays;
   if (!flags.arrays.empty()) arrays = ResolveTasks(context, flags.arrays);

@@ -41,7 +41,7 @@ bool IsScript(const std::string& path) {
          start[1] == '!';
 }
 
-// Words of the training that every estimator would pass over.
+// Reports settings of the training that every estimator would ignore.
 base::Result<base::Unit> CheckKnown(const task::TaskSpec& spec) {
   const auto refuse = [](const char* option, const std::string& word, const char* expected) {
     return base::Fail(ErrorCode::kInvalid, std::string(option) + ": '" + base::Printable(word, 40) +
@@ -55,7 +55,7 @@ base::Result<base::Unit> CheckKnown(const task::TaskSpec& spec) {
   return base::Unit{};
 }
 
-// Processes for more GPUs than the task will get.
+// Warns of processes for more GPUs than the task will get.
 void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& spec,
                    std::vector<std::string>& notes) {
   for (const task::TrainingWord& word : words) {
@@ -65,7 +65,7 @@ void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& s
   }
 }
 
-// Defaults of a task in a terminal; what its script and the options say counts before them.
+// Defaults of a task in a terminal; its script and the options have precedence.
 base::Result<base::Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
   description.SetAttach(here.name, here.terminal);
   if (auto set = description.Set("output", "/dev/null"); !set) return set;
@@ -186,7 +186,7 @@ base::Result<std::string> TrainingFinder::Read(const std::string& path, std::siz
 
 namespace {
 
-// Bytes of a table of parameters.
+// The most bytes of a table of parameters.
 constexpr std::size_t kMaxSweepBytes = 4 << 20;
 
 base::Result<base::Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,

@@ -22,7 +22,7 @@ using base::Fail;
 using base::Result;
 
 constexpr std::chrono::milliseconds kLookAgain{200};
-// A daemon that does not answer may be starting again, not longer.
+// A daemon that does not answer may be restarting, but not for longer than this.
 constexpr std::chrono::seconds kAwayAtMost{15};
 const std::vector<std::string> kAll{"all"};
 
@@ -37,7 +37,7 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
   return names;
 }
 
-// What has come of drain or resume.
+// The result of drain or resume.
 std::string StandingText(const std::string& state, std::optional<base::Time> empty_by) {
   if (state == "drng" && empty_by)
     return " takes no new task; what runs there leaves by " + base::FormatTime(*empty_by);
@@ -46,7 +46,7 @@ std::string StandingText(const std::string& state, std::optional<base::Time> emp
   return " takes tasks again (" + base::Printable(state, 20) + ")";
 }
 
-// Returns the GPUs as they stand then; those that could not be changed were told of.
+// Returns the GPUs in their new state; those that could not be changed were reported.
 std::vector<Answer<api::GpuView>> ChangeEach(Context& context, const std::string& verb,
                                              const std::vector<std::string>& names,
                                              const std::string& reason,
@@ -87,7 +87,7 @@ std::string TasksThatRun(std::int64_t count) {
   return fmt::format("{} task{} still run{}", count, count == 1 ? "" : "s", count == 1 ? "s" : "");
 }
 
-// At most until the last of them should be gone. A simulated server's hours pass faster.
+// Waits at most until the last of them should be gone. A simulated server's clock runs faster.
 Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView& closed) {
   using Clock = std::chrono::steady_clock;
   const double left_ms =
@@ -134,7 +134,7 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
 
 // ---- single GPUs ----
 
-// As they stand once no task is there any more.
+// The GPUs once no task is on them any more.
 Result<std::vector<Answer<api::GpuView>>> AwaitEmptyGpus(
     Context& context, const std::vector<Answer<api::GpuView>>& drained) {
   while (true) {

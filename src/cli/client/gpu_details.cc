@@ -45,7 +45,7 @@ std::string EnergyText(double joules) {
                       : fmt::format("{:.0f} MJ", joules / 1e6);
 }
 
-// A number as its name says its unit: energy_j, sm_clock_mhz.
+// A number with the unit that is in its name: energy_j, sm_clock_mhz.
 std::string ValueText(const GpuView::Metric& metric) {
   for (const gpu::Counter& counter : gpu::Counters()) {
     if (counter.name != metric.name) continue;
@@ -87,7 +87,7 @@ std::vector<std::string> SourcesOf(const GpuView& gpu) {
   return sources;
 }
 
-// The last reading, by who told it.
+// The last reading, grouped by its source.
 void AddMetrics(const GpuView& gpu, std::size_t width, Facts& facts) {
   for (const std::string& source : SourcesOf(gpu)) {
     std::vector<std::string> words;

@@ -19,7 +19,7 @@ namespace {
 using Point = api::GpuHistoryView::Point;
 using Value = std::function<std::optional<double>(const Point&)>;
 
-// One character per span of the question, a blank where nothing is known.
+// One character per span of time, and a blank where nothing is known.
 std::string Drawn(const api::GpuHistoryView& gpu, const HistorySpan& span,
                   const std::function<std::string(const Point&)>& draw) {
   std::vector<std::string> cells(static_cast<std::size_t>(span.points), " ");
@@ -55,7 +55,7 @@ std::string Line(std::string_view label, const std::string& cells, const std::st
   return line + "\n";
 }
 
-// Nothing where no point knows the value.
+// Empty if no point has the value.
 std::string BarLine(std::string_view label, const api::GpuHistoryView& gpu, const HistorySpan& span,
                     const Value& value, double full,
                     const std::function<std::string(const Extremes&)>& summary) {

@@ -46,7 +46,7 @@ std::string TasksText(const GpuView& gpu) {
   return text.empty() ? "-" : text;
 }
 
-// All are NVIDIA's.
+// Removes "NVIDIA" from the name, because all GPUs are NVIDIA's.
 std::string ShortName(const GpuView& gpu) {
   constexpr std::string_view kMaker = "NVIDIA ";
   const std::string name = GpuName(gpu);
@@ -80,7 +80,7 @@ std::string CheckLine(const CheckedTask& task) {
 
 std::string GpuName(const GpuView& gpu) {
   const std::string name = base::Printable(gpu.name, 60);
-  // Most drivers name the profile themselves.
+  // In most drivers the name already contains the profile.
   const bool told = name.find(gpu.mig_profile) != std::string::npos;
   return told ? name : name + " MIG " + base::Printable(gpu.mig_profile, 40);
 }
@@ -111,7 +111,7 @@ namespace {
 
 constexpr int kWideScreen = 100;
 
-// "[||||::    ]": used, and promised beyond it.
+// "[||||::    ]": used memory, and memory promised beyond that.
 std::string BarText(const GpuView& gpu) {
   const MemoryBarParts parts = PartsOfMemory(gpu.used_mib, gpu.promised_mib, gpu.total_mib, 10);
   return "[" + std::string(parts.used, '|') + std::string(parts.promised, ':') +
@@ -129,7 +129,7 @@ std::string ReservedText(const std::vector<GpuView::Reserved>& reserved) {
 }
 
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
-  // A screen has no room to say the same of each; what programs read keeps its columns.
+  // A screen has no room to repeat the same value for each; output for programs keeps its columns.
   const bool alike =
       screen.width > 0 && gpus.size() > 1 &&
       std::all_of(gpus.begin(), gpus.end(), [&](const auto& gpu) {

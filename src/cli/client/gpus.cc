@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kStatusRetry{50};
 constexpr int kUsualPoints = 60;
 constexpr int kFewestPoints = 10;
 
-// Those of the server's GPUs that are named, in the order of their names; all without names.
+// The named GPUs, in the order of their names; without names, all.
 base::Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
                                                const std::vector<std::string>& words) {
   const auto names = SplitGpuNames(words);
@@ -40,7 +40,7 @@ base::Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& 
   return chosen;
 }
 
-// As many points as were asked for, or as the screen has room for.
+// As many points as requested, or as the screen has room for.
 int PointsFor(const Context& context, const GpusFlags& flags) {
   const int points = flags.points.value_or(kUsualPoints);
   const int width = ScreenOf(context.out).width;

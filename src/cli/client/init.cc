@@ -69,7 +69,7 @@ std::string Quoted(std::string_view word) {
   return fmt::format("\"{}\"", word);
 }
 
-// What somebody would type for a value of the configuration: ["ann", "bob"] → ann, bob.
+// What a user would type for a value of the configuration: ["ann", "bob"] → ann, bob.
 std::string AsTyped(const Question& question, const std::string& value) {
   std::string typed;
   for (const char c : value) {
@@ -108,7 +108,7 @@ Result<std::string> ValueOf(const Question& question, const std::string& answer)
   return fmt::format("[{}]", base::Join(names, ", "));
 }
 
-// The same, and the configuration would take it. Errors: its own words, too.
+// The same, and the configuration would accept it. Errors: also those of the configuration.
 Result<std::string> CheckedValue(const Question& question, const std::string& answer) {
   Result<std::string> value = ValueOf(question, answer);
   if (!value) return value;
@@ -122,7 +122,7 @@ Result<std::string> CheckedValue(const Question& question, const std::string& an
                     expected == std::string::npos ? message : message.substr(expected));
 }
 
-// Empty at the end of the input. Byte by byte: what stands behind is not ours.
+// Empty at the end of the input. Reads byte by byte, because later input is not for us.
 std::optional<std::string> ReadLine() {
   std::string line;
   char c = 0;
@@ -133,8 +133,8 @@ std::optional<std::string> ReadLine() {
   return line.empty() ? std::nullopt : std::optional(line);
 }
 
-// What is to be, as the configuration writes it; now: what is. An answer that is none is asked
-// again; who says nothing keeps what is.
+// The new value, as the configuration writes it; now: the present one. After a wrong answer the
+// question is repeated; an empty answer keeps the present value.
 std::string Ask(Context& context, const Question& question, const std::string& now) {
   for (;;) {
     Print(context, fmt::format("{}\n  [{}] ", question.text, AsTyped(question, now)));
@@ -155,7 +155,7 @@ std::string DefaultFile(bool of_root) {
   return base::GetEnv("XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml";
 }
 
-// What differs from the file as it is. Errors: kInvalid: a given option is none.
+// The values that differ from the present file. Errors: kInvalid: a given option is wrong.
 Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
                                          const config::Loaded& now, bool of_root) {
   std::vector<ConfigValue> changed;

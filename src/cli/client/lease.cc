@@ -1,4 +1,4 @@
-// lease: waits for GPUs, then becomes the command.
+// lease: waits for GPUs, then runs the command in its own process.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,9 +26,9 @@ constexpr int kFirstPollS = 1;  // then it is told why it waits
 constexpr int kPollS = 30;
 constexpr int kTimeoutS = 60;
 constexpr std::chrono::seconds kRetry{1};
-// A daemon that is not there again after so long has lost our place, as far as we know.
+// If the daemon is not back after this time, we must assume that our place in the queue is lost.
 constexpr std::chrono::minutes kPatience{10};
-// One that has not answered yet may restart at the moment.
+// A daemon that has not answered yet may be restarting at the moment.
 constexpr std::chrono::seconds kFirstPatience{30};
 
 std::string RandomName() {
@@ -40,7 +40,7 @@ class Asker {
  public:
   explicit Asker(Context& context) : context_(context) {}
 
-  // Across restarts of the daemon. Errors: its own, and that it is not there.
+  // Works across restarts of the daemon. Errors: the daemon's own, or that it is not there.
   Result<Json> Call(const std::string& method, const std::string& target,
                     const std::string& body = "") {
     std::chrono::steady_clock::duration away_for{};
@@ -54,7 +54,7 @@ class Asker {
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
       std::this_thread::sleep_for(kRetry);
-      // While this process was stopped nobody was away.
+      // The time while this process was stopped does not count.
       away_for += std::min<std::chrono::steady_clock::duration>(
           std::chrono::steady_clock::now() - asked, std::chrono::seconds(kPollS));
     }
@@ -107,7 +107,8 @@ Result<base::Unit> Adopt(Asker& asker, std::uint64_t id) {
   return base::Unit{};
 }
 
-// A grant that is not taken in time, as while this process was stopped, is followed by another.
+// A grant that is not taken in time, for example because this process was stopped, is followed by
+// another.
 Result<api::LeaseView> TakeGrant(Asker& asker, api::LeaseView asked) {
   for (;;) {
     Result<api::LeaseView> lease = AwaitGrant(asker, std::move(asked));

@@ -1,4 +1,4 @@
-// list, show, explain, history: what there is, and why.
+// list, show, explain, history: tasks, their states and the reasons.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -44,12 +44,12 @@ base::Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
                   .newest_first = false};
   if (flags.all && query.states.empty()) query.states = "all";
   const bool queue = query.states.empty();
-  // Of those that may have ended the newest matter.
+  // If ended tasks are included, the newest ones matter.
   query.newest_first = !queue;
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// What a look from afar wants to know: how many, how full.
+// The totals: how many tasks there are, and how full the GPUs are.
 std::string Totals(Context& context, const api::StatusView& status) {
   std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -69,7 +69,7 @@ std::string Totals(Context& context, const api::StatusView& status) {
   return text;
 }
 
-// How much of the list was left out, where the server's counts are of the same tasks.
+// How much of the list was left out, if the server's counts are for the same tasks.
 std::string CutText(const ListFlags& flags, std::size_t shown, const api::StatusView& status) {
   const bool counted = flags.user.empty() && flags.name.empty() && flags.states.empty();
   std::int64_t all = 0;
@@ -98,7 +98,7 @@ base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
     style.ids = std::move(folded.ids);
   }
   std::string text = TaskTable(tasks, style, ScreenOf(context.out));
-  // People read it, programs a table.
+  // For people only; programs get a table.
   const bool whole = flags.states.empty() && flags.user.empty() && flags.name.empty();
   const bool at_terminal = ScreenOf(context.out).width > 0;
   if (flags.watch) {

@@ -25,7 +25,7 @@ bool IsSet(int event_fd) {
   return ::poll(&poll, 1, 0) > 0;
 }
 
-// Copies what is written until `ended` is set, then the rest.
+// Copies new output until `ended` is set, then the rest.
 base::Result<base::Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended,
                                    std::FILE* out) {
   for (;;) {
@@ -37,14 +37,14 @@ base::Result<base::Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int e
   }
 }
 
-// Returns when the task has ended or nobody copies any more.
+// Returns when the task has ended or the copying has stopped.
 base::Result<base::Unit> AwaitEnd(api::Client& client, std::uint64_t id,
                                   const std::atomic<bool>& copying) {
   while (copying) {
     const auto task = AwaitTask(client, id, kPollS);
     if (task && HasEnded(task->value)) break;
     if (task) continue;
-    // A daemon that restarts is waited for: the task and its output go on meanwhile.
+    // Waits for a daemon that restarts, because the task and its output go on meanwhile.
     if (task.error().code != base::ErrorCode::kUnavailable) return std::unexpected(task.error());
     std::this_thread::sleep_for(kRetry);
   }

@@ -56,7 +56,7 @@ base::Result<base::Unit> OutputReader::SkipToLast(std::int64_t lines) {
 
 base::Result<bool> OutputReader::CopyRest(std::FILE* out) {
   struct stat found {};
-  // Emptied by a new attempt of the task: from the start again.
+  // A new attempt of the task emptied the file: read from the start again.
   if (::fstat(fd_.get(), &found) == 0 && found.st_size < offset_) offset_ = 0;
   std::array<char, kBlock> block;
   for (;;) {
@@ -98,7 +98,7 @@ FileWatch::FileWatch(const std::string& path)
   Watch();
 }
 
-// Adding a watch that is there changes nothing, and a file that came later gets its own.
+// Adding an existing watch changes nothing, and a new file gets its own watch.
 void FileWatch::Watch() {
   if (!inotify_) return;
   ::inotify_add_watch(inotify_.get(), path_.c_str(), IN_MODIFY | IN_MOVE_SELF | IN_DELETE_SELF);

@@ -1,4 +1,4 @@
-// progress: what the reader of progress finds in a file.
+// progress: shows what the reader of progress finds in a file.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>

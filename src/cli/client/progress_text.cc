@@ -22,7 +22,7 @@ std::string LeftText(const ProgressReport& progress, std::int64_t now_ms) {
 std::string ProgressBrief(const std::optional<ProgressReport>& progress, std::int64_t now_ms) {
   if (!progress) return "-";
   const std::string unit = base::Printable(progress->unit, 16);
-  // Rounded down: 100% is the end.
+  // Rounded down, because 100% means the end.
   if (progress->fraction) {
     const std::string left = LeftText(*progress, now_ms);
     return fmt::format("{:.0f}%{}{}", std::floor(*progress->fraction * 100),

@@ -108,7 +108,7 @@ Result<Unit> WriteHtml(Context& context, const std::vector<Report>& reports,
   const std::string& label = reports.front().metrics.label;
   std::string title = of_daemon ? "CARMA report of " + base::HostName() : "CARMA report";
   if (reports.size() == 1 && !label.empty()) title += ": " + label;
-  // What a simulation made up has no clock.
+  // A simulated run has no wall clock.
   std::optional<report::Clock> clock;
   if (of_daemon && reports.front().run)
     clock = report::Clock{base::Calendar::OfServer().AheadOfUtc(reports.front().run->to)};

@@ -1,4 +1,4 @@
-// reserve: GPUs that are kept for somebody in a period.
+// reserve: GPUs that are kept for certain users in a period.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -37,12 +37,12 @@ Words Estimators() {
   return NamesOf(estimate::Estimators());
 }
 
-// Columns of descriptions and catalogues.
+// Memory columns of descriptions and catalogues.
 Words MemoryColumns() {
   return {"oracle", "horus", "faketensor", "gpumemnet", "none"};
 }
 
-// Each meaning once: its first word.
+// Each value once, with its first word.
 template <base::HasWords Enum>
 Words FirstWordsOf() {
   Words words;

@@ -33,7 +33,7 @@ void RunCheck(Context& context, const Described& described) {
   }
 }
 
-// Tells the numbers, and what the daemon wants to be read.
+// Shows the numbers of the tasks, and the daemon's remarks.
 void Announce(Context& context, const Answer<Submission>& answer, bool parsable) {
   const Submission& submission = answer.value;
   for (const std::string& warning : submission.warnings) Warn(context, warning);
@@ -91,7 +91,7 @@ base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags
   for (const std::string& warning : StartWarnings(described->first)) Warn(context, warning);
   if (flags.no_check) return described;
   base::Result<base::Unit> can = CheckParameters(described->first);
-  // What it waits for may make what is missing now.
+  // Tasks on which it depends may create what is missing now.
   if (can && described->first.dependencies.empty()) can = CheckItCanStart(described->first);
   if (!can) return base::Wrap(can.error(), "not submitted (--no-check submits anyway)");
   return described;
@@ -132,7 +132,7 @@ void RunRedo(Context& context, const RedoFlags& flags) {
     const auto answer =
         RedoTask(context.client(), task.id, WithDependencies(*changes, task.waits_for, anew));
     if (!answer) {
-      // What depends on it would depend on the old one.
+      // Tasks that depend on it would depend on the old task.
       if (flags.cascade) return context.Fail(answer.error());
       context.Fail(answer.error());
       continue;

@@ -21,7 +21,8 @@ namespace {
 
 using api::TaskView;
 
-// "sweep[3]" of an array's third; a row for several has its name already.
+// "sweep[3]" for the member of an array with index 3; a row for several members already has its
+// name.
 std::string NameText(const TaskView& task, std::int64_t) {
   return Line(task.array_index ? fmt::format("{}[{}]", task.name, *task.array_index) : task.name);
 }
@@ -53,7 +54,7 @@ std::string CpusText(const TaskView& task) {
   return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
-// What should not be so of a task that runs; empty: nothing.
+// A mark for a problem of a running task; empty if there is none.
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
   if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";
@@ -91,7 +92,7 @@ std::string ExitText(const TaskView& task) {
   return task.exit_code ? std::to_string(*task.exit_code) : "-";
 }
 
-// Where it runs as it should needs no colour; what does not, waits or failed has one.
+// A task that runs normally has no colour; one that waits, failed, or has a problem has one.
 Colour WhereColour(const TaskView& task) {
   if (!HoldsGpus(task)) return StateColour(task);
   return Mark(task).empty() ? Colour::kNone : Colour::kBad;
@@ -105,7 +106,7 @@ struct ListColumn {
   Colour (*colour)(const TaskView&) = nullptr;  // null: none
 };
 
-// Texts of columns that show one member as it is.
+// Texts of columns that show one member unchanged.
 template <auto kMember>
 std::string Number(const TaskView& task, std::int64_t) {
   return fmt::format("{}", task.*kMember);
@@ -238,7 +239,7 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
   const bool any_parameters =
       std::ranges::any_of(tasks, [](const TaskView& task) { return !task.parameters.empty(); });
   for (const std::string& key : style.columns) {
-    // It takes its place only where there is something to show, or it was asked for.
+    // The column only appears if there is something to show, or if it was requested.
     if (usual && key == "progress" && !any_progress) continue;
     if (usual && key == "params" && !any_parameters) continue;
     chosen.push_back(FindColumn(key));

@@ -48,7 +48,7 @@ std::string PerGpu(const TaskView& task) {
   return task.gpus > 1 ? " on each of its GPUs" : "";
 }
 
-// Why there is no estimate, as far as the server told.
+// Why there is no estimate, as far as the server says.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
@@ -131,7 +131,7 @@ std::string SharingText(const TaskView& task) {
   return text;
 }
 
-// Of the server, beside its GPUs.
+// Adds what the task has of the server besides its GPUs.
 void AddHost(const TaskView& task, Facts& facts) {
   if (task.cpus) {
     std::string text = std::to_string(*task.cpus);
@@ -161,8 +161,7 @@ std::string HostSentence(const api::HostVerdictView& host) {
   return "Of the server it wants " + base::Join(asked, " and ") + ".\n";
 }
 
-// "uses 3.0G more than its promise and the margin"; of tasks that hold GPUs, empty where it does
-// not.
+// "uses 3.0G more than its promise and the margin", for tasks that hold GPUs; empty if it does not.
 std::string OverPromiseText(const TaskView& task) {
   if (!HoldsGpus(task) || !task.over_promise_mib) return "";
   return fmt::format("uses {} more than its promise and the margin",
@@ -227,7 +226,7 @@ std::string EstimateSentence(const TaskView& task) {
   return out;
 }
 
-// The reason with other words in the place of the GPU's number.
+// The reason, with the GPU's number replaced by other words.
 std::string OfAnyGpu(const api::VerdictView& verdict, std::string_view words) {
   const std::string gpu = fmt::format("GPU {}", verdict.gpu);
   std::string text = verdict.reason_text;
@@ -236,7 +235,7 @@ std::string OfAnyGpu(const api::VerdictView& verdict, std::string_view words) {
   return text;
 }
 
-// Of GPUs that stand alike.
+// The verdict on GPUs in the same situation.
 std::string Verdict(const api::VerdictView& verdict, const std::vector<std::uint64_t>& gpus) {
   const std::string gpu =
       fmt::format("GPU{} {} ({}, {} in use{}) ", gpus.size() == 1 ? "" : "s", RangesText(gpus),
@@ -252,7 +251,7 @@ std::string Verdict(const api::VerdictView& verdict, const std::vector<std::uint
   return gpu + "cannot take it now" + because;
 }
 
-// One sentence for those of which the same is to be said.
+// One sentence for all GPUs with the same verdict.
 std::string Verdicts(const std::vector<api::VerdictView>& verdicts) {
   const auto said = [](const api::VerdictView& verdict) {
     return std::tuple(verdict.fit, verdict.reason, OfAnyGpu(verdict, "each GPU"),
@@ -271,7 +270,7 @@ std::string Verdicts(const std::vector<api::VerdictView>& verdicts) {
   return out;
 }
 
-// Without their ends: a point before a blank and a capital letter.
+// Sentences without their ends; an end is a point before a blank and a capital letter.
 std::vector<std::string_view> SentencesOf(std::string_view text) {
   std::vector<std::string_view> sentences;
   std::size_t from = 0;
@@ -307,7 +306,7 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
-// How the attempt before this one ended is no news of the task as it is now.
+// The end of the previous attempt says nothing about the task's present state.
 const char* DetailTitle(const TaskView& task) {
   return HasEnded(task) ? "Detail" : "Last end";
 }
@@ -346,7 +345,7 @@ std::string SaidOnce(std::string_view text) {
     out += (out.empty() ? "" : " ") + std::string(sentences[i]);
     if (!others.empty())
       out += fmt::format(" (GPU{} {} alike)", others.size() == 1 ? "" : "s", RangesText(others));
-    // What was no whole sentence stays none.
+    // An incomplete sentence gets no full stop.
     if (i + 1 < sentences.size() || text.ends_with('.') || !others.empty()) out += ".";
   }
   return out;
@@ -408,13 +407,14 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
 
 namespace {
 
-// By its owner's wish, or for other tasks: its place in the queue says nothing.
+// It waits by its owner's wish, or for other tasks, so its place in the queue means nothing.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
 }
 
-// Its turn or a condition of the server, which `carma status` prints for all.
+// It waits for its turn, or for a condition of the server, which `carma status` shows for all
+// tasks.
 bool DependsOnRules(const TaskView& task) {
   return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
                              task.reason == "Rule" || task.reason == "SmBusy");
@@ -449,7 +449,7 @@ std::string Explanation(const api::ExplainView& explain) {
   if (!task.placement_reason.empty()) {
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
   }
-  // The reason of a failure has it already.
+  // The reason of a failure already contains it.
   if (!task.exit_detail.empty() && task.reason_text.find(task.exit_detail) == std::string::npos) {
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
   }
@@ -479,7 +479,7 @@ std::string EventLines(const std::vector<api::EventView>& events,
                {Line(event.what)},
                {EventText(event, gpus)}});
   }
-  // The last column goes on below itself.
+  // The last column is wrapped below its own start.
   const std::string text = table.Text({});
   return WrapTo(text, screen, text.find("WHAT"));
 }

@@ -1,4 +1,4 @@
-// usage: who had what.
+// usage: what each user has used.
 #include <fmt/format.h>
 
 #include <memory>
@@ -69,7 +69,7 @@ std::string EnergyText(const std::optional<double>& energy_j) {
   return fmt::format("{:.2f}", *energy_j / 3.6e6);
 }
 
-// Of what was promised to it, times its time.
+// The unused part of its promised memory, multiplied by its time.
 std::string UnusedText(const UsageView& row) {
   if (row.promised_mib_s <= 0) return "-";
   return fmt::format("{:.0f} %", 100 * row.unused_mib_s / row.promised_mib_s);

@@ -1,4 +1,4 @@
-// How the verbs and their options are spelled; what they do is declared in verbs.h.
+// The words of the verbs and their options; verbs.h declares their functions.
 #include "cli/client/verbs.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,8 @@ namespace {
 constexpr const char* kTasksHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (index 3 of array 40), @ (my last one), @~2 (two before it)";
 
-// The flags of a verb live as long as its callback. shared_ptr: std::function wants to be copied.
+// The flags of a verb live as long as its callback. shared_ptr, because std::function must be
+// copyable.
 template <class Flags>
 std::shared_ptr<Flags> NewFlags() {
   return std::make_shared<Flags>();
@@ -111,7 +112,7 @@ void AddEdit(Syntax app, Context& context) {
   });
 }
 
-// ---- looking ----
+// ---- showing tasks ----
 
 void AddWatch(Syntax verb, bool& watch, double& interval_s) {
   verb.AddFlag("-w,--watch", watch, "show again and again until interrupted");
@@ -176,7 +177,7 @@ void AddHistory(Syntax app, Context& context) {
   verb.OnRun([&context, flags] { RunHistory(context, *flags); });
 }
 
-// ---- changing ----
+// ---- changing tasks ----
 
 void AddChange(Syntax app, Context& context, const std::string& name, const char* help,
                const std::string& example) {

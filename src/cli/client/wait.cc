@@ -23,8 +23,8 @@ class Waiter {
     if (timeout) deadline_ = SteadyClock::now() + *timeout;
   }
 
-  // The first of them that has ended; the others are asked again every few seconds, or as soon as
-  // the first has ended.
+  // The first task that has ended. The request waits for one task; the others are checked every few
+  // seconds, or as soon as that one has ended.
   base::Result<std::optional<Answer<api::TaskView>>> AwaitAny(
       const std::vector<std::uint64_t>& ids) {
     for (std::size_t next = 0;; next = (next + 1) % ids.size()) {
@@ -43,7 +43,7 @@ class Waiter {
     }
   }
 
-  // Empty value: the time is over. Errors: the daemon's, and that it was never there.
+  // Empty value: the time is over. Errors: the daemon's, or that it never answered.
   base::Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
       auto task = AwaitTask(context_.client(), id, static_cast<int>(Left().count()));
@@ -61,7 +61,7 @@ class Waiter {
   }
 
  private:
-  // Whole seconds for the next poll.
+  // Whole seconds until the next poll.
   std::chrono::seconds Left() const {
     if (!deadline_) return kPoll;
     const auto left = std::chrono::ceil<std::chrono::seconds>(*deadline_ - SteadyClock::now());

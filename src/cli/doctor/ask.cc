@@ -34,15 +34,15 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-// Real time until the driver has answered everything once.
+// Real time in which the driver must have answered everything once.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};
-// Counters are means between two samples, which NVML wants at least 100 ms apart.
+// Counters are means between two samples, which must be at least 100 ms apart for NVML.
 constexpr std::chrono::milliseconds kSamplePause{300};
-// Longer than MeasureContext() gives the CUDA driver.
+// Longer than the time that MeasureContext() gives the CUDA driver.
 constexpr std::chrono::seconds kContextPatience{35};
 
-// The call may never come back: then its thread is left to the end of the process.
+// The call may never return: then its thread stays until the end of the process.
 template <class T>
 std::optional<T> Within(std::chrono::seconds patience, std::function<T()> call) {
   struct Meeting {
@@ -80,7 +80,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   }
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
-  // What follows asks all of them.
+  // The following questions go to all GPUs.
   const auto hangs = [](const gpu::DeviceInfo& each) {
     return each.trouble.cause == gpu::TroubleCause::kHangs;
   };
@@ -97,8 +97,8 @@ std::unexpected<gpu::ContextTrouble> CannotAsk(const std::string& why) {
       gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kUnclear, .text = why});
 }
 
-// A probe of its own, so that whatever hangs here takes nothing else with it. NVML alone: DCGM's
-// counters are not wanted.
+// A separate probe, so that a hang here blocks nothing else. Only NVML, because DCGM's counters are
+// not needed.
 Cost MeasureOne(const std::string& nvml_library, const std::string& uuid) {
   const Result<std::unique_ptr<gpu::Probe>> probe = gpu::LoadNvmlProbe(nvml_library);
   if (!probe) return CannotAsk(probe.error().message);

@@ -1,4 +1,4 @@
-// doctor: looks over the machine for whatever CARMA needs, and records what the driver answers.
+// doctor: checks the machine for everything that CARMA needs, and records the driver's answers.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -68,7 +68,7 @@ std::vector<std::string> TypesOf(const DriverFacts& driver) {
   return types;
 }
 
-// Whatever is no part of the driver.
+// Everything that is not part of the driver.
 std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
                                 const DriverFacts& driver, bool of_root) {
   const bool is_root = ::geteuid() == 0;
@@ -81,7 +81,7 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
          findings);
   Append(CheckSettings("", settings), findings);
   Append(CheckNotices("", settings), findings);
-  // An ordinary user's daemon mostly may not, and its user cannot help it.
+  // The daemon of an ordinary user usually may not read it, and its user cannot change that.
   if (is_root) Append(CheckKernelLog("", settings), findings);
   if (!settings.estimate_profiles.empty())
     findings.push_back(CheckProfiles(settings, TypesOf(driver)));
@@ -96,7 +96,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
     context.socket_path = named->socket;
   }
   const DaemonFacts daemon = AskDaemon(context.client());
-  // A daemon that serves everybody is root's, whoever asks.
+  // A daemon for all users runs as root, whoever runs the doctor.
   const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
   const Result<config::Settings> settings = LoadServerSettings(flags.config, of_root);
   if (!settings) return context.Fail(settings.error());

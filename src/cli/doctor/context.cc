@@ -11,7 +11,7 @@ namespace {
 
 using Kind = gpu::ContextTrouble::Kind;
 
-// Answers of cuInit and of the making of a context that an administrator can do something about.
+// Errors of cuInit, and of making a context, that an administrator can fix.
 struct KnownCode {
   int code;
   const char* remedy;
@@ -53,13 +53,13 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
   return "";
 }
 
-// What tasks will meet too is bad; what only spoils the measurement is not.
+// A problem that tasks will have too is bad; one that only spoils the measurement is not.
 Level LevelOf(Kind kind) {
   const bool of_driver = kind == Kind::kRefused || kind == Kind::kHung || kind == Kind::kDied;
   return of_driver ? Level::kBad : Level::kWarn;
 }
 
-// Of a server that does not say why.
+// The text for a server that does not say why.
 std::string ConstantText(const AssumedContext& assumed) {
   if (assumed.taught_by.empty()) return "as shipped";
   return fmt::format("learned from {} tasks on {}", assumed.tasks,
@@ -79,7 +79,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                               cost.of_process ? "" : " as growth of the GPU's memory in use",
                               AssumedText(assumed)),
                   ""};
-  // How much the libraries take beyond the context only finished tasks can tell.
+  // Only finished tasks can show how much the libraries take beyond the context.
   const std::int64_t libraries_mib = assumed.mib - cost.mib;
   if (libraries_mib >= 0) return finding;
   finding.level = Level::kWarn;

@@ -80,7 +80,7 @@ std::string Ranges(const std::vector<std::size_t>& numbers) {
   return base::Join(pieces, ",");
 }
 
-// What holds for several GPUs is said once, behind what is said of single ones.
+// Findings that hold for several GPUs are shown once, after those of single GPUs.
 std::vector<Finding> Folded(const std::vector<Finding>& findings) {
   struct Group {
     const Finding* finding;
@@ -180,7 +180,7 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
   for (const Finding& finding : findings) {
     const std::string level(LevelName(finding.level));
     const std::size_t indent = width + 8;
-    // Wrapped before it is painted: colours take no room.
+    // Wrapped before colours are added, because these take no room.
     const std::string line =
         WrapTo(fmt::format("{:<6}{:<{}}  {}\n", level, finding.topic, width, finding.text), screen,
                indent);

@@ -19,7 +19,7 @@ using gpu::ComputeMode;
 using gpu::CounterSource;
 using gpu::RecoveryAction;
 
-// What is read besides the counters, for people.
+// Values that are read besides the counters, with names for people.
 struct Value {
   const char* name;
   bool (*told)(const gpu::Reading& reading);
@@ -37,7 +37,7 @@ constexpr Value kValues[] = {
     {"recovery action", [](const gpu::Reading& r) { return r.condition.recovery.has_value(); }},
 };
 
-// Those that were told, or those that were not.
+// The values that were read, or those that were not.
 std::vector<std::string> Values(const gpu::Reading& reading, bool told) {
   std::vector<std::string> names;
   for (const Value& value : kValues) {
@@ -54,7 +54,7 @@ std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told) {
   return names;
 }
 
-// For people: a source that counts nothing or SM activity alone is one piece of news, not twelve.
+// For people: a source without counters, or with SM activity only, is one message, not twelve.
 std::vector<std::string> MissingValues(const gpu::Reading& reading) {
   std::vector<std::string> names = Values(reading, false);
   if (CounterNames(reading, true).size() <= 1) {
@@ -203,7 +203,8 @@ class GpuCheck {
             ", so that `dcgmi dmon -e 1002` shows numbers; else see policy.without_sm_activity");
   }
 
-  // DCGM's counts of instances cannot be told apart (docs/server/gpus.md), so that it is no remedy.
+  // DCGM's counters of instances cannot be distinguished (docs/server/gpus.md), so it does not
+  // help.
   void NoActivityOfInstances() {
     const std::string text = "nobody counts SM activity of instances before Hopper";
     const core::PolicyConfig& policy = settings_.policy;
@@ -211,7 +212,7 @@ class GpuCheck {
     if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory) {
       return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
     }
-    // Their coarse utilisation is not told either.
+    // Their coarse utilisation is not available either.
     Add(Level::kWarn, text + ": no task joins another here, in spite of collocation.share_mig",
         "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
         "memory alone");
@@ -258,7 +259,7 @@ class GpuCheck {
     }
   }
 
-  // Of an instance these are its board's.
+  // For an instance these belong to its board.
   void Modes() {
     const ComputeMode mode = facts_.reading->condition.compute_mode.value_or(ComputeMode::kDefault);
     if (mode == ComputeMode::kDefault) return;
@@ -266,7 +267,7 @@ class GpuCheck {
       return Add(Level::kBad, "compute mode PROHIBITED: no task can run here",
                  "nvidia-smi -c DEFAULT");
     }
-    // "auto" is MPS, where there is one, or streams, to which that falls back.
+    // "auto" means MPS if it is available, otherwise streams.
     switch (settings_.collocation.value_or(core::SharingMethod::kMps)) {
       case core::SharingMethod::kUnknown:
       case core::SharingMethod::kAlone:

@@ -261,7 +261,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   const bool shares = settings.collocation != core::SharingMethod::kStreams;
   if (!shares || settings.kernel_log.empty() || !settings.simgpu_state.empty()) return {};
   const std::string path = root + settings.kernel_log;
-  // Asked as the daemon will: the device's mode does not tell what the kernel allows.
+  // Opened as the daemon will do it: the device's mode does not show what the kernel allows.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
            fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
@@ -272,7 +272,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
 
 namespace {
 
-// Closed GPUs are told with their remedy, those of one cause together.
+// Closed GPUs are shown with their remedy, those with the same cause together.
 struct Closed {
   std::string why;
   bool down;
@@ -292,8 +292,8 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   return closed;
 }
 
-// Whether the trouble is told with the closed GPUs. A silent driver is the trouble of each of its
-// GPUs.
+// Whether the trouble is already shown with the closed GPUs. A silent driver is the trouble of each
+// of its GPUs.
 bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
     return std::ranges::any_of(daemon.gpus, [](const api::GpuView& gpu) {

@@ -20,8 +20,8 @@
 namespace carma::cli {
 namespace {
 
-// Where CUDA programs and NVIDIA's control daemon meet unless they are told otherwise; the second:
-// with protocol 3, as root.
+// Where CUDA programs and NVIDIA's control daemon meet by default; the second with protocol 3, as
+// root.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
 constexpr std::size_t kMaxFolders = 1'000;  // users, and GPUs of one user
@@ -31,7 +31,7 @@ bool IsProgram(const std::string& path) {
   return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && (facts.st_mode & 0111) != 0;
 }
 
-// As execvp finds it; empty: nowhere.
+// The program as execvp finds it; empty if it is nowhere.
 std::string FindProgram(const std::string& root, const std::string& name,
                         const std::string& search_path) {
   if (name.find('/') != std::string::npos) return IsProgram(root + name) ? name : "";
@@ -195,7 +195,7 @@ class MpsCheck {
     }
   }
 
-  // "auto" is content with streams, although they gain less.
+  // "auto" can also use streams, although they gain less.
   Level WithoutMps() const { return settings_.collocation ? Level::kBad : Level::kWarn; }
 
   void Add(Level level, std::string text, std::string remedy = "") {

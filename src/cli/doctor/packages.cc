@@ -64,7 +64,7 @@ std::string_view PackageOf(const Packages& row, Missing what) {
 }  // namespace
 
 std::string InstallCommandFor(std::string_view os_release, Missing what) {
-  // What the distribution is comes before what it is like: RHEL says that it is like Fedora.
+  // The distribution itself comes before similar ones: RHEL says that it is like Fedora.
   for (const char* key : {"ID", "ID_LIKE"}) {
     const std::vector<std::string> words = WordsOf(os_release, key);
     for (const std::string& word : words) {

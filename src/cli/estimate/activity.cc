@@ -22,7 +22,7 @@ core::Profile ProfileOf(const api::KnowledgeView& known, const ModelWork& model)
   return profile;
 }
 
-// How many times as long as alone the first of them takes.
+// How many times as long as alone the first task takes.
 double SlowdownOf(SharingMethod sharing, const std::vector<Load>& loads) {
   std::vector<double> speeds(loads.size());
   core::Speeds(core::Interference{}, sharing, loads, speeds);
@@ -52,7 +52,7 @@ std::string ActivitiesText(std::span<const double> activities) {
   return base::Join(texts, " + ");
 }
 
-// Who told s and p; empty: nobody.
+// The source of s and p; empty if there is none.
 std::string_view MindedBy(const core::Profile& profile) {
   if (profile.mps) return "carma profile";
   return profile.sm_active && profile.grain ? "layers" : "";

@@ -1,4 +1,4 @@
-// estimate: what every estimator says about a model or a task.
+// estimate: the answer of every estimator for a model or a task.
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr double kUsualCoverage = 0.9;
 struct EstimateFlags {
   std::string file;
   TransformerFlags transformer;  // without what is shared, which stands below
-  // Options of task/describe/options.h, for a summary and on top of what a script says.
+  // Options of task/describe/options.h, for a summary, or to override those of a script.
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;      // comma-separated; empty: all
@@ -45,7 +45,7 @@ struct EstimateFlags {
   bool reset = false;
 };
 
-// The task that FILE describes, or one that has this summary and no command.
+// The task that FILE describes, or one with this summary and no command.
 struct Described {
   task::TaskSpec spec;
   bool has_command = false;
@@ -57,7 +57,7 @@ bool IsFolder(const std::string& path) {
   return std::filesystem::is_directory(path, none);
 }
 
-// What options say of a training, in their order.
+// Adds the options about a training, in their order.
 void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
   const TransformerFlags& training = flags.transformer;
   if (!training.config.empty()) options.settings.emplace_back("hf-config", training.config);
@@ -71,7 +71,7 @@ void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
     options.settings.emplace_back(word.name, word.value == "on" ? "" : word.value);
 }
 
-// find: also look into the command and its files, where nobody has counted what they train.
+// find: if there is no summary, also search the command and its files for the model.
 Result<Described> DescribeTask(const Context& context, const EstimateFlags& flags, bool find) {
   const Result<task::SubmitterContext> caller = CallerContext();
   if (!caller) return std::unexpected(caller.error());
@@ -104,7 +104,7 @@ Result<Described> DescribeTask(const Context& context, const EstimateFlags& flag
   return described;
 }
 
-// ---- what the server knows ----
+// ---- the server's knowledge ----
 
 task::Observation FromView(const api::RunView& view, std::string signature, std::string kin) {
   task::Observation run;
@@ -125,7 +125,7 @@ task::Observation FromView(const api::RunView& view, std::string signature, std:
   return run;
 }
 
-// The views are newest first, a history wants the oldest first.
+// The views are in the order newest first; a history needs the oldest first.
 void Remember(const api::KnowledgeView& view, const estimate::Question& question,
               estimate::History& history) {
   for (auto run = view.runs.rbegin(); run != view.runs.rend(); ++run)
@@ -169,7 +169,7 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
-// Of a script that was run; else of the file that was named or found.
+// The summary of a script that was run; otherwise of the file that was named or found.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
                             const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {

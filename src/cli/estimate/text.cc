@@ -61,7 +61,7 @@ std::string_view PrecisionName(estimate::Precision precision) {
   return "";
 }
 
-// "25.6 M parameters"; small models to the last one.
+// "25.6 M parameters"; for small models the exact number.
 std::string ParamsText(double params) {
   return params < 1e5 ? fmt::format("{:.0f} parameters", params)
                       : fmt::format("{:.1f} M parameters", params / 1e6);
@@ -86,7 +86,7 @@ std::string Stated(const std::optional<std::string>& word, std::string_view mean
   return fmt::format("{} (as {})", base::Printable(*word, 40), meaning);
 }
 
-// What was asked: "batch 32, adam, fp32, 1 GPU, A100".
+// The question: "batch 32, adam, fp32, 1 GPU, A100".
 std::string AskedLine(const EstimateSheet& sheet) {
   const Question& question = *sheet.question;
   std::vector<std::string> parts;
@@ -109,7 +109,7 @@ std::string AskedLine(const EstimateSheet& sheet) {
   return base::Join(parts, ", ");
 }
 
-// What is known of the training and from where, one line each; empty: nothing.
+// What is known about the training, and from where, one line each; empty if nothing is.
 std::string TrainingTable(const EstimateSheet& sheet, const Screen& screen) {
   if (sheet.training.empty()) return "";
   Table table({{"TRAINING"}, {"VALUE"}, {"FROM", false, 20}});
@@ -125,7 +125,7 @@ std::string CoverageText(const Answer& answer) {
   return answer.coverage > 0 ? fmt::format("{:.4g} %", answer.coverage * 100) : "-";
 }
 
-// The first warning, or why there is no answer; the rest is for --explain.
+// The first warning, or why there is no answer; --explain shows the rest.
 std::string NoteText(const Opinion& opinion) {
   if (!opinion.answer) return base::Printable(opinion.answer.error().message, kShown);
   const std::vector<std::string>& warnings = opinion.answer->warnings;
@@ -153,7 +153,7 @@ std::string OpinionTable(const EstimateSheet& sheet, const Screen& screen) {
   return table.Text(screen);
 }
 
-// What the daemon would do with a task like this; empty: it has no answer either.
+// What the daemon would promise a task like this; empty if it has no answer either.
 std::string PromiseLine(const EstimateSheet& sheet) {
   if (!sheet.knowledge) return "";
   for (const Opinion& opinion : sheet.opinions) {

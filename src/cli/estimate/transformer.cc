@@ -62,7 +62,7 @@ const char* PhaseText(estimate::TrainingPhase phase) {
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
   const std::string group = "Transformers";
   for (const task::TrainingOption& option : task::TrainingOptions()) {
-    // --weights names a folder too: the caller has it.
+    // --weights may also name a folder; the caller reads it.
     if (option.shared || option.name == "weights") continue;
     const std::string name(option.name);
     const auto keep = [&flags, name](const std::string& value) -> Result<Unit> {
@@ -152,7 +152,7 @@ std::string TransformerJson(const std::string& file, const TransformerConfig& co
 
 namespace {
 
-// Of the file of weights beside config.json, where there is one.
+// Reads the file of weights beside config.json, if there is one.
 void AddWeightIndex(const std::string& path, const TransformerConfig& config,
                     std::vector<task::TrainingWord>& words) {
   if (path == "-") return;

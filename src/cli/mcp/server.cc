@@ -172,7 +172,7 @@ Result<Words> Submission(const Json& arguments, Words words) {
       if (!word->empty()) words.push_back(*word);
     }
   }
-  // A word that begins with a dash would be an option of ours.
+  // A word that begins with a dash would be taken for an option.
   if (command->front().starts_with('-'))
     return Fail(ErrorCode::kInvalid, "command: expected a program first");
   words.insert(words.end(), command->begin(), command->end());

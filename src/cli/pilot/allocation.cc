@@ -24,8 +24,8 @@ std::optional<std::int64_t> NumberOf(const config::Environment& environment, con
   return base::ParseInt(ValueOf(environment, name));
 }
 
-// CUDA takes what stands before the first entry that is none; older Slurm writes "NoDevFiles" for a
-// job without GPUs.
+// CUDA uses the entries before the first invalid one; older Slurm writes "NoDevFiles" for a job
+// without GPUs.
 std::vector<std::string> VisibleGpus(const std::string& list) {
   std::vector<std::string> gpus;
   for (const std::string_view each : base::Split(list, ',')) {
@@ -56,7 +56,7 @@ std::optional<std::vector<std::string>> GpusOf(const config::Environment& enviro
 
 std::optional<std::int64_t> MemoryOf(const config::Environment& environment,
                                      const Allocation& allocation) {
-  // 0 is all of the node, as --mem=0 asks for it.
+  // 0 means all memory of the node, as with --mem=0.
   const auto told = [](std::optional<std::int64_t> mib) { return mib && *mib > 0; };
   if (const auto mib = NumberOf(environment, "SLURM_MEM_PER_NODE"); told(mib)) return mib;
   const auto per_cpu = NumberOf(environment, "SLURM_MEM_PER_CPU");

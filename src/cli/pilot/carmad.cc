@@ -23,7 +23,7 @@ using base::Result;
 using base::Unit;
 
 constexpr std::size_t kLongestSocket = 107;
-// An allocation ends again and again, and its tasks are not to blame.
+// Allocations end again and again, which is not the fault of their tasks.
 constexpr std::int64_t kLostWithAllocations = 1000;
 
 bool MayHold(const std::string& base, const PilotPlace& place) {
@@ -33,7 +33,8 @@ bool MayHold(const std::string& base, const PilotPlace& place) {
   return fits && ::access(base.c_str(), W_OK | X_OK) == 0;
 }
 
-// Only what nobody has said: in the environment, or, of `usual`, anywhere.
+// Sets only variables that are not yet in the environment, and those of `usual` only if they are
+// set nowhere.
 class Variables {
  public:
   explicit Variables(const config::Loaded& configured) : configured_(configured) {}
@@ -81,7 +82,7 @@ std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
     variables.Own("host.cpus", fmt::format("{}", std::min(*allocation.cpus, machine_cpus)));
   if (allocation.memory_mib)
     variables.Own("host.memory", fmt::format("{}M", *allocation.memory_mib));
-  // The port of the site's configuration is one, and pilots of a machine may be many.
+  // The site's configuration has one port, but a machine may have many pilots.
   variables.Own("daemon.http_port", "false");
   variables.Own("slots.notice", fmt::format("{}ms", notice.count()));
   variables.Own("reserve.lead", fmt::format("{}ms", notice.count()));

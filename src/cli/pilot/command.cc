@@ -1,4 +1,4 @@
-// How pilot is spelled.
+// The options of pilot.
 #include <memory>
 
 #include "base/text.h"

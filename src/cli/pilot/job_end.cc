@@ -13,7 +13,7 @@ constexpr std::size_t kMaxAnswer = 4096;
 
 std::optional<base::Time> ParseJobEnd(std::string_view text) {
   const std::string_view word = base::Trim(text);
-  // Other words for a time mean something else to us: "now".
+  // Other words for a time, like "now", have another meaning for us.
   if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
   const base::Result<base::Time> time = task::ParseBegin(word, base::Time{});
   return time ? std::optional(*time) : std::nullopt;

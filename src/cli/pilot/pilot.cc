@@ -47,7 +47,7 @@ using base::Unit;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// By which the drains and reservations of a pilot are known to the next.
+// The reason by which the next pilot recognises drains and reservations of this one.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
@@ -58,12 +58,12 @@ constexpr milliseconds kWaitForChild{20};
 // A cluster that ends a job leaves it some 30 s (KillWait).
 constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
-// What is left of the allocation when the last task has been ended by force.
+// The time that is left of the allocation when the last task has been ended by force.
 constexpr Duration kSpare{5'000};
-// Short ones get less notice than the configuration says, or nothing would ever start there.
+// Short allocations get less notice than configured, or nothing would ever start there.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
-// So often in a row nothing could start, before a pilot that is to end then does.
+// A pilot that ends without work ends after this many checks in a row in which nothing could start.
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
 constexpr int kTimeoutS = 60;
@@ -72,7 +72,7 @@ class Pilot {
  public:
   Pilot(Context& context, const PilotFlags& flags) : context_(context), flags_(flags) {}
 
-  // Errors: why it cannot serve.
+  // Errors: the reason why it cannot serve.
   Result<Unit> Open() {
     const config::Environment environment = OwnEnvironment();
     Result<Allocation> allocation = ReadAllocation(environment, !flags_.gpus.empty());
@@ -82,7 +82,7 @@ class Pilot {
     const Result<config::Loaded> configured =
         config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
     if (!configured) return std::unexpected(configured.error());
-    // A job's GPUs are its own; without one they are root's carmad's, where there is one.
+    // A job has its own GPUs; without a job they belong to root's carmad, if there is one.
     if (allocation_.job.empty() && !flags_.beside && ::geteuid() != 0 &&
         configured->settings.simgpu_state.empty()) {
       const Result<Unit> alone = api::CheckNoOtherDaemon(config::kServerSocket, "--beside");
@@ -97,12 +97,12 @@ class Pilot {
     books_ = *std::move(books);
     variables_ = DaemonVariables(allocation_, place_, *configured, notice_, OwnCpus());
     context_.socket_path = place_.socket;
-    // Processes whose own parents end come to us, and not out of the cluster's sight.
+    // Processes whose parents end become our children, so that the cluster does not lose them.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     return StartDaemon();
   }
 
-  // Until it is over; sets the exit code.
+  // Serves until the end; sets the exit code.
   void Serve() {
     TellReady();
     if (!context_.words.empty() && !(flags_.once && books_->Begun())) StartCommand();
@@ -121,7 +121,7 @@ class Pilot {
     std::fflush(context_.err);
   }
 
-  // ---- what it is given ----
+  // ---- the allocation ----
 
   Result<Unit> ReadFlags() {
     if (flags_.name.empty() || flags_.name.size() > 32 || !core::IsShareName(flags_.name) ||
@@ -211,7 +211,7 @@ class Pilot {
     }
   }
 
-  // What pilots before this one closed is open again, until the end of this one comes near.
+  // GPUs that earlier pilots closed are opened again, until the end of this one is near.
   Result<Unit> OpenGpus() {
     const Called<std::vector<api::GpuView>> gpus = ListGpus(context_.client());
     if (!gpus) return std::unexpected(gpus.error());
@@ -248,7 +248,8 @@ class Pilot {
     return Unit{};
   }
 
-  // For nobody: whose time limit goes beyond that moment does not start any more.
+  // A reservation for nobody: a task whose time limit ends after that moment does not start any
+  // more.
   Result<Unit> Reserve(Time from) {
     core::Reservation booking;
     booking.from = from;
@@ -261,7 +262,8 @@ class Pilot {
     return Unit{};
   }
 
-  // That of a simulated server is not ours, and a job without a limit may end beyond its calendar.
+  // The clock of a simulated server differs from ours, and a job without a limit may end beyond its
+  // calendar.
   Time OnItsClock(Time when, const api::StatusView& status) const {
     const double ahead = static_cast<double>((when - SystemTime()).count()) * time_scale_;
     const double then = static_cast<double>(status.now_ms) + ahead;
@@ -331,7 +333,7 @@ class Pilot {
     }
   }
 
-  // Told again: now. One end of a job comes in several signals, all at the same moment.
+  // A second request means: now. But one end of a job sends several signals at the same moment.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());
@@ -386,7 +388,7 @@ class Pilot {
     return stuck_ >= kStuckLooks;
   }
 
-  // Those that run are asked to save and have left by then; nothing starts from now on.
+  // Running tasks are asked to save and have ended by then; nothing starts from now on.
   void Leave(Time by) {
     if (leave_by_ && *leave_by_ <= by) return;
     leave_by_ = by;
@@ -401,14 +403,14 @@ class Pilot {
     }
   }
 
-  // Its tasks go on meanwhile. A cluster that ends a job ends the daemon with it.
+  // The daemon's tasks go on meanwhile. A cluster that ends a job also ends the daemon.
   void TakeDaemonEnd() {
     if (leave_by_ || restarts_++ == kMostRestarts) {
       if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended again and again"});
       over_ = true;
       return;
     }
-    // One signal may be for all of the job's processes, and ours is a moment late.
+    // A signal for all processes of the job may reach us a moment later.
     TakeSignal(signals_.Wait(kLook));
     if (leave_by_) return;
     Say("carmad ended with {}; it is started again", carmad_.end());
@@ -431,7 +433,7 @@ class Pilot {
       context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
   }
 
-  // Where the daemon was ended before us, tasks may still be about to end by the same signal.
+  // If the daemon was ended before us, tasks may still be ending by the same signal.
   void AwaitTasks() {
     const auto limit = std::chrono::steady_clock::now() + grace_;
     while (::waitpid(-1, nullptr, WNOHANG) >= 0 && std::chrono::steady_clock::now() < limit)

@@ -1,4 +1,4 @@
-// What a pilot finds around it.
+// Reads a pilot's surroundings: its job, its GPUs, its environment.
 #include "cli/pilot/surroundings.h"
 
 #include <poll.h>

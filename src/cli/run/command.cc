@@ -1,4 +1,4 @@
-// How run and shell are spelled.
+// The options of run and shell.
 #include <memory>
 
 #include "base/file.h"
@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// What run and shell share; the task's options in front.
+// The options that run and shell share, after those of the task.
 std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
   auto flags = std::make_shared<RunFlags>();
   AddTaskOptions(verb);
@@ -57,7 +57,7 @@ void AddShellCommand(Syntax app, Context& context) {
   auto flags = AddRunOptions(verb);
   verb.OnRun([&context, flags, verb] {
     flags->submit.settings = GivenOptions(verb);
-    // Nobody sits through a second start of what he has typed.
+    // A user at a terminal does not want his command to start a second time.
     flags->submit.settings.insert(flags->submit.settings.begin(),
                                   {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "shell"}});
     if (context.words.empty()) context.words = {base::GetEnv("SHELL", "/bin/sh")};

@@ -69,8 +69,8 @@ class Carrier {
     }
   }
 
-  // A message that the socket does not take now goes first next time; signals that come while one
-  // waits are few, and lost only where thousands of keys wait before them.
+  // A message that the socket does not take now is sent first next time. Signals meanwhile are few,
+  // and lost only if thousands of keys are waiting before them.
   void Send(AttachMessage message) {
     if (unsent_ || !socket_) return;
     const base::Result<bool> sent = socket_.Send(message);
@@ -89,7 +89,7 @@ class Carrier {
     std::array<char, kPortion> keys;
     const ssize_t n = ::read(streams_.in, keys.data(), keys.size());
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    // The terminal is gone, and with it the one who would read on.
+    // The terminal is gone, and its user with it.
     if (n <= 0) return Leave();
     Send({.kind = Kind::kInput, .data = std::string(keys.data(), static_cast<std::size_t>(n))});
   }
@@ -117,7 +117,7 @@ class Carrier {
     shown_.erase(0, static_cast<std::size_t>(n));
   }
 
-  // The task has ended; only a signal may cut short what is still to be shown.
+  // The task has ended; only a signal may stop the output of the rest.
   void ShowRest() {
     pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {shown_to_, POLLOUT, 0}};
     ::poll(fds, std::size(fds), -1);

@@ -26,13 +26,13 @@ namespace {
 using task::AttachMessage;
 using SteadyClock = std::chrono::steady_clock;
 
-// Between two looks at the task: soon after it has ended here, seldom while it waits.
+// Pauses between two checks of the task: short once it has ended here, long while it waits.
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLastLook{1000};
-// The daemon's word on a task that has ended is waited for so long.
+// How long to wait for the daemon's verdict on a task that has ended.
 constexpr std::chrono::seconds kVerdictPatience{10};
 
-// Input that is no device comes once: a second start of the task would not get it again.
+// Input that is not a device can be read only once: a second start of the task would not get it.
 bool ComesOnce(int fd) {
   struct stat st {};
   return ::fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode);
@@ -44,7 +44,7 @@ class Runner {
          const Streams& streams)
       : context_(context), flags_(flags), listener_(std::move(listener)), streams_(streams) {}
 
-  // Until the task has ended for good; sets the exit code.
+  // Runs until the task has ended for good; sets the exit code.
   void Run(std::uint64_t id) {
     id_ = id;
     Tell("task {} is submitted", id_);
@@ -87,11 +87,11 @@ class Runner {
     exit_code_ = kExitFailure;
     if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
-    // Nobody reads on: the task hears of it as of a closed terminal.
+    // The output has no reader any more: the task is told as if its terminal was closed.
     if (end.ours) Finish(exit_code_);
   }
 
-  // While it waits for its place there is nobody else to hear the signal.
+  // While the task waits in the queue, only we can act on the signal.
   void TakeSignal() {
     const int number = signals_.Take();
     if (number == 0 || number == SIGWINCH) return;
@@ -121,7 +121,7 @@ class Runner {
   }
 
   void TakeVerdict(const api::TaskView& view) {
-    // An exit code says it all; why a task could not start, or was ended, does not.
+    // An exit code needs no explanation, but why a task could not start, or was ended, does.
     const bool told = view.reason == "NonZeroExit" || view.reason == "Signal";
     const std::string why = told ? "" : base::Printable(view.reason_text, 1000);
     if (view.state != "succeeded")
@@ -129,7 +129,7 @@ class Runner {
     Finish(ExitCodeOf(view));
   }
 
-  // Tasks outlive the daemon. One that has ended is not worth waiting for its return.
+  // Tasks outlive the daemon. If the task has ended, it is not worth waiting for the daemon.
   void LookInVain(const base::Error& error) {
     Tell("{}; waiting for it", error.message);
     if (ended_at_ && SteadyClock::now() - *ended_at_ > kVerdictPatience) Finish(exit_code_);

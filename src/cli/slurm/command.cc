@@ -1,4 +1,4 @@
-// slurm: what a node of Slurm's needs of CARMA: configuration, checks, prolog and epilog.
+// slurm: the parts of CARMA for a Slurm node: configuration, checks, prolog and epilog.
 #include <fmt/format.h>
 #include <glob.h>
 #include <unistd.h>
@@ -26,12 +26,12 @@ using base::Json;
 using base::Result;
 
 constexpr int kGuardS = 5;
-// A carmad that restarts, or is being upgraded, is there again within this.
+// A carmad that restarts, or is being upgraded, is back within this time.
 constexpr std::chrono::seconds kRestart{60};
 constexpr std::chrono::milliseconds kAgain{250};
 constexpr std::size_t kMaxText = 4 << 20;
 constexpr std::size_t kMaxPlugin = 64 << 20;
-// Slurm shows options of the plug-in to prologs under such names.
+// Slurm passes options of the plug-in to prologs in variables with this beginning.
 constexpr std::string_view kOptionSet = "SPANK__SLURM_SPANK_OPTION_carma_";
 
 std::string NodeName() {
@@ -48,7 +48,7 @@ Result<std::vector<api::GpuView>> GpusOf(Context& context) {
   return std::move(gpus->value);
 }
 
-// Below the folder of the programs', or where packages put it.
+// Next to the folder of the programs, or where packages install it.
 std::string PluginFolder() {
   const std::string bin = base::ExecutableDir();
   const std::string beside = bin.substr(0, bin.rfind('/')) + "/lib/carma/slurm";
@@ -69,7 +69,7 @@ void RunConfig(Context& context, const std::string& node) {
 
 // ---- check ----
 
-// With what its lines "include PATTERN" name.
+// The file, with the files that its lines "include PATTERN" name.
 std::string PlugstackText(const std::string& path) {
   std::string all = base::ReadFile(path, kMaxText).value_or("");
   const std::string text = all;
@@ -156,7 +156,7 @@ void RunGuard(Context& context, bool always) {
   if (!answer) context.Fail(base::Wrap(answer.error(), "no GPUs on node " + NodeName()).error());
 }
 
-// Leases that the job has left: processes that outlived their slurmstepd.
+// Ends leases that the job has left behind: processes that outlived their slurmstepd.
 void RunEpilog(Context& context) {
   const std::string job = base::GetEnv("SLURM_JOB_ID");
   if (!base::ParseInt(job))
@@ -166,7 +166,7 @@ void RunEpilog(Context& context) {
   const std::string target = "/v1/leases?job=" + job;
   const Result<std::string> answer =
       JobUsesCarma() ? AskPatiently(context, target) : context.client().Get(target, kGuardS);
-  // A node without carmad is the next job's prolog to tell.
+  // The next job's prolog reports a node without carmad.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;

@@ -23,7 +23,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::size_t kMostTasks = 500;
 constexpr std::int64_t kOutputLines = 500;
 
-// The last lines of a task's output, with the caller's own rights; empty: not for him to read.
+// The last lines of a task's output, with the caller's own rights; empty if he may not read it.
 std::string EndOfOutput(const api::TaskView& task, std::int64_t lines) {
   OutputReader reader(task.stdout_path);
   if (!reader.Open() || !reader.SkipToLast(lines)) return "";
@@ -47,7 +47,7 @@ class Top {
   }
 
   void Run() {
-    // Before the screen is taken: whoever asks wrongly is told in plain words.
+    // Checked before the screen is used, so that a mistake gets a plain error message.
     if (const auto server = GetOverview(context_.client()); !server)
       return context_.Fail(server.error());
     CursesScreen screen;
@@ -67,7 +67,7 @@ class Top {
     auto page = ListTasks(
         context_.client(),
         {.states = state_.ended ? "all" : "", .limit = kMostTasks, .newest_first = state_.ended});
-    // What was known stays on the screen.
+    // The last known state stays on the screen.
     data_.trouble = !server ? server.error().message : !page ? page.error().message : "";
     if (server) data_.server = std::move(server->value);
     if (page) data_.tasks = std::move(page->tasks);

@@ -43,7 +43,7 @@ TopStyle StyleOf(Colour colour) {
   return TopStyle::kPlain;
 }
 
-// Text as a column of that many characters, a blank behind it.
+// The text as a column of that many characters, followed by a blank.
 std::string Padded(std::string_view text, std::size_t width, bool right = false) {
   const std::string cut = CutTo(text, width);
   const std::string blanks(width - ShownWidth(cut), ' ');
@@ -54,7 +54,7 @@ std::string Seconds(std::int64_t from_ms, std::int64_t until_ms) {
   return base::FormatSpan(base::Duration(std::max<std::int64_t>(0, until_ms - from_ms)));
 }
 
-// How long it runs, waits or ran.
+// How long it has run or waited.
 std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   if (Waits(task)) return Seconds(task.submitted_ms, now_ms);
   if (!task.launched_ms) return "-";
@@ -80,7 +80,7 @@ std::string GpuText(const TaskView& task) {
   return text;
 }
 
-// What a person wants to know next of it.
+// What a user wants to know about it next.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;
@@ -176,7 +176,7 @@ TopLine GpuLine(const GpuGlance& gpu, const TopSize& size) {
   return line;
 }
 
-// Where columns of the tasks end.
+// Widths of the columns of the tasks.
 struct Widths {
   std::size_t name = 16, user = 8, gpu = 4;
 };
@@ -215,7 +215,7 @@ TopLine Fitted(const TopLine& line, int columns) {
   return fitted;
 }
 
-// Without the sequences by which programs colour and move: ESC [ … letter.
+// The text without the sequences for colours and moves: ESC [ … letter.
 std::string WithoutEscapes(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -229,7 +229,7 @@ std::string WithoutEscapes(std::string_view text) {
   return plain;
 }
 
-// Lines of a text, long ones on several.
+// The lines of a text; long ones are wrapped.
 std::vector<std::string> Wrapped(const std::string& text, int columns) {
   std::vector<std::string> lines;
   for (const std::string_view raw : base::Split(text, '\n')) {
@@ -257,7 +257,7 @@ constexpr std::string_view kHelp =
     "activity in the last 15 minutes. MEM of a task: in use and promised, ~ expected while it\n"
     "waits, the peak at the end.";
 
-// Of the GPUs as many as leave room for tasks; of more, what they come to is in the head line.
+// As many GPUs as leave room for tasks; the head line has the totals of all.
 std::size_t GpuRows(const TopData& data, const TopState& state, const TopSize& size) {
   if (!state.gpus) return 0;
   return std::min(data.server.gpus.size(),
@@ -268,7 +268,7 @@ std::size_t TroubleRows(const TopData& data) {
   return !data.trouble.empty() || !data.server.troubles.empty() ? 1 : 0;
 }
 
-// The first row to be shown, so that the chosen one is.
+// The first row on the screen, chosen so that the selected row is visible.
 std::size_t FirstRow(std::size_t first, std::size_t chosen, std::size_t count, std::size_t rows) {
   if (chosen < first) first = chosen;
   if (rows > 0 && chosen >= first + rows) first = chosen - rows + 1;
