@@ -20,7 +20,7 @@ struct RefusedChange {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& view) {
     field("task", view.task, "Its number.", {.low = 0});
-    field("code", view.code, "As of an answer that is an error: not_found, denied, conflict …");
+    field("code", view.code, "The code of an error answer: not_found, denied, conflict …");
     field("message", view.message, "Why it was not changed.");
   }
 };
@@ -31,7 +31,7 @@ struct ChangesView {
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& view) {
-    field("tasks", view.tasks, "Those that were changed, as they are now, in the order asked for.");
+    field("tasks", view.tasks, "The changed tasks in their new state, in the requested order.");
     field("refused", view.refused, "The others.");
   }
 };

@@ -31,28 +31,28 @@ struct LeaseView {
   static void VisitFields(Visitor& field, Self& lease) {
     field("id", lease.id, "Its number, which is that of its task.");
     field("state", lease.state,
-          "waiting: for GPUs; granted: they are its own until it adopts them, or 30 s are over; "
-          "adopted: its process uses them; ended.",
+          "waiting: for GPUs; granted: they are reserved for it until it adopts them, for 30 s at "
+          "most; adopted: its process uses them; ended.",
           {.words = "waiting,granted,adopted,ended"});
-    field("reason", lease.reason, "Why it waits or how it ended, as of a task.");
+    field("reason", lease.reason, "Why it waits or how it ended, as for a task.");
     field("reason_text", lease.reason_text, "The same as one sentence with numbers.");
     field("task_state", lease.task_state, "State of its task.");
-    field("user", lease.user, "Whose it is.");
+    field("user", lease.user, "Its user.");
     field("pid", lease.pid, "The process that asked for it.", {.low = 0});
     field("gpu_uuids", lease.gpu_uuids, "The GPUs that it has.");
-    field("cluster", lease.cluster, "Of a workload manager's job: the name of its cluster.");
-    field("job", lease.job, "Its number there.");
-    field("step", lease.step, "Which of its steps: batch, interactive, or a number.");
+    field("cluster", lease.cluster, "For a job of a workload manager: the name of its cluster.");
+    field("job", lease.job, "The number of that job.");
+    field("step", lease.step, "The step of that job: batch, interactive, or a number.");
     field("restart", lease.restart, "How often the job was started again before.");
     field("outcome", lease.outcome,
-          "Of one that has ended: given_up while it waited; unused: it was granted, and nothing "
-          "was started under it; ran.",
+          "How it ended: given_up while it waited; unused: it was granted, but nothing was started "
+          "with it; ran.",
           {.words = ",given_up,unused,ran"});
     field("follows", lease.follows,
-          "Of one that has ended: requeue while its job is being put back into Slurm's queue.",
+          "After its end: requeue while its job is being put back into Slurm's queue.",
           {.words = ",requeue"});
     field("outputs", lease.outputs,
-          "Of a job's step that runs: files that its processes write to, each as INODE PATH.");
+          "For a running step of a job: files to which its processes write, each as INODE PATH.");
   }
 };
 

@@ -54,27 +54,28 @@ struct TaskRow {
     field("id", task.id, "Task number.");
     field("name", task.name, "Name.");
     field("user", task.user, "Submitter's user name.");
-    field("state", task.state, "Where the task stands, as in Task.");
+    field("state", task.state, "State of the task, as in Task.");
     field("reason", task.reason, "Why it waits or how it ended, a word.");
     field("reason_text", task.reason_text, "The same as one sentence.");
     field("gpus", task.gpus, "GPUs wanted.", {.low = 0});
     field("gpu_indices", task.gpu_indices, "Current or last GPUs.");
     field("claim_mib", task.claim_mib, "Promised: GPU memory booked per GPU.");
-    field("bound_mib", task.bound_mib, "What is promised for it; null: no estimate.");
+    field("bound_mib", task.bound_mib, "The most that is promised for it; null: no estimate.");
     field("observed_mib", task.observed_mib, "Measured now on its fullest GPU.");
     field("peak_mib", task.peak_mib, "Measured: highest on one GPU.");
-    field("over_promise_mib", task.over_promise_mib, "Uses so much more than it was promised.");
-    field("wrong_gpus", task.wrong_gpus, "GPUs that it uses and was not given.");
-    field("exclusive", task.exclusive, "Nobody else may use its GPUs.");
-    field("priority", task.priority, "Higher starts first.");
+    field("over_promise_mib", task.over_promise_mib,
+          "How much more memory it uses than it was promised.");
+    field("wrong_gpus", task.wrong_gpus, "GPUs that it uses without having been given them.");
+    field("exclusive", task.exclusive, "No other task may use its GPUs.");
+    field("priority", task.priority, "Tasks with a higher value start first.");
     field("attempt", task.attempt, "Number of the current or last start.", {.low = 0});
     field("ooms", task.ooms, "How often it ran out of GPU memory.", {.low = 0});
     field("submitted_ms", task.submitted_ms, "When it was accepted (ms since the epoch).");
     field("waiting_since_ms", task.waiting_since_ms,
           "When it was submitted or sent back to its queue; null: it does not wait.");
     field("turn", task.turn,
-          "Its place in line, from 1: tasks with GPUs stand in one, those without in another. "
-          "null: it runs, has ended, or waits for something else than its turn.");
+          "Its place in the queue, from 1; tasks with GPUs and tasks without have separate queues. "
+          "null: it runs, has ended, or waits for something other than its turn.");
     field("latest_start_ms", task.latest_start_ms,
           "By when it starts at the latest, as in Task, on the next minute.");
     field("likely_start_ms", task.likely_start_ms,
@@ -84,14 +85,14 @@ struct TaskRow {
     field("time_limit_s", task.time_limit_s, "Stopped after running this long.");
     field("exit_code", task.exit_code, "Exit status of the last attempt, once it ended.");
     field("signal", task.signal, "Signal that ended the last attempt.");
-    field("exit_detail", task.exit_detail, "The line that tells why it ended.");
+    field("exit_detail", task.exit_detail, "The line of its output that explains its end.");
     field("sharing", task.sharing, "How it shares its GPUs, as in Task.");
     field("leaves_by_ms", task.leaves_by_ms,
-          "It was asked to save and leave its GPUs by then; null: it was not.");
-    field("idle_since_ms", task.idle_since_ms, "It holds GPUs and has not used them since.");
+          "It was asked to save and to leave its GPUs by this time; null: it was not.");
+    field("idle_since_ms", task.idle_since_ms, "Since when it holds GPUs without using them.");
     field("array_id", task.array_id, "First task of its array.");
     field("array_index", task.array_index, "Index in its array.");
-    field("progress", task.progress, "How far it is, as in Task.");
+    field("progress", task.progress, "Its progress, as in Task.");
   }
 };
 
@@ -122,22 +123,22 @@ struct GpuGlance {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& gpu) {
     field("index", gpu.index, "Position in PCI order.", {.low = 0});
-    field("uuid", gpu.uuid, "What tasks are given.");
+    field("uuid", gpu.uuid, "The name that tasks get in CUDA_VISIBLE_DEVICES.");
     field("name", gpu.name, "Product name.");
     field("mig_profile", gpu.mig_profile, "Profile of an instance; empty: a whole GPU.");
     field("state", gpu.state, "As in Gpu.", {.words = "idle,mix,alloc,drain,drng,down"});
-    field("trouble", gpu.trouble, "Why it is drained or down; empty: fine.");
-    field("drained_by_rule", gpu.drained_by_rule, "Closed by the rules of health.");
-    field("alerts", gpu.alerts, "What somebody should look at, one sentence each.");
-    field("reserved", gpu.reserved, "Reservations on it that hold or will, the next one first.");
-    field("total_mib", gpu.total_mib, "Memory for processes: without the driver's own.");
-    field("used_mib", gpu.used_mib, "Measured: used by everybody.");
+    field("trouble", gpu.trouble, "Why it is drained or down; empty: it is neither.");
+    field("drained_by_rule", gpu.drained_by_rule, "The health rules closed it.");
+    field("alerts", gpu.alerts, "Problems that an administrator should check, one sentence each.");
+    field("reserved", gpu.reserved, "Present and future reservations on it, the next one first.");
+    field("total_mib", gpu.total_mib, "Memory for processes, without the driver's own.");
+    field("used_mib", gpu.used_mib, "Measured: used by all processes.");
     field("promised_mib", gpu.promised_mib, "Kept for its tasks now.");
     field("foreign_mib", gpu.foreign_mib, "Measured: used by processes that CARMA did not start.");
-    field("free_mib", gpu.free_mib, "Left for a new claim.");
-    field("sm_active", gpu.sm_active, "SM activity, mean of the window, 0..1, on a hundredth.");
-    field("sm_active_now", gpu.sm_active_now, "The same of the last sample.");
-    field("power_w", gpu.power_w, "Power draw, on a watt.");
+    field("free_mib", gpu.free_mib, "Free for a new claim.");
+    field("sm_active", gpu.sm_active, "SM activity, mean of the window, 0..1, rounded to 0.01.");
+    field("sm_active_now", gpu.sm_active_now, "The same for the last sample.");
+    field("power_w", gpu.power_w, "Power draw, rounded to a watt.");
     field("temperature_c", gpu.temperature_c, "Temperature.");
     field("read_ms", gpu.read_ms, "When it was last read, if that was not in the last round.");
     field("recent", gpu.recent,
@@ -170,23 +171,24 @@ struct OverviewView {
     field("version", view.version, "Version of the daemon.");
     field("host", view.host, "Name of the machine.");
     field("now_ms", view.now_ms,
-          "The daemon's clock. An answer that differs in this alone is the same: it goes on by "
-          "time_scale.");
+          "The daemon's clock. Answers that differ only in this are the same: the clock advances "
+          "by time_scale.");
     field("time_scale", view.time_scale, "How fast that clock runs; 1 on real servers.",
           {.least = 0});
     field("simulated", view.simulated, "The GPUs are a simulation.");
-    field("starting", view.starting, "It looks for its GPUs; lists are empty until it has.");
+    field("starting", view.starting,
+          "It still looks for its GPUs; until then the lists are empty.");
     field("driver", view.driver, "ok, or what is wrong with the GPU driver.");
     field("policy", view.policy, "The rules in one line.");
     field("collocation", view.collocation, "How tasks share a GPU.");
-    field("troubles", view.troubles, "What an administrator should look at.");
+    field("troubles", view.troubles, "Problems that an administrator should check.");
     field("task_counts", view.task_counts, "Tasks by state.");
     field("gpus", view.gpus, "All GPUs.");
     field("running", view.running, "Tasks on GPUs, oldest first, at most 64.");
     field("waiting", view.waiting,
-          "Tasks that wait, at most 40: those in line in their order, with GPUs before those "
-          "without, then who waits for anything else, oldest first.");
-    field("ended", view.ended, "Of the newest tasks those that have ended, last end first.");
+          "Waiting tasks, at most 40: those in the queue in their order, with GPUs before those "
+          "without, then tasks that wait for anything else, oldest first.");
+    field("ended", view.ended, "Those of the newest tasks that have ended, last end first.");
   }
 };
 

@@ -20,12 +20,12 @@ struct TokenView {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& view) {
     field("id", view.id, "Its number, by which it is revoked.", {.low = 0});
-    field("uid", view.uid, "Whose it is.");
-    field("name", view.name, "What its user calls it.");
+    field("uid", view.uid, "Its user's id.");
+    field("name", view.name, "Its name, chosen by its user.");
     field("created_ms", view.created_ms, "When it was made, real time, ms since the epoch.");
-    field("expires_ms", view.expires_ms, "When it ends.");
+    field("expires_ms", view.expires_ms, "When it expires.");
     field("token", view.token,
-          "The token itself: told once, to whoever makes it. The daemon keeps only its hash.",
+          "The token itself: shown once, when it is made. The daemon keeps only its hash.",
           {.unless_empty = true});
   }
 };
@@ -39,10 +39,10 @@ struct WhoView {
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& view) {
-    field("user", view.user, "User name; empty: nobody that it knows, who may only look.");
-    field("uid", view.uid, "User id, of a user who is known.");
-    field("admin", view.admin, "May act on everybody's tasks.");
-    field("by", view.by, "How it knows.", {.words = ",socket,token"});
+    field("user", view.user, "User name; empty: an unknown user, who may only read.");
+    field("uid", view.uid, "User id of a known user.");
+    field("admin", view.admin, "May change the tasks of all users.");
+    field("by", view.by, "How the user was identified.", {.words = ",socket,token"});
   }
 };
 

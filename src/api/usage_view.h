@@ -28,24 +28,23 @@ struct UsageView {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& view) {
     field("user", view.user, "User name.");
-    field("account", view.account, "Account that was named; empty too for none.");
+    field("account", view.account, "Account of the tasks; empty for none.");
     field("qos", view.qos, "Class.");
     field("period", view.period, "Month or day in UTC, 2026-03 or 2026-03-17.");
     field("tasks", view.tasks, "Tasks that held GPUs.");
     field("attempts", view.attempts, "Their starts.");
     field("gpu_s", view.gpu_s,
           "GPU time: seconds from each start to its end, for each of its GPUs.");
-    field(
-        "share_s", view.share_s,
-        "The same by what was taken from others: promised memory or predicted activity, whichever "
-        "is larger.");
-    field("waiting_s", view.waiting_s, "Waited before these starts.");
+    field("share_s", view.share_s,
+          "The same, weighted by the share that was taken from others: promised memory or "
+          "predicted activity, whichever is larger.");
+    field("waiting_s", view.waiting_s, "Waiting time before these starts.");
     field("energy_j", view.energy_j,
           "Energy of the GPUs meanwhile, divided evenly among the tasks on each; null: not known.");
     field("ooms", view.ooms, "Starts that ended for lack of GPU memory.");
     field("promised_mib_s", view.promised_mib_s,
-          "GPU memory that was kept for them, times its time.");
-    field("unused_mib_s", view.unused_mib_s, "Of it, what lay above the highest memory seen.");
+          "GPU memory that was kept for them, multiplied by time.");
+    field("unused_mib_s", view.unused_mib_s, "The part of it above the highest memory seen.");
   }
   friend bool operator==(const UsageView&, const UsageView&) = default;
 };

@@ -26,12 +26,12 @@ struct NoticeView {
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& notice) {
-    field("event", notice.event, "What was to be told: start, end, fail, oom, requeue.");
-    field("target", notice.target, "Whom; of a URL only the server.");
-    field("state", notice.state, "What became of it.", {.words = "waiting,sent,failed,dropped"});
-    field("made_ms", notice.made_ms, "When that happened.");
-    field("tries", notice.tries, "How often it was tried.", {.low = 0});
-    field("text", notice.text, "What went wrong the last time, or empty.");
+    field("event", notice.event, "The event: start, end, fail, oom, requeue.");
+    field("target", notice.target, "Where the notice goes; for a URL only the server.");
+    field("state", notice.state, "State of the notice.", {.words = "waiting,sent,failed,dropped"});
+    field("made_ms", notice.made_ms, "When the event happened.");
+    field("tries", notice.tries, "Number of tries.", {.low = 0});
+    field("text", notice.text, "Why the last try failed, or empty.");
   }
 };
 
@@ -119,20 +119,20 @@ struct TaskView {
   static void VisitFields(Visitor& field, Self& task) {
     field("id", task.id, "Task number, from 1, never reused.");
     field("name", task.name, "Name.");
-    field("user", task.user, "Submitter's user name, told by the kernel.");
+    field("user", task.user, "Submitter's user name, from the kernel.");
     field("uid", task.uid, "Submitter's user id.");
-    field("state", task.state, "Where the task stands.",
+    field("state", task.state, "State of the task.",
           {.words = "submitted,estimating,queued,launching,running,stopping,succeeded,failed,"
                     "cancelled,timed_out,out_of_memory,lost,rejected"});
     field("reason", task.reason,
           "Why it waits or how it ended, a word such as GpuMemory; empty: none.");
     field("reason_text", task.reason_text, "The same as one sentence with numbers.");
     field("gpus", task.gpus, "GPUs wanted; 0: cores and memory of the server only.", {.low = 0});
-    field("gpu_type", task.gpu_type, "Only GPUs whose model's name has this in it; empty: any.");
+    field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this; empty: any.");
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
-          "Only GPUs that have at least so much memory in all.");
+          "Only GPUs with at least this much memory in all.");
     field("on_gpus", task.on_gpus, "Only these GPUs; empty: any.");
-    field("not_on_gpus", task.not_on_gpus, "None of these GPUs.");
+    field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.");
     field("linked_gpus", task.linked_gpus,
           "Only GPUs that are connected with each other (NVLink).");
     field("gpu_indices", task.gpu_indices, "Current or last GPUs, as shown on screen.");
@@ -142,21 +142,21 @@ struct TaskView {
     field("predicted_mib", task.predicted_mib,
           "Predicted: most likely peak per GPU; null: no estimate.");
     field("bound_mib", task.bound_mib,
-          "What is promised for it: covers a share of the tasks (estimate.coverage), at most the "
-          "largest GPU.");
+          "The most that is promised for it: covers a share of the tasks (estimate.coverage), at "
+          "most the largest GPU.");
     field("estimate_method", task.estimate_method,
-          "How it was predicted: given, rad, structural, history ...; empty: not.");
+          "How it was predicted: given, rad, structural, history ...; empty: it was not.");
     field("estimate_remarks", task.estimate_remarks,
           "What is doubtful about the estimate, or why there is none; empty in lists.");
     field("observed_mib", task.observed_mib,
           "Measured now on its fullest GPU; null: not running or not seen yet.");
     field("over_promise_mib", task.over_promise_mib,
-          "Uses so much more than promise and margin on one GPU; null: it keeps to them.");
+          "How much more it uses than promise and margin on one GPU; null: it stays within them.");
     field("wrong_gpus", task.wrong_gpus,
-          "GPUs where it has processes though it was not given them.");
+          "GPUs where it has processes without having been given them.");
     field("peak_mib", task.peak_mib, "Measured: highest on one GPU over all attempts.");
-    field("exclusive", task.exclusive, "Nobody else may use its GPUs.");
-    field("priority", task.priority, "Higher starts first.");
+    field("exclusive", task.exclusive, "No other task may use its GPUs.");
+    field("priority", task.priority, "Tasks with a higher value start first.");
     field("attempt", task.attempt, "Number of the current or last start, from 1; 0: never started.",
           {.low = 0});
     field("ooms", task.ooms, "How often it ran out of GPU memory.", {.low = 0});
@@ -165,10 +165,10 @@ struct TaskView {
     field("waiting_since_ms", task.waiting_since_ms,
           "When it was submitted or sent back to its queue; null: it does not wait.");
     field("latest_start_ms", task.latest_start_ms,
-          "By when it starts at the latest, by the time limits of all before it, if nobody comes "
-          "who goes before it and no GPU fails or is closed; null: that cannot be said.");
+          "Its latest start by the time limits of all tasks before it, if no further task goes "
+          "before it and no GPU fails or is closed; null: not known.");
     field("likely_start_ms", task.likely_start_ms,
-          "About when it starts, by run times seen before, else time limits; null: not known.");
+          "Its likely start, by earlier run times, otherwise by time limits; null: not known.");
     field("first_start_ms", task.first_start_ms, "First launch decision.");
     field("launched_ms", task.launched_ms, "Launch decision of the current or last attempt.");
     field("ended_ms", task.ended_ms, "When it reached a final state.");
@@ -176,11 +176,11 @@ struct TaskView {
     field("exit_code", task.exit_code, "Exit status of the last attempt, once it ended.");
     field("signal", task.signal, "Signal that ended the last attempt.");
     field("exit_detail", task.exit_detail,
-          "The line that tells why it ended, such as the framework's own message.");
-    field("placement_reason", task.placement_reason, "Why these GPUs.");
+          "The line that explains its end, such as the framework's own message.");
+    field("placement_reason", task.placement_reason, "Why these GPUs were chosen.");
     field("stdout_path", task.stdout_path, "File of its standard output.");
     field("stderr_path", task.stderr_path,
-          "File of its standard error; the same as stdout_path when together.");
+          "File of its standard error; the same as stdout_path if they share a file.");
     field("workdir", task.workdir, "Working directory.");
     field("command", task.command, "argv, or the script's path and arguments.");
     field("array_id", task.array_id, "First task of its array.");
@@ -189,10 +189,10 @@ struct TaskView {
     field("comment", task.comment, "One line for people.");
     field("container", task.container, "Image in which it runs; empty: none.");
     field("origin", task.origin,
-          "How its process comes about: empty: it is started here; lease: somebody else starts it "
-          "(/v1/leases); slurm: a job of Slurm's.",
+          "Who starts its process: empty: the daemon; lease: another program (/v1/leases); slurm: "
+          "a Slurm job.",
           {.words = ",lease,slurm"});
-    field("account", task.account, "Account that its use of the GPUs is booked on, or empty.");
+    field("account", task.account, "Account for its use of the GPUs, or empty.");
     field("qos", task.qos, "Its class: interactive, normal, background, or another one.");
     field("sharing", task.sharing,
           "How its processes share the GPU: alone, streams (time slices), mps "
@@ -209,40 +209,40 @@ struct TaskView {
           "Percent of the SMs that each of its processes may use, enforced; 0: no limit.",
           {.low = 0});
     field("sharing_note", task.sharing_note,
-          "Why it does not share as the configuration asks for; empty: it does.");
+          "Why it does not share as configured; empty: it does.");
     field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
     field("max_slowdown", task.max_slowdown,
-          "How many times as long as alone neighbours may make it take, as its submitter asked.");
+          "Its longest run time as a multiple of that alone, as its submitter asked.");
     field("cpus", task.cpus,
           "Cores of the server that are kept for it, once it starts; null: none are counted.");
     field("host_memory_mib", task.host_memory_mib,
           "Memory of the server, not of its GPUs, that is kept for it, once it starts; null: none "
           "is counted.");
-    field("own_cpus", task.own_cpus, "Its cores are always the same, and nobody else's.");
-    field("own_cores", task.own_cores, "Those cores by their numbers: 0-3,8; empty: none.");
+    field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.");
+    field("own_cores", task.own_cores, "The numbers of those cores: 0-3,8; empty: none.");
     field("host_note", task.host_note,
-          "What of its cores and memory nothing enforces here, and why; empty: all is.");
+          "Which of its cores and memory are not enforced here, and why; empty: all are.");
     field("idle_since_ms", task.idle_since_ms,
-          "It holds GPUs and has not used them since; null: it uses them.");
-    field(
-        "checkpoint_signal", task.checkpoint_signal,
-        "Asks it to save before it has to make room, as its submitter says; empty: the server's.");
-    field("no_slots", task.no_slots, "Not ended where its time slot ends.");
+          "Since when it holds GPUs without using them; null: it uses them.");
+    field("checkpoint_signal", task.checkpoint_signal,
+          "Signal that asks it to save before it has to make room, chosen by its submitter; empty: "
+          "the server's.");
+    field("no_slots", task.no_slots, "Not ended at the end of its time slot.");
     field("checkpoints", task.checkpoints,
-          "How often it ended when it was asked to save, to go on later.", {.low = 0});
+          "How often it saved on request and ended, to continue later.", {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
-          "It was asked to save and is ended then; null: it may stay.");
-    field(
-        "turn_ends_ms", task.turn_ends_ms,
-        "While it runs: by then it leaves, if somebody waits for its place; null: it has no turn.");
+          "It was asked to save and will be ended at this time; null: it may stay.");
+    field("turn_ends_ms", task.turn_ends_ms,
+          "While it runs: when its time slot ends, if another task waits for its place; null: it "
+          "has no time slot.");
     field("begin_ms", task.begin_ms, "Not started before this time.");
     field("dependencies", task.dependencies, "What it waits for: afterok:12, afterany:13 …");
-    field("parameters", task.parameters, "Its values, as one task of a sweep.");
-    field("notify", task.notify, "Who is told of it, and of what; of a URL only the server.");
-    field("notices", task.notices, "Whom it was told to, and how that went; empty in lists.");
-    field(
-        "progress", task.progress,
-        "How far it is, as its output shows; null: its output shows nothing, or it does not run.");
+    field("parameters", task.parameters, "Its values in a sweep.");
+    field("notify", task.notify,
+          "Who is notified of it, and of which events; for a URL only the server.");
+    field("notices", task.notices, "Its notices and their results; empty in lists.");
+    field("progress", task.progress,
+          "Its progress, read from its output; null: the output shows none, or it does not run.");
   }
 };
 
@@ -268,9 +268,9 @@ struct GpuTaskView {
     field("name", task.name, "Name.");
     field("claim_mib", task.claim_mib, "Booked on this GPU when it was placed.");
     field("promised_mib", task.promised_mib,
-          "Kept for it now: the larger of its claim and what is measured, or what it was seen to "
-          "need once its memory stands still (policy.plateau_after).");
-    field("plateau", task.plateau, "Its memory stands still.");
+          "Kept for it now: the larger of its claim and its measured memory, or its measured need "
+          "once its memory no longer grows (policy.plateau_after).");
+    field("plateau", task.plateau, "Its memory no longer grows.");
     field("observed_mib", task.observed_mib, "Measured on this GPU.");
     field("peak_mib", task.peak_mib, "Measured: highest on any of its GPUs.");
     field("sharing", task.sharing,
@@ -280,14 +280,14 @@ struct GpuTaskView {
     field("sm_active", task.sm_active,
           "Estimate of its part of the GPU's SM activity, 0..1; null: not known.");
     field("sm_active_by", task.sm_active_by,
-          "What that rests on: alone (measured: nobody else is there), kernel-time (the driver's "
-          "coarse share of each process), equal (split evenly: nothing tells them apart); empty: "
-          "not known.",
+          "Source of that estimate: alone (measured: no other task is there), kernel-time (the "
+          "driver's coarse share of each process), equal (split evenly: nothing distinguishes "
+          "them); empty: not known.",
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,
-          "It holds GPUs and has not used them since; null: it uses them.");
+          "Since when it holds GPUs without using them; null: it uses them.");
     field("progress", task.progress,
-          "How much of the whole run is done, 0..1, as its output shows; null: not known.",
+          "How much of the whole run is done, 0..1, read from its output; null: not known.",
           {.least = 0, .most = 1});
   }
 };
@@ -303,7 +303,7 @@ struct ForeignView {
     field("pid", process.pid, "Process.", {.low = 0});
     field("user", process.user, "Its user; empty: hidden.");
     field("command", process.command, "Its name or arguments, shortened; empty: hidden.");
-    field("used_mib", process.used_mib, "GPU memory; null: the driver does not tell.");
+    field("used_mib", process.used_mib, "GPU memory; null: the driver does not report it.");
   }
 };
 struct GpuView {
@@ -342,7 +342,7 @@ struct GpuView {
     static void VisitFields(Visitor& field, Self& metric) {
       field("name", metric.name, "As in recordings: sm_occupancy, dram_active, sm_clock_mhz …");
       field("value", metric.value, "Fractions 0..1, bytes per second, MHz.");
-      field("source", metric.source, "Who told it.", {.words = "nvml,gpm,dcgm"});
+      field("source", metric.source, "The source of the value.", {.words = "nvml,gpm,dcgm"});
     }
   };
   std::vector<Metric> metrics;
@@ -363,11 +363,11 @@ struct GpuView {
     template <class Visitor, class Self>
     static void VisitFields(Visitor& field, Self& reserved) {
       field("id", reserved.id, "Number of the reservation.");
-      field("whom", reserved.whom, "For whom: users, accounts, classes, or nobody.");
+      field("whom", reserved.whom, "For which users, accounts or classes; or nobody.");
       field("why", reserved.why, "One line for people.");
-      field("from_ms", reserved.from_ms, "When it begins to hold.");
+      field("from_ms", reserved.from_ms, "When it begins.");
       field("to_ms", reserved.to_ms, "When it ends.");
-      field("holds", reserved.holds, "It holds now.");
+      field("holds", reserved.holds, "It is in force now.");
     }
   };
   std::vector<Reserved> reserved;
@@ -375,20 +375,20 @@ struct GpuView {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& gpu) {
     field("index", gpu.index, "Position in PCI order, for the screen.", {.low = 0});
-    field("uuid", gpu.uuid, "What tasks are given.");
+    field("uuid", gpu.uuid, "The name that tasks get in CUDA_VISIBLE_DEVICES.");
     field("name", gpu.name, "Product name.");
     field("state", gpu.state,
           "idle: nothing on it; mix: shared; alloc: held by a task that keeps others out; drng: "
           "closed, tasks still on it; drain: closed and empty; down: not usable.",
           {.words = "idle,mix,alloc,drain,drng,down"});
-    field("trouble", gpu.trouble, "Why it is drained or down; empty: fine.");
+    field("trouble", gpu.trouble, "Why it is drained or down; empty: it is neither.");
     field("total_mib", gpu.total_mib, "Memory of the device.");
     field("reserved_mib", gpu.reserved_mib, "Held by the driver.");
-    field("used_mib", gpu.used_mib, "Measured: used by everybody.");
+    field("used_mib", gpu.used_mib, "Measured: used by all processes.");
     field("claimed_mib", gpu.claimed_mib, "Booked by its tasks when they were placed.");
-    field("promised_mib", gpu.promised_mib, "Kept for its tasks now; see theirs.");
+    field("promised_mib", gpu.promised_mib, "Kept for its tasks now (their promised_mib).");
     field("foreign_mib", gpu.foreign_mib, "Measured: used by processes that CARMA did not start.");
-    field("free_mib", gpu.free_mib, "Left for a new claim.");
+    field("free_mib", gpu.free_mib, "Free for a new claim.");
     field("sm_active", gpu.sm_active, "SM activity, mean of the window, 0..1.");
     field("sm_active_now", gpu.sm_active_now, "SM activity of the last sample, 0..1.");
     field("power_w", gpu.power_w, "Power draw.");
@@ -400,25 +400,24 @@ struct GpuView {
     field("tasks", gpu.tasks, "Tasks placed on it.");
     field("foreign", gpu.foreign, "Processes that belong to no task.");
     field("unattributed_mib", gpu.unattributed_mib,
-          "In use by no process that the driver lists: its own needs, contexts of the dead, other "
-          "containers; null: not known.");
-    field("alerts", gpu.alerts, "What somebody should look at, one sentence each.");
-    field("drained_by_rule", gpu.drained_by_rule,
-          "Closed by the rules of health, not by a person.");
+          "Memory in use by no process that the driver lists: its own needs, contexts of ended "
+          "processes, other containers; null: not known.");
+    field("alerts", gpu.alerts, "Problems that an administrator should check, one sentence each.");
+    field("drained_by_rule", gpu.drained_by_rule, "The health rules closed it, not a person.");
     field("sm_active_p95", gpu.sm_active_p95, "SM activity, 95th percentile of the window.");
     field("sm_active_ewma", gpu.sm_active_ewma,
           "SM activity, exponentially weighted: follows faster than the mean.");
     field("metrics", gpu.metrics, "The last reading, with the source of each value.");
-    field("activity_source", gpu.activity_source, "Who counts SM activity.",
+    field("activity_source", gpu.activity_source, "The source of its SM activity.",
           {.words = ",none,gpm,dcgm"});
     field("activity_rule", gpu.activity_rule,
-          "By which rule tasks share it where SM activity is not told; else empty.");
+          "The rule by which tasks share it if its SM activity is not known; otherwise empty.");
     field("mig_profile", gpu.mig_profile,
           "Profile of an instance of a divided GPU; empty: a whole GPU.");
-    field("mig_parent", gpu.mig_parent, "UUID of the GPU that the instance is a part of.");
-    field("linked_to", gpu.linked_to, "GPUs that it is connected with by NVLink.");
-    field("pace", gpu.pace, "How fast a task is thought to go there against the server's fastest.");
-    field("reserved", gpu.reserved, "The reservation that holds now, and the next one.");
+    field("mig_parent", gpu.mig_parent, "UUID of the GPU to which the instance belongs.");
+    field("linked_to", gpu.linked_to, "GPUs to which it is connected by NVLink.");
+    field("pace", gpu.pace, "Speed of tasks there, relative to the server's fastest GPU.");
+    field("reserved", gpu.reserved, "The present reservation, and the next one.");
   }
 };
 
@@ -447,24 +446,24 @@ struct ReservationView {
   static void VisitFields(Visitor& field, Self& reservation) {
     field("id", reservation.id, "Its number, from 1, never reused.");
     field("made_by", reservation.made_by, "User who made it.");
-    field("users", reservation.users, "Users whose tasks may be there meanwhile.");
+    field("users", reservation.users, "Users whose tasks may run there meanwhile.");
     field("accounts", reservation.accounts, "Accounts, likewise.");
-    field("classes", reservation.classes, "Classes, likewise; none of all three: nobody's tasks.");
-    field("gpus", reservation.gpus, "UUIDs of the GPUs it is about; empty: all.");
-    field("gpu_type", reservation.gpu_type, "Of this model only; empty: any.");
-    field("count", reservation.count, "So many of them; null: all.");
+    field("classes", reservation.classes, "Classes, likewise; if all three are empty: no tasks.");
+    field("gpus", reservation.gpus, "UUIDs of its GPUs; empty: all.");
+    field("gpu_type", reservation.gpu_type, "Only GPUs of this model; empty: any.");
+    field("count", reservation.count, "How many of them; null: all.");
     field("from_ms", reservation.from_ms, "When it begins the first time.");
     field("length_s", reservation.length_s, "How long it lasts.");
     field("repeat", reservation.repeat, "How often it begins again, by the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
     field("until_ms", reservation.until_ms, "No repetition begins after that; null: for ever.");
     field("why", reservation.why, "One line for people.");
-    field("next_from_ms", reservation.next_from_ms, "When it holds now or next; null: it is over.");
-    field("next_to_ms", reservation.next_to_ms, "Until when, then.");
-    field("holds", reservation.holds, "It holds now.");
-    field("gpu_indices", reservation.gpu_indices, "The GPUs that are kept then.");
+    field("next_from_ms", reservation.next_from_ms, "Its present or next start; null: it is over.");
+    field("next_to_ms", reservation.next_to_ms, "When that period ends.");
+    field("holds", reservation.holds, "It is in force now.");
+    field("gpu_indices", reservation.gpu_indices, "The GPUs that are kept in that period.");
     field("others", reservation.others,
-          "Tasks of others that run there; they are left to end by themselves.");
+          "Tasks of others that run there; they may end by themselves.");
   }
 };
 
@@ -491,10 +490,10 @@ struct GpuHistoryView {
       field("sm_active", point.sm_active, "SM activity, mean, 0..1; null: not reported.");
       field("sm_peak", point.sm_peak, "Highest SM activity of one reading; null: not known.");
       field("dram_active", point.dram_active, "Activity of the memory, mean, 0..1.");
-      field("used_mib", point.used_mib, "Memory in use by everybody, mean.");
+      field("used_mib", point.used_mib, "Memory in use by all processes, mean.");
       field("used_peak_mib", point.used_peak_mib, "Its highest; null: not known.");
       field("power_w", point.power_w, "Power, mean.");
-      field("tasks", point.tasks, "Tasks there, the most of one moment known.", {.low = 0});
+      field("tasks", point.tasks, "The largest number of tasks there at one time.", {.low = 0});
     }
   };
   std::vector<Point> points;
@@ -525,7 +524,7 @@ struct VerdictView {
     field("reason_text", verdict.reason_text, "One sentence with numbers.");
     field("claimed_mib", verdict.claimed_mib, "Booked by its tasks when they were placed.");
     field("promised_mib", verdict.promised_mib, "Kept for its tasks now.");
-    field("used_mib", verdict.used_mib, "Measured: used by everybody in the last sample.");
+    field("used_mib", verdict.used_mib, "Measured: used by all processes in the last sample.");
   }
 };
 // The machine's verdict on a waiting task.
@@ -542,16 +541,16 @@ struct HostVerdictView {
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& verdict) {
-    field("fit", verdict.fit, "May it start as far as cores and memory go? Empty: not counted.",
+    field("fit", verdict.fit, "Do cores and memory allow its start? Empty: they are not counted.",
           {.words = ",fits,not_now,never"});
     field("reason", verdict.reason, "Cpus or HostMemory; empty when it fits.");
     field("reason_text", verdict.reason_text, "One sentence with numbers.");
     field("wants_cpus", verdict.wants_cpus, "Cores that it would be promised; 0: none.");
-    field("wants_memory_mib", verdict.wants_memory_mib, "Memory likewise; 0: none.");
+    field("wants_memory_mib", verdict.wants_memory_mib, "Memory it would be promised; 0: none.");
     field("cpus", verdict.cpus, "Cores that tasks may be promised; 0: not counted.");
-    field("free_cpus", verdict.free_cpus, "Of these, those that are promised to nobody.");
+    field("free_cpus", verdict.free_cpus, "Those of them that are promised to no task.");
     field("memory_mib", verdict.memory_mib, "Memory that tasks may be promised; 0: not counted.");
-    field("free_memory_mib", verdict.free_memory_mib, "Of this, what is promised to nobody.");
+    field("free_memory_mib", verdict.free_memory_mib, "The part of it promised to no task.");
   }
 };
 struct ExplainView {
@@ -574,8 +573,8 @@ struct ExplainView {
     field("policy", explain.policy, "The rules in one line.");
     field("collocation", explain.collocation, "What tasks on one GPU share, and what is enforced.");
     field("taught_mib", explain.taught_mib,
-          "What tasks of its kind were seen to need, which it asks for instead of its estimate; "
-          "null: nothing has been seen.");
+          "Measured need of tasks of its kind, which it requests instead of its estimate; null: "
+          "none was measured.");
   }
 };
 
@@ -600,15 +599,15 @@ struct RunView {
     field("when_ms", run.when_ms, "When it ended.");
     field("gpu_type", run.gpu_type, "GPU it ran on, as the driver names it.");
     field("relation", run.relation,
-          "Equal for runs of the same thing with another batch or other lengths; empty: unknown.");
-    field("batch", run.batch, "Samples per GPU and step, where the task tells.", {.low = 0});
-    field("length", run.length, "Tokens of a sample, where the task tells.", {.low = 0});
-    field("method", run.method, "How it had been predicted; empty: not.");
-    field("predicted_mib", run.predicted_mib, "Most likely peak as predicted then.", {.low = 0});
-    field("promised_mib", run.promised_mib, "What it was promised.", {.low = 0});
+          "Equal for runs of one training with other batches or lengths; empty: unknown.");
+    field("batch", run.batch, "Samples per GPU and step, if the task states it.", {.low = 0});
+    field("length", run.length, "Tokens of a sample, if the task states it.", {.low = 0});
+    field("method", run.method, "How it was predicted; empty: it was not.");
+    field("predicted_mib", run.predicted_mib, "Most likely peak by that prediction.", {.low = 0});
+    field("promised_mib", run.promised_mib, "Memory that it was promised.", {.low = 0});
     field("measured_mib", run.measured_mib, "Measured peak on one GPU.", {.low = 0});
     field("allocated_mib", run.allocated_mib,
-          "The most that PyTorch's allocator had given out, where the task told.", {.low = 0});
+          "The most that PyTorch's allocator gave out, if the task reported it.", {.low = 0});
     field("ran_out", run.ran_out, "It ended for lack of GPU memory: it needs more.");
   }
 };
@@ -641,25 +640,24 @@ struct KnowledgeView {
           {.least = 0, .most = 1});
     field("gpu_type", knowledge.gpu_type, "Type of most GPUs of the server.");
     field("gpu_mib", knowledge.gpu_mib, "Memory for processes on the largest GPU.", {.low = 0});
-    field("learns", knowledge.learns, "Finished tasks teach (estimate.history).");
-    field("taught_by", knowledge.taught_by,
-          "GPU type that the calibration comes from; empty: as shipped.");
+    field("learns", knowledge.learns, "It learns from finished tasks (estimate.history).");
+    field("taught_by", knowledge.taught_by, "GPU type of the calibration; empty: built-in values.");
     field("tasks", knowledge.tasks, "Different tasks behind the calibration.", {.low = 0});
     field("context_shift_mib", knowledge.context_shift_mib,
-          "To be added to the shipped constant of the structural formula.");
+          "Added to the built-in constant of the structural formula.");
     field("ratios", knowledge.ratios, "Measured over predicted of those tasks, rising.");
     field("calibration", knowledge.calibration,
           "Which constant is in force and why: \"as shipped: …\" or \"learned from …\".");
-    field("runs", knowledge.runs, "Earlier runs of the signature asked about, newest first.");
+    field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");
     field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
     field("sm_active", knowledge.sm_active,
-          "SM activity that a task of the signature keeps alone on the type of most GPUs.",
+          "SM activity of a task of the signature, alone on the type of most GPUs.",
           {.least = 0, .most = 1});
     field("sensitivity", knowledge.sensitivity,
-          "How much it minds neighbours under MPS, measured by carma profile.", {.low = 0});
-    field("pressure", knowledge.pressure, "How much they mind it, measured by carma profile.",
-          {.low = 0});
-    field("alone_ms", knowledge.alone_ms, "Run time with GPUs to itself, of earlier runs.",
+          "How much neighbours slow it down under MPS, measured by carma profile.", {.low = 0});
+    field("pressure", knowledge.pressure,
+          "How much it slows down neighbours, measured by carma profile.", {.low = 0});
+    field("alone_ms", knowledge.alone_ms, "Run time of earlier runs without neighbours.",
           {.low = 0});
     field("iteration_ms", knowledge.iteration_ms, "One iteration alone, measured by carma profile.",
           {.low = 0});
@@ -699,11 +697,11 @@ struct HostView {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& host) {
     field("cpus", host.cpus, "Cores that tasks may be promised; 0: not counted.");
-    field("free_cpus", host.free_cpus, "Of these, those that are promised to nobody.");
+    field("free_cpus", host.free_cpus, "Those of them that are promised to no task.");
     field("memory_mib", host.memory_mib, "Memory that tasks may be promised; 0: not counted.");
-    field("free_memory_mib", host.free_memory_mib, "Of this, what is promised to nobody.");
-    field("enforced", host.enforced, "What the kernel sees to, in words; empty: nothing.");
-    field("not_enforced", host.not_enforced, "What it does not, and why; empty: nothing.");
+    field("free_memory_mib", host.free_memory_mib, "The part of it promised to no task.");
+    field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
+    field("not_enforced", host.not_enforced, "What it does not enforce, and why; empty: nothing.");
   }
 };
 
@@ -733,7 +731,7 @@ struct StatusView {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& status) {
     field("version", status.version, "Version of the daemon.");
-    field("uid", status.uid, "Whom it serves; 0: everybody.");
+    field("uid", status.uid, "The user whom it serves; 0: all users.");
     field("pid", status.pid, "Its process id.", {.low = 0});
     field("now_ms", status.now_ms, "Its clock (simulated time on a simulated server).");
     field("time_scale", status.time_scale, "How fast that clock runs; 1 on real servers.",
@@ -747,26 +745,26 @@ struct StatusView {
     field("no_memory_limits", status.no_memory_limits,
           "Why the kernel does not; empty: it does, or is being asked.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
-    field("host", status.host, "Cores and memory of the server beside its GPUs.");
+    field("host", status.host, "Cores and memory of the server, besides its GPUs.");
     field("starting", status.starting,
           "It has just started and looks for its GPUs and for MPS; submissions are refused until "
           "it has.");
     field("closed", status.closed,
-          "By whom and why the server is closed until its machine has booted; empty: it is open.");
+          "Who closed the server until the next boot of its machine, and why; empty: it is open.");
     field("leave_by_ms", status.leave_by_ms,
-          "Its tasks were asked to save, and are ended then, ms since the epoch.");
-    field("gone_by_ms", status.gone_by_ms, "By then the last of them is gone.");
+          "When its tasks, which were asked to save, are ended, ms since the epoch.");
+    field("gone_by_ms", status.gone_by_ms, "When the last of them is gone.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("longest_turn_s", status.longest_turn_s,
-          "Longest time, since it started, that it was busy before it looked at the next request; "
-          "real seconds, on 0.05 s.",
+          "The longest time since its start that it was busy before it took the next request; real "
+          "seconds, rounded to 0.05 s.",
           {.least = 0});
-    field("troubles", status.troubles, "What an administrator should look at.");
+    field("troubles", status.troubles, "Problems that an administrator should check.");
     field("state_dir", status.state_dir, "Folder of its books.");
     field("config_read_ms", status.config_read_ms,
           "When the configuration in force was last read, ms since the epoch.");
     field("config_needs_restart", status.config_needs_restart,
-          "Keys whose values in the configuration hold from the next start on.");
+          "Keys whose new values take effect at the next start.");
   }
 };
 

@@ -57,17 +57,17 @@ struct Reservation {
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& booking) {
-    field("users", booking.users, "Users whose tasks may be there meanwhile.",
+    field("users", booking.users, "Users whose tasks may run there meanwhile.",
           {.max_bytes = 64, .max_items = 1000, .unless_empty = true});
     field("accounts", booking.accounts, "Accounts, likewise.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
-    field("classes", booking.classes, "Classes, likewise. None of all three: nobody's tasks.",
+    field("classes", booking.classes, "Classes, likewise. If all three are empty: no tasks.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
-    field("gpus", booking.on_gpus, "These GPUs, or so many of these (count). None: of all.",
+    field("gpus", booking.on_gpus, "These GPUs, or as many of them as count says. Empty: of all.",
           kGpuNames);
-    field("gpu_type", booking.gpu_type, "GPUs whose model's name has this in it: a100 …",
+    field("gpu_type", booking.gpu_type, "GPUs whose model name contains this: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
-    field("count", booking.count, "So many of them; null: all.", {.low = 1, .high = kMaxGpus});
+    field("count", booking.count, "How many of them; null: all.", {.low = 1, .high = kMaxGpus});
     field("from_ms", booking.from, "When it begins the first time (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});
     field("length_s", booking.length, "How long it lasts.",

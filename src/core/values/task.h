@@ -216,7 +216,7 @@ struct Dependency {
   static void VisitFields(Visitor& field, Self& dependency) {
     field("task", dependency.task, "Task number.",
           {.low = 1, .required = true, .expected = "a task number from 1"});
-    field("kind", dependency.kind, "Which end of that task is waited for.");
+    field("kind", dependency.kind, "Which end of that task it waits for.");
     field("known_final", dependency.known_final,
           "Final state of a task the daemon no longer holds; set by the daemon.",
           {.expected = "a final task state"});
@@ -297,35 +297,35 @@ struct TaskRequest {
     field("host_memory_mib", task.host_memory_mib,
           "Memory of the server, not of its GPUs, that is kept for it; it may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
-    field("own_cpus", task.own_cpus, "Its cores are always the same, and nobody else's.",
+    field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.",
           {.unless_empty = true});
-    field("gpu_type", task.gpu_type, "Only GPUs whose model's name has this in it: a100 …",
+    field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
-          "Only GPUs that have at least so much memory in all.", {.low = 1, .high = kMaxMemoryMib});
+          "Only GPUs with at least this much memory in all.", {.low = 1, .high = kMaxMemoryMib});
     field("on_gpus", task.on_gpus, "Only these GPUs.", kGpuNames);
-    field("not_on_gpus", task.not_on_gpus, "None of these GPUs.", kGpuNames);
+    field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.", kGpuNames);
     field("linked_gpus", task.linked_gpus, "Only GPUs that are connected with each other (NVLink).",
           {.unless_empty = true});
-    field("exclusive", task.exclusive, "Nobody else may use its GPUs.");
+    field("exclusive", task.exclusive, "No other task may use its GPUs.");
     field("sm_share", task.sm_share,
-          "At most this share of each GPU's SMs, where the way of sharing can enforce it (MPS).",
+          "At most this share of each GPU's SMs, if the sharing method can enforce it (MPS).",
           {.least = kMinSmShare, .most = 1, .expected = "a fraction from 0.01 to 1"});
     field("max_slowdown", task.max_slowdown,
-          "Never put where it would take longer than so many times its run time alone, as far as "
-          "is known, nor neighbours with it that would slow it down more.",
+          "Never placed where it would take longer than this many times its run time alone, as far "
+          "as known; nor are neighbours added that would slow it down more.",
           {.least = 1, .most = kMostSlowdown, .expected = "a number from 1 to 1000"});
     field("priority", task.priority,
-          "Higher starts first; only administrators may raise it above 0.",
+          "Tasks with a higher value start first; only administrators may raise it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});
-    field("account", task.account, "Account that its use of GPUs is booked on.", kShareName);
+    field("account", task.account, "Account for its use of GPUs.", kShareName);
     field("qos", task.qos, "Class of the task, one of the configured ones: interactive …",
           kShareName);
     field("time_limit_s", task.time_limit, "Stopped after running this long.",
           {.low = 1,
            .high = kMaxTimeLimit.count(),
            .expected = "more than 0 seconds and at most 10 years"});
-    field("signal_before_s", task.signal_before, "Sent a signal so long before its time limit.",
+    field("signal_before_s", task.signal_before, "How long before its time limit it gets a signal.",
           {.low = 1,
            .high = kMaxSignalBefore.count(),
            .expected = "more than 0 seconds and at most 65535"});
@@ -337,14 +337,14 @@ struct TaskRequest {
           "Restarts after running out of GPU memory; 0: the first time is final.",
           {.low = 0, .high = kMaxRecoveries});
     field("requeue", task.requeue, "Start again when its machine or GPU is lost.");
-    field("no_slots", task.no_slots, "Not ended where its time slot ends.", {.unless_empty = true});
+    field("no_slots", task.no_slots, "Not ended when its time slot ends.", {.unless_empty = true});
     field("checkpoint_signal", task.checkpoint_signal,
-          "Asks it to save what it has done, before it is ended to go on later: USR1 …",
+          "Signal that asks it to save its work before it is ended, to continue later: USR1 …",
           {.max_bytes = 16,
            .fits = base::IsSignalName,
            .expected = "the name of a signal such as USR1"});
     field("held", task.held, "Submitted on hold.");
-    field("array_limit", task.array_limit, "At most so many tasks of the array at once.",
+    field("array_limit", task.array_limit, "The most tasks of the array that run at once.",
           {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});
   }
   friend bool operator==(const TaskRequest&, const TaskRequest&) = default;

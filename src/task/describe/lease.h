@@ -39,7 +39,7 @@ struct LeaseKey {
     field("job", key.job, "Number of the job.", {.low = 1, .required = true});
     field("step", key.step, "batch, interactive, or the number of the step.",
           {.max_bytes = 64, .required = true});
-    field("rank", key.rank, "Of this machine among those of the step.", {.low = 0});
+    field("rank", key.rank, "Rank of this machine among those of the step.", {.low = 0});
     field("restart", key.restart, "How often the job was started again.", {.low = 0});
   }
   // Whether the step is the job's own script or shell, which starts all other steps.

@@ -161,11 +161,10 @@ struct TaskSpec : core::TaskRequest {
           "Values of this task in a sweep by name: variables CARMA_PARAM_NAME, and {NAME} in the "
           "command and the script's arguments.",
           {.max_items = kMaxParameters, .unless_empty = true});
-    field("notify", task.notify, "Who is told of it, and of what.",
+    field("notify", task.notify, "Who is notified of it, and of which events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});
     field("append_output", task.append_output,
-          "Output files that are there already are appended to, not emptied.",
-          {.unless_empty = true});
+          "Existing output files are appended to, not emptied.", {.unless_empty = true});
     field("no_progress", task.no_progress, "Its progress is not read from its output.",
           {.unless_empty = true});
     field("signal", task.signal,
@@ -173,27 +172,27 @@ struct TaskSpec : core::TaskRequest {
           {.max_bytes = 16,
            .fits = base::IsSignalName,
            .expected = "the name of a signal such as USR1"});
-    field(
-        "signal_main", task.signal_main,
-        "That signal goes to its main process only (with a script: its shell), else to all of its "
-        "processes but a script's shell.",
-        {.unless_empty = true});
+    field("signal_main", task.signal_main,
+          "That signal goes only to its main process (with a script: its shell), otherwise to all "
+          "of its processes but a script's shell.",
+          {.unless_empty = true});
     field("attach", task.attach,
           "Name under which carma run waits for the task: its input comes from there, its output "
           "goes there as well as to its files. Not for arrays.",
           {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
-    field("terminal", task.terminal, "With attach: the task gets a terminal of its own.",
+    field("terminal", task.terminal, "With attach: the task gets its own terminal.",
           {.unless_empty = true});
     field("lease", task.lease,
-          "Of a lease the process that it is for; made by POST /v1/leases, refused in submissions.",
+          "For a lease: its process; set by POST /v1/leases, refused in submissions.",
           {.max_bytes = 128, .fits = IsLeaseProcess, .expected = "pid, start ticks and boot"});
     field("lease_key", task.lease_key,
-          "Of a workload manager's lease cluster, job, step, rank and restart; likewise.",
+          "For a lease of a workload manager: cluster, job, step, rank and restart; set in the "
+          "same way.",
           {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
-    field("lease_retries", task.lease_retries,
-          "Of such a lease how often its job is to be started again after running out of GPU "
-          "memory.",
-          {.low = 0, .high = core::kMaxRecoveries});
+    field(
+        "lease_retries", task.lease_retries,
+        "For such a lease: how often its job may be started again after running out of GPU memory.",
+        {.low = 0, .high = core::kMaxRecoveries});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

@@ -23,7 +23,7 @@ struct TrainingWord {
     field("name", word.name, "Name of an option of carma submit, without dashes.",
           {.max_bytes = 64, .fits = IsName, .expected = "an option that tells of a training"});
     field("value", word.value, "Its value; on for a switch.", kValue);
-    field("from", word.from, "Where it was read; empty: it was said.", kValue);
+    field("from", word.from, "Where it was read; empty: the user stated it.", kValue);
   }
   friend bool operator==(const TrainingWord&, const TrainingWord&) = default;
 

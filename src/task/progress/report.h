@@ -28,19 +28,19 @@ struct ProgressReport {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& report) {
     constexpr base::FieldRule kCount{.least = 0, .most = 1e15};
-    field("phase", report.phase, "What it does now.",
+    field("phase", report.phase, "Its present phase.",
           {.max_bytes = 16, .fits = IsPhase, .words = "train,eval"});
     field("unit", report.unit, "What the innermost loop counts: step, iter, epoch, sample …",
           {.max_bytes = 16, .fits = IsUnit, .expected = "up to 16 small letters"});
     field("done", report.done, "How many of them are done.", kCount);
-    field("total", report.total, "Of how many; null: not known.", kCount);
+    field("total", report.total, "How many there are in all; null: not known.", kCount);
     field("rate_per_s", report.rate_per_s, "How many per second, as the program prints it.",
           kCount);
     field("loss", report.loss, "The last training loss that it printed.");
     field("epoch", report.epoch, "The running epoch, counted from 1.", kCount);
     field("fraction", report.fraction, "How much of the whole run is done; null: not known.",
           {.least = 0, .most = 1});
-    field("ends_ms", report.ends_ms, "About when it is done (ms since the epoch); null: not known.",
+    field("ends_ms", report.ends_ms, "Its likely end (ms since the epoch); null: not known.",
           {.low = 0});
     field("changed_ms", report.changed_ms, "When the counters last changed.", {.low = 0});
     field("longest_step_ms", report.longest_step_ms,
