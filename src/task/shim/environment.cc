@@ -20,7 +20,7 @@ using base::Result;
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 constexpr std::size_t kMaxShebangBytes = 4096;
 
-// Folder of the installation whose program this is: /opt/conda for /opt/conda/bin/conda.
+// The folder of a program's installation: /opt/conda for /opt/conda/bin/conda.
 std::string RootOfProgram(const std::string& program) {
   const std::size_t bin = program.rfind("/bin/");
   const std::size_t condabin = program.rfind("/condabin/");
@@ -113,13 +113,13 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
     environment["SLURM_JOB_GPUS"] = base::Join(order.gpu_uuids, ",");
     environment["SLURM_GPUS_ON_NODE"] = std::to_string(order.gpu_uuids.size());
   }
-  // One where it asks for none, as Slurm's jobs have.
+  // One core if it asks for none, as for Slurm's jobs.
   const int cpus = std::max(order.host.cpus, order.spec.cpus.value_or(1));
   for (const char* name : {"SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"})
     environment[name] = std::to_string(cpus);
-  // Its own srun, before one of a Slurm that may be installed here too.
+  // CARMA's srun comes before that of a Slurm that may also be installed here.
   environment["PATH"] = StandInFolder() + ":" + environment["PATH"];
-  // As in Slurm only after the first start.
+  // As in Slurm, set only after the first start.
   if (order.attempt > 1) environment["SLURM_RESTART_COUNT"] = std::to_string(order.attempt - 1);
   if (order.spec.array_index) {
     environment["SLURM_ARRAY_JOB_ID"] = fmt::format("{}", order.array.value_or(order.id));

@@ -36,7 +36,7 @@ using Words = std::vector<std::string>;
 constexpr std::size_t kMostHosts = 65'536;
 constexpr std::size_t kMaxTaskBytes = 16 << 20;
 
-// "81", or "81_3": of this task's own array the member with that index.
+// "81", or "81_3" for the member with that index of this task's own array.
 Result<std::string> TaskNumber(std::string_view word, const Variables& environment) {
   const std::size_t bar = word.find('_');
   const auto id = base::ParseInt(word.substr(0, bar));

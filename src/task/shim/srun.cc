@@ -51,8 +51,8 @@ int GpusOfTask(const SrunPlan& plan) {
   return std::max(1, static_cast<int>(plan.gpus.size()));
 }
 
-// "none", "single:2", "per_task:1", "map_gpu:0,1,2"; the others choose the closest GPUs, and leave
-// what is visible as it is. Empty: as it was.
+// Reads "none", "single:2", "per_task:1" or "map_gpu:0,1,2". Other forms choose the closest GPUs,
+// and do not change which GPUs are visible; the result is then empty.
 Result<std::optional<GpuBinding>> ReadBinding(std::string_view text) {
   if (text.starts_with("verbose,")) text.remove_prefix(8);
   if (text == "none") return GpuBinding{};
