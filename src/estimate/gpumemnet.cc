@@ -109,7 +109,7 @@ class GpuMemNet : public Estimator {
       return base::Fail(ErrorCode::kNotFound, std::string(reason));
     };
     if (question.layers == nullptr) {
-      return nothing(question.summary_trouble.empty() ? "no model summary is at hand"
+      return nothing(question.summary_trouble.empty() ? "there is no model summary"
                                                       : question.summary_trouble);
     }
     if (!question.batch) return nothing("the batch size is not known");

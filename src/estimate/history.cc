@@ -80,7 +80,7 @@ class FromHistory : public Estimator {
   std::string_view name() const override { return "history"; }
   base::Result<Answer> Ask(const Question& question) const override {
     if (question.history == nullptr)
-      return base::Fail(base::ErrorCode::kNotFound, "no history is at hand");
+      return base::Fail(base::ErrorCode::kNotFound, "there is no history");
     if (question.signature.empty())
       return base::Fail(base::ErrorCode::kNotFound, "there is no command that history could know");
     const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);

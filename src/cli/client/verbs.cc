@@ -116,7 +116,7 @@ void AddEdit(Syntax app, Context& context) {
 
 void AddWatch(Syntax verb, bool& watch, double& interval_s) {
   verb.AddFlag("-w,--watch", watch, "show again and again until interrupted");
-  verb.AddOption("--interval", "S", interval_s, "seconds between two looks (default: 2)")
+  verb.AddOption("--interval", "S", interval_s, "seconds between two updates (default: 2)")
       .Range(0.1, 3600.0);
 }
 

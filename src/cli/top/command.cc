@@ -162,7 +162,7 @@ void AddTopCommand(Syntax app, Context& context) {
       "with what they wrote last, or why they wait. '?' shows the keys, 'q' leaves.\n"
       "  carma top --interval 5\n"
       "With --json: once what it shows of the server.\n");
-  verb.AddOption("--interval", "S", *interval_s, "seconds between two looks (default: 1)")
+  verb.AddOption("--interval", "S", *interval_s, "seconds between two updates (default: 1)")
       .Range(0.1, 3600.0);
   verb.OnRun([&context, interval_s] { RunTop(context, *interval_s); });
 }

@@ -19,7 +19,7 @@ std::vector<core::TypeSpeed> BuiltIn() {
   for (const std::string_view csv : {kGpuTypesCsv, kGpuSpeedsCsv}) {
     const base::Result<base::CsvTable> table =
         base::CsvTable::Parse(csv, {"type", "relative_speed"});
-    CARMA_CHECK(table, "a table of GPU types, built in, is broken");
+    CARMA_CHECK(table, "the built-in table of GPU types is broken");
     for (std::size_t i = 0; i < table->size(); ++i) {
       const base::CsvRow row = table->Row(i);
       const double speed = row.Required("relative_speed", 0.001, 1000).value();

@@ -16,7 +16,7 @@ class FakeTensor : public Estimator {
   base::Result<Answer> Ask(const Question& question) const override {
     using base::ErrorCode;
     if (question.layers == nullptr) {
-      return base::Fail(ErrorCode::kNotFound, "no model summary is at hand");
+      return base::Fail(ErrorCode::kNotFound, "there is no model summary");
     }
     const model::LayerList& layers = *question.layers;
     if (!question.batch) return base::Fail(ErrorCode::kNotFound, "the batch size is not known");

@@ -320,9 +320,8 @@ class Structural : public Estimator {
 
 base::Result<Answer> Structural::Ask(const Question& question) const {
   if (question.layers == nullptr) {
-    return Fail(ErrorCode::kNotFound, question.summary_trouble.empty()
-                                          ? "no model summary is at hand"
-                                          : question.summary_trouble);
+    return Fail(ErrorCode::kNotFound, question.summary_trouble.empty() ? "there is no model summary"
+                                                                       : question.summary_trouble);
   }
   const model::LayerList& layers = *question.layers;
   if (!question.batch) return Fail(ErrorCode::kNotFound, "the batch size is not known");

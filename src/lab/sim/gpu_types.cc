@@ -138,7 +138,7 @@ base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
 const std::vector<GpuType>& GpuTypes() {
   static const std::vector<GpuType> types = [] {
     base::Result<std::vector<GpuType>> parsed = ParseGpuTypes(kGpuTypesCsv);
-    CARMA_CHECK(parsed && !parsed->empty(), "data/gpus/gpus.csv, built in, is broken");
+    CARMA_CHECK(parsed && !parsed->empty(), "the built-in data/gpus/gpus.csv is broken");
     return std::move(*parsed);
   }();
   return types;

@@ -372,7 +372,7 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
   if (!*before) {
     if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
     return Fail(ErrorCode::kConflict,
-                fmt::format("GPU {} is used by {}, which is none of ours (--beside-others measures "
+                fmt::format("GPU {} is used by {}, which is not ours (--beside-others measures "
                             "all the same)",
                             place.lane().devices[0], by));
   }

@@ -95,7 +95,7 @@ void AddWindow(Syntax trace, Context& context) {
   verb.AddOption("--to", "TIME", flags->to, "submitted before that (default: the end)");
   verb.AddOption("--vc", "NAME", flags->vc, "only of this virtual cluster");
   verb.AddOption("--user", "NAME", flags->user, "only of this user");
-  verb.AddOption("--max-gpus", "N", flags->max_gpus, "only jobs of at most so many GPUs")
+  verb.AddOption("--max-gpus", "N", flags->max_gpus, "only jobs with at most this many GPUs")
       .Range(1, trace::kMaxJobGpus);
   verb.Footer("  carma trace window cluster_job_log --from 2017-10-09 --to 2017-10-16 > week.csv");
 }
@@ -155,7 +155,7 @@ void AddGenerate(Syntax trace, Context& context) {
       .Range(std::size_t{1}, kMostGenerated);
   verb.AddOption("--mean-gap", "S", flags->mean_gap_s, "mean seconds between two submissions")
       .Range(0.0, 1e7);
-  verb.AddOption("--max-gpus", "N", flags->max_gpus, "only jobs of at most so many GPUs")
+  verb.AddOption("--max-gpus", "N", flags->max_gpus, "only jobs with at most this many GPUs")
       .Range(1, trace::kMaxJobGpus);
   AddSeedOption(verb, flags->seed);
   verb.Footer(
