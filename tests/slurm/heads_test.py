@@ -164,6 +164,7 @@ class Seen:
         for name in os.listdir(os.path.join(folder, "seen")):
             with open(os.path.join(folder, "seen", name), encoding="utf-8") as file:
                 records.append(json.load(file))
+        self.twice = any(len(set(record["signals"])) < len(record["signals"]) for record in records)
         self.processes = sorted((self.process(record) for record in records), key=lambda fields: fields["place"])
         named = collections.defaultdict(dict)  # of a start of a job: its GPUs, in the order of its processes
         for fields in self.processes:
@@ -197,7 +198,7 @@ class Seen:
         fields.update({name: self.labels.get(environment.get(name, "")) for name in JOBS})
         fields["SLURM_ARRAY_JOB_ID"] = self.names.get(environment.get("SLURM_ARRAY_JOB_ID", ""))
         fields.update({name: len(environment[name].split(",")) if name in environment else None for name in GPUS})
-        fields.update({"folder": self.plain(record["folder"]), "signals": record["signals"], "words": [self.plain(word) for word in record["words"]],
+        fields.update({"folder": self.plain(record["folder"]), "signals": list(dict.fromkeys(record["signals"])), "words": [self.plain(word) for word in record["words"]],
                        "gpus": len(record["gpus"]), "gpu-names": record["gpus"],
                        "SLURM_SUBMIT_DIR": os.path.relpath(environment.get("SLURM_SUBMIT_DIR", "/"), self.folder)})
         if fields["SLURM_NTASKS"] is None:
@@ -271,6 +272,7 @@ class Heads:
         complaints = [f"{what}: under Slurm {here}, under CARMA {there}" for what, (here, there) in found.items() if what not in head.differs]
         complaints += [f"{what} does not differ" for what in sorted(head.differs - set(found))]
         complaints += [f"carma submit does not say '{text}'" for text in head.says if text not in printed]
+        complaints += ["a process got a signal twice"] if seen["carma"].twice else []  # Slurm may do so at a time limit
         complaints += ["what differs is not said"] if found and not head.says else []
         if complaints:
             self.wrong += 1
