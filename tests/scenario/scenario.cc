@@ -211,6 +211,7 @@ const std::vector<PolicyOption>& PolicyOptions() {
       SpanOf("recovery_backoff", &Policy::recovery_backoff),
       SpanOf("recovery_patience", &Policy::recovery_patience),
       Switch("settle", &Policy::settle),
+      Switch("users_take_turns", &Policy::users_take_turns),
       Switch("idle_first", &Policy::idle_first),
       Switch("recovery_blocks", &Policy::recovery_blocks),
       Switch("every_failure_is_oom", &Policy::every_failure_is_oom),

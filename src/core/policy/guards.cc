@@ -276,6 +276,28 @@ bool CheckActivity(const Question& q) {
   });
 }
 
+// Foreign processes come after the tasks there, and are nobody's.
+bool CheckTurns(const Question& q) {
+  const GpuView& gpu = q.gpu;
+  const auto tasks =
+      gpu.residents.first(std::min(gpu.residents.size(), static_cast<std::size_t>(gpu.tasks)));
+  const std::uint32_t user = q.need.load.load.user;
+  const auto computes_beside = [user](const Neighbour& each) { return each.load.user == user; };
+  if (std::ranges::all_of(tasks, computes_beside) || q.need.takes_turns ||
+      q.config.pacing != Pacing::kImmediate) {
+    return true;
+  }
+  const double work = gpu.compute * gpu.delivered;
+  if (work < kTurnsBelow) return true;
+  return NotNow(q, ReasonCode::kSmBusy, [&] {
+    return fmt::format(
+        "Tasks of {} use {} % of GPU {} and would take turns with this one; it joins them below {} "
+        "%, or after waiting for {}.",
+        q.config.gangs_take_turns ? "other users or of several GPUs" : "other users", Percent(work),
+        gpu.index, Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
+  });
+}
+
 // A declared share is a promise, so declared shares never add up to more than the GPU; tasks
 // without one use the rest.
 bool CheckShares(const Question& q) {
@@ -342,7 +364,8 @@ bool PassAll(const Question& q) {
   return CheckChoice(q) && CheckDriver(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) &&
          CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) &&
          CheckTaskCount(q) && CheckHostBusy(q) && CheckSettled(q) && CheckMemory(q) &&
-         CheckActivity(q) && CheckShares(q) && CheckThroughput(q) && CheckOwnRule(q);
+         CheckActivity(q) && CheckTurns(q) && CheckShares(q) && CheckThroughput(q) &&
+         CheckOwnRule(q);
 }
 
 Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Reason* reason) {

@@ -150,6 +150,7 @@ struct Need {
   double uses_cpus = 0;  // hardware threads that it is expected to keep busy, for all its GPUs
   std::optional<Duration> alone;  // Profile::alone
   Duration waited{};              // since its submission
+  bool takes_turns = false;       // it has waited for kTurnsAfter
   bool nobody_behind = false;     // no other task waits for GPUs
   HostNeed host;
   TaskId task{};
@@ -200,14 +201,21 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
                                       const GpuView& gpu);
 
 // All guards in order: the task's own choice, health, MIG, drain, reservations, recovery reserve,
-// exclusivity, idle GPUs, tasks per GPU, the machine's cores, settling, memory, SM activity,
-// declared shares of SMs, slowdown, gain, the server's own condition. The first that refuses
-// answers; kNever only if waiting cannot help. A GPU without tasks and foreign processes is never
-// too busy, and margin and floor are waived there (without waive_on_idle only where idle_gpu or
-// exclusive is asked for).
+// exclusivity, idle GPUs, tasks per GPU, the machine's cores, settling, memory, SM activity, tasks
+// that take turns, declared shares of SMs, slowdown, gain, the server's own condition. The first
+// that refuses answers; kNever only if waiting cannot help. A GPU without tasks and foreign
+// processes is never too busy, and margin and floor are waived there (without waive_on_idle only
+// where idle_gpu or exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 // The same without the text, many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+
+// Tasks that take turns gain little from a common GPU, and both are slowed down: of two users under
+// MPS, or of several GPUs where each GPU has a server of its own. So a GPU takes a task beside such
+// ones only while the work done there is below this share of the GPU (docs/evidence/policies.md),
+inline constexpr double kTurnsBelow = 0.4;
+// or once the task has waited for this long in its queue.
+inline constexpr Duration kTurnsAfter{std::chrono::hours(6)};
 
 // May the GPU take it once all tasks there have ended? False: waiting cannot help.
 bool CouldEverTake(const Need& need, const GpuView& gpu);

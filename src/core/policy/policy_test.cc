@@ -371,6 +371,29 @@ TEST(NeedOf, ATaskThatHasRunAsksForWhatItsFailuresTaught) {
   EXPECT_EQ(again.task, TaskId{7});
 }
 
+TEST(Guards, TasksThatTakeTurnsShareOnlyWhatIsLittleUsed) {
+  const PolicyConfig config = Rules();
+  Need need{.memory_mib = 1'000, .load = {.load = {0.5, 0.5, 0.4, 7}}, .task = TaskId{7}};
+  std::vector<Neighbour> there{{.load = {0.5, 0.5, 0.4, 8}}};
+  GpuView gpu = Busy();
+  gpu.residents = there;
+  gpu.delivered = kTurnsBelow;
+  const Verdict waits = CheckGuards(config, need, gpu);
+  EXPECT_EQ(waits.fit, Fit::kNotNow);
+  EXPECT_EQ(waits.reason.code, ReasonCode::kSmBusy);
+  EXPECT_EQ(*waits.reason.text,
+            "Tasks of other users use 40 % of GPU 3 and would take turns with this one; it joins "
+            "them below 40 %, or after waiting for 6:00:00.");
+  gpu.delivered = 0.39;
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
+  gpu.delivered = 0.9;
+  need.takes_turns = true;
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "it has waited for long enough";
+  need.takes_turns = false;
+  there.front().load.user = 7;
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "they compute side by side";
+}
+
 TEST(Mappers, OneNeverShares) {
   for (const MapperEntry& entry : Mappers()) {
     EXPECT_EQ(entry.shares, entry.name != kNeverSharing);

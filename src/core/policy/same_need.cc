@@ -19,7 +19,7 @@ bool AskTheSame(const Need& a, const Need& b) {
          a.sm_share == b.sm_share && a.host == b.host && a.load == b.load && a.alone == b.alone &&
          a.activity_known == b.activity_known && a.uses_cpus == b.uses_cpus && a.uid == b.uid &&
          a.runs_at_most == b.runs_at_most && a.own_reservations == b.own_reservations &&
-         a.linked == b.linked && MayHaveTheSame(a, b);
+         a.linked == b.linked && a.takes_turns == b.takes_turns && MayHaveTheSame(a, b);
 }
 
 std::size_t HashOf(const Need& need) {

@@ -266,10 +266,13 @@ std::int64_t Scheduler::State::EasedMib(const TaskRecord& task) const {
 }
 
 std::optional<Time> Scheduler::State::EasesAt(const TaskRecord& task) const {
-  if (!IsEased(task)) return std::nullopt;
+  std::optional<Time> at;
+  if (const Time turns = task.queued_since + kTurnsAfter; now < turns) at = turns;
+  if (!IsEased(task)) return at;
   const auto steps = (now - task.submitted) * kEasingSteps / kEasedWithin;
-  if (steps >= kEasingSteps) return std::nullopt;
-  return task.submitted + kEasedWithin * (steps + 1) / kEasingSteps;
+  if (steps >= kEasingSteps) return at;
+  const Time eases = task.submitted + kEasedWithin * (steps + 1) / kEasingSteps;
+  return std::min(at.value_or(eases), eases);
 }
 
 void Scheduler::State::ForgetLooksOnceEased() {
@@ -287,6 +290,7 @@ Need Scheduler::State::NeedNow(const TaskRecord& task) const {
   need.activity_known = profile.sm_active.has_value();
   need.uses_cpus = UsesCpus(task);
   need.waited = now - task.submitted;
+  need.takes_turns = now - task.queued_since >= kTurnsAfter;
   AddWhere(task.request, LifeOf(task.id).choice, need);
   if (const std::optional<std::int64_t> taught_mib = TaughtMib(task)) {
     need.memory_mib = taught_mib;

@@ -218,7 +218,7 @@ struct Scheduler::State : LineUp::Host {
   std::optional<Time> next_plateau;
   std::optional<HostSampled> host_use;  // the last one
   std::optional<double> idle_cpus;      // GpuView::idle_cpus, less later starts
-  // When the next considered task asks for less memory (IsEased).
+  // When the next considered task asks for less (EasesAt).
   std::optional<Time> next_easing;
   std::set<TaskId> leaving;                 // asked to checkpoint, still running
   std::map<TaskId, TaskId> room_for;        // leaving task to waiting task
@@ -419,7 +419,7 @@ struct Scheduler::State : LineUp::Host {
   void ShowActivity(GpuIndex gpu, Time at, GpuView& view) const;
   // Whether its promise falls while it waits (large predictions).
   bool IsEased(const TaskRecord& task) const;
-  // Such a task's promise by now, and when it next falls; empty: never.
+  // Its promise by now; when that next falls, or it takes turns (kTurnsAfter).
   std::int64_t EasedMib(const TaskRecord& task) const;
   std::optional<Time> EasesAt(const TaskRecord& task) const;
   // Considers refused tasks again once they ask for less memory.
