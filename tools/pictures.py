@@ -23,10 +23,10 @@ COLOURS = {"ada": "#3b78c4", "bob": "#d98527"}
 SPEED = 60
 # (after so many simulated seconds, user, name, stated memory, memory in MiB, seconds alone, SM activity)
 TASKS = [
-    (0, "ada", "resnet50", "12G", 11_000, 2400, 0.35),
-    (90, "bob", "bert", "14G", 13_000, 1500, 0.30),
-    (240, "bob", "unet", "5G", 9_000, 900, 0.20),
-    (420, "ada", "vit", "8G", 7_000, 1500, 0.25),
+    (0, "ada", "resnet50", "12G", 11_000, 2400, 0.20),
+    (90, "bob", "bert", "14G", 13_000, 1500, 0.15),
+    (240, "bob", "unet", "5G", 9_000, 900, 0.10),
+    (420, "ada", "vit", "8G", 7_000, 1500, 0.10),
 ]
 STYLE = "font-family='system-ui, sans-serif' font-size='13'"
 GREY, RED = "#777", "#c62828"

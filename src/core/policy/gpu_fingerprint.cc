@@ -2,11 +2,16 @@
 
 namespace carma::core {
 
+double UseOf(const GpuView& gpu) {
+  return gpu.settled && gpu.sm_active ? *gpu.sm_active : gpu.compute * gpu.delivered;
+}
+
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd) {
   const double activity = gpu.sm_active.value_or(gpu.utilization.value_or(1));
   return {.takes = gpu.healthy && !gpu.drained && !gpu.exclusive_task,
           .settled = gpu.settled,
           .quiet = !config.sm_cap || activity <= *config.sm_cap,
+          .little_used = UseOf(gpu) < kTurnsBelow,
           .free_mib = gpu.free_mib,
           .reserved_for = gpu.reserved_for,
           .crowd = crowd};
@@ -14,8 +19,8 @@ GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std
 
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now) {
   return now.crowd == before.crowd && now.takes <= before.takes && now.settled <= before.settled &&
-         now.quiet <= before.quiet && now.free_mib <= before.free_mib &&
-         now.reserved_for == before.reserved_for;
+         now.quiet <= before.quiet && now.little_used <= before.little_used &&
+         now.free_mib <= before.free_mib && now.reserved_for == before.reserved_for;
 }
 
 }  // namespace carma::core

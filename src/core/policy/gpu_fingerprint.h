@@ -10,10 +10,15 @@
 
 namespace carma::core {
 
+// How much of the GPU is used, 0 to 1: what it shows once its samples show all tasks there, until
+// then what is predicted of them.
+double UseOf(const GpuView& gpu);
+
 struct GpuFingerprint {
-  bool takes = false;    // healthy, open and not exclusive
-  bool settled = false;  // GpuView::settled
-  bool quiet = false;    // activity low enough for more tasks
+  bool takes = false;        // healthy, open and not exclusive
+  bool settled = false;      // GpuView::settled
+  bool quiet = false;        // activity low enough for more tasks
+  bool little_used = false;  // UseOf is below kTurnsBelow
   std::int64_t free_mib = 0;
   std::optional<TaskId> reserved_for;
   std::uint64_t crowd = 0;  // changes with its set of tasks

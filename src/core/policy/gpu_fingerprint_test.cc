@@ -11,6 +11,7 @@ TEST(GpuFingerprint, WhatMayLetSomebodyIn) {
   const PolicyConfig config;
   GpuView gpu{.total_mib = 40'000, .free_mib = 10'000, .sm_active = 0.9, .settled = false};
   gpu.exclusive_task = true;
+  gpu.delivered = 0.9;
   const GpuFingerprint before = FingerprintOf(config, gpu, 7);
   const struct {
     const char* what;
@@ -24,6 +25,7 @@ TEST(GpuFingerprint, WhatMayLetSomebodyIn) {
       {"quieter, not below the cap", [](GpuView& g) { g.sm_active = 0.85; }, false},
       {"below the cap", [](GpuView& g) { g.sm_active = 0.8; }, true},
       {"the one that wants it alone idles", [](GpuView& g) { g.exclusive_task = false; }, true},
+      {"little used", [](GpuView& g) { g.delivered = 0.3; }, true},
       {"closed", [](GpuView& g) { g.drained = true; }, false},
       {"kept for somebody", [](GpuView& g) { g.reserved_for = TaskId{3}; }, true},
   };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "core/policy/gpu_fingerprint.h"
 #include "core/policy/policy.h"
 
 namespace carma::core {
@@ -287,13 +288,13 @@ bool CheckTurns(const Question& q) {
       q.config.pacing != Pacing::kImmediate) {
     return true;
   }
-  const double work = gpu.compute * gpu.delivered;
-  if (work < kTurnsBelow) return true;
+  const double use = UseOf(gpu);
+  if (use < kTurnsBelow) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
         "Tasks of {} use {} % of GPU {} and would take turns with this one; it joins them below {} "
         "%, or after waiting for {}.",
-        q.config.gangs_take_turns ? "other users or of several GPUs" : "other users", Percent(work),
+        q.config.gangs_take_turns ? "other users or of several GPUs" : "other users", Percent(use),
         gpu.index, Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
   });
 }

@@ -372,12 +372,14 @@ TEST(NeedOf, ATaskThatHasRunAsksForWhatItsFailuresTaught) {
 }
 
 TEST(Guards, TasksThatTakeTurnsShareOnlyWhatIsLittleUsed) {
-  const PolicyConfig config = Rules();
+  PolicyConfig config = Rules();
+  config.sm_cap.reset();
   Need need{.memory_mib = 1'000, .load = {.load = {0.5, 0.5, 0.4, 7}}, .task = TaskId{7}};
   std::vector<Neighbour> there{{.load = {0.5, 0.5, 0.4, 8}}};
   GpuView gpu = Busy();
   gpu.residents = there;
   gpu.delivered = kTurnsBelow;
+  gpu.sm_active.reset();
   const Verdict waits = CheckGuards(config, need, gpu);
   EXPECT_EQ(waits.fit, Fit::kNotNow);
   EXPECT_EQ(waits.reason.code, ReasonCode::kSmBusy);
@@ -387,6 +389,9 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyWhatIsLittleUsed) {
   gpu.delivered = 0.39;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
   gpu.delivered = 0.9;
+  gpu.sm_active = 0.39;
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "what it shows says more than a prediction";
+  gpu.sm_active = 0.5;
   need.takes_turns = true;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "it has waited for long enough";
   need.takes_turns = false;
