@@ -12,6 +12,7 @@ import functools
 import json
 import math
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -380,7 +381,39 @@ def servers():
         row(f"`{rule}`", *[f"{number(makespan(cell))}, {cell['completion']:.0f}{crashes([cell])}" for cell in cells])
 
 
-TABLES = {"servers": servers, "worlds": worlds, "plateaus": plateaus, "unknown": unknown, "nine": nine, "published": published, "56": all_loads, "values": values, "defaults": defaults, "turns": turns,
+def of_users(words, choose):
+    """The words of a load whose tasks have the users that `choose` names one by one."""
+    lines = pathlib.Path(words[1]).read_text().splitlines()
+    header = next(index for index, line in enumerate(lines) if not line.startswith("#"))
+    rows = [f"{line},{choose(number)}" for number, line in enumerate(lines[header + 1:])]
+    file = pathlib.Path(FOLDER.name) / f"users{len(list(pathlib.Path(FOLDER.name).iterdir()))}.csv"
+    file.write_text("\n".join([*lines[:header], lines[header] + ",user", *rows]) + "\n")
+    return (words[0], file, *words[2:])
+
+
+def session(seed, users):
+    """A user who submits for a while, then another; the first ones are there more often."""
+    draw, now = random.Random(seed), [0]
+
+    def choose(_):
+        if draw.random() < 0.25:
+            now[0] = draw.choices(range(users), [1 / (each + 1) for each in range(users)])[0]
+        return f"u{now[0]}"
+    return choose
+
+
+def users():
+    """Several users under MPS, who take turns on a GPU: submissions in turn, and in sessions."""
+    ones = {f"{name}, {users}": [of_users(load(name), lambda number, users=users: f"u{number % users}")] for name in ("heavy60", "mix90") for users in (1, 2, 8)}
+    ones["sessions"] = [of_users(("--trace", made_up(f"sessions{seed}-{users}", 120, 300, seed, "--workloads", CATALOGUE), "--workloads", CATALOGUE), session(seed, users))
+                        for seed in (1, 2, 3) for users in (3, 8)]
+    head("", *ones)
+    for rule in ("magm", BY_WORK):
+        cells = [[measure(each, rule) for each in loads] for loads in ones.values()]
+        row(rule, *[f"{number(mean(cell, makespan))}, {mean(cell, 'completion'):.0f}" for cell in cells])
+
+
+TABLES = {"servers": servers, "users": users, "worlds": worlds, "plateaus": plateaus, "unknown": unknown, "nine": nine, "published": published, "56": all_loads, "values": values, "defaults": defaults, "turns": turns,
           "types": types, "instances": instances}
 
 if __name__ == "__main__":

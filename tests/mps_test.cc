@@ -28,6 +28,8 @@ using Words = std::vector<std::string>;
 constexpr char kPlace[] = "0000:03:00";  // of the first simulated GPU, as a kernel writes it
 constexpr double kLong = 1e6;            // until it is cancelled
 
+constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLong};
+
 class Mps : public ::testing::Test {
  protected:
   Mps() {
@@ -93,6 +95,23 @@ class Mps : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon is left";
   }
 
+  // Of two clients of a server the first, which ignores TERM, is cancelled. Killed while it
+  // computes it would end the server and its neighbour.
+  void ExpectTheCancelledClientGoesAlone() {
+    Training stubborn = kSmall;
+    stubborn.more = {"--ignore-term"};
+    const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, stubborn);
+    const std::uint64_t second =
+        site.Train({"--gpu-mem", "5000"}, {.memory_mib = 4000, .solo_s = 2000});
+    AwaitClient(first);
+    AwaitClient(second);
+    site.Carma({"cancel", std::to_string(first)});
+    EXPECT_EQ(site.Await(first).state, "cancelled");
+    EXPECT_THAT(site.Output(first), HasSubstr("terminated by the server"));
+    EXPECT_EQ(site.Await(second).state, "succeeded") << site.Output(second);
+    EXPECT_EQ(site.Task(second).attempt, 1);
+  }
+
   Site site{{.shape = "1xA100-40GB"}};
   std::string branch;  // of the driver whose control program the simulated one plays
 
@@ -110,8 +129,6 @@ class MpsBranch : public Mps, public ::testing::WithParamInterface<const char*> 
 };
 INSTANTIATE_TEST_SUITE_P(Of, MpsBranch, ::testing::Values("r535", "r550"),
                          [](const auto& branch) { return std::string(branch.param); });
-
-constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLong};
 
 TEST_P(MpsBranch, OneServerForTheTasksOfAUserOnAGpu) {
   site.Start();
@@ -343,21 +360,9 @@ TEST_P(MpsBranch, TheNextDaemonFindsItsServersAndTheirTasks) {
   ExpectNoDaemons();
 }
 
-// Otherwise this task, killed while it computes, would also end the server and its neighbour.
 TEST_F(Mps, ACancelledClientIsTakenOffTheServerFirst) {
   site.Start();
-  Training stubborn = kSmall;
-  stubborn.more = {"--ignore-term"};
-  const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, stubborn);
-  const std::uint64_t second =
-      site.Train({"--gpu-mem", "5000"}, {.memory_mib = 4000, .solo_s = 2000});
-  AwaitClient(first);
-  AwaitClient(second);
-  site.Carma({"cancel", std::to_string(first)});
-  EXPECT_EQ(site.Await(first).state, "cancelled");
-  EXPECT_THAT(site.Output(first), HasSubstr("terminated by the server"));
-  EXPECT_EQ(site.Await(second).state, "succeeded") << site.Output(second);
-  EXPECT_EQ(site.Task(second).attempt, 1);
+  ExpectTheCancelledClientGoesAlone();
 }
 
 // carmad's own daemons speak protocol 2; this control program knows better.
@@ -366,20 +371,9 @@ TEST_F(Mps, AControlDaemonThatSpeaksProtocol3ServesAsWell) {
   site.Set("collocation.method", "\"auto\"");
   site.Start();
   EXPECT_THAT(site.Status().collocation, HasSubstr("mps")) << "it was tried";
-  Training stubborn = kSmall;
-  stubborn.more = {"--ignore-term"};
-  const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, stubborn);
-  const std::uint64_t second =
-      site.Train({"--gpu-mem", "5000"}, {.memory_mib = 4000, .solo_s = 2000});
-  AwaitClient(first);
-  AwaitClient(second);
   EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
               HasSubstr("a control daemon was started, asked and ended"));
-  site.Carma({"cancel", std::to_string(first)});
-  EXPECT_EQ(site.Await(first).state, "cancelled");
-  EXPECT_THAT(site.Output(first), HasSubstr("terminated by the server"));
-  EXPECT_EQ(site.Await(second).state, "succeeded") << site.Output(second);
-  EXPECT_EQ(site.Task(second).attempt, 1);
+  ExpectTheCancelledClientGoesAlone();
   ExpectNoDaemons();
 }
 

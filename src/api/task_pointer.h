@@ -11,7 +11,7 @@ namespace carma::api {
 
 // "/tasks/3": the beginning of messages about the fourth task.
 std::string TaskPointer(std::size_t index);
-// The task whose pointer the message begins with; empty: not about a single one.
+// The index of the task that the message begins with; empty: it names none.
 std::optional<std::size_t> TaskNamedBy(std::string_view message);
 
 }  // namespace carma::api

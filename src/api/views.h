@@ -128,7 +128,7 @@ struct TaskView {
           "Why it waits or how it ended, a word such as GpuMemory; empty: none.");
     field("reason_text", task.reason_text, "The same as one sentence with numbers.");
     field("gpus", task.gpus, "GPUs wanted; 0: cores and memory of the server only.", {.low = 0});
-    field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this; empty: any.");
+    field("gpu_type", task.gpu_type, "Only GPUs with this in their model name; empty: any.");
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
           "Only GPUs with at least this much memory in all.");
     field("on_gpus", task.on_gpus, "Only these GPUs; empty: any.");
@@ -239,7 +239,7 @@ struct TaskView {
     field("dependencies", task.dependencies, "What it waits for: afterok:12, afterany:13 …");
     field("parameters", task.parameters, "Its values in a sweep.");
     field("notify", task.notify,
-          "Who is notified of it, and of which events; for a URL only the server.");
+          "Who gets notices of which events. Of a URL, only the server is shown.");
     field("notices", task.notices, "Its notices and their results; empty in lists.");
     field("progress", task.progress,
           "Its progress, read from its output; null: the output shows none, or it does not run.");
@@ -363,7 +363,7 @@ struct GpuView {
     template <class Visitor, class Self>
     static void VisitFields(Visitor& field, Self& reserved) {
       field("id", reserved.id, "Number of the reservation.");
-      field("whom", reserved.whom, "For which users, accounts or classes; or nobody.");
+      field("whom", reserved.whom, "The users, accounts or classes that it is for, or nobody.");
       field("why", reserved.why, "One line for people.");
       field("from_ms", reserved.from_ms, "When it begins.");
       field("to_ms", reserved.to_ms, "When it ends.");
@@ -446,9 +446,9 @@ struct ReservationView {
   static void VisitFields(Visitor& field, Self& reservation) {
     field("id", reservation.id, "Its number, from 1, never reused.");
     field("made_by", reservation.made_by, "User who made it.");
-    field("users", reservation.users, "Users whose tasks may run there meanwhile.");
-    field("accounts", reservation.accounts, "Accounts, likewise.");
-    field("classes", reservation.classes, "Classes, likewise; if all three are empty: no tasks.");
+    field("users", reservation.users, "Tasks of these users may run there then.");
+    field("accounts", reservation.accounts, "So may those of these accounts.");
+    field("classes", reservation.classes, "And of these classes. All three empty: no tasks.");
     field("gpus", reservation.gpus, "UUIDs of its GPUs; empty: all.");
     field("gpu_type", reservation.gpu_type, "Only GPUs of this model; empty: any.");
     field("count", reservation.count, "How many of them; null: all.");
@@ -731,7 +731,7 @@ struct StatusView {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& status) {
     field("version", status.version, "Version of the daemon.");
-    field("uid", status.uid, "The user whom it serves; 0: all users.");
+    field("uid", status.uid, "The only user that it serves; 0: it serves all.");
     field("pid", status.pid, "Its process id.", {.low = 0});
     field("now_ms", status.now_ms, "Its clock (simulated time on a simulated server).");
     field("time_scale", status.time_scale, "How fast that clock runs; 1 on real servers.",
@@ -764,7 +764,7 @@ struct StatusView {
     field("config_read_ms", status.config_read_ms,
           "When the configuration in force was last read, ms since the epoch.");
     field("config_needs_restart", status.config_needs_restart,
-          "Keys whose new values take effect at the next start.");
+          "Changed keys that take effect at the next start.");
   }
 };
 

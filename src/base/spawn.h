@@ -28,9 +28,9 @@ Result<Pipe> MakePipe(bool blocking_read = true);
 Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {
-  // Its descriptors 0, 1, 2 … in turn: one of ours (whose number is not a smaller position here),
-  // or a file, which 0 reads and the others append to, made with mode 0600. It gets no other
-  // descriptors of ours.
+  // Its descriptors 0, 1, 2 …: each is one of ours, or a file. Descriptor 0 reads its file, the
+  // others append to theirs, made with mode 0600. One of ours must not have the number of an
+  // earlier position. The program gets no other descriptors.
   std::vector<std::variant<int, std::string>> files;
   std::optional<std::vector<std::string>> environment = {};  // "NAME=value" each; absent: ours
   std::string folder = {};                                   // its working folder; empty: ours

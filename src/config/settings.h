@@ -59,11 +59,11 @@ struct Settings {
   std::optional<core::SharingMethod> collocation;
   std::optional<double> streams_sm_cap = 0.40;  // instead of policy.sm_cap under streams
   int streams_tasks = 3;                        // and of policy.max_tasks_per_gpu
-  std::string without_mps;          // why "auto" chose streams; no key
-  bool kernel_limits = false;       // of GPU memory; found by the daemon, no key
-  std::string without_limits;       // why there are none
-  bool mps_server_per_gpu = false;  // "gpu"; false, "user": one for all whole GPUs
-  int mps_clients = 48;             // an MPS server with this many takes no more
+  std::string without_mps;                      // why "auto" chose streams; no key
+  bool kernel_limits = false;                   // of GPU memory; found by the daemon, no key
+  std::string without_limits;                   // why there are none
+  bool mps_server_per_gpu = false;              // "gpu"; false, "user": one for all whole GPUs
+  int mps_clients = 48;                         // an MPS server with this many takes no more
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
   // Folder of the pipes and logs of MPS servers; default /run/carma/mps, rootless
   // $XDG_RUNTIME_DIR/carma/mps.
@@ -77,7 +77,7 @@ struct Settings {
   base::Duration ewma{15'000};  // time constant of the second mean that is shown
   base::Duration history{base::Duration{900'000}};  // how long single readings are kept
   std::int64_t unattributed_mib = 2048;             // alert above this unattributed memory
-  base::Duration probe_timeout{10'000};  // real time; a probe that takes longer is hung
+  base::Duration probe_timeout{10'000};             // real time; a probe that takes longer is hung
   std::string nvml_library = "libnvidia-ml.so.1";
   std::string kernel_log = "/dev/kmsg";     // empty: not read
   std::vector<core::TypeSpeed> gpu_speeds;  // relative to an A100-40GB; override built-in ones
@@ -114,8 +114,8 @@ struct Settings {
   std::optional<std::int64_t> host_memory_mib;  // likewise
   bool cpu_cap = false;                         // hard limit; else idle cores are shared
   // [estimate]
-  std::string estimate_method = "auto";  // of estimate/estimator.h
-  double estimate_coverage = 0.90;       // share of runs within their promise; 0: the point
+  std::string estimate_method = "auto";        // of estimate/estimator.h
+  double estimate_coverage = 0.90;             // share of runs within their promise; 0: the point
   base::Duration estimate_time_limit{10'000};  // real time, of one task's estimate
   bool estimate_history = true;                // finished tasks teach
   bool estimate_prefer_given = true;           // the user's figure wins

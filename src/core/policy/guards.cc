@@ -292,10 +292,10 @@ bool CheckTurns(const Question& q) {
   if (use < kTurnsBelow) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
-        "Tasks of {} use {} % of GPU {} and would take turns with this one; it joins them below {} "
-        "%, or after waiting for {}.",
-        q.config.gangs_take_turns ? "other users or of several GPUs" : "other users", Percent(use),
-        gpu.index, Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
+        "GPU {} is {} % used, and tasks there would take turns with this one (other users, or "
+        "several "
+        "GPUs); it joins them below {} %, or after waiting for {}.",
+        gpu.index, Percent(use), Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
   });
 }
 

@@ -210,9 +210,9 @@ Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView&
 // The same without the text, many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 
-// Tasks that take turns gain little from a common GPU, and both are slowed down: of two users under
-// MPS, or of several GPUs where each GPU has a server of its own. So a GPU takes a task beside such
-// ones only while the work done there is below this share of the GPU (docs/evidence/policies.md),
+// Tasks take turns if they are of two users under MPS, or of several GPUs where each GPU has an MPS
+// server of its own. Both are slowed down, and little is gained. So a GPU takes a task beside such
+// ones only while less than this share of it is used (UseOf, docs/evidence/policies.md),
 inline constexpr double kTurnsBelow = 0.4;
 // or once the task has waited for this long in its queue.
 inline constexpr Duration kTurnsAfter{std::chrono::hours(6)};

@@ -23,7 +23,7 @@ struct Promise {
   std::int64_t claim_mib = 0;
   std::int64_t promised_mib = 0;
   std::int64_t observed_mib = 0;  // in the last sample
-  bool plateau = false;  // on a plateau: the observed memory counts instead of the claim
+  bool plateau = false;           // on a plateau: the observed memory counts instead of the claim
 };
 
 // Why one GPU does or does not take a task now.

@@ -101,12 +101,12 @@ struct Group {
   std::int64_t priority = 0;
   std::size_t line = 0;  // LineUp::Next::line
   bool starving = false;
-  bool unplaceable = false;     // at the last pass no GPU took them
-  Need need;                    // of the first
-  std::optional<TaskId> first;  // first that still waits, if any
-  std::vector<TaskId> behind;   // further ones, the next one last
-  std::span<double> scores;     // by GPU; kNotThere: not now
-  double score = kNotThere;     // mean of the best GPUs, less its user's excess
+  bool unplaceable = false;                 // at the last pass no GPU took them
+  Need need;                                // of the first
+  std::optional<TaskId> first;              // first that still waits, if any
+  std::vector<TaskId> behind;               // further ones, the next one last
+  std::span<double> scores;                 // by GPU; kNotThere: not now
+  double score = kNotThere;                 // mean of the best GPUs, less its user's excess
   std::span<const Limits::BoundBy> limits;  // that apply to all
   bool limited = false;                     // one of them blocks the first
 };

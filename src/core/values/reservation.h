@@ -57,11 +57,11 @@ struct Reservation {
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& booking) {
-    field("users", booking.users, "Users whose tasks may run there meanwhile.",
+    field("users", booking.users, "Tasks of these users may run there then.",
           {.max_bytes = 64, .max_items = 1000, .unless_empty = true});
-    field("accounts", booking.accounts, "Accounts, likewise.",
+    field("accounts", booking.accounts, "So may those of these accounts.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
-    field("classes", booking.classes, "Classes, likewise. If all three are empty: no tasks.",
+    field("classes", booking.classes, "And of these classes. All three empty: no tasks.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
     field("gpus", booking.on_gpus, "These GPUs, or as many of them as count says. Empty: of all.",
           kGpuNames);

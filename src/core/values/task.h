@@ -299,7 +299,7 @@ struct TaskRequest {
           {.low = 1, .high = kMaxHostMemoryMib});
     field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.",
           {.unless_empty = true});
-    field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this: a100 …",
+    field("gpu_type", task.gpu_type, "Only GPUs with this in their model name: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
           "Only GPUs with at least this much memory in all.", {.low = 1, .high = kMaxMemoryMib});

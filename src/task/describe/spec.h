@@ -161,7 +161,7 @@ struct TaskSpec : core::TaskRequest {
           "Values of this task in a sweep by name: variables CARMA_PARAM_NAME, and {NAME} in the "
           "command and the script's arguments.",
           {.max_items = kMaxParameters, .unless_empty = true});
-    field("notify", task.notify, "Who is notified of it, and of which events.",
+    field("notify", task.notify, "Who gets notices of which events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});
     field("append_output", task.append_output,
           "Existing output files are appended to, not emptied.", {.unless_empty = true});
