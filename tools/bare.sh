@@ -131,7 +131,8 @@ enter() {
     mkdir -p "$root${pair#*:}"
     mount --bind "${pair%%:*}" "$root${pair#*:}"
   done
-  for name in CI JOBS http_proxy https_proxy no_proxy; do
+  settings+=("CI=${CI:-true}") # a warning of the compiler fails the build
+  for name in JOBS http_proxy https_proxy no_proxy; do
     [ -z "${!name:-}" ] || settings+=("$name=${!name}")
   done
   # ccache tells compilations apart by it; no other locale exists in the root.

@@ -230,14 +230,14 @@ TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
   std::map<core::TaskId, std::int64_t> seen_mib;
   const auto sample = [&] {
     clock_.Advance(base::Duration(61'000));
-    core::GpuSample sample;
-    sample.taken = sample.window_from = clock_.Now();
-    sample.sm_active = 0.1;
+    core::GpuSample seen;
+    seen.taken = seen.window_from = clock_.Now();
+    seen.sm_active = 0.1;
     for (const auto& [id, mib] : seen_mib) {
-      sample.tasks_mib.emplace_back(id, mib);
-      sample.used_mib += mib;
+      seen.tasks_mib.emplace_back(id, mib);
+      seen.used_mib += mib;
     }
-    engine_->Post(core::GpuSampled{core::GpuIndex{0}, sample});
+    engine_->Post(core::GpuSampled{core::GpuIndex{0}, seen});
     Settle();
   };
   const auto limit = [&](core::TaskId id) { return Record(id).attempt->sharing.group_limit_mib; };
