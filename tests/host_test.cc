@@ -2,9 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <string>
 
+#include "base/open_files.h"
 #include "tests/kit.h"
 
 namespace carma::system_test {
@@ -48,6 +51,18 @@ TEST_F(Host, TasksWithoutGpuWaitForNoGpu) {
   holder.Open();
   EXPECT_EQ(site.Await(holds).state, "succeeded");
   EXPECT_EQ(site.Await(waits).state, "succeeded");
+}
+
+TEST_F(Host, OneUsersConnectionsFindEnoughOpenFilesWhereTheUsualLimitIsLow) {
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit low{.rlim_cur = 256, .rlim_max = usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  site.Start();
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlim_t raised = std::min<rlim_t>(usual.rlim_max, base::kManyOpenFiles);
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""),
+              HasSubstr("process_max_fds " + std::to_string(raised) + "\n"));
 }
 
 TEST_F(Host, WhoseMemoryIsPromisedToOthersWaitsForItAlsoAfterAKill) {

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/open_files.h"
 #include "base/server_clock.h"
 #include "base/user.h"
 #include "daemon/engine/launching.h"
@@ -427,13 +428,10 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   // A client that hung up or a file at its size limit is an error of one write and must not end
   // carmad; nor must a terminal that only its foreground may write to (stty tostop), or that is
-  // closed.
-  ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGUSR1, SIG_IGN);  // by default they would end it
-  ::signal(SIGUSR2, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);
-  ::signal(SIGTTOU, SIG_IGN);
+  // closed, or a signal whose default is to end a process.
+  for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
   Signals::Block();  // until they are heard
+  base::RaiseOpenFiles();
   const config::Settings settings = options.configuration.settings;
   // For root mode 0711, because a task's interpreter opens its own script below it.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;

@@ -19,6 +19,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/open_files.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "task/process/cgroup.h"
@@ -30,10 +31,6 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::size_t kMaxAnswerBytes = 8192;
-// Enough for data loaders with many workers. Old programs that use select() only need low numbers
-// for the files that they open themselves.
-constexpr rlim_t kOpenFiles = 65'536;
-
 // True for a passing problem of the machine, false for a mistake in the task.
 bool Passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
@@ -99,15 +96,6 @@ void ResetSignals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// The task inherits every limit of the daemon (its service sets them). Only the soft limit of open
-// files is raised.
-void RaiseOpenFiles() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kOpenFiles));
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 // A fork bomb must not use up the processes that the daemon and other users need.
 void LimitProcesses(std::int64_t most) {
   rlimit limit{};
@@ -160,7 +148,9 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
 LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::setsid();
   GiveUpMemoryProtection();
-  RaiseOpenFiles();
+  // The task inherits every other limit of the daemon, as its service sets them. Old programs that
+  // use select() only need low numbers for the files that they open themselves.
+  base::RaiseOpenFiles();
   LimitProcesses(plan.max_processes);
   StayOn(plan.cores);
   ::umask(plan.umask);
