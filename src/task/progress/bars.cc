@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/text.h"
 #include "task/progress/reading.h"
@@ -24,10 +25,10 @@ constexpr std::array<string_view, 58> kPreparations{
     "compress", "updat",      "warm",    "profil",  "init",   "process", "casting", "group",
     "pars",     "render"};
 // The same for these words anywhere in the description.
-constexpr std::array<string_view, 19> kPreparationWords{
+constexpr std::array<string_view, 20> kPreparationWords{
     "download", "downloading",   "shards",     "tokenizing", "tokenizer", "scanning", "caching",
     "dataset",  "safetensors",   "cuda graph", "split",      "examples",  "prompts",  "files",
-    "weights",  "chat template", "extracting", "loading",    "apply"};
+    "weights",  "chat template", "extracting", "loading",    "apply",     "awq"};
 constexpr std::array<string_view, 22> kStepUnits{
     "it",        "its",    "step",    "steps",  "batch",   "batches", "iter",  "iters",
     "iteration", "update", "updates", "round",  "rounds",  "trial",   "epoch", "epochs",
@@ -44,6 +45,15 @@ bool IsHeavyLine(string_view text) {
 bool IsThinBar(string_view text) {
   return IsHeavyLine(text) || text.starts_with("\xe2\x94\x80") ||
          text.starts_with("\xe2\x95\xb8") || text.starts_with("\xe2\x95\xba");
+}
+
+// "(Worker pid=7) Capturing" without its head.
+string_view WithoutHead(string_view label) {
+  label = base::Trim(label);
+  if (label.empty() || (label.front() != '(' && label.front() != '[')) return label;
+  const std::size_t end = label.find(label.front() == '(' ? ')' : ']');
+  const string_view rest = end == string_view::npos ? "" : base::Trim(label.substr(end + 1));
+  return rest.empty() ? label : rest;
 }
 
 bool IsPreparation(string_view label) {
@@ -96,7 +106,8 @@ std::optional<Rate> ReadRate(Scan& scan) {
     scale = unit[0] == 'k' ? 1e3 : 1e6;
     unit.remove_prefix(1);
   }
-  if (unit == "s") {  // seconds for each
+  if (unit == "s") {  // seconds for each; TensorFlow Datasets prints "10.1s/ url"
+    scan.SkipAny(" ", 1);
     const std::size_t named = scan.at;
     while (IsLetter(scan.peek())) ++scan.at;
     const string_view each = scan.text.substr(named, scan.at - named);
@@ -126,10 +137,11 @@ std::optional<Reading> Judge(Reading bar, string_view label, string_view unit, s
       bar.loss || bar.epoch || HasWord(label, "train") || HasWord(label, "training");
   const bool counts = unit.empty() || IsStepUnit(unit);
   const bool sanity = HasWord(label, "sanity");
-  if (!bar.loss && !sanity && IsPreparation(label)) bar.phase = Phase::kOther;
+  if (!bar.loss && !sanity && IsPreparation(WithoutHead(label))) bar.phase = Phase::kOther;
   if (!learns && !counts) bar.phase = Phase::kOther;
   if (!bar.loss && bar.rate_per_s.value_or(0) > kMostRate) bar.phase = Phase::kDownload;
-  const string_view first = label.substr(0, label.find(' '));
+  const string_view about = WithoutHead(label);
+  const string_view first = about.substr(0, about.find(' '));
   if (!learns && bar.phase == Phase::kTrain && bar.named &&
       (first.ends_with("ing") || first.ends_with("ed")) && !HasWord(first, "finetuning") &&
       !HasWord(first, "tuning") && !HasWord(first, "optimizing") && !HasWord(first, "fitting") &&
@@ -365,6 +377,61 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   return WithLabel(bar, before, unit, line.substr(scan.at));
 }
 
+// "train:  45%|####     | 45/100", a bar of tqdm without times.
+std::optional<Reading> PercentBarAt(string_view line, std::size_t percent) {
+  const std::size_t end = line.find('|', percent + 2);
+  if (end == string_view::npos) return std::nullopt;
+  Scan scan{line, end + 1};
+  scan.SkipAny(" ");
+  const std::optional<Counter> loop = ReadPair(scan);
+  scan.SkipAny(" ");
+  if (!loop || IsLetter(scan.peek())) return std::nullopt;
+  std::size_t first = percent;
+  while (first > 0 && (IsDigit(line[first - 1]) || line[first - 1] == '.')) --first;
+  Scan share{line.substr(0, percent), first};
+  const std::optional<double> printed = share.Number();
+  if (!printed || std::abs(*printed - 100 * loop->done / *loop->total) > 1) return std::nullopt;
+  return WithLabel({.loop = *loop}, line.substr(0, first), "", line.substr(scan.at));
+}
+
+// "Progress on:train 500it/10.0kit rate:1.2it/s remaining:2:12:00 …" of tqdm-loggable.
+std::optional<Reading> LoggedBar(string_view line) {
+  constexpr string_view kHead = "Progress on:";
+  const std::size_t head = line.find(kHead);
+  const std::size_t rates = line.find(" rate:");
+  if (head == string_view::npos || rates == string_view::npos || rates < head) return std::nullopt;
+  const string_view counted = line.substr(0, rates);
+  const std::size_t slash = counted.rfind('/');
+  const std::size_t first = counted.rfind(' ') + 1;
+  if (slash == string_view::npos || slash < first) return std::nullopt;
+  const auto count = [](string_view text) -> std::optional<double> {
+    if (text.ends_with("it")) text.remove_suffix(2);
+    Scan scan{text};
+    const std::optional<double> value = scan.Count();
+    return scan.done() ? value : std::nullopt;
+  };
+  const std::optional<double> done = count(counted.substr(first, slash - first));
+  const std::optional<double> total = count(counted.substr(slash + 1));
+  if (!done || !total || *total < 1 || *done > *total) return std::nullopt;
+  Reading bar{.loop = {*done, total}};
+  Scan scan{line, rates + 6};
+  const std::optional<Rate> rate = ReadRate(scan);
+  if (rate) bar.rate_per_s = rate->per_s;
+  if (scan.Skip(" remaining:")) bar.eta_s = scan.Span();
+  return WithLabel(bar, line.substr(head + kHead.size(), first - head - kHead.size()),
+                   rate ? rate->unit : "", line.substr(scan.at));
+}
+
+// "val: 0.61" beside other figures is a result, not the phase.
+bool IsFigure(string_view label, std::size_t behind) {
+  Scan scan{label, behind};
+  scan.SkipAny(" ");
+  if (!scan.Skip(":") && !scan.Skip("=")) return false;
+  scan.SkipAny(" ");
+  const std::optional<double> figure = scan.Number();
+  return figure && scan.peek() != '/' && (!scan.done() || std::floor(*figure) != *figure);
+}
+
 }  // namespace
 
 std::optional<Reading> ReadBar(string_view line) {
@@ -373,6 +440,10 @@ std::optional<Reading> ReadBar(string_view line) {
       if (std::optional<Reading> bar = read(line, at)) return bar;
     }
   }
+  if (const std::size_t at = line.find("%|"); at != string_view::npos) {
+    if (std::optional<Reading> bar = PercentBarAt(line, at)) return bar;
+  }
+  if (std::optional<Reading> bar = LoggedBar(line)) return bar;
   constexpr string_view kHeavy = "\xe2\x94\x81";
   const std::size_t thin = line.find(kHeavy);
   return thin == string_view::npos ? std::nullopt : ThinBarAt(line, thin);
@@ -388,7 +459,8 @@ Phase PhaseOf(string_view label) {
     return Phase::kDownload;
   const std::size_t train = std::min(FindWord(label, "train"), FindWord(label, "training"));
   for (const string_view word : kEvals) {
-    if (FindWord(label, word) < train) return Phase::kEval;
+    const std::size_t at = FindWord(label, word);
+    if (at < train && !IsFigure(label, at + word.size())) return Phase::kEval;
   }
   const bool table = HasWord(label, "class") && HasWord(label, "images");
   return table ? Phase::kEval : Phase::kTrain;

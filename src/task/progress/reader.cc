@@ -27,20 +27,20 @@ std::optional<double> NumberAfter(string_view line, string_view text) {
   return number && *number >= 1 ? number : std::nullopt;
 }
 
-// True for "[Rank 3] step 10", "(rank 3) step 10" or "rank3: step 10" anywhere in the head of a log
-// line.
+// True for "[Rank 3] step 10", "(rank 3) step 10", "rank3: step 10" or "INFO:root:Rank 3, step 10"
+// anywhere in the head of a log line.
 bool NamesOtherRank(string_view line) {
   constexpr std::size_t kHead = 100;
   for (std::size_t at = 0; at + 5 < std::min(line.size(), kHead); ++at) {
     if ((line[at] | 0x20) != 'r' || base::ToLower(line.substr(at, 4)) != "rank") continue;
-    if (at > 0 && line[at - 1] != '[' && line[at - 1] != '(') continue;
+    if (at > 0 && string_view("[(:").find(line[at - 1]) == string_view::npos) continue;
     Scan scan{line, at + 4};
     scan.SkipAny(" =:#", 3);
     const std::size_t first = scan.at;
     while (IsDigit(scan.peek())) ++scan.at;
     const string_view rank = line.substr(first, scan.at - first);
     const char end = scan.peek();
-    if (rank.empty() || (end != ']' && end != ')' && end != ':' && end != '|')) continue;
+    if (rank.empty() || string_view("]):|,").find(end) == string_view::npos) continue;
     return rank.find_first_not_of('0') != string_view::npos;
   }
   return false;
@@ -135,6 +135,9 @@ void ProgressReader::TakeExact(string_view line) {
 }
 
 void ProgressReader::TakeBar(Reading bar) {
+  constexpr double kLeastBytes = 10'000;
+  if (downloads_ && !bar.named && !bar.loss && bar.loop.total.value_or(0) >= kLeastBytes)
+    bar.phase = Phase::kDownload;
   if (bar.phase == Phase::kDownload) download_ = true;
   if (prepares_ && !bar.named && !bar.loss) bar.phase = Phase::kOther;
   if (bar.phase == Phase::kOther || bar.phase == Phase::kDownload) return;
@@ -232,11 +235,19 @@ void ProgressReader::TakeContext(string_view line) {
   const std::string head = base::ToLower(base::Trim(line).substr(0, 20));
   prepares_ =
       std::ranges::any_of(kPreparing, [&](string_view word) { return head.starts_with(word); });
+  downloads_ = head.starts_with("downloading");
   if (const auto total = NumberAfter(line, "Num Epochs =")) epochs_total_ = total;
   if (const auto total = NumberAfter(line, "Scheduled epochs:")) epochs_total_ = total;
   if (const auto total = NumberAfter(line, "max_iters =")) loops_total_ = total;
+  if (line.find("otal optimization steps") != string_view::npos ||
+      line.find("Total steps") != string_view::npos) {
+    const std::size_t last = line.find_last_of("=:");
+    if (last != string_view::npos)
+      run_loops_ = NumberAfter(line.substr(last), line.substr(last, 1));
+  }
   if (line.find("***** Running Evaluation") != string_view::npos ||
-      line.find("***** Running Prediction") != string_view::npos)
+      line.find("***** Running Prediction") != string_view::npos ||
+      HasWord(line.substr(0, 80), "start evaluating"))
     announced_ = true;
   constexpr string_view kDownloads[] = {
       "Downloading ", "% Total    % Received", "Saving to:", "Receiving objects:", "Extracting ../",
@@ -248,13 +259,13 @@ void ProgressReader::TakeContext(string_view line) {
   const std::vector<string_view> words = base::SplitWords(line.substr(0, 300));
   if (words.size() >= 3 && words[0] == "epoch" && words[1] == "train_loss") {
     rows_ = true;
-  } else if (rows_ && words.size() >= 3) {
+  } else if (rows_ && words.size() >= 3 && words[0][0] != '-') {
     Scan epoch{words[0]};
     Scan loss{words[1]};
     Scan time{words.back()};
     const std::optional<double> done = epoch.Count();
     const std::optional<double> value = loss.Number();
-    rows_ = done && value && epoch.done() && loss.done() && time.Span();
+    rows_ = done && value && epoch.done() && loss.done() && (time.Span() || time.Number());
     if (!rows_ || (train_ && train_->bar && train_->loop.total)) return;
     TakeTraining({.unit = "epoch", .loop = {*done, std::nullopt}, .loss = value});
   }
@@ -274,6 +285,11 @@ double ProgressReader::EpochsDone() const {
   return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1));
 }
 
+// True: the loop is the whole run, although the program prints epochs too.
+bool ProgressReader::SpansEpochs() const {
+  return run_loops_ && train_ && train_->unit != "epoch" && train_->loop.total == run_loops_;
+}
+
 std::optional<double> ProgressReader::RunFraction() const {
   if (!train_ || !train_->loop.total) return std::nullopt;
   const Counter& loop = train_->loop;
@@ -282,6 +298,7 @@ std::optional<double> ProgressReader::RunFraction() const {
     const bool finished = completed_ || train_->loss;
     return std::clamp((loop.done - (finished ? 0 : 1)) / *loop.total, 0.0, 1.0);
   }
+  if (SpansEpochs()) return Share(loop);
   if (epoch_ && epoch_->total)
     return std::clamp((EpochsDone() + Share(loop)) / *epoch_->total, 0.0, 1.0);
   if (epoch_ || restarted_) return std::nullopt;
@@ -291,12 +308,14 @@ std::optional<double> ProgressReader::RunFraction() const {
 std::optional<double> ProgressReader::RunLeft() const {
   if (!train_) return std::nullopt;
   const Reading& train = *train_;
-  const bool run = train.whole_run || (train.unit == "epoch" ? completed_ : !epoch_ && !restarted_);
+  const bool run = train.whole_run || SpansEpochs() ||
+                   (train.unit == "epoch" ? completed_ : !epoch_ && !restarted_);
   if (run && train.eta_s) return train.eta_s;
   if (!train.loop.total || !train.rate_per_s || *train.rate_per_s <= 0 || train.unit == "epoch")
     return std::nullopt;
   const double total = *train.loop.total;
-  if (!epoch_ && !restarted_) return (total - train.loop.done) / *train.rate_per_s;
+  if ((!epoch_ && !restarted_) || SpansEpochs())
+    return (total - train.loop.done) / *train.rate_per_s;
   if (!epoch_ || !epoch_->total) return std::nullopt;
   const double loops = std::max(0.0, *epoch_->total - EpochsDone());
   return std::max(0.0, loops * total - train.loop.done) / *train.rate_per_s;

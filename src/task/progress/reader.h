@@ -34,6 +34,7 @@ class ProgressReader {
   void SetEpoch(Counter epoch, bool completed);
   Reading FromOne(Reading reading) const;
   double EpochsDone() const;
+  bool SpansEpochs() const;
   std::optional<double> RunFraction() const;
   std::optional<double> RunLeft() const;
 
@@ -51,10 +52,12 @@ class ProgressReader {
   bool restarted_ = false;   // the bar restarted, so it is not of the whole run
   bool download_ = false;
   bool prepares_ = false;               // by the line above an unnamed bar
+  bool downloads_ = false;              // likewise
   bool rows_ = false;                   // a table of fastai has begun
   std::optional<double> epochs_total_;  // printed separately
   std::optional<double> loops_total_;
-  std::optional<double> rate_;  // of a table
+  std::optional<double> run_loops_;  // of all epochs together
+  std::optional<double> rate_;       // of a table
 };
 
 }  // namespace carma::task

@@ -34,10 +34,20 @@ std::optional<Reading> ReadBar(std::string_view line);
 // Counters in words: "Epoch 3/10", "Epoch: [0]  [ 10/1251]", "iteration 10/ 1000 | …",
 // "step 500 | loss 2.3". A counter without a total counts only beside a loss or an end time.
 std::optional<Reading> ReadCounters(std::string_view line);
+// The part of ReadCounters without a word before the counter: "Train: 3 [50/1251 (4%)]",
+// "[12] train-rmse:0.12", "391/391 - 14s - loss: 0.8".
+std::optional<Reading> ReadShape(std::string_view line);
+// "[120/1000] loss: 0.5", "Training  [ 1200/125000]  eta: … loss: 9.1": any pair in brackets beside
+// a loss.
+std::optional<Reading> ReadBrackets(std::string_view line);
 
 // The training loss: "loss: 0.5", "'train_loss': '0.5'", "lm loss: 1.07E+01", "| loss | -0.04 |".
 // Not validation losses, parts ("loss_bbox") or "loss scale".
 std::optional<double> ReadLoss(std::string_view line);
+// Remaining seconds: "eta: 1:02:03", "remaining: 10.8s".
+std::optional<double> ReadEta(std::string_view line);
+// Adds loss, remaining time and rate where the reading has none.
+void AddMeasures(Reading& reading, std::string_view line);
 // The epoch in any text: "Epoch 3/10", "[Epoch 3]", "Epoch: [0]". `end`: where it ends.
 std::optional<Counter> ReadEpoch(std::string_view text, std::size_t* end = nullptr);
 // "d/t", "d / t" or "d of t" at the place, all of it digits; moves behind it.

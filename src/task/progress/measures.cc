@@ -1,0 +1,138 @@
+// What a line prints beside its counter: losses, remaining time, speed.
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "task/progress/reading.h"
+#include "task/progress/scan.h"
+
+namespace carma::task {
+namespace {
+
+using std::string_view;
+
+constexpr std::array<string_view, 33> kLossKeys{"loss",
+                                                "lm_loss",
+                                                "train_loss",
+                                                "train/loss",
+                                                "loss/train",
+                                                "training_loss",
+                                                "total_loss",
+                                                "loss_total",
+                                                "loss_step",
+                                                "train_loss_step",
+                                                "train_loss_epoch",
+                                                "reduced_train_loss",
+                                                "trainloss",
+                                                "avg_loss",
+                                                "avr_loss",
+                                                "running_loss",
+                                                "batch_loss",
+                                                "step_loss",
+                                                "mean_loss",
+                                                "tr_loss",
+                                                "loss_avg",
+                                                "avg_train_loss",
+                                                "train/loss_step",
+                                                "train/loss_epoch",
+                                                "train-loss",
+                                                "train.loss",
+                                                "train/total_loss",
+                                                "loss/train/total",
+                                                "train/crossentropyloss",
+                                                "d_loss",
+                                                "loss_d",
+                                                "nll_loss",
+                                                "losses/total_loss"};
+
+std::size_t FindLoss(string_view line, std::size_t from) {
+  for (std::size_t i = from; i + 4 <= line.size(); ++i) {
+    if ((line[i] == 'l' || line[i] == 'L') && base::ToLower(line.substr(i, 4)) == "loss") return i;
+  }
+  return string_view::npos;
+}
+
+// True for "val loss" and "test loss": not the loss of the training data.
+bool OfOtherData(string_view before) {
+  before = before.substr(0, before.find_last_not_of(' ') + 1);
+  std::size_t first = before.size();
+  while (first > 0 && IsNameChar(before[first - 1])) --first;
+  const std::string word = base::ToLower(before.substr(first));
+  constexpr string_view kOthers[] = {"val",        "valid", "validation", "test", "eval",
+                                     "evaluation", "best",  "min",        "dev"};
+  return std::ranges::find(kOthers, word) != std::end(kOthers);
+}
+
+std::optional<double> SpanAfter(string_view line, string_view word) {
+  const std::size_t at = FindWord(line, word);
+  if (at == string_view::npos) return std::nullopt;
+  Scan scan{line, at + word.size()};
+  scan.SkipAny("\"':= ", 8);
+  return scan.Span();
+}
+
+// Read from the time of each step, or from the steps per second.
+std::optional<double> ReadStepRate(string_view line) {
+  constexpr string_view kTimes[] = {
+      "time", "elapsed time per iteration", "step_time", "iter_time", "ms/batch", "seconds"};
+  for (const string_view word : kTimes) {
+    const std::size_t at = FindWord(line, word);
+    if (at == string_view::npos) continue;
+    Scan scan{line, at + word.size()};
+    scan.SkipAny("\"' ", 8);
+    const bool in_ms = scan.Skip("(ms)") || word.starts_with("ms/");
+    (void)scan.Skip("(s)");
+    scan.SkipAny("\"':= ", 8);
+    std::optional<double> seconds = scan.Number();
+    if (!seconds || scan.peek() == ':') continue;
+    if (in_ms || scan.Skip("ms") || scan.Skip(" ms")) *seconds /= 1000;
+    if (*seconds > 1e-6 && *seconds < 1e5) return 1 / *seconds;
+  }
+  if (const std::size_t at = FindWord(line, "ups"); at != string_view::npos) {  // fairseq
+    Scan scan{line, at + 3};
+    scan.SkipAny("\"':= ", 4);
+    const std::optional<double> rate = scan.Number();
+    if (rate && *rate > 0) return rate;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> ReadEta(string_view line) {
+  for (const string_view word :
+       {"eta", "remaining", "remaining_time", "remaining time", "remaining wall clock time"}) {
+    if (const std::optional<double> span = SpanAfter(line, word)) return span;
+  }
+  return std::nullopt;
+}
+
+void AddMeasures(Reading& reading, string_view line) {
+  if (reading.phase == Phase::kTrain && !reading.loss) reading.loss = ReadLoss(line);
+  if (!reading.eta_s) reading.eta_s = ReadEta(line);
+  if (reading.unit != "epoch" && !reading.rate_per_s) reading.rate_per_s = ReadStepRate(line);
+}
+
+std::optional<double> ReadLoss(string_view line) {
+  for (std::size_t at = FindLoss(line, 0); at != string_view::npos; at = FindLoss(line, at + 4)) {
+    std::size_t first = at;
+    const auto in_key = [](char c) { return IsNameChar(c) || c == '/' || c == '.' || c == '-'; };
+    while (first > 0 && in_key(line[first - 1])) --first;
+    Scan scan{line, at + 4};
+    while (IsNameChar(scan.peek()) || scan.peek() == '/') ++scan.at;
+    const std::string key = base::ToLower(line.substr(first, scan.at - first));
+    if (std::ranges::find(kLossKeys, key) == kLossKeys.end() || OfOtherData(line.substr(0, first)))
+      continue;
+    const std::size_t value = scan.at;
+    scan.SkipAny("\"' ", 40);
+    (void)scan.Skip("train");
+    scan.SkipAny(":=|", 1);
+    scan.SkipAny("\"' ", 40);
+    (void)scan.Skip("tensor(");
+    if (scan.at == value) continue;
+    if (const std::optional<double> loss = scan.Number()) return loss;
+  }
+  return std::nullopt;
+}
+
+}  // namespace carma::task

@@ -1,0 +1,176 @@
+// Lines that are known by their shape, because no word names their counter.
+#include <algorithm>
+#include <array>
+
+#include "task/progress/reading.h"
+#include "task/progress/scan.h"
+
+namespace carma::task {
+namespace {
+
+using std::string_view;
+
+// "[12] train-rmse:0.12" of XGBoost and LightGBM, "[100] loss=0.5" of clu, "100: learn: 0.5 …
+// remaining: 10.8s" of CatBoost.
+std::optional<Reading> ReadBoosting(string_view line) {
+  // After the head of a log line: "… writer.py:48] [1200] loss=2.4", "[10:00:00] [12] train-rmse".
+  const std::size_t head = line.find("] [");
+  const string_view before = line.substr(0, head == string_view::npos ? 0 : head);
+  const bool logged = !before.empty() && (IsLetter(before.front()) || before.contains(':'));
+  Scan scan{line, logged ? head + 2 : 0};
+  scan.SkipAny(" ");
+  const bool bracket = scan.Skip("[");
+  const std::size_t digits = scan.at;
+  while (IsDigit(scan.peek())) ++scan.at;
+  Scan number{line.substr(0, scan.at), digits};
+  const std::optional<double> done = number.Count();
+  if (!done || !scan.Skip(bracket ? "]" : ":")) return std::nullopt;
+  scan.SkipAny(" ");
+  const string_view rest = line.substr(std::min(scan.at, line.size()));
+  Reading reading{.unit = "round", .loop = {*done, std::nullopt}};
+  if (!bracket) {
+    if (!rest.starts_with("learn:")) return std::nullopt;
+    reading.eta_s = ReadEta(rest);
+    Scan loss{rest, 6};
+    loss.SkipAny(" ");
+    reading.loss = loss.Number();
+    return reading;
+  }
+  reading.loss = ReadLoss(rest);
+  constexpr string_view kSets[] = {"train-",        "training's ", "valid_", "valid-", "eval-",
+                                   "validation_0-", "validation-", "test-",  "dtrain-"};
+  const bool boosting =
+      std::ranges::any_of(kSets, [&](string_view set) { return rest.starts_with(set); }) &&
+      rest.find(':') != string_view::npos;
+  if (!boosting && !reading.loss) return std::nullopt;
+  if (!boosting) reading.unit = "step";
+  return reading;
+}
+
+// "Train: 3 [  50/1251 (  4%)]" and "Test: [ 10/196]".
+std::optional<Reading> ReadTimm(string_view line) {
+  for (const string_view word : {"train", "test", "valid", "validation", "val"}) {
+    const std::size_t at = FindWord(line, word);
+    if (at == string_view::npos) continue;
+    Scan scan{line, at + word.size()};
+    if (!scan.Skip(":")) continue;
+    scan.SkipAny(" ");
+    Reading reading{.phase = word == "train" ? Phase::kTrain : Phase::kEval, .unit = "step"};
+    if (const std::optional<Counter> epoch = ReadPair(scan)) {
+      reading.epoch = epoch;
+    } else if (const std::optional<double> number = scan.Count()) {
+      reading.epoch = Counter{*number, std::nullopt};
+    }
+    scan.SkipAny(" ");
+    if (!scan.Skip("[")) continue;
+    scan.SkipAny(" ");
+    const std::optional<Counter> loop = ReadPair(scan);
+    if (!loop) continue;
+    reading.loop = *loop;
+    // "Train: [12/300][450/1251]" names the epoch first.
+    Scan inner = scan;
+    if (!reading.epoch && inner.Skip("][")) {
+      if (const std::optional<Counter> steps = ReadPair(inner)) {
+        reading.epoch = *loop;
+        reading.loop = *steps;
+      }
+    }
+    AddMeasures(reading, line);
+    return reading;
+  }
+  return std::nullopt;
+}
+
+// "391/391 - 14s - loss: 0.8 - 36ms/step" of Keras without a bar, "12/41, train_loss: 0.5" of
+// MONAI, "loss: 2.3  [ 6464/60000]" and "[1,  2000] loss: 2.2" of
+// PyTorch's tutorials, and "Inference done 11/5000. … ETA=0:05:53" of Detectron2, which evaluates.
+std::optional<Reading> ReadHead(string_view line) {
+  Scan scan{line};
+  scan.SkipAny(" ");
+  if (const std::size_t at = line.find("Inference done "); at != string_view::npos) {
+    scan.at = at + 15;
+    const std::optional<Counter> loop = ReadPair(scan);
+    if (!loop) return std::nullopt;
+    return Reading{.phase = Phase::kEval, .unit = "iter", .loop = *loop, .eta_s = ReadEta(line)};
+  }
+  Reading reading{.unit = "step", .loss = ReadLoss(line)};
+  if (!reading.loss) return std::nullopt;
+  if (const std::size_t at = line.rfind('['); at != string_view::npos && line.ends_with(']')) {
+    Scan last{line, at + 1};
+    last.SkipAny(" ");
+    if (const std::optional<Counter> samples = ReadPair(last); samples && last.peek() == ']') {
+      reading.unit = "sample";
+      reading.loop = *samples;
+      return reading;
+    }
+  }
+  if (scan.Skip("[")) {
+    const std::optional<double> epoch = scan.Count();
+    if (!epoch || !scan.Skip(",")) return std::nullopt;
+    scan.SkipAny(" ");
+    const std::optional<double> step = scan.Count();
+    if (!step || !scan.Skip("]")) return std::nullopt;
+    reading.epoch = Counter{*epoch, std::nullopt};
+    reading.loop = {*step, std::nullopt};
+    return reading;
+  }
+  const std::optional<Counter> loop = ReadPair(scan);
+  if (!loop) return std::nullopt;
+  const std::size_t end = scan.at;
+  scan.SkipAny(" ,:");
+  if (scan.at == end || IsDigit(scan.peek())) return std::nullopt;  // "01/02 03:04:05"
+  reading.loop = *loop;
+  if (const std::size_t step = line.find("s/step"); step != string_view::npos) {
+    scan.at = step;
+    while (scan.at > 0 && line[scan.at - 1] != ' ') --scan.at;
+    const std::optional<double> each = scan.Span();
+    if (each && *each > 0) reading.rate_per_s = 1 / *each;
+  }
+  return reading;
+}
+
+// "3epoch:train:451-500batch: …" of ESPnet.
+std::optional<Reading> ReadRange(string_view line) {
+  const std::size_t key = line.find("epoch:train:");
+  std::size_t first = key;
+  while (key != string_view::npos && first > 0 && IsDigit(line[first - 1])) --first;
+  if (first == key) return std::nullopt;
+  Scan epoch{line, first};
+  Scan range{line, key + 12};
+  const std::optional<double> number = epoch.Count();
+  const std::optional<double> from = range.Count();
+  if (!number || !from || !range.Skip("-")) return std::nullopt;
+  const std::optional<double> done = range.Count();
+  if (!done || !range.Skip("batch")) return std::nullopt;
+  Reading reading{
+      .unit = "step", .loop = {*done, std::nullopt}, .epoch = Counter{*number, std::nullopt}};
+  AddMeasures(reading, line);
+  return reading;
+}
+
+}  // namespace
+
+std::optional<Reading> ReadShape(string_view line) {
+  for (const auto read : {ReadTimm, ReadBoosting, ReadHead, ReadRange}) {
+    if (std::optional<Reading> reading = read(line)) return reading;
+  }
+  return std::nullopt;
+}
+
+std::optional<Reading> ReadBrackets(string_view line) {
+  if (!ReadLoss(line)) return std::nullopt;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (line[at] != '[' && line[at] != '(') continue;
+    Scan scan{line, at + 1};
+    scan.SkipAny(" ");
+    const std::optional<Counter> loop = ReadPair(scan);
+    scan.SkipAny(" ");
+    if (!loop || (scan.peek() != ']' && scan.peek() != ')')) continue;
+    Reading reading{.phase = PhaseOf(line.substr(0, at)), .unit = "step", .loop = *loop};
+    AddMeasures(reading, line);
+    return reading;
+  }
+  return std::nullopt;
+}
+
+}  // namespace carma::task
