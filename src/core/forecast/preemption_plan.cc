@@ -1,12 +1,26 @@
 #include "core/forecast/preemption_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <utility>
 
 #include "core/books/recovery_hold.h"
 
 namespace carma::core {
+namespace {
+
+// The SM activity of a GPU with one task more (sign 1) or fewer (-1). Under MPS activities do not
+// add up: a GPU with two tasks of 80 % shows 95 %, and 80 % without one of them.
+double ActivityWith(const PolicyConfig& config, double all, int sign, double one) {
+  if (config.sharing != SharingMethod::kMps) return std::clamp(all + sign * one, 0.0, 1.0);
+  constexpr double kFull = 0.9999;
+  const double of_one = sign * Interference{}.smact_exponent;
+  const double idle = (1 - std::min(kFull, all)) * std::pow(1 - std::min(kFull, one), of_one);
+  return std::max(0.0, 1 - idle);
+}
+
+}  // namespace
 
 PreemptionPlan::PreemptionPlan(const PreemptionPlan& other)
     : config_(other.config_), gpus_(other.gpus_) {
@@ -56,7 +70,8 @@ void PreemptionPlan::Leave(TaskId task) {
     GpuView& view = gpu.view;
     view.free_mib = std::min(view.total_mib, view.free_mib + at->promised_mib);
     view.claimed_mib = std::max<std::int64_t>(0, view.claimed_mib - at->promised_mib);
-    if (view.sm_active) view.sm_active = std::max(0.0, *view.sm_active - at->load.load.sm_active);
+    if (view.sm_active)
+      view.sm_active = ActivityWith(config_, *view.sm_active, -1, at->load.load.sm_active);
     if (view.utilization)
       view.utilization = std::min(*view.utilization, view.sm_active.value_or(1));
     gpu.tasks.erase(at);
@@ -103,7 +118,7 @@ bool PreemptionPlan::Take(const Need& need) {
     gpu.view.free_mib -= gpu.tasks.back().promised_mib;
     gpu.view.claimed_mib += gpu.tasks.back().promised_mib;
     if (gpu.view.sm_active)
-      gpu.view.sm_active = std::min(1.0, *gpu.view.sm_active + need.load.load.sm_active);
+      gpu.view.sm_active = ActivityWith(config_, *gpu.view.sm_active, 1, need.load.load.sm_active);
     Refresh(gpu);
   }
   return true;

@@ -14,7 +14,8 @@ class PreemptionPlanTest : public ::testing::Test {
     config_.margin_mib = 0;
     config_.sm_cap.reset();
   }
-  void Add(std::uint32_t gpu, std::vector<PlannedTask> tasks) {
+  void Add(std::uint32_t gpu, std::vector<PlannedTask> tasks,
+           std::optional<double> sm_active = {}) {
     std::int64_t promised_mib = 0;
     residents_[gpu].clear();
     for (const PlannedTask& each : tasks) {
@@ -24,6 +25,7 @@ class PreemptionPlanTest : public ::testing::Test {
     room_.Add({.index = GpuIndex{gpu},
                .total_mib = kMib,
                .free_mib = kMib - promised_mib,
+               .sm_active = sm_active,
                .residents = residents_[gpu],
                .tasks = static_cast<int>(tasks.size()),
                .settled = false,
@@ -57,6 +59,18 @@ TEST_F(PreemptionPlanTest, OnlyThoseLeaveWhoMust) {
   EXPECT_EQ(Who(Needs(10'000), {TaskId{3}, TaskId{1}}), Tasks{TaskId{3}});
   EXPECT_EQ(Who(Needs(40'000), {TaskId{1}, TaskId{2}}), (Tasks{TaskId{1}, TaskId{2}}));
   EXPECT_EQ(Who(Needs(40'000), {TaskId{1}}), std::nullopt);
+}
+
+TEST_F(PreemptionPlanTest, ATaskKeepsItsActivityWhenItsNeighbourLeaves) {
+  config_.sm_cap = 0.8;
+  const auto task = [](std::uint64_t id, double sm_active) {
+    PlannedTask planned{.task = TaskId{id}, .promised_mib = 1'000};
+    planned.load.load.sm_active = sm_active;
+    return planned;
+  };
+  Add(0, {task(1, 0.85), task(2, 0.6)}, 0.93);
+  EXPECT_EQ(Who(Needs(1'000), {TaskId{2}}), std::nullopt) << "task 1 alone is above the cap";
+  EXPECT_EQ(Who(Needs(1'000), {TaskId{2}, TaskId{1}}), Tasks{TaskId{1}});
 }
 
 TEST_F(PreemptionPlanTest, SeveralGpusAreMadeFree) {
