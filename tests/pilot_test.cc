@@ -172,7 +172,10 @@ TEST_F(Pilot, AKilledDaemonIsStartedAgain) {
   const pid_t first = daemon();
   ASSERT_GT(first, 0);
   ASSERT_EQ(::kill(first, SIGKILL), 0);
-  EXPECT_TRUE(Eventually([&] { return daemon() > 0 && daemon() != first; })) << pilot.Err();
+  EXPECT_TRUE(Eventually([&] {
+    const pid_t now = daemon();
+    return now > 0 && now != first;
+  })) << pilot.Err();
   EXPECT_EQ(Carma({"submit", "-W", "-o", "/dev/null", "--", "/bin/true"}, job).code, 0);
 }
 
