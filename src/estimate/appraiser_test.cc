@@ -255,7 +255,7 @@ TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
   EXPECT_THAT(result.remarks,
               ElementsAre(HasSubstr("MiB of it for tensors"), HasSubstr("2048 tokens assumed"),
                           HasSubstr("batch size unknown: 1 assumed")));
-  const Summary other = ReadSummary(std::string(R"({"model_type":"mamba"})"), "config.json");
+  const Summary other = ReadSummary(std::string(R"({"model_type":"rwkv"})"), "config.json");
   EXPECT_THAT(Appraiser(Rules()).Appraise(spec, kAda, other).remarks,
               ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected a family")));
 }

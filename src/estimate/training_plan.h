@@ -134,9 +134,12 @@ struct LoraTargets {
 base::Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {
-  std::int64_t sequence = 2048;  // tokens of one sample; the longest where lengths vary
-  std::int64_t batch = 1;        // samples per GPU and step
-  std::int64_t parameters = 0;   // of the whole model; 0: as config.json describes it
+  std::int64_t sequence = 2048;        // tokens of one sample; the longest where lengths vary
+  std::int64_t batch = 1;              // samples per GPU and step
+  std::int64_t parameters = 0;         // of the whole model; 0: as config.json describes it
+  std::int64_t frozen_parameters = 0;  // of models beside that only run forward
+  bool averages = false;               // a second copy of the trained weights (EMA)
+  bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
   // Tokens of a decoder that reads an encoder; empty: as many as the encoder's.
   std::optional<std::int64_t> target;
   // Of the other samples of a micro-batch that are laid one after the other without padding; empty:

@@ -17,6 +17,7 @@ using base::Unit;
 using task::TrainingWord;
 
 constexpr std::int64_t kMostTokens = 1'000'000'000;
+constexpr std::int64_t kMostSide = 30'000;
 constexpr std::int64_t kMostSamples = 1'000'000;
 constexpr std::int64_t kMostGpus = 100'000;
 constexpr std::int64_t kMostParameters = 1'000'000'000'000'000;
@@ -105,6 +106,9 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   if (target > 0) plan.target = target;
   words.Number("batch", kMostSamples, plan.batch);
   words.Number("parameters", kMostParameters, plan.parameters);
+  words.Number("frozen-parameters", kMostParameters, plan.frozen_parameters);
+  words.Switch("ema", plan.averages);
+  words.Switch("encodes-images", plan.encodes_images);
   words.Switch("packed", packed);
   words.Switch("variable-length", plan.variable_length);
   if (packed && (plan.variable_length || mean_length > 0)) {
@@ -151,7 +155,30 @@ void SetWeights(Words& words, const TransformerConfig& config, TrainingPlan& pla
   }
 }
 
-void SetMethod(Words& words, TrainingPlan& plan) {
+// Without a stated length: all patches of an image, what a table of positions holds, or what the
+// tokenizer leaves of a longer text.
+void SetLength(Words& words, const TransformerConfig& config, TrainingPlan& plan) {
+  if (words.Find("seq-len") != nullptr) return;
+  if (config.usual_length > 0) plan.sequence = config.usual_length;
+  std::int64_t cut = plan.sequence;
+  words.Number("tokenizer-len", kMostTokens, cut);
+  plan.sequence = std::min(plan.sequence, cut);
+  if (config.positions > 0)
+    plan.sequence =
+        config.one_length ? config.positions : std::min(plan.sequence, config.positions);
+  std::int64_t side = 0;
+  words.Number("resolution", kMostSide, side);
+  if (side == 0 || config.token_pixels == 0) return;
+  const std::int64_t tokens = std::max<std::int64_t>(1, side / config.token_pixels);
+  plan.sequence = std::min(kMostTokens, tokens * tokens * config.frames + config.text_tokens);
+}
+
+// The matrices that adapters go to unless told: PEFT's usual ones, or those of diffusers' scripts.
+std::string_view UsualTargets(const TransformerConfig& config) {
+  return config.diffuses ? "attention" : "q,v";
+}
+
+void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan) {
   if (const TrainingWord* method = words.Find("method")) {
     const std::string name = Words::Plain(method->value);
     const std::optional<Method> known = base::FromWord<Method>(name == "qlora" ? "lora" : name);
@@ -168,7 +195,7 @@ void SetMethod(Words& words, TrainingPlan& plan) {
       plan.method == Method::kLora && !unprepared &&
       (plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double);
   plan.fp32_residual = plan.fp32_rest = prepared;
-  const TrainingWord usual{"lora-targets", "q,v", ""};
+  const TrainingWord usual{"lora-targets", std::string(UsualTargets(config)), ""};
   const TrainingWord* said = words.Find("lora-targets");
   const TrainingWord& named = said != nullptr ? *said : usual;
   const Result<LoraTargets> targets = ParseLoraTargets(named.value);
@@ -245,7 +272,7 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
   Words words(said);
   SetTokens(words, plan);
   SetWeights(words, config, plan);
-  SetMethod(words, plan);
+  SetMethod(words, config, plan);
   SetObjective(words, plan);
   words.OneOf("optimizer", plan.optimizer);
   words.OneOf("gradient-checkpointing", plan.checkpointing);
@@ -255,13 +282,8 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
   words.OneOf("attention", plan.attention);
   SetLoss(words, plan);
   SetParallel(words, plan);
+  SetLength(words, config, plan);
   if (words.mistake()) return std::unexpected(*words.mistake());
-  // No length is given: assume the most that a table of positions allows, or all patches of an
-  // image.
-  if (words.Find("seq-len") == nullptr && config.positions > 0) {
-    plan.sequence =
-        config.one_length ? config.positions : std::min(plan.sequence, config.positions);
-  }
   if (!plan.target && config.decoder_positions > 0) plan.target = config.decoder_positions;
   return plan;
 }
@@ -284,6 +306,7 @@ void AddIgnored(const Words& words, const TransformerConfig& config, const Train
                                       base::Printable(word->value, 40), reason));
     }
   };
+  if (config.token_pixels == 0) ignored({"resolution"}, "the model sees no images");
   if (plan.method != Method::kLora)
     ignored({"lora-rank", "lora-targets", "lora-dropout", "train-embeddings", "unprepared"},
             "the method is full");
@@ -304,12 +327,16 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   const Words words(said);
   std::vector<std::string> assumed;
   if (words.Find("seq-len") == nullptr && config.one_length) {
-    assumed.push_back(fmt::format("{} of {} {}, as config.json has them (--seq-len)",
-                                  config.sees_images ? "images" : "sounds", plan.sequence,
-                                  config.sees_images ? "patches" : "pieces"));
+    if (words.Find("resolution") == nullptr)
+      assumed.push_back(fmt::format("{} of {} {}, as config.json has them ({})",
+                                    config.sees_images ? "images" : "sounds", plan.sequence,
+                                    config.sees_images ? "patches" : "pieces",
+                                    config.token_pixels > 0 ? "--resolution" : "--seq-len"));
   } else if (words.Find("seq-len") == nullptr) {
-    assumed.push_back(
-        fmt::format("sequence length unknown: {} tokens assumed (--seq-len)", plan.sequence));
+    const TrainingWord* cut = words.Find("tokenizer-len");
+    const bool cuts = cut != nullptr && cut->value == std::to_string(plan.sequence);
+    assumed.push_back(fmt::format("sequence length unknown: {} tokens assumed{} (--seq-len)",
+                                  plan.sequence, cuts ? ", where the tokenizer cuts" : ""));
   }
   if (config.decoder_layers > 0 && words.Find("target-len") == nullptr) {
     assumed.push_back(fmt::format("decoder length unknown: {} tokens assumed (--target-len)",

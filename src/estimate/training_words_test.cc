@@ -124,5 +124,24 @@ TEST(TrainingWords, OnlyPreferencesWithoutAdaptersBringAReference) {
             "--rollout-share 0.3 is ignored: the objective is not grpo");
 }
 
+TEST(TrainingWords, AnImagesSideAndATokenizerSayHowLongSamplesAre) {
+  TransformerConfig images;
+  images.sees_images = images.one_length = true;
+  images.token_pixels = 16;
+  images.text_tokens = 333;
+  images.positions = 4096 + 333;
+  EXPECT_EQ(PlanOf({}, images)->sequence, 4096 + 333);
+  const std::vector<TrainingWord> small = {{"resolution", "512", ""}};
+  EXPECT_EQ(PlanOf(small, images)->sequence, 1024 + 333);
+
+  const std::vector<TrainingWord> cut = {{"tokenizer-len", "512", "t: model_max_length"}};
+  EXPECT_EQ(PlanOf(cut, TransformerConfig{})->sequence, 512);
+  EXPECT_EQ(Assumptions(cut, TransformerConfig{}, *PlanOf(cut, TransformerConfig{})).front(),
+            "sequence length unknown: 512 tokens assumed, where the tokenizer cuts (--seq-len)");
+  EXPECT_TRUE(AssumesLength(cut, TransformerConfig{})) << "samples may be shorter";
+  const std::vector<TrainingWord> long_cut = {{"tokenizer-len", "131072", ""}};
+  EXPECT_EQ(PlanOf(long_cut, TransformerConfig{})->sequence, 2048) << "it is no longer for that";
+}
+
 }  // namespace
 }  // namespace carma::estimate

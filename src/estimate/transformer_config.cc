@@ -7,8 +7,12 @@
 #include <initializer_list>
 
 #include "base/json.h"
+#include "base/suggest.h"
 #include "base/text.h"
+#include "estimate/diffusion_config.h"
+#include "estimate/mamba_config.h"
 #include "estimate/transformer_family.h"
+#include "estimate/wave_config.h"
 
 namespace carma::estimate {
 namespace {
@@ -39,8 +43,13 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   in.Complain(*keys.begin(), fmt::format("a number, and the file has no such key{}", others));
 }
 
-// The family with the longest common beginning; empty if no three letters are in common.
+// The family that differs by a slip of the keys, else that with the longest common beginning; empty
+// if no three letters are in common.
 std::string_view NearestFamily(std::string_view name) {
+  std::vector<std::string> names;
+  for (const TransformerFamily& family : TransformerFamilies()) names.emplace_back(family.name);
+  if (const std::optional<std::string> near = base::DidYouMean(name, names, 2))
+    return FindFamily(*near)->name;
   std::string_view nearest;
   std::size_t most = 2;
   for (const TransformerFamily& family : TransformerFamilies()) {
@@ -55,7 +64,8 @@ std::string_view NearestFamily(std::string_view name) {
 
 const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in) {
   if (const TransformerFamily* known = FindFamily(name)) return known;
-  const std::string_view nearest = NearestFamily(name);
+  std::string_view nearest = NearestFamily(name);
+  if (nearest.empty()) nearest = NearestDiffusion(name);
   in.Complain("model_type",
               fmt::format("a family whose layers are known ({} are), and '{}' is not one{}: "
                           "carma estimate --run counts one step of the script",
@@ -109,7 +119,20 @@ void GetLatents(base::JsonReader& in, TransformerConfig& config) {
                              static_cast<double>(latent) * expanded + config.OutputWidth() * width;
 }
 
+// Architectures are named like their classes: "BertForSequenceClassification"; the first counts.
+std::string ClassOf(base::JsonReader& in) {
+  const base::Json* names = in.Raw("architectures");
+  const bool named = names != nullptr && names->is_array() && !names->empty();
+  return named && names->front().is_string() ? names->front().get<std::string>() : "";
+}
+
+// A class like T5EncoderModel has no decoder.
 void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
+  const std::string name = ClassOf(in);
+  if (name.ends_with("EncoderModel") || name.ends_with("ForAudioClassification")) {
+    config.encodes_only = true;
+    return;
+  }
   std::int64_t decoder = config.layers;
   GetFirst(in, {"num_decoder_layers", "decoder_layers"}, decoder, 1, kMaxLayers);
   config.layers += decoder;
@@ -125,7 +148,9 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   in.Get("patch_size", patch, 1, image);
   in.Get("num_channels", channels, 1, 1'000);
   config.sees_images = config.one_length = config.classifies = true;
-  config.positions = (image / patch) * (image / patch) + 1;
+  config.token_pixels = patch;
+  config.text_tokens = 1;  // that stands for the whole image
+  config.positions = (image / patch) * (image / patch) + config.text_tokens;
   config.other_parameters = static_cast<double>(channels * patch * patch * config.hidden);
   bool gated = false;
   in.Get("use_swiglu_ffn", gated);
@@ -175,14 +200,22 @@ void GetWidths(base::JsonReader& in, const TransformerFamily& family, Transforme
   Need(in, {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers"},
        config.layers, kMaxLayers);
   Need(in, {"hidden_size", "n_embd", "d_model", "dim", "n_embed"}, config.hidden, kMaxWidth);
-  Need(in, {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads"},
-       config.heads, kMaxWidth);
+  if (family.mamba > 0) config.heads = 1;
+  if (family.mamba == 0) {
+    Need(in, {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads"},
+         config.heads, kMaxWidth);
+  }
   if (!family.sees_images)
     Need(in, {"vocab_size", "padded_vocab_size"}, config.vocabulary, kMaxVocabulary);
   (void)in.Get("padded_vocab_size", config.vocabulary, 1, kMaxVocabulary);
   if (in.error()) return;
   GetFirst(in, {"embedding_size", "word_embed_proj_dim"}, config.table_width, 1, kMaxWidth);
   if (config.table_width == config.hidden) config.table_width = 0;
+  if (family.mamba > 0) {
+    config.kv_heads = config.head_width = config.feed_forward = 1;
+    config.blocks = ReadMamba(in, config.layers, config.hidden, family.mamba == 2);
+    return;
+  }
   GetHeads(in, family, config);
   GetLatents(in, config);
   GetForward(in, family, config);
@@ -191,6 +224,7 @@ void GetWidths(base::JsonReader& in, const TransformerFamily& family, Transforme
   if (family.encodes_decodes) GetDecoder(in, config);
   if (family.sees_images) GetImage(in, config);
   if (family.hears) GetSound(in, config);
+  if (family.hears_waves) ReadWaves(in, ClassOf(in).ends_with("ForPreTraining"), config);
 }
 
 void GetDropout(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
@@ -214,12 +248,9 @@ void GetActivation(base::JsonReader& in, const TransformerFamily& family,
   config.capped_scores = cap > 0;
 }
 
-// Architectures are named like their classes: "BertForSequenceClassification".
 void GetHead(base::JsonReader& in, TransformerConfig& config) {
-  const base::Json* names = in.Raw("architectures");
-  if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string())
-    return;
-  config.classifies = config.classifies || IsClassifier(names->front().get<std::string>());
+  const std::string name = ClassOf(in);
+  config.classifies = config.classifies || IsClassifier(name) || config.encodes_only;
 }
 
 // Experts are in all blocks but the first ones (DeepSeek), or in every second block (Llama 4).
@@ -375,83 +406,43 @@ bool IsClassifier(std::string_view class_name) {
   });
 }
 
-double TransformerConfig::QueryWidth() const {
-  return static_cast<double>(heads) * static_cast<double>(head_width);
-}
-
-double TransformerConfig::KeyValueWidth() const {
-  return static_cast<double>(kv_heads) * static_cast<double>(head_width);
-}
-
-double TransformerConfig::ValueWidth() const {
-  return static_cast<double>(kv_heads) *
-         static_cast<double>(value_width > 0 ? value_width : head_width);
-}
-
-double TransformerConfig::OutputWidth() const {
-  return static_cast<double>(heads) *
-         static_cast<double>(value_width > 0 ? value_width : head_width);
-}
-
-double TransformerConfig::TableWidth() const {
-  return static_cast<double>(table_width > 0 ? table_width : hidden);
-}
-
-double TransformerConfig::Attentions() const {
-  return 1 + static_cast<double>(decoder_layers) / static_cast<double>(layers);
-}
-
 namespace {
 
-// The mean of a block, because some have experts and others do not.
-double Mean(const TransformerConfig& config, double with_experts) {
-  if (config.dense_layers == 0) return with_experts;
-  const double dense =
-      static_cast<double>(config.dense_layers) / static_cast<double>(config.layers);
-  return dense * static_cast<double>(config.dense_forward) + (1 - dense) * with_experts;
+// One stack, from the part of the file that describes it.
+void GetStack(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
+  config.gated = family.gated;
+  config.rms_norm = family.rms_norm;
+  config.tied = family.tied;
+  config.repeats_block = family.repeats_block;
+  config.unfused_attention = family.unfused;
+  config.norms_heads = family.norms_heads;
+  config.norms = family.norms;
+  GetWidths(in, family, config);
+  GetExperts(in, config);
+  GetActivation(in, family, config);
+  GetDropout(in, family, config);
+}
+
+// The towers of a model that compares images with texts; what a part leaves out is as its code has
+// it. The images lead, because they mostly have more tokens.
+void GetTowers(base::JsonReader& whole, TransformerConfig& config) {
+  const std::string family = config.family;
+  const auto get = [&](const char* key, const char* kind, TransformerConfig& tower) {
+    static const base::Json kNothing = base::Json::object();
+    const base::Json* found = whole.Raw(key);
+    base::JsonReader in(found != nullptr ? *found : kNothing, fmt::format("/{}", key));
+    GetStack(in, *FindFamily(family + kind), tower);
+    if (in.error()) whole.Take(*in.error());
+  };
+  get("vision_config", "_vision_model", config);
+  TransformerConfig text;
+  get("text_config", "_text_model", text);
+  if (text.positions == 0) text.positions = family == "clip" ? 77 : 64;
+  text.classifies = true;
+  config.towers.push_back(std::move(text));
 }
 
 }  // namespace
-
-double TransformerConfig::ActiveForward() const {
-  return Mean(*this, static_cast<double>(feed_forward * active_experts + shared_forward));
-}
-
-double TransformerConfig::ExpertParameters() const {
-  if (experts <= 1) return 0;
-  const double with_experts = 1 - static_cast<double>(dense_layers) / static_cast<double>(layers);
-  return with_experts * (gated ? 3 : 2) * static_cast<double>(hidden) *
-         static_cast<double>(feed_forward * experts);
-}
-
-double TransformerConfig::BlockParameters() const {
-  const auto width = static_cast<double>(hidden);
-  const double matrices = gated ? 3 : 2;
-  const double forward =
-      Mean(*this, static_cast<double>(feed_forward) * static_cast<double>(experts) +
-                      static_cast<double>(shared_forward));
-  const double attention =
-      latent_parameters > 0
-          ? latent_parameters
-          : width * (QueryWidth() + KeyValueWidth() + ValueWidth() + OutputWidth());
-  return Attentions() * attention + matrices * width * forward;
-}
-
-double TransformerConfig::MatrixParameters() const {
-  return static_cast<double>(repeats_block ? 1 : layers) * BlockParameters();
-}
-
-double TransformerConfig::TotalParameters() const {
-  if (stated_parameters) return *stated_parameters;
-  const auto width = static_cast<double>(hidden);
-  const double tables = static_cast<double>(vocabulary) * (tied ? 1 : 2) * TableWidth() +
-                        (table_width > 0 ? 2 * TableWidth() * width : 0);
-  const double written = static_cast<double>(decoder_positions > 0 ? decoder_positions : positions);
-  const double places = static_cast<double>(positions) + (decoder_layers > 0 ? written : 0);
-  const double norms = static_cast<double>(2 * layers + 1) * (rms_norm ? 1 : 2);
-  const double routers = experts > 1 ? static_cast<double>(layers * experts) : 0;
-  return MatrixParameters() + tables + width * (places + norms + routers) + other_parameters;
-}
 
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where) {
   if (text.size() > kMaxConfigBytes) {
@@ -474,20 +465,18 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   if (config.family.empty()) whole.Get("_class_name", config.family, 100);
   if (FindFamily(config.family) == nullptr && FindFamily(outer) != nullptr) config.family = outer;
   if (in.error()) return base::Wrap(*in.error(), where);
-  const TransformerFamily* known = FamilyOf(config.family, in);
-  if (known != nullptr) {
+  if (const TransformerFamily* both = FindFamily(outer); both != nullptr && both->compares) {
+    config.family = outer;
+    GetTowers(whole, config);
+    GetWhole(whole, config);
+  } else if (IsDiffusion(config.family)) {
+    ReadDiffusion(whole, config);
+    GetDtype(whole, config);
+  } else if (const TransformerFamily* known = FamilyOf(config.family, in); known != nullptr) {
     TransformerFamily family = *known;
     const bool nested = &text_part != &*json;
     if (!nested) ForgetSizes(family);
-    config.gated = family.gated;
-    config.rms_norm = family.rms_norm;
-    config.tied = family.tied;
-    config.repeats_block = family.repeats_block;
-    config.unfused_attention = family.unfused;
-    GetWidths(in, family, config);
-    GetExperts(in, config);
-    GetActivation(in, family, config);
-    GetDropout(in, family, config);
+    GetStack(in, family, config);
     GetWhole(in, config);
     if (nested) GetWhole(whole, config);
     GetParts(*json, pointer, whole, config);

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/words.h"
+#include "estimate/block_list.h"
 
 namespace carma::estimate {
 
@@ -58,10 +59,24 @@ struct TransformerConfig {
   bool unfused_attention = false;  // by matrix products, whatever kernels there are
   double latent_parameters = 0;    // of an attention part with factored matrices; 0: it has none
   std::int64_t experts = 1;
-  std::int64_t active_experts = 1;           // that each token passes
-  std::int64_t shared_forward = 0;           // inner width of the part that all tokens pass besides
-  std::int64_t dense_layers = 0;             // of `layers`: blocks without experts
-  std::int64_t dense_forward = 0;            // their inner width
+  std::int64_t active_experts = 1;  // that each token passes
+  std::int64_t shared_forward = 0;  // inner width of the part that all tokens pass besides
+  std::int64_t dense_layers = 0;    // of `layers`: blocks without experts
+  std::int64_t dense_forward = 0;   // their inner width
+  double block_parameters = 0;      // of a block that has more than attention and feed-forward part
+  bool reads_text = false;          // each block has a second attention, to a few tokens of a text
+  bool norms_heads = false;         // queries and keys pass norms of their own
+  std::int64_t norms = 2;           // of a block
+  bool modulated = false;           // scales, shifts and gates in each block depend on the sample
+  bool encodes_only = false;        // of a family with an encoder and a decoder, the former
+  bool diffuses = false;            // a model that diffusion trains
+  std::int64_t token_pixels = 0;    // height and width of what a token stands for; 0: no image
+  std::int64_t frames = 1;          // of a video, in tokens
+  std::int64_t text_tokens = 0;     // of the sequence, beside those of the image
+  std::int64_t usual_length = 0;    // in tokens, where no length is stated; 0: 2048
+  std::optional<BlockList> blocks;  // of other kinds: the sizes above say nothing then
+  std::vector<TransformerConfig> towers;     // stacks for the sample's other inputs (CLIP's text)
+  std::vector<std::string> remarks;          // one sentence each: what is assumed
   double other_parameters = 0;               // of encoders of images beside the stack
   std::vector<std::string> uncounted;        // parts with sizes that nothing here counts, by key
   std::optional<double> stated_parameters;   // where a source tells them; else they are reckoned
@@ -89,7 +104,8 @@ bool IsClassifier(std::string_view class_name);
 // text: config.json; where: its name for messages. The keys of all families are known by their
 // meaning (num_hidden_layers, n_layer … are one), what a family's code does without saying so
 // (gated, norm, tied) stands in one table by model_type (transformer_family.h). Of a model that
-// sees images the part that reads texts counts (text_config), and the other by its weights alone.
+// sees images the part that reads texts counts (text_config), and the other by its weights alone;
+// of one that compares both (CLIP) each counts whole. Files of diffusers: diffusion_config.h.
 // Errors: kInvalid, one line with the place: no JSON, a family that the table does not have, a
 // missing or impossible number, a kind of quantisation that is not modelled.
 base::Result<TransformerConfig> ParseTransformerConfig(std::string_view text,

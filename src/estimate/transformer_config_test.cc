@@ -324,7 +324,7 @@ TEST(TransformerConfig, ReadsThePartForTextsOfAModelThatSees) {
   const auto alone = ParseTransformerConfig(R"({"model_type":"llama","vocab_size":32064})", "c");
   EXPECT_FALSE(alone) << "a file of its own has its sizes";
   const auto strange = ParseTransformerConfig(
-      R"({"model_type":"strange","text_config":{"model_type":"mamba"}})", "c");
+      R"({"model_type":"strange","text_config":{"model_type":"rwkv"}})", "c");
   ASSERT_FALSE(strange);
   EXPECT_NE(strange.error().message.find("/text_config/model_type: expected a family"),
             std::string::npos)
@@ -397,11 +397,12 @@ TEST(TransformerConfig, NamesWhatIsMissing) {
   const Case cases[] = {
       {"", "config.json: "},
       {"[]", "config.json: /: expected an object"},
-      {R"({"model_type":"mamba"})", "'mamba' is not one"},
-      {R"({"model_type":"clip","text_config":{"model_type":"clip_text_model"}})",
-       "(did you mean clip_vision_model?)"},
+      {R"({"model_type":"mamba"})", "/num_hidden_layers: expected a number"},
+      {R"({"model_type":"lama"})", "(did you mean llama?)"},
       {R"({"_class_name":"UNet2DConditionModel","_diffusers_version":"0.30.0"})",
-       "'UNet2DConditionModel' is not one: carma estimate --run counts one step"},
+       "/block_out_channels: expected a list of numbers"},
+      {R"({"_class_name":"UNet3DConditionModel","_diffusers_version":"0.30.0"})",
+       "(did you mean UNet2DConditionModel?)"},
       {R"({"hidden_size":64})", "/model_type: expected a family"},
       {R"({"model_type":"llama","hidden_size":64})",
        "/num_hidden_layers: expected a number, and the file has no such key or n_layer"},
@@ -441,6 +442,53 @@ TEST(TransformerConfig, AnUnknownFamilyIsAnsweredWithTheNearestOne) {
   ASSERT_FALSE(config);
   EXPECT_NE(config.error().message.find("(did you mean qwen"), std::string::npos);
   EXPECT_LT(config.error().message.size(), 200U) << "not a list of all families";
+}
+
+// The parameters of the models' cards, without biases and norms.
+TEST(TransformerConfig, CountsModelsOfOtherKinds) {
+  const struct {
+    const char* text;
+    double millions;
+    std::int64_t tokens;
+  } cases[] = {
+      {R"({"_class_name":"DiTTransformer2DModel","num_layers":28,"num_attention_heads":16,
+           "attention_head_dim":72,"sample_size":32,"patch_size":2})",
+       675, 256},
+      {R"({"_class_name":"SD3Transformer2DModel","num_layers":24,"num_attention_heads":24,
+           "attention_head_dim":64,"sample_size":128,"patch_size":2,"joint_attention_dim":4096})",
+       2028, 4096 + 333},
+      {R"({"_class_name":"FluxTransformer2DModel","num_layers":19,"num_single_layers":38,
+           "num_attention_heads":24,"attention_head_dim":128,"patch_size":1,
+           "joint_attention_dim":4096})",
+       11901, 4096 + 512},
+      {R"({"_class_name":"CogVideoXTransformer3DModel","num_layers":30,"num_attention_heads":30,
+           "attention_head_dim":64,"patch_size":2,"sample_frames":49,"sample_height":60,
+           "sample_width":90,"max_text_seq_length":226})",
+       1693, 13 * 30 * 45 + 226},
+      {R"({"model_type":"clip","vision_config":{"model_type":"clip_vision_model","patch_size":32},
+           "text_config":{"model_type":"clip_text_model"}})",
+       151, 50},
+      {R"({"model_type":"mamba","num_hidden_layers":24,"hidden_size":768,"state_size":16,
+           "intermediate_size":1536,"vocab_size":50280})",
+       129, 0},
+      {R"({"model_type":"wav2vec2","num_hidden_layers":12,"hidden_size":768,
+           "num_attention_heads":12,"intermediate_size":3072,"vocab_size":32})",
+       94.4, 0},
+  };
+  for (const auto& each : cases) {
+    const TransformerConfig config = Parsed(each.text);
+    EXPECT_NEAR(config.TotalParameters() / 1e6, each.millions, 0.03 * each.millions)
+        << config.family;
+    EXPECT_EQ(config.positions, each.tokens) << config.family;
+  }
+}
+
+TEST(TransformerConfig, KnowsNormsOfQueriesAndKeysAndOfResults) {
+  const std::string rest = R"(,"num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,)"
+                           R"("intermediate_size":128,"vocab_size":100})";
+  EXPECT_TRUE(Parsed(R"({"model_type":"qwen3")" + rest).norms_heads);
+  EXPECT_FALSE(Parsed(R"({"model_type":"qwen2")" + rest).norms_heads);
+  EXPECT_EQ(Parsed(R"({"model_type":"gemma2")" + rest).norms, 4);
 }
 
 }  // namespace

@@ -19,6 +19,11 @@ struct TransformerFamily {
   bool encodes_decodes = false;  // two stacks; the blocks of the second read the first besides
   bool sees_images = false;      // its tokens are the patches of an image, its head is a classifier
   bool hears = false;            // its encoder's tokens are pieces of a sound of one length
+  bool hears_waves = false;      // convolutions make its tokens of a sound of any length
+  bool compares = false;         // two towers, of texts and of images
+  std::int64_t mamba = 0;        // blocks of this kind of state-space model; 0: attention
+  bool norms_heads = false;      // queries and keys pass norms of their own
+  std::int64_t norms = 2;        // of a block
   bool repeats_block = false;    // all blocks share one block's parameters
   bool unfused = false;          // attention by matrix products, whatever kernels there are
   bool written_out_gelu = false;  // unless an activation is named

@@ -53,6 +53,8 @@ const char* PhaseText(estimate::TrainingPhase phase) {
       return "the end of the backward pass";
     case estimate::TrainingPhase::kSave:
       return "gathering the weights to save them";
+    case estimate::TrainingPhase::kEncode:
+      return "encoding images before the first block";
   }
   return "";
 }
@@ -78,7 +80,8 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
           .Group(group);
     }
   }
-  verb.AddOption("--hf-config", "FILE", flags.config, "config.json of a Hugging Face transformer")
+  verb.AddOption("--hf-config", "FILE", flags.config,
+                 "config.json of a Hugging Face model, or model_index.json of a diffusion pipeline")
       .Group(group);
   const auto add_file = [&](const char* name, task::PlanFile::Kind kind, const char* help) {
     const auto keep = [&flags, kind](const std::string& path) -> Result<Unit> {
@@ -152,15 +155,31 @@ std::string TransformerJson(const std::string& file, const TransformerConfig& co
 
 namespace {
 
-// Reads the file of weights beside config.json, if there is one.
-void AddWeightIndex(const std::string& path, const TransformerConfig& config,
-                    std::vector<task::TrainingWord>& words) {
-  if (path == "-") return;
-  const std::string index = estimate::WeightIndexBeside(path);
-  const Result<std::string> text = base::ReadFile(index, estimate::kMaxConfigBytes);
-  if (!text) return;
-  const Result<estimate::TrainingWords> read = estimate::ReadWeightIndex(*text, index, config);
-  if (read) words.insert(words.begin(), read->begin(), read->end());
+Result<std::string> ReadConfigFile(const std::string& path) {
+  return base::ReadFile(path, estimate::kMaxConfigBytes);
+}
+
+// Of a pipeline of diffusers, the part that is trained; otherwise the file itself. Adds what the
+// files beside it say.
+Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
+                                    std::vector<task::TrainingWord>& words) {
+  std::string config_path = path;
+  std::string config_text = text;
+  if (estimate::IsPipeline(text)) {
+    Result<estimate::PipelineFound> found = estimate::ReadPipeline(text, path, ReadConfigFile);
+    if (!found) return std::unexpected(found.error());
+    Result<std::string> inner = ReadConfigFile(found->config);
+    if (!inner) return std::unexpected(inner.error());
+    words.insert(words.end(), found->words.begin(), found->words.end());
+    config_path = found->config;
+    config_text = *std::move(inner);
+  }
+  Result<TransformerConfig> config =
+      estimate::ParseTransformerConfig(config_text, InputName(config_path));
+  if (!config || path == "-") return config;
+  const estimate::TrainingWords beside = estimate::ReadBeside(config_path, *config, ReadConfigFile);
+  words.insert(words.end(), beside.begin(), beside.end());
+  return config;
 }
 
 }  // namespace
@@ -169,11 +188,12 @@ void RunTransformer(Context& context, const TransformerFlags& flags) {
   const Result<std::string> text = ReadInput(flags.config, estimate::kMaxConfigBytes);
   if (!text) return context.Fail(text.error());
   const std::string name = InputName(flags.config);
-  const Result<TransformerConfig> config = estimate::ParseTransformerConfig(*text, name);
+  std::vector<task::TrainingWord> beside;
+  const Result<TransformerConfig> config = ReadModel(flags.config, *text, beside);
   if (!config) return context.Fail(config.error());
   Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(flags.plan_files);
   if (!words) return context.Fail(words.error());
-  AddWeightIndex(flags.config, *config, *words);
+  words->insert(words->begin(), beside.begin(), beside.end());
   words->insert(words->end(), flags.words.begin(), flags.words.end());
   Result<TrainingPlan> plan = estimate::PlanOf(*words, *config);
   if (!plan) return context.Fail(plan.error());

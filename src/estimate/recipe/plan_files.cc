@@ -171,11 +171,118 @@ Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view wh
   return words.Take();
 }
 
+namespace {
+
+// The folder of a path with its slash; empty for a bare name.
+std::string FolderOf(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash + 1));
+}
+
+using TextReader = std::function<Result<std::string>(const std::string& path)>;
+
+// Parameters of an autoencoder by the widths of its levels: two residual blocks for each on the way
+// down, three on the way up, a convolution that changes the resolution, and two blocks with an
+// attention in both middles. Two convolutions of nine taps are a residual block.
+double AutoencoderParameters(const base::Json& json) {
+  double parameters = 0;
+  double last = 0;
+  const auto widths = json.find("block_out_channels");
+  if (widths == json.end() || !widths->is_array() || widths->size() > 16) return 0;
+  for (const base::Json& each : *widths) {
+    if (!each.is_number_integer()) return 0;
+    last = std::clamp(each.get<double>(), 1.0, 100'000.0);
+    parameters += (2 + 3) * 18 * last * last + 2 * 9 * last * last;
+  }
+  return parameters + 2 * (2 * 18 + 4) * last * last;
+}
+
+}  // namespace
+
 std::string WeightIndexBeside(std::string_view config_path) {
-  const std::size_t slash = config_path.rfind('/');
-  const std::string_view folder =
-      slash == std::string_view::npos ? "" : config_path.substr(0, slash + 1);
-  return std::string(folder) + "model.safetensors.index.json";
+  return FolderOf(config_path) + "model.safetensors.index.json";
+}
+
+std::string TokenizerBeside(std::string_view config_path) {
+  return FolderOf(config_path) + "tokenizer_config.json";
+}
+
+Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where) {
+  const Result<base::Json> json = Parsed(text, where);
+  if (!json) return std::unexpected(json.error());
+  Found words(where);
+  // What cuts nothing is written as a number with thirty digits.
+  constexpr double kMost = 1e9;
+  if (!json->is_object()) return words.Take();
+  const auto length = json->find("model_max_length");
+  if (length == json->end() || !length->is_number()) return words.Take();
+  const double tokens = length->get<double>();
+  if (tokens >= 1 && tokens <= kMost)
+    words.Add("tokenizer-len", std::to_string(static_cast<std::int64_t>(tokens)),
+              "model_max_length");
+  return words.Take();
+}
+
+TrainingWords ReadBeside(const std::string& config_path, const TransformerConfig& config,
+                         const TextReader& read) {
+  TrainingWords words;
+  const auto add = [&](const Result<TrainingWords>& found) {
+    if (found) words.insert(words.end(), found->begin(), found->end());
+  };
+  const std::string index = WeightIndexBeside(config_path);
+  if (const Result<std::string> text = read(index))
+    add(ReadWeightIndex(*text, "model.safetensors.index.json", config));
+  if (config.sees_images || config.blocks) return words;
+  if (const Result<std::string> text = read(TokenizerBeside(config_path)))
+    add(ReadTokenizer(*text, "tokenizer_config.json"));
+  return words;
+}
+
+bool IsPipeline(std::string_view text) {
+  const Result<base::Json> json = base::ParseJson(text);
+  if (!json || !json->is_object()) return false;
+  const auto name = json->find("_class_name");
+  return name != json->end() && name->is_string() && name->get<std::string>().ends_with("Pipeline");
+}
+
+Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& path,
+                                   const TextReader& read) {
+  const Result<base::Json> json = Parsed(text, path);
+  if (!json) return std::unexpected(json.error());
+  if (!json->is_object()) return Fail(ErrorCode::kInvalid, path + ": expected an object");
+  PipelineFound found;
+  double frozen = 0;
+  Found words("model_index.json");
+  for (const auto& [part, library] : json->items()) {
+    // Parts are written as [library, class]; one that is left out has null twice.
+    if (!library.is_array() || library.size() != 2 || !library.back().is_string()) continue;
+    if (part.find('/') != std::string::npos || part.find("..") != std::string::npos) continue;
+    const std::string config = FolderOf(path) + part + "/config.json";
+    if (part == "unet" || part == "transformer") {
+      found.config = config;
+      continue;
+    }
+    const bool is_vae = part == "vae";
+    if (!is_vae && !part.starts_with("text_encoder")) continue;
+    const Result<std::string> described = read(config);
+    if (is_vae) words.Add("encodes-images", "on", part);
+    if (!described) continue;
+    if (is_vae) {
+      if (const Result<base::Json> vae = Parsed(*described, config); vae && vae->is_object())
+        frozen += AutoencoderParameters(*vae);
+    } else if (const auto encoder = ParseTransformerConfig(*described, config)) {
+      frozen += encoder->TotalParameters();
+    }
+  }
+  if (found.config.empty())
+    return Fail(ErrorCode::kInvalid, path + ": expected a part unet or transformer");
+  constexpr double kMostParameters = 1e15;
+  if (frozen >= 1)
+    words.Add("frozen-parameters",
+              std::to_string(static_cast<std::int64_t>(std::min(frozen, kMostParameters))),
+              "text encoders and vae");
+  found.words = words.Take();
+  return found;
 }
 
 }  // namespace carma::estimate

@@ -85,5 +85,43 @@ TEST(WeightIndex, TellsTheParametersOfTheWholeModel) {
   EXPECT_EQ(WeightIndexBeside("config.json"), "model.safetensors.index.json");
 }
 
+TEST(PlanFiles, ATokenizerSaysWhereItCuts) {
+  const auto cut = ReadTokenizer(R"({"model_max_length":512})", "tokenizer_config.json");
+  ASSERT_TRUE(cut);
+  ASSERT_EQ(cut->size(), 1u);
+  EXPECT_EQ(cut->front().value, "512");
+  EXPECT_EQ(cut->front().from, "tokenizer_config.json: model_max_length");
+  EXPECT_TRUE(
+      ReadTokenizer(R"({"model_max_length":1000000000000000019884624838656})", "t")->empty());
+  EXPECT_TRUE(ReadTokenizer("{}", "t")->empty());
+  EXPECT_FALSE(ReadTokenizer("{", "t"));
+}
+
+TEST(PlanFiles, APipelineSaysWhatIsTrainedAndWhatRunsBeside) {
+  const std::string index =
+      R"({"_class_name":"StableDiffusionPipeline","unet":["diffusers","UNet2DConditionModel"],
+          "vae":["diffusers","AutoencoderKL"],"scheduler":["diffusers","PNDMScheduler"],
+          "text_encoder":["transformers","CLIPTextModel"],"safety_checker":[null,null]})";
+  EXPECT_TRUE(IsPipeline(index));
+  EXPECT_FALSE(IsPipeline(R"({"_class_name":"UNet2DConditionModel"})"));
+  const auto read = [](const std::string& path) -> base::Result<std::string> {
+    if (path == "/sd/vae/config.json")
+      return std::string(R"({"block_out_channels":[128,256,512,512]})");
+    if (path == "/sd/text_encoder/config.json")
+      return std::string(
+          R"({"model_type":"clip_text_model","num_hidden_layers":12,"hidden_size":768,
+              "num_attention_heads":12,"intermediate_size":3072,"vocab_size":49408,
+              "max_position_embeddings":77})");
+    return base::Fail(base::ErrorCode::kNotFound, path);
+  };
+  const auto found = ReadPipeline(index, "/sd/model_index.json", read);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->config, "/sd/unet/config.json");
+  ASSERT_EQ(found->words.size(), 2u);
+  EXPECT_EQ(found->words[0].name, "encodes-images");
+  EXPECT_NEAR(std::stod(found->words[1].value), 123e6 + 84e6, 6e6);
+  EXPECT_FALSE(ReadPipeline(R"({"_class_name":"XPipeline"})", "/m.json", read));
+}
+
 }  // namespace
 }  // namespace carma::estimate

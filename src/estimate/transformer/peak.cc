@@ -89,6 +89,10 @@ std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Size
   } else {
     add(TrainingPhase::kEnd, std::max(waiting, all.gradients), 0, 0, copies + all.one_block);
   }
+  if (per.midway > 0)
+    add(TrainingPhase::kEnd, std::max(waiting, per.midway_gradients * all.gradients), 0, per.midway,
+        copies + all.one_block);
+  if (per.encodes > 0) add(TrainingPhase::kEncode, waiting, 0, per.encodes, all.buckets);
   if (all.whole > 0) add(TrainingPhase::kSave, 0, 0, 0, all.whole + all.buckets);
   return moments;
 }
@@ -149,15 +153,26 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
 // FSDP's mixed precision runs blocks on 16-bit copies, whatever the precision of its shards.
 TrainingPlan AsActivations(const TrainingPlan& plan) {
   TrainingPlan acts = plan;
-  if (plan.data_parallel == DataParallel::kFsdp && plan.ranks > 1 && plan.amp)
+  if (plan.data_parallel == DataParallel::kFsdp && Shards(plan) > 1 && plan.amp)
     acts.weights = acts.weights == Dtype::kFp32 ? Dtype::kBf16 : acts.weights;
   return acts;
 }
 
+// Bytes per token while an autoencoder reads images: at full resolution, its first block holds its
+// input, a norm's and an activation's result and that of a convolution, of 128 channels.
+double EncodingBytes(const TransformerConfig& config, const TrainingPlan& plan) {
+  if (!plan.encodes_images) return 0;
+  constexpr double kElements = 4 * 128;
+  const auto side = static_cast<double>(config.token_pixels);
+  return kElements * side * side * (plan.amp || plan.weights != Dtype::kFp32 ? 2 : 4);
+}
+
 RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const Stage& stage) {
   Sizes sizes = SizesOf(config, plan, stage);
-  const Adapters adapters =
-      plan.method == Method::kLora ? AdaptersOf(sizes, plan, config.gated) : Adapters{};
+  Adapters adapters;
+  if (plan.method == Method::kLora)
+    adapters =
+        config.blocks ? AdaptersOf(*config.blocks, plan) : AdaptersOf(sizes, plan, config.gated);
   const Static all = StaticOf(sizes, adapters, plan);
   const TrainingPlan acts = AsActivations(plan);
   PerToken per;
@@ -167,10 +182,14 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
                                       : sizes.tokens;
     per = PerTokenOfBoth(config, acts, sizes, adapters, tokens, all.shares_weights);
     sizes.tokens = tokens;
+  } else if (config.blocks) {
+    per = PerTokenOfBlocks(config, acts, sizes, adapters, all.shares_weights);
   } else {
     const Stack stack{.layers = sizes.layers, .keys = sizes.sequence};
     per = PerTokenOf(config, acts, sizes, adapters, stack, all.shares_weights);
   }
+  AddTowers(config, acts, per);
+  per.encodes = EncodingBytes(config, acts);
   const std::vector<Moment> moments = MomentsOf(all, per, sizes, plan);
   RankPeak peak;
   peak.trained = all.trained;
@@ -223,9 +242,19 @@ Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& pl
   if (plan.pipeline > config.layers)
     return wrong(fmt::format("{} pipeline stages: expected at most one for each of the {} layers",
                              plan.pipeline, config.layers));
+  if ((config.blocks || !config.towers.empty()) &&
+      plan.tensor_parallel * plan.pipeline * plan.context_parallel > 1)
+    return wrong("models of this kind are not split by --tp, --pp or --cp: expected --dp alone");
   if (plan.method == Method::kFull && plan.quantisation != Quantisation::kNone)
     return wrong("quantised weights cannot be trained in full: expected method lora or qlora");
   return base::Unit{};
+}
+
+// Whether something beside the stack is counted by its weights alone. What has samples of one
+// length, or is of another kind, is counted whole.
+bool CountsBeside(const TransformerConfig& config) {
+  return config.other_parameters > 0 && !config.one_length && !config.blocks &&
+         config.usual_length == 0;
 }
 
 // A property of a training that no measured run had, or only runs of a single source with few
@@ -235,11 +264,13 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
   if (config.repeats_block) unseen.emplace_back("one block repeated");
-  if (config.sees_images) unseen.emplace_back("patches of images");
-  if (config.other_parameters > 0 && !config.one_length)
-    unseen.emplace_back("an encoder of images beside");
-  const bool shares = plan.ranks > 1 && (plan.data_parallel == DataParallel::kFsdp ||
-                                         plan.data_parallel == DataParallel::kZero3);
+  if (config.blocks) unseen.emplace_back("blocks of this kind");
+  if (config.diffuses && !config.blocks) unseen.emplace_back("diffusion over patches");
+  if (!config.towers.empty()) unseen.emplace_back("two towers");
+  if (config.sees_images && !config.diffuses) unseen.emplace_back("patches of images");
+  if (CountsBeside(config)) unseen.emplace_back("an encoder of images beside");
+  const bool shares = Shards(plan) > 1 && (plan.data_parallel == DataParallel::kFsdp ||
+                                           plan.data_parallel == DataParallel::kZero3);
   if (plan.tensor_parallel > 1) unseen.emplace_back("tensor parallelism");
   if (plan.context_parallel > 1) unseen.emplace_back("context parallelism");
   if (plan.pipeline > 1 && plan.in_flight != 1) unseen.emplace_back("pipelines");
@@ -265,6 +296,41 @@ TransformerConfig WithAllParameters(const TransformerConfig& described, const Tr
   // A difference of a few per cent comes from biases and rounding, not from a further part.
   if (more > 0.02 * config.TotalParameters() && !config.one_length) config.other_parameters += more;
   return config;
+}
+
+// Adds a sentence for each thing that the estimate leaves out or takes for granted.
+void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
+                 const std::string& unseen, std::vector<std::string>& warnings) {
+  if (!unseen.empty()) {
+    warnings.push_back(
+        fmt::format("hardly a measured run with {} was compared: the bound is wider", unseen));
+  }
+  if (plan.rollout_share > 0 && !plan.gpu_mib)
+    warnings.emplace_back(
+        "the engine that writes answers is not counted: the GPU's memory is not known");
+  if (plan.variable_length)
+    warnings.emplace_back(
+        "lengths vary: the sequence length is taken for the longest, and the gaps that changing "
+        "lengths leave are the least certain part");
+  if (!config.uncounted.empty() && plan.parameters == 0) {
+    warnings.push_back(
+        fmt::format("config.json describes parts that are not counted: {} (--parameters tells what "
+                    "the whole model has)",
+                    base::Join(config.uncounted, ", ")));
+  }
+  for (const std::string& remark : config.remarks) warnings.push_back(remark);
+  if (config.diffuses && plan.frozen_parameters == 0)
+    warnings.emplace_back(
+        "encoders of texts and images that run beside are not counted (--hf-config "
+        "model_index.json, --frozen-parameters, --encodes-images)");
+  if (CountsBeside(config)) {
+    warnings.emplace_back(
+        "what is beside the stack of texts is counted by its weights alone: its tokens belong to "
+        "the "
+        "sequence length, what it keeps itself is not known (carma_summary.py counts it)");
+  }
+  if (config.experts > 1 && plan.method == Method::kLora)
+    warnings.emplace_back("adapters of experts are not counted apart");
 }
 
 MemoryBound Bounded(double mib, double factor, double fixed_mib) {
@@ -316,31 +382,7 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& describ
   estimate.needed = Bounded(needed, FactorAt(tensors, coverage), 0);
   estimate.reserved = Bounded(highest, factor, 0);
   estimate.shown = Bounded(highest + estimate.context_mib, factor, estimate.context_mib);
-  if (!unseen.empty()) {
-    estimate.warnings.push_back(
-        fmt::format("hardly a measured run with {} was compared: the bound is wider", unseen));
-  }
-  if (plan.rollout_share > 0 && !plan.gpu_mib)
-    estimate.warnings.emplace_back(
-        "the engine that writes answers is not counted: the GPU's memory is not known");
-  if (plan.variable_length)
-    estimate.warnings.emplace_back(
-        "lengths vary: the sequence length is taken for the longest, and the gaps that changing "
-        "lengths leave are the least certain part");
-  if (!config.uncounted.empty() && plan.parameters == 0) {
-    estimate.warnings.push_back(
-        fmt::format("config.json describes parts that are not counted: {} (--parameters tells what "
-                    "the whole model has)",
-                    base::Join(config.uncounted, ", ")));
-  }
-  if (config.other_parameters > 0 && !config.one_length) {
-    estimate.warnings.emplace_back(
-        "what is beside the stack of texts is counted by its weights alone: its tokens belong to "
-        "the "
-        "sequence length, what it keeps itself is not known (carma_summary.py counts it)");
-  }
-  if (config.experts > 1 && plan.method == Method::kLora)
-    estimate.warnings.emplace_back("adapters of experts are not counted apart");
+  AddWarnings(config, plan, unseen, estimate.warnings);
   return estimate;
 }
 

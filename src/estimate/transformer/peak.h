@@ -20,14 +20,13 @@ enum class TrainingPhase {
   kLoss,   // the loss: inputs of all blocks, scores over the vocabulary
   kLayer,  // the last block again: inputs of all blocks, everything one block keeps
   kEnd,    // the first block again: one block, and by now all gradients
-  kSave    // gathering the weights of all ranks to save them
+  kSave,   // gathering the weights of all ranks to save them
+  kEncode  // before the first block: an autoencoder turns images into latents
 };
 inline constexpr std::pair<TrainingPhase, std::string_view> kTrainingPhaseWords[] = {
-    {TrainingPhase::kStep, "step"},
-    {TrainingPhase::kLoss, "loss"},
-    {TrainingPhase::kLayer, "layer"},
-    {TrainingPhase::kEnd, "end"},
-    {TrainingPhase::kSave, "save"}};
+    {TrainingPhase::kStep, "step"},   {TrainingPhase::kLoss, "loss"},
+    {TrainingPhase::kLayer, "layer"}, {TrainingPhase::kEnd, "end"},
+    {TrainingPhase::kSave, "save"},   {TrainingPhase::kEncode, "encode"}};
 
 // One GPU, in MiB, at one moment.
 struct MemoryParts {

@@ -135,7 +135,7 @@ TEST(TransformerPeak, SequenceParallelismSplitsTheStreamTensorParallelismDoesNot
   plan.tensor_parallel = 4;
   const double whole = Asked(plan).parts.activations;
   plan.sequence_parallel = true;
-  EXPECT_LT(Asked(plan).parts.activations, 0.3 * whole);
+  EXPECT_LT(Asked(plan).parts.activations, 0.35 * whole) << "a quarter, and what is gathered";
 }
 
 TEST(TransformerPeak, APipelineHoldsAsManyMicroBatchesAsItsScheduleMakes) {
@@ -466,6 +466,87 @@ TEST(TransformerPeak, AnEngineThatWritesAnswersTakesItsShareOfTheGpu) {
               ::testing::Contains(::testing::HasSubstr("GPU's memory is not known")));
   plan.gpu_mib = 80'000;
   EXPECT_NEAR(Asked(plan).parts.beside, 24'000, 1);
+}
+
+TEST(TransformerPeak, GpusThatShareASampleShareTheWeightsToo) {
+  TrainingPlan plan = Plan(4096, 1);
+  plan.data_parallel = DataParallel::kFsdp;
+  plan.ranks = 8;
+  const double alone = Asked(plan).parts.optimizer;
+  plan.ranks = 2;
+  plan.context_parallel = 4;
+  EXPECT_NEAR(Asked(plan).parts.optimizer, alone, 0.01);
+  plan.data_parallel = DataParallel::kZero1;
+  plan.ranks = 1;
+  EXPECT_NEAR(Asked(plan).parts.optimizer, 2 * 12 * Model().TotalParameters() / 8 / kMib, 1);
+}
+
+TEST(TransformerPeak, SequenceParallelismGathersWhatMatricesRead) {
+  TrainingPlan plan = Plan(8192, 4);
+  plan.loss = Loss::kFused;
+  plan.tensor_parallel = 8;
+  plan.sequence_parallel = true;
+  const TransformerConfig config = Model();
+  const TransformerEstimate split = Asked(plan);
+  EXPECT_EQ(split.phase, TrainingPhase::kLayer);
+  const double tokens = 4 * 8192;
+  const double inputs = tokens * 2 * 1024 / 8 * 16;
+  EXPECT_GT(split.parts.activations * kMib, inputs + tokens * 4 * 2 * 1024 * 7 / 8)
+      << "two gathered tensors and their gradients, whole";
+}
+
+// As the code of Transformers makes it: 4 bytes that the norm reads in fp32, 2 of its quotient.
+TEST(TransformerPeak, NormsOfQueriesAndKeysKeepSixBytes) {
+  TrainingPlan plan = Plan(8192, 4);
+  plan.checkpointing = Checkpointing::kNone;
+  TransformerConfig config = Model();
+  const double before = Asked(plan, config).parts.activations;
+  config.norms_heads = true;
+  const double tokens = 4 * 8192;
+  EXPECT_NEAR((Asked(plan, config).parts.activations - before) * kMib, 16 * tokens * 6 * 2 * 1024,
+              1e6);
+}
+
+TEST(TransformerPeak, ATowerBesideKeepsItsOwnActivations) {
+  const auto clip = ParseTransformerConfig(
+      R"({"model_type":"clip","vision_config":{"patch_size":32},"text_config":{}})", "c");
+  ASSERT_TRUE(clip) << clip.error().message;
+  TrainingPlan plan;
+  plan.sequence = 50;
+  plan.batch = 256;
+  plan.weights = Dtype::kFp32;
+  TransformerConfig images = *clip;
+  images.towers.clear();
+  const double both = Asked(plan, *clip).parts.activations;
+  const double one = Asked(plan, images).parts.activations;
+  // Texts have 77 tokens 512 wide, images 50 that are 768 wide.
+  EXPECT_NEAR((both - one) / one, 77 * 512.0 / (50 * 768.0), 0.05);
+  plan.tensor_parallel = 2;
+  EXPECT_FALSE(EstimateTransformer(*clip, plan, 0.9));
+}
+
+TEST(TransformerPeak, StateSpaceBlocksKeepThreeWidthsOrAllStates) {
+  const auto mamba = ParseTransformerConfig(
+      R"({"model_type":"mamba","num_hidden_layers":8,"hidden_size":1024,"vocab_size":100})", "c");
+  ASSERT_TRUE(mamba) << mamba.error().message;
+  TrainingPlan plan;
+  plan.sequence = 2048;
+  plan.batch = 8;
+  const double tokens = 8 * 2048;
+  const double fused = Asked(plan, *mamba).parts.activations * kMib;
+  EXPECT_NEAR(fused, tokens * (8 * (2 * 3 * 2048 + 8 * 1024) + 2 * 6 * 2048), 0.01 * fused);
+  plan.attention = Attention::kEager;
+  EXPECT_GT(Asked(plan, *mamba).parts.activations * kMib, 8 * tokens * 14 * 16 * 2048)
+      << "without the kernels each token has its states";
+}
+
+TEST(TransformerPeak, FrozenModelsBesideAndAnAverageAreHeld) {
+  TrainingPlan plan = Plan(512, 1);
+  const double before = Asked(plan).parts.beside;
+  plan.frozen_parameters = 1'000'000'000;
+  EXPECT_NEAR((Asked(plan).parts.beside - before) * kMib, 2e9, 1e6);
+  plan.averages = true;
+  EXPECT_NEAR((Asked(plan).parts.beside - before) * kMib, 2e9 + 2 * Model().TotalParameters(), 1e6);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ bool CopiesInStep(StepOptimizer optimizer) {
 // DeepSpeed in 16 bits: weights and gradients have 16 bits, masters and states 32. held: the
 // parameters that would be on this GPU without sharding.
 void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Static& all) {
-  const auto ranks = static_cast<double>(plan.ranks);
+  const double ranks = Shards(plan);
   const bool shards_gradients =
       plan.data_parallel == DataParallel::kZero2 || plan.data_parallel == DataParallel::kZero3;
   all.weights = plan.data_parallel == DataParallel::kZero3 ? 2 * parameters / ranks : 2 * held;
@@ -101,6 +101,10 @@ bool RunsBlocksAgain(const TrainingPlan& plan) {
          plan.checkpointing == Checkpointing::kOperators;
 }
 
+double Shards(const TrainingPlan& plan) {
+  return static_cast<double>(plan.ranks) * static_cast<double>(plan.context_parallel);
+}
+
 bool IsZero(DataParallel kind) {
   return kind == DataParallel::kZero1 || kind == DataParallel::kZero2 ||
          kind == DataParallel::kZero3;
@@ -126,6 +130,7 @@ Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const S
   here.elsewhere =
       config.ExpertParameters() / split * (1 - 1 / static_cast<double>(plan.expert_parallel));
   here.matrices = config.repeats_block ? here.block : here.block * stage.layers;
+  if (config.blocks) here.matrices = config.blocks->Parameters();
   const double table = here.vocabulary * config.TableWidth();
   const double all_rest =
       std::max(0.0, config.TotalParameters() - config.MatrixParameters()) / split;
@@ -145,6 +150,20 @@ Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const S
   here.in_flight = stage.in_flight;
   here.has_loss = stage.last;
   return here;
+}
+
+Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan) {
+  Adapters all;
+  const auto add = [&](bool wanted, const AdaptedMatrices& matrices) {
+    if (!wanted) return;
+    all.parameters += static_cast<double>(plan.lora_rank) * matrices.widths;
+    all.inputs += matrices.inputs;
+  };
+  add(plan.lora_targets.query, list.query);
+  add(plan.lora_targets.key, list.key);
+  add(plan.lora_targets.value, list.value);
+  add(plan.lora_targets.output, list.output);
+  return all;
 }
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
@@ -169,13 +188,15 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 namespace {
 
 // A second model is sharded like the first, without gradients and states. The memory of the engine
-// stays reserved.
-double BesideOf(const TrainingPlan& plan, double parameters, double by_weights) {
+// stays reserved. Frozen models are whole, in 16 bits if anything is.
+double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kMib = 1 << 20;
   const bool on_host = plan.offload_parameters;
   const double reference =
       plan.reference && !on_host ? BytesOf(plan.weights) * parameters / by_weights : 0;
-  return reference + plan.rollout_share * plan.gpu_mib.value_or(0) * kMib;
+  const double size = plan.amp ? 2 : BytesOf(plan.weights);
+  const double frozen = size * static_cast<double>(plan.frozen_parameters);
+  return reference + frozen + averaged + plan.rollout_share * plan.gpu_mib.value_or(0) * kMib;
 }
 
 }  // namespace
@@ -183,12 +204,13 @@ double BesideOf(const TrainingPlan& plan, double parameters, double by_weights) 
 Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan& plan) {
   Static all;
   const bool full = plan.method == Method::kFull;
-  const bool fsdp = plan.data_parallel == DataParallel::kFsdp && plan.ranks > 1;
-  const bool zero3 = plan.data_parallel == DataParallel::kZero3 && plan.ranks > 1;
-  const bool shards_states = (IsZero(plan.data_parallel) || fsdp) && plan.ranks > 1;
+  const bool shards = Shards(plan) > 1;
+  const bool fsdp = plan.data_parallel == DataParallel::kFsdp && shards;
+  const bool zero3 = plan.data_parallel == DataParallel::kZero3 && shards;
+  const bool shards_states = (IsZero(plan.data_parallel) || fsdp) && shards;
   all.shares_weights = fsdp || zero3;
-  const double by_weights = all.shares_weights ? static_cast<double>(plan.ranks) : 1;
-  const double by_states = shards_states ? static_cast<double>(plan.ranks) : 1;
+  const double by_weights = all.shares_weights ? Shards(plan) : 1;
+  const double by_states = shards_states ? Shards(plan) : 1;
   const double parameters = sizes.matrices + sizes.rest;
   const double elsewhere = sizes.elsewhere * sizes.layers;
   const double held = parameters - elsewhere;
@@ -230,7 +252,8 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
   if (plan.offload_optimizer) all.optimizer = all.step = 0;
   if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
-  all.beside = BesideOf(plan, all.shares_weights ? parameters : held, by_weights);
+  const double averaged = plan.averages ? gradient * all.trained / by_weights : 0;
+  all.beside = BesideOf(plan, all.shares_weights ? parameters : held, by_weights, averaged);
   AddCollectives(plan, sizes, held, all);
   return all;
 }

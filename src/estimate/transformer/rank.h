@@ -9,6 +9,10 @@ namespace carma::estimate {
 
 bool RunsBlocksAgain(const TrainingPlan& plan);
 bool IsZero(DataParallel kind);
+// GPUs that share what is sharded: those of data parallelism, and among these those that share each
+// sample, as FSDP's mesh in torchtitan and the distributed optimizers of Megatron and DeepSpeed
+// have it.
+double Shards(const TrainingPlan& plan);
 
 // One pipeline stage of one tensor-parallel rank.
 struct Stage {
@@ -44,6 +48,8 @@ struct Adapters {
 };
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
+// The same of blocks of other kinds.
+Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
 // What stays from step to step.
 struct Static {

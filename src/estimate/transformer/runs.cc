@@ -281,6 +281,10 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, Trainin
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
   plan.ranks = ranks > 0 ? ranks : copies;
+  // Where a table counts all GPUs that hold a part of the weights, those that share a sample are
+  // among them.
+  if (plan.ranks > copies && plan.ranks % plan.context_parallel == 0)
+    plan.ranks /= plan.context_parallel;
   return base::Unit{};
 }
 

@@ -6,6 +6,13 @@
 namespace carma::estimate {
 namespace {
 
+// Sequence parallelism gathers a norm's result over all tokens before the matrices that read it,
+// and their backward pass makes a gradient as large before that is scattered. Both are in 16 bits.
+// One of them, of what one GPU keeps of the stream anyway left out:
+double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
+  return plan.sequence_parallel ? 2 * (sizes.hidden - sizes.stream) : 0;
+}
+
 // Scores over the vocabulary: log-softmax, its gradient and that of the scores, in fp32 if autocast
 // or the code casts them, as code of causal models does. A custom loop may also hold them (Trainer
 // does not), which is not known.
@@ -37,7 +44,7 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
   }
   if (config.capped_scores && bytes > 0) bytes += 4;
   per.loss = bytes * sizes.vocabulary;
-  per.above = (plan.fused_layers ? 4 : 8) * sizes.stream;
+  per.above = (plan.fused_layers ? 4 : 8) * sizes.stream + 2 * GatheredBytes(plan, sizes);
 }
 
 // Bytes per element of the attention matrix if no fused kernel avoids it: softmax's result (fp32
@@ -77,6 +84,22 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
+// Norms of queries and keys, per element of these: what the norm reads in fp32, and its quotient if
+// its weight is trained. Its result is rotated at once, and only that is kept, which counts anyway.
+double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
+  if (!config.norms_heads) return 0;
+  const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
+  if (plan.method == Method::kLora) return 4;
+  return fp32 ? 8 : 6;
+}
+
+// Scales and gates that depend on the sample, per element of the stream: both norms' results and
+// both parts' results are factors. If what makes them is frozen, nothing is kept.
+double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
+  if (!config.modulated || plan.method == Method::kLora) return 0;
+  return plan.amp ? 12 : plan.weights == Dtype::kFp32 ? 16 : 8;
+}
+
 // Adds what one block keeps: inputs of norms, attention, the feed-forward part and adapters.
 void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
               const Adapters& adapters, const Stack& stack, PerToken& per) {
@@ -86,6 +109,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
   if (stack.read > 0) {
     attention += 2 * (sizes.query + sizes.output) + 2 * stack.read * (sizes.key + sizes.value);
   }
+  if (config.reads_text) attention += 2 * (sizes.query + sizes.output);
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
   double matrix = 0;
   if (plan.attention == Attention::kEager && plan.checkpointing != Checkpointing::kAttention)
@@ -93,15 +117,21 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
   const double masks = config.drops_out ? 2 * sizes.stream : 0;
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
-  // A norm for each attention and one for the feed-forward part.
-  const double norms = (stack.read > 0 ? 1.5 : 1) * NormBytes(config, plan);
+  // Usually a norm for each attention and one for the feed-forward part.
+  const double norms =
+      (stack.read > 0 ? 1.5 : static_cast<double>(config.norms) / 2) * NormBytes(config, plan);
   per.block =
       grown * (norms * sizes.stream + attention + ForwardBytes(config, plan) * sizes.forward) +
-      matrix + masks + adapted * (frozen ? adapters.inputs : 0);
+      matrix + masks + adapted * (frozen ? adapters.inputs : 0) +
+      HeadNormBytes(config, plan) * (sizes.query + sizes.key) +
+      ModulationBytes(config, plan) * sizes.stream;
+  // Of attention and the feed-forward part.
+  per.block += 2 * grown * GatheredBytes(plan, sizes);
   // The copy after dropout is kept instead of the copy.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
-  per.temporaries = grown * (config.gated ? 6 : 4) * sizes.forward;
+  per.temporaries =
+      grown * ((config.gated ? 6 : 4) * sizes.forward + 2 * GatheredBytes(plan, sizes));
 }
 
 // The residual stream itself is kept if the norms read a copy of it.
@@ -164,6 +194,89 @@ PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& pla
     both.temporaries = read * before.temporaries;
   }
   return both;
+}
+
+namespace {
+
+// Workspace of a convolution and the pair of gradients behind it, per byte of its input and output:
+// as in the formula for model summaries (docs/inside/estimators.md).
+constexpr double kConvolutionBytes = 3.52;
+
+double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const TrainingPlan& plan,
+               const Sizes& sizes) {
+  const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
+  const double plain = fp32 ? 4 : 2;
+  const double wide = fp32 || plan.amp ? 4 : 2;
+  const double read = plan.method == Method::kLora ? 0 : block.read;
+  double bytes = wide * block.wide + plain * (block.kept + read) + (plan.amp ? 2 * block.cast : 0);
+  if (plan.attention == Attention::kEager)
+    bytes += MatrixBytes(config, plan) * block.matrix * sizes.sequence + block.without_kernels;
+  return bytes;
+}
+
+// What adapters read: a copy for each in their precision. If the model has the same, queries, keys
+// and values read one tensor, and what the output reads is kept by the attention.
+double AdapterBytes(const TransformerConfig& config, const TrainingPlan& plan,
+                    const Adapters& adapters) {
+  if (plan.method != Method::kLora) return 0;
+  const double dropped = plan.lora_dropout ? 5 * adapters.inputs : 0;
+  if (plan.amp || plan.lora_16bit) return dropped + 2 * adapters.inputs;
+  if (plan.weights != Dtype::kFp32) return dropped + 4 * adapters.inputs;
+  return dropped + 4 * std::min(adapters.inputs, config.blocks->query.inputs);
+}
+
+}  // namespace
+
+PerToken PerTokenOfBlocks(const TransformerConfig& config, const TrainingPlan& plan,
+                          const Sizes& sizes, const Adapters& adapters, bool shares_weights) {
+  PerToken per;
+  const double plain = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
+  const bool computes_again = RunsBlocksAgain(plan);
+  double early_parameters = 0;
+  double all_parameters = 0;
+  for (const BlockKeeps& block : config.blocks->blocks) {
+    const double bytes = BytesOf(block, config, plan, sizes);
+    const bool again = computes_again && block.again;
+    per.inputs += again ? plain * block.input : bytes;
+    if (again) per.block = std::max(per.block, bytes);
+    if (block.early) per.midway += bytes;
+    (block.early ? early_parameters : all_parameters) += block.parameters;
+    per.temporaries =
+        std::max(per.temporaries, plain * (kConvolutionBytes * block.widest + block.made));
+  }
+  all_parameters += early_parameters;
+  per.kept = per.block;
+  if (!computes_again) {
+    per.inputs += per.temporaries + AdapterBytes(config, plan, adapters);
+    per.midway_gradients = all_parameters > 0 ? 1 - early_parameters / all_parameters : 0;
+  } else {
+    per.midway = 0;
+  }
+  if (sizes.has_loss && config.vocabulary > 0) AddLoss(config, plan, sizes, shares_weights, per);
+  if (plan.offload_activations) per.inputs /= std::max(1.0, sizes.layers / 2);
+  return per;
+}
+
+void AddTowers(const TransformerConfig& config, const TrainingPlan& plan, PerToken& per) {
+  for (const TransformerConfig& tower : config.towers) {
+    TrainingPlan own = plan;
+    if (tower.positions > 0) own.sequence = tower.positions;
+    own.mean_length.reset();
+    const Stage whole = {.layers = static_cast<double>(tower.layers)};
+    const Sizes sizes = SizesOf(tower, own, whole);
+    const Adapters adapters = plan.method == Method::kLora && !tower.blocks
+                                  ? AdaptersOf(sizes, plan, tower.gated)
+                                  : Adapters{};
+    const Stack stack = {.layers = sizes.layers, .keys = sizes.sequence};
+    const PerToken other = tower.blocks ? PerTokenOfBlocks(tower, own, sizes, adapters, false)
+                                        : PerTokenOf(tower, own, sizes, adapters, stack, false);
+    const double share = static_cast<double>(own.sequence) / static_cast<double>(plan.sequence);
+    per.inputs += share * other.inputs;
+    if (share * (other.block + other.temporaries) > per.block + per.temporaries) {
+      per.block = share * other.block;
+      per.temporaries = share * other.temporaries;
+    }
+  }
 }
 
 }  // namespace carma::estimate

@@ -15,6 +15,11 @@ struct PerToken {
   double held = 0;         // of the scores, while the first blocks run backward
   double above = 0;        // around the loss, without the scores
   double stays = 0;        // what FSDP with frozen weights does not free on the way
+  // When the backward pass of a U-Net is at its middle: bytes still kept, share of all gradients
+  // made. 0: not looked at.
+  double midway = 0;
+  double midway_gradients = 0;
+  double encodes = 0;  // while an autoencoder makes what the first block reads
 };
 
 // The blocks that run on the same tokens: all of them, or those of an encoder or of a decoder.
@@ -33,5 +38,11 @@ PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, c
 PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& plan,
                         const Sizes& sizes, const Adapters& adapters, double tokens,
                         bool shares_weights);
+
+// Of blocks of other kinds (config.blocks).
+PerToken PerTokenOfBlocks(const TransformerConfig& config, const TrainingPlan& plan,
+                          const Sizes& sizes, const Adapters& adapters, bool shares_weights);
+// Adds stacks that run on other inputs of the same samples (config.towers).
+void AddTowers(const TransformerConfig& config, const TrainingPlan& plan, PerToken& per);
 
 }  // namespace carma::estimate

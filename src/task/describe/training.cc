@@ -14,6 +14,11 @@ constexpr std::array kOptions{
                    "the same of what a decoder writes that reads an encoder (--seq-len)"},
     TrainingOption{"mean-len", "N",
                    "tokens of the other samples, where a batch is laid out without padding"},
+    TrainingOption{"tokenizer-len", "N",
+                   "the tokenizer cuts longer samples; counts without --seq-len (default: of the "
+                   "tokenizer_config.json)"},
+    TrainingOption{"resolution", "N",
+                   "height and width of an image (default: as config.json says)"},
     TrainingOption{"method", "NAME", "full, lora, qlora (full)"},
     TrainingOption{"objective", "NAME",
                    "sft, dpo (--batch counts pairs), grpo (--batch counts answers) (sft)"},
@@ -33,6 +38,10 @@ constexpr std::array kOptions{
     TrainingOption{"parameters", "N",
                    "of the whole model, where config.json leaves parts out (default: of its "
                    "model.safetensors.index.json)"},
+    TrainingOption{"frozen-parameters", "N",
+                   "of models beside that only run forward (default: of its model_index.json)"},
+    TrainingOption{"encodes-images", "", "an autoencoder runs on the same GPU"},
+    TrainingOption{"ema", "", "a second, averaged copy of the trained weights"},
     TrainingOption{"amp", "", "autocast; with fsdp: its mixed precision (Trainer: bf16 or fp16)"},
     TrainingOption{"gradient-checkpointing", "NAME",
                    "none, attention, operators (also selective), full (none)"},

@@ -1,0 +1,176 @@
+#include "estimate/diffusion_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "estimate/unet_config.h"
+
+namespace carma::estimate {
+namespace {
+
+constexpr std::int64_t kMaxLayers = 10'000;
+constexpr std::int64_t kMaxWidth = 100'000;
+constexpr std::int64_t kMaxSide = 100'000;
+// Pixels of an image for each of its autoencoder's latent, in height and width.
+constexpr std::int64_t kLatentPixels = 8;
+
+// After the models of diffusers 0.30 to 0.35. Parameters are in squares of the width, for a block.
+struct PatchModel {
+  std::string_view name;
+  double squares = 12;  // 4 of attention, 8 of a plain feed-forward part, and what comes besides
+  double single = 0;    // of the later blocks, where image and text share all matrices
+  bool reads_text = false;   // a second attention, to the text
+  bool norms_heads = false;  // queries and keys pass norms
+  std::int64_t text = 0;     // tokens of the text in the sequence
+  std::int64_t side = 128;   // of a latent, unless the file says so
+  std::int64_t patch = 2;
+  std::int64_t frames = 1;  // of a latent video
+  double vectors = 0;       // for each block, made of an embedding of the time (time_embed_dim)
+};
+
+constexpr PatchModel kPatchModels[] = {
+    // Modulation by six vectors for each block: 6 squares.
+    {.name = "DiTTransformer2DModel", .squares = 18, .side = 32},
+    {.name = "Transformer2DModel", .squares = 18, .side = 32},
+    {.name = "PixArtTransformer2DModel", .squares = 16, .reads_text = true},
+    // Two streams, of the image and of the text, each with matrices and modulation of its own.
+    {.name = "SD3Transformer2DModel", .squares = 36, .text = 333},
+    {.name = "FluxTransformer2DModel",
+     .squares = 36,
+     .single = 15,
+     .norms_heads = true,
+     .text = 512},
+    {.name = "QwenImageTransformer2DModel", .squares = 36, .norms_heads = true, .text = 512},
+    {.name = "CogVideoXTransformer3DModel",
+     .norms_heads = true,
+     .text = 226,
+     .frames = 13,
+     .vectors = 12},
+    {.name = "WanTransformer3DModel",
+     .squares = 16,
+     .reads_text = true,
+     .norms_heads = true,
+     .frames = 21},
+};
+
+constexpr std::string_view kUNets[] = {"UNet2DConditionModel", "UNet2DModel"};
+
+const PatchModel* FindModel(std::string_view name) {
+  const auto* const found = std::ranges::find(kPatchModels, name, &PatchModel::name);
+  return found == std::end(kPatchModels) ? nullptr : found;
+}
+
+void ReadUNetModel(base::JsonReader& in, TransformerConfig& config) {
+  UNet net = ReadUNet(in);
+  config.layers = std::max<std::int64_t>(1, std::ssize(net.list.blocks));
+  config.other_parameters = net.other_parameters;
+  config.positions = net.sample * net.sample;
+  config.token_pixels = config.family == kUNets[0] ? kLatentPixels : 1;
+  config.blocks = std::move(net.list);
+}
+
+// A number, or the last of a list ([1, 2, 2] for time, height and width).
+std::int64_t GetPatch(base::JsonReader& in, std::int64_t usual) {
+  const base::Json* found = in.Raw("patch_size");
+  if (found == nullptr || found->is_null()) return usual;
+  const base::Json& one = found->is_array() && !found->empty() ? found->back() : *found;
+  if (!one.is_number_integer() || one.get<std::int64_t>() < 1 ||
+      one.get<std::int64_t>() > kMaxSide) {
+    in.Complain("patch_size", "a number");
+    return usual;
+  }
+  return one.get<std::int64_t>();
+}
+
+// Patches of an image or a video, and the text's tokens.
+void GetTokens(base::JsonReader& in, const PatchModel& model, TransformerConfig& config) {
+  std::int64_t patch = GetPatch(in, model.patch);
+  if (patch == 1 && model.single > 0) patch = model.patch;  // its input comes as patches already
+  std::int64_t height = model.side;
+  in.Get("sample_size", height, 1, kMaxSide);
+  std::int64_t width = height;
+  in.Get("sample_height", height, 1, kMaxSide);
+  in.Get("sample_width", width, 1, kMaxSide);
+  config.text_tokens = model.text;
+  if (model.text > 0) in.Get("max_text_seq_length", config.text_tokens, 0, kMaxSide);
+  std::int64_t frames = 0;
+  std::int64_t squeezed = 4;
+  in.Get("temporal_compression_ratio", squeezed, 1, 1'000);
+  config.frames = model.frames;
+  if (in.Get("sample_frames", frames, 1, kMaxSide)) config.frames = (frames - 1) / squeezed + 1;
+  config.token_pixels = kLatentPixels * patch;
+  config.positions = std::max<std::int64_t>(1, height / patch) *
+                         std::max<std::int64_t>(1, width / patch) * config.frames +
+                     config.text_tokens;
+}
+
+void ReadPatchModel(base::JsonReader& in, const PatchModel& model, TransformerConfig& config) {
+  std::int64_t single = 0;
+  const auto need = [&](const char* key, std::int64_t& target, std::int64_t high) {
+    if (!in.Get(key, target, 1, high)) in.Complain(key, "a number");
+  };
+  need("num_layers", config.layers, kMaxLayers);
+  need("num_attention_heads", config.heads, kMaxWidth);
+  need("attention_head_dim", config.head_width, kMaxWidth);
+  in.Get("num_single_layers", single, 0, kMaxLayers);
+  if (in.error()) return;
+  config.hidden = config.heads * config.head_width;
+  config.kv_heads = config.heads;
+  config.feed_forward = 4 * config.hidden;
+  const bool told = in.Get("ffn_dim", config.feed_forward, 1, kMaxWidth);
+  const auto width = static_cast<double>(config.hidden);
+  const auto forward = static_cast<double>(config.feed_forward);
+  const auto both = static_cast<double>(config.layers);
+  const double square = width * width;
+  config.block_parameters = model.squares * square + (told ? 2 * width * forward - 8 * square : 0);
+  std::int64_t embedding = 512;
+  in.Get("time_embed_dim", embedding, 1, kMaxWidth);
+  config.block_parameters += model.vectors * width * static_cast<double>(embedding);
+  config.layers += single;
+  config.block_parameters =
+      (both * config.block_parameters + static_cast<double>(single) * model.single * square) /
+      static_cast<double>(config.layers);
+  config.reads_text = model.reads_text;
+  config.norms_heads = model.norms_heads;
+  config.modulated = true;
+  // Embeddings of patches, time and text.
+  std::int64_t text = 0;
+  for (const char* key : {"joint_attention_dim", "caption_channels", "text_dim", "text_embed_dim"})
+    if (in.Get(key, text, 1, kMaxWidth)) break;
+  config.other_parameters = width * (static_cast<double>(text) + 3 * width);
+  GetTokens(in, model, config);
+}
+
+}  // namespace
+
+bool IsDiffusion(std::string_view class_name) {
+  return FindModel(class_name) != nullptr ||
+         std::ranges::find(kUNets, class_name) != std::end(kUNets);
+}
+
+void ReadDiffusion(base::JsonReader& in, TransformerConfig& config) {
+  config.gated = config.rms_norm = false;
+  config.sees_images = config.one_length = config.classifies = true;
+  config.diffuses = true;
+  const PatchModel* model = FindModel(config.family);
+  if (model == nullptr) return ReadUNetModel(in, config);
+  ReadPatchModel(in, *model, config);
+}
+
+std::string_view NearestDiffusion(std::string_view class_name) {
+  std::string_view nearest;
+  std::size_t most = 3;
+  const auto look = [&](std::string_view name) {
+    const auto [own, other] = std::ranges::mismatch(class_name, name);
+    const auto shared = static_cast<std::size_t>(own - class_name.begin());
+    if (shared <= most) return;
+    most = shared;
+    nearest = name;
+  };
+  for (const std::string_view name : kUNets) look(name);
+  for (const PatchModel& model : kPatchModels) look(model.name);
+  return nearest;
+}
+
+}  // namespace carma::estimate

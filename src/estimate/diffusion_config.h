@@ -1,0 +1,23 @@
+// Models that diffusion trains, from the config.json of diffusers: U-Nets and transformers over
+// patches of a noisy image or video.
+#pragma once
+
+#include <string_view>
+
+#include "base/json.h"
+#include "estimate/transformer_config.h"
+
+namespace carma::estimate {
+
+// Whether a `_class_name` of diffusers is one whose blocks are known.
+bool IsDiffusion(std::string_view class_name);
+
+// config.family is the class. The blocks of a transformer are those of attention and a feed-forward
+// part, with scales, shifts and gates that follow the step of the noise; its tokens are patches,
+// and in some classes the text's. Mistakes are left in `in`.
+void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);
+
+// For suggestions: the nearest of the classes; empty if none begins alike.
+std::string_view NearestDiffusion(std::string_view class_name);
+
+}  // namespace carma::estimate

@@ -1,0 +1,242 @@
+#include "estimate/unet_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace carma::estimate {
+namespace {
+
+constexpr std::size_t kMaxLevels = 16;
+constexpr std::int64_t kMaxChannels = 100'000;
+constexpr std::int64_t kMaxLayers = 100;
+
+// One resolution of the U-Net.
+struct Level {
+  double channels = 0;
+  double layers = 2;  // residual blocks on the way down; one more on the way up
+  double depth = 1;   // of attention blocks behind each
+  double heads = 8;
+  bool attends = false;  // on the way down, and up
+  bool attends_up = false;
+};
+
+class Builder {
+ public:
+  explicit Builder(base::JsonReader& in) : in_(in) {}
+
+  UNet Build() {
+    std::vector<Level> levels = Levels();
+    if (in_.error()) return std::move(net_);
+    Way(levels);
+    return std::move(net_);
+  }
+
+ private:
+  // A number for all levels, or a list with one for each. Empty: neither.
+  std::vector<double> PerLevel(const char* key, std::size_t levels, std::int64_t high) {
+    const base::Json* found = in_.Raw(key);
+    if (found == nullptr || found->is_null()) return {};
+    std::vector<double> values;
+    const auto take = [&](const base::Json& each) {
+      // Some configurations have a list for each layer of a level: the first one speaks.
+      const base::Json& one = each.is_array() && !each.empty() ? each.front() : each;
+      if (!one.is_number_integer() || one.get<double>() < 1 ||
+          one.get<double>() > static_cast<double>(high))
+        return in_.Complain(key, fmt::format("numbers from 1 to {}", high));
+      values.push_back(one.get<double>());
+    };
+    if (found->is_array()) {
+      if (found->size() > kMaxLevels) in_.Complain(key, "at most 16 numbers");
+      if (in_.error()) return {};
+      for (const base::Json& each : *found) take(each);
+    } else {
+      take(*found);
+      if (!values.empty()) values.resize(levels, values.front());
+    }
+    if (!in_.error() && levels > 0 && values.size() != levels)
+      in_.Complain(key, fmt::format("{} numbers, one for each of block_out_channels", levels));
+    return values;
+  }
+
+  std::vector<std::string> Types(const char* key, std::size_t levels) {
+    std::vector<std::string> types;
+    in_.Get(key, types, kMaxLevels, 100);
+    if (!in_.error() && types.size() != levels)
+      in_.Complain(key, fmt::format("{} types, one for each of block_out_channels", levels));
+    for (const std::string& type : types) {
+      if (type.find("2D") == std::string::npos)
+        in_.Complain(key, "blocks like DownBlock2D and CrossAttnDownBlock2D");
+    }
+    return types;
+  }
+
+  std::vector<Level> Levels() {
+    const std::vector<double> channels = PerLevel("block_out_channels", 0, kMaxChannels);
+    if (channels.empty() && !in_.error()) in_.Complain("block_out_channels", "a list of numbers");
+    if (in_.error()) return {};
+    const std::size_t count = channels.size();
+    const std::vector<std::string> down = Types("down_block_types", count);
+    std::vector<std::string> up = Types("up_block_types", count);
+    const std::vector<double> layers = PerLevel("layers_per_block", count, kMaxLayers);
+    const std::vector<double> depths = PerLevel("transformer_layers_per_block", count, kMaxLayers);
+    // In this class attention_head_dim is the number of heads where the other key is missing.
+    std::vector<double> heads = PerLevel("num_attention_heads", count, kMaxChannels);
+    if (heads.empty()) heads = PerLevel("attention_head_dim", count, kMaxChannels);
+    const std::vector<double> texts = PerLevel("cross_attention_dim", count, kMaxChannels);
+    text_ = texts.empty() ? 0 : texts.back();
+    in_.Get("sample_size", net_.sample, 1, 100'000);
+    in_.Get("in_channels", channels_in_, 1, kMaxChannels);
+    in_.Get("use_linear_projection", linear_);
+    std::int64_t added = 0;
+    in_.Get("projection_class_embeddings_input_dim", added, 0, kMaxChannels);
+    added_ = static_cast<double>(added);
+    if (in_.error()) return {};
+    std::ranges::reverse(up);
+    std::vector<Level> levels(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      levels[i].channels = channels[i];
+      if (!layers.empty()) levels[i].layers = layers[i];
+      if (!depths.empty()) levels[i].depth = depths[i];
+      levels[i].heads = heads.empty() ? std::max(1.0, channels[i] / 8) : heads[i];
+      levels[i].attends = down[i].find("Attn") != std::string::npos;
+      levels[i].attends_up = up[i].find("Attn") != std::string::npos;
+    }
+    return levels;
+  }
+
+  // ---- the blocks, in the order in which they run ----
+
+  void Way(const std::vector<Level>& levels) {
+    const double first = levels.front().channels;
+    embedding_ = 4 * first;
+    net_.other_parameters =
+        embedding_ * (first + embedding_) + (added_ > 0 ? embedding_ * (added_ + embedding_) : 0);
+    double share = 1;
+    double width = first;
+    Convolution(static_cast<double>(channels_in_), first, share, true);
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      const Level& level = levels[i];
+      for (double j = 0; j < level.layers; ++j) {
+        Residual(width, level.channels, share, true);
+        if (level.attends) Attention(level, share, true);
+        width = level.channels;
+      }
+      if (i + 1 == levels.size()) break;
+      Convolution(width, width, share, true);
+      share /= 4;
+    }
+    const Level& middle = levels.back();
+    Residual(width, width, share, false);
+    Attention(middle, share, false);
+    Residual(width, width, share, false);
+    for (std::size_t i = levels.size(); i-- > 0;) {
+      const Level& level = levels[i];
+      const double above = i == 0 ? first : levels[i - 1].channels;
+      for (double j = 0; j <= level.layers; ++j) {
+        const double skipped = j == level.layers ? above : level.channels;
+        Residual(width + skipped, level.channels, share, false);
+        if (level.attends_up) Attention(level, share, false);
+        width = level.channels;
+      }
+      if (i == 0) break;
+      share *= 4;
+      Convolution(width, width, share, false);
+    }
+    BlockKeeps last = {.wide = 2 * first, .again = false};
+    last.kept = first;
+    last.parameters = 9 * first * static_cast<double>(channels_in_);
+    net_.list.blocks.push_back(last);
+  }
+
+  void Convolution(double in, double out, double share, bool early) {
+    net_.list.blocks.push_back({.parameters = 9 * in * out,
+                                .kept = share * in,
+                                .widest = share * (in + out),
+                                .again = false,
+                                .early = early});
+  }
+
+  // Two norms, each with an activation and a convolution behind it, and a shortcut.
+  void Residual(double in, double out, double share, bool early) {
+    const bool narrows = in != out;
+    net_.list.blocks.push_back(
+        {.parameters = 9 * in * out + 9 * out * out + embedding_ * out + (narrows ? in * out : 0),
+         .input = share * in,
+         .wide = share * 2 * (in + out),
+         .kept = share * (in + out),
+         .cast = share * (narrows ? in : 0),
+         .widest = share * (in + out),
+         .early = early});
+  }
+
+  // A norm and a projection before, `depth` blocks of attention to itself and to the text and a
+  // gated feed-forward part four times as wide, and a projection behind.
+  void Attention(const Level& level, double share, bool early) {
+    const double width = level.channels;
+    const double text = text_;
+    BlockKeeps around = {
+        .parameters = 2 * width * width, .wide = share * width, .again = false, .early = early};
+    (linear_ ? around.read : around.kept) = share * 2 * width;
+    if (text == 0) {  // a single attention, with nothing around it
+      around = {.parameters = 4 * width * width,
+                .input = share * width,
+                .wide = share * width,
+                .read = share * width,
+                .kept = share * 4 * width,
+                .matrix = share * share * level.heads,
+                .early = early};
+      net_.list.blocks.push_back(around);
+      Adapt(width, width, share, share, 1);
+      return;
+    }
+    net_.list.blocks.push_back(around);
+    const double feed = 4 * width;
+    for (double i = 0; i < level.depth; ++i) {
+      net_.list.blocks.push_back(
+          {.parameters = 6 * width * width + 2 * text * width + 3 * feed * width,
+           .input = share * width,
+           .wide = share * 3 * width,
+           .read = share * (3 * width + feed),
+           .kept = share * (3 * width + width + 2 * width + 3 * feed),
+           .matrix = share * share * level.heads,
+           .made = share * 3 * feed,
+           .early = early});
+    }
+    Adapt(width, width, share, share, level.depth);
+    Adapt(width, text, share, 0, level.depth);  // a text has few tokens
+  }
+
+  // Adapters of `count` attentions whose keys and values are made of tensors `read` wide, with
+  // `tokens` of them for each token of the model.
+  void Adapt(double width, double read, double share, double tokens, double count) {
+    const auto add = [&](AdaptedMatrices& matrices, double in, double per_token) {
+      matrices.inputs += count * per_token * in;
+      matrices.widths += count * (in + width);
+    };
+    add(net_.list.query, width, share);
+    add(net_.list.key, read, tokens);
+    add(net_.list.value, read, tokens);
+    add(net_.list.output, width, share);
+  }
+
+  base::JsonReader& in_;
+  UNet net_;
+  double embedding_ = 0;  // width of the embedding of the time
+  double added_ = 0;
+  double text_ = 0;  // width of the text's tokens; 0: the model reads none
+  std::int64_t channels_in_ = 4;
+  bool linear_ = false;
+};
+
+}  // namespace
+
+UNet ReadUNet(base::JsonReader& in) {
+  return Builder(in).Build();
+}
+
+}  // namespace carma::estimate
