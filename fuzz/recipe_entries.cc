@@ -7,6 +7,7 @@
 #include "estimate/recipe/python_text.h"
 #include "estimate/recipe/settings.h"
 #include "estimate/recipe/shell.h"
+#include "estimate/recipe/toml.h"
 #include "estimate/training_words.h"
 
 namespace carma::fuzz {
@@ -54,7 +55,7 @@ void FuzzTraining(std::string_view bytes) {
 }
 
 void FuzzSettings(std::string_view bytes) {
-  for (const auto read : {&estimate::ReadYaml, &estimate::ReadJsonSettings}) {
+  for (const auto read : {&estimate::ReadYaml, &estimate::ReadJsonSettings, &estimate::ReadToml}) {
     const auto settings = read(bytes, "f.yaml");
     if (!settings) {
       CARMA_CHECK(settings.error().message.starts_with("f.yaml"), "a mistake has its place");
@@ -70,7 +71,8 @@ void FuzzSettings(std::string_view bytes) {
   for (const char* const start : {"axolotl train c.yaml", "llamafactory-cli train c.yaml",
                                   "tune run x_distributed --config c.yaml",
                                   "accelerate launch --config_file c.yaml t.py --model m --lr 1",
-                                  "deepspeed t.py --deepspeed c.json --model m --lr 1"}) {
+                                  "deepspeed t.py --deepspeed c.json --model m --lr 1",
+                                  "torchrun -m torchtitan.train --job.config_file c.toml"}) {
     spec.command.clear();
     for (const std::string_view word : base::SplitWords(start)) spec.command.emplace_back(word);
     CheckFound(spec, bytes);

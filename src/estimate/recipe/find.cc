@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "base/text.h"
 #include "estimate/recipe/launch.h"
 #include "estimate/recipe/python_text.h"
+#include "estimate/recipe/toml.h"
+#include "estimate/recipe/torchtitan.h"
 #include "estimate/training_words.h"
 #include "estimate/transformer/peak.h"
 
@@ -47,7 +50,7 @@ class Finder {
   TrainingFound Find() {
     if (spec_.script) {
       const std::string name = spec_.script_path ? BaseName(*spec_.script_path) : "";
-      LookAtScript(*spec_.script, name, spec_.script_args, spec_.workdir, 0);
+      LookAtScript(*spec_.script, name, spec_.script_args, spec_.workdir, spec_.environment, 0);
     } else {
       std::vector<ShellWord> words;
       for (const std::string& argument : spec_.command) words.push_back({argument, true});
@@ -75,9 +78,10 @@ class Finder {
   }
 
   void LookAtScript(std::string_view text, const std::string& name,
-                    const std::vector<std::string>& args, const std::string& folder, int depth) {
+                    const std::vector<std::string>& args, const std::string& folder,
+                    const std::map<std::string, std::string>& environment, int depth) {
     if (text.size() > task::kMaxScriptBytes) return;
-    for (const ShellCommand& command : CommandsOf(text, args, spec_.environment)) {
+    for (const ShellCommand& command : CommandsOf(text, args, environment)) {
       const std::string place = name.empty() ? "" : fmt::format("{}:{}", name, command.line);
       LookAtCommand(command, place, Below(folder, command.folder), depth);
     }
@@ -90,11 +94,14 @@ class Finder {
     if (depth >= kMaxNesting) return;
     const std::optional<NestedScript> nested = NestedScriptOf(command.words);
     if (!nested) return;
+    // What stands before a command or was exported is known inside (CONFIG_FILE=x ./run_train.sh).
+    std::map<std::string, std::string> inside = command.settings;
+    inside.insert(spec_.environment.begin(), spec_.environment.end());
     if (nested->path.empty())
       return LookAtScript(nested->text, place.substr(0, place.find(':')), nested->args, folder,
-                          depth + 1);
+                          inside, depth + 1);
     if (const Result<std::string> text = Read(Below(folder, nested->path), task::kMaxScriptBytes))
-      LookAtScript(*text, BaseName(nested->path), nested->args, folder, depth + 1);
+      LookAtScript(*text, BaseName(nested->path), nested->args, folder, inside, depth + 1);
   }
 
   // ---- a training ----
@@ -109,6 +116,7 @@ class Finder {
     }
     settings.insert(settings.end(), launch.launcher.begin(), launch.launcher.end());
     settings.insert(settings.end(), launch.options.begin(), launch.options.end());
+    if (IsOfTorchtitan(settings)) return LookAtTorchtitan(settings, command, folder);
     AddNamedFiles(folder, settings, words);
     Meaning meaning = MeaningOf(settings, launch.framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
@@ -120,10 +128,51 @@ class Finder {
       if (surely) Note("the training names no model");
       return;
     }
-    const std::string path = ConfigOf(meaning, folder, surely);
+    const std::string path = ConfigOf(meaning, folder, surely, words);
     if (path.empty()) return;
     for (std::string& note : meaning.notes) Note(std::move(note));
     meaning.words.insert(meaning.words.end(), words.begin(), words.end());
+    if (path.ends_with("/unet/config.json") || path.ends_with("/transformer/config.json"))
+      AddDiffusion(BaseName(launch.program), settings, meaning.words);
+    AddAllocator(command, meaning.words);
+    Judge(path, std::move(meaning));
+  }
+
+  // What only the scripts of diffusers say: those for adapters are called so, and load the frozen
+  // weights in the precision of autocast.
+  static void AddDiffusion(const std::string& program, const std::vector<Setting>& settings,
+                           TrainingWords& words) {
+    const auto add = [&](const char* name, const std::string& value, const std::string& from) {
+      TrainingWords word = {{name, value, from}};
+      if (CheckWords(word)) words.push_back(std::move(word.front()));
+    };
+    const bool adapters = program.find("lora") != std::string::npos;
+    if (adapters) {
+      add("method", "lora", program);
+      add("lora-rank", "4", program);
+    }
+    for (const Setting& setting : settings) {
+      const bool on = base::ToLower(setting.value) == "true";
+      if (setting.key == "resolution") add("resolution", setting.value, setting.from);
+      if (setting.key == "rank") add("lora-rank", setting.value, setting.from);
+      if (setting.key == "use_ema" && on) add("ema", "on", setting.from);
+      if (setting.key == "use_8bit_adam" && on) add("optimizer", "adamw-8bit", setting.from);
+      if (setting.key == "mixed_precision" && adapters)
+        add("weights", setting.value == "no" ? "fp32" : setting.value, setting.from);
+    }
+  }
+
+  void LookAtTorchtitan(const std::vector<Setting>& settings, const ShellCommand& command,
+                        const std::string& folder) {
+    TorchtitanPlan plan = ReadTorchtitan(settings);
+    for (std::string& note : plan.notes) Note(std::move(note));
+    Meaning meaning;
+    meaning.model = plan.model;
+    meaning.model_from = plan.model_from;
+    meaning.words = std::move(plan.words);
+    if (meaning.model.empty()) return Note("the training names no folder with the model's files");
+    const std::string path = ConfigOf(meaning, folder, true, meaning.words);
+    if (path.empty()) return;
     AddAllocator(command, meaning.words);
     Judge(path, std::move(meaning));
   }
@@ -151,8 +200,9 @@ class Finder {
     const Result<std::string> text = Read(Below(folder, name), kMaxConfigBytes);
     if (!text) return Note(text.error().message);
     const std::string shown = BaseName(name);
-    Result<std::vector<Setting>> read =
-        name.ends_with(".json") ? ReadJsonSettings(*text, shown) : ReadYaml(*text, shown);
+    Result<std::vector<Setting>> read = name.ends_with(".json")   ? ReadJsonSettings(*text, shown)
+                                        : name.ends_with(".toml") ? ReadToml(*text, shown)
+                                                                  : ReadYaml(*text, shown);
     if (!read) return Note(read.error().message);
     for (Setting& setting : *read) {
       if (!prefix.empty()) setting.key = prefix + setting.key;
@@ -191,21 +241,44 @@ class Finder {
   // ---- the model ----
 
   // Empty if it is not found, which is reported if the setting names it.
-  std::string ConfigOf(const Meaning& meaning, const std::string& folder, bool told) {
+  std::string ConfigOf(const Meaning& meaning, const std::string& folder, bool told,
+                       TrainingWords& words) {
     const std::string& model = meaning.model;
     if (model.size() > kMaxPathBytes || base::HasControls(model)) return "";
     const std::string local =
         Below(folder, model.ends_with(".json") ? model : model + "/config.json");
     if (Read(local, kMaxConfigBytes)) return local;
-    if (const std::string cached = CachedConfig(model); !cached.empty()) return cached;
+    const std::string cached = CachedFolder(model);
+    if (!cached.empty() && Read(cached + "/config.json", kMaxConfigBytes))
+      return cached + "/config.json";
+    for (const std::string& place : {Below(folder, model), cached}) {
+      if (place.empty()) continue;
+      if (const std::string part = PartOf(place + "/model_index.json", words); !part.empty())
+        return part;
+    }
     if (told)
       Note(fmt::format("{}: no config.json of '{}' here nor in Hugging Face's cache: --hf-config",
                        meaning.model_from, base::Printable(model, 80)));
     return "";
   }
 
+  // The trained part of a pipeline of diffusers; adds what runs beside it.
+  std::string PartOf(const std::string& index, TrainingWords& words) {
+    const Result<std::string> text = Read(index, kMaxConfigBytes);
+    if (!text) return "";
+    const Result<PipelineFound> found = ReadPipeline(
+        *text, index, [&](const std::string& file) { return Read(file, kMaxConfigBytes); });
+    if (!found) {
+      Note(found.error().message);
+      return "";
+    }
+    if (!Read(found->config, kMaxConfigBytes)) return "";
+    words.insert(words.begin(), found->words.begin(), found->words.end());
+    return found->config;
+  }
+
   // The cache of Hugging Face's hub: a name, its revision, and the files of that.
-  std::string CachedConfig(const std::string& name) {
+  std::string CachedFolder(const std::string& name) {
     if (!IsHubName(name)) return "";
     std::string escaped = name;
     if (const std::size_t slash = escaped.find('/'); slash != std::string::npos)
@@ -213,8 +286,7 @@ class Finder {
     const std::string folder = Cache() + "/models--" + escaped;
     const Result<std::string> text = Read(folder + "/refs/main", 1000);
     if (!text || !IsRevision(base::Trim(*text))) return "";
-    std::string path = fmt::format("{}/snapshots/{}/config.json", folder, base::Trim(*text));
-    return Read(path, kMaxConfigBytes) ? path : "";
+    return fmt::format("{}/snapshots/{}", folder, base::Trim(*text));
   }
 
   std::string Cache() const {
@@ -235,12 +307,10 @@ class Finder {
     if (!text) return;
     const Result<TransformerConfig> config = ParseTransformerConfig(*text, path);
     if (!config) return Note(config.error().message);
-    const std::string index = WeightIndexBeside(path);
-    if (const Result<std::string> weights = Read(index, kMaxConfigBytes)) {
-      const Result<TrainingWords> words = ReadWeightIndex(*weights, BaseName(index), *config);
-      // Stated settings have precedence, so they come later.
-      if (words) meaning.words.insert(meaning.words.begin(), words->begin(), words->end());
-    }
+    const TrainingWords beside = ReadBeside(
+        path, *config, [&](const std::string& file) { return Read(file, kMaxConfigBytes); });
+    // Stated settings have precedence, so they come later.
+    meaning.words.insert(meaning.words.begin(), beside.begin(), beside.end());
     const Result<TrainingPlan> plan = PlanOf(meaning.words, *config);
     if (!plan) return Note(plan.error().message);
     constexpr double kAnyCoverage = 0.9;

@@ -320,5 +320,63 @@ TEST_F(FindTrainingTest, ATokenizersLengthCountsWhereNothingElseDoes) {
             64);
 }
 
+TEST_F(FindTrainingTest, TorchtitansFileIsRead) {
+  files_["/lab/t.toml"] =
+      "[model]\nname = \"llama3\"\nhf_assets_path = \"./small\"\n[training]\n"
+      "local_batch_size = 2\nseq_len = 4096\n[activation_checkpoint]\nmode = \"full\"\n";
+  files_["/lab/run_train.sh"] =
+      "#!/usr/bin/bash\nNGPU=${NGPU:-\"8\"}\n"
+      "PYTORCH_CUDA_ALLOC_CONF=\"expandable_segments:True\" \\\n"
+      "torchrun --nproc_per_node=${NGPU} -m torchtitan.train --job.config_file ${CONFIG_FILE} "
+      "\"$@\"\n";
+  const TrainingFound found =
+      Script("CONFIG_FILE=./t.toml ./run_train.sh --training.local_batch_size=1\n");
+  EXPECT_EQ(found.config, "/lab/small/config.json");
+  const TrainingPlan plan = Plan(found);
+  EXPECT_EQ(plan.ranks, 8);
+  EXPECT_EQ(plan.batch, 1);
+  EXPECT_EQ(plan.sequence, 4096);
+  EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
+  EXPECT_EQ(plan.data_parallel, DataParallel::kFsdp);
+  EXPECT_TRUE(plan.expandable_segments);
+  EXPECT_EQ(From(found, "seq-len"), "t.toml:6: training.seq_len");
+}
+
+TEST_F(FindTrainingTest, ScriptsOfDiffusersAreUnderstood) {
+  files_["/lab/dit/model_index.json"] =
+      R"({"_class_name":"SomePipeline","transformer":["diffusers","SD3Transformer2DModel"],)"
+      R"("vae":["diffusers","AutoencoderKL"]})";
+  files_["/lab/dit/transformer/config.json"] =
+      R"({"_class_name":"SD3Transformer2DModel","num_layers":4,"num_attention_heads":4,)"
+      R"("attention_head_dim":64,"sample_size":64,"patch_size":2})";
+  files_["/lab/dit/vae/config.json"] = R"({"block_out_channels":[128,256]})";
+  const TrainingFound found = Script(
+      "accelerate launch --mixed_precision=fp16 train_text_to_image_lora.py \\\n"
+      "  --pretrained_model_name_or_path=./dit --resolution=512 --train_batch_size=2 \\\n"
+      "  --learning_rate=1e-4 --rank 8 --use_8bit_adam --mixed_precision=fp16\n");
+  EXPECT_EQ(found.config, "/lab/dit/transformer/config.json")
+      << ::testing::PrintToString(found.notes);
+  const auto config = ParseTransformerConfig(files_[found.config], "c");
+  ASSERT_TRUE(config);
+  const auto plan = PlanOf(found.words, *config);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->method, Method::kLora);
+  EXPECT_EQ(plan->lora_rank, 8);
+  EXPECT_EQ(plan->weights, Dtype::kFp16);
+  EXPECT_EQ(plan->optimizer, StepOptimizer::kAdam8Bit);
+  EXPECT_EQ(plan->sequence, 1024 + 333);
+  EXPECT_TRUE(plan->encodes_images);
+  EXPECT_GT(plan->frozen_parameters, 1'000'000);
+  EXPECT_TRUE(plan->lora_targets.output) << "all four of an attention";
+}
+
+TEST_F(FindTrainingTest, TheTokenizersLimitBoundsAnUnknownLength) {
+  files_["/lab/small/tokenizer_config.json"] = R"({"model_max_length":384})";
+  const TrainingFound found =
+      Script("python train.py --model_name_or_path ./small --num_train_epochs 1\n");
+  EXPECT_EQ(Plan(found).sequence, 384);
+  EXPECT_EQ(From(found, "tokenizer-len"), "tokenizer_config.json: model_max_length");
+}
+
 }  // namespace
 }  // namespace carma::estimate

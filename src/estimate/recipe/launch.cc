@@ -28,7 +28,8 @@ bool IsPython(std::string_view program) {
 }
 
 bool IsConfiguration(std::string_view word) {
-  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json") ||
+         word.ends_with(".toml");
 }
 
 bool IsOption(const ShellWord& word) {
@@ -191,7 +192,10 @@ class CommandReader {
     const std::string spelled = word.text.substr(0, equals);
     const std::string name = OptionName(spelled);
     if (equals != std::string::npos) {
-      if (word.known) Keep(launch_.options, name, word.text.substr(equals + 1), spelled);
+      if (!word.known) return;
+      const std::string value = word.text.substr(equals + 1);
+      if (name == "job.config_file" && IsConfiguration(value)) launch_.files.push_back(value);
+      Keep(launch_.options, name, value, spelled);
       return;
     }
     bool known = true;
@@ -204,7 +208,8 @@ class CommandReader {
       values.push_back(value);
       ++at_;
     }
-    if (name == "config" && values.size() == 1 && IsConfiguration(values.front()) && known)
+    if ((name == "config" || name == "job.config_file") && values.size() == 1 &&
+        IsConfiguration(values.front()) && known)
       launch_.files.push_back(values.front());
     if (known)
       Keep(launch_.options, name, values.empty() ? "true" : base::Join(values, ","), spelled);

@@ -1,0 +1,246 @@
+#include "estimate/recipe/toml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::size_t kMaxKeyBytes = 400;
+
+// Where the quoted text that begins at `at` ends, behind its quote; npos: it has no end here.
+std::size_t EndOfQuoted(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  for (std::size_t i = at + 1; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == quote) {
+      return i + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+bool IsQuote(char c) {
+  return c == '"' || c == '\'';
+}
+
+// Calls with each character outside quotes and its place, until it returns false.
+template <class Visit>
+void VisitPlain(std::string_view text, Visit visit) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (IsQuote(text[i])) {
+      const std::size_t end = EndOfQuoted(text, i);
+      if (end == std::string_view::npos) return;
+      i = end - 1;
+    } else if (!visit(text[i], i)) {
+      return;
+    }
+  }
+}
+
+std::string_view WithoutComment(std::string_view line) {
+  std::size_t end = line.size();
+  VisitPlain(line, [&](char c, std::size_t at) {
+    if (c == '#') end = at;
+    return c != '#';
+  });
+  return base::Trim(line.substr(0, end));
+}
+
+// Opening brackets less closing ones.
+int Depth(std::string_view text) {
+  int depth = 0;
+  VisitPlain(text, [&](char c, std::size_t) {
+    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    return true;
+  });
+  return depth;
+}
+
+// The first `wanted` outside quotes; npos: there is none.
+std::size_t FindPlain(std::string_view text, char wanted) {
+  std::size_t found = std::string_view::npos;
+  VisitPlain(text, [&](char c, std::size_t at) {
+    if (c == wanted) found = at;
+    return c != wanted;
+  });
+  return found;
+}
+
+// The parts between commas outside quotes and inner brackets.
+std::vector<std::string_view> PartsOf(std::string_view list) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  VisitPlain(list, [&](char c, std::size_t at) {
+    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      parts.push_back(base::Trim(list.substr(begin, at - begin)));
+      begin = at + 1;
+    }
+    return true;
+  });
+  parts.push_back(base::Trim(list.substr(begin)));
+  std::erase_if(parts, [](std::string_view part) { return part.empty(); });
+  return parts;
+}
+
+std::string Unquoted(std::string_view text) {
+  text = base::Trim(text);
+  if (text.size() < 2 || !IsQuote(text.front()) || text.back() != text.front())
+    return std::string(text);
+  const char quote = text.front();
+  std::string plain;
+  for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\' && i + 2 < text.size()) ++i;
+    plain += text[i];
+  }
+  return plain;
+}
+
+// A number may have underscores between its digits.
+std::string PlainScalar(std::string_view text) {
+  if (!text.empty() && IsQuote(text.front())) return Unquoted(text);
+  std::string plain(text);
+  std::erase(plain, '_');
+  return base::ParseDouble(plain) ? plain : std::string(text);
+}
+
+class TomlReader {
+ public:
+  explicit TomlReader(std::string_view where) : where_(where) {}
+
+  Result<std::vector<Setting>> Read(std::string_view text) {
+    std::string pending;  // a value whose brackets are still open
+    int begun = 0;
+    for (const std::string_view raw : base::Split(text, '\n')) {
+      ++line_;
+      if (SkipsLongText(raw)) continue;
+      std::string_view line = WithoutComment(raw);
+      if (line.empty()) continue;
+      if (pending.empty()) begun = line_;
+      pending += pending.empty() ? std::string(line) : " " + std::string(line);
+      const bool is_table = pending.front() == '[';
+      if (!is_table && Depth(pending) > 0) continue;
+      std::swap(begun, line_);
+      Take(pending);
+      std::swap(begun, line_);
+      pending.clear();
+      if (mistake_) return std::unexpected(*mistake_);
+    }
+    if (!pending.empty() || long_quote_ != 0)
+      Complain("expected the end of a list, table or text before the end of the file");
+    if (mistake_) return std::unexpected(*mistake_);
+    return std::move(settings_);
+  }
+
+ private:
+  // Text in three quotes may span lines; it is no setting of a number or a name.
+  bool SkipsLongText(std::string_view line) {
+    if (long_quote_ != 0) {
+      if (line.find(std::string(3, long_quote_)) != std::string_view::npos) long_quote_ = 0;
+      return true;
+    }
+    for (const char quote : {'"', '\''}) {
+      const std::string mark(3, quote);
+      const std::size_t opened = line.find(mark);
+      const std::size_t comment = line.find('#');
+      if (opened == std::string_view::npos || comment < opened) continue;
+      if (line.find(mark, opened + 3) == std::string_view::npos) long_quote_ = quote;
+      return true;
+    }
+    return false;
+  }
+
+  void Take(std::string_view line) {
+    if (line.front() == '[') return OpenTable(line);
+    const std::size_t equals = FindPlain(line, '=');
+    if (equals == std::string_view::npos || equals == 0)
+      return Complain("expected [table], key = value or a comment");
+    Add(Below(table_, line.substr(0, equals)), base::Trim(line.substr(equals + 1)));
+  }
+
+  void OpenTable(std::string_view line) {
+    const bool of_list = line.starts_with("[[");
+    const std::string_view closing = of_list ? "]]" : "]";
+    if (!line.ends_with(closing)) return Complain("expected [table], key = value or a comment");
+    line.remove_prefix(closing.size());
+    line.remove_suffix(closing.size());
+    table_ = Below("", line);
+    if (of_list) table_ += fmt::format(".{}", tables_[table_]++);
+  }
+
+  void Add(const std::string& key, std::string_view value) {
+    if (value.empty()) return Complain("expected a value");
+    if (IsQuote(value.front()) && EndOfQuoted(value, 0) != value.size())
+      return Complain("expected one quoted text");
+    if (value.front() == '{' && value.back() == '}') {
+      for (const std::string_view part : PartsOf(value.substr(1, value.size() - 2))) {
+        const std::size_t equals = FindPlain(part, '=');
+        if (equals == std::string_view::npos) return Complain("expected key = value in a table");
+        Add(Below(key, part.substr(0, equals)), base::Trim(part.substr(equals + 1)));
+      }
+      return;
+    }
+    if (value.front() == '[' && value.back() == ']') {
+      std::vector<std::string> scalars;
+      for (const std::string_view part : PartsOf(value.substr(1, value.size() - 2)))
+        scalars.push_back(PlainScalar(part));
+      return Keep(key, base::Join(scalars, ","));
+    }
+    Keep(key, PlainScalar(value));
+  }
+
+  void Keep(const std::string& key, std::string value) {
+    if (settings_.size() == kMaxSettings)
+      return Complain(fmt::format("expected at most {} settings", kMaxSettings));
+    settings_.push_back({key, std::move(value), fmt::format("{}:{}", where_, line_)});
+  }
+
+  static std::string Below(const std::string& table, std::string_view key) {
+    std::vector<std::string> levels;
+    if (!table.empty()) levels.push_back(table);
+    std::size_t begin = 0;
+    VisitPlain(key, [&](char c, std::size_t at) {
+      if (c != '.') return true;
+      levels.push_back(Unquoted(key.substr(begin, at - begin)));
+      begin = at + 1;
+      return true;
+    });
+    levels.push_back(Unquoted(key.substr(begin)));
+    return base::Join(levels, ".").substr(0, kMaxKeyBytes);
+  }
+
+  void Complain(std::string_view expected) {
+    if (mistake_) return;
+    mistake_ = base::Error{ErrorCode::kInvalid, fmt::format("{}:{}: {}", where_, line_, expected)};
+  }
+
+  std::string_view where_;
+  int line_ = 0;
+  char long_quote_ = 0;  // of a text in three quotes that is open
+  std::string table_;
+  std::map<std::string, int> tables_;  // how many of an array of tables there are
+  std::vector<Setting> settings_;
+  std::optional<base::Error> mistake_;
+};
+
+}  // namespace
+
+Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view where) {
+  return TomlReader(where).Read(text);
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,216 @@
+#include "estimate/recipe/torchtitan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include "base/text.h"
+#include "estimate/training_words.h"
+
+namespace carma::estimate {
+namespace {
+
+using Keys = std::initializer_list<std::string_view>;
+
+constexpr std::int64_t kMostGpus = 100'000;
+
+std::string Normalised(std::string_view key) {
+  std::string plain = base::ToLower(key);
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  return plain;
+}
+
+std::string From(const Setting& setting) {
+  const bool option = setting.from.find("--") != std::string::npos;
+  return base::Printable(option ? setting.from : setting.from + ": " + setting.key, 500);
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::vector<Setting>& settings) : settings_(settings) {}
+
+  TorchtitanPlan Read() {
+    Model();
+    Tokens();
+    Precision();
+    Optimizer();
+    Checkpointing();
+    Gpus();
+    return std::move(plan_);
+  }
+
+ private:
+  // The last setting with one of these names; null if there is none.
+  const Setting* Find(Keys keys) const {
+    for (auto each = settings_.rbegin(); each != settings_.rend(); ++each) {
+      if (std::ranges::find(keys, Normalised(each->key)) != keys.end()) return &*each;
+    }
+    return nullptr;
+  }
+  std::optional<std::int64_t> Number(Keys keys) const {
+    const Setting* setting = Find(keys);
+    return setting == nullptr ? std::nullopt : base::ParseInt(setting->value);
+  }
+  std::int64_t Degree(Keys keys) const {
+    return std::clamp<std::int64_t>(Number(keys).value_or(1), 1, kMostGpus);
+  }
+  const Setting* Yes(Keys keys) const {
+    const Setting* setting = Find(keys);
+    return setting != nullptr && base::ToLower(setting->value) == "true" ? setting : nullptr;
+  }
+
+  void Add(std::string_view name, std::string value, const Setting* setting) {
+    TrainingWords word = {
+        {std::string(name), std::move(value),
+         setting != nullptr ? From(*setting) : "what torchtitan does unless told"}};
+    if (const auto known = CheckWords(word); !known) {
+      plan_.notes.push_back(known.error().message);
+      return;
+    }
+    plan_.words.push_back(std::move(word.front()));
+  }
+
+  void Model() {
+    const Setting* files = Find({"model.hf_assets_path", "model.tokenizer_path"});
+    if (files != nullptr) {
+      std::string folder = files->value;
+      // Older versions name the tokenizer's file, which Meta's releases have in a folder.
+      if (const std::size_t slash = folder.rfind('/');
+          slash != std::string::npos && folder.substr(slash).starts_with("/tokenizer."))
+        folder.erase(slash);
+      if (folder.ends_with("/original")) folder.erase(folder.size() - 9);
+      plan_.model = folder;
+      plan_.model_from = From(*files);
+    }
+  }
+
+  void Tokens() {
+    if (const Setting* length = Find({"training.seq_len"})) {
+      Add("seq-len", length->value, length);
+    } else {
+      Add("seq-len", "2048", nullptr);
+    }
+    const Setting* batch = Find({"training.local_batch_size", "training.batch_size"});
+    Add("batch", batch != nullptr ? batch->value : "8", batch);
+  }
+
+  void Precision() {
+    const Setting* stored = Find({"training.dtype"});
+    const bool half =
+        stored != nullptr && base::ToLower(stored->value).find("16") != std::string::npos;
+    Add("weights", half ? "bf16" : "fp32", stored);
+    const Setting* mixed = Find({"training.mixed_precision_param"});
+    const bool whole =
+        mixed != nullptr && base::ToLower(mixed->value).find("32") != std::string::npos;
+    Add("amp", whole ? "off" : "on", mixed);
+    const Setting* compiled = Yes({"compile.enable", "training.compile"});
+    if (compiled != nullptr) Add("fused-layers", "on", compiled);
+  }
+
+  void Optimizer() {
+    const Setting* kind = Find({"optimizer.implementation"});
+    const Setting* fused = Find({"optimizer.fused"});
+    const bool plain =
+        (kind != nullptr && base::ToLower(kind->value) != "fused") ||
+        (kind == nullptr && fused != nullptr && base::ToLower(fused->value) == "false");
+    const Setting* name = Find({"optimizer.name"});
+    const std::string word = name == nullptr ? "adamw" : base::ToLower(name->value);
+    Add("optimizer", word.starts_with("adam") ? (plain ? "adamw" : "adamw-fused") : word, name);
+    if (const Setting* inside = Yes({"optimizer.early_step_in_backward"}))
+      Add("step-in-backward", "on", inside);
+    if (const Setting* moved = Yes({"training.enable_cpu_offload"}))
+      Add("offload", "optimizer,params", moved);
+  }
+
+  // "selective" computes all but attention and every second product again, or every N-th block.
+  void Checkpointing() {
+    const Setting* mode = Find({"activation_checkpoint.mode"});
+    const std::string name = mode == nullptr ? "selective" : base::ToLower(mode->value);
+    if (name != "selective")
+      return Add("gradient-checkpointing", name == "full" ? "full" : "none", mode);
+    const Setting* option = Find({"activation_checkpoint.selective_ac_option"});
+    const std::optional<std::int64_t> every =
+        option == nullptr ? std::nullopt : base::ParseInt(option->value);
+    if (every) return Add("checkpoint-every", std::to_string(*every), option);
+    Add("gradient-checkpointing", "operators", option != nullptr ? option : mode);
+  }
+
+  void Gpus() {
+    // Older versions have them in other sections.
+    const Keys tensor = {"parallelism.tensor_parallel_degree", "training.tensor_parallel_degree"};
+    const Keys stages = {"parallelism.pipeline_parallel_degree",
+                         "experimental.pipeline_parallel_degree"};
+    const Keys context = {"parallelism.context_parallel_degree",
+                          "experimental.context_parallel_degree"};
+    const Keys shards = {"parallelism.data_parallel_shard_degree",
+                         "training.data_parallel_shard_degree"};
+    const Keys copies = {"parallelism.data_parallel_replicate_degree",
+                         "training.data_parallel_replicate_degree"};
+    const std::int64_t one_copy = Degree(tensor) * Degree(stages) * Degree(context);
+    for (const auto& [word, keys] :
+         {std::pair("tp", tensor), std::pair("pp", stages), std::pair("cp", context)}) {
+      if (Degree(keys) > 1) Add(word, std::to_string(Degree(keys)), Find(keys));
+    }
+    if (Degree(tensor) > 1) Add("sequence-parallel", "on", nullptr);
+    const Keys experts = {"parallelism.expert_parallel_degree"};
+    if (Degree(experts) > 1) Add("ep", std::to_string(Degree(experts)), Find(experts));
+    if (Degree(stages) > 1) Pipeline(Degree(stages));
+
+    const Setting* processes = Find({"nproc_per_node"});
+    const std::int64_t all = Degree({"nproc_per_node"}) * Degree({"nnodes"});
+    const std::optional<std::int64_t> stated = Number(shards);
+    const bool told = stated.value_or(-1) > 0;
+    const std::int64_t parts =
+        told ? *stated : std::max<std::int64_t>(1, all / (one_copy * Degree(copies)));
+    if (!told && processes == nullptr)
+      plan_.notes.emplace_back("torchtitan shards over all GPUs, and nothing says how many");
+    const std::int64_t gpus = std::min(parts, kMostGpus / one_copy) * one_copy;
+    if (gpus > 1) Add("gpus", std::to_string(gpus), told ? Find(shards) : processes);
+    if (parts > 1) Add("dp", "fsdp", Find(shards));
+  }
+
+  // A micro-batch is one sample unless told; older versions count micro-batches, as many as stages.
+  void Pipeline(std::int64_t stages) {
+    const Keys schedules = {"parallelism.pipeline_parallel_schedule",
+                            "experimental.pipeline_parallel_schedule"};
+    if (const Setting* schedule = Find(schedules))
+      Add("schedule", base::ToLower(schedule->value), schedule);
+    const Setting* samples = Find({"parallelism.pipeline_parallel_microbatch_size"});
+    const Setting* parts = Find({"experimental.pipeline_parallel_microbatches"});
+    const std::int64_t batch = std::max<std::int64_t>(
+        1, Number({"training.local_batch_size", "training.batch_size"}).value_or(8));
+    std::int64_t count = batch;
+    if (samples != nullptr) {
+      count =
+          batch / std::clamp<std::int64_t>(base::ParseInt(samples->value).value_or(1), 1, batch);
+    } else if (parts != nullptr) {
+      count = base::ParseInt(parts->value).value_or(stages);
+    } else if (Find({"experimental.pipeline_parallel_degree"}) != nullptr) {
+      count = stages;
+    }
+    Add("micro-batches", std::to_string(std::clamp<std::int64_t>(count, 1, batch)),
+        samples != nullptr ? samples : parts);
+  }
+
+  const std::vector<Setting>& settings_;
+  TorchtitanPlan plan_;
+};
+
+}  // namespace
+
+bool IsOfTorchtitan(const std::vector<Setting>& settings) {
+  return std::ranges::any_of(settings, [](const Setting& each) {
+    const std::string key = Normalised(each.key);
+    return key == "job.config_file" || key.starts_with("activation_checkpoint.") ||
+           key == "training.seq_len" || key == "training.local_batch_size" || key == "model.flavor";
+  });
+}
+
+TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings) {
+  return Reader(settings).Read();
+}
+
+}  // namespace carma::estimate

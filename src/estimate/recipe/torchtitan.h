@@ -1,0 +1,29 @@
+// The settings of torchtitan, which are written in a TOML file and in options named like its keys
+// ("--training.seq_len 8192"), as words of a plan.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimate/recipe/plan_files.h"
+#include "estimate/recipe/settings.h"
+
+namespace carma::estimate {
+
+// Whether settings are torchtitan's, by the names of its sections.
+bool IsOfTorchtitan(const std::vector<Setting>& settings);
+
+struct TorchtitanPlan {
+  TrainingWords words;
+  std::string model;  // the folder of the model's files; empty: none is named
+  std::string model_from;
+  std::vector<std::string> notes;  // one sentence each
+};
+
+// settings: in rising precedence, those of the launcher included (nproc_per_node, nnodes). What
+// they leave out has the defaults of torchtitan's JobConfig: fp32 shards with 16-bit copies, 8
+// samples, selective checkpointing, a fused AdamW, all other GPUs in FSDP, and sequence parallelism
+// with tensor parallelism.
+TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);
+
+}  // namespace carma::estimate
