@@ -125,7 +125,7 @@ TEST_F(DailyLife, AMistakeInTheFileChangesNothingAndIsToldUntilItIsMended) {
   EXPECT_THAT(line, AllOf(HasSubstr("level=error"), HasSubstr("carma.toml:"),
                           HasSubstr("policy.sm_cap: expected fraction")));
   api::StatusView status = site.Status();
-  EXPECT_THAT(status.policy, HasSubstr("margin 2.0G"));
+  EXPECT_THAT(status.policy, Not(HasSubstr("margin")));
   EXPECT_THAT(status.troubles, Contains(HasSubstr("policy.sm_cap")));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("\ncarma_daemon_config_failing 1\n"));

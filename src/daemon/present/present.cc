@@ -386,25 +386,19 @@ std::string MemoryLimitsBy(const config::Settings& settings) {
 
 namespace {
 
-std::string MethodLine(const config::Settings& settings) {
+std::string MethodLine(const config::Settings& settings, bool one_gpu) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
   if (!settings.collocation) return "mps where NVIDIA's control daemon answers: it is being asked";
   if (settings.collocation == core::SharingMethod::kMps) {
-    const std::string_view memory =
-        !settings.mps_memory_limit    ? ""
-        : settings.mps_server_per_gpu ? "each process's memory (its task's promise and margin) and "
-                                      : "where there is one GPU each process's memory (its task's "
-                                        "promise and margin), and ";
-    return std::string("mps: tasks of one user compute on a GPU at the same time; enforced are ") +
-           std::string(memory) +
-           "the share of SMs it was submitted with (--sm-share); what shares by streams is "
-           "promised its memory" +
-           (settings.kernel_limits ? "" : ", nothing is enforced");
+    const bool memory = settings.mps_memory_limit && (settings.mps_server_per_gpu || one_gpu);
+    return std::string("mps: tasks of one user compute on a GPU at the same time. MPS limits ") +
+           (memory ? "each process's memory to its task's promise and margin, and SMs to --sm-share"
+                   : "SMs to --sm-share, memory not");
   }
   std::string line = fmt::format(
-      "streams: at most {} task{} on a GPU take turns on the SMs; memory is promised by CARMA{}",
+      "streams: at most {} task{} on a GPU take turns on the SMs{}",
       settings.policy.max_tasks_per_gpu, settings.policy.max_tasks_per_gpu == 1 ? "" : "s",
-      settings.kernel_limits ? "" : ", not enforced by the GPU");
+      settings.kernel_limits ? "" : ". Nothing limits their memory");
   if (!settings.without_mps.empty()) line += fmt::format("; without MPS: {}", settings.without_mps);
   return line;
 }
@@ -415,20 +409,24 @@ std::string PolicyLine(const config::Settings& settings) {
   const core::PolicyConfig& policy = settings.policy;
   std::string line = policy.mapper;
   if (settings.published) line += ", as published (" + *settings.published + ")";
-  if (policy.min_gain) line += fmt::format(", gain >= {:.0f} %", *policy.min_gain * 100);
-  if (policy.sm_cap) {
-    line += fmt::format(", SM activity <= {:.0f} %{}", *policy.sm_cap * 100,
-                        policy.min_gain ? " where a task's is unknown" : "");
+  const auto chosen = [&](std::string_view key) { return settings.chosen.contains(key); };
+  if (chosen("policy.min_gain"))
+    line += fmt::format(", gain >= {:.0f} %", policy.min_gain.value_or(0) * 100);
+  if (chosen("policy.sm_cap")) {
+    line += policy.sm_cap ? fmt::format(", SM activity <= {:.0f} %", *policy.sm_cap * 100)
+                          : ", no limit on SM activity";
   }
-  line += ", margin " + base::FormatMib(policy.margin_mib) + ", floor " +
-          (policy.floor_share > 0 ? fmt::format("{:.3g} % of the GPU", policy.floor_share * 100)
-                                  : base::FormatMib(policy.floor_mib)) +
-          " without an estimate, ";
-  line += policy.backfill == 1 ? "the head of the queue first"
-                               : fmt::format("the first {} of the queue", policy.backfill);
-  line += std::string(", recovery ") +
-          (policy.recovery == core::RecoveryMode::kEscalate ? "escalate" : "exclusive");
-  if (policy.backfill > 1) line += fmt::format(", backfill {}", policy.backfill);
+  if (chosen("policy.margin")) line += ", margin " + base::FormatMib(policy.margin_mib);
+  if (chosen("policy.floor")) {
+    line += ", floor " + (policy.floor_share > 0
+                              ? fmt::format("{:.3g} % of the GPU", policy.floor_share * 100)
+                              : base::FormatMib(policy.floor_mib));
+  }
+  if (chosen("policy.backfill")) line += fmt::format(", backfill {}", policy.backfill);
+  if (chosen("recovery.mode")) {
+    line += policy.recovery == core::RecoveryMode::kEscalate ? ", recovery escalate"
+                                                             : ", recovery exclusive";
+  }
   if (policy.require) line += fmt::format(", require {}", policy.require->text());
   if (policy.order == core::QueueOrder::kFair) line += ", order by shares";
   if (policy.slots.length) line += ", turns of " + base::FormatSpan(*policy.slots.length);
@@ -436,15 +434,16 @@ std::string PolicyLine(const config::Settings& settings) {
 }
 
 std::string CollocationLine(const config::Settings& settings, const Monitor* monitor) {
-  std::string line = MethodLine(settings);
+  std::string line =
+      MethodLine(settings, monitor != nullptr && monitor->devices().size() == 1);
   if (core::Shares(settings.policy) && MemoryLimitsBy(settings) == "kernel")
-    line += "; the kernel limits the memory of all processes of a task together";
+    line += ". The kernel limits the memory of all processes of a task together";
   const bool divided =
       monitor != nullptr &&
       std::any_of(monitor->devices().begin(), monitor->devices().end(),
                   [](const gpu::DeviceInfo& device) { return device.mig.has_value(); });
   if (!divided) return line;
-  line += "; mig: an instance of a divided GPU ";
+  line += ". mig: an instance of a divided GPU ";
   line += settings.policy.share_mig ? "is shared as a GPU is by streams" : "is one task's alone";
   return line + ", the hardware enforces its memory and SMs";
 }

@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "config/settings.h"
 #include "store/task_fixture.h"
 
 namespace carma::daemon {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
 
 TEST(Present, FillsEveryField) {
   store::StoredTask stored = store::FullTask(7);
@@ -33,12 +36,35 @@ TEST(Present, FillsEveryField) {
                           "progress", "turn_ends_ms", "waiting_since_ms", "wrong_gpus"));
 }
 
-TEST(PolicyLine, TellsHowTheLineGoesWhereItIsNotAsUsual) {
+TEST(PolicyLine, IsTheWordAndWhatWasSetToAnotherValue) {
   config::Settings settings;
-  EXPECT_EQ(PolicyLine(settings).find("shares"), std::string::npos);
+  EXPECT_EQ(PolicyLine(settings), settings.policy.mapper);
   settings.policy.order = core::QueueOrder::kFair;
   settings.policy.slots.length = core::Duration{43'200'000};
-  EXPECT_TRUE(PolicyLine(settings).ends_with(", order by shares, turns of 12:00:00"));
+  EXPECT_EQ(PolicyLine(settings), settings.policy.mapper + ", order by shares, turns of 12:00:00");
+  const auto set = config::LoadText(
+      "carma.toml",
+      "[policy]\nmapper = 'by-work'\nmargin = '4G'\nsm_cap = false\nbackfill = 1\n"
+      "[recovery]\nmode = 'exclusive'\n",
+      true);
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(PolicyLine(set->settings),
+            "by-work, no limit on SM activity, margin 4.0G, backfill 1, recovery exclusive");
+}
+
+TEST(CollocationLine, SaysWhatLimitsMemory) {
+  config::Settings settings;
+  settings.collocation = core::SharingMethod::kMps;
+  EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith("SMs to --sm-share, memory not"));
+  settings.mps_server_per_gpu = true;
+  EXPECT_THAT(CollocationLine(settings, nullptr),
+              HasSubstr("MPS limits each process's memory to its task's promise and margin"));
+  settings.collocation = core::SharingMethod::kStreams;
+  EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith(". Nothing limits their memory"));
+  settings.kernel_limits = true;
+  EXPECT_THAT(CollocationLine(settings, nullptr),
+              EndsWith("take turns on the SMs. The kernel limits the memory of all processes of a "
+                       "task together"));
 }
 
 }  // namespace
