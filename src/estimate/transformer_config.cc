@@ -232,6 +232,9 @@ void GetDropout(base::JsonReader& in, const TransformerFamily& family, Transform
   for (const char* key : {"hidden_dropout_prob", "resid_pdrop", "dropout", "dropout_rate"})
     in.Get(key, rate, 0, 1);
   config.drops_out = family.drops_out && rate > 0;
+  for (const char* key : {"attention_probs_dropout_prob", "attn_pdrop", "attention_dropout"})
+    in.Get(key, rate, 0, 1);
+  config.drops_scores = family.drops_out && rate > 0;
 }
 
 // In Transformers these activations take several operations; the others are a single one.
@@ -415,6 +418,7 @@ void GetStack(base::JsonReader& in, const TransformerFamily& family, Transformer
   config.tied = family.tied;
   config.repeats_block = family.repeats_block;
   config.unfused_attention = family.unfused;
+  config.wide_scores = family.wide_scores;
   config.norms_heads = family.norms_heads;
   config.norms = family.norms;
   GetWidths(in, family, config);

@@ -56,6 +56,8 @@ struct TransformerConfig {
   bool written_out_gelu = false;   // an activation of several operations, each with its own result
   bool drops_out = false;          // behind attention and behind the feed-forward part
   bool repeats_block = false;      // all blocks share the parameters of one
+  bool drops_scores = false;       // the weights of attention as well
+  bool wide_scores = false;        // softmax in fp32 although the norms are LayerNorm
   bool unfused_attention = false;  // by matrix products, whatever kernels there are
   double latent_parameters = 0;    // of an attention part with factored matrices; 0: it has none
   std::int64_t experts = 1;

@@ -489,6 +489,9 @@ TEST(TransformerConfig, KnowsNormsOfQueriesAndKeysAndOfResults) {
   EXPECT_TRUE(Parsed(R"({"model_type":"qwen3")" + rest).norms_heads);
   EXPECT_FALSE(Parsed(R"({"model_type":"qwen2")" + rest).norms_heads);
   EXPECT_EQ(Parsed(R"({"model_type":"gemma2")" + rest).norms, 4);
+  EXPECT_TRUE(Parsed(R"({"model_type":"gpt_neox")" + rest).wide_scores);
+  const TransformerConfig opt = Parsed(R"({"model_type":"opt","attention_dropout":0.0)" + rest);
+  EXPECT_TRUE(opt.drops_out && !opt.drops_scores) << "each has a rate of its own";
 }
 
 }  // namespace

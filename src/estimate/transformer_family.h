@@ -24,6 +24,7 @@ struct TransformerFamily {
   std::int64_t mamba = 0;        // blocks of this kind of state-space model; 0: attention
   bool norms_heads = false;      // queries and keys pass norms of their own
   std::int64_t norms = 2;        // of a block
+  bool wide_scores = false;      // its own attention takes softmax in fp32, as with RMSNorm
   bool repeats_block = false;    // all blocks share one block's parameters
   bool unfused = false;          // attention by matrix products, whatever kernels there are
   bool written_out_gelu = false;  // unless an activation is named

@@ -58,7 +58,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
   config.family = row.Text("family");
   config.gated = row.Text("mlp") == "gated";
   config.written_out_gelu = row.Text("mlp") == "gelu_new";
-  config.drops_out = row.Text("dropout") == "1";
+  config.drops_out = config.drops_scores = row.Text("dropout") == "1";
   config.capped_scores = row.Text("capped") == "1";
   config.classifies = row.Text("classes") == "1";
   config.rms_norm = row.Text("norm") == "rms";

@@ -52,9 +52,16 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
 // result.
 double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
-  if (plan.amp) return 6 + (config.drops_out ? 5 : 0);
-  if (fp32) return 4 + (config.drops_out ? 5 : 0);
-  return (config.rms_norm ? 6 : 2) + (config.drops_out ? 3 : 0);
+  if (plan.amp) return 6 + (config.drops_scores ? 5 : 0);
+  if (fp32) return 4 + (config.drops_scores ? 5 : 0);
+  return (config.rms_norm || config.wide_scores ? 6 : 2) + (config.drops_scores ? 3 : 0);
+}
+
+// What the backward pass of such an attention makes, per element: the gradients of softmax's result
+// and of its input.
+double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& plan) {
+  const bool wide = plan.amp || config.rms_norm || config.wide_scores;
+  return plan.weights == Dtype::kFp32 || wide ? 8 : 4;
 }
 
 // For PEFT's frozen weights without checkpointing, tensors that only their gradients would need are
@@ -112,8 +119,12 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
   if (config.reads_text) attention += 2 * (sizes.query + sizes.output);
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
   double matrix = 0;
-  if (plan.attention == Attention::kEager && plan.checkpointing != Checkpointing::kAttention)
-    matrix = MatrixBytes(config, plan) * sizes.heads * stack.keys;
+  double gradients = 0;  // of the matrix
+  if (plan.attention == Attention::kEager) {
+    if (plan.checkpointing != Checkpointing::kAttention)
+      matrix = MatrixBytes(config, plan) * sizes.heads * stack.keys;
+    gradients = MatrixGradientBytes(config, plan) * sizes.heads * stack.keys;
+  }
   const double masks = config.drops_out ? 2 * sizes.stream : 0;
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
@@ -130,8 +141,8 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
   // The copy after dropout is kept instead of the copy.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
-  per.temporaries =
-      grown * ((config.gated ? 6 : 4) * sizes.forward + 2 * GatheredBytes(plan, sizes));
+  per.temporaries = std::max(
+      grown * ((config.gated ? 6 : 4) * sizes.forward + 2 * GatheredBytes(plan, sizes)), gradients);
 }
 
 // The residual stream itself is kept if the norms read a copy of it.
@@ -241,8 +252,10 @@ PerToken PerTokenOfBlocks(const TransformerConfig& config, const TrainingPlan& p
     if (again) per.block = std::max(per.block, bytes);
     if (block.early) per.midway += bytes;
     (block.early ? early_parameters : all_parameters) += block.parameters;
-    per.temporaries =
-        std::max(per.temporaries, plain * (kConvolutionBytes * block.widest + block.made));
+    double made = plain * (kConvolutionBytes * block.widest + block.made);
+    if (plan.attention == Attention::kEager)
+      made = std::max(made, MatrixGradientBytes(config, plan) * block.matrix * sizes.sequence);
+    per.temporaries = std::max(per.temporaries, made);
   }
   all_parameters += early_parameters;
   per.kept = per.block;
