@@ -16,7 +16,8 @@ struct ActivityGuess {
   double sm_active = 0;   // 0..1
   double mean_error = 0;  // of such guesses, families left out
 };
-// For a convolutional network whose layers are all printed; empty for any other.
+// For a network of convolutions, or of linear layers alone, whose layers are all printed; empty for
+// any other.
 std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -31,8 +31,19 @@ TEST(ActivityGuess, RisesWithTheWorkOfASample) {
   EXPECT_LT(small->sm_active, 0.05);
   EXPECT_GT(large->sm_active, 3 * small->sm_active);
   EXPECT_LT(large->sm_active, 1);
-  EXPECT_FALSE(GuessActivity(List({Module("Linear", Of({-1, 8}), Of({-1, 8}), 72)})))
-      << "convolutional networks alone were compared";
+}
+
+TEST(ActivityGuess, OfLinearLayersAloneFewerMultiplyAddsAreEnough) {
+  const auto linear = [](std::int64_t width) {
+    return GuessActivity(List({Module("Linear", Of({-1, width}), Of({-1, width}), width * width),
+                               Module("Linear", Of({-1, width}), Of({-1, width}), width * width)}));
+  };
+  const auto narrow = linear(128);
+  const auto wide = linear(8192);
+  ASSERT_TRUE(narrow && wide);
+  EXPECT_LT(narrow->sm_active, 0.05);
+  EXPECT_NEAR(wide->sm_active, 0.77, 0.05) << "134 million multiply-adds";
+  EXPECT_LT(wide->mean_error, 0.1);
 }
 
 }  // namespace
