@@ -88,11 +88,8 @@ class Reader {
   }
 
   void Tokens() {
-    if (const Setting* length = Find({"training.seq_len"})) {
-      Add("seq-len", length->value, length);
-    } else {
-      Add("seq-len", "2048", nullptr);
-    }
+    const Setting* length = Find({"training.seq_len"});
+    Add("seq-len", length != nullptr ? length->value : "2048", length);
     const Setting* batch = Find({"training.local_batch_size", "training.batch_size"});
     Add("batch", batch != nullptr ? batch->value : "8", batch);
   }
@@ -155,8 +152,8 @@ class Reader {
       if (Degree(keys) > 1) Add(word, std::to_string(Degree(keys)), Find(keys));
     }
     if (Degree(tensor) > 1) Add("sequence-parallel", "on", nullptr);
-    const Keys experts = {"parallelism.expert_parallel_degree"};
-    if (Degree(experts) > 1) Add("ep", std::to_string(Degree(experts)), Find(experts));
+    if (const Keys experts = {"parallelism.expert_parallel_degree"}; Degree(experts) > 1)
+      Add("ep", std::to_string(Degree(experts)), Find(experts));
     if (Degree(stages) > 1) Pipeline(Degree(stages));
 
     const Setting* processes = Find({"nproc_per_node"});
