@@ -64,6 +64,10 @@ std::string_view NearestFamily(std::string_view name) {
 
 const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in) {
   if (const TransformerFamily* known = FindFamily(name)) return known;
+  if (name.ends_with("Pipeline")) {
+    in.Complain("_class_name", "one model: the config.json in the folder unet or transformer");
+    return nullptr;
+  }
   std::string_view nearest = NearestFamily(name);
   if (nearest.empty()) nearest = NearestDiffusion(name);
   in.Complain("model_type",

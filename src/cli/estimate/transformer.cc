@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "base/file.h"
@@ -80,8 +81,9 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
           .Group(group);
     }
   }
-  verb.AddOption("--hf-config", "FILE", flags.config,
-                 "config.json of a Hugging Face model, or model_index.json of a diffusion pipeline")
+  verb.AddOption(
+          "--hf-config", "FILE", flags.config,
+          "config.json of a Hugging Face model, model_index.json of a pipeline, or their folder")
       .Group(group);
   const auto add_file = [&](const char* name, task::PlanFile::Kind kind, const char* help) {
     const auto keep = [&flags, kind](const std::string& path) -> Result<Unit> {
@@ -159,6 +161,14 @@ Result<std::string> ReadConfigFile(const std::string& path) {
   return base::ReadFile(path, estimate::kMaxConfigBytes);
 }
 
+// The file of a model's folder that describes it; any other path itself.
+std::string FileOf(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(path, none)) return path;
+  const bool is_pipeline = std::filesystem::exists(path + "/model_index.json", none);
+  return path + (is_pipeline ? "/model_index.json" : "/config.json");
+}
+
 // Of a pipeline of diffusers, the part that is trained; otherwise the file itself. Adds what the
 // files beside it say.
 Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
@@ -185,11 +195,12 @@ Result<TransformerConfig> ReadModel(const std::string& path, const std::string& 
 }  // namespace
 
 void RunTransformer(Context& context, const TransformerFlags& flags) {
-  const Result<std::string> text = ReadInput(flags.config, estimate::kMaxConfigBytes);
+  const std::string path = FileOf(flags.config);
+  const Result<std::string> text = ReadInput(path, estimate::kMaxConfigBytes);
   if (!text) return context.Fail(text.error());
-  const std::string name = InputName(flags.config);
+  const std::string name = InputName(path);
   std::vector<task::TrainingWord> beside;
-  const Result<TransformerConfig> config = ReadModel(flags.config, *text, beside);
+  const Result<TransformerConfig> config = ReadModel(path, *text, beside);
   if (!config) return context.Fail(config.error());
   Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(flags.plan_files);
   if (!words) return context.Fail(words.error());

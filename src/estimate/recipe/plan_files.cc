@@ -203,10 +203,6 @@ std::string WeightIndexBeside(std::string_view config_path) {
   return FolderOf(config_path) + "model.safetensors.index.json";
 }
 
-std::string TokenizerBeside(std::string_view config_path) {
-  return FolderOf(config_path) + "tokenizer_config.json";
-}
-
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where) {
   const Result<base::Json> json = Parsed(text, where);
   if (!json) return std::unexpected(json.error());
@@ -233,7 +229,7 @@ TrainingWords ReadBeside(const std::string& config_path, const TransformerConfig
   if (const Result<std::string> text = read(index))
     add(ReadWeightIndex(*text, "model.safetensors.index.json", config));
   if (config.sees_images || config.blocks) return words;
-  if (const Result<std::string> text = read(TokenizerBeside(config_path)))
+  if (const Result<std::string> text = read(FolderOf(config_path) + "tokenizer_config.json"))
     add(ReadTokenizer(*text, "tokenizer_config.json"));
   return words;
 }

@@ -35,7 +35,6 @@ std::string WeightIndexBeside(std::string_view config_path);
 // tokenizer_config.json beside a config.json: model_max_length, at which it cuts; nothing for the
 // huge number that stands for no limit. Errors: as above.
 base::Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where);
-std::string TokenizerBeside(std::string_view config_path);
 
 // What lies beside the configuration at `config_path`, as words of lower precedence than any that
 // are stated: the sizes of the weights, and where the tokenizer cuts. read: a file's text; one that

@@ -264,7 +264,9 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
   if (config.repeats_block) unseen.emplace_back("one block repeated");
-  if (config.blocks && !config.diffuses) unseen.emplace_back("blocks of this kind");
+  // Of U-Nets, trainings in full were compared.
+  const bool in_full = plan.method == Method::kFull && !RunsBlocksAgain(plan);
+  if (config.blocks && !(config.diffuses && in_full)) unseen.emplace_back("blocks of this kind");
   if (config.diffuses && !config.blocks) unseen.emplace_back("diffusion over patches");
   if (!config.towers.empty()) unseen.emplace_back("two towers");
   if (config.sees_images && !config.diffuses) unseen.emplace_back("patches of images");
