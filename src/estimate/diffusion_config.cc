@@ -158,19 +158,10 @@ void ReadDiffusion(base::JsonReader& in, TransformerConfig& config) {
   ReadPatchModel(in, *model, config);
 }
 
-std::string_view NearestDiffusion(std::string_view class_name) {
-  std::string_view nearest;
-  std::size_t most = 3;
-  const auto look = [&](std::string_view name) {
-    const auto [own, other] = std::ranges::mismatch(class_name, name);
-    const auto shared = static_cast<std::size_t>(own - class_name.begin());
-    if (shared <= most) return;
-    most = shared;
-    nearest = name;
-  };
-  for (const std::string_view name : kUNets) look(name);
-  for (const PatchModel& model : kPatchModels) look(model.name);
-  return nearest;
+std::vector<std::string> DiffusionClasses() {
+  std::vector<std::string> names(std::begin(kUNets), std::end(kUNets));
+  for (const PatchModel& model : kPatchModels) names.emplace_back(model.name);
+  return names;
 }
 
 }  // namespace carma::estimate

@@ -2,7 +2,9 @@
 // patches of a noisy image or video.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "estimate/transformer_config.h"
@@ -17,7 +19,7 @@ bool IsDiffusion(std::string_view class_name);
 // and in some classes the text's. Mistakes are left in `in`.
 void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);
 
-// For suggestions: the nearest of the classes; empty if none begins alike.
-std::string_view NearestDiffusion(std::string_view class_name);
+// The names of all such classes, for suggestions.
+std::vector<std::string> DiffusionClasses();
 
 }  // namespace carma::estimate

@@ -43,21 +43,20 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   in.Complain(*keys.begin(), fmt::format("a number, and the file has no such key{}", others));
 }
 
-// The family that differs by a slip of the keys, else that with the longest common beginning; empty
-// if no three letters are in common.
-std::string_view NearestFamily(std::string_view name) {
-  std::vector<std::string> names;
+// The family or class that differs by a slip of the keys, else that with the longest common
+// beginning; empty if no three letters are in common.
+std::string NearestFamily(std::string_view name) {
+  std::vector<std::string> names = DiffusionClasses();
   for (const TransformerFamily& family : TransformerFamilies()) names.emplace_back(family.name);
-  if (const std::optional<std::string> near = base::DidYouMean(name, names, 2))
-    return FindFamily(*near)->name;
-  std::string_view nearest;
+  if (const std::optional<std::string> near = base::DidYouMean(name, names, 2)) return *near;
+  std::string nearest;
   std::size_t most = 2;
-  for (const TransformerFamily& family : TransformerFamilies()) {
-    const auto [own, other] = std::ranges::mismatch(name, family.name);
+  for (const std::string& each : names) {
+    const auto [own, other] = std::ranges::mismatch(name, each);
     const auto shared = static_cast<std::size_t>(own - name.begin());
     if (shared <= most) continue;
     most = shared;
-    nearest = family.name;
+    nearest = each;
   }
   return nearest;
 }
@@ -68,8 +67,7 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
     in.Complain("_class_name", "one model: the config.json in the folder unet or transformer");
     return nullptr;
   }
-  std::string_view nearest = NearestFamily(name);
-  if (nearest.empty()) nearest = NearestDiffusion(name);
+  const std::string nearest = NearestFamily(name);
   in.Complain("model_type",
               fmt::format("a family whose layers are known ({} are), and '{}' is not one{}: "
                           "carma estimate --run counts one step of the script",

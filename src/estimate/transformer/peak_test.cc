@@ -584,5 +584,13 @@ TEST(TransformerPeak, AUNetNeedsWhatWasMeasured) {
       << "only trainings in full were compared in number";
 }
 
+TEST(TransformerPeak, BucketsOfZeroHoldWhatIsTrained) {
+  TrainingPlan plan = LoraPlan(2048, 1);
+  plan.ranks = 4;
+  const double ddp = Asked(plan).parts.working;
+  plan.data_parallel = DataParallel::kZero2;
+  EXPECT_NEAR(Asked(plan).parts.working, ddp, 20) << "adapters are small";
+}
+
 }  // namespace
 }  // namespace carma::estimate

@@ -77,9 +77,10 @@ bool Pipelines(const TrainingPlan& plan) {
 // Adds the memory of collective operations and unsharded weights. held: as in UseDeepSpeed.
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
-  // They exist on one GPU too; a small model fills them only once.
+  // They exist on one GPU too, and hold what is trained; a small model fills them only once.
   if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
-    all.buckets = std::min(kDeepSpeedBucketBytes, 8 * parameters);
+    all.buckets = std::min(kDeepSpeedBucketBytes,
+                           8 * (plan.method == Method::kFull ? parameters : all.trained));
   if (IsZero(plan.data_parallel) && plan.offload_parameters)
     all.weights = std::min(kLiveParameterBytes, 2 * parameters);
   if (plan.data_parallel == DataParallel::kDdp && plan.ranks > 1)

@@ -10,6 +10,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "estimate/transformer_family.h"
 
 namespace carma::estimate {
 namespace {
@@ -56,6 +57,12 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
     config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
   if (*parameters) config.stated_parameters = **parameters * 1e9;
   config.family = row.Text("family");
+  // What the code of a family does besides, where the column names one of Transformers.
+  if (const TransformerFamily* known = FindFamily(config.family)) {
+    config.norms_heads = known->norms_heads;
+    config.norms = known->norms;
+    config.wide_scores = known->wide_scores;
+  }
   config.gated = row.Text("mlp") == "gated";
   config.written_out_gelu = row.Text("mlp") == "gelu_new";
   config.drops_out = config.drops_scores = row.Text("dropout") == "1";

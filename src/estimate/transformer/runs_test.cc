@@ -205,5 +205,26 @@ TEST_F(RunTables, ABadCellCostsItsRowOnly) {
   EXPECT_FALSE(FieldOf(TrainingRun{}, "colour"));
 }
 
+TEST_F(RunTables, AFamilyOfTransformersBringsItsNorms) {
+  std::string models = kModels;
+  models.replace(models.rfind("lab\n"), 4, "qwen3\n");
+  Write("models.csv", models);
+  const auto set = Read("1,lab,TRL,small,full,,bf16,,adamw,256,exact,1,,,,full,,,,,,1,40,x,,,\n");
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_TRUE(set->configs[set->runs[0].config].norms_heads);
+}
+
+TEST_F(RunTables, GpusThatShareASampleAreNotCountedTwice) {
+  std::string header = kHeader;
+  header.insert(header.find("\n"), ",cp");
+  Write("runs.csv", header +
+                        "1,lab,torchtitan,small,full,,fp32,bf16,adamw,256,exact,1,,,,full,,,"
+                        "fsdp,8,,8,40,x,,,,4\n");
+  const auto set = ReadTrainingRuns({dir_ + "/runs.csv"}, {dir_ + "/models.csv"});
+  ASSERT_TRUE(set) << set.error().message;
+  ASSERT_TRUE(set->runs[0].plan) << set->runs[0].plan.error().message;
+  EXPECT_EQ(set->runs[0].plan->ranks, 2) << "8 GPUs share the weights, 4 of them a sample";
+}
+
 }  // namespace
 }  // namespace carma::estimate
