@@ -409,6 +409,23 @@ TEST_F(Mps, TheDefaultIsMpsWhereItsControlDaemonAnswers) {
   AwaitClient(first);
 }
 
+TEST_F(Mps, ASubmissionWaitsForACarmadThatHasJustStarted) {
+  const std::string gate = site.out_dir() + "/gate", asked = site.out_dir() + "/asked";
+  const std::string program = site.out_dir() + "/control";
+  WriteText(program, "#!/bin/sh\n: >" + asked + "\nwhile [ ! -e " + gate +
+                         " ]; do sleep 0.02; done\nexit 1\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  site.Set("collocation.method", "\"auto\"");
+  site.Set("collocation.mps_control", "\"" + program + "\"");
+  site.Start(false);
+  ASSERT_TRUE(Eventually([&] { return base::Exists(asked); }));
+  Child submits = site.StartCarma({"submit", "--", "/bin/true"});
+  EXPECT_THAT(site.Status().collocation, HasSubstr("is being asked")) << "this needs no GPU";
+  WriteText(gate, "");
+  const Ran ran = submits.Wait();
+  EXPECT_EQ(ran.out, "Submitted task 1\n") << ran.Text();
+}
+
 TEST_F(Mps, TheDefaultIsStreamsWithFewNeighboursWhereNoControlDaemonAnswers) {
   site.Set("collocation.method", "\"auto\"");
   site.Set("collocation.streams_tasks", "2");

@@ -176,7 +176,8 @@ TEST_F(Pilot, AKilledDaemonIsStartedAgain) {
     const pid_t now = daemon();
     return now > 0 && now != first;
   })) << pilot.Err();
-  EXPECT_EQ(Carma({"submit", "-W", "-o", "/dev/null", "--", "/bin/true"}, job).code, 0);
+  const Ran ran = Carma({"submit", "-W", "-o", "/dev/null", "--", "/bin/true"}, job);
+  EXPECT_EQ(ran.code, 0) << ran.Text();
 }
 
 TEST_F(Pilot, BeforeTheEndTasksSaveAndTheNextPilotEndsThem) {

@@ -2,6 +2,7 @@
 """Tasks in containers of real Podman and Docker, with images made from local files: containers_test.py BIN_DIR. Apptainer, which
 Debian does not have, is a stand-in that reads the real command line and runs the command. Exit status 77: something is missing."""
 
+import contextlib
 import json
 import os
 import select
@@ -179,11 +180,15 @@ class World:
         return [line.strip() for line in listed.splitlines() if "<defunct>" not in line]
 
     def end_pause(self):
-        """Podman leaves a process that keeps the user's namespaces. Tasks start without it."""
-        for line in self.processes():
-            if line.endswith("catatonit -P"):
-                os.kill(int(line.split()[0]), signal.SIGKILL)
-        until(lambda: not self.processes(), f"no process: {self.processes()}")
+        """Podman leaves a process that keeps the user's namespaces, which may only begin then. Tasks start without it."""
+        def gone():
+            left = self.processes()
+            for line in left:
+                if line.endswith("catatonit -P"):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(line.split()[0]), signal.SIGKILL)
+            return not left
+        until(gone, "no process of the user")
 
     def containers(self):
         """Of both tools, whether they run or not."""

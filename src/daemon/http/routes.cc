@@ -107,6 +107,12 @@ void Routes::RefuseStranger(const api::Responder& reply) const {
       });
 }
 
+bool Routes::CanHandle(const api::Request& request) const {
+  Call call{request, "", "", {}};
+  const Result<const Endpoint*> endpoint = Find(call);
+  return !endpoint || (*endpoint)->handle;
+}
+
 // The callback gets copies, because these routes may have been replaced by then.
 void Routes::RunForUser(const Endpoint::Handle& handle, Call call, const api::Peer& who,
                         const api::Responder& reply) const {

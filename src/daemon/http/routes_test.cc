@@ -75,6 +75,14 @@ class RoutesTest : public ::testing::Test {
   api::Response heard_{.status = 0};
 };
 
+TEST_F(RoutesTest, KnowsWhatItCannotHandleYet) {
+  Open(0);
+  EXPECT_FALSE(routes_->CanHandle({.method = "GET", .path = "/v1/later"}));
+  for (const std::string path : {"/v1/whoami", "/v1/nowhere"})
+    EXPECT_TRUE(routes_->CanHandle({.method = "GET", .path = path})) << path;
+  EXPECT_TRUE(routes_->CanHandle({.method = "POST", .path = "/v1/later"})) << "the wrong method";
+}
+
 TEST_F(RoutesTest, TheFirstRowThatMatchesAnswers) {
   Open(0);
   EXPECT_EQ(Ask("GET", "/v1/things/7", 1000).body, "7/ by ");

@@ -48,7 +48,8 @@ namespace asio = boost::asio;
 using base::Result;
 using base::Unit;
 
-// The starter of the daemon waits at most this long for a silent driver or control daemon.
+// The starter of the daemon, and early requests, wait at most this long for a silent driver or
+// control daemon.
 constexpr std::chrono::seconds kLongestSearch{5};
 // Time limit for a CUDA context on one GPU.
 constexpr std::chrono::seconds kCudaPatience{15};
@@ -71,12 +72,14 @@ class RealDaemon : public Daemon, public Sampler::Taker {
  private:
   // Opens the endpoints that can be handled now; the others answer why not.
   void OpenRoutes(const std::string& why_not = "");
+  void Answer(api::Request request, const api::Responder& respond);
+  void AnswerEarlyOnes();
   Result<Unit> FindGroups();
   void TakeSignal(int number);
   void Follow(Configuration::InForce now);
   void Beat();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Notifies the starter of this daemon, once.
+  // Notifies the starter of this daemon, once; nobody waits for the GPUs any longer.
   void TellServing();
   // Decides the method for collocation.method = "auto". Sharing method and memory limits are found
   // one after the other by trial.
@@ -107,6 +110,9 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
   std::unique_ptr<Routes> routes_;
+  // What needs the GPUs and was asked while carmad was looking for them.
+  std::vector<std::pair<api::Request, api::Responder>> early_;
+  bool searches_ = true;  // until TellServing()
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
   Signals signals_{loop_};
@@ -150,6 +156,20 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
   if (engine_host_) engine.emplace(engine_host_->Services());
   routes_ = std::make_unique<Routes>(std::move(options),
                                      Endpoints(server, engine ? &*engine : nullptr), why_not);
+}
+
+void RealDaemon::Answer(api::Request request, const api::Responder& respond) {
+  loop_meter_.Look();
+  if (searches_ && !routes_->CanHandle(request)) {
+    early_.emplace_back(std::move(request), respond);
+  } else {
+    routes_->Handle(std::move(request), respond);
+  }
+}
+
+void RealDaemon::AnswerEarlyOnes() {
+  for (auto& [request, respond] : std::exchange(early_, {}))
+    routes_->Handle(std::move(request), respond);
 }
 
 api::StatusView RealDaemon::Status() {
@@ -206,8 +226,7 @@ Result<Unit> RealDaemon::Listen() {
   const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
   if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
   const auto handler = [this](api::Request request, const api::Responder& respond) {
-    loop_meter_.Look();
-    routes_->Handle(std::move(request), respond);
+    Answer(std::move(request), respond);
   };
   Result<std::unique_ptr<api::Server>> unix_server =
       api::Server::ListenUnix(loop_, settings.socket, ::getuid() == 0 ? settings.socket_mode : 0600,
@@ -372,6 +391,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
     return;
   }
   OpenRoutes();
+  AnswerEarlyOnes();
 }
 
 // The reader's program makes the context, because a driver may hang or crash.
@@ -385,6 +405,8 @@ GpuTrials::Try TryCudaBy(const std::string& reader) {
 
 void RealDaemon::TellServing() {
   serving_.Stop();
+  searches_ = false;
+  AnswerEarlyOnes();
   if (const auto tell = std::exchange(options_.serving, nullptr)) tell();
 }
 
