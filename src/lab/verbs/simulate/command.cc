@@ -17,7 +17,7 @@
 #include "lab/sim/model_words.h"
 #include "lab/sim/reservation_words.h"
 #include "lab/verbs/lab.h"
-#include "lab/verbs/simulate/plan.h"
+#include "lab/verbs/simulate/experiment.h"
 #include "lab/verbs/simulate/summaries.h"
 #include "lab/verbs/simulate/text.h"
 #include "lab/verbs/simulate/verbs.h"

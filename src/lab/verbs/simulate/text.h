@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/terminal.h"
-#include "lab/verbs/simulate/plan.h"
+#include "lab/verbs/simulate/experiment.h"
 #include "report/metrics.h"
 #include "report/report.h"
 

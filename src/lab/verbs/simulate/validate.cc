@@ -14,7 +14,7 @@
 #include "lab/sim/pairs.h"
 #include "lab/sim/residency.h"
 #include "lab/sim/validate.h"
-#include "lab/verbs/simulate/plan.h"
+#include "lab/verbs/simulate/experiment.h"
 #include "lab/verbs/simulate/verbs.h"
 #include "lab/verbs/trace/files.h"
 

@@ -1,4 +1,4 @@
-#include "lab/verbs/simulate/plan.h"
+#include "lab/verbs/simulate/policy_words.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "cli/shell_quote.h"
 #include "config/keys.h"
-#include "config/toml_text.h"
 #include "estimate/estimator.h"
 #include "lab/sim/model_words.h"
 
@@ -35,26 +33,39 @@ struct Draft {
 struct Word {
   PolicyWordInfo info;
   bool (*set)(Draft&, const std::string& value);  // false: not what `type` says
+  const char* key = nullptr;                      // of the configuration, in place of `set`
 };
 
-bool SetNumber(double& target, const std::string& value, double low, double high) {
-  const std::optional<double> number = base::ParseDouble(value);
-  if (!number || *number < low || *number > high) return false;
-  target = *number;
-  return true;
-}
-
-bool SetWhole(int& target, const std::string& value, int low, int high) {
-  const std::optional<std::int64_t> number = base::ParseInt(value);
-  if (!number || *number < low || *number > high) return false;
-  target = static_cast<int>(*number);
-  return true;
-}
-
-bool SetSpan(base::Duration& target, const std::string& value) {
+bool Set(base::Duration& target, const std::string& value) {
   const Result<base::Duration> span = base::ParseSpan(value);
   if (span) target = *span;
   return span.has_value();
+}
+
+bool Set(bool& target, const std::string& value) {
+  target = value == "true";
+  return value == "true" || value == "false";
+}
+
+template <class Enum>
+bool Set(Enum& target, const std::string& value) {
+  const std::optional<Enum> word = base::FromWord<Enum>(value);
+  if (word) target = *word;
+  return word.has_value();
+}
+
+template <auto kMember>
+bool SetAbove(Draft& draft, const std::string& value) {
+  return Set(draft.policy.options.above.*kMember, value);
+}
+
+template <auto kMember>
+bool SetEstimate(Draft& draft, const std::string& value) {
+  return Set(draft.policy.options.estimates.*kMember, value);
+}
+template <auto kMember, int kLow, int kHigh>
+bool SetEstimate(Draft& draft, const std::string& value) {
+  return SetNumber(draft.policy.options.estimates.*kMember, value, kLow, kHigh);
 }
 
 bool SetEstimator(Draft& draft, const std::string& value) {
@@ -87,19 +98,23 @@ void ChooseEstimator(Draft& draft) {
   estimates.learns = settings.estimate_history;
 }
 
+template <class Enum>
+bool SetOneOf(Enum& target, const std::string& value,
+              std::initializer_list<std::pair<std::string_view, Enum>> words) {
+  for (const auto& [word, meaning] : words) {
+    if (word != value) continue;
+    target = meaning;
+    return true;
+  }
+  return false;
+}
+
 bool SetProfiles(Draft& draft, const std::string& value) {
   using Profiles = sim::EstimateOptions::Profiles;
-  Profiles& profiles = draft.policy.options.estimates.profiles;
-  if (value == "none") {
-    profiles = Profiles::kNone;
-  } else if (value == "activity") {
-    profiles = Profiles::kActivity;
-  } else if (value == "measured") {
-    profiles = Profiles::kMeasured;
-  } else {
-    return false;
-  }
-  return true;
+  return SetOneOf(draft.policy.options.estimates.profiles, value,
+                  {{"none", Profiles::kNone},
+                   {"activity", Profiles::kActivity},
+                   {"measured", Profiles::kMeasured}});
 }
 
 bool SetCollocation(Draft& draft, const std::string& value) {
@@ -108,44 +123,20 @@ bool SetCollocation(Draft& draft, const std::string& value) {
   return collocation.has_value();
 }
 
-template <class Enum>
-bool SetWord(Enum& target, const std::string& value) {
-  const std::optional<Enum> word = base::FromWord<Enum>(value);
-  if (word) target = *word;
-  return word.has_value();
-}
-
-bool SetFlag(bool& target, const std::string& value) {
-  target = value == "true";
-  return value == "true" || value == "false";
-}
-
 // Slurm does not start MPS: tasks that share by shards alternate in time, unless another word
 // follows.
 bool SetGres(Draft& draft, const std::string& value) {
-  if (!SetWord(draft.policy.options.above.gres, value)) return false;
+  if (!Set(draft.policy.options.above.gres, value)) return false;
   if (draft.policy.options.above.gres == sim::Gres::kShard)
     draft.policy.options.collocation = core::SharingMethod::kStreams;
   return true;
 }
 
-bool SetPublished(Draft& draft, const std::string& value) {
-  return config::FindKey("policy.published")->set(draft.settings, value);
-}
-
 bool SetSampling(Draft& draft, const std::string& value) {
   using Mode = sim::MonitorOptions::Mode;
-  Mode& mode = draft.policy.options.monitor.mode;
-  if (value == "on-demand") {
-    mode = Mode::kOnDemand;
-  } else if (value == "periodic") {
-    mode = Mode::kPeriodic;
-  } else if (value == "none") {
-    mode = Mode::kNone;
-  } else {
-    return false;
-  }
-  return true;
+  return SetOneOf(
+      draft.policy.options.monitor.mode, value,
+      {{"on-demand", Mode::kOnDemand}, {"periodic", Mode::kPeriodic}, {"none", Mode::kNone}});
 }
 
 constexpr std::array kWords{
@@ -166,97 +157,67 @@ constexpr std::array kWords{
          SetHistory},
     Word{{"coverage", "0, or a share from 0.5 to 0.999",
           "of the runs that a promise should cover, as estimate.coverage"},
-         [](Draft& draft, const std::string& value) {
-           return config::FindKey("estimate.coverage")->set(draft.settings, value);
-         }},
+         nullptr,
+         "estimate.coverage"},
     Word{{"estimator_sigma", "number from 0 to 5", "random error: times exp(N(bias, sigma))"},
-         [](Draft& draft, const std::string& value) {
-           return SetNumber(draft.policy.options.estimates.sigma, value, 0, 5);
-         }},
+         SetEstimate<&sim::EstimateOptions::sigma, 0, 5>},
     Word{{"estimator_bias", "number from -5 to 5", "its mean"},
-         [](Draft& draft, const std::string& value) {
-           return SetNumber(draft.policy.options.estimates.bias, value, -5, 5);
-         }},
+         SetEstimate<&sim::EstimateOptions::bias, -5, 5>},
     Word{{"estimator_missing", "share from 0 to 1", "tasks without any estimate"},
-         [](Draft& draft, const std::string& value) {
-           return SetNumber(draft.policy.options.estimates.missing_share, value, 0, 1);
-         }},
+         SetEstimate<&sim::EstimateOptions::missing_share, 0, 1>},
     Word{{"estimator_time", "time span", "until an estimate is there"},
-         [](Draft& draft, const std::string& value) {
-           return SetSpan(draft.policy.options.estimates.takes, value);
-         }},
+         SetEstimate<&sim::EstimateOptions::takes>},
     Word{{"profiles", "none, activity or measured",
           "what is known of how tasks use a GPU before they run: nothing, their SM activity, or "
-          "also "
-          "how much they mind each other; default: none"},
+          "also how much they mind each other; default: none"},
          SetProfiles},
     Word{{"durations", "true or false", "whether run times alone are known; default: false"},
-         [](Draft& draft, const std::string& value) {
-           draft.policy.options.estimates.durations = value == "true";
-           return value == "true" || value == "false";
-         }},
+         SetEstimate<&sim::EstimateOptions::durations>},
     Word{{"activity_sigma", "number from 0 to 5",
           "random error of what profiles tells of SM activity: times exp(N(0, sigma))"},
-         [](Draft& draft, const std::string& value) {
-           return SetNumber(draft.policy.options.estimates.activity_sigma, value, 0, 5);
-         }},
+         SetEstimate<&sim::EstimateOptions::activity_sigma, 0, 5>},
     Word{{"slowdown_sigma", "number from 0 to 5", "of sensitivity and of pressure"},
-         [](Draft& draft, const std::string& value) {
-           return SetNumber(draft.policy.options.estimates.slowdown_sigma, value, 0, 5);
-         }},
+         SetEstimate<&sim::EstimateOptions::slowdown_sigma, 0, 5>},
     Word{{"duration_sigma", "number from 0 to 5", "of run times"},
-         [](Draft& draft, const std::string& value) {
-           return SetNumber(draft.policy.options.estimates.duration_sigma, value, 0, 5);
-         }},
+         SetEstimate<&sim::EstimateOptions::duration_sigma, 0, 5>},
     Word{{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"},
          SetCollocation},
     Word{{"streams_sm_cap", "fraction above 0 and at most 1, or false",
           "in place of sm_cap, with collocation streams"},
-         [](Draft& draft, const std::string& value) {
-           return config::FindKey("collocation.streams_sm_cap")->set(draft.settings, value);
-         }},
+         nullptr,
+         "collocation.streams_sm_cap"},
     Word{{"streams_tasks", "whole number from 1 to 48",
           "in place of max_tasks_per_gpu, with collocation streams"},
-         [](Draft& draft, const std::string& value) {
-           return config::FindKey("collocation.streams_tasks")->set(draft.settings, value);
-         }},
+         nullptr,
+         "collocation.streams_tasks"},
     Word{{"mig_instances", "1, 2, 3 or 7", "of each GPU, with collocation mig"},
          [](Draft& draft, const std::string& value) {
            return SetWhole(draft.policy.options.mig_instances, value, 1, 7);
          }},
     Word{{"share_mig", "true or false", "several tasks on one instance, with collocation mig"},
-         [](Draft& draft, const std::string& value) {
-           return config::FindKey("collocation.share_mig")->set(draft.settings, value);
-         }},
+         nullptr,
+         "collocation.share_mig"},
     Word{{"mps_memory_limit", "true or false",
           "no task may hold more than its promise and margin, with collocation mps; default: true"},
-         [](Draft& draft, const std::string& value) {
-           return config::FindKey("collocation.mps_memory_limit")->set(draft.settings, value);
-         }},
+         nullptr,
+         "collocation.mps_memory_limit"},
     Word{{"mps_servers", "gpu or user",
           "one MPS server per GPU, beside which wider tasks take turns, or one for all GPUs"},
-         [](Draft& draft, const std::string& value) {
-           return config::FindKey("collocation.mps_servers")->set(draft.settings, value);
-         }},
+         nullptr,
+         "collocation.mps_servers"},
     Word{
         {"cluster", "queue, slurm or asked",
          "which server a task comes to: that with the most idle GPUs, as Slurm places it, or where "
          "the servers' own answers are best"},
-        [](Draft& draft, const std::string& value) {
-          return SetWord(draft.policy.options.above.placing, value);
-        }},
+        SetAbove<&sim::Above::placing>},
     Word{{"gres", "carma, gpu or shard",
           "what Slurm counts: GiB of a server's GPU memory (CARMA places inside), GPUs, or GiB of "
           "each GPU (Slurm alone; by streams unless a word after it says otherwise)"},
          SetGres},
     Word{{"spread", "true or false", "Slurm takes the server with the fewest tasks, not the first"},
-         [](Draft& draft, const std::string& value) {
-           return SetFlag(draft.policy.options.above.spread, value);
-         }},
+         SetAbove<&sim::Above::spread>},
     Word{{"slurm_backfill", "true or false", "who does not delay the first in line may pass it"},
-         [](Draft& draft, const std::string& value) {
-           return SetFlag(draft.policy.options.above.backfill, value);
-         }},
+         SetAbove<&sim::Above::backfill>},
     Word{{"time_limit", "number from 0.01 to 1e6",
           "of tasks, times their run time alone, for slurm_backfill; nobody is ended by it"},
          [](Draft& draft, const std::string& value) {
@@ -264,22 +225,18 @@ constexpr std::array kWords{
          }},
     Word{{"wait", "time span",
           "how long a server may hold a task before it is offered to another server"},
-         [](Draft& draft, const std::string& value) {
-           return SetSpan(draft.policy.options.above.wait, value);
-         }},
+         SetAbove<&sim::Above::wait>},
     Word{{"wait_requeues", "whole number from 0 to 1000", "with slurm: as often at most"},
          [](Draft& draft, const std::string& value) {
            return SetWhole(draft.policy.options.above.wait_requeues, value, 0, 1000);
          }},
     Word{{"requeue_delay", "time span", "before Slurm starts a task again that came back"},
-         [](Draft& draft, const std::string& value) {
-           return SetSpan(draft.policy.options.above.requeue_delay, value);
-         }},
+         SetAbove<&sim::Above::requeue_delay>},
     Word{{"report_every", "time span", "with asked: how old the servers' answers are at most"},
-         [](Draft& draft, const std::string& value) {
-           return SetSpan(draft.policy.options.above.report_every, value);
-         }},
-    Word{{"published", "thesis, v2 or false", "the original's rules and pauses"}, SetPublished},
+         SetAbove<&sim::Above::report_every>},
+    Word{{"published", "thesis, v2 or false", "the original's rules and pauses"},
+         nullptr,
+         "policy.published"},
     Word{{"max_recoveries", "number from 0 to 1000", "retries of a task after lack of memory"},
          [](Draft& draft, const std::string& value) {
            return SetWhole(draft.policy.options.max_recoveries, value, 0, 1000);
@@ -288,7 +245,7 @@ constexpr std::array kWords{
          SetSampling},
     Word{{"sample_delay", "time span", "from a reading to its arrival"},
          [](Draft& draft, const std::string& value) {
-           return SetSpan(draft.policy.options.monitor.delay, value);
+           return Set(draft.policy.options.monitor.delay, value);
          }},
 };
 
@@ -322,16 +279,11 @@ std::vector<std::string> KnownNames() {
   return names;
 }
 
-std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected) {
-  return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: expected {}, not '{}'", word.where,
-                                               base::Printable(word.key, 80), expected,
-                                               base::Printable(word.value, 60)));
-}
-
 Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   if (const Word* known = FindWord(word.key)) {
-    if (!known->set(draft, word.value)) return Unexpected(word, known->info.type);
-    return Unit{};
+    const bool set = known->key ? config::FindKey(known->key)->set(draft.settings, word.value)
+                                : known->set(draft, word.value);
+    return set ? Result<Unit>(Unit{}) : Unexpected(word, known->info.type);
   }
   const config::Key* key = FindPolicyKey(word.key);
   if (key == nullptr) {
@@ -353,21 +305,6 @@ bool HoldsForAnySharing(const PolicyWord& word) {
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");
 }
 
-// The valid words in order of their first use: a later word replaces an earlier one.
-std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words) {
-  std::vector<std::pair<std::string, std::string>> last;
-  for (const PolicyWord& word : words) {
-    const auto found = std::find_if(last.begin(), last.end(),
-                                    [&](const auto& each) { return each.first == word.key; });
-    if (found == last.end()) {
-      last.emplace_back(word.key, word.value);
-    } else {
-      found->second = word.value;
-    }
-  }
-  return last;
-}
-
 std::string SpecOf(const std::vector<PolicyWord>& words, const std::string& default_mapper) {
   std::string mapper = default_mapper;
   std::string rest;
@@ -380,84 +317,6 @@ std::string SpecOf(const std::vector<PolicyWord>& words, const std::string& defa
     }
   }
   return mapper + rest;
-}
-
-// ---- experiment files ----
-
-Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, SimLoad& load) {
-  struct Text {
-    std::string_view name;
-    std::string SimLoad::*target;
-  };
-  constexpr std::array kTexts{Text{"trace", &SimLoad::trace},
-                              Text{"workloads", &SimLoad::workloads},
-                              Text{"summaries", &SimLoad::summaries},
-                              Text{"server", &SimLoad::server}, Text{"config", &SimLoad::config}};
-  const auto expected = [&](std::string_view what) {
-    return Unexpected({entry.name, entry.text, where}, what);
-  };
-  for (const Text& text : kTexts) {
-    if (entry.name != text.name) continue;
-    if (entry.form != config::kText || entry.text.empty()) return expected("text in quotes");
-    load.*text.target = entry.text;
-    return Unit{};
-  }
-  if (entry.name == "reserve") {
-    if (entry.items.empty()) return expected("a list of texts");
-    load.reserve = entry.items;
-    return Unit{};
-  }
-  if (entry.name == "runs") {
-    return SetWhole(load.runs, entry.text, 1, kMaxSimRuns)
-               ? Result<Unit>(Unit{})
-               : expected(fmt::format("a number from 1 to {}", kMaxSimRuns));
-  }
-  if (entry.name == "noise") {
-    return SetNumber(load.noise, entry.text, 0, 1) ? Result<Unit>(Unit{})
-                                                   : expected("a number from 0 to 1");
-  }
-  if (entry.name == "slowdown_limit") {
-    return SetNumber(load.slowdown_limit, entry.text, 1, kMaxSlowdownLimit)
-               ? Result<Unit>(Unit{})
-               : expected(fmt::format("a number from 1 to {}", kMaxSlowdownLimit));
-  }
-  if (entry.name == "seed") {
-    const std::optional<std::int64_t> seed = base::ParseInt(entry.text);
-    if (!seed || *seed < 0) return expected("a whole number from 0 on");
-    load.seed = static_cast<std::uint64_t>(*seed);
-    return Unit{};
-  }
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("{}: {}: expected trace, workloads, summaries, server, config, runs, "
-                          "noise, seed, slowdown_limit, reserve, [model], [common], [run.NAME] or "
-                          "[matrix]",
-                          where, base::Printable(entry.name, 80)));
-}
-
-// The key below the section: "monitor.window" for [run.x.monitor] window.
-std::string KeyBelow(const config::Entry& entry, std::size_t depth) {
-  return base::Join({entry.path.begin() + static_cast<std::ptrdiff_t>(depth), entry.path.end()},
-                    ".");
-}
-
-Result<std::vector<std::vector<PolicyWord>>> Combinations(
-    const std::vector<std::vector<PolicyWord>>& axes, const std::string& path) {
-  std::vector<std::vector<PolicyWord>> all{{}};
-  for (const std::vector<PolicyWord>& axis : axes) {
-    if (all.size() * axis.size() > kMaxSimPolicies) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("{}: [matrix]: more than {} policies", path, kMaxSimPolicies));
-    }
-    std::vector<std::vector<PolicyWord>> longer;
-    for (const std::vector<PolicyWord>& words : all) {
-      for (const PolicyWord& word : axis) {
-        longer.push_back(words);
-        longer.back().push_back(word);
-      }
-    }
-    all = std::move(longer);
-  }
-  return all;
 }
 
 // Splits at commas, but not at those inside "min(a, b)" in a rule.
@@ -498,44 +357,38 @@ Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::st
   return words;
 }
 
-Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
-                            Experiment& experiment) {
-  const Result<std::vector<config::Entry>> entries = config::ParseToml(path, text);
-  if (!entries) return std::unexpected(entries.error());
-  std::vector<std::vector<PolicyWord>> axes;
-  std::string open;  // label of the [run] that is being read
-  for (const config::Entry& entry : *entries) {
-    const std::string where = fmt::format("{}:{}", path, entry.line);
-    const std::string& section = entry.path.front();
-    if (section == "common" && entry.path.size() > 1) {
-      experiment.common.push_back({KeyBelow(entry, 1), entry.text, where});
-    } else if (section == "model" && entry.path.size() > 1) {
-      experiment.load.model.push_back({KeyBelow(entry, 1), entry.text, where});
-    } else if (section == "run" && entry.path.size() > 1) {
-      if (experiment.policies.empty() || open != entry.path[1]) {
-        open = entry.path[1];
-        experiment.policies.push_back({{"label", open, where}});
-      }
-      if (entry.path.size() > 2) {
-        experiment.policies.back().push_back({KeyBelow(entry, 2), entry.text, where});
-      }
-    } else if (section == "matrix" && entry.path.size() > 1) {
-      std::vector<PolicyWord>& axis = axes.emplace_back();
-      for (const std::string& item : entry.items) axis.push_back({KeyBelow(entry, 1), item, where});
-      if (axis.empty()) return Unexpected({entry.name, entry.text, where}, "a list of values");
-    } else if (Result<Unit> read = ReadLoadKey(entry, where, experiment.load); !read) {
-      return read;
-    }
-    if (experiment.policies.size() > kMaxSimPolicies) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("{}: more than {} policies", where, kMaxSimPolicies));
+std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected) {
+  return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: expected {}, not '{}'", word.where,
+                                               base::Printable(word.key, 80), expected,
+                                               base::Printable(word.value, 60)));
+}
+
+std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words) {
+  std::vector<std::pair<std::string, std::string>> last;
+  for (const PolicyWord& word : words) {
+    const auto found = std::find_if(last.begin(), last.end(),
+                                    [&](const auto& each) { return each.first == word.key; });
+    if (found == last.end()) {
+      last.emplace_back(word.key, word.value);
+    } else {
+      found->second = word.value;
     }
   }
-  if (axes.empty()) return Unit{};
-  auto combined = Combinations(axes, path);
-  if (!combined) return std::unexpected(combined.error());
-  for (std::vector<PolicyWord>& words : *combined) experiment.policies.push_back(std::move(words));
-  return Unit{};
+  return last;
+}
+
+bool SetNumber(double& target, const std::string& value, double low, double high) {
+  const std::optional<double> number = base::ParseDouble(value);
+  if (!number || *number < low || *number > high) return false;
+  target = *number;
+  return true;
+}
+
+bool SetWhole(int& target, const std::string& value, int low, int high) {
+  const std::optional<std::int64_t> number = base::ParseInt(value);
+  if (!number || *number < low || *number > high) return false;
+  target = static_cast<int>(*number);
+  return true;
 }
 
 std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods) {
@@ -600,49 +453,6 @@ Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy)
     }
   }
   return Unit{};
-}
-
-namespace {
-
-// The words of a policy, with its label if that was given and can be written as a word.
-std::string WordsOf(const SimPolicy& policy) {
-  if (policy.label.empty() || policy.label == policy.spec ||
-      policy.label.find(',') != std::string::npos)
-    return policy.spec;
-  return policy.spec + ",label=" + policy.label;
-}
-
-}  // namespace
-
-std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> policies) {
-  std::string line = "carma simulate --trace " + ShellQuote(load.trace);
-  const auto add = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) line += std::string(" ") + flag + " " + ShellQuote(value);
-  };
-  add("--workloads", load.workloads);
-  add("--summaries", load.summaries);
-  add("--server", load.server);
-  add("--config", load.config);
-  std::string model;
-  for (const auto& [key, value] : LastOf(load.model)) {
-    model += (model.empty() ? "" : ",") + key + "=" + value;
-  }
-  add("--model", model);
-  for (const std::string& each : load.reserve) add("--reserve", each);
-  for (const SimPolicy& policy : policies) add("--policy", WordsOf(policy));
-  line += fmt::format(" --runs {} --noise {} --seed {}", load.runs, load.noise, load.seed);
-  if (load.slowdown_limit > 0) line += fmt::format(" --slowdown-limit {}", load.slowdown_limit);
-  return line;
-}
-
-std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed) {
-  if (policy.options.estimates.carries) {
-    load.runs = static_cast<int>(seed - load.seed) + 1;
-  } else {
-    load.runs = 1;
-    load.seed = seed;
-  }
-  return ReproductionLine(load, {&policy, 1});
 }
 
 }  // namespace carma::cli

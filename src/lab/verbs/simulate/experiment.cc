@@ -1,0 +1,179 @@
+#include "lab/verbs/simulate/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "cli/shell_quote.h"
+#include "config/keys.h"
+#include "config/toml_text.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, SimLoad& load) {
+  struct Text {
+    std::string_view name;
+    std::string SimLoad::*target;
+  };
+  constexpr std::array kTexts{Text{"trace", &SimLoad::trace},
+                              Text{"workloads", &SimLoad::workloads},
+                              Text{"summaries", &SimLoad::summaries},
+                              Text{"server", &SimLoad::server}, Text{"config", &SimLoad::config}};
+  const auto expected = [&](std::string_view what) {
+    return Unexpected({entry.name, entry.text, where}, what);
+  };
+  for (const Text& text : kTexts) {
+    if (entry.name != text.name) continue;
+    if (entry.form != config::kText || entry.text.empty()) return expected("text in quotes");
+    load.*text.target = entry.text;
+    return Unit{};
+  }
+  if (entry.name == "reserve") {
+    if (entry.items.empty()) return expected("a list of texts");
+    load.reserve = entry.items;
+    return Unit{};
+  }
+  if (entry.name == "runs") {
+    return SetWhole(load.runs, entry.text, 1, kMaxSimRuns)
+               ? Result<Unit>(Unit{})
+               : expected(fmt::format("a number from 1 to {}", kMaxSimRuns));
+  }
+  if (entry.name == "noise") {
+    return SetNumber(load.noise, entry.text, 0, 1) ? Result<Unit>(Unit{})
+                                                   : expected("a number from 0 to 1");
+  }
+  if (entry.name == "slowdown_limit") {
+    return SetNumber(load.slowdown_limit, entry.text, 1, kMaxSlowdownLimit)
+               ? Result<Unit>(Unit{})
+               : expected(fmt::format("a number from 1 to {}", kMaxSlowdownLimit));
+  }
+  if (entry.name == "seed") {
+    const std::optional<std::int64_t> seed = base::ParseInt(entry.text);
+    if (!seed || *seed < 0) return expected("a whole number from 0 on");
+    load.seed = static_cast<std::uint64_t>(*seed);
+    return Unit{};
+  }
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("{}: {}: expected trace, workloads, summaries, server, config, runs, "
+                          "noise, seed, slowdown_limit, reserve, [model], [common], [run.NAME] or "
+                          "[matrix]",
+                          where, base::Printable(entry.name, 80)));
+}
+
+// The key below the section: "monitor.window" for [run.x.monitor] window.
+std::string KeyBelow(const config::Entry& entry, std::size_t depth) {
+  return base::Join({entry.path.begin() + static_cast<std::ptrdiff_t>(depth), entry.path.end()},
+                    ".");
+}
+
+Result<std::vector<std::vector<PolicyWord>>> Combinations(
+    const std::vector<std::vector<PolicyWord>>& axes, const std::string& path) {
+  std::vector<std::vector<PolicyWord>> all{{}};
+  for (const std::vector<PolicyWord>& axis : axes) {
+    if (all.size() * axis.size() > kMaxSimPolicies) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}: [matrix]: more than {} policies", path, kMaxSimPolicies));
+    }
+    std::vector<std::vector<PolicyWord>> longer;
+    for (const std::vector<PolicyWord>& words : all) {
+      for (const PolicyWord& word : axis) {
+        longer.push_back(words);
+        longer.back().push_back(word);
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+// The words of a policy, with its label if that was given and can be written as a word.
+std::string WordsOf(const SimPolicy& policy) {
+  if (policy.label.empty() || policy.label == policy.spec ||
+      policy.label.find(',') != std::string::npos)
+    return policy.spec;
+  return policy.spec + ",label=" + policy.label;
+}
+
+}  // namespace
+
+Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
+                            Experiment& experiment) {
+  const Result<std::vector<config::Entry>> entries = config::ParseToml(path, text);
+  if (!entries) return std::unexpected(entries.error());
+  std::vector<std::vector<PolicyWord>> axes;
+  std::string open;  // label of the [run] that is being read
+  for (const config::Entry& entry : *entries) {
+    const std::string where = fmt::format("{}:{}", path, entry.line);
+    const std::string& section = entry.path.front();
+    if (section == "common" && entry.path.size() > 1) {
+      experiment.common.push_back({KeyBelow(entry, 1), entry.text, where});
+    } else if (section == "model" && entry.path.size() > 1) {
+      experiment.load.model.push_back({KeyBelow(entry, 1), entry.text, where});
+    } else if (section == "run" && entry.path.size() > 1) {
+      if (experiment.policies.empty() || open != entry.path[1]) {
+        open = entry.path[1];
+        experiment.policies.push_back({{"label", open, where}});
+      }
+      if (entry.path.size() > 2) {
+        experiment.policies.back().push_back({KeyBelow(entry, 2), entry.text, where});
+      }
+    } else if (section == "matrix" && entry.path.size() > 1) {
+      std::vector<PolicyWord>& axis = axes.emplace_back();
+      for (const std::string& item : entry.items) axis.push_back({KeyBelow(entry, 1), item, where});
+      if (axis.empty()) return Unexpected({entry.name, entry.text, where}, "a list of values");
+    } else if (Result<Unit> read = ReadLoadKey(entry, where, experiment.load); !read) {
+      return read;
+    }
+    if (experiment.policies.size() > kMaxSimPolicies) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}: more than {} policies", where, kMaxSimPolicies));
+    }
+  }
+  if (axes.empty()) return Unit{};
+  auto combined = Combinations(axes, path);
+  if (!combined) return std::unexpected(combined.error());
+  for (std::vector<PolicyWord>& words : *combined) experiment.policies.push_back(std::move(words));
+  return Unit{};
+}
+
+std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> policies) {
+  std::string line = "carma simulate --trace " + ShellQuote(load.trace);
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) line += std::string(" ") + flag + " " + ShellQuote(value);
+  };
+  add("--workloads", load.workloads);
+  add("--summaries", load.summaries);
+  add("--server", load.server);
+  add("--config", load.config);
+  std::string model;
+  for (const auto& [key, value] : LastOf(load.model)) {
+    model += (model.empty() ? "" : ",") + key + "=" + value;
+  }
+  add("--model", model);
+  for (const std::string& each : load.reserve) add("--reserve", each);
+  for (const SimPolicy& policy : policies) add("--policy", WordsOf(policy));
+  line += fmt::format(" --runs {} --noise {} --seed {}", load.runs, load.noise, load.seed);
+  if (load.slowdown_limit > 0) line += fmt::format(" --slowdown-limit {}", load.slowdown_limit);
+  return line;
+}
+
+std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed) {
+  if (policy.options.estimates.carries) {
+    load.runs = static_cast<int>(seed - load.seed) + 1;
+  } else {
+    load.runs = 1;
+    load.seed = seed;
+  }
+  return ReproductionLine(load, {&policy, 1});
+}
+
+}  // namespace carma::cli
