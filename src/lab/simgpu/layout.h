@@ -1,4 +1,4 @@
-// The layout of a state file, only for state.cc.
+// The layout of a state file, only for state_lock.h.
 #pragma once
 
 #include <pthread.h>

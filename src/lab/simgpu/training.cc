@@ -20,6 +20,7 @@
 #include "base/process_id.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "lab/simgpu/milestones.h"
 #include "lab/simgpu/mps_client.h"
 #include "lab/simgpu/own_group.h"
 #include "lab/simgpu/visible_gpus.h"
@@ -77,74 +78,6 @@ T PerGpu(const std::vector<T>& values, std::size_t i) {
   return values[std::min(i, values.size() - 1)];
 }
 
-enum class Event { kEpoch, kGrow, kFail, kKillSelf, kHang, kFault, kEnd };
-struct Milestone {
-  double at;  // share of the work
-  Event event;
-  int epoch = 0;
-};
-
-std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
-  std::vector<Milestone> plan;
-  const int epochs = options.solo_s > 0 ? options.epochs : 0;
-  for (int epoch = 1; epoch <= epochs; ++epoch) {
-    plan.push_back({static_cast<double>(epoch) / epochs, Event::kEpoch, epoch});
-  }
-  if (options.grow_at) plan.push_back({*options.grow_at, Event::kGrow});
-  if (options.fail_at) plan.push_back({*options.fail_at, Event::kFail});
-  if (options.kill_self_at) plan.push_back({*options.kill_self_at, Event::kKillSelf});
-  if (options.hang_at) plan.push_back({*options.hang_at, Event::kHang});
-  if (options.fault_at) plan.push_back({*options.fault_at, Event::kFault});
-  plan.push_back({1, Event::kEnd});
-  std::stable_sort(plan.begin(), plan.end(),
-                   [](const Milestone& a, const Milestone& b) { return a.at < b.at; });
-  return plan;
-}
-
-base::Result<std::vector<int>> ChooseGpus(const std::vector<GpuIdentity>& gpus,
-                                          const std::optional<std::string>& visible_devices) {
-  return VisibleGpus(gpus, visible_devices.value_or("0"));
-}
-
-// A client's GPUs, and its server's limits on each.
-struct MpsView {
-  std::vector<int> gpus;
-  std::vector<std::optional<std::int64_t>> limits_mib;
-};
-
-std::optional<std::int64_t> LimitOf(const MpsMemoryLimits& limits, int device) {
-  const auto found = limits.find(device);
-  return found == limits.end() ? std::nullopt : std::optional(found->second);
-}
-
-// Both CUDA_VISIBLE_DEVICES count: the server's makes a list, from which the client's chooses.
-base::Result<MpsView> SeeThroughMps(const TrainingOptions& options, const Server& server,
-                                    const MpsWelcome& welcome) {
-  base::Result<std::vector<int>> served = std::vector<int>();
-  for (int place = 0; place < server.place_count(); ++place) served->push_back(place);
-  if (welcome.visible_devices) served = VisibleGpus(server.places(), *welcome.visible_devices);
-  if (!served) return std::unexpected(served.error());
-  std::vector<GpuIdentity> identities;
-  for (const int gpu : *served) {
-    identities.push_back(server.places()[static_cast<std::size_t>(gpu)]);
-  }
-  if (identities.empty()) return MpsView{};
-  const auto chosen = ChooseGpus(identities, options.visible_devices);
-  if (!chosen) return std::unexpected(chosen.error());
-  MpsView view;
-  // As CUDA does it: a limit for a device that the process does not see drops all of them.
-  const auto& limits = options.mps_memory_limits;
-  const bool dropped =
-      !limits.empty() && limits.rbegin()->first >= static_cast<int>(chosen->size());
-  for (const int device : *chosen) {
-    view.gpus.push_back((*served)[static_cast<std::size_t>(device)]);
-    const auto own = dropped ? std::nullopt : LimitOf(limits, device);
-    const auto common = LimitOf(welcome.memory_limits, device);
-    view.limits_mib.push_back(own && common ? std::min(own, common) : own ? own : common);
-  }
-  return view;
-}
-
 // One run on its GPUs. Every step returns the exit code with which the process has to end, or
 // nothing.
 class Run {
@@ -164,6 +97,7 @@ class Run {
   Ending Allocate();
   Ending Grow(const std::vector<Share>& more);
   std::optional<Shortage> OverLimit(const std::vector<Share>& more) const;
+  Ending Unwind();
   Ending OutOfMemory(const Shortage& shortage);
   Ending CudaFailure(const CudaError& error);
   Ending Fault();
@@ -246,16 +180,20 @@ std::vector<Share> Run::Shares(double share_of_memory) const {
   return shares;
 }
 
-Run::Ending Run::OutOfMemory(const Shortage& shortage) {
-  const auto found = std::find(gpus_.begin(), gpus_.end(), shortage.gpu);
-  const auto device = static_cast<std::size_t>(found - gpus_.begin());
-  const std::int64_t own_mib = held_mib_.empty() ? 0 : held_mib_[device];
+// The interpreter unwinds, the allocator prints its statistics: a crash takes its time.
+Run::Ending Run::Unwind() {
   unwinding_ = true;
   if (residency_) {
     if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
   }
-  // The interpreter unwinds, the allocator prints its statistics: a crash takes its time.
-  if (const Ending ending = WaitUntil(server_.Now() + options_.crash_s)) return ending;
+  return WaitUntil(server_.Now() + options_.crash_s);
+}
+
+Run::Ending Run::OutOfMemory(const Shortage& shortage) {
+  const auto found = std::find(gpus_.begin(), gpus_.end(), shortage.gpu);
+  const auto device = static_cast<std::size_t>(found - gpus_.begin());
+  const std::int64_t own_mib = held_mib_.empty() ? 0 : held_mib_[device];
+  if (const Ending ending = Unwind()) return ending;
   Complain(OomText(options_.framework, {.device = static_cast<int>(device),
                                         .wanted_mib = shortage.wanted_mib,
                                         .free_mib = shortage.free_mib,
@@ -265,11 +203,7 @@ Run::Ending Run::OutOfMemory(const Shortage& shortage) {
 }
 
 Run::Ending Run::CudaFailure(const CudaError& error) {
-  unwinding_ = true;
-  if (residency_) {
-    if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
-  }
-  if (const Ending ending = WaitUntil(server_.Now() + options_.crash_s)) return ending;
+  if (const Ending ending = Unwind()) return ending;
   Complain(CudaErrorText(options_.framework, error));
   return kCudaExitCode;
 }
@@ -295,7 +229,9 @@ Run::Ending Run::JoinMps() {
   if (!mps_) return std::nullopt;
   Install(SIGIO, OnMpsNews);
   mps_->RaiseOnNews(SIGIO);
-  const base::Result<MpsView> view = SeeThroughMps(options_, server_, mps_->welcome());
+  const base::Result<MpsView> view =
+      SeeThroughMps(server_.places(), mps_->welcome(), options_.visible_devices.value_or("0"),
+                    options_.mps_memory_limits);
   if (!view || view->gpus.empty()) {
     Complain("RuntimeError: No CUDA GPUs are available\n");
     return kCudaExitCode;
@@ -365,28 +301,28 @@ Run::Ending Run::Grow(const std::vector<Share>& more) {
 
 Run::Ending Run::Reach(const Milestone& milestone) {
   switch (milestone.event) {
-    case Event::kEpoch:
+    case Milestone::kEpoch:
       Say(fmt::format("epoch {}/{} done\n", milestone.epoch, options_.epochs));
       return std::nullopt;
-    case Event::kGrow: {
+    case Milestone::kGrow: {
       std::vector<Share> more;
       for (const int gpu : gpus_) more.push_back({gpu, options_.grow_mib, 0});
       return Grow(more);
     }
-    case Event::kFail:
+    case Milestone::kFail:
       Complain(PlainTraceback());
       return options_.exit_code;
-    case Event::kKillSelf:
+    case Milestone::kKillSelf:
       ::raise(options_.signal);
       return 128 + options_.signal;
-    case Event::kHang:
+    case Milestone::kHang:
       // A deadlocked task computes nothing and keeps its memory.
       hanging_ = true;
       if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
       return WaitUntil(std::numeric_limits<double>::infinity());
-    case Event::kFault:
+    case Milestone::kFault:
       return Fault();
-    case Event::kEnd:
+    case Milestone::kEnd:
       break;
   }
   Say("training finished\n");
@@ -450,7 +386,7 @@ int Run::ToTheEnd(double started_s) {
     // A resumed run has printed its epochs and survived its accident, but it needs all of its
     // memory.
     const bool past = milestone.at < done;
-    if (past && milestone.event != Event::kGrow) continue;
+    if (past && milestone.event != Milestone::kGrow) continue;
     if (const Ending ending = WaitForWork(options_.solo_s * (1 - milestone.at))) return *ending;
     if (const Ending ending = Reach(milestone)) return *ending;
   }
@@ -458,7 +394,7 @@ int Run::ToTheEnd(double started_s) {
 }
 
 int RunOn(const TrainingOptions& options, Server& server, double started_s) {
-  const auto gpus = ChooseGpus(server.places(), options.visible_devices);
+  const auto gpus = VisibleGpus(server.places(), options.visible_devices.value_or("0"));
   if (!gpus) {
     Complain("simtask: CUDA_VISIBLE_DEVICES: " + gpus.error().message + "\n");
     return kUsageExitCode;

@@ -1,6 +1,7 @@
 #include "lab/simgpu/visible_gpus.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "base/text.h"
@@ -44,6 +45,11 @@ std::optional<int> FindPlace(const std::vector<GpuIdentity>& places, std::string
   return std::nullopt;
 }
 
+std::optional<std::int64_t> LimitOf(const MpsMemoryLimits& limits, int device) {
+  const auto found = limits.find(device);
+  return found == limits.end() ? std::nullopt : std::optional(found->second);
+}
+
 }  // namespace
 
 base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
@@ -63,6 +69,31 @@ base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& place
     if (instance) break;
   }
   return visible;
+}
+
+base::Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places,
+                                    const MpsWelcome& welcome, std::string_view visible_devices,
+                                    const MpsMemoryLimits& limits) {
+  base::Result<std::vector<int>> served = std::vector<int>(places.size());
+  std::iota(served->begin(), served->end(), 0);
+  if (welcome.visible_devices) served = VisibleGpus(places, *welcome.visible_devices);
+  if (!served) return std::unexpected(served.error());
+  std::vector<GpuIdentity> identities;
+  for (const int gpu : *served) identities.push_back(places[static_cast<std::size_t>(gpu)]);
+  if (identities.empty()) return MpsView{};
+  const auto chosen = VisibleGpus(identities, visible_devices);
+  if (!chosen) return std::unexpected(chosen.error());
+  MpsView view;
+  // As CUDA does it: a limit for a device that the process does not see drops all of them.
+  const bool dropped =
+      !limits.empty() && limits.rbegin()->first >= static_cast<int>(chosen->size());
+  for (const int device : *chosen) {
+    view.gpus.push_back((*served)[static_cast<std::size_t>(device)]);
+    const auto own = dropped ? std::nullopt : LimitOf(limits, device);
+    const auto common = LimitOf(welcome.memory_limits, device);
+    view.limits_mib.push_back(own && common ? std::min(own, common) : own ? own : common);
+  }
+  return view;
 }
 
 }  // namespace carma::simgpu

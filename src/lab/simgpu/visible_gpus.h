@@ -1,10 +1,13 @@
-// CUDA_VISIBLE_DEVICES as CUDA reads it.
+// CUDA_VISIBLE_DEVICES as CUDA reads it, with and without an MPS server.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "lab/simgpu/mps_wire.h"
 #include "lab/simgpu/state.h"
 
 namespace carma::simgpu {
@@ -14,5 +17,17 @@ namespace carma::simgpu {
 // sees an instance sees nothing else. Errors: kInvalid: a GPU twice.
 base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
                                            std::string_view visible_devices);
+
+// A client's GPUs, and its server's limits on each.
+struct MpsView {
+  std::vector<int> gpus;
+  std::vector<std::optional<std::int64_t>> limits_mib;
+};
+
+// Both CUDA_VISIBLE_DEVICES count: the server's makes a list, from which the client's chooses.
+// limits: the client's own. Errors: as VisibleGpus.
+base::Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places,
+                                    const MpsWelcome& welcome, std::string_view visible_devices,
+                                    const MpsMemoryLimits& limits);
 
 }  // namespace carma::simgpu

@@ -1,0 +1,20 @@
+// What happens to a simulated training on its way: epochs, growth, accidents, the end.
+#pragma once
+
+#include <vector>
+
+#include "lab/simgpu/training.h"
+
+namespace carma::simgpu {
+
+struct Milestone {
+  enum Event { kEpoch, kGrow, kFail, kKillSelf, kHang, kFault, kEnd };
+  double at;  // share of the work
+  Event event;
+  int epoch = 0;
+};
+
+// In order; the last one is the end.
+std::vector<Milestone> PlanMilestones(const TrainingOptions& options);
+
+}  // namespace carma::simgpu

@@ -1,0 +1,195 @@
+// Commands of the control daemon of a simulated MPS.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/clock.h"
+#include "base/process_id.h"
+#include "base/text.h"
+#include "lab/simgpu/mps_control_daemon.h"
+
+namespace carma::simgpu {
+namespace {
+
+using base::Result;
+
+std::string NoServer(std::string_view pid) {
+  return fmt::format("Server {} not found", base::Printable(pid, 20));
+}
+
+std::string ServerName(uid_t uid) {
+  return fmt::format("uid_{}", uid);
+}
+
+}  // namespace
+
+std::string ControlDaemon::Execute(std::string_view line) {
+  static constexpr std::array kCommands{
+      Command{"start_server", 2, &ControlDaemon::StartServerCommand},
+      Command{"get_server_list", 0, &ControlDaemon::ServerList},
+      Command{"get_server_status", 1, &ControlDaemon::ServerStatus},
+      Command{"get_client_list", 1, &ControlDaemon::ClientList},
+      Command{"ps", 0, &ControlDaemon::Processes},
+      Command{"terminate_client", 2, &ControlDaemon::TerminateClient},
+      Command{"get_default_active_thread_percentage", 0, &ControlDaemon::GetPercentage},
+      Command{"set_default_active_thread_percentage", 1, &ControlDaemon::SetPercentage},
+      Command{"set_default_device_pinned_mem_limit", 2, &ControlDaemon::SetMemoryLimit},
+      Command{"quit", 0, &ControlDaemon::Quit},
+  };
+  const Words words = base::SplitWords(line);
+  if (words.empty()) return "";
+  if (three_) return ExecuteThree(words);
+  for (const Command& command : kCommands) {
+    if (command.name != words[0] || (Is535() && command.name == "get_server_status")) continue;
+    if (words.size() <= command.arguments) {
+      return fmt::format("{}: expected {} arguments", command.name, command.arguments);
+    }
+    return (this->*command.run)(words);
+  }
+  return fmt::format("Unknown command \"{}\"", base::Printable(words[0], 60));
+}
+
+// ---- protocol 3: what carmad asks, after NVIDIA's manual of release 615; never seen to run ----
+
+std::string ControlDaemon::Refuse(const std::string& why) {
+  refused_ = true;
+  return why;
+}
+
+std::string ControlDaemon::ExecuteThree(const Words& words) {
+  const std::string command = words.size() > 1 ? fmt::format("{} {}", words[0], words[1]) : "";
+  const auto option = [&words](std::string_view name) {
+    const auto found = std::ranges::find_if(
+        words, [name](std::string_view word) { return word.starts_with(name); });
+    return found == words.end() ? std::string_view() : found->substr(name.size());
+  };
+  if (words[0] == "quit") return Quit({words[0]});
+  if (command == "server list") return NamedServers();
+  if (command == "client list") return NamedClients(option("--server="));
+  if (command == "server create") {
+    const auto uid = base::ParseInt(option("--uid="));
+    if (!uid) return Refuse("a name or --uid is required");
+    const bool there = !servers_.empty() || StartServer(static_cast<uid_t>(*uid));
+    return there ? "" : Refuse("the server did not start");
+  }
+  if (command == "client terminate" && words.size() == 3) {
+    for (Server& server : servers_) {
+      if (Ask(server, "terminate " + std::string(words[2])) == "done") return "";
+    }
+    return Refuse("no such client");
+  }
+  return Refuse("unknown command");
+}
+
+std::string ControlDaemon::NamedServers() {
+  std::vector<std::string> rows;
+  for (Server& server : servers_) {
+    const std::string status = Ask(server, "status").value_or("");
+    rows.push_back(fmt::format("{},{},{},{},{},{},-", ServerName(server.uid), server.uid,
+                               server.pid, status == "ACTIVE" ? "Ready" : status, folders_.pipes,
+                               terms_.visible_devices.value_or("all")));
+  }
+  return base::Join(rows, "\n");
+}
+
+std::string ControlDaemon::NamedClients(std::string_view name) {
+  std::vector<std::string> rows;
+  for (Server& server : servers_) {
+    if (ServerName(server.uid) != name) continue;
+    const std::string clients = Ask(server, "clients").value_or("");
+    for (const std::string_view pid : base::SplitWords(clients)) {
+      const auto stat = base::ReadProcessStat(static_cast<pid_t>(base::ParseInt(pid).value_or(0)));
+      rows.push_back(fmt::format("{},{},0,default,{}", pid, name, stat ? stat->command : ""));
+    }
+  }
+  return base::Join(rows, "\n");
+}
+
+std::string ControlDaemon::StartServerCommand(const Words& words) {
+  const auto uid = base::ParseInt(words[2]);
+  if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe) {
+    return "A user id (UID) is required to start a new server";
+  }
+  // A failure is in the log, and can be seen in the list of servers.
+  if (servers_.empty()) (void)StartServer(static_cast<uid_t>(*uid));
+  return "";
+}
+
+std::string ControlDaemon::ServerList(const Words&) {
+  std::vector<std::string> pids;
+  for (const Server& server : servers_) pids.push_back(std::to_string(server.pid));
+  return base::Join(pids, "\n");
+}
+
+std::string ControlDaemon::ServerStatus(const Words& words) {
+  Server* const server = FindServer(words[1]);
+  if (!server) return NoServer(words[1]);
+  return Ask(*server, "status").value_or("get_server_status: the server does not answer");
+}
+
+std::string ControlDaemon::ClientList(const Words& words) {
+  Server* const server = FindServer(words[1]);
+  if (!server) return NoServer(words[1]);
+  std::string pids = Ask(*server, "clients").value_or("");
+  std::replace(pids.begin(), pids.end(), ' ', '\n');
+  return pids;
+}
+
+std::string ControlDaemon::Processes(const Words&) {
+  if (servers_.empty()) return "Server not found";
+  std::string table =
+      fmt::format("{:<10} {:<8} {:<10} {:<14} {}", "PID", "ID", "SERVER", "DEVICE", "COMMAND");
+  for (Server& server : servers_) {
+    const std::string clients = Ask(server, "clients").value_or("");
+    int id = 0;
+    for (const std::string_view pid : base::SplitWords(clients)) {
+      const auto stat = base::ReadProcessStat(static_cast<pid_t>(base::ParseInt(pid).value_or(0)));
+      table += fmt::format("\n{:<10} {:<8} {:<10} {:<14} {}", pid, ++id, server.pid,
+                           terms_.visible_devices.value_or("all").substr(0, 13),
+                           stat ? stat->command : "");
+    }
+  }
+  return table;
+}
+
+std::string ControlDaemon::TerminateClient(const Words& words) {
+  Server* const server = FindServer(words[1]);
+  if (!server) return fmt::format("{}\n{}!\n1", NoServer(words[1]), NoServer(words[1]));
+  const std::optional<std::string> answer = Ask(*server, "terminate " + std::string(words[2]));
+  if (!answer) return "terminate_client: the server does not answer";
+  return *answer == "done" ? "0" : *answer + "\n1";
+}
+
+std::string ControlDaemon::GetPercentage(const Words&) {
+  return fmt::format("{:.1f}", terms_.thread_percentage);
+}
+
+std::string ControlDaemon::SetPercentage(const Words& words) {
+  const Result<double> percentage = ParseMpsPercentage(words[1]);
+  if (!percentage) return percentage.error().message;
+  terms_.thread_percentage = *percentage;
+  return GetPercentage(words);
+}
+
+std::string ControlDaemon::SetMemoryLimit(const Words& words) {
+  const auto limits = ParseMpsMemoryLimits(std::string(words[1]) + "=" + std::string(words[2]));
+  if (!limits) return limits.error().message;
+  for (const auto& [device, mib] : *limits) terms_.memory_limits[device] = mib;
+  return "";
+}
+
+std::string ControlDaemon::Quit(const Words& words) {
+  if (words.size() == 3 && words[1] == "-t") {
+    const auto seconds = base::ParseInt(words[2]);
+    if (!seconds || *seconds < 0 || *seconds > 86'400) return "quit: expected -t SECONDS";
+    quit_at_ns_ = base::BootTimeNs() + *seconds * 1'000'000'000;
+  } else if (words.size() != 1) {
+    return "quit: expected nothing or -t SECONDS";
+  }
+  quitting_ = true;
+  Note("Asked to quit");
+  return "";
+}
+
+}  // namespace carma::simgpu

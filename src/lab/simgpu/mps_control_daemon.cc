@@ -1,0 +1,244 @@
+#include "lab/simgpu/mps_control_daemon.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/user.h"
+#include "lab/simgpu/mps_server.h"
+
+namespace carma::simgpu {
+namespace {
+
+using base::Result;
+using base::Unit;
+using namespace std::chrono_literals;
+
+// How long a silent peer is waited for.
+constexpr auto kPatience = 2000ms;
+
+sigset_t ServedSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  // Other signals end it at once and leave all its files behind, as with NVIDIA's.
+  sigaddset(&set, SIGCHLD);
+  return set;
+}
+
+std::optional<uid_t> PeerUid(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer.uid;
+}
+
+// The server of a user runs with the user's rights.
+bool BecomeServerUser(uid_t uid) {
+  if (uid == ::geteuid()) return true;
+  const Result<std::optional<base::UserEntry>> entry = base::FindUser(uid);
+  const gid_t gid = entry && *entry ? (*entry)->gid : static_cast<gid_t>(uid);
+  return ::setgroups(0, nullptr) == 0 && ::setgid(gid) == 0 && ::setuid(uid) == 0;
+}
+
+Result<base::UniqueFd> ListenAnew(const std::string& path) {
+  ::unlink(path.c_str());
+  return ListenAt(path);
+}
+
+}  // namespace
+
+void CloseAllBut(int a, int b) {
+  const auto low = static_cast<unsigned>(std::min(a, b));
+  const auto high = static_cast<unsigned>(std::max(a, b));
+  if (low > 3) ::close_range(3, low - 1, 0);
+  if (high > low + 1) ::close_range(low + 1, high - 1, 0);
+  ::close_range(high + 1, ~0U, 0);
+}
+
+ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock)
+    : folders_(std::move(folders)), lock_(std::move(lock)) {
+  const std::string percentage = base::GetEnv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+  terms_.thread_percentage = ParseMpsPercentage(percentage).value_or(100);
+  const std::string limits = base::GetEnv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+  terms_.memory_limits = ParseMpsMemoryLimits(limits).value_or(MpsMemoryLimits{});
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) terms_.visible_devices = visible;
+}
+
+Result<Unit> ControlDaemon::Open() {
+  // Anything of that name stays: the FIFO of an earlier daemon, or a file that prevents a FIFO.
+  ::mkfifo(folders_.LogFifo().c_str(), 0777);
+  Result<base::UniqueFd> privileged = ListenAnew(folders_.Privileged());
+  if (!privileged) return std::unexpected(privileged.error());
+  privileged_ = std::move(*privileged);
+  Result<base::UniqueFd> listener = ListenAnew(folders_.Control());
+  if (!listener) return std::unexpected(listener.error());
+  listener_ = std::move(*listener);
+  // The folder decides who may connect; a shared daemon must also admit clients of other users.
+  ::chmod(folders_.Control().c_str(), 0666);
+  if (!Is535()) {
+    const Result<Unit> written =
+        base::WriteFileAtomic(folders_.PidFile(), std::to_string(::getpid()), 0666);
+    if (!written) return written;
+  }
+  const sigset_t served = ServedSignals();
+  ::sigprocmask(SIG_BLOCK, &served, nullptr);
+  signals_.reset(::signalfd(-1, &served, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) return base::FailErrno(errno, "signalfd");
+  Note("Starting control daemon using socket " + folders_.Control());
+  return Unit{};
+}
+
+int ControlDaemon::Run() {
+  while (!(quitting_ && (Idle() || (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_)))) {
+    pollfd watched[3] = {
+        {listener_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
+    // No message announces that a server's last client has gone, so the daemon asks while it quits.
+    if (::poll(watched, 3, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
+    if (watched[2].revents != 0) ServeSignals();
+    if (watched[0].revents != 0) ServePeer(listener_);
+    if (watched[1].revents != 0) ServePeer(privileged_);
+  }
+  Shutdown();
+  return failed_ ? 1 : 0;
+}
+
+bool ControlDaemon::Idle() {
+  return std::all_of(servers_.begin(), servers_.end(), [this](Server& server) {
+    const std::optional<std::string> clients = Ask(server, "clients");
+    return !clients || clients->empty();
+  });
+}
+
+void ControlDaemon::Shutdown() {
+  for (Server& server : servers_) {
+    // A server that does not listen is not asked twice.
+    if (Ask(server, "quit") != "bye") failed_ = ::kill(server.pid, SIGKILL) == 0;
+    ::waitpid(server.pid, nullptr, 0);
+    ::unlink(server.path.c_str());
+  }
+  Note("Exit");
+  // Only the FIFO is removed; lock and sockets stay.
+  ::unlink(folders_.LogFifo().c_str());
+  ::unlink(folders_.PidFile().c_str());
+  for (const base::LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);
+}
+
+void ControlDaemon::ServeSignals() {
+  signalfd_siginfo news{};
+  while (::read(signals_.get(), &news, sizeof news) == sizeof news) {
+  }
+  ReapServers();
+}
+
+void ControlDaemon::ReapServers() {
+  for (std::size_t i = servers_.size(); i-- > 0;) {
+    int status = 0;
+    if (::waitpid(servers_[i].pid, &status, WNOHANG) != servers_[i].pid) continue;
+    Note(fmt::format("Server {} exited with status {}", servers_[i].pid, status));
+    failed_ = failed_ || status != 0;
+    ::unlink(servers_[i].path.c_str());
+    servers_.erase(servers_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void ControlDaemon::ServePeer(const base::UniqueFd& listener) {
+  base::UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!fd) return;
+  const std::optional<uid_t> uid = PeerUid(fd.get());
+  base::LineSocket peer(std::move(fd));
+  const Result<std::string> line = peer.Receive(kPatience);
+  if (!line || !uid) return;
+  if (MpsBehaves(folders_, "hang")) return unanswered_.push_back(std::move(peer));
+  if (MpsBehaves(folders_, "crash")) ::_exit(134);
+  ReapServers();
+  const bool commands = &listener == &privileged_;
+  if (!commands && *line == "client") return ServeClient(peer, *uid);
+  if (!commands || !line->starts_with("command ")) return;
+  const bool allowed = *uid == 0 || *uid == ::geteuid();
+  const std::string answer =
+      allowed ? Execute(std::string_view(*line).substr(8)) : "Permission denied";
+  if (!answer.empty()) peer.Send(answer);
+  if (quitting_) return quitters_.push_back(std::move(peer));
+  peer.Send(std::exchange(refused_, false) ? kMpsFailed : kMpsAnswerEnd);
+}
+
+void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid) {
+  const auto refuse = [&peer](MpsError error) {
+    peer.Send(fmt::format("error {}", static_cast<int>(error)));
+  };
+  // One user at a time, as with NVIDIA's; there the second user waits, here it is refused.
+  const bool others = !servers_.empty() && servers_.front().uid != uid;
+  if (quitting_ || others) return refuse(MpsError::kConnectionFailed);
+  if (!servers_.empty()) {
+    peer.Send("server " + servers_.front().path);
+    return;
+  }
+  const Result<Server*> server = StartServer(uid);
+  if (!server) return refuse(MpsError::kServerNotReady);
+  peer.Send("server " + (*server)->path);
+}
+
+Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
+  const auto fail = [this](const std::string& why) {
+    Note("Failed to start a server: " + why);
+    return base::Fail(base::ErrorCode::kUnavailable, why);
+  };
+  if (MpsBehaves(folders_, "server-fails")) {
+    failed_ = true;
+    MpsLog(folders_, "server.log", "Other", "Failed to start : no CUDA-capable device is detected");
+    Note("Server 0 exited with status 1");
+    return fail("Server encountered a fatal exception. Shutting down");
+  }
+  if (uid != ::geteuid() && ::geteuid() != 0) return fail("it would be another user's");
+  const std::string path = fmt::format("{}/server-{}", folders_.pipes, ++started_);
+  ::unlink(path.c_str());
+  Result<base::UniqueFd> listener = ListenAt(path);
+  if (!listener) return fail(listener.error().message);
+  ::chmod(path.c_str(), 0666);
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail("socketpair");
+  base::UniqueFd ours(ends[0]), theirs(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return fail("fork");
+  if (child == 0) {
+    CloseAllBut(listener->get(), theirs.get());
+    const sigset_t served = ServedSignals();
+    ::sigprocmask(SIG_UNBLOCK, &served, nullptr);
+    ::prctl(PR_SET_NAME, "nvidia-cuda-mps-server");
+    if (!BecomeServerUser(uid)) ::_exit(1);
+    ::_exit(MpsServer(folders_, std::move(*listener), std::move(theirs), terms_).Run());
+  }
+  Note(fmt::format("Starting new server {} for user {}", child, uid));
+  Note(fmt::format("NEW SERVER {}: Ready", child));
+  servers_.push_back({child, uid, path, base::LineSocket(std::move(ours))});
+  return &servers_.back();
+}
+
+ControlDaemon::Server* ControlDaemon::FindServer(std::string_view pid) {
+  const auto number = base::ParseInt(pid);
+  const auto found = std::find_if(servers_.begin(), servers_.end(),
+                                  [&](const Server& server) { return number == server.pid; });
+  return found == servers_.end() ? nullptr : &*found;
+}
+
+std::optional<std::string> ControlDaemon::Ask(Server& server, const std::string& request) {
+  if (!server.channel.Send(request)) return std::nullopt;
+  Result<std::string> answer = server.channel.Receive(kPatience);
+  if (!answer) return std::nullopt;
+  return std::move(*answer);
+}
+
+}  // namespace carma::simgpu

@@ -1,0 +1,95 @@
+// The control daemon of a simulated MPS: its sockets, its servers and the commands that it answers.
+// Private to carma-simmps.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "lab/simgpu/mps_control.h"
+#include "lab/simgpu/mps_server.h"
+#include "lab/simgpu/mps_wire.h"
+
+namespace carma::simgpu {
+
+class ControlDaemon {
+ public:
+  ControlDaemon(MpsFolders folders, base::UniqueFd lock);
+
+  // Makes its sockets and files; from then on clients wait for it.
+  base::Result<base::Unit> Open();
+  // Serves until it is asked to quit; returns the exit code of the process.
+  int Run();
+
+ private:
+  using Words = std::vector<std::string_view>;
+  struct Server {
+    pid_t pid = 0;
+    uid_t uid = 0;
+    std::string path;  // of its socket
+    base::LineSocket channel;
+  };
+  struct Command {
+    std::string_view name;
+    std::size_t arguments;  // as many at least
+    std::string (ControlDaemon::*run)(const Words&);
+  };
+
+  void Note(const std::string& text) const { MpsLog(folders_, "control.log", "Control", text); }
+  bool Is535() const { return MpsBehaves(folders_, "r535"); }
+
+  // ---- mps_control_daemon.cc ----
+  void ServeSignals();
+  void ReapServers();
+  void ServePeer(const base::UniqueFd& listener);
+  void ServeClient(base::LineSocket& peer, uid_t uid);
+  base::Result<Server*> StartServer(uid_t uid);
+  Server* FindServer(std::string_view pid);
+  // The server's answer in one line; empty if it gives none: then its process is treated as ended.
+  std::optional<std::string> Ask(Server& server, const std::string& request);
+  bool Idle();
+  void Shutdown();
+
+  // ---- mps_control_answers.cc: the answer is what the asker prints ----
+  std::string Execute(std::string_view line);
+  std::string ExecuteThree(const Words& words);
+  std::string Refuse(const std::string& why);
+  std::string NamedServers();
+  std::string NamedClients(std::string_view server);
+  std::string StartServerCommand(const Words& words);
+  std::string ServerList(const Words&);
+  std::string ServerStatus(const Words& words);
+  std::string ClientList(const Words& words);
+  std::string Processes(const Words&);
+  std::string TerminateClient(const Words& words);
+  std::string GetPercentage(const Words&);
+  std::string SetPercentage(const Words& words);
+  std::string SetMemoryLimit(const Words& words);
+  std::string Quit(const Words& words);
+
+  MpsFolders folders_;
+  base::UniqueFd lock_, listener_, privileged_, signals_;
+  MpsWelcome terms_;
+  std::vector<Server> servers_;
+  int started_ = 0;
+  const bool three_ = base::GetEnv(kMpsProtocolVariable) == "3";
+  bool refused_ = false;                      // the asker of the present command fails
+  bool failed_ = false;                       // a server has ended badly
+  std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
+  std::vector<base::LineSocket> quitters_;    // wait for the end
+  bool quitting_ = false;                     // no new clients
+  std::optional<std::int64_t> quit_at_ns_;    // then at the latest
+};
+
+// For a fresh child: closes all descriptors but these two, which may be the same, and the
+// standard ones.
+void CloseAllBut(int a, int b);
+
+}  // namespace carma::simgpu

@@ -1,0 +1,162 @@
+// What is wrong with a simulated GPU server: Xids, conditions of its GPUs, faults of its driver.
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "lab/simgpu/state_lock.h"
+
+namespace carma::simgpu {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+Result<Unit> Server::AnnounceXid(int gpu, int xid) {
+  if (gpu < 0 || gpu >= place_count()) return CheckGpu(gpu);
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  Announce(mapping_->state->world, {gpu, xid});
+  Changed();  // who waits for events waits for this
+  return Unit{};
+}
+
+Result<Server::Xids> Server::XidsFrom(std::uint64_t from) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  const World& world = mapping_->state->world;
+  Xids xids{world.xid_count, {}};
+  const std::uint64_t oldest = world.xid_count > kMaxXids ? world.xid_count - kMaxXids : 0;
+  for (std::uint64_t n = std::max(from, oldest); n < world.xid_count; ++n) {
+    xids.events.push_back(world.xids[n % kMaxXids]);
+  }
+  return xids;
+}
+
+Result<Condition> Server::ConditionOf(int gpu) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  return mapping_->state->world.gpus[gpu].condition;
+}
+
+Result<Unit> Server::SetCondition(int gpu, const Condition& condition) {
+  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  mapping_->state->world.gpus[gpu].condition = condition;
+  return Unit{};
+}
+
+Result<Unit> Server::ResetGpu(int gpu) {
+  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
+  {
+    const Result<Lock> lock = Lock::Take(*this);
+    if (!lock) return std::unexpected(lock.error());
+    Gpu& broken = mapping_->state->world.gpus[gpu];
+    if (broken.residents > 0) {
+      return Fail(ErrorCode::kConflict, "GPU " + std::to_string(gpu) +
+                                            " is in use by other processes: it cannot be reset");
+    }
+    ResetCondition(broken.condition);
+  }
+  return ClearFaults(gpu);
+}
+
+Result<Unit> Server::SetFault(const Fault& fault) {
+  if (fault.gpu < kWholeDriver || fault.gpu >= gpu_count() || fault.kind == FaultKind::kNone) {
+    return Fail(ErrorCode::kInvalid,
+                "fault: expected a kind and a GPU from 0 to " + std::to_string(gpu_count() - 1));
+  }
+  if (fault.function.size() >= sizeof(FaultEntry::function)) {
+    return Fail(ErrorCode::kInvalid, "fault: the name of the function is too long");
+  }
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  StateFile& state = *mapping_->state;
+  // A fault of readings belongs to a GPU: one that is set on the driver holds for every GPU.
+  const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
+  const std::int32_t first = spread ? 0 : fault.gpu;
+  const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;
+  for (std::int32_t gpu = first; gpu <= last; ++gpu) {
+    if (!spread && gpu != fault.gpu && WholeGpu(gpu) != fault.gpu) continue;
+    FaultEntry* entry = std::find_if(std::begin(state.faults), std::end(state.faults),
+                                     [](const FaultEntry& e) { return e.kind == 0; });
+    if (entry == std::end(state.faults)) {
+      return Fail(ErrorCode::kUnavailable, "fault: too many are set already");
+    }
+    *entry = {};
+    entry->gpu = gpu;
+    entry->code = fault.code;
+    std::memcpy(entry->function, fault.function.data(), fault.function.size());
+    if (gpu >= 0) {
+      const Gpu& now = state.world.gpus[gpu];
+      entry->now_s = state.world.motion().now_s;
+      entry->used_mib = now.used_mib;
+      entry->sm_active = now.sm_active;
+      entry->power_w = now.power_w;
+      entry->totals = state.world.motion().totals[gpu];
+    }
+    entry->kind = static_cast<std::uint32_t>(fault.kind);
+    state.fault_count.fetch_add(1);
+  }
+  return Unit{};
+}
+
+Result<Unit> Server::ClearFaults(std::optional<std::int32_t> gpu) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  StateFile& state = *mapping_->state;
+  std::uint32_t left = 0;
+  for (FaultEntry& entry : state.faults) {
+    const bool of_it = !gpu || entry.gpu == *gpu || (entry.gpu >= 0 && WholeGpu(entry.gpu) == *gpu);
+    if (of_it) entry.kind = 0;
+    left += entry.kind != 0 ? 1 : 0;
+  }
+  state.fault_count = left;
+  return Unit{};
+}
+
+Result<std::vector<Fault>> Server::Faults() {
+  std::vector<Fault> faults;
+  if (mapping_->state->fault_count.load(std::memory_order_relaxed) == 0) return faults;
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  for (const FaultEntry& entry : mapping_->state->faults) {
+    if (entry.kind == 0 || entry.gpu >= gpu_count()) continue;
+    faults.push_back(
+        {static_cast<FaultKind>(entry.kind), entry.gpu, entry.code, Text(entry.function)});
+  }
+  return faults;
+}
+
+Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
+  if (Result<Unit> file = CheckFile(); !file) return std::unexpected(file.error());
+  const Result<std::vector<Fault>> faults = Faults();
+  if (!faults) return std::unexpected(faults.error());
+  Fault worst;
+  // A missing driver hides all other faults, then a hanging one; wrong readings come last.
+  const auto rank = [](FaultKind kind) {
+    switch (kind) {
+      case FaultKind::kVanish:
+        return 5;
+      case FaultKind::kHang:
+        return 4;
+      case FaultKind::kLost:
+        return 3;
+      case FaultKind::kError:
+        return 2;
+      case FaultKind::kNone:
+        return 0;
+      default:
+        return 1;
+    }
+  };
+  for (const Fault& fault : *faults) {
+    if (fault.gpu != kWholeDriver && fault.gpu != gpu) continue;
+    if (!fault.function.empty() && fault.function != function) continue;
+    if (rank(fault.kind) > rank(worst.kind)) worst = fault;
+  }
+  return worst;
+}
+
+}  // namespace carma::simgpu
