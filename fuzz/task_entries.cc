@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "entries.h"
 #include "task/attach/attach_socket.h"
-#include "task/describe/options.h"
+#include "task/describe/description.h"
 #include "task/describe/rad.h"
 #include "task/describe/script.h"
 #include "task/describe/spec.h"

@@ -12,7 +12,7 @@
 #include "api/overview.h"
 #include "api/views.h"
 #include "base/result.h"
-#include "task/describe/options.h"
+#include "task/describe/description.h"
 
 namespace carma::cli {
 

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "cli/client/verbs.h"
-#include "task/describe/options.h"
+#include "task/describe/description.h"
 
 namespace carma::cli {
 

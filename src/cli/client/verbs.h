@@ -12,7 +12,6 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cli/command.h"
-#include "task/describe/options.h"
 
 namespace carma::cli {
 

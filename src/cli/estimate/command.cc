@@ -32,7 +32,7 @@ constexpr double kUsualCoverage = 0.9;
 struct EstimateFlags {
   std::string file;
   TransformerFlags transformer;  // without what is shared, which stands below
-  // Options of task/describe/options.h, for a summary, or to override those of a script.
+  // Options of task/describe/description.h, for a summary, or to override those of a script.
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;      // comma-separated; empty: all
@@ -179,6 +179,27 @@ estimate::Summary SummaryOf(const EstimateFlags& flags,
   return estimate::ReadSummary(ReadInput(path, model::kMaxSummaryBytes), InputName(path));
 }
 
+// Adds what the daemon knows: its calibration, and earlier runs of the task.
+void AddKnowledge(Context& context, estimate::Question& question, estimate::History& history,
+                  EstimateSheet& sheet) {
+  const Called<api::KnowledgeView> known =
+      GetKnowledge(context.client(), question.signature, question.kin, question.gpu_type);
+  if (!known) {
+    sheet.remarks.push_back((known.error().code == ErrorCode::kUnavailable
+                                 ? "no daemon answers"
+                                 : known.error().message) +
+                            ": constants as shipped, no history");
+    return;
+  }
+  sheet.knowledge = known->value;
+  if (question.gpu_type.empty()) question.gpu_type = known->value.gpu_type;
+  question.gpu_mib = known->value.gpu_mib;
+  if (known->value.coverage > 0) question.coverage = known->value.coverage;
+  Remember(known->value, question, history);
+  sheet.site = SiteOf(known->value, question.gpu_type);
+  question.history = &history;
+}
+
 void RunEstimate(Context& context, const EstimateFlags& flags) {
   const auto chosen = Chosen(flags.estimators);
   if (!chosen) return context.Fail(chosen.error());
@@ -208,24 +229,9 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   if (!summary.trouble.empty()) sheet.remarks.push_back("no model summary: " + summary.trouble);
   if (!described->has_command) question.signature = question.kin = question.relation = "";
   question.gpu_type = flags.gpu_type;
-  const Called<api::KnowledgeView> known =
-      GetKnowledge(context.client(), question.signature, question.kin, question.gpu_type);
   estimate::History history;
   question.coverage = kUsualCoverage;
-  if (known) {
-    sheet.knowledge = known->value;
-    if (question.gpu_type.empty()) question.gpu_type = known->value.gpu_type;
-    question.gpu_mib = known->value.gpu_mib;
-    if (known->value.coverage > 0) question.coverage = known->value.coverage;
-    Remember(known->value, question, history);
-    sheet.site = SiteOf(known->value, question.gpu_type);
-    question.history = &history;
-  } else {
-    sheet.remarks.push_back((known.error().code == ErrorCode::kUnavailable
-                                 ? "no daemon answers"
-                                 : known.error().message) +
-                            ": constants as shipped, no history");
-  }
+  AddKnowledge(context, question, history, sheet);
   if (flags.coverage > 0) question.coverage = flags.coverage;
   question.site = &sheet.site;
   sheet.layers = question.layers;

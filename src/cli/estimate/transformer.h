@@ -10,7 +10,7 @@
 #include "estimate/training_plan.h"
 #include "estimate/transformer/peak.h"
 #include "estimate/transformer_config.h"
-#include "task/describe/options.h"
+#include "task/describe/description.h"
 #include "task/describe/training.h"
 
 namespace carma::cli {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "task/describe/options.h"
+#include "task/describe/description.h"
 #include "task/describe/shell_words.h"
 #include "task/describe/spec.h"
 

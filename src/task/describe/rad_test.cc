@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "task/describe/options.h"
+#include "task/describe/description.h"
 
 namespace carma::task {
 namespace {

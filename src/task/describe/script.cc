@@ -7,6 +7,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
+#include "task/describe/options.h"
 #include "task/describe/script_body.h"
 #include "task/describe/shell_words.h"
 

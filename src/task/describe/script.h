@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "task/describe/options.h"
+#include "task/describe/description.h"
 
 namespace carma::task {
 

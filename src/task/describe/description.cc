@@ -1,0 +1,250 @@
+#include "task/describe/description.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "task/describe/options.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+// "~/x" -> home, relative -> below base; empty stays empty.
+std::string Absolute(std::string_view path, const std::string& base, const std::string& home) {
+  if (path.empty() || path.starts_with('/')) return std::string(path);
+  if (path == "~") return home;
+  if (path.starts_with("~/")) return home + std::string(path.substr(1));
+  while (path.starts_with("./")) path.remove_prefix(2);
+  return base + (base.ends_with('/') ? "" : "/") + std::string(path);
+}
+
+void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
+  spec.workdir =
+      spec.workdir.empty() ? context.cwd : Absolute(spec.workdir, context.cwd, context.home);
+  spec.stdout_path = Absolute(spec.stdout_path, spec.workdir, context.home);
+  spec.stderr_path = Absolute(spec.stderr_path, spec.workdir, context.home);
+  if (spec.stderr_path == spec.stdout_path) spec.stderr_path.clear();
+  if (spec.model_summary) {
+    spec.model_summary = Absolute(*spec.model_summary, context.cwd, context.home);
+  }
+  const bool env_is_path = spec.conda_env && (spec.conda_env->find('/') != std::string::npos ||
+                                              spec.conda_env->starts_with('~'));
+  if (env_is_path) spec.conda_env = Absolute(*spec.conda_env, context.cwd, context.home);
+  if (spec.container) {
+    ContainerImage container = ParseContainer(*spec.container).value_or(ContainerImage{});
+    if (IsImageFile(container.image)) {
+      container.image = Absolute(container.image, context.cwd, context.home);
+      spec.container = ContainerText(container);
+    }
+  }
+  for (std::string& mount : spec.container_mounts)
+    mount = Absolute(mount, context.cwd, context.home);
+  for (NotifyRule& rule : spec.notify) {
+    const bool program = !ParseNotifyTarget(rule.target);  // a path that is not absolute yet
+    if (program) rule.target = Absolute(rule.target, context.cwd, context.home);
+  }
+}
+
+// --mail-type and --mail-user together are one more target of notifications.
+void AddMail(const Draft& draft, TaskSpec& spec) {
+  if (!draft.mail_types || draft.mail_types->events.empty()) return;
+  spec.notify.push_back({.target = draft.mail_user.empty() ? "me" : draft.mail_user,
+                         .events = draft.mail_types->events,
+                         .each_task = draft.mail_types->each_task});
+}
+
+// Empty if there is no file, or its name cannot be shown.
+std::optional<std::string> ShownScriptPath(const std::string& path,
+                                           const SubmitterContext& context) {
+  if (path.empty() || path == "-") return std::nullopt;
+  std::string absolute = Absolute(path, context.cwd, context.home);
+  if (absolute.size() > kMaxPathBytes || !base::IsUtf8(absolute)) return std::nullopt;
+  return absolute;
+}
+
+Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
+  const bool file_or_command = spec.script || !spec.command.empty();
+  if (draft.wrap && file_or_command) {
+    return Fail(ErrorCode::kInvalid, "--wrap is a command itself: give no other");
+  }
+  if (!draft.wrap && !file_or_command) {
+    return Fail(ErrorCode::kInvalid, "nothing to run: give a script, -- COMMAND, or --wrap");
+  }
+  if (draft.wrap) {
+    spec.script = "#!/bin/sh\n" + *draft.wrap + "\n";
+    if (spec.name.empty()) spec.name = "wrap";
+  } else if (spec.script && spec.name.empty()) {
+    const std::string_view path = draft.script_path;
+    spec.name = path == "-" ? "stdin" : base::Printable(path.substr(path.rfind('/') + 1), 200);
+  }
+  return Unit{};
+}
+
+void ChooseMemory(const Draft& draft, TaskSpec& spec) {
+  spec.exclusive = draft.exclusive.value_or(false);
+  if (spec.memory_mib || !draft.rad_memory || draft.rad_column == nullptr) return;
+  const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
+  if (!mib) return;
+  if (*mib == kRadWholeGpu) {
+    // No amount of memory is known: the task gets GPUs of its own, whatever their size, unless its
+    // user allowed sharing. Then only the measured use of the GPU counts.
+    spec.exclusive = draft.exclusive.value_or(true);
+  } else {
+    spec.memory_mib = mib;
+    spec.memory_source = "rad";
+  }
+}
+
+// Returns the names of variables that had to be left out.
+std::vector<std::string> FillEnvironment(const ExportPlan& plan, const SubmitterContext& context,
+                                         TaskSpec& spec) {
+  std::vector<std::string> left_out;
+  if (plan.all) {
+    for (const auto& [name, value] : context.environment) {
+      if (base::IsUtf8(name) && base::IsUtf8(value)) {
+        spec.environment.emplace(name, value);
+      } else {
+        left_out.push_back(base::Printable(name, 60));
+      }
+    }
+  }
+  for (const auto& [name, value] : plan.variables) {
+    const auto own = context.environment.find(name);
+    if (value) {
+      spec.environment[name] = *value;
+    } else if (own != context.environment.end()) {
+      spec.environment[name] = own->second;
+    }
+  }
+  return left_out;
+}
+
+// The task must not inherit the variables of a Slurm job from which it may have been submitted.
+void FillSlurm(const SlurmWords& words, const SubmitterContext& context, TaskSpec& spec) {
+  spec.slurm = true;
+  std::erase_if(spec.environment, [](const auto& each) { return IsSlurmVariable(each.first); });
+  spec.environment.merge(VariablesOf(words, spec.gpus));
+  spec.environment["SLURM_SUBMIT_DIR"] = context.cwd;
+}
+
+Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::string>& array) {
+  if (!array) return std::vector<TaskSpec>{std::move(spec)};
+  const Result<ArrayPlan> plan = ParseArray(*array);
+  if (!plan) return std::unexpected(plan.error());
+  std::vector<TaskSpec> tasks;
+  tasks.reserve(plan->indices.size());
+  spec.array_limit = static_cast<int>(plan->limit.value_or(0));
+  if (spec.slurm) spec.environment.merge(VariablesOfArray(plan->indices));
+  for (const std::int64_t index : plan->indices) {
+    spec.array_index = index;
+    tasks.push_back(spec);
+  }
+  return tasks;
+}
+
+}  // namespace
+
+Result<Unit> Description::Set(std::string_view option, std::string_view value,
+                              std::string_view file) {
+  const OptionInfo* info = FindOption(option);
+  std::string place = fmt::format("{}{}", option.size() == 1 ? "-" : "--", option);  // as typed
+  if (!file.empty() && info == nullptr) place = file;
+  if (!file.empty() && info != nullptr) place = fmt::format("{}: --{}", file, info->name);
+  if (info == nullptr) {
+    return Fail(ErrorCode::kInvalid, place + ": unknown option '" + base::Printable(option, 60) +
+                                         "' (see carma submit --help)");
+  }
+  const bool is_switch = info->value.empty();
+  if (is_switch && !value.empty()) return Fail(ErrorCode::kInvalid, place + ": takes no value");
+  if (!is_switch && value.empty() && info->name != "comment") {
+    return Fail(ErrorCode::kInvalid,
+                place + ": expected a value (" + std::string(info->value) + ")");
+  }
+  draft_.remarks.clear();
+  Result<Unit> set = StoreOption(*info, value, file, draft_);
+  if (!set) return base::Wrap(set.error(), place);
+  place += ": ";
+  for (const std::string& remark : draft_.remarks) Warn(std::string(place).append(remark));
+  return set;
+}
+
+void Description::SetCommand(std::vector<std::string> argv) {
+  draft_.spec.script.reset();
+  draft_.spec.script_args.clear();
+  draft_.spec.command = std::move(argv);
+}
+
+void Description::SetScript(std::string text, std::string path, std::vector<std::string> args) {
+  draft_.spec.command.clear();
+  draft_.spec.script = std::move(text);
+  draft_.spec.script_args = std::move(args);
+  draft_.script_path = std::move(path);
+}
+
+void Description::AddSlurm(const SlurmWords& words) {
+  if (!draft_.slurm) draft_.slurm.emplace();
+  for (const auto& [option, value] : words) (*draft_.slurm)[option] = value;
+}
+
+void Description::SetAttach(std::string name, bool terminal) {
+  draft_.spec.attach = std::move(name);
+  draft_.spec.terminal = terminal;
+}
+
+void Description::SetRadMemory(RadMemory memory) {
+  draft_.rad_memory = memory;
+}
+
+void Description::Warn(std::string text) {
+  warnings_.push_back(std::move(text));
+}
+
+Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& context) {
+  TaskSpec spec = draft_.spec;
+  if (Result<Unit> chosen = ChooseCommand(draft_, spec); !chosen)
+    return std::unexpected(chosen.error());
+  const bool sweeps = !draft_.parameters.empty() || !draft_.sweep_file.empty();
+  if (sweeps && draft_.array)
+    return Fail(ErrorCode::kInvalid, "--param and --param-file make an array: give no --array");
+  if (!draft_.gpus_counted && !spec.on_gpus.empty())
+    spec.gpus = static_cast<int>(spec.on_gpus.size());
+  ChooseMemory(draft_, spec);
+  AddMail(draft_, spec);
+  if (spec.signal && !spec.time_limit)
+    Warn("--signal: without --time there is no time limit that it could come before");
+  if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
+  ResolvePaths(context, spec);
+  for (PlanFile& file : draft_.plan_files)
+    file.path = Absolute(file.path, context.cwd, context.home);
+  spec.umask = context.umask;
+  for (const std::string& name : FillEnvironment(draft_.exported, context, spec))
+    Warn("environment variable " + name + " is not UTF-8 and is left out");
+  if (draft_.begin) {
+    const Result<base::Time> begin = ParseBegin(*draft_.begin, context.now);
+    if (!begin) return base::Wrap(begin.error(), "--begin");
+    spec.begin = *begin;
+  }
+  if (draft_.slurm) {
+    FillSlurm(*draft_.slurm, context, spec);
+    for (std::string& unread : FillHost(*draft_.slurm, spec)) Warn(std::move(unread));
+    if (!draft_.gpus_counted && spec.on_gpus.empty() && !spec.gpu_type)
+      Warn("no #SBATCH line asks for a GPU: the task gets 1 (-G 0: none)");
+    if (spec.stdout_path.empty() && !spec.attach)
+      Warn("no #SBATCH line names the output: it is carma-%j-%B.out, not slurm-%j.out");
+  }
+  FillDefaults(spec);
+  if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());
+  for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
+    if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))
+      Warn("all tasks of the array write into " + base::Printable(path) + ": %a makes it one each");
+  }
+  return Expand(std::move(spec), draft_.array);
+}
+
+}  // namespace carma::task
