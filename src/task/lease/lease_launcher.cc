@@ -26,6 +26,7 @@
 #include "base/text.h"
 #include "base/timer_fd.h"
 #include "base/unique_fd.h"
+#include "task/lease/lease_book.h"
 #include "task/lease/lease_processes.h"
 
 namespace carma::task {
@@ -39,8 +40,6 @@ using base::Unit;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxEventsPerPoll = 256;
-constexpr std::size_t kMaxMembers = 4096;
-constexpr std::ptrdiff_t kMostOutputs = 8;
 constexpr std::chrono::seconds kKillAgain{1};
 // How often a process is checked for which no descriptor is left.
 constexpr std::chrono::milliseconds kLook{200};
@@ -50,21 +49,18 @@ constexpr std::chrono::milliseconds kFirstLook{1};
 enum class Source : std::uint64_t { kProcess, kOthers, kWake, kTimer };
 constexpr std::uint64_t kSources = 4;
 
-LeaseLauncher::Environment EnvironmentOf(const LaunchOrder& order) {
-  LeaseLauncher::Environment environment = order.extra_environment;
-  environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  environment["CUDA_VISIBLE_DEVICES"] = base::Join(order.gpu_uuids, ",");
-  environment["CARMA_TASK_ID"] = fmt::format("{}", order.id);
-  environment["CARMA_ATTEMPT"] = fmt::format("{}", order.attempt);
-  environment["CARMA_TASK_NAME"] = order.spec.name;
-  if (order.host.cpus > 0) environment["CARMA_CPUS"] = fmt::format("{}", order.host.cpus);
-  return environment;
+ShimEvent EventOf(ShimEventKind kind, core::TaskId id, int attempt) {
+  ShimEvent event;
+  event.kind = kind;
+  event.id = id;
+  event.attempt = attempt;
+  return event;
 }
 
 class RealLeaseLauncher final : public LeaseLauncher {
  public:
   RealLeaseLauncher(std::unique_ptr<Launcher> others, Options options)
-      : others_(std::move(others)), options_(options) {}
+      : others_(std::move(others)), options_(options), book_(options.daemon) {}
 
   Result<Unit> Open() {
     constexpr const char* kDoing = "preparing to watch leases";
@@ -87,101 +83,36 @@ class RealLeaseLauncher final : public LeaseLauncher {
 
   void Watch(core::TaskId id, const LeaseProcess& process,
              const std::optional<LeaseKey>& key) override {
-    if (leases_.contains(id)) return;
-    Lease& lease = leases_[id];
+    if (book_.Find(id) != nullptr) return;
+    Lease& lease = book_.all[id];
     lease.key = key;
     lease.members.push_back({process, {}, key.has_value()});
     WatchMember(id, lease.members.back());
   }
 
-  bool Granted(core::TaskId id) const override {
-    const auto found = leases_.find(id);
-    return found != leases_.end() && found->second.attempt > 0 && !found->second.adopted;
-  }
-
-  bool Adopted(core::TaskId id) const override {
-    const auto found = leases_.find(id);
-    return found != leases_.end() && found->second.adopted;
-  }
-
-  std::vector<core::TaskId> Leases() const override {
-    std::vector<core::TaskId> ids;
-    for (const auto& [id, lease] : leases_) ids.push_back(id);
-    return ids;
-  }
-
+  bool Granted(core::TaskId id) const override { return book_.Granted(id); }
+  bool Adopted(core::TaskId id) const override { return book_.Adopted(id); }
+  std::vector<core::TaskId> Leases() const override { return book_.Ids(); }
   std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const override {
-    std::vector<std::pair<core::TaskId, LeaseKey>> found;
-    for (const auto& [id, lease] : leases_) {
-      if (lease.key && lease.key->job == job) found.emplace_back(id, *lease.key);
-    }
-    return found;
+    return book_.OfJob(job);
   }
-
-  std::optional<LeaseKey> KeyOf(core::TaskId id) const override {
-    const auto found = leases_.find(id);
-    return found == leases_.end() ? std::nullopt : found->second.key;
-  }
-
+  std::optional<LeaseKey> KeyOf(core::TaskId id) const override { return book_.KeyOf(id); }
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const override {
-    const auto found = leases_.find(id);
-    if (found == leases_.end()) return std::nullopt;
-    return found->second.members.front().process;
+    return book_.ProcessOf(id);
   }
-
-  Result<Unit> MayHaveLease(pid_t pid) const override {
-    const std::optional<std::string> why_not = WhyNoLease(pid, options_.daemon);
-    if (!why_not) return Unit{};
-    return Fail(ErrorCode::kConflict, fmt::format("no lease for process {}: it {}", pid, *why_not));
-  }
-
+  Result<Unit> MayHaveLease(pid_t pid) const override { return book_.MayHaveLease(pid); }
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) override {
-    const auto found = leases_.find(id);
-    if (found == leases_.end() || !found->second.key || !found->second.adopted) return;
-    Lease& lease = found->second;
-    const auto is_known = [&](pid_t pid) {
-      return std::ranges::find(lease.on_gpus, pid) != lease.on_gpus.end();
-    };
-    if (std::ranges::all_of(pids, is_known)) return;
-    lease.on_gpus = pids;
-    for (std::string& each : OutputsOf(lease, options_.daemon)) {
-      std::erase(lease.outputs, each);
-      lease.outputs.push_back(std::move(each));
-    }
-    if (std::ssize(lease.outputs) > kMostOutputs)
-      lease.outputs.erase(lease.outputs.begin(), lease.outputs.end() - kMostOutputs);
+    book_.SeenOnGpus(id, pids);
   }
-
-  std::vector<std::string> Outputs(core::TaskId id) const override {
-    const auto found = leases_.find(id);
-    return found == leases_.end() ? std::vector<std::string>() : found->second.outputs;
-  }
+  std::vector<std::string> Outputs(core::TaskId id) const override { return book_.Outputs(id); }
 
   Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) override {
-    const auto found = leases_.find(id);
-    if (found == leases_.end() || found->second.attempt == 0)
-      return Fail(ErrorCode::kConflict, fmt::format("lease {} is not granted", id));
-    Lease& lease = found->second;
-    const auto is_member = [&](const LeaseMember& each) {
-      return !each.keeper && each.process == process;
-    };
-    if (lease.adopted && std::ranges::any_of(lease.members, is_member)) return lease.environment;
-    if (lease.adopted && !lease.key) {
-      return Fail(ErrorCode::kConflict, fmt::format("lease {} was adopted by process {}", id,
-                                                    lease.members.front().process.process.pid));
-    }
-    const auto may = [&](const LeaseMember& each) {
-      return each.keeper && IsBelow(process.process, each.process.process);
-    };
-    if (lease.key && !std::ranges::any_of(lease.members, may)) {
-      return Fail(ErrorCode::kDenied,
-                  fmt::format("process {} is not of the job step that asked for lease {}",
-                              process.process.pid, id));
-    }
-    if (const Result<Unit> free = MayHaveLease(process.process.pid); !free)
-      return std::unexpected(free.error());
+    const Result<bool> has_it = book_.MayAdopt(id, process);
+    if (!has_it) return std::unexpected(has_it.error());
+    Lease& lease = *book_.Find(id);
+    if (*has_it) return lease.environment;
     const bool first = !lease.adopted;
-    if (const Result<Unit> kept = AddMember(lease, {process, {}, false}); !kept)
+    if (const Result<Unit> kept = AddLeaseMember(lease, {process, {}, false}); !kept)
       return std::unexpected(kept.error());
     if (first) {
       TakeAdopted(id, lease);
@@ -192,13 +123,12 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) override {
-    const auto found = leases_.find(id);
-    if (found == leases_.end() || !found->second.adopted || !found->second.key)
+    if (!book_.Adopted(id) || !book_.KeyOf(id))
       return Fail(ErrorCode::kConflict, fmt::format("lease {} is not adopted", id));
-    Lease& lease = found->second;
+    Lease& lease = *book_.Find(id);
     const auto is_member = [&](const LeaseMember& each) { return each.process == keeper; };
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
-    if (Result<Unit> kept = AddMember(lease, {keeper, {}, true}); !kept) return kept;
+    if (Result<Unit> kept = AddLeaseMember(lease, {keeper, {}, true}); !kept) return kept;
     WatchMember(id, lease.members.back());
     if (!lease.begun) return Unit{};  // told with all others when it has
     joined_.emplace_back(id, keeper.process);
@@ -207,12 +137,11 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) override {
-    const auto found = leases_.find(id);
-    if (found == leases_.end() || !found->second.adopted)
+    if (!book_.Adopted(id))
       return Fail(ErrorCode::kConflict, fmt::format("lease {} is not adopted", id));
     LeaseEnd told = end;
     if (!base::IsUtf8(told.stderr_tail)) told.stderr_tail.clear();
-    const Result<Unit> kept = KeepEnd(found->second, told);
+    const Result<Unit> kept = KeepEnd(*book_.Find(id), told);
     if (!kept) return base::Wrap(kept.error(), "keeping how a lease ended");
     End(id, told);
     return Unit{};
@@ -225,7 +154,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
         order.spec.lease ? ParseLeaseProcess(*order.spec.lease) : std::nullopt;
     if (!process) return others_->Start(std::move(order));
     Watch(order.id, *process, ParseLeaseKey(order.spec.lease_key.value_or("")));
-    Lease& lease = leases_.at(order.id);
+    Lease& lease = *book_.Find(order.id);
     if (lease.attempt == order.attempt) return;
     lease.attempt = order.attempt;
     lease.dir = order.attempt_dir;
@@ -240,7 +169,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Stop(core::TaskId id, int attempt) override {
-    Lease* lease = Find(id, attempt);
+    Lease* lease = book_.Find(id, attempt);
     if (lease == nullptr) return others_->Stop(id, attempt);
     if (!lease->adopted)
       return Withdraw(id, "nothing was started under its grant: withdrawn before it was adopted",
@@ -253,7 +182,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Confine(core::TaskId id, int attempt, const std::string& cores) override {
-    if (Find(id, attempt) == nullptr) others_->Confine(id, attempt, cores);
+    if (book_.Find(id, attempt) == nullptr) others_->Confine(id, attempt, cores);
   }
 
   void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override {
@@ -261,11 +190,11 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Warn(core::TaskId id, int attempt) override {
-    if (Find(id, attempt) == nullptr) others_->Warn(id, attempt);
+    if (book_.Find(id, attempt) == nullptr) others_->Warn(id, attempt);
   }
 
   void AskToSave(core::TaskId id, int attempt) override {
-    const Lease* lease = Find(id, attempt);
+    const Lease* lease = book_.Find(id, attempt);
     if (lease == nullptr) return others_->AskToSave(id, attempt);
     const std::optional<int> number = base::SignalNumber(lease->checkpoint_signal);
     if (!lease->adopted || !number) return;
@@ -278,7 +207,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!known) return others_->Adopt(attempt);
     const core::TaskId id = attempt.id;
     known->attempt = attempt.number;
-    Lease& lease = leases_[id] = *std::move(known);
+    Lease& lease = book_.all[id] = *std::move(known);
     std::vector<LeaseMember> by = ReadMembers(lease.dir);
     const bool adopted = !by.empty();
     if (adopted) {
@@ -296,7 +225,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override {
-    if (Find(id, attempt) == nullptr) others_->Forget(id, attempt, attempt_dir);
+    if (book_.Find(id, attempt) == nullptr) others_->Forget(id, attempt, attempt_dir);
   }
 
   int PollFd() const override { return epoll_.get(); }
@@ -320,7 +249,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
     for (const auto& [id, process] : std::exchange(joined_, {})) {
-      if (listener_.joined && leases_.contains(id)) listener_.joined(id, process);
+      if (listener_.joined && book_.Find(id) != nullptr) listener_.joined(id, process);
     }
     others_->Poll(sink);
   }
@@ -331,11 +260,6 @@ class RealLeaseLauncher final : public LeaseLauncher {
     event.events = EPOLLIN;
     event.data.u64 = core::Number(id) * kSources + static_cast<std::uint64_t>(source);
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
-  }
-
-  Lease* Find(core::TaskId id, int attempt) {
-    const auto found = leases_.find(id);
-    return found == leases_.end() || found->second.attempt != attempt ? nullptr : &found->second;
   }
 
   void Wake() {
@@ -358,29 +282,6 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     if (member.fd && !Register(member.fd.get(), Source::kProcess, id)) member.fd.reset();
     if (!member.fd) LookSoon();
-  }
-
-  // Writes the new member to disk with earlier ones; a waiting lease keeps its keeper, if any.
-  static Result<Unit> AddMember(Lease& lease, LeaseMember member) {
-    if (!Alive(member.process)) {
-      return Fail(ErrorCode::kConflict,
-                  fmt::format("process {} has ended", member.process.process.pid));
-    }
-    if (lease.members.size() >= kMaxMembers) {
-      return Fail(ErrorCode::kConflict,
-                  fmt::format("expected at most {} processes of one lease", kMaxMembers));
-    }
-    std::vector<LeaseMember> fresh;
-    for (const LeaseMember& each : lease.members) {
-      if (!lease.adopted && each.keeper) fresh.push_back({each.process, {}, true});
-    }
-    fresh.push_back({member.process, {}, member.keeper});
-    const Result<Unit> kept = KeepMembers(lease, fresh);
-    if (!kept) return base::Wrap(kept.error(), "recording which process adopts a lease");
-    if (!lease.adopted)
-      std::erase_if(lease.members, [](const LeaseMember& each) { return !each.keeper; });
-    lease.members.push_back(std::move(member));
-    return Unit{};
   }
 
   void LookSoon() {
@@ -418,10 +319,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     for (const LeaseMember& each : lease.members) {
       if (each.keeper) joined_.emplace_back(id, each.process.process);
     }
-    ShimEvent event;
-    event.kind = ShimEventKind::kStarted;
-    event.id = id;
-    event.attempt = lease.attempt;
+    ShimEvent event = EventOf(ShimEventKind::kStarted, id, lease.attempt);
     event.process = lease.main->process;
     Push(std::move(event));
   }
@@ -449,24 +347,18 @@ class RealLeaseLauncher final : public LeaseLauncher {
                                   std::chrono::duration<double>(options_.adoption_limit).count()),
                       false);
     }
-    ShimEvent event;
-    event.kind = ShimEventKind::kLaunchFailed;
-    event.id = id;
-    event.attempt = lease.attempt;
+    ShimEvent event = EventOf(ShimEventKind::kLaunchFailed, id, lease.attempt);
     event.text = stopped ? "its process is stopped" : "its process has not taken its GPUs";
     event.not_taken = true;
     const LeaseProcess process = lease.members.front().process;
     const std::optional<LeaseKey> key = lease.key;
-    leases_.erase(id);
+    book_.all.erase(id);
     Watch(id, process, key);
     Push(std::move(event));
   }
 
   void Withdraw(core::TaskId id, const std::string& why, bool retryable) {
-    ShimEvent event;
-    event.kind = ShimEventKind::kLaunchFailed;
-    event.id = id;
-    event.attempt = leases_.at(id).attempt;
+    ShimEvent event = EventOf(ShimEventKind::kLaunchFailed, id, book_.Find(id)->attempt);
     event.text = base::Printable(why, 4000);
     event.retryable = retryable;
     Drop(id);
@@ -475,7 +367,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
 
   // A lease that was not seen to begin has begun if it ended by itself: only signals end a wait.
   void End(core::TaskId id, const LeaseEnd& end) {
-    Lease& lease = leases_.at(id);
+    Lease& lease = *book_.Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
     const bool assumed = end.untold ? lease.missed : end.signal == 0;
     if (!lease.begun && assumed) Begin(id, lease);
@@ -483,10 +375,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return Withdraw(id, "nothing was started under its grant: who had adopted it ended before",
                       false);
     }
-    ShimEvent event;
-    event.kind = ShimEventKind::kExited;
-    event.id = id;
-    event.attempt = lease.attempt;
+    ShimEvent event = EventOf(ShimEventKind::kExited, id, lease.attempt);
     event.exit_code = end.exit_code;
     event.signal = end.signal;
     event.stderr_tail = end.stderr_tail;
@@ -496,17 +385,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Drop(core::TaskId id) {
-    leases_.erase(id);
+    book_.all.erase(id);
     DropLeftEnd(options_.ends_dir, id);
-  }
-
-  // Its end was not reported, or the report was not received.
-  LeaseEnd EndOf(core::TaskId id, const Lease& lease) const {
-    if (std::optional<LeaseEnd> left = ReadLeftEnd(options_.ends_dir, id, lease))
-      return *std::move(left);
-    if (!lease.status) return {.untold = true};
-    return {.exit_code = WIFEXITED(*lease.status) ? WEXITSTATUS(*lease.status) : 0,
-            .signal = WIFSIGNALED(*lease.status) ? WTERMSIG(*lease.status) : 0};
   }
 
   // Noted now, because the lease and the way it ended are soon forgotten.
@@ -519,9 +399,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void OnGone(core::TaskId id) {
-    const auto found = leases_.find(id);
-    if (found == leases_.end()) return;
-    Lease& lease = found->second;
+    if (book_.Find(id) == nullptr) return;
+    Lease& lease = *book_.Find(id);
     const auto is_gone = [](const LeaseMember& each) { return !Alive(each.process); };
     NoteGone(id, lease);
     if (!std::ranges::all_of(lease.members, is_gone)) {
@@ -531,13 +410,13 @@ class RealLeaseLauncher final : public LeaseLauncher {
       std::erase_if(lease.members, is_gone);
       return;
     }
-    if (lease.adopted) return End(id, EndOf(id, lease));
+    if (lease.adopted) return End(id, UnreportedEnd(options_.ends_dir, id, lease));
     if (lease.attempt > 0) {
       return Withdraw(
           id, "nothing was started under its grant: the process that asked for it has ended",
           false);
     }
-    leases_.erase(found);
+    book_.all.erase(id);
     gone_.push_back(id);
     Wake();
   }
@@ -546,7 +425,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   // now on its use of the GPUs counts as foreign.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
-                  {{"task", id}, {"pid", leases_.at(id).members.front().process.process.pid}});
+                  {{"task", id}, {"pid", book_.Find(id)->members.front().process.process.pid}});
     End(id, {.untold = true});
   }
 
@@ -556,7 +435,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     look_ = false;
     const SteadyClock::time_point now = SteadyClock::now();
     for (const core::TaskId id : Leases()) {
-      Lease& lease = leases_.at(id);
+      Lease& lease = *book_.Find(id);
       if (lease.look_at && now >= *lease.look_at) LookWhetherBegun(id, lease);
       if (lease.kill_at && now >= *lease.kill_at) {
         SignalProcesses(lease, SIGKILL, options_.daemon);
@@ -583,7 +462,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     std::optional<nanoseconds> next;
     const auto sooner = [&next](nanoseconds wait) { next = std::min(next.value_or(wait), wait); };
     const SteadyClock::time_point now = SteadyClock::now();
-    for (const auto& [id, lease] : leases_) {
+    for (const auto& [id, lease] : book_.all) {
       if (lease.withdraw_at) sooner(*lease.withdraw_at - now);
       if (lease.kill_at) sooner(*lease.kill_at - now);
       if (lease.leave_at) sooner(*lease.leave_at - now);
@@ -597,7 +476,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   const Options options_;
   Listener listener_;
   UniqueFd epoll_, wake_, timer_;
-  std::map<core::TaskId, Lease> leases_;
+  LeaseBook book_;
   std::vector<core::TaskId> gone_, granted_;                      // to be told by Poll()
   std::vector<std::pair<core::TaskId, base::ProcessId>> joined_;  // likewise
   std::vector<ShimEvent> pending_;

@@ -1,0 +1,60 @@
+// The leases of a launcher: which wait, are granted or adopted, and which processes have them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "core/values/task.h"
+#include "task/describe/lease.h"
+#include "task/lease/lease_files.h"
+#include "task/shim/launcher.h"
+
+namespace carma::task {
+
+// Its queries mean what LeaseLauncher's of the same names do.
+class LeaseBook {
+ public:
+  // daemon: it and its ancestors cannot have a lease.
+  explicit LeaseBook(pid_t daemon) : daemon_(daemon) {}
+
+  // Null: unknown, or of another attempt.
+  Lease* Find(core::TaskId id);
+  const Lease* Find(core::TaskId id) const;
+  Lease* Find(core::TaskId id, int attempt);
+  bool Granted(core::TaskId id) const;
+  bool Adopted(core::TaskId id) const;
+  std::vector<core::TaskId> Ids() const;
+  std::vector<std::pair<core::TaskId, LeaseKey>> OfJob(std::uint64_t job) const;
+  std::optional<LeaseKey> KeyOf(core::TaskId id) const;
+  std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
+  std::vector<std::string> Outputs(core::TaskId id) const;
+  base::Result<base::Unit> MayHaveLease(pid_t pid) const;
+  void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
+  // Whether the process may adopt the lease; true: it has done so before. Errors: as
+  // LeaseLauncher::AdoptLease.
+  base::Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
+
+  std::map<core::TaskId, Lease> all;
+
+ private:
+  pid_t daemon_;
+};
+
+// Writes the new member to disk with earlier ones; a waiting lease keeps its keeper, if any.
+// Errors: kConflict: it has ended, too many; those of the disk.
+base::Result<base::Unit> AddLeaseMember(Lease& lease, LeaseMember member);
+
+// What the process of a granted lease finds in its environment.
+std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
+
+// Of a lease whose processes are gone, when nobody reported its end or the report was not received.
+LeaseEnd UnreportedEnd(const std::string& ends_dir, core::TaskId id, const Lease& lease);
+
+}  // namespace carma::task
