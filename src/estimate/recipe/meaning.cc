@@ -3,88 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
-#include <map>
 #include <optional>
 
 #include "base/text.h"
+#include "estimate/recipe/stated_settings.h"
 #include "estimate/training_plan.h"
 #include "estimate/training_words.h"
 
 namespace carma::estimate {
 namespace {
-
-using Keys = std::initializer_list<std::string_view>;
-
-std::string Normalised(std::string_view key) {
-  std::string plain = base::ToLower(key);
-  std::replace(plain.begin(), plain.end(), '-', '_');
-  return plain;
-}
-
-bool IsOneOf(std::string_view word, Keys words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-// Empty if the value means neither yes nor no.
-std::optional<bool> TruthOf(std::string_view value) {
-  const std::string plain = base::ToLower(value);
-  if (IsOneOf(plain, {"true", "yes", "on", "1", ""})) return true;
-  if (IsOneOf(plain, {"false", "no", "off", "0", "none", "null", "~"})) return false;
-  return std::nullopt;
-}
-
-bool IsNone(const Setting& setting) {
-  return IsOneOf(base::ToLower(setting.value), {"none", "null", "~", "", "auto", "false"});
-}
-
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-// Settings by name; if several have the same meaning, the last one counts.
-class Said {
- public:
-  explicit Said(const std::vector<Setting>& settings) {
-    for (std::size_t i = 0; i < settings.size(); ++i)
-      last_[Normalised(settings[i].key)] = {&settings[i], i};
-  }
-  const Setting* Any(Keys keys) const {
-    const Entry* latest = nullptr;
-    for (const std::string_view key : keys) {
-      const auto found = last_.find(key);
-      if (found != last_.end() && (latest == nullptr || found->second.order > latest->order))
-        latest = &found->second;
-    }
-    return latest == nullptr ? nullptr : latest->setting;
-  }
-  // The stated setting, unless it is empty, "none", or left to another program ("auto").
-  const Setting* Value(Keys keys) const {
-    const Setting* setting = Any(keys);
-    return setting == nullptr || IsNone(*setting) ? nullptr : setting;
-  }
-  // The setting that says yes; null if none does.
-  const Setting* Yes(Keys keys) const {
-    const Setting* setting = Any(keys);
-    return setting != nullptr && TruthOf(setting->value) == true ? setting : nullptr;
-  }
-  bool No(Keys keys) const {
-    const Setting* setting = Any(keys);
-    return setting != nullptr && TruthOf(setting->value) == false;
-  }
-
- private:
-  struct Entry {
-    const Setting* setting = nullptr;
-    std::size_t order = 0;
-  };
-  std::map<std::string, Entry, std::less<>> last_;
-};
-
-std::string From(const Setting& setting) {
-  // The place of an option already contains its name.
-  return Has(setting.from, "--") ? setting.from : setting.from + ": " + setting.key;
-}
 
 // Adds words topic by topic; first the defaults of the framework.
 class Reader {
@@ -99,8 +26,16 @@ class Reader {
     Method();
     Precision();
     Optimizer();
-    Kernels();
-    Parallel();
+    Checkpointing();
+    AttentionKernel();
+    LossKernel();
+    Gpus();
+    Splits();
+    Fsdp();
+    DeepSpeed();
+    LightningStrategy();
+    if (const Setting* moved = said_.Yes({"enable_activation_offloading", "activation_offloading"}))
+      AddOffload("activations", *moved);
     meaning_.trains = IsTraining() && !IsOfPreferences();
     return std::move(meaning_);
   }
@@ -115,12 +50,12 @@ class Reader {
     meaning_.words.push_back(std::move(word.front()));
   }
   void Add(std::string_view name, std::string value, const Setting& setting) {
-    Add(name, std::move(value), From(setting));
+    Add(name, std::move(value), PlaceOf(setting));
   }
   void AddUsual(std::string_view name, std::string value) {
     Add(name, std::move(value), fmt::format("what {} does unless told", base::WordOf(framework_)));
   }
-  void AddNumber(std::string_view name, Keys keys) {
+  void AddNumber(std::string_view name, SettingNames keys) {
     if (const Setting* setting = said_.Value(keys)) Add(name, setting->value, *setting);
   }
 
@@ -158,7 +93,8 @@ class Reader {
     if (name == "dpo" || name == "grpo") Add("objective", name, *kind);
     if (name == "grpo") AddNumber("rollout-share", {"vllm_gpu_memory_utilization"});
     if (std::find(std::begin(kKinds), std::end(kKinds), name) == std::end(kKinds)) return false;
-    meaning_.not_modelled = fmt::format("{}: training by preferences is not modelled", From(*kind));
+    meaning_.not_modelled =
+        fmt::format("{}: training by preferences is not modelled", PlaceOf(*kind));
     return true;
   }
 
@@ -170,7 +106,7 @@ class Reader {
          "hf_model", "llm_model", "ckpt_dir"});
     if (model == nullptr) return;
     meaning_.model = model->value;
-    meaning_.model_from = From(*model);
+    meaning_.model_from = PlaceOf(*model);
   }
 
   void Length() {
@@ -213,19 +149,17 @@ class Reader {
 
   // ---- full, or adapters ----
 
-  const Setting* Component() const { return said_.Value({"model._component_"}); }
-
   // The setting that selects training of adapters; null if there is none.
   const Setting* SaysLora() {
     const Setting* kind = said_.Value({"finetuning_type", "adapter", "peft_method", "train_type",
                                        "tuner_type", "sft_type", "peft_type", "peft"});
     if (kind != nullptr) {
       const std::string name = base::ToLower(kind->value);
-      if (Has(name, "lora")) return kind;
+      if (name.contains("lora")) return kind;
       if (TruthOf(name) == true) return kind;
       if (name != "full" && TruthOf(name) != false) {
-        meaning_.notes.push_back(
-            fmt::format("{}: '{}' is not modelled", From(*kind), base::Printable(kind->value, 40)));
+        meaning_.notes.push_back(fmt::format("{}: '{}' is not modelled", PlaceOf(*kind),
+                                             base::Printable(kind->value, 40)));
       }
       return nullptr;
     }
@@ -233,8 +167,8 @@ class Reader {
             said_.Yes({"use_peft", "use_lora", "lora", "enable_lora", "lora_enable"}))
       return yes;
     if (said_.No({"use_peft", "use_lora", "lora", "enable_lora", "lora_enable"})) return nullptr;
-    const Setting* component = Component();
-    if (component != nullptr && Has(component->value, "lora_")) return component;
+    const Setting* component = said_.Value({"model._component_"});
+    if (component != nullptr && component->value.contains("lora_")) return component;
     const Setting* rank = said_.Value({"lora_r", "lora_rank"});
     if (rank != nullptr && base::ParseInt(rank->value).value_or(0) > 0) return rank;
     return nullptr;
@@ -284,15 +218,13 @@ class Reader {
   static std::string Plain(std::string_view value) {
     std::string list;
     for (const char c : value) {
-      if (!IsOneOf(std::string_view(&c, 1), {"[", "]", "'", "\"", " "})) list += c;
+      if (!std::string_view("[]'\" ").contains(c)) list += c;
     }
     const std::string old = "output_proj";
     if (const std::size_t at = list.find(old); at != std::string::npos)
       list.replace(at, old.size(), "o_proj");
     return list;
   }
-
-  // ---- numbers ----
 
   // Bits of quantised weights and the setting that says so.
   const Setting* Quantised(int& bits) const {
@@ -306,9 +238,9 @@ class Reader {
       return yes;
     }
     const Setting* kind = said_.Value({"adapter", "train_type"});
-    const Setting* component = Component();
+    const Setting* component = said_.Value({"model._component_"});
     for (const Setting* each : {kind, component}) {
-      if (each != nullptr && Has(base::ToLower(each->value), "qlora")) {
+      if (each != nullptr && base::ToLower(each->value).contains("qlora")) {
         bits = 4;
         return each;
       }
@@ -335,9 +267,9 @@ class Reader {
     if (const Setting* quantised = Quantised(bits)) {
       const bool usual =
           framework_ == Framework::kLlamaFactory || framework_ == Framework::kAxolotl;
-      Keys doubly = {"bnb_4bit_use_double_quant", "use_bnb_nested_quant",
-                     "use_nested_quant",          "double_quant",
-                     "double_quantization",       "bnb_4bit_double_quant"};
+      SettingNames doubly = {"bnb_4bit_use_double_quant", "use_bnb_nested_quant",
+                             "use_nested_quant",          "double_quant",
+                             "double_quantization",       "bnb_4bit_double_quant"};
       const bool twice = said_.Yes(doubly) != nullptr || (usual && !said_.No(doubly));
       Add("weights", bits == 8 ? "int8" : twice ? "nf4-dq" : "nf4", *quantised);
       if (!lora_) Add("method", "lora", *quantised);
@@ -355,7 +287,7 @@ class Reader {
     }
     // Lightning states it in the precision: bf16-mixed.
     const Setting* precision = said_.Value({"precision"});
-    if (precision != nullptr && Has(base::ToLower(precision->value), "mixed"))
+    if (precision != nullptr && base::ToLower(precision->value).contains("mixed"))
       return Add("amp", "on", *precision);
     const Setting* mixed = said_.Value({"mixed_precision", "bnb_mixed_precision"});
     if (mixed != nullptr && base::ToLower(mixed->value) != "no") Add("amp", "on", *mixed);
@@ -406,12 +338,6 @@ class Reader {
 
   // ---- activations that are kept ----
 
-  void Kernels() {
-    Checkpointing();
-    AttentionKernel();
-    LossKernel();
-  }
-
   void Checkpointing() {
     if (framework_ == Framework::kLlamaFactory || framework_ == Framework::kSwift) {
       if (said_.Yes({"disable_gradient_checkpointing"}) == nullptr)
@@ -431,7 +357,7 @@ class Reader {
     if (asked == nullptr) return;
     const std::string value = base::ToLower(asked->value);
     if (value == "auto") return;
-    if (Has(value, "offload")) AddOffload("activations", *asked);
+    if (value.contains("offload")) AddOffload("activations", *asked);
     // Axolotl and Unsloth name how it is done.
     Add("gradient-checkpointing", TruthOf(value) == false ? "none" : "full", *asked);
   }
@@ -472,23 +398,14 @@ class Reader {
       return Add("fused-layers", "on", *unsloth);
     }
     const Setting* loss = said_.Value({"loss._component_"});
-    if (loss != nullptr && (Has(loss->value, "Chunked") || Has(loss->value, "LinearCrossEntropy")))
+    if (loss != nullptr &&
+        (loss->value.contains("Chunked") || loss->value.contains("LinearCrossEntropy")))
       return Add("loss", "chunked", *loss);
     if (const Setting* chunked = said_.Yes({"chunked_cross_entropy"}))
       Add("loss", "chunked", *chunked);
   }
 
   // ---- several GPUs ----
-
-  void Parallel() {
-    Gpus();
-    Splits();
-    Fsdp();
-    DeepSpeed();
-    LightningStrategy();
-    if (const Setting* moved = said_.Yes({"enable_activation_offloading", "activation_offloading"}))
-      AddOffload("activations", *moved);
-  }
 
   // The names that Megatron, programs built on it, and torchtitan use.
   void Splits() {
@@ -502,7 +419,7 @@ class Reader {
 
   void Gpus() {
     const Setting* include = said_.Value({"include"});
-    if (include != nullptr && Has(include->value, ":")) {
+    if (include != nullptr && include->value.contains(":")) {
       const auto devices = std::count(include->value.begin(), include->value.end(), ',') + 1;
       return Add("gpus", std::to_string(devices), *include);
     }
@@ -525,12 +442,12 @@ class Reader {
     if (by_recipe) asked = said_.Any({"distributed_recipe"});
     if (asked == nullptr) return;
     const std::string what = base::ToLower((kind != nullptr && by_type ? kind : asked)->value);
-    if (Has(what, "no_shard") || what == "3") {
+    if (what.contains("no_shard") || what == "3") {
       Add("dp", "ddp", *asked);
     } else {
-      Add("dp", Has(what, "shard_grad_op") || what == "2" ? "zero2" : "fsdp", *asked);
+      Add("dp", what.contains("shard_grad_op") || what == "2" ? "zero2" : "fsdp", *asked);
     }
-    if (Has(base::ToLower(asked->value), "offload")) AddOffload("optimizer,params", *asked);
+    if (base::ToLower(asked->value).contains("offload")) AddOffload("optimizer,params", *asked);
     if (const Setting* offload =
             said_.Yes({"fsdp_config.fsdp_offload_params", "fsdp_config.offload_params",
                        "fsdp_offload_params", "fsdp_cpu_offload"}))
@@ -542,12 +459,12 @@ class Reader {
     const Setting* strategy = said_.Value({"strategy"});
     if (strategy == nullptr) return;
     const std::string name = base::ToLower(strategy->value);
-    if (Has(name, "fsdp")) return Add("dp", "fsdp", *strategy);
+    if (name.contains("fsdp")) return Add("dp", "fsdp", *strategy);
     for (const char stage : {'1', '2', '3'}) {
-      if (Has(name, fmt::format("deepspeed_stage_{}", stage)))
+      if (name.contains(fmt::format("deepspeed_stage_{}", stage)))
         Add("dp", fmt::format("zero{}", stage), *strategy);
     }
-    if (Has(name, "deepspeed") && Has(name, "offload")) AddOffload("optimizer", *strategy);
+    if (name.contains("deepspeed") && name.contains("offload")) AddOffload("optimizer", *strategy);
   }
 
   // Settings of accelerate that replace a file of DeepSpeed.
@@ -565,7 +482,7 @@ class Reader {
     if (!list.empty()) AddOffload(list, *stage);
   }
 
-  Said said_;
+  StatedSettings said_;
   Framework framework_;
   bool lora_ = false;
   Meaning meaning_;

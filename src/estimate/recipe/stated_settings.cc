@@ -1,0 +1,68 @@
+#include "estimate/recipe/stated_settings.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+std::string Normalised(std::string_view key) {
+  std::string plain = base::ToLower(key);
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  return plain;
+}
+
+bool IsOneOf(std::string_view word, SettingNames words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool IsNone(const Setting& setting) {
+  return IsOneOf(base::ToLower(setting.value), {"none", "null", "~", "", "auto", "false"});
+}
+
+}  // namespace
+
+StatedSettings::StatedSettings(const std::vector<Setting>& settings) {
+  for (std::size_t i = 0; i < settings.size(); ++i)
+    last_[Normalised(settings[i].key)] = {&settings[i], i};
+}
+
+const Setting* StatedSettings::Any(SettingNames names) const {
+  const Entry* latest = nullptr;
+  for (const std::string_view name : names) {
+    const auto found = last_.find(name);
+    if (found != last_.end() && (latest == nullptr || found->second.order > latest->order))
+      latest = &found->second;
+  }
+  return latest == nullptr ? nullptr : latest->setting;
+}
+
+const Setting* StatedSettings::Value(SettingNames names) const {
+  const Setting* setting = Any(names);
+  return setting == nullptr || IsNone(*setting) ? nullptr : setting;
+}
+
+const Setting* StatedSettings::Yes(SettingNames names) const {
+  const Setting* setting = Any(names);
+  return setting != nullptr && TruthOf(setting->value) == true ? setting : nullptr;
+}
+
+bool StatedSettings::No(SettingNames names) const {
+  const Setting* setting = Any(names);
+  return setting != nullptr && TruthOf(setting->value) == false;
+}
+
+std::optional<bool> TruthOf(std::string_view value) {
+  const std::string plain = base::ToLower(value);
+  if (IsOneOf(plain, {"true", "yes", "on", "1", ""})) return true;
+  if (IsOneOf(plain, {"false", "no", "off", "0", "none", "null", "~"})) return false;
+  return std::nullopt;
+}
+
+std::string PlaceOf(const Setting& setting) {
+  // The place of an option already contains its name.
+  return setting.from.contains("--") ? setting.from : setting.from + ": " + setting.key;
+}
+
+}  // namespace carma::estimate
