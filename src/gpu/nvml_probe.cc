@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpu/counters.h"
+#include "gpu/nvml_condition.h"
 #include "gpu/nvml_devices.h"
 #include "gpu/nvml_processes.h"
 #include "gpu/sanity.h"
@@ -77,9 +78,6 @@ class LibraryProbe : public NvmlProbe {
   ReadResult<base::Unit> ReadTemperature(const DeviceState& device, Reading& reading);
   ReadResult<base::Unit> ReadClocks(const DeviceState& device, Reading& reading);
   ReadResult<base::Unit> ReadCondition(DeviceState& device, Reading& reading);
-  ReadResult<Condition> AskCondition(const DeviceState& device);
-  ReadResult<base::Unit> AskEcc(const DeviceState& device, Condition& condition);
-  ReadResult<base::Unit> AskRecovery(const DeviceState& device, Condition& condition);
 
   NvmlLibrary library_;
   const NvmlApi& api_;
@@ -398,81 +396,12 @@ ReadResult<base::Unit> LibraryProbe::ReadClocks(const DeviceState& device, Readi
 ReadResult<base::Unit> LibraryProbe::ReadCondition(DeviceState& device, Reading& reading) {
   DeviceState& keeper = devices_[device.keeper];
   if (!keeper.condition_taken || reading.taken - *keeper.condition_taken >= kConditionSpan) {
-    ReadResult<Condition> condition = AskCondition(device);
+    ReadResult<Condition> condition = AskCondition(calls_, device);
     if (!condition) return std::unexpected(condition.error());
     keeper.condition = *condition;
     keeper.condition_taken = reading.taken;
   }
   reading.condition = keeper.condition;
-  return base::Unit{};
-}
-
-ReadResult<Condition> LibraryProbe::AskCondition(const DeviceState& device) {
-  Condition condition;
-  if (api_.remapped) {
-    std::uint32_t corrected = 0, uncorrected = 0, pending = 0, failed = 0;
-    const ReadResult<bool> given =
-        Given(device, api_.remapped(device.board, &corrected, &uncorrected, &pending, &failed),
-              "remapped rows", Weight::kTells);
-    if (!given) return std::unexpected(given.error());
-    if (*given && corrected != nvml::kNoValue32 && uncorrected != nvml::kNoValue32) {
-      condition.rows_remapped = std::int64_t{corrected} + uncorrected;
-      condition.remap_pending = pending != 0;
-      condition.remap_failed = failed != 0;
-    }
-  }
-  if (api_.compute_mode) {
-    std::uint32_t mode = 0;
-    const ReadResult<bool> given =
-        Given(device, api_.compute_mode(device.board, &mode), "compute mode", Weight::kTells);
-    if (!given) return std::unexpected(given.error());
-    if (*given && mode <= static_cast<std::uint32_t>(ComputeMode::kExclusiveProcess)) {
-      condition.compute_mode = static_cast<ComputeMode>(mode);
-    }
-  }
-  if (api_.mig_mode) {
-    std::uint32_t current = 0, pending = 0;
-    const ReadResult<bool> given =
-        Given(device, api_.mig_mode(device.board, &current, &pending), "MIG mode", Weight::kTells);
-    if (!given) return std::unexpected(given.error());
-    if (*given && current <= 1) condition.mig = current == 1;
-  }
-  ReadResult<base::Unit> step = AskEcc(device, condition);
-  if (step) step = AskRecovery(device, condition);
-  if (!step) return std::unexpected(step.error());
-  return condition;
-}
-
-ReadResult<base::Unit> LibraryProbe::AskEcc(const DeviceState& device, Condition& condition) {
-  if (!api_.ecc) return base::Unit{};
-  constexpr std::uint64_t kMostErrors = std::uint64_t{1} << 53;  // exact in JSON
-  for (const auto& [kind, target] :
-       {std::pair(nvml::kEccCorrected, &condition.ecc_corrected),
-        std::pair(nvml::kEccUncorrected, &condition.ecc_uncorrected)}) {
-    std::uint64_t errors = 0;
-    const ReadResult<bool> given =
-        Given(device, api_.ecc(device.board, kind, nvml::kEccSinceLoad, &errors), "ECC errors",
-              Weight::kTells);
-    if (!given) return std::unexpected(given.error());
-    if (*given && errors <= kMostErrors) *target = static_cast<std::int64_t>(errors);
-  }
-  return base::Unit{};
-}
-
-ReadResult<base::Unit> LibraryProbe::AskRecovery(const DeviceState& device, Condition& condition) {
-  if (!api_.fields) return base::Unit{};
-  nvml::FieldValue field{};
-  field.field_id = nvml::kFieldRecoveryAction;
-  nvml::Return code = api_.fields(device.board, 1, &field);
-  if (code == nvml::kSuccess) code = field.result;
-  const ReadResult<bool> given = Given(device, code, "recovery action", Weight::kTells);
-  if (!given) return std::unexpected(given.error());
-  if (*given && field.value_type == nvml::kTypeUnsignedInt) {
-    const bool known =
-        field.value.count <= static_cast<std::uint32_t>(RecoveryAction::kDrainAndReset);
-    condition.recovery =
-        known ? static_cast<RecoveryAction>(field.value.count) : RecoveryAction::kOther;
-  }
   return base::Unit{};
 }
 

@@ -1,0 +1,13 @@
+// The condition of a GPU, as NVML reports it.
+#pragma once
+
+#include "gpu/nvml_devices.h"
+#include "gpu/nvml_library.h"
+#include "gpu/probe.h"
+
+namespace carma::gpu {
+
+// Of the whole GPU, for its instances too. Errors: as NvmlCalls::FailureOf().
+ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device);
+
+}  // namespace carma::gpu
