@@ -302,6 +302,55 @@ Result<GpuRule> GpuRule::Parse(std::string_view text) {
   return GpuRuleParser(text).Parse();
 }
 
+namespace {
+
+// To up to three operands. Op: GpuRule::Op.
+template <class Op>
+double Applied(Op op, double a, double b, double c) {
+  switch (op) {
+    case Op::kNegate:
+      return -a;
+    case Op::kNot:
+      return a == 0;
+    case Op::kAdd:
+      return a + b;
+    case Op::kSubtract:
+      return a - b;
+    case Op::kMultiply:
+      return a * b;
+    case Op::kDivide:
+      return a / b;
+    case Op::kLess:
+      return a < b;
+    case Op::kAtMost:
+      return a <= b;
+    case Op::kMore:
+      return a > b;
+    case Op::kAtLeast:
+      return a >= b;
+    case Op::kEqual:
+      return a == b;
+    case Op::kUnequal:
+      return a != b;
+    case Op::kAnd:
+      return a != 0 && b != 0;
+    case Op::kOr:
+      return a != 0 || b != 0;
+    case Op::kMin:
+      return std::min(a, b);
+    case Op::kMax:
+      return std::max(a, b);
+    case Op::kIf:
+      return a != 0 ? b : c;
+    case Op::kNumber:
+    case Op::kQuantity:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
 double GpuRule::Value(const PolicyConfig& config, const Need& need, const GpuView& gpu) const {
   std::array<double, kMaxDepth + 1> values;
   std::size_t n = 0;
@@ -318,65 +367,9 @@ double GpuRule::Value(const PolicyConfig& config, const Need& need, const GpuVie
                                  : step.op == Op::kNot || step.op == Op::kNegate ? 1
                                                                                  : 2;
     n -= operands;
-    const double a = values[n];
     const double b = operands > 1 ? values[n + 1] : 0;
-    double value = 0;
-    switch (step.op) {
-      case Op::kNumber:
-      case Op::kQuantity:
-        break;
-      case Op::kNegate:
-        value = -a;
-        break;
-      case Op::kNot:
-        value = a == 0;
-        break;
-      case Op::kAdd:
-        value = a + b;
-        break;
-      case Op::kSubtract:
-        value = a - b;
-        break;
-      case Op::kMultiply:
-        value = a * b;
-        break;
-      case Op::kDivide:
-        value = a / b;
-        break;
-      case Op::kLess:
-        value = a < b;
-        break;
-      case Op::kAtMost:
-        value = a <= b;
-        break;
-      case Op::kMore:
-        value = a > b;
-        break;
-      case Op::kAtLeast:
-        value = a >= b;
-        break;
-      case Op::kEqual:
-        value = a == b;
-        break;
-      case Op::kUnequal:
-        value = a != b;
-        break;
-      case Op::kAnd:
-        value = a != 0 && b != 0;
-        break;
-      case Op::kOr:
-        value = a != 0 || b != 0;
-        break;
-      case Op::kMin:
-        value = std::min(a, b);
-        break;
-      case Op::kMax:
-        value = std::max(a, b);
-        break;
-      case Op::kIf:
-        value = a != 0 ? b : values[n + 2];
-        break;
-    }
+    const double c = operands > 2 ? values[n + 2] : 0;
+    const double value = Applied(step.op, values[n], b, c);
     values[n++] = std::isfinite(value) ? value : 0;
   }
   return n == 0 ? 0 : values[0];

@@ -86,26 +86,9 @@ std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request) 
   return request.priority + (at == config.classes.end() ? 0 : at->priority);
 }
 
-base::Result<base::Unit> Validate(const PolicyConfig& config) {
-  if (FindMapper(config.mapper) == nullptr) {
-    return base::Fail(ErrorCode::kInvalid, fmt::format("mapper: no policy '{}', expected one of {}",
-                                                       config.mapper, MapperNames()));
-  }
-  if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
-    return base::Fail(ErrorCode::kInvalid, "score: the mapper \"score\" needs one");
-  if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1)) {
-    return base::Fail(
-        ErrorCode::kInvalid,
-        fmt::format("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap));
-  }
-  for (const MibField& field :
-       {MibField{"margin_mib", config.margin_mib}, MibField{"floor_mib", config.floor_mib},
-        MibField{"recovery_step_mib", config.recovery_step_mib},
-        MibField{"host.memory_per_gpu", config.host_memory_per_gpu_mib}}) {
-    if (field.value >= 0 && field.value <= kMaxMib) continue;
-    return base::Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between 0 and {} MiB",
-                                                       field.name, field.value, kMaxMib));
-  }
+namespace {
+
+base::Result<base::Unit> ValidateSpans(const PolicyConfig& config) {
   for (const SpanField& field :
        {SpanField{"settle_timeout", config.settle_timeout, Duration{0}},
         SpanField{"stale_after", config.stale_after, Duration{1}},
@@ -132,6 +115,49 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
                       fmt::format("plateau_after: {} s is not above 0 s and at most a year",
                                   base::Seconds(*config.plateau_after)));
   }
+  return base::Unit{};
+}
+
+base::Result<base::Unit> ValidateCounts(const PolicyConfig& config) {
+  for (const CountField& field :
+       {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
+        CountField{"lookahead", config.lookahead, 0, kMaxLookahead},
+        CountField{"backfill", config.backfill, 1, kMaxBackfill},
+        CountField{"host.cpus_per_gpu", config.cpus_per_gpu, 0, kMaxCpus},
+        CountField{"max_launch_failures", config.max_launch_failures, 0, kMaxFailures},
+        CountField{"max_node_failures", config.max_node_failures, 0, kMaxFailures},
+        CountField{"max_victim_restarts", config.max_victim_restarts, 0, kMaxFailures}}) {
+    if (field.value >= field.least && field.value <= field.most) continue;
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("{}: {} is not between {} and {}", field.name, field.value,
+                                  field.least, field.most));
+  }
+  return base::Unit{};
+}
+
+}  // namespace
+
+base::Result<base::Unit> Validate(const PolicyConfig& config) {
+  if (FindMapper(config.mapper) == nullptr) {
+    return base::Fail(ErrorCode::kInvalid, fmt::format("mapper: no policy '{}', expected one of {}",
+                                                       config.mapper, MapperNames()));
+  }
+  if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
+    return base::Fail(ErrorCode::kInvalid, "score: the mapper \"score\" needs one");
+  if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1)) {
+    return base::Fail(
+        ErrorCode::kInvalid,
+        fmt::format("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap));
+  }
+  for (const MibField& field :
+       {MibField{"margin_mib", config.margin_mib}, MibField{"floor_mib", config.floor_mib},
+        MibField{"recovery_step_mib", config.recovery_step_mib},
+        MibField{"host.memory_per_gpu", config.host_memory_per_gpu_mib}}) {
+    if (field.value >= 0 && field.value <= kMaxMib) continue;
+    return base::Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between 0 and {} MiB",
+                                                       field.name, field.value, kMaxMib));
+  }
+  if (base::Result<base::Unit> sound = ValidateSpans(config); !sound) return sound;
   if (config.min_gain && !(*config.min_gain >= 0 && *config.min_gain <= 1)) {
     return base::Fail(ErrorCode::kInvalid,
                       fmt::format("min_gain: {} is not a fraction from 0 to 1", *config.min_gain));
@@ -147,20 +173,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
         fmt::format("floor_share: {} is not a fraction from 0 to below 1", config.floor_share));
   }
   if (base::Result<base::Unit> sound = Validate(config.slots); !sound) return sound;
-  for (const CountField& field :
-       {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
-        CountField{"lookahead", config.lookahead, 0, kMaxLookahead},
-        CountField{"backfill", config.backfill, 1, kMaxBackfill},
-        CountField{"host.cpus_per_gpu", config.cpus_per_gpu, 0, kMaxCpus},
-        CountField{"max_launch_failures", config.max_launch_failures, 0, kMaxFailures},
-        CountField{"max_node_failures", config.max_node_failures, 0, kMaxFailures},
-        CountField{"max_victim_restarts", config.max_victim_restarts, 0, kMaxFailures}}) {
-    if (field.value >= field.least && field.value <= field.most) continue;
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("{}: {} is not between {} and {}", field.name, field.value,
-                                  field.least, field.most));
-  }
-  return base::Unit{};
+  return ValidateCounts(config);
 }
 
 namespace {
