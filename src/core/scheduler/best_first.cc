@@ -1,4 +1,5 @@
-// The main queue under mappers that choose task and GPUs together: the best start first.
+#include "core/scheduler/best_first.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -7,7 +8,10 @@
 
 #include "core/forecast/future.h"
 #include "core/policy/same_need.h"
-#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/host_line.h"
+#include "core/scheduler/learning.h"
+#include "core/scheduler/line.h"
+#include "core/scheduler/placement.h"
 
 namespace carma::core {
 namespace {
@@ -95,25 +99,23 @@ std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priori
   return best;
 }
 
-}  // namespace
-
 // Empty: some run time is unknown.
-std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
+std::optional<std::vector<FutureRun>> RunsNow(const State& state) {
   std::vector<FutureRun> runs;
-  for (const auto& [id, gpus_of] : ledger.Tasks()) {
-    const TaskRecord& task = tasks.at(id);
+  for (const auto& [id, gpus_of] : state.ledger.Tasks()) {
+    const TaskRecord& task = state.tasks.at(id);
     if (!task.profile->alone) return std::nullopt;
     const double alone_s = base::Seconds(*task.profile->alone);
-    FutureRun run{.left_s = std::max(alone_s - DoneS(id), kLeastLeft * alone_s)};
+    FutureRun run{.left_s = std::max(alone_s - DoneS(state, id), kLeastLeft * alone_s)};
     for (const GpuIndex gpu : gpus_of) {
-      const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
+      const std::span<const Resident> residents = state.ledger.ResidentsOf(gpu);
       const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
       const auto place = static_cast<std::size_t>(at);
-      Profile profile = ProfileNow(task);
+      Profile profile = ProfileNow(state, task);
       if (residents[place].sm_active) profile.sm_active = residents[place].sm_active;
-      run.load = NeighbourOf(config, task.request, profile);
+      run.load = NeighbourOf(state.config, task.request, profile);
       run.gpus.push_back(Number(gpu));
-      run.promised_mib.push_back(PromiseOf(residents[place], PlateauFrom(now)));
+      run.promised_mib.push_back(PromiseOf(residents[place], PlateauFrom(state, state.now)));
     }
     runs.push_back(std::move(run));
   }
@@ -122,41 +124,44 @@ std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
 
 // The first tasks of the queue; empty: a run time is unknown, or one waits for cores or memory of
 // the machine.
-std::optional<std::vector<FutureTask>> Scheduler::State::LineAhead() const {
+std::optional<std::vector<FutureTask>> LineAhead(const State& state) {
   std::vector<FutureTask> line;
-  LineUp main = MainLine();
+  LineUp main = Line(state, LineKind::kWithGpus);
   while (line.size() < kLongestLine) {
     const std::optional<LineUp::Next> next = main.Pop();
     if (!next) break;
-    const TaskRecord& task = tasks.at(next->task);
-    const Need need = NeedNow(task);
+    const TaskRecord& task = state.tasks.at(next->task);
+    const Need need = NeedNow(state, task);
     // The simulation does not model the machine's cores and memory.
-    if (!task.profile->alone || !HostTakes(task.id, need.host)) return std::nullopt;
+    if (!task.profile->alone || !HostTakes(state, task.id, need.host)) return std::nullopt;
     line.push_back({.need = need, .alone_s = base::Seconds(*task.profile->alone)});
   }
   return line;
 }
 
-std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
-                                             const std::vector<GpuView>& views) {
-  waiting_pays = false;
+// What to start next; empty: nothing now.
+std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
+                           const std::vector<GpuView>& views) {
+  state.passes.waiting_pays = false;
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
-  Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, links))};
+  Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
   // In fair order a user with the least usage must not wait for the sake of the total. Site rules
   // about other users' tasks are not simulated.
-  if (config.lookahead == 0 || config.order == QueueOrder::kFair || HasOwnRules(config))
+  if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
+      HasOwnRules(state.config))
     return by_score;
-  const std::optional<std::vector<FutureRun>> runs = RunsNow();
+  const std::optional<std::vector<FutureRun>> runs = RunsNow(state);
   if (!runs) return by_score;
-  const std::optional<std::vector<FutureTask>> line = LineAhead();
+  const std::optional<std::vector<FutureTask>> line = LineAhead(state);
   if (!line) return by_score;
-  const Future future(config, *mapper, views, *runs, *line);
+  const Future future(state.config, *state.mapper, views, *runs, *line);
   // Without running tasks no task would end, so waiting is no option.
   double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
-  waiting_pays = std::isfinite(least_s);
+  state.passes.waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;
-  for (Pick& start : PossibleStarts(groups, first->priority, config.lookahead, links)) {
+  for (Pick& start :
+       PossibleStarts(groups, first->priority, state.config.lookahead, state.gpus.links)) {
     const auto at = std::ranges::find(*line, *start.group->first,
                                       [](const FutureTask& each) { return each.need.task; });
     if (at == line->end()) continue;
@@ -165,16 +170,17 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
     if (cost_s >= least_s) continue;
     least_s = cost_s;
     best = std::move(start);
-    waiting_pays = false;
+    state.passes.waiting_pays = false;
   }
-  if (!best && !waiting_pays) return by_score;
+  if (!best && !state.passes.waiting_pays) return by_score;
   return best;
 }
 
-void Scheduler::State::FindGroups(LineUp& line, std::size_t places, LineLook& found) const {
+// Groups the tasks in the next `places` places, without those in `refused`.
+void FindGroups(const State& state, LineUp& line, std::size_t places, LineLook& found) {
   std::vector<Group>& groups = found.groups;
   groups.clear();
-  const std::size_t most = std::min(queue.Main().size, places);
+  const std::size_t most = std::min(state.queue.Main().size, places);
   groups.reserve(most);
   found.looked_at.Reserve(found.looked_at.size() + most);
   const std::size_t slots = std::bit_ceil(2 * most);
@@ -183,15 +189,15 @@ void Scheduler::State::FindGroups(LineUp& line, std::size_t places, LineLook& fo
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) break;
     found.looked_at.Insert(next->task);
-    if (refused.Contains(next->task)) {
+    if (state.passes.refused.Contains(next->task)) {
       found.passed_over.push_back(next->task);
       continue;
     }
     const TaskRecord& task = *next->record;
-    Need need = NeedNow(task);
-    if (const std::optional<Time> eases = EasesAt(task))
+    Need need = NeedNow(state, task);
+    if (const std::optional<Time> eases = EasesAt(state, task))
       found.eases = std::min(found.eases.value_or(*eases), *eases);
-    need.nobody_behind = queue.Main().size == 1;
+    need.nobody_behind = state.queue.Main().size == 1;
     const std::size_t hash = HashOf(need) ^ (next->line * kScatter);
     std::size_t slot = (hash * kScatter) >> 32 & (slots - 1);
     const auto is_same = [&](const Group& group) {
@@ -208,7 +214,7 @@ void Scheduler::State::FindGroups(LineUp& line, std::size_t places, LineLook& fo
                       .priority = next->priority,
                       .line = next->line,
                       .starving = next->starving,
-                      .unplaceable = unplaceable.Contains(task.id),
+                      .unplaceable = state.passes.unplaceable.Contains(task.id),
                       .need = std::move(need),
                       .first = task.id,
                       .limits = next->bounds});
@@ -221,135 +227,141 @@ void Scheduler::State::FindGroups(LineUp& line, std::size_t places, LineLook& fo
     std::ranges::stable_sort(groups, std::greater<>(), place);
 }
 
-void Scheduler::State::StartBestFirst(std::vector<GpuView>& views,
-                                      const std::vector<bool>& opened) {
-  LineUp line = MainLine();
-  LineUp passed_on = line;
-  look_at_line.Clear();
-  bool some_wait = false;  // who could start
-  // A start lets tasks further back in the queue be considered.
-  for (std::size_t places = static_cast<std::size_t>(config.backfill); places > 0;) {
-    FindGroups(passed_on, places, look_at_line);
-    if (look_at_line.groups.empty()) break;
-    places = StartBestOf(look_at_line, line, views, opened);
-    some_wait |= waiting_pays;
-    NoteOnNoGpu(look_at_line);
-  }
-  for (const TaskId task : look_at_line.passed_over) {
-    if (unplaceable.Contains(task)) look_at_line.unplaceable.Insert(task);
-  }
-  if (const std::optional<Time>& eases = look_at_line.eases)
-    next_easing = std::min(next_easing.value_or(*eases), *eases);
-  // They may be considered again.
-  if (some_wait) look_at_line.looked_at.Clear();
-  std::swap(refused, look_at_line.looked_at);
-  std::swap(unplaceable, look_at_line.unplaceable);
+void ScoreOn(const State& state, Group& group, const GpuView& view, std::size_t place) {
+  const bool fits = FitOf(state.config, group.need, view) == Fit::kFits;
+  group.scores[place] = fits ? state.mapper->Score(group.need, view) : kNotThere;
 }
 
-void Scheduler::State::ScoreOn(Group& group, const GpuView& view, std::size_t place) const {
-  const bool fits = FitOf(config, group.need, view) == Fit::kFits;
-  group.scores[place] = fits ? mapper->Score(group.need, view) : kNotThere;
+bool IsLimited(const State& state, const Group& group) {
+  return !group.limits.empty() &&
+         Limits::Against(group.limits, WantsOf(state, group.need), state.now);
 }
 
-bool Scheduler::State::IsLimited(const Group& group) const {
-  return !group.limits.empty() && Limits::Against(group.limits, WantsOf(group.need), now);
-}
-
-void Scheduler::State::Rate(Group& group, const LineUp& line) const {
+// Its score, from those on each GPU.
+void Rate(const State& state, Group& group, const LineUp& line) {
   group.score = kNotThere;
-  if (group.limited || !HostTakes(*group.first, group.need.host)) return;
-  group.score = ScoreOf(group, links) - kExcessCosts * line.Excess(group.line);
+  if (group.limited || !HostTakes(state, *group.first, group.need.host)) return;
+  group.score = ScoreOf(group, state.gpus.links) - kExcessCosts * line.Excess(group.line);
 }
 
-void Scheduler::State::ScoreFirst(Group& group, const std::vector<GpuView>& views,
-                                  const std::vector<bool>& opened, const LineUp& line) const {
+// opened: the GPUs that may take one of `unplaceable`.
+void ScoreFirst(const State& state, Group& group, const std::vector<GpuView>& views,
+                const std::vector<bool>& opened, const LineUp& line) {
   for (std::size_t gpu = 0; gpu < views.size(); ++gpu) {
-    if (!group.unplaceable || opened[gpu]) ScoreOn(group, views[gpu], gpu);
+    if (!group.unplaceable || opened[gpu]) ScoreOn(state, group, views[gpu], gpu);
   }
   group.unplaceable = IsOnNoGpu(group);
-  group.limited = IsLimited(group);
-  Rate(group, line);
+  group.limited = IsLimited(state, group);
+  Rate(state, group, line);
 }
 
-void Scheduler::State::Advance(Group& group) const {
+// Goes to its next task, after the first has started.
+void Advance(const State& state, Group& group) {
   group.score = kNotThere;
   group.first.reset();
   if (group.behind.empty()) return;
   group.first = group.behind.back();
   group.behind.pop_back();
-  group.need = NeedNow(tasks.at(*group.first));
+  group.need = NeedNow(state, state.tasks.at(*group.first));
 }
 
 // The GPUs taken, and limits, can only have become tighter, so only these are checked again.
-void Scheduler::State::NoteStartOf(const Group& started, const std::vector<Placement>& taken,
-                                   const std::vector<GpuView>& views, LineLook& look,
-                                   const LineUp& line) const {
+void NoteStartOf(const State& state, const Group& started, const std::vector<Placement>& taken,
+                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   for (Group& each : look.groups) {
     if (&each == &started || !each.first) continue;
     // Its share, or what is left of the machine, may have changed.
-    bool changed = config.order == QueueOrder::kFair || each.need.host != HostNeed{};
+    bool changed = state.config.order == QueueOrder::kFair || each.need.host != HostNeed{};
     // So may the number of idle cores, which matters on every GPU.
-    for (std::size_t gpu = 0; idle_cpus && gpu < views.size(); ++gpu) {
-      if (each.scores[gpu] != kNotThere) ScoreOn(each, views[gpu], gpu);
+    for (std::size_t gpu = 0; state.machine.idle_cpus && gpu < views.size(); ++gpu) {
+      if (each.scores[gpu] != kNotThere) ScoreOn(state, each, views[gpu], gpu);
       changed = true;
     }
     for (const Placement& at : taken) {
       const std::size_t gpu = Number(at.gpu);
       if (each.scores[gpu] == kNotThere) continue;
-      ScoreOn(each, views[gpu], gpu);
+      ScoreOn(state, each, views[gpu], gpu);
       changed = true;
     }
     if (Limits::CountTogether(each.limits, started.limits)) {
-      each.limited = IsLimited(each);
+      each.limited = IsLimited(state, each);
       changed = true;
     }
     if (!changed) continue;
     each.unplaceable = IsOnNoGpu(each);
-    Rate(each, line);
+    Rate(state, each, line);
   }
 }
 
-std::size_t Scheduler::State::StartBestOf(LineLook& look, LineUp& line, std::vector<GpuView>& views,
-                                          const std::vector<bool>& opened) {
+// How many.
+std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<GpuView>& views,
+                        const std::vector<bool>& opened) {
   std::vector<Group>& groups = look.groups;
   look.scores.assign(groups.size() * views.size(), kNotThere);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     groups[i].scores = std::span(look.scores).subspan(i * views.size(), views.size());
-    ScoreFirst(groups[i], views, opened, line);
+    ScoreFirst(state, groups[i], views, opened, line);
   }
   std::size_t started = 0;
-  while (const std::optional<Pick> pick = PickOf(groups, views)) {
+  while (const std::optional<Pick> pick = PickOf(state, groups, views)) {
     Group& group = *pick->group;
-    TaskRecord& task = tasks.at(*group.first);
-    if (passed.task && *passed.task != task.id) ++passed.times;
+    TaskRecord& task = state.tasks.at(*group.first);
+    if (state.heads.passed.task && *state.heads.passed.task != task.id) ++state.heads.passed.times;
     std::optional<Choice> choice;
-    if (config.idle_first) choice = ChooseIdle(task, views);
+    if (state.config.idle_first) choice = ChooseIdle(state, task, views);
     if (!choice) {
       std::vector<GpuView> best;
       for (const std::size_t gpu : pick->gpus) best.push_back(views[gpu]);
       const auto eligible =
           std::ranges::count_if(group.scores, [](double each) { return each != kNotThere; });
-      choice = Chosen(task, best, static_cast<std::size_t>(eligible), mapper_entry->name);
+      choice =
+          Chosen(state, task, best, static_cast<std::size_t>(eligible), state.mapper_entry->name);
     }
-    line.Charge(group.line, WouldTake(task));
-    Start(task, *std::move(choice));
+    line.Charge(group.line, state.WouldTake(task));
+    Start(state, task, *std::move(choice));
     ++started;
     const std::vector<Placement>& taken = task.attempt->placement;
-    Refresh(taken, views);
-    for (const Placement& each : taken) taken_since.insert(each.gpu);
-    Advance(group);
-    if (group.first) ScoreFirst(group, views, opened, line);
-    NoteStartOf(group, taken, views, look, line);
+    Refresh(state, taken, views);
+    for (const Placement& each : taken) state.passes.taken_since.insert(each.gpu);
+    Advance(state, group);
+    if (group.first) ScoreFirst(state, group, views, opened, line);
+    NoteStartOf(state, group, taken, views, look, line);
   }
   return started;
 }
 
-void Scheduler::State::NoteOnNoGpu(LineLook& look) {
+void NoteOnNoGpu(LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.unplaceable || !each.first) continue;
     look.unplaceable.Insert(*each.first);
     for (const TaskId task : each.behind) look.unplaceable.Insert(task);
   }
+}
+
+}  // namespace
+
+void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector<bool>& opened) {
+  LineUp line = Line(state, LineKind::kWithGpus);
+  LineUp passed_on = line;
+  state.passes.memory.Clear();
+  bool some_wait = false;  // who could start
+  // A start lets tasks further back in the queue be considered.
+  for (std::size_t places = static_cast<std::size_t>(state.config.backfill); places > 0;) {
+    FindGroups(state, passed_on, places, state.passes.memory);
+    if (state.passes.memory.groups.empty()) break;
+    places = StartBestOf(state, state.passes.memory, line, views, opened);
+    some_wait |= state.passes.waiting_pays;
+    NoteOnNoGpu(state.passes.memory);
+  }
+  for (const TaskId task : state.passes.memory.passed_over) {
+    if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
+  }
+  if (const std::optional<Time>& eases = state.passes.memory.eases)
+    state.passes.next_easing = std::min(state.passes.next_easing.value_or(*eases), *eases);
+  // They may be considered again.
+  if (some_wait) state.passes.memory.looked_at.Clear();
+  std::swap(state.passes.refused, state.passes.memory.looked_at);
+  std::swap(state.passes.unplaceable, state.passes.memory.unplaceable);
 }
 
 }  // namespace carma::core

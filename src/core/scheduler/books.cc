@@ -1,22 +1,65 @@
-// Consistency checks of all state of the core.
+#include "core/scheduler/books.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/scheduler/scheduler_state.h"
-
 namespace carma::core {
+namespace {
 
-std::optional<std::string> Scheduler::State::CheckClaims() const {
+bool StandsInItsLine(const State& state, const TaskRecord& task) {
+  const QueueKey key = state.queue.KeyOf(task);
+  if (task.queue == QueueKind::kRecovery) return state.queue.Recovery().contains(key);
+  const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
+  const auto line = lines.find(LineOf(task));
+  return line != lines.end() && line->second.tasks.contains(key);
+}
+
+std::optional<std::string> CheckHolderLines(const State& state, LineKind kind) {
+  const WaitingLine& main = state.queue.Main(kind);
+  std::size_t in_holder_lines = 0;
+  for (const auto& [key, line] : main.holders) {
+    if (line.tasks.empty()) return fmt::format("the line of {} is empty", line.user);
+    for (const QueueKey& each : line.tasks) {
+      if (LineKindOf(state.tasks.at(each.task).request) != kind)
+        return fmt::format("task {} stands in the line of others", each.task);
+    }
+    in_holder_lines += line.tasks.size();
+  }
+  if (in_holder_lines != main.size) {
+    return fmt::format("{} tasks in the main line, {} in those of their users", main.size,
+                       in_holder_lines);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> CheckArrays(const State& state) {
+  for (const auto& [first, places] : state.arrays.all()) {
+    for (const TaskId id : places.admitted) {
+      const auto task = state.tasks.find(id);
+      const bool counts =
+          task != state.tasks.end() &&
+          (HoldsGpus(task->second.state) || state.queue.PlaceOf(id) == Place::kEligible);
+      if (!counts) return fmt::format("task {} holds a place of its array and waits", id);
+    }
+    for (const TaskId id : places.waiting) {
+      if (state.queue.PlaceOf(id) == Place::kArray) continue;
+      return fmt::format("task {} waits for its array and stands elsewhere", id);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> CheckClaims(const State& state) {
   std::size_t claims = 0;
-  for (const auto& [id, task] : tasks) {
+  for (const auto& [id, task] : state.tasks) {
     std::vector<GpuIndex> promised;
     for (const Placement& placement : task.attempt->placement) {
-      if (HoldsGpus(task.state) && Number(placement.gpu) < gpus.size()) {
+      if (HoldsGpus(task.state) && Number(placement.gpu) < state.gpus.all.size()) {
         promised.push_back(placement.gpu);
       }
     }
-    if (!std::ranges::equal(promised, ledger.GpusOf(id))) {
+    if (!std::ranges::equal(promised, state.ledger.GpusOf(id))) {
       return fmt::format("task {} ({}) and the ledger disagree about its GPUs", id,
                          TaskStateName(task.state));
     }
@@ -27,11 +70,11 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
     claims += promised.size();
   }
   std::size_t booked = 0;
-  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
-    for (const Resident& resident : ledger.ResidentsOf(GpuIndex{i})) {
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) {
+    for (const Resident& resident : state.ledger.ResidentsOf(GpuIndex{i})) {
       ++booked;
-      const auto task = tasks.find(resident.task);
-      if (task == tasks.end()) {
+      const auto task = state.tasks.find(resident.task);
+      if (task == state.tasks.end()) {
         return fmt::format("GPU {} has a claim of task {}, which is not held", i, resident.task);
       }
       const bool same =
@@ -47,10 +90,10 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
   return std::nullopt;
 }
 
-std::optional<std::string> Scheduler::State::CheckHostShares() const {
+std::optional<std::string> CheckHostShares(const State& state) {
   std::size_t promised = 0;
-  for (const auto& [id, task] : tasks) {
-    const HostShare* booked = host.ShareOf(id);
+  for (const auto& [id, task] : state.tasks) {
+    const HostShare* booked = state.machine.books.ShareOf(id);
     if (!HoldsGpus(task.state) || task.attempt->host == HostShare{}) {
       if (booked == nullptr) continue;
       return fmt::format("task {} ({}) has cores or memory of the machine and is promised none", id,
@@ -61,27 +104,20 @@ std::optional<std::string> Scheduler::State::CheckHostShares() const {
     }
     ++promised;
   }
-  if (promised == host.tasks()) return std::nullopt;
-  return fmt::format("{} tasks are promised cores or memory, {} booked", promised, host.tasks());
+  if (promised == state.machine.books.tasks()) return std::nullopt;
+  return fmt::format("{} tasks are promised cores or memory, {} booked", promised,
+                     state.machine.books.tasks());
 }
 
-bool Scheduler::State::StandsInItsLine(const TaskRecord& task) const {
-  const QueueKey key = queue.KeyOf(task);
-  if (task.queue == QueueKind::kRecovery) return queue.Recovery().contains(key);
-  const std::map<LineKey, HolderLine>& lines = queue.Main(LineKindOf(task.request)).holders;
-  const auto line = lines.find(LineOf(task));
-  return line != lines.end() && line->second.tasks.contains(key);
-}
-
-std::optional<std::string> Scheduler::State::CheckQueue() const {
+std::optional<std::string> CheckQueue(const State& state) {
   std::size_t queued = 0;
   std::size_t in_line = 0;
-  for (const auto& [id, task] : tasks) {
+  for (const auto& [id, task] : state.tasks) {
     if (IsFinal(task.state)) {
       return fmt::format("task {} is {} and still held", id, TaskStateName(task.state));
     }
-    const std::optional<Place> place = queue.PlaceOf(id);
-    if (unsorted.contains(id)) {
+    const std::optional<Place> place = state.queue.PlaceOf(id);
+    if (state.unsorted.contains(id)) {
       if (place) ++queued;
       if (place == Place::kEligible) ++in_line;
       continue;
@@ -94,96 +130,86 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
     ++queued;
     if (*place != Place::kEligible) continue;
     ++in_line;
-    if (!StandsInItsLine(task)) {
+    if (!StandsInItsLine(state, task)) {
       return fmt::format("task {} is not where its priority puts it", id);
     }
   }
-  if (queued != queue.size()) {
-    return fmt::format("{} tasks are queued, {} stand in the queue", queued, queue.size());
+  if (queued != state.queue.size()) {
+    return fmt::format("{} tasks are queued, {} stand in the queue", queued, state.queue.size());
   }
-  std::size_t lines = queue.Recovery().size();
+  std::size_t lines = state.queue.Recovery().size();
   for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus}) {
-    const WaitingLine& main = queue.Main(kind);
-    std::size_t in_holder_lines = 0;
-    for (const auto& [key, line] : main.holders) {
-      if (line.tasks.empty()) return fmt::format("the line of {} is empty", line.user);
-      for (const QueueKey& each : line.tasks) {
-        if (LineKindOf(tasks.at(each.task).request) != kind)
-          return fmt::format("task {} stands in the line of others", each.task);
-      }
-      in_holder_lines += line.tasks.size();
-    }
-    if (in_holder_lines != main.size) {
-      return fmt::format("{} tasks in the main line, {} in those of their users", main.size,
-                         in_holder_lines);
-    }
-    lines += main.size;
+    if (auto wrong = CheckHolderLines(state, kind)) return wrong;
+    lines += state.queue.Main(kind).size;
   }
   if (lines != in_line) return fmt::format("{} tasks in line, {} places", in_line, lines);
   std::size_t noted = 0;
-  for (const auto& [id, task] : tasks) noted += lives.count(Number(id));
-  if (noted != lives.size())
-    return fmt::format("notes about {} tasks that are not held", lives.size() - noted);
-  for (const auto& [first, places] : arrays.all()) {
-    for (const TaskId id : places.admitted) {
-      const auto task = tasks.find(id);
-      const bool counts = task != tasks.end() &&
-                          (HoldsGpus(task->second.state) || queue.PlaceOf(id) == Place::kEligible);
-      if (!counts) return fmt::format("task {} holds a place of its array and waits", id);
-    }
-    for (const TaskId id : places.waiting) {
-      if (queue.PlaceOf(id) == Place::kArray) continue;
-      return fmt::format("task {} waits for its array and stands elsewhere", id);
-    }
-  }
+  for (const auto& [id, task] : state.tasks) noted += state.lives.count(Number(id));
+  if (noted != state.lives.size())
+    return fmt::format("notes about {} tasks that are not held", state.lives.size() - noted);
+  if (auto wrong = CheckArrays(state)) return wrong;
   // The rest is placed next; a wake-up was requested for it.
-  if ((!unsorted.empty() && wake != now) || !dependencies.AllRegistered())
+  if ((!state.unsorted.empty() && state.out.wake != state.now) ||
+      !state.dependencies.AllRegistered())
     return "tasks were left unsorted";
   return std::nullopt;
 }
 
-std::optional<std::string> Scheduler::State::CheckEntitlements() const {
-  const auto holding = static_cast<std::size_t>(
-      std::ranges::count_if(tasks, [](const auto& each) { return HoldsGpus(each.second.state); }));
-  if (shares.taking() != holding || limits.running() != holding) {
+std::optional<std::string> CheckEntitlements(const State& state) {
+  const auto holding = static_cast<std::size_t>(std::ranges::count_if(
+      state.tasks, [](const auto& each) { return HoldsGpus(each.second.state); }));
+  if (state.shares.taking() != holding || state.limits.running() != holding) {
     return fmt::format("{} tasks hold GPUs, {} take their share and {} count for limits", holding,
-                       shares.taking(), limits.running());
+                       state.shares.taking(), state.limits.running());
   }
   return std::nullopt;
 }
 
-std::optional<std::string> Scheduler::State::CheckTimers() const {
+std::optional<std::string> CheckTimers(const State& state) {
   std::size_t limited = 0;
-  for (const auto& [id, task] : tasks) {
+  for (const auto& [id, task] : state.tasks) {
     if (task.state != TaskState::kRunning || !task.attempt->started || !task.request->time_limit)
       continue;
     ++limited;
-    if (!deadlines.Watches(task)) {
+    if (!state.deadlines.Watches(task)) {
       return fmt::format("nobody watches the time limit of task {}", id);
     }
   }
   std::size_t of_known_kind = 0;
-  for (const auto& [id, task] : tasks) {
+  for (const auto& [id, task] : state.tasks) {
     if (task.kind != KindId{}) ++of_known_kind;
   }
-  if (of_known_kind != lessons.tasks()) {
-    return fmt::format("{} tasks are of a known kind, {} learn", of_known_kind, lessons.tasks());
+  if (of_known_kind != state.lessons.tasks()) {
+    return fmt::format("{} tasks are of a known kind, {} learn", of_known_kind,
+                       state.lessons.tasks());
   }
   std::size_t told = 0;
-  for (const auto& [id, task] : tasks) {
+  for (const auto& [id, task] : state.tasks) {
     if (task.state != TaskState::kRunning || !task.attempt->leaves_by) continue;
     ++told;
-    if (!leaving.contains(id)) return fmt::format("nobody knows that task {} has to leave", id);
+    if (!state.preemptions.leaving.contains(id))
+      return fmt::format("nobody knows that task {} has to leave", id);
   }
-  if (told != leaving.size())
-    return fmt::format("{} tasks have to leave, {} were asked to", told, leaving.size());
-  if (limited != deadlines.size()) {
-    return fmt::format("{} time limits, {} are watched", limited, deadlines.size());
+  if (told != state.preemptions.leaving.size())
+    return fmt::format("{} tasks have to leave, {} were asked to", told,
+                       state.preemptions.leaving.size());
+  if (limited != state.deadlines.size()) {
+    return fmt::format("{} time limits, {} are watched", limited, state.deadlines.size());
   }
-  if (recovery_hold.task() && !tasks.contains(*recovery_hold.task())) {
-    return fmt::format("GPUs are kept for task {}, which is not held", *recovery_hold.task());
+  if (state.recovery_hold.task() && !state.tasks.contains(*state.recovery_hold.task())) {
+    return fmt::format("GPUs are kept for task {}, which is not held", *state.recovery_hold.task());
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> CheckBooks(const State& state) {
+  if (auto wrong = CheckClaims(state)) return wrong;
+  if (auto wrong = CheckHostShares(state)) return wrong;
+  if (auto wrong = CheckQueue(state)) return wrong;
+  if (auto wrong = CheckEntitlements(state)) return wrong;
+  return CheckTimers(state);
 }
 
 }  // namespace carma::core

@@ -1,49 +1,57 @@
-// Shutdown of the machine: no task starts, and running ones checkpoint before they are stopped.
+#include "core/scheduler/closing.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/time_slices.h"
 
 namespace carma::core {
+namespace {
 
-void Scheduler::State::On(const ServerClosed& event) {
+// While the server is closed, tasks are asked from then on.
+Time AskedBeforeShutdown(const State& state) {
+  return state.closing->empty_by -
+         std::max(state.config.slots.notice, state.config.slots.shutdown_notice);
+}
+
+}  // namespace
+
+void State::On(const ServerClosed& event) {
   closing = event;
 }
 
-void Scheduler::State::On(const ServerOpened&) {
+void State::On(const ServerOpened&) {
   closing.reset();
-  no_start_without_gpus = {};
+  passes.no_start_without_gpus = {};
   // Tasks whose GPU must be empty anyway are asked again.
-  for (const TaskId id : std::vector<TaskId>(leaving.begin(), leaving.end())) {
+  for (const TaskId id :
+       std::vector<TaskId>(preemptions.leaving.begin(), preemptions.leaving.end())) {
     TaskRecord& task = tasks.at(id);
-    if (task.attempt->notice_cause == StopCause::kDrained) CancelPreemption(task);
+    if (task.attempt->notice_cause == StopCause::kDrained) CancelPreemption(*this, task);
   }
 }
 
-Time Scheduler::State::AskedBeforeShutdown() const {
-  return closing->empty_by - std::max(config.slots.notice, config.slots.shutdown_notice);
+bool MustAllLeave(const State& state) {
+  return state.closing && state.now >= AskedBeforeShutdown(state);
 }
 
-bool Scheduler::State::MustAllLeave() const {
-  return closing && now >= AskedBeforeShutdown();
-}
-
-void Scheduler::State::EmptyServer() {
-  if (!closing) return;
-  WakeForTurns(AskedBeforeShutdown());
-  if (!MustAllLeave()) return;
-  for (auto& [id, task] : tasks) {
-    if (task.state == TaskState::kRunning) AskToLeave(task, StopCause::kDrained, closing->empty_by);
+void EmptyServer(State& state) {
+  if (!state.closing) return;
+  WakeForTurns(state, AskedBeforeShutdown(state));
+  if (!MustAllLeave(state)) return;
+  for (auto& [id, task] : state.tasks) {
+    if (task.state == TaskState::kRunning)
+      AskToLeave(state, task, StopCause::kDrained, state.closing->empty_by);
   }
 }
 
 // A task that is not requeued is lost with the machine, as without a notice.
-Reason Scheduler::State::ReasonOfShutdown(const TaskRecord& task) const {
+Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to leave by {}, for the server is {}.",
-                      base::FormatTimeIso(closing->empty_by), closing->why)};
+                      base::FormatTimeIso(state.closing->empty_by), state.closing->why)};
 }
 
 }  // namespace carma::core

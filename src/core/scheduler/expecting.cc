@@ -1,9 +1,12 @@
-// Expected starts of waiting tasks.
+#include "core/scheduler/expecting.h"
+
 #include <algorithm>
 
 #include "core/forecast/likely.h"
 #include "core/policy/slots.h"
-#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/learning.h"
+#include "core/scheduler/line.h"
+#include "core/scheduler/time_slices.h"
 
 namespace carma::core {
 namespace {
@@ -24,14 +27,8 @@ std::optional<Duration> Shorter(const std::optional<Duration>& a,
   return a ? a : b;
 }
 
-}  // namespace
-
-LineUp::Newcomer Scheduler::State::NewcomerOf(const TaskRecord& task) const {
-  return {LineOf(task), UserOf(task.request), queue.KeyOf(task)};
-}
-
-GpuView Scheduler::State::EmptyView(GpuIndex index) const {
-  const GpuState& gpu = gpus[Number(index)];
+GpuView EmptyView(const State& state, GpuIndex index) {
+  const GpuState& gpu = state.gpus.all[Number(index)];
   return {.index = index,
           .total_mib = gpu.info.UsableMib(),
           .free_mib = gpu.info.UsableMib(),
@@ -40,51 +37,82 @@ GpuView Scheduler::State::EmptyView(GpuIndex index) const {
           .pace = gpu.pace};
 }
 
-// A task that returns has its whole time limit again. If the queue is served in order, it goes
-// behind all others of at least its priority.
-bool Scheduler::State::MayComeBack(const TaskRecord& task, const WholeLine& line) const {
-  const bool in_order = line.pass == Pass::kInOrder;
-  const bool before_some = PriorityOf(config, task.request) > line.lowest;
-  return MayBePreempted(task, line) ||
-         (TakesTurns(config.slots, task) && (!in_order || before_some));
-}
-
 // It then has its old place in the queue.
-bool Scheduler::State::MayBePreempted(const TaskRecord& task, const WholeLine& line) const {
-  const std::int64_t priority = PriorityOf(config, task.request);
-  const QosClass* const own = ClassOf(config.classes, task.request);
+bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine& line) {
+  const std::int64_t priority = PriorityOf(state.config, task.request);
+  const QosClass* const own = ClassOf(state.config.classes, task.request);
   return own != nullptr && own->preemptible && task.request->requeue &&
          line.preempting.value_or(priority) > priority;
 }
 
-// Whether it leaves at the end of its time slice because any queued task could take its place.
-bool Scheduler::State::LeavesByTurn(const TaskRecord& task, const WholeLine& line) const {
-  return TakesTurns(config.slots, task) && PriorityOf(config, task.request) <= line.lowest &&
-         !MayBePreempted(task, line);
+// A task that returns has its whole time limit again. If the queue is served in order, it goes
+// behind all others of at least its priority.
+bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& line) {
+  const bool in_order = line.pass == Pass::kInOrder;
+  const bool before_some = PriorityOf(state.config, task.request) > line.lowest;
+  return MayBePreempted(state, task, line) ||
+         (TakesTurns(state.config.slots, task) && (!in_order || before_some));
 }
 
-std::vector<ExpectedReturn> Scheduler::State::Returning(const WholeLine& line) const {
+// Whether it leaves at the end of its time slice because any queued task could take its place.
+bool LeavesByTurn(const State& state, const TaskRecord& task, const WholeLine& line) {
+  return TakesTurns(state.config.slots, task) &&
+         PriorityOf(state.config, task.request) <= line.lowest &&
+         !MayBePreempted(state, task, line);
+}
+
+// By its present place in the queue, or as a new task.
+Need NeedOfOne(const State& state, const TaskRecord& task) {
+  if (task.id != kNewcomer) return NeedNow(state, task);
+  Need need = NeedOf(state.config, task);
+  AddWhere(state, task.request, ChoiceOf(task.request, state.gpus.infos), need);
+  return need;
+}
+
+ExpectedTask ExpectedOf(const State& state, const TaskRecord& task, const WholeLine& line) {
+  Need need = NeedOfOne(state, task);
+  ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request->gpus))};
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
+    expected.may.push_back(FitOf(state.config, need, EmptyView(state, GpuIndex{i})) == Fit::kFits);
+  // It may have to wait until all of them are empty.
+  if (need.linked) {
+    expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
+  }
+  expected.runs_into = task.request->time_limit.value_or(state.config.booking_lead);
+  expected.own_reservations = std::move(need.own_reservations);
+  if (task.request->time_limit && !MayComeBack(state, task, line))
+    expected.takes = *task.request->time_limit + kEnding;
+  if (line.by_turns && expected.takes) *expected.takes += state.config.slots.notice;
+  if (line.by_turns && LeavesByTurn(state, task, line))
+    expected.takes = Shorter(expected.takes, TurnOf(state.config.slots, task) + kEnding);
+  return expected;
+}
+
+// Running tasks that may return to the queue.
+std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line) {
   std::vector<ExpectedReturn> returning;
-  for (const auto& [id, held] : ledger.Tasks()) {
-    const TaskRecord& task = tasks.at(id);
-    if (!MayComeBack(task, line)) continue;
-    if (line.by_turns && LeavesByTurn(task, line)) continue;
-    const ExpectedTask again = ExpectedOf(task, line);
-    ExpectedReturn each{
-        .gpus = again.gpus, .may = again.may, .holds = std::vector<bool>(gpus.size(), false)};
-    for (const GpuIndex gpu : ledger.GpusOf(id)) each.holds[Number(gpu)] = true;
+  for (const auto& [id, held] : state.ledger.Tasks()) {
+    const TaskRecord& task = state.tasks.at(id);
+    if (!MayComeBack(state, task, line)) continue;
+    if (line.by_turns && LeavesByTurn(state, task, line)) continue;
+    const ExpectedTask again = ExpectedOf(state, task, line);
+    ExpectedReturn each{.gpus = again.gpus,
+                        .may = again.may,
+                        .holds = std::vector<bool>(state.gpus.all.size(), false)};
+    for (const GpuIndex gpu : state.ledger.GpusOf(id)) each.holds[Number(gpu)] = true;
     returning.push_back(std::move(each));
   }
   return returning;
 }
 
-std::optional<Time> Scheduler::State::EndOn(GpuIndex index, Time at, const WholeLine& line) const {
-  const GpuState& gpu = gpus[Number(index)];
+// By when all tasks on it have ended; empty: unknown.
+std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const WholeLine& line) {
+  const GpuState& gpu = state.gpus.all[Number(index)];
   const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
   if (!gpu.healthy || gpu.Drained() || strangers) return std::nullopt;
   Time end = at;
-  for (const Resident& resident : ledger.ResidentsOf(index)) {
-    const TaskRecord& task = tasks.at(resident.task);
+  for (const Resident& resident : state.ledger.ResidentsOf(index)) {
+    const TaskRecord& task = state.tasks.at(resident.task);
     std::optional<Time> latest;
     if (task.state == TaskState::kStopping) {
       latest = at + kEnding;
@@ -92,12 +120,12 @@ std::optional<Time> Scheduler::State::EndOn(GpuIndex index, Time at, const Whole
       const Time from = task.attempt->started.value_or(at);
       latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
-    if (task.state != TaskState::kStopping && MayComeBack(task, line)) latest.reset();
+    if (task.state != TaskState::kStopping && MayComeBack(state, task, line)) latest.reset();
     // A task is asked to leave once that makes room, so at the latest when the others have ended.
-    if (line.by_turns && latest) *latest += config.slots.notice;
-    if (line.by_turns && LeavesByTurn(task, line)) {
-      const Time over = task.attempt->started.value_or(at) + TurnOf(config.slots, task);
-      const Time left = std::max(at + config.slots.notice, over) + kEnding;
+    if (line.by_turns && latest) *latest += state.config.slots.notice;
+    if (line.by_turns && LeavesByTurn(state, task, line)) {
+      const Time over = task.attempt->started.value_or(at) + TurnOf(state.config.slots, task);
+      const Time left = std::max(at + state.config.slots.notice, over) + kEnding;
       latest = std::min(latest.value_or(left), left);
     }
     if (!latest) return std::nullopt;
@@ -106,78 +134,73 @@ std::optional<Time> Scheduler::State::EndOn(GpuIndex index, Time at, const Whole
   return end;
 }
 
-ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task, const WholeLine& line) const {
-  Need need = NeedOfOne(task);
-  ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request->gpus))};
-  for (std::uint32_t i = 0; i < gpus.size(); ++i)
-    expected.may.push_back(FitOf(config, need, EmptyView(GpuIndex{i})) == Fit::kFits);
-  // It may have to wait until all of them are empty.
-  if (need.linked) {
-    expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
-  }
-  expected.runs_into = task.request->time_limit.value_or(config.booking_lead);
-  expected.own_reservations = std::move(need.own_reservations);
-  if (task.request->time_limit && !MayComeBack(task, line))
-    expected.takes = *task.request->time_limit + kEnding;
-  if (line.by_turns && expected.takes) *expected.takes += config.slots.notice;
-  if (line.by_turns && LeavesByTurn(task, line))
-    expected.takes = Shorter(expected.takes, TurnOf(config.slots, task) + kEnding);
-  return expected;
+Pass PassThrough(const State& state, const std::vector<const TaskRecord*>& line) {
+  const bool first_only = FirstOnly(state);
+  if (first_only && state.config.order == QueueOrder::kFifo) return Pass::kInOrder;
+  const bool several =
+      std::ranges::any_of(line, [](const TaskRecord* task) { return task->request->gpus > 1; });
+  if (several && state.config.pass_limit && !first_only) return Pass::kOneAtATime;
+  return line.size() > static_cast<std::size_t>(state.config.backfill) ? Pass::kAnyOrder
+                                                                       : Pass::kFreely;
 }
 
-WholeLine Scheduler::State::WholeLineOf(const std::vector<const TaskRecord*>& in_line) const {
-  WholeLine line{.pass = PassThrough(in_line)};
+WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& in_line) {
+  WholeLine line{.pass = PassThrough(state, in_line)};
   const auto note_preempting = [&](const TaskRecord& task) {
-    const std::int64_t priority = PriorityOf(config, task.request);
-    const QosClass* const own = ClassOf(config.classes, task.request);
+    const std::int64_t priority = PriorityOf(state.config, task.request);
+    const QosClass* const own = ClassOf(state.config.classes, task.request);
     if (own != nullptr && own->preempts)
       line.preempting = std::max(line.preempting.value_or(priority), priority);
   };
   for (const TaskRecord* task : in_line) {
-    line.lowest = std::min(line.lowest, PriorityOf(config, task->request));
+    line.lowest = std::min(line.lowest, PriorityOf(state.config, task->request));
     note_preempting(*task);
   }
   // The running tasks, once they have returned.
-  for (const auto& [id, held] : ledger.Tasks()) {
-    if (TakesTurns(config.slots, tasks.at(id))) note_preempting(tasks.at(id));
+  for (const auto& [id, held] : state.ledger.Tasks()) {
+    if (TakesTurns(state.config.slots, state.tasks.at(id))) note_preempting(state.tasks.at(id));
   }
   return line;
 }
 
 // Only if no GPU is shared, because a sharing task may leave together with others or for another
 // place. Also not if GPUs are reserved or linked, or tasks wait for recovery.
-std::vector<std::optional<Time>> Scheduler::State::StartsByTurns(
-    Time at, const std::vector<const TaskRecord*>& in_line, WholeLine line) const {
-  if (!config.slots.length || mapper_entry->shares || line.pass != Pass::kInOrder ||
-      !reservations.empty() || !queue.Recovery().empty()) {
+std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
+                                               const std::vector<const TaskRecord*>& in_line,
+                                               WholeLine line) {
+  if (!state.config.slots.length || state.mapper_entry->shares || line.pass != Pass::kInOrder ||
+      !state.reservations.empty() || !state.queue.Recovery().empty()) {
     return {};
   }
   line.by_turns = true;
   std::vector<ExpectedGpu> ends;
-  for (std::uint32_t i = 0; i < gpus.size(); ++i)
-    ends.push_back({EndOn(GpuIndex{i}, at, line), {}});
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
+    ends.push_back({EndOn(state, GpuIndex{i}, at, line), {}});
   std::vector<ExpectedTask> expected;
   for (const TaskRecord* task : in_line) {
     if (task->request->linked_gpus) break;
-    expected.push_back(ExpectedOf(*task, line));
+    expected.push_back(ExpectedOf(state, *task, line));
   }
-  return LatestStarts(at, ends, expected, line.pass, Returning(line),
-                      config.slots.notice + kEnding);
+  return LatestStarts(at, ends, expected, line.pass, Returning(state, line),
+                      state.config.slots.notice + kEnding);
 }
 
-std::vector<std::optional<Time>> Scheduler::State::LikelyOf(
-    Time at, const std::vector<const TaskRecord*>& in_line, std::size_t most) const {
+// Likely starts of the first tasks.
+std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
+                                          const std::vector<const TaskRecord*>& in_line,
+                                          std::size_t most) {
   const auto turn_s = [&](const TaskRecord& task, std::optional<Duration> most_time) {
-    if (TakesTurns(config.slots, task)) most_time = Shorter(most_time, TurnOf(config.slots, task));
+    if (TakesTurns(state.config.slots, task))
+      most_time = Shorter(most_time, TurnOf(state.config.slots, task));
     return most_time;
   };
   std::vector<LikelyRun> running;
-  for (const auto& [id, held] : ledger.Tasks()) {
-    const TaskRecord& task = tasks.at(id);
+  for (const auto& [id, held] : state.ledger.Tasks()) {
+    const TaskRecord& task = state.tasks.at(id);
     LikelyRun run{.task = id};
     if (task.profile->alone) {
       const double alone_s = base::Seconds(*task.profile->alone);
-      run.left_s = std::max(alone_s - DoneS(id), kLeastLeft * alone_s);
+      run.left_s = std::max(alone_s - DoneS(state, id), kLeastLeft * alone_s);
     }
     if (const auto longest = turn_s(task, task.request->time_limit)) {
       const Time ends = task.attempt->started.value_or(at) + *longest;
@@ -188,9 +211,10 @@ std::vector<std::optional<Time>> Scheduler::State::LikelyOf(
   LikelyLine line;
   for (const TaskRecord* task : in_line) {
     const bool stops = task->queue == QueueKind::kMain;
-    LikelyStart start{.need = NeedOfOne(*task), .run = {.task = task->id}, .stops = stops};
-    if (passed.task == task->id)
-      line.first_for_s = base::Seconds(at - passed.since), line.passed = passed.times > 0;
+    LikelyStart start{.need = NeedOfOne(state, *task), .run = {.task = task->id}, .stops = stops};
+    if (state.heads.passed.task == task->id)
+      line.first_for_s = base::Seconds(at - state.heads.passed.since),
+      line.passed = state.heads.passed.times > 0;
     if (task->profile->alone) start.run.left_s = base::Seconds(*task->profile->alone);
     if (const auto longest = turn_s(*task, task->request->time_limit))
       start.run.most_s = base::Seconds(*longest);
@@ -198,42 +222,32 @@ std::vector<std::optional<Time>> Scheduler::State::LikelyOf(
   }
   std::vector<std::optional<Time>> starts;
   for (const std::optional<double>& each :
-       LikelyStarts(config, PreemptionPlanNow(), running, line, most))
+       LikelyStarts(state.config, PreemptionPlanNow(state), running, line, most))
     starts.push_back(each ? std::optional(at + OfSeconds(*each)) : std::nullopt);
   return starts;
 }
 
-// By its present place in the queue, or as a new task.
-Need Scheduler::State::NeedOfOne(const TaskRecord& task) const {
-  if (task.id != kNewcomer) return NeedNow(task);
-  Need need = NeedOf(config, task);
-  AddWhere(task.request, ChoiceOf(task.request, gpu_infos), need);
-  return need;
+}  // namespace
+
+LineUp::Newcomer NewcomerOf(const State& state, const TaskRecord& task) {
+  return {LineOf(task), UserOf(task.request), state.queue.KeyOf(task)};
 }
 
-bool Scheduler::State::FirstOnly() const {
-  return config.backfill == 1 && !mapper_entry->chooses_task;
+bool FirstOnly(const State& state) {
+  return state.config.backfill == 1 && !state.mapper_entry->chooses_task;
 }
 
-Pass Scheduler::State::PassThrough(const std::vector<const TaskRecord*>& line) const {
-  const bool first_only = FirstOnly();
-  if (first_only && config.order == QueueOrder::kFifo) return Pass::kInOrder;
-  const bool several =
-      std::ranges::any_of(line, [](const TaskRecord* task) { return task->request->gpus > 1; });
-  if (several && config.pass_limit && !first_only) return Pass::kOneAtATime;
-  return line.size() > static_cast<std::size_t>(config.backfill) ? Pass::kAnyOrder : Pass::kFreely;
-}
-
-std::vector<TaskId> Scheduler::State::InLine(LineKind kind, std::size_t most,
-                                             const TaskRecord* newcomer) const {
+std::vector<TaskId> InLine(const State& state, LineKind kind, std::size_t most,
+                           const TaskRecord* newcomer) {
   std::vector<TaskId> first;
   if (kind == LineKind::kWithGpus) {
-    for (const QueueKey& key : queue.Recovery()) {
+    for (const QueueKey& key : state.queue.Recovery()) {
       if (first.size() < most) first.push_back(key.task);
     }
   }
   LineUp line =
-      Line(kind, newcomer == nullptr ? std::nullopt : std::optional(NewcomerOf(*newcomer)));
+      Line(state, kind,
+           newcomer == nullptr ? std::nullopt : std::optional(NewcomerOf(state, *newcomer)));
   while (first.size() < most) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) break;
@@ -242,20 +256,20 @@ std::vector<TaskId> Scheduler::State::InLine(LineKind kind, std::size_t most,
   return first;
 }
 
-std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
-                                                                 const TaskRecord* newcomer,
-                                                                 std::size_t most) const {
+std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
+                                               const TaskRecord* newcomer, std::size_t most) {
   // Site rules may exclude a task from an empty GPU; the published systems' rules do.
-  if (config.require || config.pacing != Pacing::kImmediate || closing || launch_trouble.on())
+  if (state.config.require || state.config.pacing != Pacing::kImmediate || state.closing ||
+      state.launch_trouble.on())
     return {};
   std::vector<const TaskRecord*> line;
-  for (const TaskId id : InLine(LineKind::kWithGpus, kLongestTold + 1, newcomer))
-    line.push_back(id == kNewcomer ? newcomer : &tasks.at(id));
+  for (const TaskId id : InLine(state, LineKind::kWithGpus, kLongestTold + 1, newcomer))
+    line.push_back(id == kNewcomer ? newcomer : &state.tasks.at(id));
   // When the machine's cores and memory become free is not predicted.
-  const auto by_host = std::ranges::find_if(line, [this](const TaskRecord* task) {
-    return HostNeedOf(config, task->request) != HostNeed{};
+  const auto by_host = std::ranges::find_if(line, [&state](const TaskRecord* task) {
+    return HostNeedOf(state.config, task->request) != HostNeed{};
   });
-  const WholeLine all = WholeLineOf(line);
+  const WholeLine all = WholeLineOf(state, line);
   const Pass pass = all.pass;
   if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
@@ -265,26 +279,26 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
   if (line.empty()) return {};
 
   std::vector<ExpectedGpu> by_limit;
-  for (std::uint32_t i = 0; i < gpus.size(); ++i)
-    by_limit.push_back({EndOn(GpuIndex{i}, at, all), reservations.On(GpuIndex{i})});
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
+    by_limit.push_back({EndOn(state, GpuIndex{i}, at, all), state.reservations.On(GpuIndex{i})});
   std::vector<ExpectedTask> limited;
-  for (const TaskRecord* task : line) limited.push_back(ExpectedOf(*task, all));
+  for (const TaskRecord* task : line) limited.push_back(ExpectedOf(state, *task, all));
   const bool may_say = pass == Pass::kInOrder || all_known;
-  auto latest = may_say ? LatestStarts(at, by_limit, limited, pass, Returning(all))
+  auto latest = may_say ? LatestStarts(at, by_limit, limited, pass, Returning(state, all))
                         : std::vector<std::optional<Time>>(line.size());
-  const auto by_turns = StartsByTurns(at, line, all);
+  const auto by_turns = StartsByTurns(state, at, line, all);
   for (std::size_t i = 0; i < by_turns.size(); ++i) {
     if (by_turns[i]) latest[i] = std::min(latest[i].value_or(*by_turns[i]), *by_turns[i]);
   }
-  const auto about = LikelyOf(at, line, most);
+  const auto about = LikelyOf(state, at, line, most);
 
   // Such a mapper may leave GPUs empty if all tasks then end earlier.
-  const bool may_wait =
-      mapper_entry->chooses_task && config.lookahead > 0 && config.order == QueueOrder::kFifo;
+  const bool may_wait = state.mapper_entry->chooses_task && state.config.lookahead > 0 &&
+                        state.config.order == QueueOrder::kFifo;
   std::map<TaskId, ExpectedStart> starts;
   for (std::size_t i = 0; i < std::min(most, line.size()); ++i) {
     ExpectedStart start{.latest = latest[i], .likely = about[i]};
-    if (may_wait || limits.MayKeep(line[i]->request)) start.latest.reset();
+    if (may_wait || state.limits.MayKeep(line[i]->request)) start.latest.reset();
     if (start.latest && start.likely) start.likely = std::min(*start.likely, *start.latest);
     if (start.latest || start.likely) starts.emplace(line[i]->id, start);
   }

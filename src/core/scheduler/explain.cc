@@ -1,10 +1,17 @@
-// Why a task waits, in words.
+#include "core/scheduler/explain.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/expecting.h"
+#include "core/scheduler/host_line.h"
+#include "core/scheduler/learning.h"
+#include "core/scheduler/line.h"
+#include "core/scheduler/placement.h"
+#include "core/scheduler/time_slices.h"
+#include "core/scheduler/waiting.h"
 
 namespace carma::core {
 namespace {
@@ -36,83 +43,24 @@ Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
   return reason;
 }
 
-}  // namespace
-
-Verdict Scheduler::State::VerdictOn(const TaskRecord& task, const GpuView& view) const {
-  const bool as_idle = config.idle_first && view.Idle();
-  const Need need = NeedNow(task);
-  return CheckGuards(config, as_idle ? rules->OnIdleGpu(need) : need, view);
-}
-
-HostVerdict Scheduler::State::HostVerdictOn(const TaskRecord& task, Time at) const {
-  const HostNeed need = HostNeedOf(config, task.request);
-  const HostView view = HostFor(task.id, at);
-  return {need, view, CheckHost(need, view)};
-}
-
-Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
-  if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating) {
-    return {ReasonCode::kEstimating, "Its memory need is being estimated."};
-  }
-  const std::optional<Place> place = queue.PlaceOf(task.id);
-  if (task.state == TaskState::kRunning && task.attempt->leaves_by) return ReasonOfLeaving(task);
-  if (task.state != TaskState::kQueued || !place) return task.reason;
-  switch (*place) {
-    case Place::kHeld:
-      return {ReasonCode::kHeld, "Held until it is released."};
-    case Place::kDependency:
-      return UnmetDependency(task, tasks).value_or(Reason{});
-    case Place::kTimed: {
-      const std::string until = base::FormatTimeIso(EarliestStart(task));
-      if (task.not_before && *task.not_before == EarliestStart(task)) {
-        return {ReasonCode::kBackoff, fmt::format("Waits until {} before its next attempt. {}",
-                                                  until, *task.reason.text)};
-      }
-      return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
-    }
-    case Place::kOverlooked:
-      return rules->WhyNotYet(task, at);
-    case Place::kArray:
-      return {ReasonCode::kArrayLimit,
-              fmt::format("{} tasks of its array may run at once, and as many do or are next.",
-                          task.request->array_limit)};
-    case Place::kUnfit:
-      return NeverFits(task.request, task.estimate).value_or(Reason{});
-    case Place::kEligible:
-      return WithTurns(task, ReasonInLine(task, at));
-  }
-  return task.reason;
-}
-
-std::size_t Scheduler::State::AheadOf(const TaskRecord& task) const {
-  std::size_t ahead = 0;
-  if (task.queue == QueueKind::kRecovery) {
-    const std::set<QueueKey>& line = queue.Recovery();
-    return static_cast<std::size_t>(
-        std::distance(line.begin(), line.lower_bound(queue.KeyOf(task))));
-  }
-  LineUp line = Line(LineKindOf(task.request));
-  for (auto next = line.Pop(); next && next->task != task.id; next = line.Pop()) ++ahead;
-  return ahead;
-}
-
 // A user's tasks of one class keep their order: none passes another that waits for a limit.
-std::optional<Reason> Scheduler::State::ReasonBehindLimited(const TaskRecord& task, Time at) const {
-  if (task.queue == QueueKind::kRecovery || !limits.Concerns()) return std::nullopt;
-  const std::map<LineKey, HolderLine>& lines = queue.Main(LineKindOf(task.request)).holders;
+std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& task, Time at) {
+  if (task.queue == QueueKind::kRecovery || !state.limits.Concerns()) return std::nullopt;
+  const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
   const auto line = lines.find(LineOf(task));
   if (line == lines.end()) return std::nullopt;
   const TaskId first = line->second.tasks.begin()->task;
-  const std::optional<LimitHit> hit = LimitOn(tasks.at(first), at);
+  const std::optional<LimitHit> hit = LimitOn(state, state.tasks.at(first), at);
   if (!hit) return std::nullopt;
   return Reason{
       ReasonCode::kLimit,
       fmt::format("It stands behind task {} of the same user and class. {}", first, TextOf(*hit))};
 }
 
-bool Scheduler::State::IsLookedAt(const TaskRecord& task) const {
-  LineUp line = Line(LineKindOf(task.request));
-  for (int looks = 0; looks < config.backfill; ++looks) {
+// Whether its place in the main queue is considered.
+bool IsLookedAt(const State& state, const TaskRecord& task) {
+  LineUp line = Line(state, LineKindOf(task.request));
+  for (int looks = 0; looks < state.config.backfill; ++looks) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) return false;
     if (next->task == task.id) return true;
@@ -121,14 +69,14 @@ bool Scheduler::State::IsLookedAt(const TaskRecord& task) const {
 }
 
 // The reason of a task behind another one.
-Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) const {
-  const TaskRequest& other = tasks.at(first).request;
+Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
+  const TaskRequest& other = state.tasks.at(first).request;
   const bool same_holder = HolderOf(other) == HolderOf(task.request);
-  if (config.order == QueueOrder::kFifo || same_holder ||
-      PriorityOf(config, other) > PriorityOf(config, task.request)) {
+  if (state.config.order == QueueOrder::kFifo || same_holder ||
+      PriorityOf(state.config, other) > PriorityOf(state.config, task.request)) {
     return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", first)};
   }
-  const LineUp line = Line(LineKindOf(task.request));
+  const LineUp line = Line(state, LineKindOf(task.request));
   const auto hours = [&](const TaskRequest& request) {
     const auto at = line.Find({HolderOf(request), request.qos.value_or("")});
     return at ? line.ShareOf(*at) / 3600 : 0;
@@ -141,73 +89,32 @@ Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) cons
                       "that of {} at {:.1f} (what was taken {} ago counts half, what runs counts "
                       "{} more).",
                       first, whose(other), hours(other), whose(task.request), hours(task.request),
-                      base::FormatSpan(config.fair.half_life), base::FormatSpan(kRunsOn))};
+                      base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
 // If no task may pass the head, no GPUs are kept for it.
-std::string Scheduler::State::WhatIsKeptFor(const TaskRecord& task, Time at) const {
-  if (recovery_hold.task() == task.id) {
+std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
+  if (state.recovery_hold.task() == task.id) {
     std::vector<std::string> numbers;
-    for (const GpuIndex gpu : recovery_hold.gpus()) numbers.push_back(fmt::format("{}", gpu));
+    for (const GpuIndex gpu : state.recovery_hold.gpus()) numbers.push_back(fmt::format("{}", gpu));
     const bool one = numbers.size() == 1;
     return fmt::format(" GPU{} {} {} kept for it.", one ? "" : "s", base::Join(numbers, ", "),
                        one ? "is" : "are");
   }
-  if (passed.task != task.id || !config.pass_limit) return "";
-  const Time from = passed.since + *config.pass_limit;
-  if (at >= from || (passed.times == 0 && FirstOnly())) return "";
+  if (state.heads.passed.task != task.id || !state.config.pass_limit) return "";
+  const Time from = state.heads.passed.since + *state.config.pass_limit;
+  if (at >= from || (state.heads.passed.times == 0 && FirstOnly(state))) return "";
   return fmt::format(" GPUs are kept for it from {} on.", base::FormatTimeIso(from));
 }
 
-Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
-  if (closing) return {ReasonCode::kDraining, fmt::format("The server is {}.", closing->why)};
-  const std::set<QueueKey>& recovery = queue.Recovery();
-  const LineKind kind = LineKindOf(task.request);
-  const bool with_gpus = kind == LineKind::kWithGpus;
-  if (task.queue == QueueKind::kMain && with_gpus && config.recovery_blocks && !recovery.empty()) {
-    return {ReasonCode::kPriority,
-            fmt::format("Task {} waits for recovery and stops the queue, as published.",
-                        recovery.begin()->task)};
-  }
-  if (const std::optional<LimitHit> hit = LimitOn(task, at)) {
-    return {ReasonCode::kLimit, TextOf(*hit)};
-  }
-  if (std::optional<Reason> limited = ReasonBehindLimited(task, at)) return *std::move(limited);
-  const std::optional<LineUp::Next> first =
-      task.queue == QueueKind::kMain ? Line(kind).Pop() : std::nullopt;
-  if (task.queue == QueueKind::kMain && config.backfill > 1) {
-    if (!IsLookedAt(task) && !(with_gpus && HasPlaceBeside(task, at))) {
-      return {ReasonCode::kPriority,
-              fmt::format("It is not among the first {} of the queue, the ones that may start "
-                          "now (policy.backfill).",
-                          config.backfill)};
-    }
-  } else if (!with_gpus || rules->HeadOnly(task.queue)) {
-    const bool crashed = task.queue == QueueKind::kRecovery;
-    const std::optional<TaskId> head = crashed ? recovery.begin()->task
-                                       : first ? first->task
-                                               : queue.Main(kind).First();
-    if (head && *head != task.id && (crashed || !with_gpus || !HasPlaceBeside(task, at)))
-      return ReasonBehind(task, *head);
-  }
-  Reason reason = ReasonAtHead(task, at);
-  if (passed.task == task.id && passed.times > 0) {
-    reason.text.Edit() +=
-        fmt::format(" {} task{} started before it since it is first in line ({}).", passed.times,
-                    passed.times == 1 ? "" : "s", base::FormatTimeIso(passed.since));
-  }
-  if (with_gpus) reason.text.Edit() += WhatIsKeptFor(task, at);
-  return reason;
-}
-
-Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
-  Verdict by_host = HostVerdictOn(task, at).verdict;
+Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
+  Verdict by_host = HostVerdictOn(state, task, at).verdict;
   if (task.request->gpus == 0 && by_host.fit != Fit::kFits) return std::move(by_host.reason);
   std::vector<Verdict> closed;
   std::vector<GpuLinks::Candidate> open;
   int fitting = 0;
-  for (const GpuView& view : Views(at)) {
-    Verdict verdict = VerdictOn(task, view);
+  for (const GpuView& view : Views(state, at)) {
+    Verdict verdict = VerdictOn(state, task, view);
     if (verdict.fit == Fit::kFits) {
       ++fitting;
       open.push_back({view.index, 0});
@@ -216,19 +123,125 @@ Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
     }
   }
   if (fitting < task.request->gpus) return Summary(closed, task.request->gpus, fitting);
-  if (task.request->gpus > 1 && links.ChooseFor(NeedNow(task), std::move(open)).empty()) {
+  if (task.request->gpus > 1 &&
+      state.gpus.links.ChooseFor(NeedNow(state, task), std::move(open)).empty()) {
     return {ReasonCode::kNotLinked,
             fmt::format("Needs {} GPUs that are connected with each other (NVLink); {} could take "
                         "it, of which no {} are.",
                         task.request->gpus, fitting, task.request->gpus)};
   }
   if (by_host.fit != Fit::kFits) return std::move(by_host.reason);
-  if (launch_trouble.on()) return {ReasonCode::kMachineTrouble, launch_trouble.Text()};
-  if (waiting_pays && task.queue == QueueKind::kMain) {
+  if (state.launch_trouble.on()) return {ReasonCode::kMachineTrouble, state.launch_trouble.Text()};
+  if (state.passes.waiting_pays && task.queue == QueueKind::kMain) {
     return {ReasonCode::kPriority,
             "It could start, but all end earlier if it waits for the next task to end."};
   }
-  return rules->WhyNotYet(task, at);
+  return state.rules->WhyNotYet(task, at);
+}
+
+Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
+  if (state.closing)
+    return {ReasonCode::kDraining, fmt::format("The server is {}.", state.closing->why)};
+  const std::set<QueueKey>& recovery = state.queue.Recovery();
+  const LineKind kind = LineKindOf(task.request);
+  const bool with_gpus = kind == LineKind::kWithGpus;
+  if (task.queue == QueueKind::kMain && with_gpus && state.config.recovery_blocks &&
+      !recovery.empty()) {
+    return {ReasonCode::kPriority,
+            fmt::format("Task {} waits for recovery and stops the queue, as published.",
+                        recovery.begin()->task)};
+  }
+  if (const std::optional<LimitHit> hit = LimitOn(state, task, at)) {
+    return {ReasonCode::kLimit, TextOf(*hit)};
+  }
+  if (std::optional<Reason> limited = ReasonBehindLimited(state, task, at))
+    return *std::move(limited);
+  const std::optional<LineUp::Next> first =
+      task.queue == QueueKind::kMain ? Line(state, kind).Pop() : std::nullopt;
+  if (task.queue == QueueKind::kMain && state.config.backfill > 1) {
+    if (!IsLookedAt(state, task) && !(with_gpus && HasPlaceBeside(state, task, at))) {
+      return {ReasonCode::kPriority,
+              fmt::format("It is not among the first {} of the queue, the ones that may start "
+                          "now (policy.backfill).",
+                          state.config.backfill)};
+    }
+  } else if (!with_gpus || state.rules->HeadOnly(task.queue)) {
+    const bool crashed = task.queue == QueueKind::kRecovery;
+    const std::optional<TaskId> head = crashed ? recovery.begin()->task
+                                       : first ? first->task
+                                               : state.queue.Main(kind).First();
+    if (head && *head != task.id && (crashed || !with_gpus || !HasPlaceBeside(state, task, at)))
+      return ReasonBehind(state, task, *head);
+  }
+  Reason reason = ReasonAtHead(state, task, at);
+  if (state.heads.passed.task == task.id && state.heads.passed.times > 0) {
+    reason.text.Edit() += fmt::format(
+        " {} task{} started before it since it is first in line ({}).", state.heads.passed.times,
+        state.heads.passed.times == 1 ? "" : "s", base::FormatTimeIso(state.heads.passed.since));
+  }
+  if (with_gpus) reason.text.Edit() += WhatIsKeptFor(state, task, at);
+  return reason;
+}
+
+}  // namespace
+
+Verdict VerdictOn(const State& state, const TaskRecord& task, const GpuView& view) {
+  const bool as_idle = state.config.idle_first && view.Idle();
+  const Need need = NeedNow(state, task);
+  return CheckGuards(state.config, as_idle ? state.rules->OnIdleGpu(need) : need, view);
+}
+
+HostVerdict HostVerdictOn(const State& state, const TaskRecord& task, Time at) {
+  const HostNeed need = HostNeedOf(state.config, task.request);
+  const HostView view = HostFor(state, task.id, at);
+  return {need, view, CheckHost(need, view)};
+}
+
+Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
+  if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating) {
+    return {ReasonCode::kEstimating, "Its memory need is being estimated."};
+  }
+  const std::optional<Place> place = state.queue.PlaceOf(task.id);
+  if (task.state == TaskState::kRunning && task.attempt->leaves_by)
+    return ReasonOfLeaving(state, task);
+  if (task.state != TaskState::kQueued || !place) return task.reason;
+  switch (*place) {
+    case Place::kHeld:
+      return {ReasonCode::kHeld, "Held until it is released."};
+    case Place::kDependency:
+      return UnmetDependency(task, state.tasks).value_or(Reason{});
+    case Place::kTimed: {
+      const std::string until = base::FormatTimeIso(EarliestStart(task));
+      if (task.not_before && *task.not_before == EarliestStart(task)) {
+        return {ReasonCode::kBackoff, fmt::format("Waits until {} before its next attempt. {}",
+                                                  until, *task.reason.text)};
+      }
+      return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
+    }
+    case Place::kOverlooked:
+      return state.rules->WhyNotYet(task, at);
+    case Place::kArray:
+      return {ReasonCode::kArrayLimit,
+              fmt::format("{} tasks of its array may run at once, and as many do or are next.",
+                          task.request->array_limit)};
+    case Place::kUnfit:
+      return NeverFits(state, task.request, task.estimate).value_or(Reason{});
+    case Place::kEligible:
+      return WithTurns(state, task, ReasonInLine(state, task, at));
+  }
+  return task.reason;
+}
+
+std::size_t AheadOf(const State& state, const TaskRecord& task) {
+  std::size_t ahead = 0;
+  if (task.queue == QueueKind::kRecovery) {
+    const std::set<QueueKey>& line = state.queue.Recovery();
+    return static_cast<std::size_t>(
+        std::distance(line.begin(), line.lower_bound(state.queue.KeyOf(task))));
+  }
+  LineUp line = Line(state, LineKindOf(task.request));
+  for (auto next = line.Pop(); next && next->task != task.id; next = line.Pop()) ++ahead;
+  return ahead;
 }
 
 }  // namespace carma::core

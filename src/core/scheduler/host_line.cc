@@ -1,106 +1,117 @@
-// Tasks without GPUs, and promises of the machine's cores and memory.
+#include "core/scheduler/host_line.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/learning.h"
+#include "core/scheduler/line.h"
+#include "core/scheduler/placement.h"
 
 namespace carma::core {
+namespace {
 
 // A GPU that is unused for lack of cores costs more than cores do; still each queue keeps cores and
 // memory for its head after the same waiting time as for GPUs.
-std::optional<TaskId> Scheduler::State::HostKeptFor(Time at) const {
+std::optional<TaskId> HostKeptFor(const State& state, Time at) {
   const Passed* longest = nullptr;
-  for (const Passed* each : {&short_of_host, &first_without_gpus}) {
-    const bool kept = config.pass_limit && each->task && at - each->since >= *config.pass_limit &&
-                      queue.PlaceOf(*each->task) == Place::kEligible;
+  for (const Passed* each : {&state.heads.short_of_host, &state.heads.without_gpus}) {
+    const bool kept = state.config.pass_limit && each->task &&
+                      at - each->since >= *state.config.pass_limit &&
+                      state.queue.PlaceOf(*each->task) == Place::kEligible;
     if (kept && (longest == nullptr || each->since < longest->since)) longest = each;
   }
   return longest == nullptr ? std::nullopt : longest->task;
 }
 
-HostView Scheduler::State::HostFor(TaskId task, Time at) const {
-  const std::optional<TaskId> kept = HostKeptFor(at);
-  if (!kept || *kept == task) return host.View();
-  return host.ViewWithout(*kept, HostNeedOf(config, tasks.at(*kept).request));
-}
-
-bool Scheduler::State::HostTakes(TaskId task, const HostNeed& need) const {
-  return need == HostNeed{} || FitsHost(need, HostFor(task, now));
-}
-
-bool Scheduler::State::GpusTake(const TaskRecord& task) const {
-  const Need need = NeedNow(task);
-  const std::vector<GpuView> views = Views(now);
+bool GpusTake(const State& state, const TaskRecord& task) {
+  const Need need = NeedNow(state, task);
+  const std::vector<GpuView> views = Views(state, state.now);
   return std::ranges::count_if(views, [&](const GpuView& view) {
-           return FitOf(config, need, view) == Fit::kFits;
+           return FitOf(state.config, need, view) == Fit::kFits;
          }) >= task.request->gpus;
 }
 
-Choice Scheduler::State::WithoutGpus(const TaskRecord& task) const {
-  const HostView view = HostFor(task.id, now);
+}  // namespace
+
+HostView HostFor(const State& state, TaskId task, Time at) {
+  const std::optional<TaskId> kept = HostKeptFor(state, at);
+  if (!kept || *kept == task) return state.machine.books.View();
+  return state.machine.books.ViewWithout(*kept,
+                                         HostNeedOf(state.config, state.tasks.at(*kept).request));
+}
+
+bool HostTakes(const State& state, TaskId task, const HostNeed& need) {
+  return need == HostNeed{} || FitsHost(need, HostFor(state, task, state.now));
+}
+
+Choice WithoutGpus(const State& state, const TaskRecord& task) {
+  const HostView view = HostFor(state, task.id, state.now);
   if (view.cpus == 0) return {.why = "It wants no GPU."};
   return {.why = fmt::format("It wants no GPU: {} of {} CPUs free, {} of {} MiB of memory.",
                              view.free_cpus, view.cpus, view.free_memory_mib, view.memory_mib)};
 }
 
-HostShare Scheduler::State::ShareFor(const TaskRecord& task,
-                                     const std::vector<Placement>& placement) const {
+HostShare ShareFor(const State& state, const TaskRecord& task,
+                   const std::vector<Placement>& placement) {
   std::vector<int> near;
   for (const Placement& each : placement) {
-    const std::vector<int>& of_gpu = gpus[Number(each.gpu)].info.near_cpus;
+    const std::vector<int>& of_gpu = state.gpus.all[Number(each.gpu)].info.near_cpus;
     near.insert(near.end(), of_gpu.begin(), of_gpu.end());
   }
-  return host.ShareFor(HostNeedOf(config, task.request), near);
+  return state.machine.books.ShareFor(HostNeedOf(state.config, task.request), near);
 }
 
 // Tasks behind one that must wait may start before it, as among tasks with GPUs.
-void Scheduler::State::StartWithoutGpus() {
-  const WaitingLine& waiting = queue.Main(LineKind::kWithoutGpus);
-  if (waiting.empty()) first_without_gpus = {};
-  if (waiting.empty() || closing || launch_trouble.on()) return;
-  const auto look = [this] {
-    return NoStartSnapshot{
-        .line = queue.changes(), .host = host.changes(), .limits = limits.changes()};
+void StartWithoutGpus(State& state) {
+  const WaitingLine& waiting = state.queue.Main(LineKind::kWithoutGpus);
+  if (waiting.empty()) state.heads.without_gpus = {};
+  if (waiting.empty() || state.closing || state.launch_trouble.on()) return;
+  const auto look = [&state] {
+    return NoStartSnapshot{.line = state.queue.changes(),
+                           .host = state.machine.books.changes(),
+                           .limits = state.limits.changes()};
   };
   const NoStartSnapshot before = look();
   // If not the whole queue is considered, time may change which tasks are.
-  const bool in_one_order = config.order == QueueOrder::kFifo ||
-                            waiting.size <= static_cast<std::size_t>(config.backfill);
-  const NoStartSnapshot& last = no_start_without_gpus;
+  const bool in_one_order = state.config.order == QueueOrder::kFifo ||
+                            waiting.size <= static_cast<std::size_t>(state.config.backfill);
+  const NoStartSnapshot& last = state.passes.no_start_without_gpus;
   if (in_one_order && last.line == before.line && last.host == before.host &&
       last.limits == before.limits)
     return;
-  LineUp line = Line(LineKind::kWithoutGpus);
+  LineUp line = Line(state, LineKind::kWithoutGpus);
   std::vector<GpuView> none;
   std::optional<TaskId> first;
-  for (int looks = 0; looks < config.backfill;) {
+  for (int looks = 0; looks < state.config.backfill;) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) break;
-    if (TryStart(next->task, none)) {
-      if (first && first == first_without_gpus.task) ++first_without_gpus.times;
+    if (TryStart(state, next->task, none)) {
+      if (first && first == state.heads.without_gpus.task) ++state.heads.without_gpus.times;
       continue;
     }
     ++looks;
     if (first) continue;
     first = next->task;
-    if (first_without_gpus.task != first) first_without_gpus = {.task = first, .since = now};
+    if (state.heads.without_gpus.task != first)
+      state.heads.without_gpus = {.task = first, .since = state.now};
   }
-  if (!first) first_without_gpus = {};
-  no_start_without_gpus = look();
+  if (!first) state.heads.without_gpus = {};
+  state.passes.no_start_without_gpus = look();
 }
 
-void Scheduler::State::NoteShortOfHost() {
-  const bool stays = short_of_host.task && queue.PlaceOf(*short_of_host.task) == Place::kEligible;
+void NoteShortOfHost(State& state) {
+  const bool stays = state.heads.short_of_host.task &&
+                     state.queue.PlaceOf(*state.heads.short_of_host.task) == Place::kEligible;
   if (stays) return;
-  short_of_host = {};
+  state.heads.short_of_host = {};
   // Without promises nothing is short.
-  if (host.tasks() == 0 || queue.Main().empty()) return;
-  const std::optional<LineUp::Next> first = MainLine().Pop();
+  if (state.machine.books.tasks() == 0 || state.queue.Main().empty()) return;
+  const std::optional<LineUp::Next> first = Line(state, LineKind::kWithGpus).Pop();
   if (!first) return;
-  const TaskRecord& task = tasks.at(first->task);
-  if (!HostTakes(task.id, HostNeedOf(config, task.request)) && GpusTake(task))
-    short_of_host = {.task = task.id, .since = now};
+  const TaskRecord& task = state.tasks.at(first->task);
+  if (!HostTakes(state, task.id, HostNeedOf(state.config, task.request)) && GpusTake(state, task))
+    state.heads.short_of_host = {.task = task.id, .since = state.now};
 }
 
 }  // namespace carma::core

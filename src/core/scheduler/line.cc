@@ -1,10 +1,14 @@
-// Which task of the main queue goes next.
+#include "core/scheduler/line.h"
+
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
 
 #include "core/policy/same_need.h"
-#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/host_line.h"
+#include "core/scheduler/learning.h"
+#include "core/scheduler/placement.h"
+#include "core/scheduler/task_life.h"
 
 namespace carma::core {
 namespace {
@@ -19,129 +23,148 @@ void CloseFor(const Need& need, const std::vector<GpuView>& views, std::vector<b
   }
 }
 
-}  // namespace
-
-LineUp Scheduler::State::Line(LineKind kind,
-                              const std::optional<LineUp::Newcomer>& newcomer) const {
-  const LineUp::Rules by{
-      .order = config.order, .patience = config.fair.patience, .limited = limits.Concerns()};
-  return LineUp(queue.Main(kind), shares, by, now, *this, newcomer);
+bool StartOnOpen(State& state, TaskRecord& task, const std::vector<bool>& open,
+                 std::vector<GpuView>& views) {
+  if (IsLimited(state, task) || !HostTakes(state, task.id, HostNeedOf(state.config, task.request)))
+    return false;
+  std::vector<GpuView> left;
+  for (const GpuView& view : views) {
+    if (open[Number(view.index)]) left.push_back(view);
+  }
+  std::optional<Choice> choice = ChooseByPolicy(state, task, left);
+  if (!choice) return false;
+  Start(state, task, *std::move(choice));
+  Refresh(state, task.attempt->placement, views);
+  return true;
 }
 
-const TaskRecord* Scheduler::State::Find(TaskId id) const {
+}  // namespace
+
+LineUp Line(const State& state, LineKind kind, const std::optional<LineUp::Newcomer>& newcomer) {
+  const LineUp::Rules by{.order = state.config.order,
+                         .patience = state.config.fair.patience,
+                         .limited = state.limits.Concerns()};
+  return LineUp(state.queue.Main(kind), state.shares, by, state.now, state, newcomer);
+}
+
+const TaskRecord* State::Find(TaskId id) const {
   const auto at = tasks.find(id);
   return at == tasks.end() ? nullptr : &at->second;
 }
 
-double Scheduler::State::WouldTake(const TaskRecord& task) const {
+double State::WouldTake(const TaskRecord& task) const {
   if (task.request->gpus == 0) {
     const HostNeed need = HostNeedOf(config, task.request);
-    return host.PartOf(need.cpus, need.memory_mib);
+    return machine.books.PartOf(need.cpus, need.memory_mib);
   }
   const std::int64_t known_mib = task.estimate ? task.estimate->peak_mib : 0;
   const std::int64_t wanted_mib = std::max(known_mib, task.retry_free_mib.value_or(0));
-  const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
-  return RateOf(task, wanted_mib, largest_mib, KeepsGpusAlone(task));
+  const std::int64_t largest_mib = gpus.sizes_mib.empty() ? 0 : std::ranges::max(gpus.sizes_mib);
+  return RateOf(task, wanted_mib, largest_mib, KeepsGpusAlone(*this, task));
 }
 
-std::optional<LimitHit> Scheduler::State::LimitOn(const TaskRecord& task, Time at) const {
-  if (!limits.Concerns()) return std::nullopt;
-  return limits.AgainstStart(task, WantsOf(task), at);
+std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time at) {
+  if (!state.limits.Concerns()) return std::nullopt;
+  return state.limits.AgainstStart(task, WantsOf(state, task), at);
 }
 
-Limits::Wants Scheduler::State::WantsOf(const TaskRecord& task) const {
-  if (limits.CountMemory()) return WantsOf(NeedNow(task));
-  return {.gpus = task.request->gpus, .host = HostNeedOf(config, task.request)};
+Limits::Wants WantsOf(const State& state, const TaskRecord& task) {
+  if (state.limits.CountMemory()) return WantsOf(state, NeedNow(state, task));
+  return {.gpus = task.request->gpus, .host = HostNeedOf(state.config, task.request)};
 }
 
-Limits::Wants Scheduler::State::WantsOf(const Need& need) const {
-  const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
+Limits::Wants WantsOf(const State& state, const Need& need) {
+  const std::int64_t largest_mib =
+      state.gpus.sizes_mib.empty() ? 0 : std::ranges::max(state.gpus.sizes_mib);
   const std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
   return {.gpus = need.gpus, .promised_mib = std::min(claim_mib, largest_mib), .host = need.host};
 }
 
-bool Scheduler::State::IsLimited(const TaskRecord& task) const {
-  return LimitOn(task, now).has_value();
+bool IsLimited(const State& state, const TaskRecord& task) {
+  return LimitOn(state, task, state.now).has_value();
 }
 
-std::span<const Limits::BoundBy> Scheduler::State::BoundsOn(const TaskRecord& task) const {
+std::span<const Limits::BoundBy> State::BoundsOn(const TaskRecord& task) const {
   return limits.Bound(task.request);
 }
 
-bool Scheduler::State::IsLimited(const TaskRecord& task,
-                                 std::span<const Limits::BoundBy> bounds) const {
+bool State::IsLimited(const TaskRecord& task, std::span<const Limits::BoundBy> bounds) const {
   if (bounds.empty()) return false;
-  return Limits::Against(bounds, WantsOf(task), now).has_value();
+  return Limits::Against(bounds, WantsOf(*this, task), now).has_value();
 }
 
-void Scheduler::State::NoteHead() {
-  const std::optional<LineUp::Next> first = MainLine().Pop();
+void NoteHead(State& state) {
+  const std::optional<LineUp::Next> first = Line(state, LineKind::kWithGpus).Pop();
   if (!first) {
-    passed = {};
-  } else if (passed.task != first->task) {
-    passed = {.task = first->task, .since = now};
+    state.heads.passed = {};
+  } else if (state.heads.passed.task != first->task) {
+    state.heads.passed = {.task = first->task, .since = state.now};
   }
 }
 
-NoStartSnapshot Scheduler::State::LookNow(const std::vector<GpuView>& views) const {
-  NoStartSnapshot look{.line = queue.changes(),
-                       .host = host.changes(),
-                       .lessons = lessons.changes(),
-                       .limits = limits.changes(),
-                       .booked = reservations.changes(),
-                       .shares = shares.changes(),
-                       .idle_cpus = idle_cpus};
+NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views) {
+  NoStartSnapshot look{.line = state.queue.changes(),
+                       .host = state.machine.books.changes(),
+                       .lessons = state.lessons.changes(),
+                       .limits = state.limits.changes(),
+                       .booked = state.reservations.changes(),
+                       .shares = state.shares.changes(),
+                       .idle_cpus = state.machine.idle_cpus};
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)
-    look.gpus.push_back(FingerprintOf(config, view, gpus[Number(view.index)].crowd));
+    look.gpus.push_back(
+        FingerprintOf(state.config, view, state.gpus.all[Number(view.index)].crowd));
   return look;
 }
 
-bool Scheduler::State::OpensNothingSince(const NoStartSnapshot& look) const {
-  return look.host == no_start->host && look.lessons == no_start->lessons &&
-         look.limits == no_start->limits && look.booked == no_start->booked &&
-         std::ranges::equal(no_start->gpus, look.gpus, OpensNothing);
+bool OpensNothingSince(const State& state, const NoStartSnapshot& look) {
+  return look.host == state.passes.no_start->host &&
+         look.lessons == state.passes.no_start->lessons &&
+         look.limits == state.passes.no_start->limits &&
+         look.booked == state.passes.no_start->booked &&
+         std::ranges::equal(state.passes.no_start->gpus, look.gpus, OpensNothing);
 }
 
-std::vector<bool> Scheduler::State::OpenedSince(const NoStartSnapshot& look) const {
+std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look) {
   std::vector<bool> opened(look.gpus.size(), true);
-  if (!no_start || no_start->gpus.size() != look.gpus.size() || config.require ||
-      look.lessons != no_start->lessons || look.booked != no_start->booked) {
+  if (!state.passes.no_start || state.passes.no_start->gpus.size() != look.gpus.size() ||
+      state.config.require || look.lessons != state.passes.no_start->lessons ||
+      look.booked != state.passes.no_start->booked) {
     return opened;
   }
   for (std::size_t i = 0; i < opened.size(); ++i)
-    opened[i] = !OpensNothing(no_start->gpus[i], look.gpus[i]) ||
-                taken_since.contains(GpuIndex{static_cast<std::uint32_t>(i)});
+    opened[i] = !OpensNothing(state.passes.no_start->gpus[i], look.gpus[i]) ||
+                state.passes.taken_since.contains(GpuIndex{static_cast<std::uint32_t>(i)});
   return opened;
 }
 
-bool Scheduler::State::SameLineSince(const NoStartSnapshot& look) const {
-  if (look.line != no_start->line) return false;
-  const bool all = queue.Main().size <= static_cast<std::size_t>(config.backfill);
-  if (config.order == QueueOrder::kFifo || all) return true;
-  return look.shares == no_start->shares &&
-         (!no_start->order_until || now < *no_start->order_until);
+bool SameLineSince(const State& state, const NoStartSnapshot& look) {
+  if (look.line != state.passes.no_start->line) return false;
+  const bool all = state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill);
+  if (state.config.order == QueueOrder::kFifo || all) return true;
+  return look.shares == state.passes.no_start->shares &&
+         (!state.passes.no_start->order_until || state.now < *state.passes.no_start->order_until);
 }
 
-void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {
-  LineUp line = MainLine();
+void StartInOrder(State& state, std::vector<GpuView>& views) {
+  LineUp line = Line(state, LineKind::kWithGpus);
   std::unordered_multimap<std::size_t, Need> wanted;  // in vain: what follows takes GPUs
   TaskSet looked_at;
   int waiting = 0;
-  while (waiting < config.backfill) {
+  while (waiting < state.config.backfill) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) break;
     const TaskId id = next->task;
-    if (!refused.Contains(id)) {
-      const Need need = NeedNow(*next->record);
-      if (const std::optional<Time> eases = EasesAt(*next->record))
-        next_easing = std::min(next_easing.value_or(*eases), *eases);
+    if (!state.passes.refused.Contains(id)) {
+      const Need need = NeedNow(state, *next->record);
+      if (const std::optional<Time> eases = EasesAt(state, *next->record))
+        state.passes.next_easing = std::min(state.passes.next_easing.value_or(*eases), *eases);
       const std::size_t hash = HashOf(need);
       const auto [from, to] = wanted.equal_range(hash);
       const bool asked =
           std::any_of(from, to, [&](const auto& each) { return AskTheSame(each.second, need); });
-      if (!asked && TryStart(id, views)) {
-        if (waiting > 0) ++passed.times;
+      if (!asked && TryStart(state, id, views)) {
+        if (waiting > 0) ++state.heads.passed.times;
         continue;
       }
       if (!asked) wanted.emplace(hash, need);
@@ -149,50 +172,36 @@ void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {
     looked_at.Insert(id);
     ++waiting;
   }
-  refused = std::move(looked_at);
+  state.passes.refused = std::move(looked_at);
 }
 
-void Scheduler::State::StartBeside(std::vector<GpuView>& views) {
-  const auto looked_at = static_cast<std::size_t>(config.backfill);
-  if (queue.Main().size <= looked_at) return;
+void StartBeside(State& state, std::vector<GpuView>& views) {
+  const auto looked_at = static_cast<std::size_t>(state.config.backfill);
+  if (state.queue.Main().size <= looked_at) return;
   std::vector<bool> open(views.size(), true);
-  LineUp line = MainLine();
+  LineUp line = Line(state, LineKind::kWithGpus);
   for (std::size_t place = 0; place < kBesideLooks; ++place) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) return;
-    TaskRecord& task = tasks.at(next->task);
-    if (place >= looked_at && StartOnOpen(task, open, views)) continue;
-    CloseFor(NeedNow(task), views, open);
+    TaskRecord& task = state.tasks.at(next->task);
+    if (place >= looked_at && StartOnOpen(state, task, open, views)) continue;
+    CloseFor(NeedNow(state, task), views, open);
     if (std::ranges::none_of(open, std::identity())) return;
   }
 }
 
-bool Scheduler::State::StartOnOpen(TaskRecord& task, const std::vector<bool>& open,
-                                   std::vector<GpuView>& views) {
-  if (IsLimited(task) || !HostTakes(task.id, HostNeedOf(config, task.request))) return false;
-  std::vector<GpuView> left;
-  for (const GpuView& view : views) {
-    if (open[Number(view.index)]) left.push_back(view);
-  }
-  std::optional<Choice> choice = ChooseByPolicy(task, left);
-  if (!choice) return false;
-  Start(task, *std::move(choice));
-  Refresh(task.attempt->placement, views);
-  return true;
-}
-
-bool Scheduler::State::HasPlaceBeside(const TaskRecord& task, Time at) const {
-  if (config.pacing != Pacing::kImmediate) return false;
-  const std::vector<GpuView> views = Views(at);
+bool HasPlaceBeside(const State& state, const TaskRecord& task, Time at) {
+  if (state.config.pacing != Pacing::kImmediate) return false;
+  const std::vector<GpuView> views = Views(state, at);
   std::vector<bool> open(views.size(), true);
-  LineUp line = MainLine();
+  LineUp line = Line(state, LineKind::kWithGpus);
   for (std::size_t place = 0; place < kBesideLooks; ++place) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next || std::ranges::none_of(open, std::identity())) return false;
     if (next->task == task.id) break;
-    CloseFor(NeedNow(*next->record), views, open);
+    CloseFor(NeedNow(state, *next->record), views, open);
   }
-  const Need need = NeedNow(task);
+  const Need need = NeedNow(state, task);
   return std::ranges::count_if(views, [&](const GpuView& view) {
            return open[Number(view.index)] && CouldEverTake(need, view);
          }) >= need.gpus;

@@ -1,11 +1,18 @@
-// Which GPUs a task gets.
+#include "core/scheduler/placement.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
 
 #include "base/text.h"
-#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/best_first.h"
+#include "core/scheduler/host_line.h"
+#include "core/scheduler/learning.h"
+#include "core/scheduler/line.h"
+#include "core/scheduler/task_life.h"
+#include "core/scheduler/time_slices.h"
+#include "core/scheduler/waiting.h"
 
 namespace carma::core {
 namespace {
@@ -24,18 +31,151 @@ std::string GpuList(const std::vector<Placement>& placement) {
   return text;
 }
 
+// Because GPUs are divided (MIG).
+std::optional<Reason> NeverTogether(const State& state, int wanted) {
+  const auto instances =
+      std::ranges::count_if(state.gpus.all, [](const GpuState& gpu) { return gpu.info.mig; });
+  const auto whole = std::ssize(state.gpus.all) - instances;
+  if (wanted < 2 || instances == 0 || wanted <= whole) return std::nullopt;
+  return Reason{
+      ReasonCode::kMigInstance,
+      fmt::format("The task asks for {} GPUs that work together; this server has {} whole "
+                  "GPU{} and {} MIG instance{}, which only work{} alone.",
+                  wanted, whole, whole == 1 ? "" : "s", instances, instances == 1 ? "" : "s",
+                  instances == 1 ? "s" : "")};
+}
+
+std::int64_t ClaimOf(const State& state, const TaskRecord& task, GpuIndex gpu) {
+  const Need need = NeedNow(state, task);
+  std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
+  if (task.ooms > 0) claim_mib = std::max(claim_mib, task.peak_mib);
+  return std::min(claim_mib, state.gpus.all[Number(gpu)].info.UsableMib());
+}
+
+// StartTask::bound_mib
+std::int64_t BoundOf(const State& state, const TaskRecord& task) {
+  if (task.attempt->placement.empty()) return 0;
+  const Placement& at = task.attempt->placement.front();
+  if (at.claim_mib == 0 || !IsEased(state, task)) return at.claim_mib;
+  const std::int64_t usable_mib = state.gpus.all[Number(at.gpu)].info.UsableMib();
+  return std::max(at.claim_mib, std::min(task.estimate->peak_mib, usable_mib));
+}
+
+// Starts tasks on GPUs reserved for them, regardless of other tasks' places in the queue.
+void StartOnReserved(State& state, std::vector<GpuView>& views) {
+  if (!state.reservations.HoldAt(state.now)) return;
+  LineUp line = Line(state, LineKind::kWithGpus);
+  for (std::size_t looks = 0; looks < kBookedLooks; ++looks) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) break;
+    TaskRecord& task = state.tasks.at(next->task);
+    const std::vector<GpuIndex> gpus_for =
+        state.reservations.GpusFor(state.reservations.Of(task.request), state.now);
+    if (gpus_for.empty() || IsLimited(state, task)) continue;
+    if (!HostTakes(state, task.id, HostNeedOf(state.config, task.request))) continue;
+    std::vector<GpuView> own;
+    for (const GpuIndex gpu : gpus_for) own.push_back(views[Number(gpu)]);
+    std::optional<Choice> choice = ChooseByPolicy(state, task, own);
+    if (!choice) continue;
+    Start(state, task, *std::move(choice));
+    Refresh(state, task.attempt->placement, views);
+  }
+}
+
+// The head of each queue.
+std::vector<TaskId> ForTrial(const State& state) {
+  std::vector<TaskId> first;
+  for (const QueueKey& key : state.queue.Recovery()) {
+    if (first.size() == kTrialLooks) break;
+    first.push_back(key.task);
+  }
+  for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus}) {
+    LineUp line = Line(state, kind);
+    std::size_t looks = 0;
+    for (auto next = line.Pop(); next && looks < kTrialLooks; next = line.Pop(), ++looks)
+      first.push_back(next->task);
+  }
+  return first;
+}
+
+// Prefers the first fitting task of a user without failed launches, else the first fitting one.
+void StartTrial(State& state) {
+  if (!state.launch_trouble.MayTry(state.now)) return;
+  std::vector<GpuView> views = Views(state, state.now);
+  const std::vector<TaskId> first = ForTrial(state);
+  for (const bool of_others : {true, false}) {
+    for (const TaskId id : first) {
+      if (of_others && state.launch_trouble.FailedFor(state.tasks.at(id).request->uid)) continue;
+      if (TryStart(state, id, views)) return state.launch_trouble.Tried(state.now);
+    }
+  }
+}
+
+// Whether it can be used, and for which task it is kept.
+void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
+  const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
+  if (!gpu.healthy) {
+    view.trouble = gpu.trouble;
+  } else if (view.LeftAlone()) {
+    view.healthy = true;
+    return;
+  } else if (!gpu.sample) {
+    view.trouble = "no sample has arrived yet";
+  } else if (age > state.config.stale_after) {
+    view.trouble = fmt::format("its last sample is {} s old, the limit is {} s", base::Seconds(age),
+                               base::Seconds(state.config.stale_after));
+  } else if (!gpu.sample_trouble.empty()) {
+    view.trouble = gpu.sample_trouble;
+  } else {
+    view.healthy = true;
+    view.reserved_for = state.recovery_hold.Keeps(view.index) ? state.recovery_hold.task()
+                                                              : KeptFor(state, gpu, at);
+    return;
+  }
+  view.healthy = false;
+  // It also explains why the driver does not answer.
+  if (view.drained_by_rule && gpu.drained_by_rule->starts_with(kDriverUpgrade))
+    view.trouble = *gpu.drained_by_rule;
+}
+
+// Of the chosen GPUs too few are large enough for the need.
+Reason TooFewFit(const State& state, const Need& need, int fitting, int chosen,
+                 std::int64_t largest_mib) {
+  if (chosen < need.gpus) {
+    return {ReasonCode::kGpuChoice,
+            fmt::format("The task wants {} GPU{}, and of this server's {} {} of the kind "
+                        "that it asks for.",
+                        need.gpus, need.gpus == 1 ? "" : "s", state.gpus.all.size(),
+                        chosen == 0   ? "none is"
+                        : chosen == 1 ? "1 is"
+                                      : fmt::format("{} are", chosen))};
+  }
+  const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
+  const std::string largest = base::FormatMib(largest_mib);
+  if (fitting == 0) {
+    return {ReasonCode::kNeverFits,
+            fmt::format("{} does not fit on any GPU that the task may use; the largest has "
+                        "{}.",
+                        needs, largest)};
+  }
+  return {ReasonCode::kNeverFits,
+          fmt::format("{} fits on {} of {} GPUs, the task needs {}; the largest has {}.", needs,
+                      fitting, chosen, need.gpus, largest)};
+}
+
 }  // namespace
 
 // An exclusive task that does not use its GPUs may have to share them.
-bool Scheduler::State::IsExclusive(const Resident& resident) const {
-  if (!resident.exclusive || config.idle_action != IdleAction::kShare) return resident.exclusive;
-  return !tasks.at(resident.task).attempt->idle_since;
+bool IsExclusive(const State& state, const Resident& resident) {
+  if (!resident.exclusive || state.config.idle_action != IdleAction::kShare)
+    return resident.exclusive;
+  return !state.tasks.at(resident.task).attempt->idle_since;
 }
 
-GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
-  const GpuState& gpu = gpus[Number(index)];
-  const Account account = ledger.AccountOf(index, PlateauFrom(at));
-  const std::span<const Resident> residents = ledger.ResidentsOf(index);
+GpuView ViewOf(const State& state, GpuIndex index, Time at) {
+  const GpuState& gpu = state.gpus.all[Number(index)];
+  const Account account = state.ledger.AccountOf(index, PlateauFrom(state, at));
+  const std::span<const Resident> residents = state.ledger.ResidentsOf(index);
   GpuView view{.index = index,
                .total_mib = gpu.info.UsableMib(),
                .free_mib = account.free_mib,
@@ -50,159 +190,94 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .mig = gpu.info.mig,
                .compute = gpu.info.compute,
                .pace = gpu.pace,
-               .drained = gpu.Drained() || closing,
-               .drained_by_rule = !gpu.drained_by_person && !closing && gpu.drained_by_rule,
-               .idle_cpus = config.pacing == Pacing::kImmediate ? idle_cpus : std::nullopt,
+               .drained = gpu.Drained() || state.closing,
+               .drained_by_rule = !gpu.drained_by_person && !state.closing && gpu.drained_by_rule,
+               .idle_cpus = state.config.pacing == Pacing::kImmediate ? state.machine.idle_cpus
+                                                                      : std::nullopt,
                .at = at,
-               .booked = reservations.On(index)};
+               .booked = state.reservations.On(index)};
   // Every decision checks every GPU, so no texts are made for open ones.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
-                   : closing             ? closing->why
+                   : state.closing       ? state.closing->why
                                          : *gpu.drained_by_rule;
   }
   for (const Resident& resident : residents) {
-    view.exclusive_task |= IsExclusive(resident);
+    view.exclusive_task |= IsExclusive(state, resident);
     view.sm_shares += resident.sm_share;
   }
   for (const Neighbour& each : gpu.residents) view.limited |= each.max_slowdown < kAnySlowdown;
   if (gpu.sample) {
-    ShowActivity(index, at, view);
+    ShowActivity(state, index, at, view);
     view.utilization = gpu.sample->utilization;
     view.foreign_processes = gpu.sample->foreign_processes;
   }
-  rules->Show(view);
-  const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
-  if (!gpu.healthy) {
-    view.trouble = gpu.trouble;
-  } else if (view.LeftAlone()) {
-    view.healthy = true;
-    return view;
-  } else if (!gpu.sample) {
-    view.trouble = "no sample has arrived yet";
-  } else if (age > config.stale_after) {
-    view.trouble = fmt::format("its last sample is {} s old, the limit is {} s", base::Seconds(age),
-                               base::Seconds(config.stale_after));
-  } else if (!gpu.sample_trouble.empty()) {
-    view.trouble = gpu.sample_trouble;
-  } else {
-    view.healthy = true;
-    view.reserved_for = recovery_hold.Keeps(index) ? recovery_hold.task() : KeptFor(gpu, at);
-    return view;
-  }
-  view.healthy = false;
-  // It also explains why the driver does not answer.
-  if (view.drained_by_rule && gpu.drained_by_rule->starts_with(kDriverUpgrade))
-    view.trouble = *gpu.drained_by_rule;
+  state.rules->Show(view);
+  ShowHealth(state, gpu, at, view);
   return view;
 }
 
-std::vector<GpuView> Scheduler::State::Views(Time at) const {
+std::vector<GpuView> Views(const State& state, Time at) {
   std::vector<GpuView> views;
-  views.reserve(gpus.size());
-  for (std::uint32_t i = 0; i < gpus.size(); ++i) views.push_back(ViewOf(GpuIndex{i}, at));
+  views.reserve(state.gpus.all.size());
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
+    views.push_back(ViewOf(state, GpuIndex{i}, at));
   return views;
 }
 
-std::optional<Reason> Scheduler::State::NeverTogether(int wanted) const {
-  const auto instances =
-      std::ranges::count_if(gpus, [](const GpuState& gpu) { return gpu.info.mig; });
-  const auto whole = std::ssize(gpus) - instances;
-  if (wanted < 2 || instances == 0 || wanted <= whole) return std::nullopt;
-  return Reason{
-      ReasonCode::kMigInstance,
-      fmt::format("The task asks for {} GPUs that work together; this server has {} whole "
-                  "GPU{} and {} MIG instance{}, which only work{} alone.",
-                  wanted, whole, whole == 1 ? "" : "s", instances, instances == 1 ? "" : "s",
-                  instances == 1 ? "s" : "")};
-}
-
-std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
-                                                  const std::optional<Estimate>& estimate) const {
-  Need need = NeedOf(config, request, estimate);
-  need.choice = ChoiceOf(request, gpu_infos);
-  const HostInfo& machine = host.info();
-  const auto cores = static_cast<int>(std::ssize(machine.cores));
-  Verdict by_host = CheckHost(need.host, {machine.cpus, machine.cpus, cores, cores,
-                                          machine.memory_mib, machine.memory_mib, std::nullopt});
+std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
+                                const std::optional<Estimate>& estimate) {
+  Need need = NeedOf(state.config, request, estimate);
+  need.choice = ChoiceOf(request, state.gpus.infos);
+  const HostInfo& whole = state.machine.books.info();
+  const auto cores = static_cast<int>(std::ssize(whole.cores));
+  Verdict by_host = CheckHost(need.host, {whole.cpus, whole.cpus, cores, cores, whole.memory_mib,
+                                          whole.memory_mib, std::nullopt});
   if (by_host.fit != Fit::kFits)
     return Reason{ReasonCode::kNeverFits, std::move(by_host.reason.text)};
   if (request.gpus == 0) return std::nullopt;
-  if (std::optional<std::string> misnamed = MisnamedGpus(request, gpu_infos))
+  if (std::optional<std::string> misnamed = MisnamedGpus(request, state.gpus.infos))
     return Reason{ReasonCode::kGpuChoice, *std::move(misnamed)};
-  if (std::optional<Reason> divided = NeverTogether(request.gpus)) return divided;
-  if (request.gpus < 0 || static_cast<std::size_t>(request.gpus) > gpus.size()) {
-    return Reason{
-        ReasonCode::kNeverFits,
-        fmt::format("The task asks for {} GPUs, this server has {}.", request.gpus, gpus.size())};
+  if (std::optional<Reason> divided = NeverTogether(state, request.gpus)) return divided;
+  if (request.gpus < 0 || static_cast<std::size_t>(request.gpus) > state.gpus.all.size()) {
+    return Reason{ReasonCode::kNeverFits,
+                  fmt::format("The task asks for {} GPUs, this server has {}.", request.gpus,
+                              state.gpus.all.size())};
   }
   int fitting = 0;
   int chosen = 0;
   std::vector<GpuLinks::Candidate> could;
   std::int64_t largest_mib = 0;
   GpuView idle;
-  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) {
     if (need.choice && !need.choice->Allows(GpuIndex{i})) continue;
     ++chosen;
-    const std::int64_t usable_mib = gpus[i].info.UsableMib();
+    const std::int64_t usable_mib = state.gpus.all[i].info.UsableMib();
     largest_mib = std::max(largest_mib, usable_mib);
     idle.index = GpuIndex{i};
     idle.total_mib = usable_mib;
     idle.free_mib = usable_mib;
-    idle.mig = gpus[i].info.mig;
-    if (FitOf(config, need, idle) == Fit::kNever) continue;
+    idle.mig = state.gpus.all[i].info.mig;
+    if (FitOf(state.config, need, idle) == Fit::kNever) continue;
     ++fitting;
     if (need.linked) could.push_back({GpuIndex{i}, 0});
   }
   if (fitting >= request.gpus) {
-    if (!need.linked || !links.ChooseFor(need, std::move(could)).empty()) return std::nullopt;
+    if (!need.linked || !state.gpus.links.ChooseFor(need, std::move(could)).empty())
+      return std::nullopt;
     return Reason{ReasonCode::kNotLinked,
                   fmt::format("The task wants {} GPUs that are connected with each other (NVLink); "
                               "of those that it may have no {} are.",
                               request.gpus, request.gpus)};
   }
-  if (chosen < request.gpus) {
-    return Reason{ReasonCode::kGpuChoice,
-                  fmt::format("The task wants {} GPU{}, and of this server's {} {} of the kind "
-                              "that it asks for.",
-                              request.gpus, request.gpus == 1 ? "" : "s", gpus.size(),
-                              chosen == 0   ? "none is"
-                              : chosen == 1 ? "1 is"
-                                            : fmt::format("{} are", chosen))};
-  }
-  const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
-  const std::string largest = base::FormatMib(largest_mib);
-  if (fitting == 0) {
-    return Reason{ReasonCode::kNeverFits,
-                  fmt::format("{} does not fit on any GPU that the task may use; the largest has "
-                              "{}.",
-                              needs, largest)};
-  }
-  return Reason{ReasonCode::kNeverFits,
-                fmt::format("{} fits on {} of {} GPUs, the task needs {}; the largest has {}.",
-                            needs, fitting, chosen, request.gpus, largest)};
+  return TooFewFit(state, need, fitting, chosen, largest_mib);
 }
 
-std::int64_t Scheduler::State::ClaimOf(const TaskRecord& task, GpuIndex gpu) const {
-  const Need need = NeedNow(task);
-  std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
-  if (task.ooms > 0) claim_mib = std::max(claim_mib, task.peak_mib);
-  return std::min(claim_mib, gpus[Number(gpu)].info.UsableMib());
-}
-
-std::int64_t Scheduler::State::BoundOf(const TaskRecord& task) const {
-  if (task.attempt->placement.empty()) return 0;
-  const Placement& at = task.attempt->placement.front();
-  if (at.claim_mib == 0 || !IsEased(task)) return at.claim_mib;
-  const std::int64_t usable_mib = gpus[Number(at.gpu)].info.UsableMib();
-  return std::max(at.claim_mib, std::min(task.estimate->peak_mib, usable_mib));
-}
-
-Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuView>& best,
-                                std::size_t eligible, std::string_view rule) const {
+Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuView>& best,
+              std::size_t eligible, std::string_view rule) {
   Choice choice;
   for (const GpuView& view : best) {
-    choice.placement.push_back({view.index, ClaimOf(task, view.index)});
+    choice.placement.push_back({view.index, ClaimOf(state, task, view.index)});
   }
   const GpuView& first = best.front();
   choice.why = fmt::format(
@@ -212,10 +287,10 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
       base::FormatMib(first.free_mib),
       first.sm_active ? fmt::format("{:.0f} %", *first.sm_active * 100) : "unknown");
   if (!first.residents.empty()) {
-    const Need need = NeedNow(task);
-    const Neighbour newcomer = OnPart(config, need.load, first.compute);
+    const Need need = NeedNow(state, task);
+    const Neighbour newcomer = OnPart(state.config, need.load, first.compute);
     const ThroughputEstimate with =
-        ThroughputOf(first.residents, &newcomer, SaturationOf({}, config.sharing));
+        ThroughputOf(first.residents, &newcomer, SaturationOf({}, state.config.sharing));
     choice.why += fmt::format(
         " Expected to add {:.2f} to the {:.2f} of work done there, and to take {:.1f} times as "
         "long "
@@ -227,12 +302,12 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
   return choice;
 }
 
-std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
-                                                   const std::vector<GpuView>& views) const {
-  const Need need = rules->OnIdleGpu(NeedNow(task));
+std::optional<Choice> ChooseIdle(const State& state, const TaskRecord& task,
+                                 const std::vector<GpuView>& views) {
+  const Need need = state.rules->OnIdleGpu(NeedNow(state, task));
   std::vector<GpuView> idle;
   for (const GpuView& view : views) {
-    if (FitOf(config, need, view) == Fit::kFits) idle.push_back(view);
+    if (FitOf(state.config, need, view) == Fit::kFits) idle.push_back(view);
   }
   const auto wanted = static_cast<std::size_t>(task.request->gpus);
   const std::size_t eligible = idle.size();
@@ -240,158 +315,110 @@ std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
   std::vector<GpuLinks::Candidate> candidates;
   for (const GpuView& view : idle) candidates.push_back({view.index, 0});
   std::vector<GpuView> first;
-  for (const GpuIndex gpu : links.ChooseFor(need, std::move(candidates)))
+  for (const GpuIndex gpu : state.gpus.links.ChooseFor(need, std::move(candidates)))
     first.push_back(*std::ranges::find(idle, gpu, &GpuView::index));
   if (first.empty()) return std::nullopt;
-  return Chosen(task, first, eligible, "first idle GPU");
+  return Chosen(state, task, first, eligible, "first idle GPU");
 }
 
-std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
-                                                       const std::vector<GpuView>& views) {
-  const Need need = NeedNow(task);
+std::optional<Choice> ChooseByPolicy(State& state, const TaskRecord& task,
+                                     const std::vector<GpuView>& views) {
+  const Need need = NeedNow(state, task);
   std::vector<GpuView> eligible;
   for (const GpuView& view : views) {
-    if (FitOf(config, need, view) == Fit::kFits) eligible.push_back(view);
+    if (FitOf(state.config, need, view) == Fit::kFits) eligible.push_back(view);
   }
   const auto wanted = static_cast<std::size_t>(task.request->gpus);
   if (eligible.size() < wanted) return std::nullopt;
   std::vector<GpuLinks::Candidate> candidates;
   for (const GpuView& view : eligible)
-    candidates.push_back({view.index, mapper->Score(need, view)});
+    candidates.push_back({view.index, state.mapper->Score(need, view)});
   std::vector<GpuView> best;
-  for (const GpuIndex gpu : links.ChooseFor(need, std::move(candidates)))
+  for (const GpuIndex gpu : state.gpus.links.ChooseFor(need, std::move(candidates)))
     best.push_back(*std::ranges::find(eligible, gpu, &GpuView::index));
   if (best.empty()) return std::nullopt;
-  Choice choice = Chosen(task, best, eligible.size(), mapper_entry->name);
-  mapper->Placed(choice.placement);
+  Choice choice = Chosen(state, task, best, eligible.size(), state.mapper_entry->name);
+  state.mapper->Placed(choice.placement);
   return choice;
 }
 
-void Scheduler::State::Start(TaskRecord& task, Choice choice) {
-  HostShare share = ShareFor(task, choice.placement);
+void Start(State& state, TaskRecord& task, Choice choice) {
+  HostShare share = ShareFor(state, task, choice.placement);
   if (const std::string promised = TextOf(share); !promised.empty())
     choice.why += fmt::format(" Of the server it is promised {}.", promised);
-  queue.NoteStart(task, now);
-  queue.Remove(task.id);
-  EditLife(task.id).restored = false;
-  Move(task, TaskState::kLaunching);
+  state.queue.NoteStart(task, state.now);
+  state.queue.Remove(task.id);
+  state.EditLife(task.id).restored = false;
+  state.Move(task, TaskState::kLaunching);
   task.attempt = Attempt{.number = task.attempt->number + 1,
                          .placement = std::move(choice.placement),
                          .placement_reason = {ReasonCode::kNone, std::move(choice.why)},
                          .host = std::move(share),
-                         .launched = now};
+                         .launched = state.now};
   task.reason = {};
   task.not_before.reset();
-  if (!task.first_start) task.first_start = now;
-  if (recovery_hold.task() == task.id) recovery_hold.Drop();
-  for (GpuState& gpu : gpus) {
+  if (!task.first_start) task.first_start = state.now;
+  if (state.recovery_hold.task() == task.id) state.recovery_hold.Drop();
+  for (GpuState& gpu : state.gpus.all) {
     if (gpu.kept_place && gpu.kept_place->task == task.id) gpu.kept_place.reset();
   }
-  TakeGpus(task, 0);
-  Keep(task);
-  const bool alone = KeepsGpusAlone(task) || task.request->gpus == 0;
-  CountIdleCpus();
-  actions.emplace_back(
-      StartTask{task.id, task.attempt->number, task.attempt->placement, alone, BoundOf(task)});
+  state.TakeGpus(task, 0);
+  state.Keep(task);
+  const bool alone = KeepsGpusAlone(state, task) || task.request->gpus == 0;
+  CountIdleCpus(state);
+  state.out.actions.emplace_back(StartTask{task.id, task.attempt->number, task.attempt->placement,
+                                           alone, BoundOf(state, task)});
 }
 
-bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
-  TaskRecord& task = tasks.at(id);
-  if (IsLimited(task)) return false;
-  if (!HostTakes(id, HostNeedOf(config, task.request))) return false;
+bool TryStart(State& state, TaskId id, std::vector<GpuView>& views) {
+  TaskRecord& task = state.tasks.at(id);
+  if (IsLimited(state, task)) return false;
+  if (!HostTakes(state, id, HostNeedOf(state.config, task.request))) return false;
   if (task.request->gpus == 0) {
-    Start(task, WithoutGpus(task));
+    Start(state, task, WithoutGpus(state, task));
     return true;
   }
   std::optional<Choice> choice;
-  if (config.idle_first) choice = ChooseIdle(task, views);
-  if (!choice) choice = ChooseByPolicy(task, views);
+  if (state.config.idle_first) choice = ChooseIdle(state, task, views);
+  if (!choice) choice = ChooseByPolicy(state, task, views);
   if (!choice) return false;
-  Start(task, *std::move(choice));
-  Refresh(task.attempt->placement, views);
+  Start(state, task, *std::move(choice));
+  Refresh(state, task.attempt->placement, views);
   return true;
 }
 
-void Scheduler::State::Refresh(const std::vector<Placement>& taken,
-                               std::vector<GpuView>& views) const {
-  for (GpuView& view : views) view.idle_cpus = idle_cpus;
-  for (const Placement& each : taken) views[Number(each.gpu)] = ViewOf(each.gpu, now);
+void Refresh(const State& state, const std::vector<Placement>& taken, std::vector<GpuView>& views) {
+  for (GpuView& view : views) view.idle_cpus = state.machine.idle_cpus;
+  for (const Placement& each : taken) views[Number(each.gpu)] = ViewOf(state, each.gpu, state.now);
 }
 
-std::vector<TaskId> Scheduler::State::ConflictingTasks(const Reservation& booking,
-                                                       GpuIndex gpu) const {
+std::vector<TaskId> ConflictingTasks(const State& state, const Reservation& booking, GpuIndex gpu) {
   std::vector<TaskId> there;
-  for (const Resident& resident : ledger.ResidentsOf(gpu)) {
-    if (!IsFor(booking, tasks.at(resident.task).request)) there.push_back(resident.task);
+  for (const Resident& resident : state.ledger.ResidentsOf(gpu)) {
+    if (!IsFor(booking, state.tasks.at(resident.task).request)) there.push_back(resident.task);
   }
   return there;
 }
 
-void Scheduler::State::SettleReservations() {
-  reservations.Settle(now, config.booking_lead, gpu_infos,
-                      [this](const Reservation& booking, GpuIndex gpu) {
-                        const GpuState& state = gpus[Number(gpu)];
-                        return ReservationBook::Standing{
-                            .open = state.healthy && !state.Drained(),
-                            .others = static_cast<int>(ConflictingTasks(booking, gpu).size())};
-                      });
+void SettleReservations(State& state) {
+  state.reservations.Settle(
+      state.now, state.config.booking_lead, state.gpus.infos,
+      [&state](const Reservation& booking, GpuIndex gpu) {
+        const GpuState& its = state.gpus.all[Number(gpu)];
+        return ReservationBook::Standing{
+            .open = its.healthy && !its.Drained(),
+            .others = static_cast<int>(ConflictingTasks(state, booking, gpu).size())};
+      });
 }
 
-void Scheduler::State::StartOnReserved(std::vector<GpuView>& views) {
-  if (!reservations.HoldAt(now)) return;
-  LineUp line = MainLine();
-  for (std::size_t looks = 0; looks < kBookedLooks; ++looks) {
-    const std::optional<LineUp::Next> next = line.Pop();
-    if (!next) break;
-    TaskRecord& task = tasks.at(next->task);
-    const std::vector<GpuIndex> gpus_for = reservations.GpusFor(reservations.Of(task.request), now);
-    if (gpus_for.empty() || IsLimited(task)) continue;
-    if (!HostTakes(task.id, HostNeedOf(config, task.request))) continue;
-    std::vector<GpuView> own;
-    for (const GpuIndex gpu : gpus_for) own.push_back(views[Number(gpu)]);
-    std::optional<Choice> choice = ChooseByPolicy(task, own);
-    if (!choice) continue;
-    Start(task, *std::move(choice));
-    Refresh(task.attempt->placement, views);
-  }
-}
-
-// Prefers the first fitting task of a user without failed launches, else the first fitting one.
-void Scheduler::State::StartTrial() {
-  if (!launch_trouble.MayTry(now)) return;
-  std::vector<GpuView> views = Views(now);
-  const std::vector<TaskId> first = ForTrial();
-  for (const bool of_others : {true, false}) {
-    for (const TaskId id : first) {
-      if (of_others && launch_trouble.FailedFor(tasks.at(id).request->uid)) continue;
-      if (TryStart(id, views)) return launch_trouble.Tried(now);
-    }
-  }
-}
-
-std::vector<TaskId> Scheduler::State::ForTrial() const {
-  std::vector<TaskId> first;
-  for (const QueueKey& key : queue.Recovery()) {
-    if (first.size() == kTrialLooks) break;
-    first.push_back(key.task);
-  }
-  for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus}) {
-    LineUp line = Line(kind);
-    std::size_t looks = 0;
-    for (auto next = line.Pop(); next && looks < kTrialLooks; next = line.Pop(), ++looks)
-      first.push_back(next->task);
-  }
-  return first;
-}
-
-void Scheduler::State::StartWhatFits() {
-  ForgetLooksOnceEased();
-  if (launch_trouble.on()) return StartTrial();
-  const std::set<QueueKey>& recovery = queue.Recovery();
-  const WaitingLine& main = queue.Main();
-  if (main.empty()) NoteHead();
+void StartWhatFits(State& state) {
+  ForgetLooksOnceEased(state);
+  if (state.launch_trouble.on()) return StartTrial(state);
+  const std::set<QueueKey>& recovery = state.queue.Recovery();
+  const WaitingLine& main = state.queue.Main();
+  if (main.empty()) NoteHead(state);
   if (recovery.empty() && main.empty()) return;
-  std::vector<GpuView> views = Views(now);
+  std::vector<GpuView> views = Views(state, state.now);
   // A recovery task does not block others: one may wait for an idle GPU while the next one fits
   // anywhere.
   std::vector<TaskId> crashed;
@@ -401,29 +428,30 @@ void Scheduler::State::StartWhatFits() {
   }
   for (const TaskId id : crashed) {
     // When the task with the hold starts, its other kept GPUs are free for tasks behind it.
-    const bool reserving = recovery_hold.task() == id;
-    if (TryStart(id, views) && reserving) views = Views(now);
+    const bool reserving = state.recovery_hold.task() == id;
+    if (TryStart(state, id, views) && reserving) views = Views(state, state.now);
   }
-  if (config.recovery_blocks && !recovery.empty()) return;
+  if (state.config.recovery_blocks && !recovery.empty()) return;
   if (views.empty()) return;
-  const NoStartSnapshot look = LookNow(views);
-  const bool opens_nothing = no_start && !config.require && OpensNothingSince(look);
-  if (opens_nothing && SameLineSince(look)) return;
-  const std::vector<bool> opened = OpenedSince(look);
+  const NoStartSnapshot look = LookNow(state, views);
+  const bool opens_nothing =
+      state.passes.no_start && !state.config.require && OpensNothingSince(state, look);
+  if (opens_nothing && SameLineSince(state, look)) return;
+  const std::vector<bool> opened = OpenedSince(state, look);
   if (!opens_nothing) {
-    refused.Clear();
-    taken_since.clear();
+    state.passes.refused.Clear();
+    state.passes.taken_since.clear();
   }
-  StartOnReserved(views);
-  if (mapper_entry->chooses_task) {
-    StartBestFirst(views, opened);
+  StartOnReserved(state, views);
+  if (state.mapper_entry->chooses_task) {
+    StartBestFirst(state, views, opened);
   } else {
-    StartInOrder(views);
+    StartInOrder(state, views);
   }
-  StartBeside(views);
-  no_start = LookNow(views);
-  no_start->order_until = NextOrder();
-  NoteHead();
+  StartBeside(state, views);
+  state.passes.no_start = LookNow(state, views);
+  state.passes.no_start->order_until = NextOrder(state);
+  NoteHead(state);
 }
 
 }  // namespace carma::core

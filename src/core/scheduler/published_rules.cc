@@ -7,8 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/scheduler/host_line.h"
+#include "core/scheduler/line.h"
+#include "core/scheduler/placement.h"
 #include "core/scheduler/rules.h"
 #include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/waiting.h"
 
 namespace carma::core {
 namespace {
@@ -40,7 +44,7 @@ Time NextOnGrid(Time from, Duration step, Time now) {
 // of the loop has found them; only the head of a queue is considered.
 class Loop : public Rules {
  public:
-  Loop(Scheduler::State& core, Duration round) : Rules(core), round_(round) {}
+  Loop(State& core, Duration round) : Rules(core), round_(round) {}
 
   void Begin() override {
     if (!due_) {
@@ -88,7 +92,7 @@ class Loop : public Rules {
   void Scan() {
     std::erase_if(unscanned_, [this](TaskId id) {
       const bool found = IsOverlooked(id);
-      if (found) core_.PutInQueue(core_.tasks.at(id), Place::kEligible, {}, core_.now);
+      if (found) core::PutInQueue(core_, core_.tasks.at(id), Place::kEligible, {}, core_.now);
       return found || !core_.queue.PlaceOf(id);
     });
   }
@@ -101,18 +105,18 @@ class Loop : public Rules {
     TaskRecord& head = core_.tasks.at(*first);
     // Most rounds find none, which the ledger alone can show.
     int empty_gpus = 0;
-    for (std::uint32_t i = 0; i < core_.gpus.size(); ++i) {
+    for (std::uint32_t i = 0; i < core_.gpus.all.size(); ++i) {
       if (core_.ledger.ResidentsOf(GpuIndex{i}).empty()) ++empty_gpus;
     }
     if (empty_gpus < head.request->gpus) return false;
-    return Start(head, core_.ChooseIdle(head, core_.Views(core_.now)));
+    return Start(head, core::ChooseIdle(core_, head, core::Views(core_, core_.now)));
   }
 
   bool StartHeadByPolicy() {
     const std::optional<TaskId> first = core_.queue.Main().First();
     if (!first) return false;
     TaskRecord& head = core_.tasks.at(*first);
-    return Start(head, core_.ChooseByPolicy(head, core_.Views(core_.now)));
+    return Start(head, core::ChooseByPolicy(core_, head, core::Views(core_, core_.now)));
   }
 
   bool MayCollocate() const {
@@ -124,8 +128,9 @@ class Loop : public Rules {
   bool IsOverlooked(TaskId id) const { return core_.queue.PlaceOf(id) == Place::kOverlooked; }
   bool Start(TaskRecord& task, std::optional<Choice> choice) {
     const HostNeed need = HostNeedOf(core_.config, task.request);
-    if (!choice || core_.IsLimited(task) || !core_.HostTakes(task.id, need)) return false;
-    core_.Start(task, *std::move(choice));
+    if (!choice || core::IsLimited(core_, task) || !core::HostTakes(core_, task.id, need))
+      return false;
+    core::Start(core_, task, *std::move(choice));
     return true;
   }
 
@@ -138,13 +143,13 @@ class Loop : public Rules {
 
 class Thesis : public Loop {
  public:
-  explicit Thesis(Scheduler::State& core) : Loop(core, kThesisScan) {}
+  explicit Thesis(State& core) : Loop(core, kThesisScan) {}
 
   void Begin() override {
     if (!next_publication_) {
       next_publication_ = core_.now + kThesisPublish;
     } else if (*next_publication_ <= core_.now) {
-      for (std::uint32_t i = 0; i < core_.gpus.size(); ++i) Publish(i);
+      for (std::uint32_t i = 0; i < core_.gpus.all.size(); ++i) Publish(i);
       next_publication_ = NextOnGrid(*next_publication_, kThesisPublish, core_.now + Duration{1});
     }
     Loop::Begin();
@@ -188,16 +193,16 @@ class Thesis : public Loop {
   void StartOver() { GoOn(Step::kScan, kThesisScan); }
 
   void Publish(std::uint32_t gpu) {
-    const std::optional<GpuSample>& sample = core_.gpus[gpu].sample;
+    const std::optional<GpuSample>& sample = core_.gpus.all[gpu].sample;
     if (!sample) return;
-    published_.resize(core_.gpus.size());
+    published_.resize(core_.gpus.all.size());
     published_[gpu] = {core_.ledger.SeenFreeMib(GpuIndex{gpu}), sample->sm_active};
   }
   // The first values of a GPU are published at once.
   void PublishFirstSamples() {
-    published_.resize(core_.gpus.size());
-    for (std::uint32_t i = 0; i < core_.gpus.size(); ++i) {
-      if (!published_[i] && core_.gpus[i].sample_trouble.empty()) Publish(i);
+    published_.resize(core_.gpus.all.size());
+    for (std::uint32_t i = 0; i < core_.gpus.all.size(); ++i) {
+      if (!published_[i] && core_.gpus.all[i].sample_trouble.empty()) Publish(i);
     }
   }
 
@@ -208,7 +213,7 @@ class Thesis : public Loop {
 
 class V2 : public Loop {
  public:
-  explicit V2(Scheduler::State& core) : Loop(core, kV2Round) {}
+  explicit V2(State& core) : Loop(core, kV2Round) {}
 
   void Decide() override {
     if (!Due()) return;
@@ -220,7 +225,7 @@ class V2 : public Loop {
 
 }  // namespace
 
-std::unique_ptr<Rules> MakeRules(Scheduler::State& core) {
+std::unique_ptr<Rules> MakeRules(State& core) {
   switch (core.config.pacing) {
     case Pacing::kThesis:
       return std::make_unique<Thesis>(core);

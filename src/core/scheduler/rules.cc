@@ -1,12 +1,14 @@
 #include "core/scheduler/rules.h"
 
+#include "core/scheduler/placement.h"
+#include "core/scheduler/recovery.h"
 #include "core/scheduler/scheduler_state.h"
 
 namespace carma::core {
 
 void Rules::Decide() {
-  core_.UpdateReservation();
-  core_.StartWhatFits();
+  UpdateReservation(core_);
+  StartWhatFits(core_);
 }
 
 Need Rules::OnIdleGpu(Need need) const {

@@ -5,18 +5,29 @@
 #include <limits>
 #include <utility>
 
+#include "core/scheduler/books.h"
+#include "core/scheduler/expecting.h"
+#include "core/scheduler/explain.h"
+#include "core/scheduler/host_line.h"
+#include "core/scheduler/learning.h"
+#include "core/scheduler/line.h"
+#include "core/scheduler/placement.h"
 #include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/server_events.h"
+#include "core/scheduler/task_life.h"
+#include "core/scheduler/time_slices.h"
+#include "core/scheduler/waiting.h"
 
 namespace carma::core {
 
-Scheduler::State::State(PolicyConfig policy) : config(std::move(policy)), shares(config.fair) {
+State::State(PolicyConfig policy) : config(std::move(policy)), shares(config.fair) {
   UseMapper();
-  FollowEntitlements();
+  FollowEntitlements(*this);
   rules = MakeRules(*this);
 }
 
 // A mapper that stays keeps its state, so that round robin does not restart.
-void Scheduler::State::UseMapper() {
+void State::UseMapper() {
   const MapperEntry* wanted = FindMapper(config.mapper);
   CARMA_CHECK(wanted != nullptr, "the policy was not validated: no such mapper");
   if (wanted == std::exchange(mapper_entry, wanted)) return;
@@ -39,32 +50,32 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     std::visit([&state](const auto& each) { state.On(each); }, event);
   }
   state.limits.Advance(now);
-  state.SettleReservations();
-  state.StopExpired();
-  state.WarnExpiring();
-  state.SortWaiting();
-  state.LearnPlateaus();
+  core::SettleReservations(state);
+  core::StopExpired(state);
+  core::WarnExpiring(state);
+  core::SortWaiting(state);
+  core::LearnPlateaus(state);
   // A task without a place in the queue yet must not be passed.
   if (state.unsorted.empty()) {
     state.rules->Decide();
-    state.StartWithoutGpus();
-    state.NoteShortOfHost();
+    core::StartWithoutGpus(state);
+    core::NoteShortOfHost(state);
   }
-  state.TakeTurns();
-  state.AskForWake();
+  core::TakeTurns(state);
+  core::AskForWake(state);
   state.dependencies.Close();
-  return std::exchange(state.actions, {});
+  return std::exchange(state.out.actions, {});
 }
 
 std::optional<Reason> Scheduler::NeverFits(const TaskRequest& request,
                                            const std::optional<Estimate>& estimate) const {
-  return state_->NeverFits(request, estimate);
+  return core::NeverFits(*state_, request, estimate);
 }
 
 std::size_t Scheduler::AheadOf(const TaskRequest& request) const {
   const TaskRecord newcomer{.id = kNewcomer, .request = request, .submitted = state_->now};
   const LineKind kind = LineKindOf(request);
-  LineUp line = state_->Line(kind, state_->NewcomerOf(newcomer));
+  LineUp line = core::Line(*state_, kind, core::NewcomerOf(*state_, newcomer));
   const bool blocked = state_->config.recovery_blocks && kind == LineKind::kWithGpus;
   std::size_t before = blocked ? state_->queue.Recovery().size() : 0;
   for (auto next = line.Pop(); next && next->task != kNewcomer; next = line.Pop()) ++before;
@@ -83,15 +94,16 @@ const TaskRecords& Scheduler::Tasks() const {
 std::optional<Explanation> Scheduler::Explain(TaskId id, Time now) const {
   const TaskRecord* task = Find(id);
   if (task == nullptr) return std::nullopt;
-  Explanation answer{.id = id, .state = task->state, .reason = state_->ReasonOf(*task, now)};
+  Explanation answer{.id = id, .state = task->state, .reason = core::ReasonOf(*state_, *task, now)};
   if (task->state != TaskState::kQueued) return answer;
-  answer.ahead = state_->AheadOf(*task);
-  if (state_->host.info() != HostInfo{}) answer.host = state_->HostVerdictOn(*task, now);
+  answer.ahead = core::AheadOf(*state_, *task);
+  if (state_->machine.books.info() != HostInfo{})
+    answer.host = core::HostVerdictOn(*state_, *task, now);
   if (task->request->gpus == 0) return answer;
-  answer.taught_mib = state_->TaughtMib(*task);
-  for (const GpuView& view : state_->Views(now)) {
-    const std::optional<GpuSample>& sample = state_->gpus[Number(view.index)].sample;
-    answer.gpus.push_back({view.index, state_->VerdictOn(*task, view), view.claimed_mib,
+  answer.taught_mib = core::TaughtMib(*state_, *task);
+  for (const GpuView& view : core::Views(*state_, now)) {
+    const std::optional<GpuSample>& sample = state_->gpus.all[Number(view.index)].sample;
+    answer.gpus.push_back({view.index, core::VerdictOn(*state_, *task, view), view.claimed_mib,
                            view.promised_mib, sample ? sample->used_mib : 0});
   }
   return answer;
@@ -103,7 +115,7 @@ std::optional<LimitHit> Scheduler::LimitOnSubmission(const TaskRequest& request,
 }
 
 HostVerdict Scheduler::HostFor(const TaskRequest& request, Time now) const {
-  return state_->HostVerdictOn({.request = request}, now);
+  return core::HostVerdictOn(*state_, {.request = request}, now);
 }
 
 std::optional<Duration> Scheduler::LongestAllowed(const TaskRequest& request) const {
@@ -112,7 +124,7 @@ std::optional<Duration> Scheduler::LongestAllowed(const TaskRequest& request) co
 
 Reason Scheduler::ReasonFor(TaskId id, Time now) const {
   const TaskRecord* task = Find(id);
-  return task == nullptr ? Reason{} : state_->ReasonOf(*task, now);
+  return task == nullptr ? Reason{} : core::ReasonOf(*state_, *task, now);
 }
 
 std::string Scheduler::MachineTrouble() const {
@@ -120,13 +132,13 @@ std::string Scheduler::MachineTrouble() const {
 }
 
 TasksInLine Scheduler::InLine(std::size_t most) const {
-  TasksInLine tasks{state_->InLine(LineKind::kWithGpus, most),
-                    state_->InLine(LineKind::kWithoutGpus, most)};
+  TasksInLine tasks{core::InLine(*state_, LineKind::kWithGpus, most),
+                    core::InLine(*state_, LineKind::kWithoutGpus, most)};
   return tasks;
 }
 
 std::map<TaskId, ExpectedStart> Scheduler::ExpectedStarts(Time now, std::size_t most) const {
-  return state_->ExpectedStarts(now, nullptr, most);
+  return core::ExpectedStarts(*state_, now, nullptr, most);
 }
 
 ExpectedStart Scheduler::ExpectedStartOf(const TaskRequest& request,
@@ -134,7 +146,7 @@ ExpectedStart Scheduler::ExpectedStartOf(const TaskRequest& request,
   if (request.gpus == 0) return {};
   const TaskRecord newcomer{.id = kNewcomer, .request = request, .estimate = estimate};
   const std::map<TaskId, ExpectedStart> starts =
-      state_->ExpectedStarts(now, &newcomer, kLongestTold);
+      core::ExpectedStarts(*state_, now, &newcomer, kLongestTold);
   const auto at = starts.find(kNewcomer);
   return at == starts.end() ? ExpectedStart{} : at->second;
 }
@@ -142,7 +154,7 @@ ExpectedStart Scheduler::ExpectedStartOf(const TaskRequest& request,
 Need Scheduler::NeedOfNew(const TaskRequest& request,
                           const std::optional<Estimate>& estimate) const {
   Need need = NeedOf(state_->config, request, estimate);
-  state_->AddWhere(request, ChoiceOf(request, state_->gpu_infos), need);
+  core::AddWhere(*state_, request, ChoiceOf(request, state_->gpus.infos), need);
   return need;
 }
 
@@ -151,7 +163,7 @@ std::vector<ReservationStatus> Scheduler::ReservationsNow() const {
   for (ReservationStatus& each : standings) {
     const Reservation* booking = state_->reservations.Find(each.id);
     for (const GpuIndex gpu : each.gpus) {
-      for (const TaskId task : state_->ConflictingTasks(*booking, gpu)) {
+      for (const TaskId task : core::ConflictingTasks(*state_, *booking, gpu)) {
         if (std::ranges::find(each.others, task) == each.others.end()) each.others.push_back(task);
       }
     }
@@ -162,21 +174,21 @@ std::vector<ReservationStatus> Scheduler::ReservationsNow() const {
 std::vector<AttemptEnded> Scheduler::Attempts(Time now) const {
   std::vector<AttemptEnded> attempts;
   for (const auto& [id, task] : state_->tasks) {
-    if (HoldsGpus(task.state)) attempts.push_back(state_->AttemptOf(task, now));
+    if (HoldsGpus(task.state)) attempts.push_back(core::AttemptOf(*state_, task, now));
   }
   return attempts;
 }
 
 std::vector<GpuView> Scheduler::Gpus(Time now) const {
-  return state_->Views(now);
+  return core::Views(*state_, now);
 }
 
 const HostBooks& Scheduler::Host() const {
-  return state_->host;
+  return state_->machine.books;
 }
 
 std::vector<Promise> Scheduler::PromisesOn(GpuIndex gpu, Time now) const {
-  const Time plateau_from = state_->PlateauFrom(now);
+  const Time plateau_from = core::PlateauFrom(*state_, now);
   std::vector<Promise> promises;
   for (const Resident& each : state_->ledger.ResidentsOf(gpu)) {
     promises.push_back({each.task, each.claim_mib, PromiseOf(each, plateau_from), each.observed_mib,
@@ -186,7 +198,7 @@ std::vector<Promise> Scheduler::PromisesOn(GpuIndex gpu, Time now) const {
 }
 
 const std::vector<GpuInfo>& Scheduler::GpuInfos() const {
-  return state_->gpu_infos;
+  return state_->gpus.infos;
 }
 
 const PolicyConfig& Scheduler::config() const {
@@ -194,11 +206,7 @@ const PolicyConfig& Scheduler::config() const {
 }
 
 std::optional<std::string> Scheduler::CheckBooks() const {
-  if (auto wrong = state_->CheckClaims()) return wrong;
-  if (auto wrong = state_->CheckHostShares()) return wrong;
-  if (auto wrong = state_->CheckQueue()) return wrong;
-  if (auto wrong = state_->CheckEntitlements()) return wrong;
-  return state_->CheckTimers();
+  return core::CheckBooks(*state_);
 }
 
 }  // namespace carma::core

@@ -1,4 +1,5 @@
-// Which tasks must leave their GPUs for others and are requeued.
+#include "core/scheduler/time_slices.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +8,13 @@
 #include "base/text.h"
 #include "core/forecast/preemption_plan.h"
 #include "core/policy/slots.h"
-#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/closing.h"
+#include "core/scheduler/expecting.h"
+#include "core/scheduler/host_line.h"
+#include "core/scheduler/learning.h"
+#include "core/scheduler/line.h"
+#include "core/scheduler/placement.h"
+#include "core/scheduler/task_life.h"
 
 namespace carma::core {
 namespace {
@@ -21,105 +28,52 @@ constexpr std::size_t kRoomLooks = 32;
 // activity window no longer includes the task that left.
 constexpr Duration kPlaceKept{120'000};
 
-}  // namespace
-
-bool Scheduler::State::AnyTurns() const {
-  return config.pacing == Pacing::kImmediate &&
-         (config.slots.length || std::ranges::any_of(config.classes, &QosClass::preempts));
-}
-
-void Scheduler::State::WakeForTurns(Time when) {
-  if (when > now) next_turn = std::min(next_turn.value_or(when), when);
-}
-
-void Scheduler::State::AskToLeave(TaskRecord& task, StopCause cause, Time by) {
-  if (task.attempt->leaves_by && *task.attempt->leaves_by <= by) return;
-  Attempt& attempt = task.attempt.Edit();
-  const bool known = attempt.leaves_by.has_value();
-  attempt.slot_notice = attempt.slot_notice.value_or(now);
-  attempt.notice_cause = cause;
-  attempt.leaves_by = by;
-  leaving.insert(task.id);
-  Keep(task);
-  if (!known) actions.emplace_back(AskToSave{task.id, task.attempt->number});
-}
-
-// The request stays recorded, because the task may still act on it.
-void Scheduler::State::CancelPreemption(TaskRecord& task) {
-  task.attempt.Edit().leaves_by.reset();
-  leaving.erase(task.id);
-  Keep(task);
+// Whether the rules in force have time slices.
+bool AnyTurns(const State& state) {
+  return state.config.pacing == Pacing::kImmediate &&
+         (state.config.slots.length ||
+          std::ranges::any_of(state.config.classes, &QosClass::preempts));
 }
 
 // The reason for leaving, shown when it waits again.
-Reason Scheduler::State::ReasonToLeave(const TaskRecord& task) const {
-  const auto whom = room_for.find(task.id);
-  const std::string other =
-      whom == room_for.end() ? "another task" : fmt::format("task {}", whom->second);
+Reason ReasonToLeave(const State& state, const TaskRecord& task) {
+  const auto whom = state.preemptions.room_for.find(task.id);
+  const std::string other = whom == state.preemptions.room_for.end()
+                                ? "another task"
+                                : fmt::format("task {}", whom->second);
   switch (task.attempt->notice_cause) {
     case StopCause::kPreempted:
       return {ReasonCode::kPreempted,
               fmt::format("Made room for {}, whose class preempts.", other)};
     case StopCause::kDrained:
-      if (closing) return ReasonOfShutdown(task);
+      if (state.closing) return ReasonOfShutdown(state, task);
       return {ReasonCode::kDraining,
               task.attempt->leaves_by ? fmt::format("Its GPU was to be empty by {}.",
                                                     base::FormatTimeIso(*task.attempt->leaves_by))
                                       : "It was asked to save when its GPU was to be empty."};
     default:
-      return {ReasonCode::kTimeSlot,
-              fmt::format(
-                  "Its turn of {} was over, and {} waited for its place.",
-                  base::FormatSpan(config.slots.length ? TurnOf(config.slots, task) : Duration{0}),
-                  other)};
+      return {
+          ReasonCode::kTimeSlot,
+          fmt::format("Its turn of {} was over, and {} waited for its place.",
+                      base::FormatSpan(state.config.slots.length ? TurnOf(state.config.slots, task)
+                                                                 : Duration{0}),
+                      other)};
   }
-}
-
-Reason Scheduler::State::ReasonOfLeaving(const TaskRecord& task) const {
-  const auto whom = room_for.find(task.id);
-  std::string why;
-  if (whom != room_for.end()) {
-    why = fmt::format(": task {} waits for its place", whom->second);
-  } else if (closing) {
-    why = fmt::format(", for the server is {}", closing->why);
-  }
-  return {ReasonToLeave(task).code,
-          fmt::format("It was asked to save and has to end by {}{}.",
-                      base::FormatTimeIso(*task.attempt->leaves_by), why)};
-}
-
-void Scheduler::State::StopAsked(TaskRecord& task) {
-  Stop(task, task.attempt->notice_cause, ReasonToLeave(task));
 }
 
 // The task has left its GPUs (those of its placement).
-void Scheduler::State::GoOnLater(TaskRecord& task, Reason reason) {
-  const auto made_for = room_for.extract(task.id);
+void GoOnLater(State& state, TaskRecord& task, Reason reason) {
+  const auto made_for = state.preemptions.room_for.extract(task.id);
   for (const Placement& each : task.attempt->placement) {
-    if (made_for.empty() || Number(each.gpu) >= gpus.size()) continue;
-    gpus[Number(each.gpu)].kept_place = KeptPlace{made_for.mapped(), now + kPlaceKept};
+    if (made_for.empty() || Number(each.gpu) >= state.gpus.all.size()) continue;
+    state.gpus.all[Number(each.gpu)].kept_place =
+        KeptPlace{made_for.mapped(), state.now + kPlaceKept};
   }
-  Enqueue(task, QueueKind::kMain, std::move(reason));
-}
-
-bool Scheduler::State::GoesOnLater(const TaskRecord& task) const {
-  const Attempt& attempt = task.attempt;
-  if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
-  if (!SaysItSaved(config.slots, task.request, task.exit)) return false;
-  // The warning signal before a time limit ends many programs that cannot checkpoint.
-  return attempt.slot_notice || task.exit->signal == 0;
-}
-
-void Scheduler::State::EndSaved(TaskRecord& task) {
-  ++task.checkpoints;
-  if (task.attempt->slot_notice) return GoOnLater(task, ReasonToLeave(task));
-  GoOnLater(task, {ReasonCode::kTimeLimit,
-                   fmt::format("Saved before its time limit of {}, to go on.",
-                               base::FormatSpan(task.request->time_limit.value_or(Duration{0})))});
+  state.Enqueue(task, QueueKind::kMain, std::move(reason));
 }
 
 // A remark for its owner: a task that does not checkpoint makes no progress.
-std::string Scheduler::State::WhatItCost(const TaskRecord& task) const {
+std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.checkpoints > 0) return "";
   if (task.request->checkpoint_signal) {
     if (task.cut_off == 1) return "";
@@ -127,92 +81,83 @@ std::string Scheduler::State::WhatItCost(const TaskRecord& task) const {
         " {} times it did not end by itself when {} asked it to save; what it has not saved it "
         "does "
         "again.",
-        task.cut_off, CheckpointSignal(config.slots, task.request));
+        task.cut_off, CheckpointSignal(state.config.slots, task.request));
   }
-  if (!config.slots.length || !TakesTurns(config.slots, task))
+  if (!state.config.slots.length || !TakesTurns(state.config.slots, task))
     return " It is not known to checkpoint, and starts over.";
   return fmt::format(" It is not known to checkpoint, and starts over; its next time slice is {}.",
-                     base::FormatSpan(TurnOf(config.slots, task)));
+                     base::FormatSpan(TurnOf(state.config.slots, task)));
 }
 
-void Scheduler::State::EndAsked(TaskRecord& task, Reason reason) {
-  if (!task.request->requeue) {
-    const bool with_machine = reason.code == ReasonCode::kNodeFail;
-    return Finish(task, with_machine ? TaskState::kLost : TaskState::kCancelled, std::move(reason));
-  }
-  ++task.cut_off;
-  reason.text.Edit() += WhatItCost(task);
-  GoOnLater(task, std::move(reason));
+bool MustBeEmpty(const State& state, GpuIndex gpu) {
+  const std::optional<Time>& by = state.gpus.all[Number(gpu)].empty_by;
+  return by && state.now >= *by - state.config.slots.notice;
 }
 
-// ---- GPUs that must become empty ----
-
-bool Scheduler::State::MustBeEmpty(GpuIndex gpu) const {
-  const GpuState& state = gpus[Number(gpu)];
-  return state.empty_by && now >= *state.empty_by - config.slots.notice;
-}
-
-void Scheduler::State::EmptyDrained() {
-  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
-    const std::optional<Time> by = gpus[i].empty_by;
+void EmptyDrained(State& state) {
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) {
+    const std::optional<Time> by = state.gpus.all[i].empty_by;
     if (!by) continue;
-    WakeForTurns(*by - config.slots.notice);
-    if (!MustBeEmpty(GpuIndex{i})) continue;
-    for (const Resident& each : ledger.ResidentsOf(GpuIndex{i})) {
-      TaskRecord& task = tasks.at(each.task);
-      if (task.state == TaskState::kRunning) AskToLeave(task, StopCause::kDrained, *by);
+    WakeForTurns(state, *by - state.config.slots.notice);
+    if (!MustBeEmpty(state, GpuIndex{i})) continue;
+    for (const Resident& each : state.ledger.ResidentsOf(GpuIndex{i})) {
+      TaskRecord& task = state.tasks.at(each.task);
+      if (task.state == TaskState::kRunning) AskToLeave(state, task, StopCause::kDrained, *by);
     }
   }
-  for (const TaskId id : std::vector<TaskId>(leaving.begin(), leaving.end())) {
-    TaskRecord& task = tasks.at(id);
+  for (const TaskId id :
+       std::vector<TaskId>(state.preemptions.leaving.begin(), state.preemptions.leaving.end())) {
+    TaskRecord& task = state.tasks.at(id);
     if (task.attempt->notice_cause != StopCause::kDrained) continue;
-    const std::span<const GpuIndex> held = ledger.GpusOf(id);
-    if (!MustAllLeave() &&
-        std::ranges::none_of(held, [&](GpuIndex gpu) { return MustBeEmpty(gpu); })) {
-      CancelPreemption(task);  // it was opened again, or is to be empty later
-    } else if (*task.attempt->leaves_by <= now) {
-      StopAsked(task);
+    const std::span<const GpuIndex> held = state.ledger.GpusOf(id);
+    if (!MustAllLeave(state) &&
+        std::ranges::none_of(held, [&](GpuIndex gpu) { return MustBeEmpty(state, gpu); })) {
+      CancelPreemption(state, task);  // it was opened again, or is to be empty later
+    } else if (*task.attempt->leaves_by <= state.now) {
+      StopAsked(state, task);
     }
   }
 }
 
-// ---- room for waiting tasks ----
-
-double Scheduler::State::ShareOf(const TaskRequest& request, double without) const {
+// Share of its account or user as in LineUp, with this much less current usage.
+double ShareOf(const State& state, const TaskRequest& request, double without) {
   const std::string user = UserOf(request);
-  const FairShare::Use use = request.account ? shares.OfAccount(*request.account, now)
-                                             : shares.OfHolder(HolderOf(request), now);
-  const double weight = shares.WeightOf(request.account ? "@" + *request.account : user);
+  const FairShare::Use use = request.account ? state.shares.OfAccount(*request.account, state.now)
+                                             : state.shares.OfHolder(HolderOf(request), state.now);
+  const double weight = state.shares.WeightOf(request.account ? "@" + *request.account : user);
   return (use.seconds + std::max(0.0, use.rate - without) * base::Seconds(kRunsOn)) / weight;
 }
 
 // Would the waiting task be ahead of it in the queue, if it were requeued?
-bool Scheduler::State::YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const {
-  if (PriorityOf(config, running.request) > PriorityOf(config, waiting.request)) return false;
-  if (config.order == QueueOrder::kFifo || HolderOf(running.request) == HolderOf(waiting.request))
+bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& waiting) {
+  if (PriorityOf(state.config, running.request) > PriorityOf(state.config, waiting.request))
+    return false;
+  if (state.config.order == QueueOrder::kFifo ||
+      HolderOf(running.request) == HolderOf(waiting.request))
     return true;
   // By then it uses nothing any more.
-  return ShareOf(running.request, RateNow(running)) >= ShareOf(waiting.request, 0);
+  return ShareOf(state, running.request, RateNow(state, running)) >=
+         ShareOf(state, waiting.request, 0);
 }
 
-StopCause Scheduler::State::LeavesFor(const TaskRecord& running, const TaskRecord& waiting) const {
+StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRecord& waiting) {
   if (running.state != TaskState::kRunning) return StopCause::kNone;
-  const QosClass* const mine = ClassOf(config.classes, running.request);
-  const QosClass* const other = ClassOf(config.classes, waiting.request);
+  const QosClass* const mine = ClassOf(state.config.classes, running.request);
+  const QosClass* const other = ClassOf(state.config.classes, waiting.request);
   if (mine != nullptr && other != nullptr && mine->preemptible && other->preempts &&
       running.request->requeue &&
-      PriorityOf(config, running.request) < PriorityOf(config, waiting.request)) {
+      PriorityOf(state.config, running.request) < PriorityOf(state.config, waiting.request)) {
     return StopCause::kPreempted;
   }
-  const std::optional<Time> over = TurnOver(config.slots, running);
-  if (over && *over <= now && YieldsTo(running, waiting)) return StopCause::kTimeSlot;
+  const std::optional<Time> over = TurnOver(state.config.slots, running);
+  if (over && *over <= state.now && YieldsTo(state, running, waiting)) return StopCause::kTimeSlot;
   return StopCause::kNone;
 }
 
 // Candidates that may have to leave for it: first those already asked, by their deadline, so that
 // an earlier waiting task does not depend on later requests; then preemptible ones, lowest priority
 // and least run time first; then those whose time slice began first.
-std::vector<TaskId> Scheduler::State::LeaversFor(const TaskRecord& waiting) const {
+std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
     Time leaves_by = Time::max();  // where it knows
     bool turn = false;
@@ -221,15 +166,15 @@ std::vector<TaskId> Scheduler::State::LeaversFor(const TaskRecord& waiting) cons
     TaskId task{};
   };
   std::vector<Leaver> leavers;
-  for (const auto& [id, gpus_of] : ledger.Tasks()) {
-    const TaskRecord& task = tasks.at(id);
-    const StopCause cause = LeavesFor(task, waiting);
+  for (const auto& [id, gpus_of] : state.ledger.Tasks()) {
+    const TaskRecord& task = state.tasks.at(id);
+    const StopCause cause = LeavesFor(state, task, waiting);
     if (cause == StopCause::kNone) continue;
     const bool turn = cause == StopCause::kTimeSlot;
-    const Duration ran = now - *task.attempt->started;
+    const Duration ran = state.now - *task.attempt->started;
     leavers.push_back({.leaves_by = task.attempt->leaves_by.value_or(Time::max()),
                        .turn = turn,
-                       .priority = turn ? 0 : PriorityOf(config, task.request),
+                       .priority = turn ? 0 : PriorityOf(state.config, task.request),
                        .behind = turn ? -ran : ran,
                        .task = id});
   }
@@ -241,17 +186,142 @@ std::vector<TaskId> Scheduler::State::LeaversFor(const TaskRecord& waiting) cons
   return ids;
 }
 
-PreemptionPlan Scheduler::State::PreemptionPlanNow() const {
-  PreemptionPlan room(config);
-  const Time plateau_from = PlateauFrom(now);
-  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
-    const GpuView view = ViewOf(GpuIndex{i}, now);
+void PlanPreemptions(State& state) {
+  state.preemptions.planned = state.now;
+  state.preemptions.room_for.clear();
+  PreemptionPlan room = PreemptionPlanNow(state);
+  int stuck = 0;
+  for (const TaskId id : InLine(state, LineKind::kWithGpus, kRoomLooks)) {
+    const TaskRecord& waiting = state.tasks.at(id);
+    const Need need = NeedNow(state, waiting);
+    // A task that lacks cores of the machine would still wait if another left its GPU.
+    if (need.gpus == 0 || IsLimited(state, waiting) || !HostTakes(state, id, need.host)) continue;
+    if (room.Take(need)) continue;  // all it waits for is a sample
+    const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
+    if (!who) {
+      // As far as the queue is considered for starts; tasks in recovery block no others.
+      if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
+      continue;
+    }
+    for (const TaskId each : *who) {
+      TaskRecord& task = state.tasks.at(each);
+      const StopCause cause = LeavesFor(state, task, waiting);
+      room.Leave(each);
+      state.preemptions.room_for[each] = id;
+      const bool preempted = cause == StopCause::kPreempted;
+      AskToLeave(
+          state, task, cause,
+          state.now + (preempted ? state.config.slots.preempt_notice : state.config.slots.notice));
+    }
+    room.Take(need);
+  }
+}
+
+void MakeRoom(State& state) {
+  const bool anyone = !state.queue.Main().empty() || !state.queue.Recovery().empty();
+  if (!anyone || state.closing || !AnyTurns(state) || state.launch_trouble.on()) {
+    state.preemptions.room_for.clear();
+    return;
+  }
+  bool due = false;
+  bool may_leave = false;
+  for (const auto& [id, gpus_of] : state.ledger.Tasks()) {
+    const TaskRecord& task = state.tasks.at(id);
+    const std::optional<Time> over = TurnOver(state.config.slots, task);
+    const QosClass* const of = ClassOf(state.config.classes, task.request);
+    may_leave |= (over && *over <= state.now) || (of != nullptr && of->preemptible);
+    if (over) WakeForTurns(state, *over);
+    due |= task.attempt->leaves_by && *task.attempt->leaves_by <= state.now;
+  }
+  if (!may_leave) return state.preemptions.room_for.clear();
+  if (!due && state.preemptions.planned && state.now < *state.preemptions.planned + kLooksApart &&
+      state.now > *state.preemptions.planned)
+    return WakeForTurns(state, *state.preemptions.planned + kLooksApart);
+  PlanPreemptions(state);
+}
+
+}  // namespace
+
+void WakeForTurns(State& state, Time when) {
+  if (when > state.now)
+    state.preemptions.next_turn = std::min(state.preemptions.next_turn.value_or(when), when);
+}
+
+void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
+  if (task.attempt->leaves_by && *task.attempt->leaves_by <= by) return;
+  Attempt& attempt = task.attempt.Edit();
+  const bool known = attempt.leaves_by.has_value();
+  attempt.slot_notice = attempt.slot_notice.value_or(state.now);
+  attempt.notice_cause = cause;
+  attempt.leaves_by = by;
+  state.preemptions.leaving.insert(task.id);
+  state.Keep(task);
+  if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
+}
+
+// The request stays recorded, because the task may still act on it.
+void CancelPreemption(State& state, TaskRecord& task) {
+  task.attempt.Edit().leaves_by.reset();
+  state.preemptions.leaving.erase(task.id);
+  state.Keep(task);
+}
+
+Reason ReasonOfLeaving(const State& state, const TaskRecord& task) {
+  const auto whom = state.preemptions.room_for.find(task.id);
+  std::string why;
+  if (whom != state.preemptions.room_for.end()) {
+    why = fmt::format(": task {} waits for its place", whom->second);
+  } else if (state.closing) {
+    why = fmt::format(", for the server is {}", state.closing->why);
+  }
+  return {ReasonToLeave(state, task).code,
+          fmt::format("It was asked to save and has to end by {}{}.",
+                      base::FormatTimeIso(*task.attempt->leaves_by), why)};
+}
+
+void StopAsked(State& state, TaskRecord& task) {
+  state.Stop(task, task.attempt->notice_cause, ReasonToLeave(state, task));
+}
+
+bool GoesOnLater(const State& state, const TaskRecord& task) {
+  const Attempt& attempt = task.attempt;
+  if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
+  if (!SaysItSaved(state.config.slots, task.request, task.exit)) return false;
+  // The warning signal before a time limit ends many programs that cannot checkpoint.
+  return attempt.slot_notice || task.exit->signal == 0;
+}
+
+void EndSaved(State& state, TaskRecord& task) {
+  ++task.checkpoints;
+  if (task.attempt->slot_notice) return GoOnLater(state, task, ReasonToLeave(state, task));
+  GoOnLater(state, task,
+            {ReasonCode::kTimeLimit,
+             fmt::format("Saved before its time limit of {}, to go on.",
+                         base::FormatSpan(task.request->time_limit.value_or(Duration{0})))});
+}
+
+void EndAsked(State& state, TaskRecord& task, Reason reason) {
+  if (!task.request->requeue) {
+    const bool with_machine = reason.code == ReasonCode::kNodeFail;
+    return state.Finish(task, with_machine ? TaskState::kLost : TaskState::kCancelled,
+                        std::move(reason));
+  }
+  ++task.cut_off;
+  reason.text.Edit() += WhatItCost(state, task);
+  GoOnLater(state, task, std::move(reason));
+}
+
+PreemptionPlan PreemptionPlanNow(const State& state) {
+  PreemptionPlan room(state.config);
+  const Time plateau_from = PlateauFrom(state, state.now);
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) {
+    const GpuView view = ViewOf(state, GpuIndex{i}, state.now);
     std::vector<PlannedTask> there;
     std::size_t place = 0;
-    for (const Resident& each : ledger.ResidentsOf(GpuIndex{i})) {
+    for (const Resident& each : state.ledger.ResidentsOf(GpuIndex{i})) {
       there.push_back({.task = each.task,
                        .promised_mib = PromiseOf(each, plateau_from),
-                       .exclusive = IsExclusive(each),
+                       .exclusive = IsExclusive(state, each),
                        .sm_share = each.sm_share,
                        .load = view.residents[place],
                        .uid = view.users[place]});
@@ -259,106 +329,57 @@ PreemptionPlan Scheduler::State::PreemptionPlanNow() const {
     }
     room.Add(view, std::move(there));
   }
-  for (const auto& [id, gpus_of] : ledger.Tasks()) {
-    if (tasks.at(id).state == TaskState::kStopping) room.Leave(id);
+  for (const auto& [id, gpus_of] : state.ledger.Tasks()) {
+    if (state.tasks.at(id).state == TaskState::kStopping) room.Leave(id);
   }
   return room;
 }
 
-void Scheduler::State::PlanPreemptions() {
-  planned_preemptions = now;
-  room_for.clear();
-  PreemptionPlan room = PreemptionPlanNow();
-  int stuck = 0;
-  for (const TaskId id : InLine(LineKind::kWithGpus, kRoomLooks)) {
-    const TaskRecord& waiting = tasks.at(id);
-    const Need need = NeedNow(waiting);
-    // A task that lacks cores of the machine would still wait if another left its GPU.
-    if (need.gpus == 0 || IsLimited(waiting) || !HostTakes(id, need.host)) continue;
-    if (room.Take(need)) continue;  // all it waits for is a sample
-    const auto who = room.WhoMustLeave(need, LeaversFor(waiting));
-    if (!who) {
-      // As far as the queue is considered for starts; tasks in recovery block no others.
-      if (waiting.queue == QueueKind::kMain && ++stuck >= config.backfill) break;
-      continue;
-    }
-    for (const TaskId each : *who) {
-      TaskRecord& task = tasks.at(each);
-      const StopCause cause = LeavesFor(task, waiting);
-      room.Leave(each);
-      room_for[each] = id;
-      const bool preempted = cause == StopCause::kPreempted;
-      AskToLeave(task, cause,
-                 now + (preempted ? config.slots.preempt_notice : config.slots.notice));
-    }
-    room.Take(need);
-  }
-}
-
-void Scheduler::State::MakeRoom() {
-  const bool anyone = !queue.Main().empty() || !queue.Recovery().empty();
-  if (!anyone || closing || !AnyTurns() || launch_trouble.on()) {
-    room_for.clear();
-    return;
-  }
-  bool due = false;
-  bool may_leave = false;
-  for (const auto& [id, gpus_of] : ledger.Tasks()) {
-    const TaskRecord& task = tasks.at(id);
-    const std::optional<Time> over = TurnOver(config.slots, task);
-    const QosClass* const of = ClassOf(config.classes, task.request);
-    may_leave |= (over && *over <= now) || (of != nullptr && of->preemptible);
-    if (over) WakeForTurns(*over);
-    due |= task.attempt->leaves_by && *task.attempt->leaves_by <= now;
-  }
-  if (!may_leave) return room_for.clear();
-  if (!due && planned_preemptions && now < *planned_preemptions + kLooksApart &&
-      now > *planned_preemptions)
-    return WakeForTurns(*planned_preemptions + kLooksApart);
-  PlanPreemptions();
-}
-
-void Scheduler::State::TakeTurns() {
-  next_turn.reset();
-  EmptyServer();
-  EmptyDrained();
-  MakeRoom();
-  for (const TaskId id : std::vector<TaskId>(leaving.begin(), leaving.end())) {
-    TaskRecord& task = tasks.at(id);
-    WakeForTurns(*task.attempt->leaves_by);
-    if (*task.attempt->leaves_by > now || task.attempt->notice_cause == StopCause::kDrained)
+void TakeTurns(State& state) {
+  state.preemptions.next_turn.reset();
+  EmptyServer(state);
+  EmptyDrained(state);
+  MakeRoom(state);
+  for (const TaskId id :
+       std::vector<TaskId>(state.preemptions.leaving.begin(), state.preemptions.leaving.end())) {
+    TaskRecord& task = state.tasks.at(id);
+    WakeForTurns(state, *task.attempt->leaves_by);
+    if (*task.attempt->leaves_by > state.now || task.attempt->notice_cause == StopCause::kDrained)
       continue;
     // The task it was for may have found another place meanwhile.
-    if (room_for.contains(id)) {
-      StopAsked(task);
+    if (state.preemptions.room_for.contains(id)) {
+      StopAsked(state, task);
     } else {
-      CancelPreemption(task);
+      CancelPreemption(state, task);
     }
   }
-  for (GpuState& gpu : gpus) {
-    if (gpu.kept_place && gpu.kept_place->until > now)
-      WakeForTurns(gpu.kept_place->until);
+  for (GpuState& gpu : state.gpus.all) {
+    if (gpu.kept_place && gpu.kept_place->until > state.now)
+      WakeForTurns(state, gpu.kept_place->until);
     else
       gpu.kept_place.reset();
   }
 }
 
-std::optional<TaskId> Scheduler::State::KeptFor(const GpuState& gpu, Time at) const {
+std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) {
   if (!gpu.kept_place || at >= gpu.kept_place->until ||
-      queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
+      state.queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
   // A task ahead of it may have found no other place.
-  if (FirstOnly() && passed.task && *passed.task != gpu.kept_place->task) return std::nullopt;
+  if (FirstOnly(state) && state.heads.passed.task &&
+      *state.heads.passed.task != gpu.kept_place->task)
+    return std::nullopt;
   return gpu.kept_place->task;
 }
 
 // The reason shown for a requeued task, and for one that room is made for.
-Reason Scheduler::State::WithTurns(const TaskRecord& task, Reason reason) const {
-  const auto made = std::ranges::find(room_for, task.id, &std::pair<const TaskId, TaskId>::second);
-  if (made != room_for.end()) {
-    const auto leaver = tasks.find(made->first);
-    if (leaver != tasks.end() && leaver->second.attempt->leaves_by) {
+Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
+  const auto made = std::ranges::find(state.preemptions.room_for, task.id,
+                                      &std::pair<const TaskId, TaskId>::second);
+  if (made != state.preemptions.room_for.end()) {
+    const auto leaver = state.tasks.find(made->first);
+    if (leaver != state.tasks.end() && leaver->second.attempt->leaves_by) {
       reason.text.Edit() +=
           fmt::format(" Task {} was asked to save and leaves its place to it by {}.", made->first,
                       base::FormatTimeIso(*leaver->second.attempt->leaves_by));

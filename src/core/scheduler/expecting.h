@@ -1,0 +1,18 @@
+// Expected starts of waiting tasks.
+#pragma once
+
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+
+LineUp::Newcomer NewcomerOf(const State& state, const TaskRecord& task);
+// Whether only the head of the queue may start.
+bool FirstOnly(const State& state);
+// The first queued tasks in order; for tasks with GPUs the recovery queue comes first.
+std::vector<TaskId> InLine(const State& state, LineKind kind, std::size_t most,
+                           const TaskRecord* newcomer = nullptr);
+// newcomer: null, or a task that is last of its line.
+std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
+                                               const TaskRecord* newcomer, std::size_t most);
+
+}  // namespace carma::core

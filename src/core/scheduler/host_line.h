@@ -1,0 +1,17 @@
+// Tasks without GPUs, and promises of the machine's cores and memory.
+#pragma once
+
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+
+// What is free for it.
+HostView HostFor(const State& state, TaskId task, Time at);
+bool HostTakes(const State& state, TaskId task, const HostNeed& need);
+Choice WithoutGpus(const State& state, const TaskRecord& task);
+HostShare ShareFor(const State& state, const TaskRecord& task,
+                   const std::vector<Placement>& placement);
+void StartWithoutGpus(State& state);
+void NoteShortOfHost(State& state);
+
+}  // namespace carma::core

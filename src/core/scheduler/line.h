@@ -1,0 +1,27 @@
+// Which task of the main queue goes next.
+#pragma once
+
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+
+LineUp Line(const State& state, LineKind kind,
+            const std::optional<LineUp::Newcomer>& newcomer = {});
+std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time at);
+Limits::Wants WantsOf(const State& state, const TaskRecord& task);
+Limits::Wants WantsOf(const State& state, const Need& need);
+bool IsLimited(const State& state, const TaskRecord& task);
+void NoteHead(State& state);
+NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
+// Whether no GPU has become better since then for the tasks considered then.
+bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
+// By GPU: whether it may now take a task that fitted on none then.
+std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
+// Whether the same tasks are considered.
+bool SameLineSince(const State& state, const NoStartSnapshot& look);
+void StartInOrder(State& state, std::vector<GpuView>& views);
+// Starts tasks behind those considered, on GPUs that none of the tasks before could ever take.
+void StartBeside(State& state, std::vector<GpuView>& views);
+bool HasPlaceBeside(const State& state, const TaskRecord& task, Time at);
+
+}  // namespace carma::core

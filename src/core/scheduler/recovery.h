@@ -1,0 +1,14 @@
+// Tasks that ran out of memory: their next claim, and GPUs kept free for them.
+#pragma once
+
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+
+void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib);
+void EndFailed(State& state, TaskRecord& task, Reason reason);
+// The most memory available on each of its GPUs at once; 0: too few GPUs.
+std::int64_t MostFor(const State& state, const TaskRequest& request);
+void UpdateReservation(State& state);
+
+}  // namespace carma::core

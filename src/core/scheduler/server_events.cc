@@ -1,0 +1,190 @@
+#include "core/scheduler/server_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/scheduler/learning.h"
+#include "core/scheduler/task_life.h"
+#include "core/values/pace.h"
+
+namespace carma::core {
+namespace {
+
+// A larger activity is not just a rounding error of the driver.
+constexpr double kMaxActivity = 1.05;
+
+std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
+  if (sample.used_mib < 0 || sample.used_mib > info.total_mib) {
+    return fmt::format("its last sample says {} MiB used of {} MiB", sample.used_mib,
+                       info.total_mib);
+  }
+  for (const auto& [what, value] : {std::pair("an SM activity", sample.sm_active),
+                                    std::pair("a utilisation", sample.utilization)}) {
+    if (!value || (std::isfinite(*value) && *value >= 0 && *value <= kMaxActivity)) continue;
+    return fmt::format("its last sample says {} of {}", what, *value);
+  }
+  return "";
+}
+
+// Marks waiting tasks that can never fit.
+void SortOutUnfit(State& state) {
+  for (const auto& [id, task] : state.tasks) {
+    if (task.state != TaskState::kQueued) continue;
+    NoteUnfit(state, task);
+    state.unsorted.insert(id);
+  }
+}
+
+// Tasks that were not given this GPU are foreign on it.
+int TasksFromElsewhere(const State& state, const GpuSampled& event) {
+  const std::span<const Resident> residents = state.ledger.ResidentsOf(event.gpu);
+  return static_cast<int>(std::ranges::count_if(event.sample.tasks_mib, [&](const auto& seen) {
+    return std::ranges::find(residents, seen.first, &Resident::task) == residents.end();
+  }));
+}
+
+}  // namespace
+
+void State::On(const GpusDiscovered& event) {
+  if (!gpus.all.empty()) return;  // told once; another list needs a restart
+  const std::vector<double> paces = PacesOf(event.gpus);
+  for (const GpuInfo& info : event.gpus) {
+    gpus.all.push_back({.info = info, .pace = paces[gpus.all.size()]});
+    gpus.sizes_mib.push_back(info.UsableMib());
+  }
+  gpus.infos = event.gpus;
+  gpus.links = GpuLinks(gpus.infos);
+  ledger.Open(gpus.sizes_mib);
+}
+
+void State::On(const HostDiscovered& event) {
+  if (event.host == machine.books.info()) return;
+  machine.books.Open(event.host);
+  SortOutUnfit(*this);
+}
+
+void State::On(const GpuSampled& event) {
+  if (Number(event.gpu) >= gpus.all.size()) return;
+  GpuState& gpu = gpus.all[Number(event.gpu)];
+  if (gpu.sample && event.sample.taken < gpu.sample->taken) return;
+  const int strangers = gpu.sample ? gpu.sample->foreign_processes : 0;
+  gpu.sample = event.sample;
+  gpu.sample->foreign_processes += TasksFromElsewhere(*this, event);
+  if (strangers != gpu.sample->foreign_processes) {
+    gpu.crowd_changed = now;
+    LookAtResidents(*this, event.gpu);
+  }
+  gpu.sample_trouble = SampleTrouble(gpu.info, event.sample);
+  if (!gpu.sample_trouble.empty()) return;  // its numbers do not reach the books
+  if (ledger.Observe(event.gpu, event.sample) && config.plateau_after) {
+    const Time due = event.sample.taken + *config.plateau_after;
+    next_plateau = std::min(next_plateau.value_or(due), due);
+  }
+  LearnActivity(*this, event.gpu);
+  for (const Resident& resident : ledger.ResidentsOf(event.gpu)) {
+    TaskRecord& task = tasks.at(resident.task);
+    task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
+    if (gpu.sample->foreign_processes > 0) EditLife(resident.task).shared = true;
+  }
+}
+
+void State::On(const HostSampled& event) {
+  machine.use = event;
+  for (const auto& [id, cpus] : event.tasks_cpus) {
+    const TaskRecord* task = Held(id);
+    if (task == nullptr || !HoldsGpus(task->state) || task->request->gpus < 1) continue;
+    EditLife(id).cpus = cpus;
+    lessons.Cpus(*task, cpus / task->request->gpus);
+  }
+  CountIdleCpus(*this);
+  // Busy cores can only have kept tasks waiting if few were idle. Thousands may wait, and the use
+  // changes a little with every reading.
+  if (passes.no_start && passes.no_start->idle_cpus &&
+      *passes.no_start->idle_cpus < event.cpus / 2 &&
+      *machine.idle_cpus >= *passes.no_start->idle_cpus + 1) {
+    passes.no_start.reset();
+    passes.refused.Clear();
+    passes.unplaceable.Clear();
+  }
+}
+
+void State::On(const GpuHealthChanged& event) {
+  if (Number(event.gpu) >= gpus.all.size()) return;
+  GpuState& gpu = gpus.all[Number(event.gpu)];
+  gpu.healthy = event.healthy && !event.lost;
+  gpu.trouble = gpu.healthy ? "" : event.text;
+  if (!event.lost) return;
+  std::vector<TaskId> there;
+  for (const Resident& resident : ledger.ResidentsOf(event.gpu)) there.push_back(resident.task);
+  for (const TaskId id : there) {
+    TaskRecord& task = tasks.at(id);
+    if (task.state == TaskState::kStopping) continue;
+    Stop(task, StopCause::kGpuLost,
+         {ReasonCode::kNodeFail, fmt::format("GPU {} was lost: {}.", event.gpu, event.text)});
+  }
+}
+
+void State::On(const DrainRequested& event) {
+  if (Number(event.gpu) >= gpus.all.size()) return;
+  GpuState& gpu = gpus.all[Number(event.gpu)];
+  (event.by_rule ? gpu.drained_by_rule : gpu.drained_by_person) = event.why;
+  if (!event.by_rule) gpu.empty_by = event.empty_by;
+}
+
+void State::On(const ResumeRequested& event) {
+  if (Number(event.gpu) >= gpus.all.size()) return;
+  GpuState& gpu = gpus.all[Number(event.gpu)];
+  gpu.drained_by_rule.reset();
+  if (event.by_rule) return;
+  gpu.drained_by_person.reset();
+  gpu.empty_by.reset();
+}
+
+void State::On(const ReservationsChanged& event) {
+  reservations.Follow(event.periods);
+}
+
+void State::On(const PolicyChanged& event) {
+  CARMA_CHECK(event.policy.pacing == config.pacing, "another system's rules need a new core");
+  CARMA_CHECK(Shares(event.policy) == Shares(config),
+              "tasks that run alone were promised to stay so");
+  const PolicyConfig before = std::exchange(config, event.policy);
+  FollowEntitlements(*this);
+  if (config.cpus_per_gpu != before.cpus_per_gpu ||
+      config.host_memory_per_gpu_mib != before.host_memory_per_gpu_mib)
+    SortOutUnfit(*this);
+  if (config.classes != before.classes) {
+    for (const auto& [id, task] : tasks) {
+      if (task.state == TaskState::kQueued) unsorted.insert(id);
+    }
+  }
+  next_plateau = now;
+  passes.no_start.reset();
+  passes.no_start_without_gpus = {};
+  passes.waiting_pays = false;
+  preemptions.planned.reset();
+  UseMapper();
+  for (std::uint32_t i = 0; i < gpus.all.size(); ++i) LookAtResidents(*this, GpuIndex{i});
+  if (config.idle_action != IdleAction::kEnd) return;
+  // They were reported once, under the old rules.
+  for (auto& [id, task] : tasks) {
+    if (task.state == TaskState::kRunning && task.attempt->idle_since) EndIdle(*this, task);
+  }
+}
+
+void FollowEntitlements(State& state) {
+  state.shares.Follow(state.config.fair);
+  state.queue.UseClasses(state.config.classes);
+  state.limits.Follow(state.config.limits, state.now);
+  for (const auto& [id, task] : state.tasks) {
+    state.limits.Join(task);
+    if (HoldsGpus(task.state)) state.limits.Start(task);
+  }
+}
+
+void State::On(const WakeUp&) {}
+
+}  // namespace carma::core

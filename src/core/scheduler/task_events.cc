@@ -1,0 +1,251 @@
+// Events of a task: submitted, estimated, started, ended.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "core/scheduler/learning.h"
+#include "core/scheduler/placement.h"
+#include "core/scheduler/recovery.h"
+#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/task_life.h"
+#include "core/scheduler/time_slices.h"
+
+namespace carma::core {
+namespace {
+
+// A short wait after the machine could not fork or a neighbour broke the MPS server.
+constexpr Duration kRetryBackoff{5'000};
+constexpr int kMaxBackoffDoublings = 6;
+
+Duration RetryBackoff(int failures) {
+  return kRetryBackoff * (1 << std::clamp(failures - 1, 0, kMaxBackoffDoublings));
+}
+
+std::string Told(std::string_view what, const std::string& detail) {
+  return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
+}
+
+// The detail is complete ("exit code 1: ValueError: …"); without one it is made here.
+Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
+  if (exit.kind == ExitKind::kGpuFault)
+    return {ReasonCode::kGpuFault, Told("Failed by a fault on its GPU", exit.detail)};
+  const ReasonCode code = exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit;
+  if (exit.kind == ExitKind::kHostMemory) {
+    const std::string limit =
+        fmt::format(" (it was promised {})", base::FormatMib(host.memory_mib));
+    return {ReasonCode::kHostMemory,
+            Told(fmt::format("Killed because the machine's own memory ran out{}",
+                             host.memory_mib > 0 ? limit : ""),
+                 exit.detail)};
+  }
+  if (!exit.detail.empty()) return {code, Told("Failed", exit.detail)};
+  if (exit.signal != 0) return {code, fmt::format("Ended by signal {}.", exit.signal)};
+  return {code, fmt::format("Exited with status {}.", exit.code)};
+}
+
+void RequeueVictim(State& state, TaskRecord& task) {
+  const std::string why = "Ended by a fault of a neighbour or of the MPS server";
+  // It must not be started again: for example, the server cannot start a lease's process.
+  if (!task.request->requeue && task.request->max_recoveries == 0)
+    return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
+  if (++task.victim_restarts > state.config.max_victim_restarts) {
+    return state.Finish(task, TaskState::kFailed,
+                        {ReasonCode::kVictim,
+                         fmt::format("{} {} time{}, no restart is left.", why, task.victim_restarts,
+                                     task.victim_restarts == 1 ? "" : "s")});
+  }
+  task.not_before = state.now + kRetryBackoff;
+  state.Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
+}
+
+// Their failures were the machine's fault.
+void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
+  for (const auto& [id, failures] : innocent) {
+    TaskRecord* task = state.Held(id);
+    if (task == nullptr || failures == 0) continue;
+    task->launch_failures = std::max(0, task->launch_failures - failures);
+    task->not_before.reset();
+    state.Keep(*task);
+    if (task->state == TaskState::kQueued) state.unsorted.insert(id);
+  }
+}
+
+// A prediction may be wrong and must not refuse a task: it asks for no more than the smallest of
+// its N largest possible GPUs has.
+void CutToGpus(const State& state, TaskRecord& task) {
+  if (!task.estimate || !task.estimate->predicted_mib) return;
+  const std::int64_t most_mib = MostFor(state, task.request);
+  if (most_mib == 0 || task.estimate->peak_mib <= most_mib) return;
+  Estimate cut = *task.estimate;
+  cut.peak_mib = most_mib;
+  cut.predicted_mib = std::min(*cut.predicted_mib, most_mib);
+  task.estimate = std::optional<Estimate>(std::move(cut));
+}
+
+}  // namespace
+
+void State::On(const TaskSubmitted& event) {
+  const auto [at, added] = tasks.try_emplace(event.id);
+  if (!added) return;
+  TaskRecord& task = at->second;
+  task.id = event.id;
+  task.request = event.request;
+  NoteChoice(*this, task);
+  task.held = task.request->held;
+  task.submitted = now;
+  dependencies.Arrive(task.id);
+  limits.Join(task);
+  Move(task, TaskState::kEstimating);
+  AskEstimate(*this, task);
+}
+
+void State::On(const TaskRestored& event) {
+  if (IsFinal(event.record.state)) return;
+  const auto [at, added] = tasks.try_emplace(event.record.id, event.record);
+  if (!added) return;
+  TaskRecord& task = at->second;
+  NoteChoice(*this, task);
+  dependencies.Arrive(task.id);
+  limits.Join(task);
+  EditLife(task.id).restored = true;
+  lessons.Join(task);
+  if (task.ooms > 0 && task.retry_free_mib) lessons.AtLeast(task, *task.retry_free_mib);
+  if (task.state == TaskState::kSubmitted) Move(task, TaskState::kEstimating);
+  if (task.state == TaskState::kEstimating) return AskEstimate(*this, task);
+  if (task.state == TaskState::kQueued) {
+    NoteUnfit(*this, task);
+    unsorted.insert(task.id);
+  } else {
+    TakeGpus(task, task.peak_mib);
+    arrays.Admit(task);
+    EditLife(task.id).shared = true;  // whom it met in the earlier life is not known
+  }
+  if (task.state == TaskState::kRunning) deadlines.Watch(task);
+  if (task.state == TaskState::kRunning && task.attempt->leaves_by) {
+    preemptions.leaving.insert(task.id);
+    out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
+  }
+  if (task.state == TaskState::kStopping) {
+    out.actions.emplace_back(StopTask{task.id, task.attempt->number, task.attempt->stopping});
+  }
+}
+
+void State::On(const AttemptRestored& event) {
+  shares.Past(event.taken, now);
+  limits.Past(event.taken, now);
+}
+
+void State::On(const EstimateReady& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || task->state != TaskState::kEstimating) return;
+  task->estimate = event.estimate;
+  CutToGpus(*this, *task);
+  if (!task->estimate.ShareWith(last_estimate)) last_estimate = task->estimate;
+  lessons.Leave(*task);
+  task->kind = event.kind;
+  task->profile = event.profile;
+  lessons.Join(*task);
+  if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate)) {
+    return Finish(*task, TaskState::kRejected, *std::move(never));
+  }
+  Enqueue(*task, QueueKind::kMain, task->reason);  // a person may have sent it back
+}
+
+void State::On(const TaskStarted& event) {
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr) return;
+  if (task->attempt->started) return;  // told again after a restart
+  task->attempt.Edit().started = now;
+  task->launch_failures = 0;
+  launch_trouble.Works(task->attempt->launched.value_or(now));
+  if (task->state == TaskState::kLaunching) {
+    Move(*task, TaskState::kRunning);
+    task->reason = {};
+    deadlines.Watch(*task);
+  }
+  Keep(*task);
+}
+
+void State::On(const SharingChosen& event) {
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr) return;
+  task->attempt.Edit().sharing = event.sharing;
+  Keep(*task);
+}
+
+void State::On(const TaskIdle& event) {
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr || task->state != TaskState::kRunning) return;
+  const bool ends = event.since && config.idle_action == IdleAction::kEnd;
+  // If reported again, it is still ended: the rule may have been different before a restart.
+  if (task->attempt->idle_since == event.since && !ends) return;
+  task->attempt.Edit().idle_since = event.since;
+  if (!ends) return Keep(*task);
+  EndIdle(*this, *task);
+}
+
+void State::On(const LaunchFailed& event) {
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr) return;
+  LeaveGpus(*task);
+  if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
+  if (event.interrupted) {
+    // With a text it is the reason why a task that ended at once, not by its own fault, is retried.
+    const std::string why = event.text.empty() ? "The daemon ended before it was started."
+                                               : Told("Its GPU could not be used", event.text);
+    return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
+  }
+  if (event.not_taken) {
+    ++task->launch_failures;
+    task->not_before = now + RetryBackoff(task->launch_failures);
+    return Enqueue(*task, task->queue,
+                   {ReasonCode::kLaunchFailed, fmt::format("Waits again: {}.", event.text)});
+  }
+  Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
+  if (event.retryable) {
+    const std::map<TaskId, int> innocent =
+        launch_trouble.Failed(now, *task, event.text, event.exhausted);
+    RefundRetries(*this, innocent);
+    if (launch_trouble.on()) return Enqueue(*task, task->queue, std::move(reason));
+  }
+  ++task->launch_failures;
+  if (!event.retryable || task->launch_failures > config.max_launch_failures) {
+    return Finish(*task, TaskState::kFailed, std::move(reason));
+  }
+  task->not_before = now + RetryBackoff(task->launch_failures);
+  Enqueue(*task, task->queue, std::move(reason));
+}
+
+void State::On(const TaskExited& event) {
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr) return;
+  task->exit = event.exit;
+  task->seen = SeenOf(*this, *task);
+  LeaveGpus(*task, event.exit.kind);
+  if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
+  if (GoesOnLater(*this, *task)) return EndSaved(*this, *task);
+  switch (event.exit.kind) {
+    case ExitKind::kSuccess:
+      return Finish(*task, TaskState::kSucceeded, {});
+    case ExitKind::kOutOfMemory:
+      if (task->request->gpus == 0) break;  // it has no GPU that could be too small
+      return EndOutOfMemory(*this, *task, event.tried_mib);
+    case ExitKind::kVictim:
+      return RequeueVictim(*this, *task);
+    case ExitKind::kLost:
+      return RequeueLost(*this, *task,
+                         {ReasonCode::kNodeFail, "Its process vanished without a report."});
+    case ExitKind::kDeviceFault:
+      return RequeueLost(*this, *task,
+                         {ReasonCode::kNodeFail, Told("Its GPU failed", event.exit.detail)});
+    case ExitKind::kGpuFault:
+    case ExitKind::kFailed:
+    case ExitKind::kHostMemory:
+      break;
+  }
+  EndFailed(*this, *task, FailureReason(event.exit, task->attempt->host));
+}
+
+}  // namespace carma::core

@@ -1,0 +1,23 @@
+// Steps of a task's life.
+#pragma once
+
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+
+void NoteUnfit(State& state, const TaskRecord& task);
+void NoteChoice(State& state, const TaskRecord& task);
+void StopExpired(State& state);
+void WarnExpiring(State& state);
+// As if it ended then; without its exit.
+AttemptEnded AttemptOf(const State& state, const TaskRecord& task, Time to);
+// Of a placed task: the share of the server that it uses up.
+double RateNow(const State& state, const TaskRecord& task);
+bool KeepsGpusAlone(const State& state, const TaskRecord& task);
+void EndStopped(State& state, TaskRecord& task);
+void RequeueLost(State& state, TaskRecord& task, Reason reason);
+// For an estimating task; stores it.
+void AskEstimate(State& state, TaskRecord& task);
+void EndIdle(State& state, TaskRecord& task);
+
+}  // namespace carma::core
