@@ -243,7 +243,7 @@ std::string Fingerprint(const TransformerConfig& config) {
   // Sizes that few families have; without them nothing is added, so that earlier history stays
   // valid.
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
-      config.decoder_layers > 0 || config.table_width > 0)
+      config.decoder_layers > 0 || config.table_width > 0 || config.blocks)
     digest.Add(std::int64_t{std::llround(config.TotalParameters())});
   for (const std::optional<std::int64_t>& stored :
        {config.dtype ? std::optional(static_cast<std::int64_t>(*config.dtype)) : std::nullopt,

@@ -1,5 +1,6 @@
 #include "estimate/signature.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/text.h"
@@ -198,6 +199,19 @@ TEST(Fingerprint, IsOfTheStructure) {
   EXPECT_NE(with([](auto& l) { l.layers[1].dropout = 0.5; }), print);
   EXPECT_NE(with([](auto& l) { std::ignore = l.layers[1].out.Push(2); }), print);
   EXPECT_NE(with([](auto& l) { l.saved = model::SavedBytes{100, 0}; }), print);
+}
+
+TEST(Fingerprint, TellsBlocksOfOtherKindsApart) {
+  const auto mamba = [](int states) {
+    const auto config = ParseTransformerConfig(
+        fmt::format(R"({{"model_type":"mamba","num_hidden_layers":2,"hidden_size":64,)"
+                    R"("vocab_size":100,"state_size":{}}})",
+                    states),
+        "c");
+    return config ? Fingerprint(*config) : config.error().message;
+  };
+  EXPECT_EQ(mamba(16), mamba(16));
+  EXPECT_NE(mamba(16), mamba(64));
 }
 
 }  // namespace

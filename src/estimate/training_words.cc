@@ -164,8 +164,8 @@ void SetLength(Words& words, const TransformerConfig& config, TrainingPlan& plan
   words.Number("tokenizer-len", kMostTokens, cut);
   plan.sequence = std::min(plan.sequence, cut);
   if (config.positions > 0)
-    plan.sequence =
-        config.one_length ? config.positions : std::min(plan.sequence, config.positions);
+    plan.sequence = config.one_length ? std::min(kMostTokens, config.positions)
+                                      : std::min(plan.sequence, config.positions);
   std::int64_t side = 0;
   words.Number("resolution", kMostSide, side);
   if (side == 0 || config.token_pixels == 0) return;

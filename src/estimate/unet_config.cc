@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxLevels = 16;
 constexpr std::int64_t kMaxChannels = 100'000;
-constexpr std::int64_t kMaxLayers = 100;
+constexpr std::int64_t kMaxLayers = 50;
 
 // One resolution of the U-Net.
 struct Level {
