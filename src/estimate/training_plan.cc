@@ -78,4 +78,11 @@ base::Result<LoraTargets> ParseLoraTargets(std::string_view words) {
   return targets;
 }
 
+void UseMegatron(TrainingPlan& plan) {
+  plan.megatron = plan.fused_layers = true;
+  plan.amp = false;
+  if (plan.weights == Dtype::kFp32) plan.weights = Dtype::kBf16;  // of its masters
+  if (plan.loss == Loss::kStock) plan.loss = Loss::kInPlace;
+}
+
 }  // namespace carma::estimate

@@ -172,6 +172,9 @@ struct TrainingPlan {
   DataParallel data_parallel = DataParallel::kDdp;
   std::int64_t ranks = 1;  // GPUs that share data_parallel's work
   bool deepspeed = false;  // its optimizer, even on one GPU; implied by the ZeRO stages
+  // 16-bit weights beside fp32 gradients, masters and states, and kernels of its own, as Megatron
+  // and NeMo have it. With ZeRO's first stage: its distributed optimizer.
+  bool megatron = false;
   bool offload_optimizer = false;
   bool offload_parameters = false;
   bool offload_activations = false;
@@ -189,6 +192,9 @@ struct TrainingPlan {
   std::int64_t context_parallel = 1;
   std::optional<double> gpu_mib;  // of the GPU that it runs on; empty: not known
 };
+
+// Sets what Megatron does whatever is asked: fused norms, a loss in place, no autocast.
+void UseMegatron(TrainingPlan& plan);
 
 }  // namespace carma::estimate
 

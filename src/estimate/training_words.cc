@@ -253,6 +253,8 @@ void SetParallel(Words& words, TrainingPlan& plan) {
   plan.ranks = gpus / one_copy;
   words.OneOf("dp", plan.data_parallel);
   words.Switch("deepspeed-engine", plan.deepspeed);
+  words.Switch("megatron", plan.megatron);
+  if (plan.megatron) UseMegatron(plan);
   SetOffload(words, plan);
 }
 

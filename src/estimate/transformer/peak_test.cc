@@ -592,5 +592,30 @@ TEST(TransformerPeak, BucketsOfZeroHoldWhatIsTrained) {
   EXPECT_NEAR(Asked(plan).parts.working, ddp, 20) << "adapters are small";
 }
 
+// Korthikanti et al., 2022: a block of GPT keeps 34 bytes for each token and element of its width
+// without the matrix of attention; the README of Megatron-LM has 18 bytes for a parameter, and
+// 6 + 12 / d with the distributed optimizer.
+TEST(TransformerPeak, MegatronHasEighteenBytesAParameterAndKeepsThirtyFourAnElement) {
+  TransformerConfig gpt = Model();
+  gpt.gated = gpt.rms_norm = false;
+  gpt.feed_forward = 4 * gpt.hidden;
+  gpt.drops_out = true;
+  TrainingPlan plan = Plan(8, 1);
+  UseMegatron(plan);
+  EXPECT_NEAR(BytesPerParameter(Asked(plan, gpt)), 18, 0.01);
+  plan.data_parallel = DataParallel::kZero1;
+  plan.ranks = 8;
+  EXPECT_NEAR(BytesPerParameter(Asked(plan, gpt)), 6 + 12.0 / 8, 0.02);
+  plan.checkpointing = Checkpointing::kAttention;
+  plan.loss = Loss::kFused;
+  plan.sequence = 8192;
+  plan.batch = 4;
+  const double tokens = 4 * 8192;
+  EXPECT_NEAR(Asked(plan, gpt).parts.activations * kMib, tokens * 34 * 1024 * 16, 1e6);
+  plan.tensor_parallel = 8;
+  plan.sequence_parallel = true;
+  EXPECT_NEAR(Asked(plan, gpt).parts.activations * kMib, tokens * 34 * 1024 * 16 / 8, 1e6);
+}
+
 }  // namespace
 }  // namespace carma::estimate

@@ -143,9 +143,8 @@ Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingP
   if (plan.lora_rank == 0) plan.lora_rank = 8;
   const Result<std::optional<double>> dropout = row.Number("lora_dropout", 0, 1);
   plan.lora_dropout = dropout && dropout->value_or(0) > 0;
-  // From "DEFAULT (qkv)" or "q,v,o + mlp", only the words are kept. The head's adapter is too small
-  // to count.
-  // Brackets and quotes of a list in Python are dropped too, and spaces also separate words.
+  // From "DEFAULT (qkv)", "q,v,o + mlp" or a list in Python, only the words are kept. The head's
+  // adapter is too small to count.
   std::string words;
   for (const char c : row.Text("lora_targets")) {
     if (c == '(') words.clear();
@@ -171,8 +170,8 @@ Result<base::Unit> SetPrecision(const base::CsvRow& row, Library library, Traini
   plan.weights = *dtype;
   const std::string_view amp = row.Text("amp");
   plan.amp = !amp.empty() && !amp.ends_with("-true");
-  // Before they train adapters on weights of bitsandbytes, recipes on PEFT cast all other weights
-  // to fp32. fms-acceleration casts only the norms, and with FSDP nothing.
+  // Recipes on PEFT cast all weights beside those of bitsandbytes to fp32. fms-acceleration casts
+  // only the norms, and with FSDP nothing.
   const bool own = Has(row.Text("framework"), "fms-acceleration");
   const bool nf4 =
       plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double;
@@ -221,15 +220,14 @@ bool IsMegatron(std::string_view framework) {
   return Has(framework, "Megatron") || Has(framework, "NeMo");
 }
 
-// Reads "selective (every 2nd block)", "selective 2", "selective half", "selective op",
-// "selective".
+// Reads "selective (every 2nd block)", "selective 2", "selective half", "selective op".
 void SetCheckpointing(const base::CsvRow& row, Library library, TrainingPlan& plan) {
   const std::string kept = base::ToLower(row.Text("ckpt"));
   const bool if_sharded = library == Library::kLitGpt && plan.ranks == 1;
   if (kept.starts_with("full") && !if_sharded) plan.checkpointing = Checkpointing::kFull;
   if (!kept.starts_with("selective")) return;
-  const bool core = Has(kept, "attention") || Has(kept, "core") ||
-                    (IsMegatron(row.Text("framework")) && !Has(kept, "op"));
+  const bool megatron = IsMegatron(row.Text("framework"));
+  const bool core = Has(kept, "attention") || Has(kept, "core") || (megatron && !Has(kept, "op"));
   plan.checkpointing = core ? Checkpointing::kAttention : Checkpointing::kOperators;
   std::optional<std::int64_t> every = NumberAfter(kept, "every");
   if (const std::size_t digit = kept.find_first_of("0123456789"); !every && digit != kept.npos)
@@ -251,7 +249,8 @@ void SetLayers(const base::CsvRow& row, Library library, TrainingPlan& plan) {
   if (Has(fused, "liger")) plan.loss = Loss::kFused;
 }
 
-Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, TrainingPlan& plan) {
+Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t all,
+                               TrainingPlan& plan) {
   const std::string_view kind = row.Text("parallel");
   const std::int64_t ranks = plan.ranks;
   plan.ranks = 1;
@@ -260,8 +259,6 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, Trainin
   plan.offload_parameters = Has(row.Text("offload"), "param");
   plan.offload_activations = Has(row.Text("offload"), "activation");
   if (Has(kind, "not stated") || kind.empty()) return base::Unit{};
-  const Result<std::optional<double>> gpus = row.Number("n_gpu", 1, 1e5);
-  const std::int64_t all = gpus ? std::llround(gpus->value_or(1)) : 1;
   const std::int64_t one_copy = plan.tensor_parallel * plan.pipeline * plan.context_parallel;
   const bool splits = one_copy > 1;
   const std::int64_t copies = std::max<std::int64_t>(1, all / one_copy);
@@ -288,8 +285,7 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, Trainin
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
   plan.ranks = ranks > 0 ? ranks : copies;
-  // Where a table counts all GPUs that hold a part of the weights, those that share a sample are
-  // among them.
+  // A table that counts all GPUs with a part of the weights has those that share a sample twice.
   if (plan.ranks > copies && plan.ranks % plan.context_parallel == 0)
     plan.ranks /= plan.context_parallel;
   return base::Unit{};
@@ -326,6 +322,17 @@ void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, Train
     plan.amp = false;
 }
 
+// Where a row names the distributed optimizer, all GPUs with the same part of the model share it.
+void SetMegatron(const base::CsvRow& row, std::int64_t gpus, TrainingPlan& plan) {
+  UseMegatron(plan);
+  if (!Has(base::ToLower(row.Text("optimizer")), "distributed") &&
+      !Has(base::ToLower(row.Text("note")), "distributed"))
+    return;
+  plan.data_parallel = DataParallel::kZero1;
+  const std::int64_t one_copy = plan.tensor_parallel * plan.pipeline * plan.context_parallel;
+  plan.ranks = std::max(plan.ranks, gpus / one_copy);
+}
+
 // "A100-80GB" has 79.2 GiB: the total in nvidia-smi is 1 % below the name.
 std::optional<double> GpuMib(std::string_view name) {
   const std::size_t dash = name.rfind('-');
@@ -351,7 +358,8 @@ bool SetLengths(std::string_view note, TrainingPlan& plan) {
   return true;
 }
 
-Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>& error) {
+Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
+                            std::optional<base::Error>& error) {
   TrainingPlan plan;
   const Library library = LibraryOf(row.Text("framework"));
   bool tokens = Take(row, "seq_len", 1, 1e9, plan.sequence, error);
@@ -377,16 +385,15 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>&
   plan.unties_head = library == Library::kLitGpt;
   plan.expandable_segments = row.Text("expandable") == "1";
   plan.gpu_mib = GpuMib(row.Text("gpu"));
-  if (Result<base::Unit> done = SetMethod(row, library, plan); !done)
-    return std::unexpected(done.error());
-  if (Result<base::Unit> done = SetPrecision(row, library, plan); !done)
-    return std::unexpected(done.error());
-  if (Result<base::Unit> done = SetOptimizer(row, plan); !done)
-    return std::unexpected(done.error());
-  if (Result<base::Unit> done = SetParallel(row, library, plan); !done)
-    return std::unexpected(done.error());
+  Result<base::Unit> done = SetMethod(row, library, plan);
+  if (done) done = SetPrecision(row, library, plan);
+  if (done) done = SetOptimizer(row, plan);
+  if (done) done = SetParallel(row, library, gpus, plan);
+  if (!done) return std::unexpected(done.error());
   SetSplits(row, error, plan);
   SetLayers(row, library, plan);
+  if (IsMegatron(row.Text("framework")) && plan.method == Method::kFull)
+    SetMegatron(row, gpus, plan);
   if (error) return std::unexpected(*error);
   return plan;
 }
@@ -427,7 +434,7 @@ TrainingRun RunOf(const base::CsvRow& row) {
   Take(row, "n_gpu", 1, 1e6, run.gpus, error);
   AddMeasured(row, "mem_gib", "mem_def", run.gpus, run.measured, error);
   AddMeasured(row, "mem2_gib", "mem2_def", run.gpus, run.measured, error);
-  run.plan = PlanOf(row, error);
+  run.plan = PlanOf(row, run.gpus, error);
   if (error) run.plan = std::unexpected(*error);
   return run;
 }

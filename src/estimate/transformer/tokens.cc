@@ -136,8 +136,8 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       matrix + masks + adapted * (frozen ? adapters.inputs : 0) +
       HeadNormBytes(config, plan) * (sizes.query + sizes.key) +
       ModulationBytes(config, plan) * sizes.stream;
-  // Of attention and the feed-forward part.
-  per.block += 2 * grown * GatheredBytes(plan, sizes);
+  // Of attention and the feed-forward part; Megatron gathers them once more instead.
+  if (!plan.megatron) per.block += 2 * grown * GatheredBytes(plan, sizes);
   // The copy after dropout is kept instead of the copy.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;

@@ -58,6 +58,9 @@ constexpr std::array kOptions{
     TrainingOption{"expandable-segments", "",
                    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: fewer gaps"},
     TrainingOption{"dp", "NAME", "ddp, fsdp, zero1, zero2, zero3 (ddp)"},
+    TrainingOption{
+        "megatron", "",
+        "Megatron or NeMo: fp32 gradients and masters; with zero1 its distributed optimizer"},
     TrainingOption{"offload", "LIST", "optimizer, params, activations to the host's memory"},
     TrainingOption{"tp", "N", "GPUs that share each matrix (1)"},
     TrainingOption{"sequence-parallel", "", "with --tp: norms and the stream are split as well"},
