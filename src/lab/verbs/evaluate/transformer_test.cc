@@ -135,7 +135,7 @@ TEST_F(Transformers, AreFoundBehindACommandAndInAScript) {
 }
 
 TEST_F(Transformers, AMistakeIsOneLineAndExitCodeTwo) {
-  Write("other.json", R"({"model_type":"mamba"})");
+  Write("other.json", R"({"model_type":"rwkv"})");
   const struct {
     std::vector<std::string> words;
     const char* expected;
