@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "base/log.h"
 #include "daemon/engine/history_events.h"
 #include "daemon/engine/job_returns.h"
-#include "task/describe/spec_json.h"
 #include "task/shim/container_command.h"
 
 namespace carma::daemon {
@@ -29,12 +25,6 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
         return std::nullopt;
       },
       event);
-}
-
-// A quick search, because most descriptions have no notifications. A text that only looks like one
-// costs a check at each change, no more.
-bool SaysWhomToTell(const std::string& spec_json) {
-  return spec_json.find("\"notify\":") != std::string::npos;
 }
 
 }  // namespace
@@ -73,109 +63,6 @@ std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
     uuids.push_back(scheduler_.GpuInfos().at(core::Number(placement.gpu)).uuid);
   }
   return uuids;
-}
-
-// ---- start ----
-
-// GPU indexes of an earlier run may have changed, so the UUIDs are used.
-Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
-  core::TaskRecord record = std::move(stored.record);
-  core::TaskRequest request = record.request;
-  request.user = std::move(stored.user);
-  record.request = intake_.Shared(std::move(request));
-  std::vector<core::Placement> placement;
-  for (std::size_t i = 0; i < record.attempt->placement.size() && i < stored.gpu_uuids.size();
-       ++i) {
-    const std::optional<core::GpuIndex> gpu = GpuByUuid(stored.gpu_uuids[i]);
-    if (gpu) placement.push_back({*gpu, record.attempt->placement[i].claim_mib});
-  }
-  if (placement != record.attempt->placement)
-    record.attempt.Edit().placement = std::move(placement);
-  if (Result<Unit> filled = intake_.FillDependencies(record.request); !filled)
-    return std::unexpected(filled.error());
-  return record;
-}
-
-Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
-  if (Result<Unit> open = intake_.Open(); !open) return open;
-  Collect(scheduler_.HandleAll(
-      clock_.Now(), {core::GpusDiscovered{std::move(gpus)}, core::HostDiscovered{options_.host}}));
-  Result<std::vector<store::Drain>> drains = store_.Drains();
-  if (!drains) return std::unexpected(drains.error());
-  for (const store::Drain& drain : *drains) {
-    if (const std::optional<core::GpuIndex> gpu = GpuByUuid(drain.gpu_uuid))
-      events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule, drain.empty_by});
-  }
-  if (Result<Unit> closing = RestoreClosing(); !closing) return closing;
-  if (Result<Unit> booked = RestoreReservations(); !booked) return booked;
-  if (Result<Unit> counted = RestoreAttempts(); !counted) return counted;
-  if (options_.history) {
-    Result<std::vector<task::Observation>> observations = store_.Observations();
-    if (!observations) return std::unexpected(observations.error());
-    for (task::Observation& each : *observations) options_.history->Add(std::move(each));
-  }
-  return TakeOver();
-}
-
-Result<Unit> Engine::RestoreClosing() {
-  const Result<std::optional<store::Closing>> kept = store_.ServerClosing();
-  if (!kept) return std::unexpected(kept.error());
-  if (!*kept) return Unit{};
-  const std::string& start = options_.machine_start;
-  if (start.empty() || (*kept)->machine_start != start) {
-    Open();
-  } else {
-    closing_ = core::ServerClosed{(*kept)->why, (*kept)->empty_by};
-    events_.emplace_back(*closing_);
-  }
-  return Unit{};
-}
-
-Result<Unit> Engine::RestoreReservations() {
-  Result<std::vector<store::ReservationRow>> rows = store_.ReservationBook();
-  if (!rows) return std::unexpected(rows.error());
-  if (Result<Unit> restored = reservations_.Restore(*rows); !restored) return restored;
-  if (!reservations_.all().empty())
-    events_.push_back(core::ReservationsChanged{reservations_.Tell(clock_.Now())});
-  return Unit{};
-}
-
-// Usage older than this many half-lives is negligible.
-constexpr int kHalfLivesRead = 16;
-
-Result<Unit> Engine::RestoreAttempts() {
-  core::Duration span = kHalfLivesRead * options_.policy.fair.half_life;
-  for (const core::LimitRule& rule : options_.policy.limits) span = std::max(span, rule.period);
-  Result<std::vector<store::EndedAttempt>> attempts = store_.Attempts(clock_.Now() - span);
-  if (!attempts) return std::unexpected(attempts.error());
-  for (store::EndedAttempt& each : *attempts)
-    events_.push_back(core::AttemptRestored{std::move(each.taken)});
-  return Unit{};
-}
-
-Result<Unit> Engine::TakeOver() {
-  Result<std::vector<store::StoredTask>> unfinished = store_.Unfinished();
-  if (!unfinished) return std::unexpected(unfinished.error());
-  std::set<std::pair<core::TaskId, int>> with_process;
-  for (store::StoredTask& stored : *unfinished) {
-    const std::uint32_t gid = stored.gid;
-    if (SaysWhomToTell(stored.spec_json))
-      notices_.Join(stored.record.id, stored.record.request->array);
-    if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
-    Result<core::TaskRecord> record = Translated(std::move(stored));
-    if (!record) return std::unexpected(record.error());
-    if (core::HoldsGpus(record->state)) {
-      starts_.Adopt(*record, gid);
-      with_process.emplace(record->id, record->attempt->number);
-    }
-    events_.push_back(core::TaskRestored{std::move(*record)});
-  }
-  // A carmad killed between an end and the removal of its folder has left the folder.
-  starts_.Sweep([&](core::TaskId id, int attempt) { return with_process.contains({id, attempt}); });
-  Turn();
-  base::LogInfo("engine_started",
-                {{"unfinished", unfinished->size()}, {"with_process", with_process.size()}});
-  return Unit{};
 }
 
 // ---- what comes in ----
@@ -238,55 +125,6 @@ void Engine::ForgetCalibration(Done done) {
   host_.RequestTurn();
 }
 
-void Engine::Drain(const core::DrainRequested& drain, Done done) {
-  const std::string& uuid = scheduler_.GpuInfos().at(core::Number(drain.gpu)).uuid;
-  next_.rows.drains[{uuid, drain.by_rule}] = store::DrainReason{drain.why, drain.empty_by};
-  if (options_.mps != nullptr) options_.mps->Drain(uuid);
-  Post(drain, std::move(done));
-}
-
-void Engine::Resume(const core::ResumeRequested& resume, Done done) {
-  const std::string& uuid = scheduler_.GpuInfos().at(core::Number(resume.gpu)).uuid;
-  next_.rows.drains[{uuid, true}] = std::nullopt;
-  if (!resume.by_rule) next_.rows.drains[{uuid, false}] = std::nullopt;
-  Post(resume, std::move(done));
-}
-
-void Engine::Close(const core::ServerClosed& closing, Done done) {
-  closing_ = closing;
-  next_.rows.closings = {store::Closing{closing.why, closing.empty_by, options_.machine_start}};
-  next_.rows.events.push_back(DrainEvent("", closing.why, clock_.Now()));
-  Post(closing, std::move(done));
-}
-
-void Engine::Open(Done done) {
-  closing_.reset();
-  next_.rows.closings = {std::nullopt};
-  next_.rows.events.push_back(DrainEvent("", std::nullopt, clock_.Now()));
-  Post(core::ServerOpened{}, std::move(done));
-}
-
-Result<core::ReservationId> Engine::Book(core::Reservation booking, Done done) {
-  Result<core::Reservation> made =
-      reservations_.Add(std::move(booking), scheduler_.GpuInfos(), clock_.Now());
-  if (!made) return std::unexpected(made.error());
-  next_.rows.reservations.push_back(daemon::RowOf(*made));
-  next_.rows.events.push_back(ReserveEvent(*made, "", clock_.Now()));
-  Post(core::ReservationsChanged{reservations_.Tell(clock_.Now())}, std::move(done));
-  return made->id;
-}
-
-Result<Unit> Engine::Unbook(core::ReservationId id, const std::string& who, Done done) {
-  const core::Reservation* known = reservations_.Find(id);
-  if (known == nullptr)
-    return base::Fail(ErrorCode::kNotFound, fmt::format("there is no reservation {}", id));
-  next_.rows.reservations.push_back({id, known->made_by, std::nullopt});
-  next_.rows.events.push_back(ReserveEvent(*known, who, clock_.Now()));
-  reservations_.Remove(id);
-  Post(core::ReservationsChanged{reservations_.Tell(clock_.Now())}, std::move(done));
-  return Unit{};
-}
-
 void Engine::Follow(const EngineOptions& options) {
   options_.policy = options.policy;
   options_.kill_grace = options.kill_grace;
@@ -328,50 +166,6 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
   next_.rows.job_returns.push_back(std::move(row));
   next_.done.push_back(std::move(done));
   host_.RequestTurn();
-}
-
-void Engine::Requeue(core::TaskId id, Done done) {
-  if (scheduler_.Find(id) != nullptr || intake_.IsUntold(id)) {
-    Post(core::RequeueRequested{id}, std::move(done));
-    return;
-  }
-  Result<store::StoredTask> stored = store_.Get(id);
-  if (!stored) return done(std::unexpected(stored.error()));
-  if (SaysWhomToTell(stored->spec_json)) notices_.Join(id, stored->record.request->array);
-  Result<core::TaskRecord> record = Translated(std::move(*stored));
-  if (!record) return done(std::unexpected(record.error()));
-  core::TaskRecord fresh = core::AsSubmitted(*std::move(record));
-  fresh.reason = {core::ReasonCode::kRequeuedByUser, "requeued by its owner"};
-  fresh.queued_since = clock_.Now();
-  Collect({core::TaskChanged{fresh}});
-  Post(core::TaskRestored{std::move(fresh)}, std::move(done));
-}
-
-void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
-                  const std::string& what, Done done) {
-  const core::TaskId id = task.record.id;
-  const core::TaskRecord* record = scheduler_.Find(id);
-  if (record == nullptr) {
-    return done(base::Fail(ErrorCode::kUnavailable,
-                           fmt::format("task {} is still being taken in; try again", id)));
-  }
-  Result<base::CopyOnWrite<core::TaskRequest>> edited = intake_.CheckEdit(*record, wanted);
-  if (!edited) return done(std::unexpected(edited.error()));
-  const core::TaskRequest& request = **edited;
-  const bool estimating = record->state == core::TaskState::kEstimating;
-  if (estimating && (request.memory_mib != record->request->memory_mib ||
-                     request.gpus != record->request->gpus)) {
-    return done(base::Fail(ErrorCode::kUnavailable,
-                           fmt::format("the memory of task {} is being estimated; try again", id)));
-  }
-  if (wanted.notify.empty()) {
-    notices_.Leave(id);
-  } else {
-    notices_.Join(id, record->request->array);
-  }
-  next_.rows.descriptions.push_back({id, wanted.name, task::ToJsonText(wanted)});
-  next_.rows.events.push_back(EditEvent(id, what, clock_.Now()));
-  Post(core::TaskEdited{id, *std::move(edited)}, std::move(done));
 }
 
 // ---- a turn ----

@@ -1,6 +1,8 @@
 // The daemon without its loop: the core, the store and the launcher, kept in step turn by turn.
 // One thread only. Every change is durable before it is performed or answered.
 // Its parts: Intake (submissions), Starts (launches and how tasks share), Ends (why tasks ended).
+// One part per file: engine.cc (turns), engine_start.cc (what an earlier run left),
+// engine_requests.cc (what people ask beside submissions).
 #pragma once
 
 #include <cstdint>
@@ -124,11 +126,13 @@ class Engine {
     bool Empty() const { return rows.Empty() && actions.empty() && done.empty(); }
   };
 
+  // ---- engine_start.cc ----
   base::Result<base::Unit> RestoreAttempts();
   base::Result<base::Unit> TakeOver();
   base::Result<base::Unit> RestoreReservations();
   base::Result<base::Unit> RestoreClosing();
   base::Result<core::TaskRecord> Translated(store::StoredTask stored);
+  // ---- engine.cc ----
   void LookAfterStore();
   void NoteStoreTrouble(const base::Error& why);
   bool AcceptSubmissions();

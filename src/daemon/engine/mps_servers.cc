@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/engine/mps_client_check.h"
+#include "daemon/engine/mps_clients.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/background_worker.h"
 
@@ -24,11 +25,8 @@ using base::Unit;
 using Clock = std::chrono::steady_clock;
 using task::MpsControl;
 using task::MpsServer;
-using task::MpsServerState;
 
 constexpr int kMostDoublings = 5;
-// Clients hit by one fault notice it within moments of each other.
-constexpr auto kBlameSpan = std::chrono::seconds(30);
 constexpr auto kCloseLimit = std::chrono::seconds(3);
 constexpr auto kCloseSpare = std::chrono::seconds(2);  // to end what did not end by itself
 // Extra time for an answer sent at the last moment.
@@ -39,24 +37,7 @@ std::string Full(std::size_t clients) {
   return fmt::format("the MPS server has {} clients already", clients);
 }
 
-using Key = std::pair<core::TaskId, int>;
-
-struct Client {
-  std::optional<base::ProcessId> server;  // empty: not known (yet)
-  Clock::time_point since;
-};
-
-struct Blamed {
-  Key who;
-  std::optional<base::ProcessId> server;
-  Clock::time_point when;
-};
-
-// A server that was seen dead or faulted. Later clients are not affected.
-struct Broken {
-  base::ProcessId server;
-  Clock::time_point when;
-};
+using Key = MpsClients::Key;
 
 struct Looked {
   std::optional<MpsServer> server;
@@ -71,10 +52,8 @@ struct Entry {
         probe(*loop),
         worker(loop, BackgroundWorker::AtEnd::kLeave) {}
   std::shared_ptr<const MpsControl> control;  // shared with jobs of the worker
-  std::map<Key, Client> clients;
+  MpsClients clients;
   MpsClientCheck check;
-  std::optional<Blamed> blamed;
-  std::vector<Broken> broken;
   std::string told;  // trouble that the log has already been told of
   int failures = 0;
   Clock::time_point not_before{};
@@ -116,8 +95,6 @@ class RealMpsServers : public MpsServers {
   void Refused(Entry& entry, const Key& who, const base::Error& why, bool back_off,
                const Attached& answer);
   void Note(Entry& entry, const std::optional<MpsServer>& server);
-  void Broke(Entry& entry, const base::ProcessId& server, std::string_view how);
-  static MpsEvidence EvidenceOf(const Entry& entry, const Key& who);
   static void CheckClients(Entry& entry, const MpsClientCheck::Processes& before,
                            const std::vector<pid_t>& clients);
   void KeepLooking(Entry& entry);
@@ -163,7 +140,7 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   Entry& entry = EntryOf(client.server);
   entry.linger.Stop();
   clients_[who] = {client.server.uid, client.server.gpus};
-  entry.clients[who] = {std::nullopt, Clock::now()};
+  entry.clients.Add(who, Clock::now());
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
@@ -209,8 +186,7 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<Looked> loo
   entry.failures = 0;
   entry.not_before = {};
   Note(entry, looked->server);
-  if (const auto client = entry.clients.find(who); client != entry.clients.end()) {
-    client->second = {looked->server->process, Clock::now()};
+  if (entry.clients.Seat(who, looked->server->process, Clock::now())) {
     base::LogInfo("mps_seat", {{"task", who.first},
                                {"attempt", who.second},
                                {"uid", entry.control->id().uid},
@@ -245,7 +221,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
   Entry& entry = EntryOf(client.server);
   entry.linger.Stop();
   clients_[who] = {client.server.uid, client.server.gpus};
-  entry.clients[who] = {std::nullopt, Clock::now()};
+  entry.clients.Add(who, Clock::now());
   using Look = Result<std::optional<MpsServer>>;
   Do<Look>(
       entry,
@@ -253,10 +229,9 @@ void RealMpsServers::Adopt(const MpsClient& client) {
         return control.Look(Clock::now() + limit);
       },
       [this, who](Entry& its, Look looked) {
-        const auto adopted = its.clients.find(who);
-        if (adopted == its.clients.end() || !looked) return;
         // A server that cannot be found any more has broken.
-        adopted->second.server = *looked ? (*looked)->process : base::ProcessId{};
+        if (!looked || !its.clients.Find(who, *looked ? (*looked)->process : base::ProcessId{}))
+          return;
         Note(its, *looked);
         KeepLooking(its);
       });
@@ -268,7 +243,7 @@ void RealMpsServers::Detach(core::TaskId id, int attempt) {
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return;
-  entry->clients.erase(who);
+  entry->clients.Remove(who);
   entry->check.Forget(who);
   clients_.erase(who);
   if (entry->clients.empty()) EndSoon(*entry);
@@ -392,39 +367,13 @@ void RealMpsServers::TerminateClients(core::TaskId id, int attempt, std::functio
 
 // ---- evidence about servers ----
 
-void RealMpsServers::Broke(Entry& entry, const base::ProcessId& server, std::string_view how) {
-  const auto known = std::find_if(entry.broken.begin(), entry.broken.end(),
-                                  [&](const Broken& each) { return each.server == server; });
-  if (known != entry.broken.end()) {
-    known->when = Clock::now();
-    return;
-  }
-  entry.broken.push_back({server, Clock::now()});
-  base::LogWarn("mps_server_broke", {{"uid", entry.control->id().uid},
-                                     {"gpu", entry.control->id().gpus},
-                                     {"server", server.pid},
-                                     {"how", how}});
-}
-
-// Records servers of our clients that have died, been replaced or faulted.
 void RealMpsServers::Note(Entry& entry, const std::optional<MpsServer>& server) {
-  const auto known = [&entry](const base::ProcessId& id) {
-    return std::any_of(entry.broken.begin(), entry.broken.end(),
-                       [&](const Broken& each) { return each.server == id; });
-  };
-  const bool faulted = server && server->state == MpsServerState::kFault;
-  if (faulted) Broke(entry, server->process, "a client's fault");
-  for (const auto& [who, client] : entry.clients) {
-    // A server whose control daemon is gone still computes.
-    const bool ended = client.server && !base::Alive(*client.server);
-    if (ended && !known(*client.server)) Broke(entry, *client.server, "it has ended");
+  for (const auto& [process, how] : entry.clients.NoteServer(server, Clock::now())) {
+    base::LogWarn("mps_server_broke", {{"uid", entry.control->id().uid},
+                                       {"gpu", entry.control->id().gpus},
+                                       {"server", process.pid},
+                                       {"how", how}});
   }
-  std::erase_if(entry.broken, [&](const Broken& each) {
-    const bool still = faulted && server->process == each.server;
-    return !still && std::none_of(entry.clients.begin(), entry.clients.end(), [&](const auto& its) {
-      return its.second.server == each.server && its.second.since < each.when;
-    });
-  });
 }
 
 void RealMpsServers::KeepLooking(Entry& entry) {
@@ -464,23 +413,6 @@ void RealMpsServers::Probe(Entry& entry) {
       });
 }
 
-MpsEvidence RealMpsServers::EvidenceOf(const Entry& entry, const Key& who) {
-  MpsEvidence evidence;
-  const auto client = entry.clients.find(who);
-  if (client == entry.clients.end()) return evidence;
-  const std::optional<base::ProcessId>& server = client->second.server;
-  evidence.broke =
-      server && std::any_of(entry.broken.begin(), entry.broken.end(), [&](const Broken& each) {
-        return each.server == *server && client->second.since < each.when;
-      });
-  const std::optional<Blamed>& blamed = entry.blamed;
-  // Only clients of that time can have been affected.
-  if (blamed && blamed->who != who && blamed->server == server &&
-      client->second.since < blamed->when && Clock::now() - blamed->when < kBlameSpan)
-    evidence.blamed = blamed->who.first;
-  return evidence;
-}
-
 void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
                                  std::function<void(MpsEvidence)> answer) {
   const Key who{id, attempt};
@@ -489,7 +421,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
   // If it is late: the state known so far.
   const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Entry* its = Find(who);
-    answer(its == nullptr ? MpsEvidence{} : EvidenceOf(*its, who));
+    answer(its == nullptr ? MpsEvidence{} : its->clients.EvidenceOf(who, Clock::now()));
   });
   using Look = Result<std::optional<MpsServer>>;
   Do<Look>(
@@ -499,7 +431,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
       },
       [this, who, first, answer = std::move(answer)](Entry& its, Look looked) {
         if (looked) Note(its, *looked);
-        if (first()) answer(EvidenceOf(its, who));
+        if (first()) answer(its.clients.EvidenceOf(who, Clock::now()));
       });
 }
 
@@ -507,7 +439,7 @@ void RealMpsServers::Blame(core::TaskId id, int attempt) {
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return;
-  entry->blamed = Blamed{who, entry->clients.at(who).server, Clock::now()};
+  entry->clients.Blame(who, Clock::now());
 }
 
 // ---- reporting ----

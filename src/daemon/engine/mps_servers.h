@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "core/values/task.h"
+#include "daemon/engine/mps_clients.h"
 #include "task/mps/mps_control.h"
 
 namespace boost::asio {
@@ -26,13 +27,6 @@ struct MpsClient {
   core::TaskId id{};
   int attempt = 0;
   task::MpsServerId server;
-};
-
-// What happened to the server of an attempt.
-struct MpsEvidence {
-  bool broke = false;  // it died, was replaced, or is faulted
-  // Another attempt there that has been held responsible.
-  std::optional<core::TaskId> blamed;
 };
 
 class MpsServers {

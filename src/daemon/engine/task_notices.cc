@@ -137,6 +137,12 @@ void TaskNotices::Join(core::TaskId id, std::optional<core::TaskId> array) {
   if (added && array) ++arrays_[*array].tasks;
 }
 
+// A quick search, because most descriptions have no notifications. A text that only looks like one
+// costs a check at each change, no more.
+void TaskNotices::JoinIfAsked(const store::StoredTask& task) {
+  if (task.spec_json.contains("\"notify\":")) Join(task.record.id, task.record.request->array);
+}
+
 void TaskNotices::Leave(core::TaskId id) {
   const auto member = members_.extract(core::Number(id));
   if (!member || !member.mapped()) return;

@@ -39,6 +39,7 @@ class TaskNotices {
 
   // Registers a task with notifications; other tasks cost nothing.
   void Join(core::TaskId id, std::optional<core::TaskId> array);
+  void JoinIfAsked(const store::StoredTask& task);  // if it has some
   void Leave(core::TaskId id);
   // The notices for a task's new state, to be stored with it. A finished task is dropped here. An
   // array is reported once, its end with its last task, unless a rule says otherwise. Notices

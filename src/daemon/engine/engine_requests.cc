@@ -1,0 +1,109 @@
+// What people ask of the engine beside submissions: closing, reserving, requeueing, editing.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "daemon/engine/engine.h"
+#include "daemon/engine/history_events.h"
+#include "task/describe/spec_json.h"
+
+namespace carma::daemon {
+
+using base::ErrorCode;
+using base::Result;
+using base::Unit;
+
+void Engine::Drain(const core::DrainRequested& drain, Done done) {
+  const std::string& uuid = scheduler_.GpuInfos().at(core::Number(drain.gpu)).uuid;
+  next_.rows.drains[{uuid, drain.by_rule}] = store::DrainReason{drain.why, drain.empty_by};
+  if (options_.mps != nullptr) options_.mps->Drain(uuid);
+  Post(drain, std::move(done));
+}
+
+void Engine::Resume(const core::ResumeRequested& resume, Done done) {
+  const std::string& uuid = scheduler_.GpuInfos().at(core::Number(resume.gpu)).uuid;
+  next_.rows.drains[{uuid, true}] = std::nullopt;
+  if (!resume.by_rule) next_.rows.drains[{uuid, false}] = std::nullopt;
+  Post(resume, std::move(done));
+}
+
+void Engine::Close(const core::ServerClosed& closing, Done done) {
+  closing_ = closing;
+  next_.rows.closings = {store::Closing{closing.why, closing.empty_by, options_.machine_start}};
+  next_.rows.events.push_back(DrainEvent("", closing.why, clock_.Now()));
+  Post(closing, std::move(done));
+}
+
+void Engine::Open(Done done) {
+  closing_.reset();
+  next_.rows.closings = {std::nullopt};
+  next_.rows.events.push_back(DrainEvent("", std::nullopt, clock_.Now()));
+  Post(core::ServerOpened{}, std::move(done));
+}
+
+Result<core::ReservationId> Engine::Book(core::Reservation booking, Done done) {
+  Result<core::Reservation> made =
+      reservations_.Add(std::move(booking), scheduler_.GpuInfos(), clock_.Now());
+  if (!made) return std::unexpected(made.error());
+  next_.rows.reservations.push_back(daemon::RowOf(*made));
+  next_.rows.events.push_back(ReserveEvent(*made, "", clock_.Now()));
+  Post(core::ReservationsChanged{reservations_.Tell(clock_.Now())}, std::move(done));
+  return made->id;
+}
+
+Result<Unit> Engine::Unbook(core::ReservationId id, const std::string& who, Done done) {
+  const core::Reservation* known = reservations_.Find(id);
+  if (known == nullptr)
+    return base::Fail(ErrorCode::kNotFound, fmt::format("there is no reservation {}", id));
+  next_.rows.reservations.push_back({id, known->made_by, std::nullopt});
+  next_.rows.events.push_back(ReserveEvent(*known, who, clock_.Now()));
+  reservations_.Remove(id);
+  Post(core::ReservationsChanged{reservations_.Tell(clock_.Now())}, std::move(done));
+  return Unit{};
+}
+
+void Engine::Requeue(core::TaskId id, Done done) {
+  if (scheduler_.Find(id) != nullptr || intake_.IsUntold(id)) {
+    Post(core::RequeueRequested{id}, std::move(done));
+    return;
+  }
+  Result<store::StoredTask> stored = store_.Get(id);
+  if (!stored) return done(std::unexpected(stored.error()));
+  notices_.JoinIfAsked(*stored);
+  Result<core::TaskRecord> record = Translated(std::move(*stored));
+  if (!record) return done(std::unexpected(record.error()));
+  core::TaskRecord fresh = core::AsSubmitted(*std::move(record));
+  fresh.reason = {core::ReasonCode::kRequeuedByUser, "requeued by its owner"};
+  fresh.queued_since = clock_.Now();
+  Collect({core::TaskChanged{fresh}});
+  Post(core::TaskRestored{std::move(fresh)}, std::move(done));
+}
+
+void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
+                  const std::string& what, Done done) {
+  const core::TaskId id = task.record.id;
+  const core::TaskRecord* record = scheduler_.Find(id);
+  if (record == nullptr) {
+    return done(base::Fail(ErrorCode::kUnavailable,
+                           fmt::format("task {} is still being taken in; try again", id)));
+  }
+  Result<base::CopyOnWrite<core::TaskRequest>> edited = intake_.CheckEdit(*record, wanted);
+  if (!edited) return done(std::unexpected(edited.error()));
+  const core::TaskRequest& request = **edited;
+  const bool estimating = record->state == core::TaskState::kEstimating;
+  if (estimating && (request.memory_mib != record->request->memory_mib ||
+                     request.gpus != record->request->gpus)) {
+    return done(base::Fail(ErrorCode::kUnavailable,
+                           fmt::format("the memory of task {} is being estimated; try again", id)));
+  }
+  if (wanted.notify.empty()) {
+    notices_.Leave(id);
+  } else {
+    notices_.Join(id, record->request->array);
+  }
+  next_.rows.descriptions.push_back({id, wanted.name, task::ToJsonText(wanted)});
+  next_.rows.events.push_back(EditEvent(id, what, clock_.Now()));
+  Post(core::TaskEdited{id, *std::move(edited)}, std::move(done));
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,69 @@
+// The attempts that are clients of one user's MPS server, and which of its processes have broken
+// under them. A value: no I/O beside a look whether a process lives.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/process_id.h"
+#include "core/values/task.h"
+#include "task/mps/mps_control.h"
+
+namespace carma::daemon {
+
+// What happened to the server of an attempt.
+struct MpsEvidence {
+  bool broke = false;  // it died, was replaced, or is faulted
+  // Another attempt there that has been held responsible.
+  std::optional<core::TaskId> blamed;
+};
+
+class MpsClients {
+ public:
+  using Key = std::pair<core::TaskId, int>;  // task and attempt
+  using Time = std::chrono::steady_clock::time_point;
+
+  bool empty() const { return clients_.empty(); }
+  std::size_t size() const { return clients_.size(); }
+  // A client whose server process is not known yet.
+  void Add(const Key& who, Time now) { clients_[who] = {std::nullopt, now}; }
+  void Remove(const Key& who) { clients_.erase(who); }
+  // The server has taken it now. False: it has left meanwhile.
+  bool Seat(const Key& who, const base::ProcessId& server, Time now);
+  // The server that it has had since it was added. False: it has left meanwhile.
+  bool Find(const Key& who, const base::ProcessId& server);
+
+  // What a look at the server has shown: records servers of these clients that have died, been
+  // replaced or faulted, and returns those seen so for the first time, with how.
+  std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(
+      const std::optional<task::MpsServer>& server, Time now);
+  // This client ended by its own fault, which affected its neighbours.
+  void Blame(const Key& who, Time now);
+  MpsEvidence EvidenceOf(const Key& who, Time now) const;
+
+ private:
+  struct Client {
+    std::optional<base::ProcessId> server;  // empty: not known (yet)
+    Time since;
+  };
+  struct Blamed {
+    Key who;
+    std::optional<base::ProcessId> server;
+    Time when;
+  };
+  // A server that was seen dead or faulted. Later clients are not affected.
+  struct Broken {
+    base::ProcessId server;
+    Time when;
+  };
+
+  std::map<Key, Client> clients_;
+  std::optional<Blamed> blamed_;
+  std::vector<Broken> broken_;
+};
+
+}  // namespace carma::daemon
