@@ -1,5 +1,6 @@
 // The engine on the daemon's loop and its helpers. Created once the GPUs are known and the sharing
 // method is decided; used on the loop's thread; destroyed after the loop has ended.
+// engine_host.cc: turns, tasks and usage; engine_host_gpus.cc: what readings say of GPUs.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -113,12 +114,9 @@ class EngineHost : private Engine::Host {
   void ListenToLeases();
   void WatchLauncher();
   void OpenSlurmDesk();
-  void RestoreHealthDrains();
-  void OpenWhatRulesClosed();
   // Notifies the targets of notify.admin.
   void TellAdministrators(const std::string& event, const std::string& message);
   void TakeEstimates(std::vector<EstimateResult> results);
-  void PostSeen(core::Event event);
   void WatchCores();
   void TellWhoComputes();
   void WatchTasks();
@@ -126,13 +124,17 @@ class EngineHost : private Engine::Host {
   void ReadProgress();
   void TellStalled(core::TaskId id);
   void WatchLine();
+  void KeepUsage();
+  void CloseUsage();
+  void CloseUsageNow();
+  // ---- engine_host_gpus.cc ----
+  void PostSeen(core::Event event);
+  void RestoreHealthDrains();
+  void OpenWhatRulesClosed();
   std::unique_ptr<GpuTrials> MakeTrials();
   // Checks every half minute whether the driver is being upgraded.
   void WatchDriver();
   void TakeDriverVersions(const gpu::InstalledDriver& versions);
-  void KeepUsage();
-  void CloseUsage();
-  void CloseUsageNow();
 
   const Surroundings around_;
   Monitor monitor_;

@@ -1,0 +1,177 @@
+// What readings say of GPUs and of their driver: which are closed, and why tasks ended on them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/host.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/loop/boot_mark.h"
+#include "daemon/server/engine_host.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+
+constexpr auto kDriverGap = std::chrono::seconds(30);  // real time
+
+// gpu: empty for all of the server.
+std::string HealthMessage(std::optional<core::GpuIndex> gpu, const std::string& why) {
+  const std::string host = base::ShortHostName();
+  base::Json json{{"event", "health"}, {"host", host}, {"why", why}};
+  if (gpu) json["gpu"] = core::Number(*gpu);
+  json["text"] = gpu ? fmt::format("GPU {} of {} takes no tasks: {}", *gpu, host, why)
+                     : fmt::format("{}: {}", host, why);
+  return base::DumpJson(json);
+}
+
+}  // namespace
+
+void EngineHost::DriverSilent(const gpu::ReadError& why) {
+  for (core::Event& event : monitor_.DriverSilent(why)) engine_.Post(std::move(event));
+}
+
+std::set<std::size_t> EngineHost::LeftAlone() const {
+  std::set<std::size_t> alone;
+  for (const core::GpuView& gpu : engine_.scheduler().Gpus(around_.clock.Now())) {
+    if (gpu.LeftAlone()) alone.insert(core::Number(gpu.index));
+  }
+  return alone;
+}
+
+void EngineHost::PostSeen(core::Event event) {
+  if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
+    // An upgrade is reported once, not for each GPU.
+    if (!drain->why.starts_with(core::kDriverUpgrade))
+      TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
+    return engine_.Drain(*drain);
+  }
+  if (const auto* resume = std::get_if<core::ResumeRequested>(&event))
+    return engine_.Resume(*resume);
+  if (const auto* health = std::get_if<core::GpuHealthChanged>(&event)) {
+    base::LogWarn("gpu_health", {{"gpu", health->gpu},
+                                 {"healthy", health->healthy},
+                                 {"lost", health->lost},
+                                 {"why", health->text}});
+    if (!health->healthy) TellAdministrators("health", HealthMessage(health->gpu, health->text));
+  }
+  engine_.Post(std::move(event));
+}
+
+// GPUs closed by an earlier carmad's rules are reopened by rule too.
+void EngineHost::RestoreHealthDrains() {
+  const gpu::HealthRules& rules = settings().health;
+  // Every GPU was reset with the machine.
+  const bool anew = MarkBoot(settings().state_dir, base::BootId()) && rules.resume_when_cleared;
+  const Result<std::vector<store::Drain>> drains = around_.store.Drains();
+  if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});
+  for (const store::Drain& drain : *drains) {
+    const std::optional<core::GpuIndex> gpu = engine_.GpuByUuid(drain.gpu_uuid);
+    if (!gpu || !drain.by_rule) continue;
+    if (anew || !rules.drain) {
+      engine_.Resume({*gpu, true});
+    } else {
+      monitor_.RestoreDrain(*gpu, drain.why);
+      if (trials_ && drain.why.starts_with(kCudaTrouble)) trials_->Restore(*gpu);
+    }
+  }
+}
+
+void EngineHost::OpenWhatRulesClosed() {
+  for (std::size_t i = 0; i < monitor_.devices().size(); ++i) {
+    const auto gpu = static_cast<core::GpuIndex>(i);
+    if (!monitor_.HealthTrouble(gpu).empty()) engine_.Resume({gpu, true});
+  }
+}
+
+// ---- evidence of readings about ends ----
+
+std::optional<double> EngineHost::RecentFullness(core::GpuIndex gpu) {
+  return monitor_.RecentFullness(gpu, around_.clock.Now());
+}
+
+std::vector<int> EngineHost::RecentXids(core::GpuIndex gpu, base::Time since) {
+  const std::vector<int>& ignored = settings().health.ignored_xids;
+  std::vector<int> xids = monitor_.RecentXids(gpu, around_.clock.Now(), since);
+  std::erase_if(xids, [&](int xid) { return std::ranges::find(ignored, xid) != ignored.end(); });
+  return xids;
+}
+
+std::optional<core::TaskId> EngineHost::FaultyTask(core::GpuIndex gpu, base::Time since) {
+  return around_.fault_origins.LastOn(monitor_.devices().at(core::Number(gpu)).pci,
+                                      around_.clock.Now(), since);
+}
+
+std::string EngineHost::LostGpu(core::GpuIndex gpu) {
+  return monitor_.LostNow(gpu);
+}
+
+void EngineHost::AfterNextReading(std::function<void()> call) {
+  around_.after_next_reading(std::move(call));
+}
+
+// If GPUs are never closed by rule, a task would return to a broken one for ever.
+void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
+                         std::function<void(const std::string&)> call) {
+  if (!trials_ || !settings().health.drain) return call("");
+  trials_->Ask(gpus, std::move(call));
+}
+
+std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
+  if (!around_.try_cuda) return nullptr;
+  std::vector<std::string> uuids;
+  for (const gpu::DeviceInfo& device : monitor_.devices()) uuids.push_back(device.uuid);
+  const auto hold = [this](core::GpuIndex gpu, bool held) {
+    if (held) {
+      return engine_.Post(core::GpuHealthChanged{
+          gpu, false, false, "a task could not begin to use CUDA there; it is being tried"});
+    }
+    // The result closes the GPU with the next reading.
+    AfterNextReading([this, gpu] {
+      if (monitor_.Healthy(gpu)) engine_.Post(core::GpuHealthChanged{gpu, true, false, ""});
+    });
+  };
+  const auto found = [this](core::GpuIndex gpu, const std::string& why) {
+    if (!driver_upgrade_.value_or("").empty()) return;
+    monitor_.NoteCuda(gpu, why.empty() ? "" : fmt::format("{}{}", kCudaTrouble, why));
+  };
+  const auto known = [this](core::GpuIndex gpu) { return monitor_.CudaTrouble(gpu); };
+  return std::make_unique<GpuTrials>(around_.loop, around_.clock, std::move(uuids),
+                                     around_.try_cuda, GpuTrials::Actions{hold, found, known});
+}
+
+// ---- the driver's upgrade ----
+
+void EngineHost::WatchDriver() {
+  if (!around_.driver_versions) return;
+  driver_reader_.Ask(around_.driver_versions, [this](const gpu::InstalledDriver& versions) {
+    TakeDriverVersions(versions);
+    driver_alarm_.Set(kDriverGap, [this] { WatchDriver(); });
+  });
+}
+
+// Tasks started now would fail on every GPU. Running ones continue.
+void EngineHost::TakeDriverVersions(const gpu::InstalledDriver& versions) {
+  const std::string why = versions.Differ()
+                              ? fmt::format(
+                                    "{}{} is loaded, {} is installed; nothing starts on GPUs "
+                                    "until this machine is rebooted",
+                                    core::kDriverUpgrade, *versions.loaded, *versions.installed)
+                              : "";
+  if (driver_upgrade_ == why) return;
+  driver_upgrade_ = why;
+  if (!why.empty()) {
+    base::LogWarn("driver_upgrade", {{"why", why}});
+    if (monitor_.DriverUpgrade() != why)
+      TellAdministrators("health", HealthMessage(std::nullopt, why));
+  }
+  for (std::size_t i = 0; i < monitor_.devices().size(); ++i) {
+    const auto gpu = static_cast<core::GpuIndex>(i);
+    if (!why.empty() || monitor_.CudaTrouble(gpu).starts_with(core::kDriverUpgrade))
+      monitor_.NoteCuda(gpu, why);
+  }
+}
+
+}  // namespace carma::daemon
