@@ -345,6 +345,26 @@ void Counters::CountLate(double late_s) {
   longest_turn_s = std::max(longest_turn_s, late_s);
 }
 
+namespace {
+
+void WriteForecasts(const Counters& counters, api::MetricsText& out) {
+  out.Begin("carma_forecast_ratio", "histogram",
+            "Seen over predicted of ended tasks: memory_mib, duration_s.");
+  for (const auto& [of, each] : counters.forecasts)
+    out.Sample(each.ratio, {{"what", of.first}, {"by", of.second}});
+  out.Begin("carma_promises_total", "counter",
+            "Ended tasks to which a bound was promised; kept: no more was seen.");
+  for (const auto& [of, each] : counters.forecasts) {
+    for (const auto& [kept, count] :
+         {std::pair{"true", each.kept}, std::pair{"false", each.broken}}) {
+      out.Sample(static_cast<double>(count),
+                 {{"what", of.first}, {"by", of.second}, {"kept", kept}});
+    }
+  }
+}
+
+}  // namespace
+
 std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
                         const Counters& counters, const Configuration& configuration,
                         base::Time now, const std::string& version) {
@@ -372,19 +392,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
             "Measured over predicted peak memory of ended tasks.");
   for (const auto& [method, histogram] : counters.estimate_error)
     out.Sample(histogram, {{"method", method}});
-  out.Begin("carma_forecast_ratio", "histogram",
-            "Seen over predicted of ended tasks: memory_mib, duration_s.");
-  for (const auto& [of, each] : counters.forecasts)
-    out.Sample(each.ratio, {{"what", of.first}, {"by", of.second}});
-  out.Begin("carma_promises_total", "counter",
-            "Ended tasks to which a bound was promised; kept: no more was seen.");
-  for (const auto& [of, each] : counters.forecasts) {
-    for (const auto& [kept, count] :
-         {std::pair{"true", each.kept}, std::pair{"false", each.broken}}) {
-      out.Sample(static_cast<double>(count),
-                 {{"what", of.first}, {"by", of.second}, {"kept", kept}});
-    }
-  }
+  WriteForecasts(counters, out);
   out.Begin("carma_estimates_total", "counter",
             "Estimates since the daemon started, by method; none: none was possible.");
   for (const auto& [method, count] : counters.estimates)

@@ -164,6 +164,37 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
   return view;
 }
 
+void TellTimes(const core::TaskRecord& record, api::TaskView& view) {
+  view.submitted_ms = base::ToMs(record.submitted);
+  const bool waits = !core::IsFinal(record.state) && !core::HoldsGpus(record.state);
+  if (waits) {
+    view.waiting_since_ms =
+        base::ToMs(record.attempt->number > 0 ? record.queued_since : record.submitted);
+  }
+  view.first_start_ms = OptionalMs(record.first_start);
+  view.launched_ms = OptionalMs(record.attempt->launched);
+  view.ended_ms = OptionalMs(record.ended);
+}
+
+// Its shares of GPUs and of the server beside them.
+void TellShares(const core::TaskRecord& record, api::TaskView& view) {
+  view.sharing = core::SharingMethodName(record.attempt->sharing.method);
+  view.memory_limit_mib = record.attempt->sharing.memory_limit_mib;
+  view.group_limit_mib = record.attempt->sharing.group_limit_mib;
+  view.thread_percent = record.attempt->sharing.thread_percent;
+  view.sharing_note = record.attempt->sharing.note;
+  view.sm_share = record.request->sm_share;
+  view.max_slowdown = record.request->max_slowdown;
+  const core::HostShare& share = record.attempt->host;
+  if (share.cpus > 0 || record.request->cpus)
+    view.cpus = share.cpus > 0 ? share.cpus : *record.request->cpus;
+  if (share.memory_mib > 0 || record.request->host_memory_mib)
+    view.host_memory_mib =
+        share.memory_mib > 0 ? share.memory_mib : *record.request->host_memory_mib;
+  view.own_cpus = record.request->own_cpus;
+  view.own_cores = share.cores;
+}
+
 }  // namespace
 
 api::TaskView Present(const store::StoredTask& stored) {
@@ -199,15 +230,7 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.attempt = record.attempt->number;
   view.ooms = record.ooms;
   view.queue = base::WordOf(record.queue);
-  view.submitted_ms = base::ToMs(record.submitted);
-  const bool waits = !core::IsFinal(record.state) && !core::HoldsGpus(record.state);
-  if (waits) {
-    view.waiting_since_ms =
-        base::ToMs(record.attempt->number > 0 ? record.queued_since : record.submitted);
-  }
-  view.first_start_ms = OptionalMs(record.first_start);
-  view.launched_ms = OptionalMs(record.attempt->launched);
-  view.ended_ms = OptionalMs(record.ended);
+  TellTimes(record, view);
   if (record.request->time_limit) view.time_limit_s = base::Seconds(*record.request->time_limit);
   if (core::IsFinal(record.state) && record.attempt->started) {
     if (record.exit->signal != 0) {
@@ -217,21 +240,7 @@ api::TaskView Present(const store::StoredTask& stored) {
     }
   }
   view.exit_detail = record.exit->detail;
-  view.sharing = core::SharingMethodName(record.attempt->sharing.method);
-  view.memory_limit_mib = record.attempt->sharing.memory_limit_mib;
-  view.group_limit_mib = record.attempt->sharing.group_limit_mib;
-  view.thread_percent = record.attempt->sharing.thread_percent;
-  view.sharing_note = record.attempt->sharing.note;
-  view.sm_share = record.request->sm_share;
-  view.max_slowdown = record.request->max_slowdown;
-  const core::HostShare& share = record.attempt->host;
-  if (share.cpus > 0 || record.request->cpus)
-    view.cpus = share.cpus > 0 ? share.cpus : *record.request->cpus;
-  if (share.memory_mib > 0 || record.request->host_memory_mib)
-    view.host_memory_mib =
-        share.memory_mib > 0 ? share.memory_mib : *record.request->host_memory_mib;
-  view.own_cpus = record.request->own_cpus;
-  view.own_cores = share.cores;
+  TellShares(record, view);
   view.idle_since_ms = OptionalMs(record.attempt->idle_since);
   view.checkpoint_signal = record.request->checkpoint_signal.value_or("");
   view.no_slots = record.request->no_slots;
