@@ -55,7 +55,7 @@ struct Case {
 };
 
 void Print(const Case& each, const trace::Catalogue& catalogue, const Cluster& cluster,
-           double offered, double sigma) {
+           double offered, double sigma, double shown) {
   std::vector<double> errors_min, early, waits_min;
   int untold = 0;
   double near = 0;
@@ -66,6 +66,7 @@ void Print(const Case& each, const trace::Catalogue& catalogue, const Cluster& c
     options.estimates.durations = true;
     options.estimates.duration_sigma = sigma;
     options.seed = seed;
+    options.progress.share = shown;
     options.on_start = [&](const ToldStart& start) {
       if (!start.told.likely) {
         ++untold;
@@ -89,9 +90,10 @@ void Print(const Case& each, const trace::Catalogue& catalogue, const Cluster& c
   for (const double one : waits_min) wait += one / count;
   for (const double one : errors_min) error += one / count;
   fmt::print(
-      "| {} | {} | {} | {} | {} | {:.0f} | {:.0f} | {:.0f} | {:.0f} to {:.0f} | {:.0f} % |\n",
-      each.name, offered, sigma, waits_min.size(), untold, wait, error, Percentile(errors_min, 0.5),
-      Percentile(early, 0.1), Percentile(early, 0.9), 100 * near / count);
+      "| {} | {} | {} | {} | {} | {} | {:.0f} | {:.0f} | {:.0f} | {:.0f} to {:.0f} | {:.0f} % |\n",
+      each.name, offered, sigma, shown, waits_min.size(), untold, wait, error,
+      Percentile(errors_min, 0.5), Percentile(early, 0.1), Percentile(early, 0.9),
+      100 * near / count);
 }
 
 }  // namespace
@@ -116,12 +118,15 @@ int main() {
   cases[5].policy.backfill = 1000;
   cases[5].policy.min_gain = 0.06;
   fmt::print(
-      "| rules | load | run times off by | told | not told | mean wait, min | mean error | half "
+      "| rules | load | run times off by | show progress | told | not told | mean wait, min | mean "
+      "error | half "
       "are off by | 80 % "
-      "lie | within 25 % or 10 min |\n|---|---|---|---|---|---|---|---|---|---|\n");
+      "lie | within 25 % or 10 min |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const sim::Case& each : cases) {
     for (const double offered : {0.9, 1.5}) {
-      for (const double sigma : {0.0, 0.5}) sim::Print(each, *catalogue, *cluster, offered, sigma);
+      sim::Print(each, *catalogue, *cluster, offered, 0, 0);
+      for (const double shown : {0.0, 0.5, 1.0})
+        sim::Print(each, *catalogue, *cluster, offered, 0.5, shown);
     }
   }
   return 0;

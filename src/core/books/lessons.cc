@@ -32,13 +32,17 @@ void Lessons::Activity(const TaskRecord& task, double sm_active) {
   if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
 }
 
-// It changes a little with every sample and alone lets no task start, so it does not count as a
-// change.
+// These change a little with every reading and let no task start, so they do not count as changes.
 void Lessons::Cpus(const TaskRecord& task, double cpus) {
   const auto kind = kinds_.find(KeyOf(task));
   if (kind == kinds_.end()) return;
   std::optional<double>& known = kind->second.lesson.cpus;
   known = std::max(known.value_or(0), cpus);
+}
+
+void Lessons::Alone(const TaskRecord& task, double alone_s) {
+  const auto kind = kinds_.find(KeyOf(task));
+  if (kind != kinds_.end()) kind->second.lesson.alone_s = alone_s;
 }
 
 void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {

@@ -17,6 +17,7 @@ struct Lesson {
   std::int64_t at_least_mib = 0;    // asked for after out of memory; 0: none yet
   std::optional<double> sm_active;  // of the last run, as if alone on its GPU
   std::optional<double> cpus;       // most busy threads per GPU of any run
+  std::optional<double> alone_s;    // run time alone of the last run, by its own progress
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
@@ -32,6 +33,7 @@ class Lessons {
   void Enough(const TaskRecord& task, std::int64_t need_mib);
   void Activity(const TaskRecord& task, double sm_active);
   void Cpus(const TaskRecord& task, double cpus);
+  void Alone(const TaskRecord& task, double alone_s);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
 
   // Null: nothing has been learned.

@@ -16,10 +16,8 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks for look-ahead, and the minimum remaining work of an overdue task as a
-// share of its run time.
+// Maximum number of tasks for look-ahead.
 constexpr std::size_t kLongestLine = 48;
-constexpr double kLeastLeft = 0.1;
 // For mappers by added work: the cost of exceeding one's due share by the whole server.
 constexpr double kExcessCosts = 1;
 // Spreads close numbers.
@@ -104,9 +102,9 @@ std::optional<std::vector<FutureRun>> RunsNow(const State& state) {
   std::vector<FutureRun> runs;
   for (const auto& [id, gpus_of] : state.ledger.Tasks()) {
     const TaskRecord& task = state.tasks.at(id);
-    if (!task.profile->alone) return std::nullopt;
-    const double alone_s = base::Seconds(*task.profile->alone);
-    FutureRun run{.left_s = std::max(alone_s - DoneS(state, id), kLeastLeft * alone_s)};
+    const std::optional<double> left_s = LeftS(state, task);
+    if (!left_s) return std::nullopt;
+    FutureRun run{.left_s = *left_s};
     for (const GpuIndex gpu : gpus_of) {
       const std::span<const Resident> residents = state.ledger.ResidentsOf(gpu);
       const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
@@ -133,8 +131,9 @@ std::optional<std::vector<FutureTask>> LineAhead(const State& state) {
     const TaskRecord& task = state.tasks.at(next->task);
     const Need need = NeedNow(state, task);
     // The simulation does not model the machine's cores and memory.
-    if (!task.profile->alone || !HostTakes(state, task.id, need.host)) return std::nullopt;
-    line.push_back({.need = need, .alone_s = base::Seconds(*task.profile->alone)});
+    const std::optional<double> alone_s = LeftS(state, task);
+    if (!alone_s || !HostTakes(state, task.id, need.host)) return std::nullopt;
+    line.push_back({.need = need, .alone_s = *alone_s});
   }
   return line;
 }

@@ -60,6 +60,11 @@ struct HostSampled {
   double used_cpus = 0;
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
+// How long running tasks need until their end, as their own output shows it: at the mean speed of
+// this attempt so far. Tasks that show no progress are left out.
+struct ProgressSeen {
+  std::vector<std::pair<TaskId, Duration>> left;
+};
 // The probe's verdict on a GPU or its driver: hung, lost, lying. Closes the GPU until a healthy one
 // follows.
 struct GpuHealthChanged {
@@ -169,11 +174,11 @@ struct WakeUp {};  // the time of a WakeAt has come
 
 using Event =
     std::variant<GpusDiscovered, HostDiscovered, TaskSubmitted, TaskRestored, AttemptRestored,
-                 EstimateReady, GpuSampled, HostSampled, GpuHealthChanged, SharingChosen,
-                 TaskStarted, TaskIdle, LaunchFailed, TaskExited, CancelRequested, HoldRequested,
-                 ReleaseRequested, RequeueRequested, PriorityChanged, TaskEdited, DrainRequested,
-                 ResumeRequested, ServerClosed, ServerOpened, ReservationsChanged, PolicyChanged,
-                 WakeUp>;
+                 EstimateReady, GpuSampled, HostSampled, ProgressSeen, GpuHealthChanged,
+                 SharingChosen, TaskStarted, TaskIdle, LaunchFailed, TaskExited, CancelRequested,
+                 HoldRequested, ReleaseRequested, RequeueRequested, PriorityChanged, TaskEdited,
+                 DrainRequested, ResumeRequested, ServerClosed, ServerOpened, ReservationsChanged,
+                 PolicyChanged, WakeUp>;
 
 // ---- actions, to be performed in order, after they are durable ----
 

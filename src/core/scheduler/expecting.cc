@@ -14,8 +14,6 @@ namespace {
 // Time from its limit or the end of its time slice until its processes are gone and the GPU has
 // been sampled.
 constexpr Duration kEnding{60'000};
-// An overdue task is assumed to continue for this share of its run time.
-constexpr double kLeastLeft = 0.1;
 
 Duration OfSeconds(double seconds) {
   return Duration(static_cast<std::int64_t>(seconds * 1000));
@@ -197,11 +195,7 @@ std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
   std::vector<LikelyRun> running;
   for (const auto& [id, held] : state.ledger.Tasks()) {
     const TaskRecord& task = state.tasks.at(id);
-    LikelyRun run{.task = id};
-    if (task.profile->alone) {
-      const double alone_s = base::Seconds(*task.profile->alone);
-      run.left_s = std::max(alone_s - DoneS(state, id), kLeastLeft * alone_s);
-    }
+    LikelyRun run{.task = id, .left_s = LeftS(state, task)};
     if (const auto longest = turn_s(task, task.request->time_limit)) {
       const Time ends = task.attempt->started.value_or(at) + *longest;
       run.most_s = std::max(0.0, base::Seconds(ends - at));
@@ -215,7 +209,7 @@ std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
     if (state.heads.passed.task == task->id)
       line.first_for_s = base::Seconds(at - state.heads.passed.since),
       line.passed = state.heads.passed.times > 0;
-    if (task->profile->alone) start.run.left_s = base::Seconds(*task->profile->alone);
+    start.run.left_s = LeftS(state, *task);
     if (const auto longest = turn_s(*task, task->request->time_limit))
       start.run.most_s = base::Seconds(*longest);
     line.tasks.push_back(std::move(start));

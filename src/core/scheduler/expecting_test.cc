@@ -255,8 +255,12 @@ class Full {
     request.exclusive = request.gpus > 0;
     request.time_limit = 60 * kMinute;
     core_.HandleAll(now_, {TaskSubmitted{id, request}});
-    core_.HandleAll(now_, {EstimateReady{id, Estimate{1'000, "given"}, {}, {}}});
+    core_.HandleAll(now_, {EstimateReady{id, Estimate{1'000, "given"}, KindId{1}, {}}});
     return id;
+  }
+  void Tell(Duration later, const Event& event) {
+    now_ += later;
+    core_.HandleAll(now_, {event});
   }
   Scheduler& core() { return core_; }
   Time now() const { return now_; }
@@ -282,6 +286,23 @@ TEST(InLine, TellsWhoIsNextAndLeavesOutWhoWaitsForAnythingElse) {
   EXPECT_EQ(all.with_gpus, (std::vector{first, second, third}));
   EXPECT_TRUE(all.without_gpus.empty());
   EXPECT_EQ(server.core().InLine(2).with_gpus, (std::vector{first, second}));
+}
+
+TEST(ExpectedStarts, FollowTheProgressOfARunningTask) {
+  Full server(Rules(QueueOrder::kFifo, 1));
+  const TaskId running = server.Submit();
+  const TaskId second = server.Submit();
+  const TaskId third = server.Submit();
+  server.Tell({}, TaskStarted{running, 1});
+  const auto starts = [&] { return server.core().ExpectedStarts(server.now()); };
+  EXPECT_EQ(starts().at(second).likely, server.now() + 60 * kMinute) << "by its limit";
+  server.Tell(10 * kMinute, ProgressSeen{{{running, 20 * kMinute}}});
+  EXPECT_EQ(starts().at(second).likely, server.now() + 20 * kMinute);
+  EXPECT_EQ(starts().at(third).likely, server.now() + 50 * kMinute) << "of the same kind";
+  server.Tell(5 * kMinute, WakeUp{});
+  EXPECT_EQ(starts().at(second).likely, server.now() + 15 * kMinute);
+  server.Tell({}, ProgressSeen{{{running, 5 * kMinute}}});
+  EXPECT_EQ(starts().at(second).likely, server.now() + 5 * kMinute);
 }
 
 TEST(ExpectedStarts, OfTheFirstInOrderAreTheSameHoweverManyAreAskedFor) {

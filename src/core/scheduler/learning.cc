@@ -187,6 +187,20 @@ double DoneS(const State& state, TaskId id) {
   return life.done_s + base::Seconds(state.now - life.done_at) * life.speed;
 }
 
+// An overdue task is assumed to continue for a share of its run time.
+std::optional<double> LeftS(const State& state, const TaskRecord& task) {
+  constexpr double kLeast = 0.1, kLeastByProgress = 0.01;
+  const double done_s = HoldsGpus(task.state) ? DoneS(state, task.id) : 0;
+  const std::optional<double>& shown_s = state.LifeOf(task.id).alone_s;
+  if (shown_s && HoldsGpus(task.state))
+    return std::max(*shown_s - done_s, kLeastByProgress * *shown_s);
+  std::optional<double> alone_s;
+  if (const Lesson* lesson = state.lessons.Of(task)) alone_s = lesson->alone_s;
+  if (task.profile->alone) alone_s = base::Seconds(*task.profile->alone);
+  if (!alone_s) return std::nullopt;
+  return std::max(*alone_s - done_s, kLeast * *alone_s);
+}
+
 // The mean over the attempt, because its end, when a program saves results, is not more
 // representative than the hours before.
 Profile SeenOf(const State& state, const TaskRecord& task) {

@@ -16,6 +16,9 @@ void LookAtResidents(State& state, GpuIndex gpu);
 void LearnActivity(State& state, GpuIndex gpu);
 // Seconds of its run time alone that are done, as predicted.
 double DoneS(const State& state, TaskId task);
+// Seconds of it that are left, by its own progress or earlier runs; of a waiting task all. Empty:
+// unknown.
+std::optional<double> LeftS(const State& state, const TaskRecord& task);
 // What its attempt, which ends now, has shown.
 Profile SeenOf(const State& state, const TaskRecord& task);
 // With its kind's lessons.

@@ -55,6 +55,7 @@ struct Life {
   double done_s = 0;
   double speed = 1;
   Time done_at{};
+  std::optional<double> alone_s;  // its run time alone, by its own progress
   // Observed in its current attempt, up to a moment: SM activity alone times seconds.
   double activity_s = 0;
   std::optional<Time> active_from;  // when activity was first seen
@@ -279,6 +280,7 @@ struct Scheduler::State : LineUp::Host {
   void On(const HostDiscovered& event);
   void On(const GpuSampled& event);
   void On(const HostSampled& event);
+  void On(const ProgressSeen& event);
   void On(const GpuHealthChanged& event);
   void On(const DrainRequested& event);
   void On(const ResumeRequested& event);

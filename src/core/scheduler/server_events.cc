@@ -111,6 +111,20 @@ void State::On(const HostSampled& event) {
   }
 }
 
+void State::On(const ProgressSeen& event) {
+  for (const auto& [id, left] : event.left) {
+    const TaskRecord* task = Held(id);
+    if (task == nullptr || task->state != TaskState::kRunning) continue;
+    Life& life = EditLife(id);
+    const double done_s = DoneS(*this, id);
+    const double span_s = base::Seconds(now - task->attempt->launched.value_or(now));
+    const double speed = span_s > 0 && !life.restored ? done_s / span_s : life.speed;
+    life.alone_s = done_s + std::max(0.0, base::Seconds(left)) * speed;
+    // A later attempt may have gone on from a checkpoint.
+    if (!life.restored && task->attempt->number == 1) lessons.Alone(*task, *life.alone_s);
+  }
+}
+
 void State::On(const GpuHealthChanged& event) {
   if (Number(event.gpu) >= gpus.all.size()) return;
   GpuState& gpu = gpus.all[Number(event.gpu)];

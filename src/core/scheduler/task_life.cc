@@ -176,9 +176,9 @@ bool KeepsGpusAlone(const State& state, const TaskRecord& task) {
 void State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
   Life& life = EditLife(task.id);
   life.shared = false;
-  life.done_s = 0;
+  life.done_s = life.activity_s = 0;
   life.done_at = now;
-  life.activity_s = 0;
+  life.alone_s.reset();
   life.active_from.reset();
   machine.books.Take(task.id, task.attempt->host);
   shares.Take(task, RateNow(*this, task), task.attempt->launched.value_or(now), now);

@@ -1,5 +1,6 @@
 #include "daemon/engine/progress_board.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -27,11 +28,22 @@ std::vector<core::TaskId> ProgressBoard::Take(std::vector<Seen> seen, std::int64
     const auto old = before.find(id);
     const bool known = old != before.end() && old->second.place.attempt == each.place.attempt;
     if (each.report.stalled && !(known && old->second.report.stalled)) stalled.push_back(id);
+    each.moved = !known || old->second.report.done != each.report.done;
     each.report.changed_ms += shift_ms;
     if (each.report.ends_ms) *each.report.ends_ms += shift_ms;
     seen_.emplace(id, std::move(each));
   }
   return stalled;
+}
+
+core::ProgressSeen ProgressBoard::Left(std::int64_t now_ms) const {
+  core::ProgressSeen seen;
+  for (const auto& [id, each] : seen_) {
+    if (!each.moved || !each.report.ends_ms) continue;
+    const std::int64_t left_ms = std::max<std::int64_t>(0, *each.report.ends_ms - now_ms);
+    seen.left.emplace_back(id, core::Duration(left_ms));
+  }
+  return seen;
 }
 
 const task::ProgressReport* ProgressBoard::Find(core::TaskId id, int attempt) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/scheduler/events.h"
 #include "core/values/task.h"
 #include "task/progress/report.h"
 
@@ -23,6 +24,7 @@ class ProgressBoard {
   struct Seen {
     Place place;
     task::ProgressReport report;
+    bool moved = false;  // its counters have changed since the time before
   };
   // Reads a few hundred bytes of each; for a worker. now_ms: the system's clock.
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
@@ -30,6 +32,8 @@ class ProgressBoard {
   // Replaces all known progress. shift_ms: how far the (perhaps simulated) server's clock is ahead
   // of the system's. Returns the tasks that have stalled since.
   std::vector<core::TaskId> Take(std::vector<Seen> seen, std::int64_t shift_ms = 0);
+  // Of the attempts that have moved: how long until their likely ends. now_ms: of the server.
+  core::ProgressSeen Left(std::int64_t now_ms) const;
   // Null: the attempt has reported none.
   const task::ProgressReport* Find(core::TaskId id, int attempt) const;
 

@@ -46,6 +46,18 @@ TEST(ProgressBoard, NamesAStalledAttemptOnce) {
   EXPECT_THAT(board.Take({Seen(2, true)}), ElementsAre(kTask)) << "another attempt";
 }
 
+TEST(ProgressBoard, TellsHowLongWhatMovedStillNeeds) {
+  ProgressBoard board;
+  ProgressBoard::Seen seen = Seen(1, false);
+  EXPECT_THAT((board.Take({seen}), board.Left(kNowMs).left), IsEmpty()) << "no end is known";
+  seen.report.done = 5;
+  seen.report.ends_ms = kNowMs + 60'000;
+  board.Take({seen});
+  EXPECT_THAT(board.Left(kNowMs).left, ElementsAre(std::pair(kTask, core::Duration{60'000})));
+  board.Take({seen});
+  EXPECT_THAT(board.Left(kNowMs).left, IsEmpty()) << "as before";
+}
+
 TEST(ProgressBoard, ForgetsWhatRunsNoMore) {
   ProgressBoard board;
   board.Take({Seen(1, false)});

@@ -335,14 +335,15 @@ void EngineHost::ReadProgress() {
     if (record != nullptr && record->state == core::TaskState::kRunning)
       places.push_back(engine_.ProgressOf(*record));
   }
-  // Shims use the system's clock.
-  const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());
+  const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());  // the clock of shims
   const std::int64_t shift_ms = base::ToMs(around_.clock.Now()) - now_ms;
   progress_reader_.Ask(
       [places = std::move(places), now_ms] { return ProgressBoard::Read(places, now_ms); },
       [this, shift_ms](std::vector<ProgressBoard::Seen> seen) {
         for (const core::TaskId id : engine_.progress().Take(std::move(seen), shift_ms))
           TellStalled(id);
+        core::ProgressSeen moved = engine_.progress().Left(base::ToMs(around_.clock.Now()));
+        if (!moved.left.empty()) engine_.Post(std::move(moved));
         progress_alarm_.Set(kProgressGap, [this] { ReadProgress(); });
       });
 }

@@ -116,6 +116,10 @@ constexpr std::array kWords{
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.stopping.takes, value);
               }},
+    ModelWord{"progress", kShare, "of the tasks print how far they are (0)",
+              [](RunOptions& options, std::string_view value) {
+                return SetNumber(options.progress.share, value, 1);
+              }},
     ModelWord{"time_slot", kSpan,
               "after which a task goes back to the queue if others wait; 0s: never",
               [](RunOptions& options, std::string_view value) {

@@ -28,7 +28,7 @@ double PowerW(const PowerModel& model, double smact);
 // measured runs hint at it (tasks with a demanding task on another GPU ran 10 to 25 % longer) but
 // do not determine its constants. A task that wants no cores is not slowed down.
 struct HostContention {
-  double cores = 0;  // 0: not modelled
+  double cores = 0;               // 0: not modelled
   double cores_per_gpu_task = 8;  // busy cores per GPU of a task, unless stated
   // The server promises its cores, so it starts no more tasks than its cores allow.
   bool promised = false;
@@ -47,6 +47,14 @@ struct Checkpoints {
   base::Duration every{0};  // period after the first allocation; 0: none
   base::Duration cost{0};   // of writing one, while the task makes no progress
   bool on_stop = false;     // a task writes one when asked to stop
+};
+
+// What tasks print of their progress, and the daemon reads. An option: by default they print none.
+struct ShownProgress {
+  double share = 0;                  // of the tasks print it
+  double noise = 0.05;               // standard deviation of a factor on the speed that is read
+  base::Duration every{600'000};     // a task evaluates after each such time
+  base::Duration evaluates{60'000};  // for so long, and shows nothing new
 };
 
 // How a stopped task ends: until then it keeps its memory and does no more work.

@@ -6,11 +6,13 @@
 // before a decision that comes after a quiet time. The core then decides as if it had seen every
 // sample.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <span>
 #include <utility>
 
 #include "core/books/activity.h"
+#include "lab/sim/chance.h"
 #include "lab/sim/simulation.h"
 
 namespace carma::sim {
@@ -78,8 +80,37 @@ bool Simulation::MayOpen(const Node& node) const {
          std::ranges::any_of(its, [this](const Observed& each) { return IsMoving(each); });
 }
 
+// As task/progress/tracker.h estimates the end: by the mean speed of the attempt.
+void Simulation::ShowProgress(Node& node) {
+  constexpr base::Duration kGap{30'000}, kFirst{60'000};
+  const ShownProgress& shown = options_.progress;
+  if (shown.share <= 0 || now_ < node.progress_shown + kGap) return;
+  node.progress_shown = now_;
+  std::map<core::TaskId, base::Duration> left;
+  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
+    for (const Occupant& each : gpus_[gpu].occupants()) {
+      const Job& job = jobs_[each.job];
+      const base::Duration span = now_ - job.allocated;
+      if (job.phase != Phase::kComputing || span < kFirst) continue;
+      base::Rng rng = Chance(options_.seed + 1'000'003, Draw::kProfile, core::Number(job.id));
+      if (rng.Uniform() >= shown.share || span % shown.every > shown.every - shown.evaluates)
+        continue;
+      const double left_s = job.left_s - job.pace * base::Seconds(now_ - job.since);
+      const double speed = (job.work_s - left_s) / base::Seconds(span);
+      const auto turn = static_cast<std::uint64_t>(span / shown.every);
+      base::Rng wrong =
+          Chance(options_.seed + 1'000'003, Draw::kNoise, core::Number(job.id) * 1000 + turn);
+      if (speed <= 0) continue;
+      left[job.id] = base::Duration(static_cast<std::int64_t>(
+          1000 * std::max(0.0, left_s) / speed * std::exp(shown.noise * wrong.Normal())));
+    }
+  }
+  if (!left.empty()) events_.emplace_back(core::ProgressSeen{{left.begin(), left.end()}});
+}
+
 void Simulation::CatchUp(std::uint32_t index) {
-  const Node& node = nodes_[index];
+  Node& node = nodes_[index];
+  if (options_.progress.share > 0) ShowProgress(node);
   if (!OnDemand() || node.waiting > 0) return;
   const base::Time taken = TickAtOrBefore(now_);
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {

@@ -170,6 +170,7 @@ struct RunOptions {
   Failures failures;
   Checkpoints checkpoints;
   Stopping stopping;
+  ShownProgress progress;
   // Option: time slots, as with `carma requeue` by an administrator. A task that has run for one
   // while others wait is requeued behind those that had fewer; it continues if no task waits, or if
   // it has saved no work since it started. 0: none.

@@ -131,6 +131,7 @@ class Simulation {
     int computing = 0;            // tasks
     double host_factor = 1;
     bool host_changed = false;  // since the core's last sample
+    base::Time progress_shown{};
     double fastest = 0;         // GpuType::relative_speed of its fastest GPU
     base::Time next_tick{};     // where one is set
     std::deque<Samples> on_the_way;
@@ -287,6 +288,7 @@ class Simulation {
   // Adds samples to events_; `closed`: also for GPUs that are closed until they have settled.
   void CatchUp(std::uint32_t node);
   core::HostSampled HostSampleOf(const Node& node) const;
+  void ShowProgress(Node& node);  // adds it to events_
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
   bool IsMoving(const Observed& observed) const;
