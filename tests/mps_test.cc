@@ -410,18 +410,19 @@ TEST_F(Mps, TheDefaultIsMpsWhereItsControlDaemonAnswers) {
 }
 
 TEST_F(Mps, ASubmissionWaitsForACarmadThatHasJustStarted) {
-  const std::string gate = site.out_dir() + "/gate", asked = site.out_dir() + "/asked";
+  Bell asked(site.out_dir() + "/asked"), gate(site.out_dir() + "/gate");
   const std::string program = site.out_dir() + "/control";
-  WriteText(program, "#!/bin/sh\n: >" + asked + "\nwhile [ ! -e " + gate +
-                         " ]; do sleep 0.02; done\nexit 1\n");
+  WriteText(program, "#!/bin/sh\n[ ! -e " + program + ".done ] || exit 1\n: > " + program +
+                         ".done\necho asked > " + asked.path() + "\nread go < " + gate.path() +
+                         "\nexit 1\n");
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   site.Set("collocation.method", "\"auto\"");
   site.Set("collocation.mps_control", "\"" + program + "\"");
   site.Start(false);
-  ASSERT_TRUE(Eventually([&] { return base::Exists(asked); }));
+  ASSERT_EQ(asked.Hear(), "asked");
   Child submits = site.StartCarma({"submit", "--", "/bin/true"});
   EXPECT_THAT(site.Status().collocation, HasSubstr("is being asked")) << "this needs no GPU";
-  WriteText(gate, "");
+  WriteText(gate.path(), "go\n");
   const Ran ran = submits.Wait();
   EXPECT_EQ(ran.out, "Submitted task 1\n") << ran.Text();
 }

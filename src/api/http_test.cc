@@ -45,8 +45,8 @@ base::UniqueFd ConnectUnix(const std::string& path) {
   return fd;
 }
 
-// Whether this process may have so many connections to itself. An ordinary user's limit is often
-// 1,024 open files; without more of them the server would wait rather than refuse.
+// Whether this process may open both ends of so many connections. An ordinary user often starts
+// with 1,024 open files, and a server that can open no more waits instead of refusing.
 bool MayOpen(std::size_t connections) {
   return base::RaiseOpenFiles() >= 2 * connections + 64;
 }

@@ -14,7 +14,8 @@ constexpr MpsClients::Key kLate{core::TaskId{3}, 1};
 
 TEST(MpsClients, AFaultHitsOnlyClientsFromBeforeIt) {
   const MpsClients::Time start{};
-  const task::MpsServer server{.process = base::SelfProcess(), .state = task::MpsServerState::kFault};
+  const task::MpsServer server{.process = base::SelfProcess(),
+                               .state = task::MpsServerState::kFault};
   MpsClients clients;
   for (const auto& who : {kFirst, kSecond}) {
     clients.Add(who, start);

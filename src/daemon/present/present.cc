@@ -404,10 +404,10 @@ std::string MethodLine(const config::Settings& settings, bool one_gpu) {
            (memory ? "each process's memory to its task's promise and margin, and SMs to --sm-share"
                    : "SMs to --sm-share, memory not");
   }
-  std::string line = fmt::format(
-      "streams: at most {} task{} on a GPU take turns on the SMs{}",
-      settings.policy.max_tasks_per_gpu, settings.policy.max_tasks_per_gpu == 1 ? "" : "s",
-      settings.kernel_limits ? "" : ". Nothing limits their memory");
+  std::string line = fmt::format("streams: at most {} task{} on a GPU take turns on the SMs{}",
+                                 settings.policy.max_tasks_per_gpu,
+                                 settings.policy.max_tasks_per_gpu == 1 ? "" : "s",
+                                 settings.kernel_limits ? "" : ". Nothing limits their memory");
   if (!settings.without_mps.empty()) line += fmt::format("; without MPS: {}", settings.without_mps);
   return line;
 }
@@ -443,8 +443,7 @@ std::string PolicyLine(const config::Settings& settings) {
 }
 
 std::string CollocationLine(const config::Settings& settings, const Monitor* monitor) {
-  std::string line =
-      MethodLine(settings, monitor != nullptr && monitor->devices().size() == 1);
+  std::string line = MethodLine(settings, monitor != nullptr && monitor->devices().size() == 1);
   if (core::Shares(settings.policy) && MemoryLimitsBy(settings) == "kernel")
     line += ". The kernel limits the memory of all processes of a task together";
   const bool divided =

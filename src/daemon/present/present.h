@@ -27,8 +27,8 @@ api::HostVerdictView Present(const core::HostVerdict& host);
 api::HostView PresentHost(const Engine& engine, bool cpu_cap);
 // Which promises of cores and memory are not enforced, one sentence; empty: all are.
 std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls);
-// One line with the rules in force: the policy's word and what was set to another value than the word
-// brings: "by-work, margin 4.0G".
+// One line with the rules in force: the policy's word and what was set to another value than the
+// word brings: "by-work, margin 4.0G".
 std::string PolicyLine(const config::Settings& settings);
 // What enforces the GPU memory promised to tasks: "kernel", "mps" or "nobody".
 std::string MemoryLimitsBy(const config::Settings& settings);

@@ -42,11 +42,11 @@ TEST(PolicyLine, IsTheWordAndWhatWasSetToAnotherValue) {
   settings.policy.order = core::QueueOrder::kFair;
   settings.policy.slots.length = core::Duration{43'200'000};
   EXPECT_EQ(PolicyLine(settings), settings.policy.mapper + ", order by shares, turns of 12:00:00");
-  const auto set = config::LoadText(
-      "carma.toml",
-      "[policy]\nmapper = 'by-work'\nmargin = '4G'\nsm_cap = false\nbackfill = 1\n"
-      "[recovery]\nmode = 'exclusive'\n",
-      true);
+  const auto set =
+      config::LoadText("carma.toml",
+                       "[policy]\nmapper = 'by-work'\nmargin = '4G'\nsm_cap = false\nbackfill = 1\n"
+                       "[recovery]\nmode = 'exclusive'\n",
+                       true);
   ASSERT_TRUE(set) << set.error().message;
   EXPECT_EQ(PolicyLine(set->settings),
             "by-work, no limit on SM activity, margin 4.0G, backfill 1, recovery exclusive");

@@ -79,7 +79,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void Follow(Configuration::InForce now);
   void Beat();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Notifies the starter of this daemon, once; nobody waits for the GPUs any longer.
+  // Tells whoever started this daemon, once, that it serves. From then on no request waits.
   void TellServing();
   // Decides the method for collocation.method = "auto". Sharing method and memory limits are found
   // one after the other by trial.
@@ -448,9 +448,9 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
-  // A client that hung up or a file at its size limit is an error of one write and must not end
-  // carmad; nor must a terminal that only its foreground may write to (stty tostop), or that is
-  // closed, or a signal whose default is to end a process.
+  // carmad ignores the signals that come when a client hangs up, when a file reaches its size
+  // limit, and when its terminal is closed or only the foreground may write to it (stty tostop).
+  // SIGUSR1 and SIGUSR2 would end it, too.
   for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
   Signals::Block();  // until they are heard
   base::RaiseOpenFiles();

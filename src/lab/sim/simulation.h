@@ -132,8 +132,8 @@ class Simulation {
     double host_factor = 1;
     bool host_changed = false;  // since the core's last sample
     base::Time progress_shown{};
-    double fastest = 0;         // GpuType::relative_speed of its fastest GPU
-    base::Time next_tick{};     // where one is set
+    double fastest = 0;      // GpuType::relative_speed of its fastest GPU
+    base::Time next_tick{};  // where one is set
     std::deque<Samples> on_the_way;
     std::optional<OpenKey> open;  // its place among the open ones
     bool whole = false;           // held by a task of several servers
