@@ -3,15 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "api/unix_address.h"
 #include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "task/mps/mps_control.h"
 #include "tests/kit.h"
 
@@ -23,6 +27,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
 constexpr char kPlace[] = "0000:03:00";  // of the first simulated GPU, as a kernel writes it
@@ -409,7 +414,7 @@ TEST_F(Mps, TheDefaultIsMpsWhereItsControlDaemonAnswers) {
   AwaitClient(first);
 }
 
-TEST_F(Mps, ASubmissionWaitsForACarmadThatHasJustStarted) {
+TEST_F(Mps, ARequestWaitsForACarmadThatHasJustStarted) {
   Bell asked(site.out_dir() + "/asked"), gate(site.out_dir() + "/gate");
   const std::string program = site.out_dir() + "/control";
   WriteText(program, "#!/bin/sh\n[ ! -e " + program + ".done ] || exit 1\n: > " + program +
@@ -420,11 +425,16 @@ TEST_F(Mps, ASubmissionWaitsForACarmadThatHasJustStarted) {
   site.Set("collocation.mps_control", "\"" + program + "\"");
   site.Start(false);
   ASSERT_EQ(asked.Hear(), "asked");
-  Child submits = site.StartCarma({"submit", "--", "/bin/true"});
-  EXPECT_THAT(site.Status().collocation, HasSubstr("is being asked")) << "this needs no GPU";
+  const base::UniqueFd asks(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = api::UnixAddress(site.socket()).value();
+  ASSERT_EQ(::connect(asks.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_TRUE(base::WriteAll(asks.get(), "GET /v1/gpus HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  // This is asked after it, and needs no GPU.
+  EXPECT_THAT(site.Status().collocation, HasSubstr("is being asked"));
   WriteText(gate.path(), "go\n");
-  const Ran ran = submits.Wait();
-  EXPECT_EQ(ran.out, "Submitted task 1\n") << ran.Text();
+  char answer[16] = {};
+  ASSERT_GT(::read(asks.get(), answer, sizeof answer - 1), 0);
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
 }
 
 TEST_F(Mps, TheDefaultIsStreamsWithFewNeighboursWhereNoControlDaemonAnswers) {
