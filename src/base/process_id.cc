@@ -49,7 +49,7 @@ ProcessId SelfProcess() {
 
 bool Alive(const ProcessId& id) {
   const std::optional<ProcessStat> stat = ReadProcessStat(id.pid);
-  return stat && stat->id == id && stat->state != 'Z' && stat->state != 'X';
+  return stat && stat->id == id && !stat->dead();
 }
 
 // Read once: a failure to read it later, without a free descriptor, would look like another boot.

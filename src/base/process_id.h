@@ -20,8 +20,10 @@ struct ProcessStat {
   pid_t parent = 0;
   pid_t group = 0;
   pid_t session = 0;
-  char state = '?';  // 'Z': dead, not yet reaped
+  char state = '?';
   std::string command;
+  // Ended: not yet reaped, or being reaped.
+  bool dead() const { return state == 'Z' || state == 'X'; }
 };
 
 // Empty: no such process.

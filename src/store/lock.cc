@@ -66,7 +66,7 @@ Result<Unit> Lock(int fd, const std::string& state_dir) {
     const std::optional<pid_t> holder = Holder(fd);
     const std::optional<base::ProcessStat> stat =
         holder ? base::ReadProcessStat(*holder) : std::nullopt;
-    const bool dying = holder && (!stat || stat->state == 'Z');
+    const bool dying = holder && (!stat || stat->dead());
     if (!dying || std::chrono::steady_clock::now() >= give_up) {
       return Fail(ErrorCode::kConflict, "state folder " + state_dir +
                                             " is in use by another carmad (pid " +

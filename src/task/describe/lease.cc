@@ -63,7 +63,7 @@ bool IsLeaseKey(std::string_view text) {
 
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid) {
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-  if (!stat || stat->state == 'Z') return std::nullopt;
+  if (!stat || stat->dead()) return std::nullopt;
   return OfThisBoot(stat->id);
 }
 

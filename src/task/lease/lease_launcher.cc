@@ -401,13 +401,15 @@ class RealLeaseLauncher final : public LeaseLauncher {
   void OnGone(core::TaskId id) {
     if (book_.Find(id) == nullptr) return;
     Lease& lease = *book_.Find(id);
-    const auto is_gone = [](const LeaseMember& each) { return !Alive(each.process); };
     NoteGone(id, lease);
-    if (!std::ranges::all_of(lease.members, is_gone)) {
-      for (const LeaseMember& each : lease.members) {
-        if (each.keeper && is_gone(each)) lease.gone_keepers.push_back(each.process);
+    // Each is looked at once: who ends between two looks would be missed for ever.
+    const auto gone = std::ranges::stable_partition(
+        lease.members, [](const LeaseMember& each) { return Alive(each.process); });
+    if (gone.begin() != lease.members.begin()) {
+      for (const LeaseMember& each : gone) {
+        if (each.keeper) lease.gone_keepers.push_back(each.process);
       }
-      std::erase_if(lease.members, is_gone);
+      lease.members.erase(gone.begin(), gone.end());
       return;
     }
     if (lease.adopted) return End(id, UnreportedEnd(options_.ends_dir, id, lease));

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/spawn.h"
 #include "base/test_fields.h"
@@ -306,6 +308,25 @@ TEST_F(LeaseLauncherTest, AProcessThatIsGoneGivesItUp) {
   EXPECT_EQ(failed.kind, ShimEventKind::kLaunchFailed);
   EXPECT_FALSE(failed.retryable);
   EXPECT_THAT(failed.text, HasSubstr("has ended"));
+}
+
+// The kernel removes a process step by step: what looks at it twice may see it once.
+TEST_F(LeaseLauncherTest, ManyThatEndWhileTheyAreLookedAtAreAllMissed) {
+  constexpr int kProcesses = 600;
+  std::deque<Stranger> strangers(kProcesses);
+  for (int i = 0; i < kProcesses; ++i)
+    launcher_->Watch(core::TaskId{100 + static_cast<std::uint64_t>(i)},
+                     strangers[static_cast<std::size_t>(i)].process());
+  std::jthread killer([&strangers] {
+    for (Stranger& each : strangers) each.End();
+  });
+  for (int i = 0; i < 3000 && gone_.size() < kProcesses; ++i) {
+    pollfd events{launcher_->PollFd(), POLLIN, 0};
+    ::poll(&events, 1, 10);
+    launcher_->Poll([](const ShimEvent&) {});
+  }
+  EXPECT_EQ(gone_.size(), kProcesses);
+  EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
 TEST_F(LeaseLauncherTest, AGrantThatNobodyTakesIsWithdrawn) {

@@ -217,7 +217,7 @@ std::optional<base::ProcessId> MpsControl::Daemon() const {
   const std::optional<pid_t> pid = MpsLockHolder(MpsPipeDir(setup_.dir, id_));
   if (!pid || !IsOf(*pid, id_.uid)) return std::nullopt;
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(*pid);
-  if (!stat || stat->state == 'Z' || stat->state == 'X') return std::nullopt;
+  if (!stat || stat->dead()) return std::nullopt;
   return stat->id;
 }
 
@@ -296,7 +296,7 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
   if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's list of servers");
   for (const pid_t pid : *pids) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-    if (!stat || stat->state == 'Z') continue;
+    if (!stat || stat->dead()) continue;
     const Result<std::string> said = Ask("get_server_status " + std::to_string(pid), deadline);
     if (!said) return std::unexpected(said.error());
     const Result<MpsServerState> state = ParseMpsServerState(*said);
@@ -314,7 +314,7 @@ Result<std::optional<MpsServer>> MpsControl::LookForNamed(Deadline deadline) con
   if (!rows) return base::Wrap(rows.error(), "the MPS control daemon's list of servers");
   for (const MpsServerRow& row : *rows) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(row.pid);
-    if (row.uid == id_.uid && stat && stat->state != 'Z')
+    if (row.uid == id_.uid && stat && !stat->dead())
       return MpsServer{stat->id, row.state, row.name};
   }
   return std::nullopt;

@@ -51,7 +51,7 @@ std::vector<base::ProcessStat> Descendants(pid_t root) {
     open.pop_back();
     for (auto child = first; child != last; ++child) {
       open.push_back(child->second.id.pid);
-      if (child->second.state != 'Z') found.push_back(child->second);
+      if (!child->second.dead()) found.push_back(child->second);
     }
     by_parent.erase(first, last);  // a reused pid must not make us walk in a circle
   }
@@ -95,7 +95,7 @@ std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string&
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
     const base::Result<std::string> text =
         base::ReadFile("/proc/" + std::to_string(pid) + "/cmdline", kMaxEnvironmentBytes);
-    if (!stat || stat->state == 'Z' || !text) continue;
+    if (!stat || stat->dead() || !text) continue;
     const std::vector<std::string_view> words = base::Split(*text, '\0');  // the last one is empty
     if (words.size() == 3 && words[1] == argument) found.push_back(stat->id);
   }
@@ -105,7 +105,7 @@ std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string&
 bool MayLive(const base::ProcessId& process) {
   if (process.pid <= 0) return false;
   if (const std::optional<base::ProcessStat> now = base::ReadProcessStat(process.pid))
-    return now->id == process && now->state != 'Z' && now->state != 'X';
+    return now->id == process && !now->dead();
   return ::kill(process.pid, 0) == 0 || errno == EPERM;
 }
 
@@ -121,7 +121,7 @@ std::vector<pid_t> SessionMembers(uid_t uid, const base::ProcessId& leader) {
   if (now && now->id != leader) return found;
   for (const pid_t pid : AllProcesses()) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-    if (!stat || stat->session != leader.pid || stat->state == 'Z') continue;
+    if (!stat || stat->session != leader.pid || stat->dead()) continue;
     if (BelongsTo(pid, uid)) found.push_back(pid);
   }
   return found;
