@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "task/progress/scan.h"
@@ -61,6 +62,18 @@ std::optional<string_view> OfRankZero(string_view line) {
   return line.substr(scan.at);
 }
 
+// "3: Epoch 1/10 …" of `srun --label`: the rank and the rest. Only where the rest names the epoch,
+// since the number before it may be the epoch itself.
+std::optional<std::pair<double, string_view>> LabelOfRank(string_view line) {
+  Scan scan{line};
+  scan.SkipAny(" ", 8);
+  const std::optional<double> rank = scan.Count();
+  if (!rank || !scan.Skip(": ")) return std::nullopt;
+  const string_view rest = line.substr(scan.at);
+  if (!ReadEpoch(rest)) return std::nullopt;
+  return std::pair(*rank, rest);
+}
+
 bool SameLoop(const Reading& a, const Reading& b) {
   return a.loop.total == b.loop.total;
 }
@@ -99,7 +112,12 @@ void ProgressReader::Feed(int stream, string_view bytes) {
 }
 
 void ProgressReader::Take(string_view whole) {
-  const std::optional<string_view> line = OfRankZero(whole);
+  std::optional<string_view> line = OfRankZero(whole);
+  if (const auto labelled = line ? LabelOfRank(*line) : std::nullopt) {
+    labelled_ |= labelled->first == 0;
+    if (labelled_ && labelled->first > 0) return;
+    line = labelled->second;
+  }
   if (!line || std::ranges::none_of(*line, IsDigit)) {
     if (line) TakeContext(*line);
     return;
@@ -238,7 +256,9 @@ void ProgressReader::TakeContext(string_view line) {
   downloads_ = head.starts_with("downloading");
   if (const auto total = NumberAfter(line, "Num Epochs =")) epochs_total_ = total;
   if (const auto total = NumberAfter(line, "Scheduled epochs:")) epochs_total_ = total;
-  if (const auto total = NumberAfter(line, "max_iters =")) loops_total_ = total;
+  for (const string_view name : {"max_iters =", "num_rounds="}) {
+    if (const auto total = NumberAfter(line, name)) loops_total_ = total;
+  }
   if (line.find("otal optimization steps") != string_view::npos ||
       line.find("Total steps") != string_view::npos) {
     const std::size_t last = line.find_last_of("=:");

@@ -54,6 +54,7 @@ class ProgressReader {
   bool prepares_ = false;               // by the line above an unnamed bar
   bool downloads_ = false;              // likewise
   bool rows_ = false;                   // a table of fastai has begun
+  bool labelled_ = false;               // lines begin with the rank
   std::optional<double> epochs_total_;  // printed separately
   std::optional<double> loops_total_;
   std::optional<double> run_loops_;  // of all epochs together

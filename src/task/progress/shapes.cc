@@ -148,10 +148,70 @@ std::optional<Reading> ReadRange(string_view line) {
   return reading;
 }
 
+// "[2026-01-02 03:04:05] Ep. 2 : Up. 500 : Sen. 31,937 : Cost 4.2 : …" of Marian.
+std::optional<Reading> ReadMarian(string_view line) {
+  const std::size_t epoch = line.find("Ep. ");
+  const std::size_t update = line.find(" : Up. ");
+  if (epoch == string_view::npos || update == string_view::npos || update < epoch)
+    return std::nullopt;
+  const std::optional<double> number = Scan{line, epoch + 4}.Count();
+  const std::optional<double> done = Scan{line, update + 7}.Count();
+  if (!number || !done) return std::nullopt;
+  Reading reading{
+      .unit = "update", .loop = {*done, std::nullopt}, .epoch = Counter{*number, std::nullopt}};
+  if (const std::size_t cost = line.find(": Cost "); cost != string_view::npos)
+    reading.loss = Scan{line, cost + 7}.Number();
+  return reading;
+}
+
+// " 1000: 0.51, 0.62 avg loss, 0.001 rate, 3.2 seconds, 64000 images, 12.5 hours left" of Darknet.
+std::optional<Reading> ReadDarknet(string_view line) {
+  Scan scan{line};
+  scan.SkipAny(" ");
+  const std::optional<double> done = scan.Count();
+  if (!done || !scan.Skip(": ") || !scan.Number() || !scan.Skip(", ")) return std::nullopt;
+  const std::optional<double> loss = scan.Number();
+  if (!loss || !scan.Skip(" avg")) return std::nullopt;
+  (void)scan.Skip(" loss");
+  if (!scan.Skip(", ") || !scan.Number() || !scan.Skip(" rate, ")) return std::nullopt;
+  const std::optional<double> seconds = scan.Number();
+  if (!seconds || !scan.Skip(" seconds, ")) return std::nullopt;
+  Reading reading{.unit = "iter", .loop = {*done, std::nullopt}, .loss = loss, .whole_run = true};
+  if (*seconds > 0) reading.rate_per_s = 1 / *seconds;
+  if (scan.Count() && scan.Skip(" images, ")) {
+    const std::optional<double> hours = scan.Number();
+    if (hours && *hours >= 0 && scan.Skip(" hours left")) reading.eta_s = 3600 * *hours;
+  }
+  return reading;
+}
+
+// "train: [████      ] data=0000012/0000140 loss=2.31±0.1 … ETA=00:02:08" of llama.cpp.
+std::optional<Reading> ReadLlama(string_view line) {
+  const std::size_t data = line.find("] data=");
+  if (data == string_view::npos) return std::nullopt;
+  Scan scan{line, data + 7};
+  const std::optional<Counter> loop = ReadPair(scan);
+  if (!loop) return std::nullopt;
+  Reading reading{.phase = PhaseOf(line.substr(0, line.find('['))), .unit = "step", .loop = *loop};
+  AddMeasures(reading, line);
+  return reading;
+}
+
+// "INFO :      [ROUND 3]" of Flower, which prints the number of rounds at its start.
+std::optional<Reading> ReadFlower(string_view line) {
+  const std::size_t round = line.find("[ROUND ");
+  if (round == string_view::npos) return std::nullopt;
+  Scan scan{line, round + 7};
+  const std::optional<double> number = scan.Count();
+  if (!number || !scan.Skip("]")) return std::nullopt;
+  return Reading{.unit = "round", .loop = {*number, std::nullopt}};
+}
+
 }  // namespace
 
 std::optional<Reading> ReadShape(string_view line) {
-  for (const auto read : {ReadTimm, ReadBoosting, ReadHead, ReadRange}) {
+  for (const auto read : {ReadTimm, ReadMarian, ReadDarknet, ReadLlama, ReadFlower, ReadBoosting,
+                          ReadHead, ReadRange}) {
     if (std::optional<Reading> reading = read(line)) return reading;
   }
   return std::nullopt;
