@@ -219,6 +219,16 @@ function(carma_program name)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
+# carma_other_names(srun libexec/carma sbatch): links beside a program, which plays the part by whose name it is started. A program of its own for
+# each part would be a megabyte, nearly all of it the C++ library.
+function(carma_other_names target destination)
+  foreach(name ${ARGN})
+    add_custom_command(TARGET ${target} POST_BUILD VERBATIM
+      COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE_NAME:${target}> $<TARGET_FILE_DIR:${target}>/${name})
+    install(FILES $<TARGET_FILE_DIR:${target}>/${name} DESTINATION ${destination})
+  endforeach()
+endfunction()
+
 # carma_embed(carma_simgpu ${PROJECT_SOURCE_DIR}/data/gpus/gpus.csv kGpuTypesCsv carma::simgpu)
 # makes `extern const std::string_view kGpuTypesCsv` in the given namespace from a text file.
 function(carma_embed target file symbol namespace)

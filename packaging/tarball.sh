@@ -55,7 +55,7 @@ highest=$(find "$root"/{bin,lib,libexec} -type f ! -name '*.service' ! -name '*.
 echo "$highest" >"$root/share/carma/glibc"
 install -m 755 "$source/packaging/archive/install.sh" "$root/install.sh"
 install -m 755 "$source/packaging/uninstall.sh" "$root/share/carma/uninstall.sh"
-(cd "$root" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS)
+(cd "$root" && find . ! -type d ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS)
 
 time=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
 tar -C "$work" --format=ustar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \

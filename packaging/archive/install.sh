@@ -62,9 +62,9 @@ echo "$files" | while read -r file; do
   # Beside it and then renamed: programs that run go on with the old file.
   case $file in
     lib/systemd/*) sed "s|/usr/local/|$prefix/|g" "$file" >"$to.new" ;;
-    *) cp "$file" "$to.new" ;;
+    *) cp -P "$file" "$to.new" ;;
   esac
-  chmod "$(stat -c %a "$file")" "$to.new"
+  [ -L "$file" ] || chmod "$(stat -c %a "$file")" "$to.new"
   mv -f "$to.new" "$to"
 done
 # Files of an older version that this one no longer has.

@@ -3,15 +3,35 @@
 // task/shim/container_guard.h.
 // carma-shim --mps …: started by carmad to run MPS's control program as a user; see
 // task/mps/mps_child.h.
+// carma-notify, a link to it: started by carmad for each notice; see task/notify/send.h.
 #include "task/shim/shim.h"
 
 #include <cstdio>
 #include <string_view>
 
 #include "task/mps/mps_child.h"
+#include "task/notify/send.h"
 #include "task/shim/container_guard.h"
 
+namespace {
+
+int Notify(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--version") {
+    std::puts("carma-notify " CARMA_VERSION);
+    return 0;
+  }
+  if (argc != 1) {
+    std::fputs("carma-notify is started by carmad, which tells it on standard input what to send\n",
+               stderr);
+    return 2;
+  }
+  return carma::task::RunNotify();
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  if (std::string_view(argv[0]).ends_with("carma-notify")) return Notify(argc, argv);
   if (argc == 2 && std::string_view(argv[1]) == "--version") {
     std::puts("carma-shim " CARMA_VERSION);
     return 0;

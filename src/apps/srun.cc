@@ -1,14 +1,24 @@
-// srun for scripts written for Slurm, inside a task on one server; src/task/shim/srun.h.
+// srun, sbatch, scancel and scontrol for scripts written for Slurm, inside a task: one program,
+// installed under the four names. task/shim/srun.h, task/shim/slurm_calls.h.
+#include "task/shim/srun.h"
+
 #include <cstdio>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "task/shim/slurm_calls.h"
-#include "task/shim/srun.h"
 
 int main(int argc, char** argv) {
+  std::string_view name = argv[0];
+  name.remove_prefix(name.rfind('/') + 1);
+  const std::vector<std::string> words(argv + 1, argv + argc);
   const std::map<std::string, std::string> environment = carma::task::OwnEnvironment();
-  auto plan = carma::task::PlanSrun({argv + 1, argv + argc}, environment);
+  if (name == "sbatch") return carma::task::RunSbatch(words, environment);
+  if (name == "scancel") return carma::task::RunScancel(words, environment);
+  if (name == "scontrol") return carma::task::RunScontrol(words, environment);
+  auto plan = carma::task::PlanSrun(words, environment);
   if (!plan) {
     std::fprintf(stderr, "srun (of CARMA): %s\n", plan.error().message.c_str());
     return 2;
