@@ -24,7 +24,7 @@ constexpr std::array kVerbs{
     Verb{"open", 2},     Verb{"kill", 3},      Verb{"full", 1},     Verb{"space", 2},
     Verb{"jump", 1},     Verb{"fail", 2},      Verb{"ask", 8},      Verb{"hang", 1},
     Verb{"answer", 2},   Verb{"back", 1},      Verb{"second", 1},   Verb{"broken", 1},
-    Verb{"repaired", 2},
+    Verb{"repaired", 2}, Verb{"serve", 10},    Verb{"refuse", 1},   Verb{"method", 1},
 };
 
 std::uint64_t WeightOfAll() {

@@ -43,6 +43,70 @@ struct Process {
 };
 using Key = std::pair<TaskId, int>;
 
+// MPS servers that start, refuse or keep silent as the steps say.
+class Servers : public daemon::MpsServers {
+ public:
+  explicit Servers(std::function<void(const std::string&)> note) : note_(std::move(note)) {}
+
+  // Answers the oldest question.
+  void Answer(bool well) {
+    if (asked_.empty()) return;
+    const auto [key, answer] = std::move(asked_.front());
+    asked_.pop_front();
+    if (!well) clients_.erase(key);
+    answer(well ? base::Result<base::Unit>(base::Unit{})
+                : base::Fail(base::ErrorCode::kUnavailable, "the MPS server did not start"));
+  }
+  void AnswerAll(bool well) {
+    while (!asked_.empty()) Answer(well);
+    for (const auto& call : std::exchange(terminated_, {})) call();
+  }
+  // Clients whose removal was requested and not yet confirmed.
+  bool Terminating() const { return !terminated_.empty(); }
+  // Attempts that hold a client slot, or ask for one.
+  const std::set<Key>& clients() const { return clients_; }
+  bool IsAsked(const Key& key) const {
+    return std::ranges::any_of(asked_, [&](const auto& each) { return each.first == key; });
+  }
+
+  void Attach(const daemon::MpsClient& client, Attached answer) override {
+    const Key key{client.id, client.attempt};
+    if (!clients_.insert(key).second)
+      note_(fmt::format("task {} asks its MPS server twice", client.id));
+    asked_.emplace_back(key, std::move(answer));
+  }
+  void Adopt(const daemon::MpsClient& client) override {
+    if (!clients_.insert({client.id, client.attempt}).second)
+      note_(fmt::format("task {} is adopted by its MPS server twice", client.id));
+  }
+  void Detach(TaskId id, int attempt) override {
+    clients_.erase({id, attempt});
+    if (blamed_ == id) blamed_.reset();
+  }
+  void TerminateClients(TaskId, int, std::function<bool(pid_t)>,
+                        std::function<void()> done) override {
+    terminated_.push_back(std::move(done));
+  }
+  void AskEvidence(TaskId id, int, std::function<void(daemon::MpsEvidence)> answer) override {
+    daemon::MpsEvidence evidence;
+    if (blamed_ != id) evidence.blamed = blamed_;
+    answer(evidence);
+  }
+  void Blame(TaskId id, int) override { blamed_ = id; }
+  void Seen(TaskId, int, const std::vector<pid_t>&) override {}
+  std::vector<std::string> Troubles() const override { return {}; }
+  void Drain(const std::string&) override {}
+  void TakeOver(const std::vector<std::string>&) override {}
+  void Close() override {}
+
+ private:
+  std::function<void(const std::string&)> note_;
+  std::deque<std::pair<Key, Attached>> asked_;
+  std::vector<std::function<void()>> terminated_;
+  std::set<Key> clients_;
+  std::optional<TaskId> blamed_;
+};
+
 class World : public daemon::Engine::Host, public task::Launcher {
  public:
   explicit World(Plant plant) : plant_(plant) {
@@ -55,6 +119,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   ~World() override {
     requests_.reset();
     engine_.reset();
+    servers_.reset();
     store_.reset();
     std::filesystem::remove_all(state_dir_);
   }
@@ -89,6 +154,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
         if (record.held) engine_->Post(core::ReleaseRequested{id});
       }
       AnswerEstimates(kMostUnfinished);
+      servers_->AnswerAll(true);
       for (auto& [key, process] : processes_) {
         if (process.state == Process::State::kOrdered) BeginProcess(key, process);
         if (process.state == Process::State::kRuns) EndProcess(key, process, 0, "");
@@ -122,6 +188,10 @@ class World : public daemon::Engine::Host, public task::Launcher {
     options.machine_start = "this start";
     options.policy.settle = false;
     options.policy.max_node_failures = 1'000;
+    servers_ = std::make_unique<Servers>([this](const std::string& what) { Note(what); });
+    options.mps = servers_.get();
+    options.share_by_mps = by_mps_;
+    options.mps_dir = "/mps";
     engine_ = std::make_unique<daemon::Engine>(options, *store_, *this, clock_, *this);
     std::vector<core::GpuInfo> gpus;
     for (int i = 0; i < kGpus; ++i)
@@ -137,6 +207,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Kill() {
     requests_.reset();
     engine_.reset();
+    servers_.reset();
     store_.reset();
     told_.clear();
     estimates_.clear();
@@ -162,6 +233,10 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Happen(const Step& step) {
     const std::string& verb = step.verb;
     if (verb == "kill") return Kill(), Begin();
+    if (verb == "method") {  // restarted with another way of sharing GPUs
+      by_mps_ = step.a % 3 != 0;
+      return Kill(), Begin();
+    }
     if (verb == "back") {  // the machine's clock is set back while the daemon is away
       Kill();
       clock_ = base::FakeClock(
@@ -189,6 +264,8 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (verb == "answer") return hung_.clear();
     if (verb == "broken") return void(cuda_broken_ = true);
     if (verb == "repaired") return void(cuda_broken_ = false);
+    if (verb == "serve") return servers_->AnswerAll(true);
+    if (verb == "refuse") return servers_->Answer(false);
     if (verb == "estimate") return AnswerEstimates(1 + step.a % 4);
     if (verb == "sample") return Sample();
     if (verb == "advance") return Advance(base::Duration(1 + step.a % 120'000));
@@ -316,7 +393,8 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (step.verb == "begin") return BeginProcess(key, process);
     if (step.verb == "exit") return EndProcess(key, process, 0, "");
     static constexpr std::array kWords{"torch.cuda.OutOfMemoryError: CUDA out of memory.", "error",
-                                       "RuntimeError: CUDA error: system not yet initialized"};
+                                       "RuntimeError: CUDA error: system not yet initialized",
+                                       "CUDA error: an illegal memory access was encountered"};
     EndProcess(key, process, 1, kWords[step.b % kWords.size()]);
   }
   void BeginProcess(const Key& key, Process& process) {
@@ -465,6 +543,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     // Changes that still wait for the disk have not happened yet.
     if (!engine_->store_trouble().empty() || retry_) return;
     for (const auto& [key, process] : processes_) CheckProcess(key, process);
+    for (const Key& key : servers_->clients()) CheckClient(key);
     for (const auto& [id, record] : scheduler.Tasks()) CheckTask(record);
   }
   void CheckProcess(const Key& key, const Process& process) {
@@ -474,14 +553,21 @@ class World : public daemon::Engine::Host, public task::Launcher {
                       record->attempt->number == key.second;
     if (process.state == Process::State::kRuns && !held)
       Note(fmt::format("task {} runs and holds nothing in the books", key.first));
-    const bool judged = after_reading_.empty() && tried_.empty();
+    const bool judged = after_reading_.empty() && tried_.empty() && !servers_->Terminating();
     if (process.state == Process::State::kEnded && held && judged)
       Note(fmt::format("task {} has ended and keeps its claim", key.first));
+  }
+  void CheckClient(const Key& key) {
+    const core::TaskRecord* record = engine_->scheduler().Find(key.first);
+    if (record == nullptr || !core::HoldsGpus(record->state) ||
+        record->attempt->number != key.second)
+      Note(fmt::format("task {} holds no GPU and is kept by its MPS server", key.first));
   }
   void CheckTask(const core::TaskRecord& record) {
     const TaskId id = record.id;
     if (core::HoldsGpus(record.state)) {
-      if (!processes_.contains({id, record.attempt->number}))
+      const Key key{id, record.attempt->number};
+      if (!processes_.contains(key) && !servers_->IsAsked(key))
         Note(fmt::format("task {} is {} without a process", id, core::TaskStateName(record.state)));
       return;
     }
@@ -517,8 +603,10 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::map<TaskId, TaskState> ended_;
   std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
   bool cuda_broken_ = false;
+  bool by_mps_ = true;
   // Kept for one life of the daemon.
   std::unique_ptr<store::Store> store_;
+  std::unique_ptr<Servers> servers_;
   std::unique_ptr<daemon::Engine> engine_;
   std::unique_ptr<Requests> requests_;
   std::deque<TaskId> estimates_;
