@@ -28,6 +28,13 @@ namespace {
 
 constexpr int kBusyTimeoutMs = 5'000;  // an administrator's sqlite3 may hold the file for a moment
 
+// With statistics SQLite takes one lock of the process for each allocation, and reports made on
+// threads would delay the loop. Has an effect only before the first database is opened.
+void KeepNoStatistics() {
+  static const int kept = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  (void)kept;
+}
+
 // The first 100 bytes of every SQLite file (https://www.sqlite.org/fileformat.html §1.3).
 struct Header {
   std::int32_t user_version = 0;    // offset 60
@@ -96,6 +103,7 @@ std::string Uri(const std::string& path, std::string_view parameters) {
 // With a log (the last daemon was killed) its pages count too: the lock in exclusive mode keeps the
 // log's index in memory instead of a -shm file, and no checkpoint may happen when we close.
 std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_log) {
+  KeepNoStatistics();
   if (!with_log) {
     return std::make_unique<SQLite::Database>(Uri(path, "immutable=1"),
                                               SQLite::OPEN_READONLY | SQLite::OPEN_URI);
@@ -205,6 +213,7 @@ Result<Unit> Inspect(const std::string& path) {
 }
 
 Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
+  KeepNoStatistics();
   try {
     if (!base::Exists(path)) {
       if (Result<Unit> made = MakeNew(path); !made) return std::unexpected(made.error());

@@ -1,9 +1,11 @@
 // Distributes work that takes milliseconds of the loop, so that one user's many calls do not delay
-// others: one piece per round of the loop, users in turn.
+// others: one piece at a time, users in turn. After a long piece the loop is left to others for as
+// long as the piece took.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -12,6 +14,8 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/loop/alarm.h"
+
 namespace carma::daemon {
 
 // Lives on the loop.
@@ -19,7 +23,11 @@ class FairTurns {
  public:
   using User = std::optional<std::uint32_t>;  // empty: not known by name
 
-  explicit FairTurns(boost::asio::io_context& loop) : loop_(loop) {}
+  using Clock = std::chrono::steady_clock;
+
+  explicit FairTurns(boost::asio::io_context& loop,
+                     std::function<Clock::time_point()> now = Clock::now)
+      : loop_(loop), now_(std::move(now)), pause_(loop) {}
 
   // Runs it soon, after earlier work of this user.
   void Ask(User user, std::function<void()> work) {
@@ -30,27 +38,39 @@ class FairTurns {
   }
 
  private:
-  // Only one piece is posted at a time, so that the loop serves its sockets in between.
+  static constexpr std::chrono::milliseconds kShort{1};  // no pause after such a piece
+
   void Post() {
     boost::asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {
-      if (alive.expired()) return;
-      const User user = turns_.front();
-      turns_.pop_front();
-      const auto own = waiting_.find(user);
-      const std::function<void()> work = std::move(own->second.front());
-      own->second.pop_front();
-      if (own->second.empty()) {
-        waiting_.erase(own);
-      } else {
-        turns_.push_back(user);
-      }
-      posted_ = !turns_.empty();
-      if (posted_) Post();
-      work();
+      if (!alive.expired()) RunOne();
     });
+  }
+  // The next piece is posted only afterwards, so that the loop serves its sockets in between.
+  void RunOne() {
+    const User user = turns_.front();
+    turns_.pop_front();
+    const auto own = waiting_.find(user);
+    const std::function<void()> work = std::move(own->second.front());
+    own->second.pop_front();
+    if (own->second.empty()) {
+      waiting_.erase(own);
+    } else {
+      turns_.push_back(user);
+    }
+    const Clock::time_point began = now_();
+    work();
+    const Clock::duration took = now_() - began;
+    if (took > kShort) return pause_.Set(took, [this] { Continue(); });
+    Continue();
+  }
+  void Continue() {
+    posted_ = !turns_.empty();
+    if (posted_) Post();
   }
 
   boost::asio::io_context& loop_;
+  std::function<Clock::time_point()> now_;
+  Alarm pause_;
   std::map<User, std::deque<std::function<void()>>> waiting_;
   std::deque<User> turns_;
   bool posted_ = false;

@@ -22,6 +22,26 @@ TEST(FairTurns, UsersAlternateAndTheLoopServesOthersInBetween) {
   EXPECT_THAT(ran, testing::ElementsAre("a1", "status", "b1", "c1", "a2", "a3"));
 }
 
+TEST(FairTurns, AfterALongPieceTheLoopIsLeftToOthers) {
+  boost::asio::io_context loop(1);
+  FairTurns::Clock::time_point time;
+  FairTurns turns(loop, [&time] { return time; });
+  std::vector<std::string> ran;
+  // Others need the loop several times before they are done.
+  std::function<void(int)> others = [&](int rounds) {
+    if (rounds == 0) return ran.push_back("status");
+    boost::asio::post(loop, [&others, rounds] { others(rounds - 1); });
+  };
+  turns.Ask(1, [&] {
+    time += std::chrono::milliseconds(20);
+    ran.push_back("a1");
+    others(10);
+  });
+  turns.Ask(1, [&] { ran.push_back("a2"); });
+  loop.run();
+  EXPECT_THAT(ran, testing::ElementsAre("a1", "status", "a2"));
+}
+
 TEST(FairTurns, WhatWaitsAtItsEndIsDropped) {
   boost::asio::io_context loop(1);
   bool ran = false;
