@@ -61,7 +61,8 @@ Result<std::vector<UsageView>> ReadRows(const std::string& text) {
 }
 
 std::string Hours(double seconds) {
-  return fmt::format("{:.1f}", seconds / 3600);
+  const double hours = seconds / 3600;
+  return hours < 10 ? fmt::format("{:.2f}", hours) : fmt::format("{:.1f}", hours);
 }
 
 std::string EnergyText(const std::optional<double>& energy_j) {

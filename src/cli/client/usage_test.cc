@@ -50,7 +50,7 @@ TEST_F(Usage, IsATableWithItsSum) {
   EXPECT_THAT(ran.out, HasSubstr("2026-03"));
   EXPECT_THAT(ran.out, HasSubstr("25 %"));
   EXPECT_THAT(ran.out, HasSubstr("2.00"));  // kWh
-  EXPECT_THAT(ran.out, ::testing::ContainsRegex("all +3 +2.0 "));
+  EXPECT_THAT(ran.out, ::testing::ContainsRegex("all +3 +2.00 "));
   EXPECT_THAT(daemon_.requests(), Contains(HasSubstr("/v1/usage?by=user,month")));
 }
 
