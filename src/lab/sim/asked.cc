@@ -1,10 +1,11 @@
-// Servers chosen by their own answers: would a server start the task now, and how well would it
-// fit, by the server's own guards and mapper. A server with a waiting task takes no other. So a
-// placed task starts at once, unless the server's answer could not know of something.
+// The servers' answers, and the task for which servers are kept.
+#include "lab/sim/asked.h"
+
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
-#include "lab/sim/simulation.h"
+#include "lab/sim/agenda.h"
 
 namespace carma::sim {
 namespace {
@@ -14,62 +15,89 @@ constexpr std::size_t kMostTouched = 4096;
 
 }  // namespace
 
-bool Simulation::IsKeptFrom(const Job& job, std::uint32_t node) const {
+AskedPlacing::AskedPlacing(const RunOptions& options, const Layout& layout, const Servers& servers,
+                           const LinesAbove& lines, const Jobs& jobs, const Candidates& candidates)
+    : options_(options),
+      layout_(layout),
+      servers_(servers),
+      lines_(lines),
+      jobs_(jobs),
+      candidates_(candidates),
+      seen_(layout.servers().size()),
+      reported_(kDaemonsStart),
+      touched_(layout.servers().size()) {
+  std::iota(touched_.begin(), touched_.end(), 0u);
+  const core::PolicyConfig& policy = servers.front().core.scheduler().config();
+  mapper_ = core::FindMapper(policy.mapper)->make(policy);
+}
+
+void AskedPlacing::Placed(const Job& job) {
+  if (kept_for_ == core::Number(job.id)) kept_for_.reset();
+}
+
+bool AskedPlacing::IsKeptFrom(const Job& job, std::uint32_t node) const {
   return kept_for_ && *kept_for_ != core::Number(job.id) && std::ranges::count(kept_, node) > 0;
 }
 
 // Like a server that keeps GPUs for its first task after pass_limit: the servers with the fewest
 // tasks, as many as the task needs, take no other task until it has started.
-void Simulation::KeepServers(std::span<const LinesAbove::Waiting> looked_at) {
+void AskedPlacing::KeepServers(std::span<const LinesAbove::Waiting> looked_at, base::Time now) {
   if (kept_for_ || !options_.policy.pass_limit || looked_at.size() < 2) return;
-  const auto since = [this](const LinesAbove::Waiting& each) { return jobs_[each.job].lined_up; };
+  const auto since = [this](const LinesAbove::Waiting& each) {
+    return jobs_[each.job].above.lined_up;
+  };
   const LinesAbove::Waiting first = *std::ranges::min_element(looked_at, {}, since);
-  if (now_ - since(first) < *options_.policy.pass_limit) return;
-  Job& job = jobs_[first.job];
+  if (now - since(first) < *options_.policy.pass_limit) return;
+  const Job& job = jobs_[first.job];
   std::vector<std::pair<int, std::uint32_t>> by_tasks;
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    if (job.shunned != i && CouldTake(*job.alike, i)) by_tasks.emplace_back(nodes_[i].launched, i);
+  for (std::uint32_t i = 0; i < servers_.size(); ++i) {
+    if (job.above.shunned != i && candidates_.CouldTake(*job.above.alike, i))
+      by_tasks.emplace_back(servers_[i].launched, i);
   }
   std::ranges::sort(by_tasks);
   if (by_tasks.empty()) return;
   kept_for_ = first.number;
   kept_ = {by_tasks.front().second};
-  if (!IsGang(job)) return;
+  if (!IsGang(layout_, job)) return;
   std::size_t looks = 0;
   do {
     ++looks;
-    kept_ = WholeServersFor(job, [&](std::uint32_t node) {
+    kept_ = candidates_.WholeServersFor(job, [&](std::uint32_t node) {
       return std::ranges::any_of(std::span(by_tasks).first(looks),
                                  [node](const auto& each) { return each.second == node; });
     });
   } while (kept_.empty() && looks < by_tasks.size());
 }
 
-bool Simulation::IsFreeOfAll(std::uint32_t index) const {
-  const Node& node = nodes_[index];
-  return !node.whole && node.launched == 0 && node.waiting == 0;
+bool AskedPlacing::IsFreeOfAll(std::uint32_t index) const {
+  const Server& node = servers_[index];
+  return !node.whole && node.launched == 0 && node.queue.waiting == 0;
 }
 
-std::optional<double> Simulation::Ask(Alike& alike, std::uint32_t index) {
-  Node& node = nodes_[index];
-  if (node.whole || node.waiting > node.recovering || !CouldTake(alike, index)) return {};
+std::optional<double> AskedPlacing::Ask(Alike& alike, std::uint32_t index, base::Time now) {
+  const Server& node = servers_[index];
+  if (node.whole || node.queue.waiting > node.queue.recovering ||
+      !candidates_.CouldTake(alike, index))
+    return {};
   const core::Scheduler& scheduler = node.core.scheduler();
   if (options_.host.promised &&
-      scheduler.HostFor(alike.request, now_).verdict.fit != core::Fit::kFits)
+      scheduler.HostFor(alike.request, now).verdict.fit != core::Fit::kFits)
     return {};
-  if (node.kind >= alike.needs.size()) alike.needs.resize(node.kind + 1);
-  std::optional<core::Need>& need = alike.needs[node.kind];
-  if (!need || !reservations_.empty()) {  // whose they are at this moment
+  const std::uint32_t kind = layout_.servers()[index].kind;
+  if (kind >= alike.needs.size()) alike.needs.resize(kind + 1);
+  std::optional<core::Need>& need = alike.needs[kind];
+  if (!need || !options_.reservations.empty()) {  // whose they are at this moment
     need = scheduler.NeedOfNew(alike.request, alike.estimate);
     need->load = core::NeighbourOf(scheduler.config(), alike.request, alike.profile);
     need->alone = alike.profile.alone;
   }
-  if (node.viewed != node.told || node.views.empty()) {
-    node.views = scheduler.Gpus(now_);
-    node.viewed = node.told;
+  Seen& seen = seen_[index];
+  if (seen.told != node.told || seen.views.empty()) {
+    seen.views = scheduler.Gpus(now);
+    seen.told = node.told;
   }
   std::vector<double> scores;
-  for (const core::GpuView& gpu : node.views) {
+  for (const core::GpuView& gpu : seen.views) {
     if (core::FitOf(scheduler.config(), *need, gpu) == core::Fit::kFits)
       scores.push_back(mapper_->Score(*need, gpu));
   }
@@ -81,38 +109,39 @@ std::optional<double> Simulation::Ask(Alike& alike, std::uint32_t index) {
   return sum / static_cast<double>(wanted);
 }
 
-const std::optional<double>& Simulation::AnswerOf(Alike& alike, std::uint32_t index) {
-  if (alike.answers.empty()) alike.answers.resize(nodes_.size());
+const std::optional<double>& AskedPlacing::AnswerOf(Alike& alike, std::uint32_t index,
+                                                    base::Time now) {
+  if (alike.answers.empty()) alike.answers.resize(servers_.size());
   Alike::Answer& answer = alike.answers[index];
-  if (answer.told != nodes_[index].told) {
-    answer.score = Ask(alike, index);
-    answer.told = nodes_[index].told;
+  if (answer.told != servers_[index].told) {
+    answer.score = Ask(alike, index, now);
+    answer.told = servers_[index].told;
   }
   return answer.score;
 }
 
-std::vector<std::uint32_t> Simulation::NodesByAnswers(Job& job) {
-  if (IsGang(job)) {
-    return WholeServersFor(
+std::vector<std::uint32_t> AskedPlacing::NodesFor(const Job& job, base::Time now) {
+  if (IsGang(layout_, job)) {
+    return candidates_.WholeServersFor(
         job, [&](std::uint32_t node) { return IsFreeOfAll(node) && !IsKeptFrom(job, node); });
   }
-  Alike& alike = *job.alike;
+  Alike& alike = *job.above.alike;
   if (alike.none_epoch == epoch_) {
     const std::span<const std::uint32_t> since = std::span(touched_).subspan(alike.none_touched);
     const bool none = std::ranges::none_of(
-        since, [&](std::uint32_t node) { return AnswerOf(alike, node).has_value(); });
+        since, [&](std::uint32_t node) { return AnswerOf(alike, node, now).has_value(); });
     alike.none_touched = touched_.size();
     if (none) return {};
     alike.none_epoch = 0;
   }
   std::optional<std::uint32_t> best;
   bool somebody = false;
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    const std::optional<double>& answer = AnswerOf(alike, i);
+  for (std::uint32_t i = 0; i < servers_.size(); ++i) {
+    const std::optional<double>& answer = AnswerOf(alike, i, now);
     if (!answer) continue;
     somebody = true;
-    if (job.shunned == i || IsKeptFrom(job, i)) continue;
-    if (!best || *answer > *AnswerOf(alike, *best)) best = i;
+    if (job.above.shunned == i || IsKeptFrom(job, i)) continue;
+    if (!best || *answer > *AnswerOf(alike, *best, now)) best = i;
   }
   if (best) return {*best};
   if (!somebody) {
@@ -122,9 +151,7 @@ std::vector<std::uint32_t> Simulation::NodesByAnswers(Job& job) {
   return {};
 }
 
-void Simulation::PlaceByAnswers() {
-  // Reports are never older than that; what a server itself decides is known at once.
-  if (now_ - reported_ >= options_.above.report_every) Report();
+void AskedPlacing::Place(base::Time now, const PlaceTask& place) {
   if (touched_.size() > kMostTouched) {
     touched_.clear();
     ++epoch_;
@@ -132,23 +159,15 @@ void Simulation::PlaceByAnswers() {
   const auto looks = static_cast<std::size_t>(options_.policy.backfill);
   for (bool placed = true; placed && !lines_.empty();) {
     placed = false;
-    const std::vector<LinesAbove::Waiting> first = lines_.First(looks, shares_, now_);
-    KeepServers(first);
+    const std::vector<LinesAbove::Waiting> first = lines_.First(looks, now);
+    KeepServers(first, now);
     for (const LinesAbove::Waiting& each : first) {
-      const std::vector<std::uint32_t> nodes = NodesByAnswers(jobs_[each.job]);
+      const std::vector<std::uint32_t> nodes = NodesFor(jobs_[each.job], now);
       if (nodes.empty()) continue;
-      PlaceOn(each.job, nodes);
+      place(each.job, nodes);
       placed = true;
       break;
     }
-  }
-}
-
-void Simulation::Report() {
-  reported_ = now_;
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    CatchUp(i);
-    if (!events_.empty()) Tell(i);
   }
 }
 

@@ -24,8 +24,11 @@ void LinesAbove::Remove(std::uint32_t uid, std::uint64_t number) {
   if (line->second.waiting.empty()) lines_.erase(line);
 }
 
-std::vector<LinesAbove::Waiting> LinesAbove::First(std::size_t most, const core::FairShare& shares,
-                                                   core::Time now) const {
+void LinesAbove::Take(const core::TaskRecord& task, double rate, core::Time now) {
+  shares_.Take(task, rate, now, now);
+}
+
+std::vector<LinesAbove::Waiting> LinesAbove::First(std::size_t most, core::Time now) const {
   struct Head {
     double share = 0;
     std::map<std::uint64_t, Waiting>::const_iterator at, end;
@@ -37,8 +40,8 @@ std::vector<LinesAbove::Waiting> LinesAbove::First(std::size_t most, const core:
   for (const auto& [uid, line] : lines_) {
     Head head{.at = line.waiting.begin(), .end = line.waiting.end()};
     if (order_ == core::QueueOrder::kFair) {
-      const core::FairShare::Use use = shares.OfHolder({.account = "", .uid = uid}, now);
-      head.weight = shares.WeightOf(line.user);
+      const core::FairShare::Use use = shares_.OfHolder({.account = "", .uid = uid}, now);
+      head.weight = shares_.WeightOf(line.user);
       head.share = (use.seconds + kRunsOnS * use.rate) / head.weight;
     }
     heads.push(head);

@@ -21,7 +21,8 @@ class LinesAbove {
     double rate = 0;  // whole GPUs, if it were started
   };
 
-  explicit LinesAbove(core::QueueOrder order) : order_(order) {}
+  LinesAbove(core::QueueOrder order, const core::FairRules& rules)
+      : order_(order), shares_(rules) {}
 
   // user: the name of the uid, for its weight. The place is by number, also when a task returns.
   void Add(const Waiting& waiting, const std::string& user);
@@ -32,7 +33,12 @@ class LinesAbove {
   // The first `most` of them, in order. Fair order as in a server's own queue
   // (docs/server/policies.md): the user with the least share goes first; running tasks and those
   // already returned count as if they ran an hour longer.
-  std::vector<Waiting> First(std::size_t most, const core::FairShare& shares, core::Time now) const;
+  std::vector<Waiting> First(std::size_t most, core::Time now) const;
+
+  // A task holds GPUs at this rate, for its user's share.
+  void Take(const core::TaskRecord& task, double rate, core::Time now);
+  void Release(core::TaskId task, core::Time now) { shares_.Release(task, now); }
+  std::size_t taking() const { return shares_.taking(); }
 
  private:
   struct Line {
@@ -40,6 +46,7 @@ class LinesAbove {
     std::map<std::uint64_t, Waiting> waiting;
   };
   core::QueueOrder order_;
+  core::FairShare shares_;
   std::map<std::uint32_t, Line> lines_;  // by user; a single one unless the order is fair
   std::size_t count_ = 0;
 };

@@ -10,11 +10,9 @@ using core::Time;
 
 constexpr std::uint32_t kAda = 1, kBob = 2;
 
-std::vector<std::uint64_t> NumbersOf(const LinesAbove& lines, const core::FairShare& shares,
-                                     Time now = Time{}) {
+std::vector<std::uint64_t> NumbersOf(const LinesAbove& lines) {
   std::vector<std::uint64_t> numbers;
-  for (const LinesAbove::Waiting& each : lines.First(10, shares, now))
-    numbers.push_back(each.number);
+  for (const LinesAbove::Waiting& each : lines.First(10, Time{})) numbers.push_back(each.number);
   return numbers;
 }
 
@@ -26,14 +24,13 @@ void Fill(LinesAbove& lines) {
 }
 
 TEST(LinesAbove, FirstInFirstOut) {
-  LinesAbove lines(core::QueueOrder::kFifo);
-  const core::FairShare shares({});
+  LinesAbove lines(core::QueueOrder::kFifo, {});
   Fill(lines);
-  EXPECT_EQ(NumbersOf(lines, shares), (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
-  EXPECT_EQ(lines.First(2, shares, Time{}).size(), 2u);
+  EXPECT_EQ(NumbersOf(lines), (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(lines.First(2, Time{}).size(), 2u);
   lines.Remove(kAda, 1);
   lines.Add({.number = 1, .uid = kAda}, "ada");  // in its place, when it comes back
-  EXPECT_EQ(NumbersOf(lines, shares).front(), 1u);
+  EXPECT_EQ(NumbersOf(lines).front(), 1u);
   for (std::uint64_t number = 1; number <= 5; ++number) {
     lines.Remove(number <= 3 ? kAda : kBob, number);
     EXPECT_EQ(lines.size(), 5 - number);
@@ -42,20 +39,21 @@ TEST(LinesAbove, FirstInFirstOut) {
 }
 
 TEST(LinesAbove, UsersTakeTurnsByWhatTheyHaveTaken) {
-  LinesAbove lines(core::QueueOrder::kFair);
+  LinesAbove lines(core::QueueOrder::kFair, {});
   Fill(lines);
-  EXPECT_EQ(NumbersOf(lines, core::FairShare({})), (std::vector<std::uint64_t>{1, 4, 2, 5, 3}));
+  EXPECT_EQ(NumbersOf(lines), (std::vector<std::uint64_t>{1, 4, 2, 5, 3}));
   // Ada holds two GPUs, each of which counts as if it ran an hour longer.
-  core::FairShare shares({});
-  for (const std::uint64_t id : {100, 101}) {
-    core::TaskRecord task{.id = core::TaskId{id}, .request = core::TaskRequest{.uid = kAda}};
-    shares.Take(task, 1, Time{}, Time{});
-  }
-  EXPECT_EQ(NumbersOf(lines, shares), (std::vector<std::uint64_t>{4, 5, 1, 2, 3}));
+  for (const std::uint64_t id : {100, 101})
+    lines.Take({.id = core::TaskId{id}, .request = core::TaskRequest{.uid = kAda}}, 1, Time{});
+  EXPECT_EQ(NumbersOf(lines), (std::vector<std::uint64_t>{4, 5, 1, 2, 3}));
+  lines.Release(core::TaskId{100}, Time{});
+  EXPECT_EQ(lines.taking(), 1u);
   // Bob is entitled to four times as much.
   core::FairRules rules;
   rules.weights = {{"bob", 4}};
-  EXPECT_EQ(NumbersOf(lines, core::FairShare(rules)), (std::vector<std::uint64_t>{1, 4, 5, 2, 3}));
+  LinesAbove weighted(core::QueueOrder::kFair, rules);
+  Fill(weighted);
+  EXPECT_EQ(NumbersOf(weighted), (std::vector<std::uint64_t>{1, 4, 5, 2, 3}));
 }
 
 }  // namespace

@@ -1,19 +1,10 @@
-// What the monitor sees, and when it informs the core.
-//
-// Samples are taken in the last millisecond of each period. Most of them cannot change a decision:
-// made on demand, a GPU is sampled at the first tick after each change (so that the core learns of
-// its memory when it would have), at every tick while somebody waits and something moves, and once
-// before a decision that comes after a quiet time. The core then decides as if it had seen every
-// sample.
+// Samples as the daemons' monitors take them.
+#include "lab/sim/monitor.h"
+
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <span>
-#include <utility>
 
 #include "core/books/activity.h"
-#include "lab/sim/chance.h"
-#include "lab/sim/simulation.h"
+#include "lab/sim/agenda.h"
 
 namespace carma::sim {
 namespace {
@@ -22,153 +13,106 @@ constexpr base::Duration kLastMoment{1};
 
 }  // namespace
 
-base::Time Simulation::TickAtOrBefore(base::Time when) const {
-  const base::Duration period = options_.monitor.period;
-  const std::int64_t ticks = (when + kLastMoment - start_) / period;
-  return ticks == 0 ? start_ : start_ + ticks * period - kLastMoment;
+Monitor::Monitor(const MonitorOptions& options, const Layout& layout, const Machines& machines)
+    : options_(options), layout_(layout), machines_(machines) {
+  observed_.resize(layout.gpu_count());
+  for (Observed& each : observed_) each.sampled = kDaemonsStart;
 }
 
-base::Time Simulation::TickAfter(base::Time when) const {
-  const base::Duration period = options_.monitor.period;
-  const std::int64_t ticks = (when + kLastMoment - start_) / period;
-  return start_ + (ticks + 1) * period - kLastMoment;
+base::Time Monitor::TickAtOrBefore(base::Time when) const {
+  const std::int64_t ticks = (when + kLastMoment - kDaemonsStart) / options_.period;
+  return ticks == 0 ? kDaemonsStart : kDaemonsStart + ticks * options_.period - kLastMoment;
 }
 
-void Simulation::Touch(std::uint32_t gpu) {
-  observed_[gpu].changed = now_;
-  observed_[gpu].unsampled = true;
+base::Time Monitor::TickAfter(base::Time when) const {
+  const std::int64_t ticks = (when + kLastMoment - kDaemonsStart) / options_.period;
+  return kDaemonsStart + (ticks + 1) * options_.period - kLastMoment;
 }
 
-core::GpuSampled Simulation::SampleAsLast(std::uint32_t gpu, base::Time taken) const {
+core::GpuSampled Monitor::SampleAsLast(std::uint32_t gpu, base::Time taken) const {
   const Observed& observed = observed_[gpu];
-  const base::Time from = std::max(start_, taken - options_.monitor.window);
-  return {core::GpuIndex{gpu - nodes_[node_of_[gpu]].first_gpu},
+  const base::Time from = std::max(kDaemonsStart, taken - options_.window);
+  return {core::GpuIndex{gpu - layout_.servers()[layout_.ServerOf(gpu)].first_gpu},
           {.taken = taken,
            .window_from = from,
            .used_mib = observed.used_mib,
-           .sm_active = gpus_[gpu].MeanActivity(from, taken),
+           .sm_active = machines_.gpu(gpu).MeanActivity(from, taken),
            .tasks_mib = observed.tasks_mib}};
 }
 
-core::GpuSampled Simulation::Sample(std::uint32_t gpu, base::Time taken) {
+core::GpuSampled Monitor::Sample(std::uint32_t gpu, base::Time taken) {
   Observed& observed = observed_[gpu];
-  if (observed.unsampled) {
+  if (HasChanged(gpu)) {
     observed.tasks_mib.clear();
-    observed.used_mib = gpus_[gpu].used_mib();
-    for (const Occupant& each : gpus_[gpu].occupants()) {
-      observed.tasks_mib.emplace_back(jobs_[each.job].id, each.mib);
-    }
-    observed.unsampled = false;
+    observed.used_mib = machines_.gpu(gpu).used_mib();
+    for (const Occupant& each : machines_.gpu(gpu).occupants())
+      observed.tasks_mib.emplace_back(machines_.IdOf(each), each.mib);
+    observed.changes = machines_.gpu(gpu).changes();
   }
   observed.sampled = taken;
-  ++totals_.samples;
+  ++samples_;
   return SampleAsLast(gpu, taken);
 }
 
-bool Simulation::IsMoving(const Observed& observed) const {
+bool Monitor::IsMoving(std::uint32_t gpu) const {
   // A new task is first seen up to a period after it started. The GPU has settled once a whole
   // window lies after that, and its activity is known after one more such window.
-  const base::Duration settles = options_.monitor.window + options_.monitor.period + core::kWarmUp;
-  return observed.unseen > 0 || observed.sampled < observed.changed + settles;
+  const base::Duration settles = options_.window + options_.period + core::kWarmUp;
+  return machines_.Loading(gpu) > 0 ||
+         observed_[gpu].sampled < machines_.gpu(gpu).changed() + settles;
 }
 
 // While nothing on the server changes, all samples are the same.
-bool Simulation::MayOpen(const Node& node) const {
-  if (node.recovering > 0) return true;
-  const std::span<const Observed> its(observed_.data() + node.first_gpu, node.gpu_count);
-  return node.waiting > 0 &&
-         std::ranges::any_of(its, [this](const Observed& each) { return IsMoving(each); });
-}
-
-// As task/progress/tracker.h estimates the end: by the mean speed of the attempt.
-void Simulation::ShowProgress(Node& node) {
-  constexpr base::Duration kGap{30'000}, kFirst{60'000};
-  const ShownProgress& shown = options_.progress;
-  if (shown.share <= 0 || now_ < node.progress_shown + kGap) return;
-  node.progress_shown = now_;
-  std::map<core::TaskId, base::Duration> left;
-  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
-    for (const Occupant& each : gpus_[gpu].occupants()) {
-      const Job& job = jobs_[each.job];
-      const base::Duration span = now_ - job.allocated;
-      if (job.phase != Phase::kComputing || span < kFirst) continue;
-      base::Rng rng = Chance(options_.seed + 1'000'003, Draw::kProfile, core::Number(job.id));
-      if (rng.Uniform() >= shown.share || span % shown.every > shown.every - shown.evaluates)
-        continue;
-      const double left_s = job.left_s - job.pace * base::Seconds(now_ - job.since);
-      const double speed = (job.work_s - left_s) / base::Seconds(span);
-      const auto turn = static_cast<std::uint64_t>(span / shown.every);
-      base::Rng wrong =
-          Chance(options_.seed + 1'000'003, Draw::kNoise, core::Number(job.id) * 1000 + turn);
-      if (speed <= 0) continue;
-      left[job.id] = base::Duration(static_cast<std::int64_t>(
-          1000 * std::max(0.0, left_s) / speed * std::exp(shown.noise * wrong.Normal())));
-    }
+bool Monitor::MayOpen(std::uint32_t index, const Queue& queue) const {
+  if (queue.recovering > 0) return true;
+  if (queue.waiting == 0) return false;
+  const Layout::Server& server = layout_.servers()[index];
+  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+    if (IsMoving(gpu)) return true;
   }
-  if (!left.empty()) events_.emplace_back(core::ProgressSeen{{left.begin(), left.end()}});
+  return false;
 }
 
-void Simulation::CatchUp(std::uint32_t index) {
-  Node& node = nodes_[index];
-  if (options_.progress.share > 0) ShowProgress(node);
-  if (!OnDemand() || node.waiting > 0) return;
-  const base::Time taken = TickAtOrBefore(now_);
-  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
-    Observed& observed = observed_[gpu];
-    if (observed.sampled >= taken || !IsMoving(observed)) continue;
+void Monitor::Begin(std::uint32_t index, std::vector<core::Event>& events) const {
+  const Layout::Server& server = layout_.servers()[index];
+  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu)
+    events.emplace_back(SampleAsLast(gpu, kDaemonsStart));
+}
+
+void Monitor::CatchUp(std::uint32_t index, base::Time now, const Queue& queue,
+                      std::vector<core::Event>& events) {
+  if (!OnDemand() || queue.waiting > 0) return;
+  const base::Time taken = TickAtOrBefore(now);
+  const Layout::Server& server = layout_.servers()[index];
+  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+    if (observed_[gpu].sampled >= taken || !IsMoving(gpu)) continue;
     // Changes after that tick will be seen by the next one.
-    events_.emplace_back(SampleAsLast(gpu, taken));
-    observed.sampled = taken;
-    ++totals_.samples;
+    events.emplace_back(SampleAsLast(gpu, taken));
+    observed_[gpu].sampled = taken;
+    ++samples_;
   }
 }
 
-// How many of the server's cores its tasks keep busy.
-core::HostSampled Simulation::HostSampleOf(const Node& node) const {
-  core::HostSampled sample{.cpus = options_.host.cores,
-                           .used_cpus = std::min(options_.host.cores, node.wanted_cores)};
-  std::map<core::TaskId, double> cpus;
-  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
-    for (const Occupant& each : gpus_[gpu].occupants()) {
-      const Job& job = jobs_[each.job];
-      cpus[job.id] += CoresOf(job) / job.arrival->workload->gpus * node.host_factor;
-    }
-  }
-  sample.tasks_cpus.assign(cpus.begin(), cpus.end());
-  return sample;
-}
-
-void Simulation::Tick(std::uint32_t index) {
-  Node& node = nodes_[index];
-  const bool may_open = MayOpen(node);
-  if (std::exchange(node.host_changed, false)) events_.emplace_back(HostSampleOf(node));
-  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
-    if (OnDemand() && !observed_[gpu].unsampled && !may_open) continue;
-    events_.emplace_back(Sample(gpu, now_));
+void Monitor::Tick(std::uint32_t index, base::Time now, const Queue& queue,
+                   std::vector<core::Event>& events) {
+  const bool may_open = MayOpen(index, queue);
+  const Layout::Server& server = layout_.servers()[index];
+  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+    if (OnDemand() && !HasChanged(gpu) && !may_open) continue;
+    events.emplace_back(Sample(gpu, now));
   }
   // A task that waits for recovery may have waited long enough.
-  if (events_.empty() && node.recovering > 0) events_.emplace_back(core::WakeUp{});
-  if (options_.monitor.delay == base::Duration{0}) return Tell(index);
-  Node& later = nodes_[index];
-  later.on_the_way.push_back({now_ + options_.monitor.delay, std::exchange(events_, {})});
-  if (later.on_the_way.size() == 1) {
-    timers_.Set(SampleTimer(index), later.on_the_way.front().arrive, TimerQueue::Rank::kObserve);
-  }
-  SetTick(index);
+  if (events.empty() && queue.recovering > 0) events.emplace_back(core::WakeUp{});
 }
 
-void Simulation::SetTick(std::uint32_t index) {
-  if (options_.monitor.mode == MonitorOptions::Mode::kNone) return;
-  Node& node = nodes_[index];
-  const base::Time soon = TickAfter(now_);
-  const bool is_set = timers_.IsSet(TickTimer(index));
-  if (is_set && node.next_tick <= soon) return;
-  bool wanted = !OnDemand() || MayOpen(node);
-  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu)
-    wanted |= observed_[gpu].unsampled;
-  if (!wanted) return;
-  node.next_tick = soon;
-  timers_.Set(TickTimer(index), soon, TimerQueue::Rank::kObserve);
+bool Monitor::WantsTick(std::uint32_t index, const Queue& queue) const {
+  if (options_.mode == MonitorOptions::Mode::kNone) return false;
+  if (!OnDemand() || MayOpen(index, queue)) return true;
+  const Layout::Server& server = layout_.servers()[index];
+  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+    if (HasChanged(gpu)) return true;
+  }
+  return false;
 }
 
 }  // namespace carma::sim

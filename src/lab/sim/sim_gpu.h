@@ -16,6 +16,7 @@ struct Occupant {
   std::uint32_t job = 0;   // the number of the task in its run
   std::uint32_t part = 0;  // which of the task's GPUs this is
   std::int64_t mib = 0;
+  double base_speed = 1;  // of the task here without neighbours
   Load load;
 };
 
@@ -29,6 +30,7 @@ class SimGpu {
   double sm_active() const { return steps_.back().sm_active; }
   const std::vector<Occupant>& occupants() const { return occupants_; }  // in order of arrival
 
+  // Each change of the occupants is followed by SetActivity.
   void Add(const Occupant& occupant);
   void Remove(std::uint32_t job);
   void Resize(std::uint32_t job, std::int64_t mib);
@@ -37,6 +39,9 @@ class SimGpu {
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
   // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
+  // Of SetActivity: how many there were, and the last time.
+  std::uint64_t changes() const { return changes_; }
+  base::Time changed() const { return changed_; }
 
  private:
   struct Step {  // from `at` until the next step
@@ -51,6 +56,8 @@ class SimGpu {
   std::int64_t used_mib_ = 0;
   std::vector<Occupant> occupants_;
   std::deque<Step> steps_;  // rising, never empty
+  std::uint64_t changes_ = 0;
+  base::Time changed_{};
 };
 
 // Integrals over the run. Between two changes everything is constant, so they are exact.

@@ -1,3 +1,4 @@
+// The loop of a run: what is due, and what the servers' cores are told and want.
 #include "lab/sim/simulation.h"
 
 #include <fmt/format.h>
@@ -12,9 +13,6 @@
 namespace carma::sim {
 namespace {
 
-constexpr TimerId kArrivalTimer = 0;
-constexpr TimerId kAboveTimer = 1;
-constexpr TimerId kReservationTimer = 2;
 // Reservations of this many days ahead are passed on, and again a day later.
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kDay = std::chrono::hours(24);
@@ -23,6 +21,12 @@ constexpr int kMostStillDays = 400;
 // the first submission. The longest round is that of the window.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
+// How often each task may be ended before any of them gets work done. Time slices that grow from a
+// second have reached their longest by then.
+constexpr std::int64_t kStartsOfEach = 100;
+constexpr std::int64_t kStartsOfFew = 1'000;
+// Between two readings of what tasks print.
+constexpr base::Duration kProgressGap{30'000};
 
 // Slurm has already chosen the GPUs, so the task starts there at once, without CARMA's checks.
 core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
@@ -61,100 +65,60 @@ const MigProfile& ProfileOf(const RunOptions& options) {
   return *FindMigProfile(mig ? options.mig_instances : 1);
 }
 
+base::Time FirstSubmission(const RunOptions& options) {
+  if (options.noise <= 0) return kDaemonsStart;
+  base::Rng rng(options.seed);
+  return kDaemonsStart + base::Duration(std::llround(rng.Uniform() * kLongestRoundMs));
+}
+
 }  // namespace
 
 Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals,
                        const RunOptions& options)
-    : cluster_(cluster),
+    : options_(options),
       arrivals_(arrivals),
-      options_(options),
-      mig_(ProfileOf(options)),
-      keeps_history_(options.record || options.on_task),
+      first_(FirstSubmission(options)),
+      layout_(cluster, ProfileOf(options), options.collocation == core::SharingMethod::kMig),
+      agenda_(cluster.servers.size()),
+      jobs_(arrivals, options.noise, options.seed),
+      results_(cluster, options, layout_, first_),
+      attempts_(options, layout_, jobs_, agenda_, results_, first_),
+      monitor_(options.monitor, layout_, attempts_.machines()),
+      predictions_(options, layout_),
       reservations_(options.reservations),
-      lines_(options.policy.order),
-      shares_(options.policy.fair),
-      counts_(options.above.gres) {
-  first_ = start_;
-  if (options.noise > 0) {
-    base::Rng rng(options.seed);
-    first_ += base::Duration(std::llround(rng.Uniform() * kLongestRoundMs));
-  }
-  last_end_ = first_;
-  constexpr std::uint32_t kFirstUid = 1001;
-  for (const Arrival& each : arrivals) {
-    const auto uid = kFirstUid + static_cast<std::uint32_t>(uids_.size());
-    if (!each.user.empty()) uids_.try_emplace(each.user, uid);
-  }
+      lines_(options.policy.order, options.policy.fair),
+      candidates_(options, layout_, servers_, predictions_) {
   for (std::size_t i = 0; i < reservations_.size(); ++i)
     reservations_[i].id = core::ReservationId{i + 1};
+  if (layout_.servers().size() > 1 && !HasAbove())
+    idle_first_.emplace(options, layout_, servers_, attempts_.machines(), jobs_, predictions_);
   BuildServers();
-  BuildAbove();
-  if (options.estimates.method.empty()) return;
-  std::vector<core::GpuInfo> gpus;
-  for (const Node& node : nodes_) {
-    const std::vector<core::GpuInfo>& of_node = node.core.scheduler().GpuInfos();
-    gpus.insert(gpus.end(), of_node.begin(), of_node.end());
-  }
-  appraisals_.emplace(options.estimates, gpus);
+  if (options.above.placing == Placing::kSlurm)
+    slurm_.emplace(options, layout_, lines_, jobs_, candidates_);
+  if (options.above.placing == Placing::kAsked)
+    asked_.emplace(options, layout_, servers_, lines_, jobs_, candidates_);
 }
 
 void Simulation::BuildServers() {
-  if (options_.record) recorder_.emplace(cluster_, options_.points_per_gpu, first_);
   const core::PolicyConfig policy = PolicyOf(options_);
-  std::vector<std::vector<std::string>> kinds;
-  for (const ServerShape& server : cluster_.servers) {
-    Node& node = nodes_.emplace_back(policy);
-    node.first_gpu = static_cast<std::uint32_t>(gpus_.size());
-    std::vector<core::GpuInfo> infos;
-    std::vector<std::string> types;
-    for (const GpuType& type : server.gpus) {
-      types.push_back(type.type);
-      node.fastest = std::max(node.fastest, type.relative_speed);
-      fastest_ = std::max(fastest_, type.relative_speed);
-      types_.push_back(&type);
-      devices_.emplace_back(type.power, first_);
-      const auto usable_mib = static_cast<std::int64_t>(
-          static_cast<double>(type.total_mib - type.reserved_mib) * mig_.memory);
-      largest_mib_ = std::max(largest_mib_, usable_mib);
-      for (int i = 0; i < mig_.instances; ++i) {
-        infos.push_back({.uuid = fmt::format("GPU-{}", gpus_.size()),
-                         .type = type.type,
-                         .total_mib = usable_mib,
-                         .mig = options_.collocation == core::SharingMethod::kMig,
-                         .compute = mig_.compute,
-                         .speed = type.relative_speed});
-        gpus_.emplace_back(usable_mib, start_);
-        node_of_.push_back(static_cast<std::uint32_t>(nodes_.size() - 1));
-      }
-    }
-    node.gpu_count = static_cast<std::uint32_t>(gpus_.size()) - node.first_gpu;
-    node.idle_gpus = static_cast<int>(node.gpu_count);
-    const auto kind = std::find(kinds.begin(), kinds.end(), types);
-    node.kind = static_cast<std::uint32_t>(kind - kinds.begin());
-    if (kind == kinds.end()) kinds.push_back(std::move(types));
-    observed_.resize(gpus_.size());
-    launched_.resize(gpus_.size(), 0);
-    now_ = start_;
-    events_.emplace_back(core::GpusDiscovered{std::move(infos)});
+  for (std::uint32_t i = 0; i < layout_.servers().size(); ++i) {
+    servers_.emplace_back(policy);
+    events_.emplace_back(core::GpusDiscovered{layout_.InfosOf(i)});
     if (options_.host.promised) {
       events_.emplace_back(
           core::HostDiscovered{{.cpus = static_cast<int>(std::ceil(options_.host.cores))}});
     }
-    const auto index = static_cast<std::uint32_t>(nodes_.size() - 1);
-    for (std::uint32_t gpu = node.first_gpu; gpu < gpus_.size(); ++gpu) {
-      observed_[gpu].sampled = start_;
-      events_.emplace_back(SampleAsLast(gpu, start_));
-    }
-    Tell(index);
+    monitor_.Begin(i, events_);
+    Tell(i);
   }
 }
 
 base::Result<RunResult> Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
-  if (!arrivals_.empty()) timers_.Set(kArrivalTimer, at(0));
+  if (!arrivals_.empty()) agenda_.Set(at(0), Due::kArrivals);
   // Ticks never end; the run is over when no task is left.
   SendReservations();
-  while (next_arrival_ < arrivals_.size() || !job_of_.empty()) {
+  while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
     if (still_days_ > kMostStillDays) {
       return base::Fail(
           base::ErrorCode::kInvalid,
@@ -167,48 +131,53 @@ base::Result<RunResult> Simulation::Run() {
                       "submission, were ended before anything was saved; turns are too short "
                       "(slots.length), or tasks save too seldom (--model checkpoint, "
                       "checkpoint_on_stop)",
-                      starts_in_vain_, base::FormatSpan(now_ - first_)));
+                      results_.starts_in_vain(), base::FormatSpan(now() - first_)));
     }
-    CARMA_CHECK(!timers_.empty(), "tasks wait and nothing will ever happen");
-    const TimerQueue::Event event = timers_.Pop();
-    now_ = event.when;
-    Handle(event.timer);
+    CARMA_CHECK(!agenda_.empty(), "tasks wait and nothing will ever happen");
+    const Agenda::Event event = agenda_.Next();
+    Handle(event);
     Dispatch();
-    if (event.timer == kArrivalTimer && next_arrival_ < arrivals_.size()) {
-      timers_.Set(kArrivalTimer, at(next_arrival_));
-    }
+    if (event.due == Due::kArrivals && next_arrival_ < arrivals_.size())
+      agenda_.Set(at(next_arrival_), Due::kArrivals);
   }
   CheckBooks();
-  RunResult result{.totals = Sum()};
-  if (recorder_) result.record = recorder_->Finish(last_end_);
-  if (appraisals_) result.taught = appraisals_->Taught();
+  RunResult result = results_.Finish(attempts_.machines().cards(), monitor_.samples());
+  result.taught = predictions_.Taught();
   return result;
 }
 
-void Simulation::Handle(TimerId timer) {
-  if (timer == kArrivalTimer) return OnArrivals();
-  if (timer == kAboveTimer) return OnAbove();
-  if (timer == kReservationTimer) return SendReservations();
-  if (timer >= JobTimer(0)) return OnJob(timer - JobTimer(0));
-  const std::uint32_t node = (timer - 3) / 3;
-  if (timer == WakeTimer(node)) return OnWake(node);
-  if (timer == TickTimer(node)) return Tick(node);
-  OnSamples(node);
+void Simulation::Handle(const Agenda::Event& event) {
+  switch (event.due) {
+    case Due::kArrivals:
+      return OnArrivals();
+    case Due::kAbove:
+      return OnAbove();
+    case Due::kReservations:
+      return SendReservations();
+    case Due::kWake:
+      return OnWake(event.index);
+    case Due::kTick:
+      return Tick(event.index);
+    case Due::kSamples:
+      return OnSamples(event.index);
+    case Due::kTask:
+      return OnJob(event.index);
+  }
 }
 
 void Simulation::OnArrivals() {
   std::vector<JobIndex> jobs;
   const base::Duration at = arrivals_[next_arrival_].at;
   while (next_arrival_ < arrivals_.size() && arrivals_[next_arrival_].at == at) {
-    jobs.push_back(NewJob(arrivals_[next_arrival_], next_arrival_));
-    ++next_arrival_;
+    jobs.push_back(jobs_.Add(next_arrival_++, now()));
+    results_.Submitted();
   }
   if (HasAbove()) {
     for (const JobIndex each : jobs) EnterAbove(each);
     return;
   }
-  if (cluster_.servers.size() == 1) return Submit(0, jobs);
-  cluster_queue_.insert(cluster_queue_.end(), jobs.begin(), jobs.end());
+  if (!idle_first_) return Submit(0, jobs);
+  idle_first_->Add(jobs);
 }
 
 void Simulation::OnWake(std::uint32_t node) {
@@ -218,133 +187,134 @@ void Simulation::OnWake(std::uint32_t node) {
 
 void Simulation::SendReservations() {
   if (reservations_.empty()) return;
-  now_ = std::max(now_, start_);
   const std::vector<core::ReservedPeriod> periods =
-      PeriodsOf(reservations_, first_, now_, now_ + kTold);
-  bool still = !job_of_.empty();
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+      PeriodsOf(reservations_, first_, now(), now() + kTold);
+  bool still = jobs_.size() > 0;
+  for (std::uint32_t i = 0; i < servers_.size(); ++i) {
     events_.emplace_back(core::ReservationsChanged{periods});
     Tell(i);
-    still = still && nodes_[i].launched == 0;
+    still = still && servers_[i].launched == 0;
   }
   still_days_ = still ? still_days_ + 1 : 0;
-  if (!periods.empty()) timers_.Set(kReservationTimer, now_ + kDay);
+  if (!periods.empty()) agenda_.Set(now() + kDay, Due::kReservations);
 }
 
 void Simulation::OnSamples(std::uint32_t index) {
-  Node& node = nodes_[index];
-  events_ = std::move(node.on_the_way.front().events);
-  node.on_the_way.pop_front();
-  if (!node.on_the_way.empty()) {
-    timers_.Set(SampleTimer(index), node.on_the_way.front().arrive, TimerQueue::Rank::kObserve);
+  Server& server = servers_[index];
+  events_ = std::move(server.on_the_way.front().events);
+  server.on_the_way.pop_front();
+  if (!server.on_the_way.empty()) {
+    agenda_.Set(server.on_the_way.front().arrive, Due::kSamples, index);
   }
   Tell(index);
 }
 
 void Simulation::OnJob(JobIndex index) {
   Job& job = jobs_[index];
-  ++totals_.task_events;
+  results_.CountEvents(1);
   switch (job.phase) {
     case Phase::kEstimating:
-      job.phase = Phase::kWaiting;
-      if (IsPatient(job)) timers_.Set(JobTimer(index), now_ + options_.above.wait);
-      // Of several servers, the last one that is told may end the task.
-      for (const std::uint32_t each : std::vector(ServersOf(job).begin(), ServersOf(job).end())) {
-        CatchUp(each);
-        events_.emplace_back(EstimateFor(job));
-        Tell(each);
-      }
-      return;
-    case Phase::kLoading:
-      Allocate(index);
-      for (const std::uint32_t each : ServersOf(job)) SetTick(each);
-      return;
-    case Phase::kComputing:
-      return OnComputing(index);
-    case Phase::kCrashing:
-      return Exit(index, core::ExitKind::kOutOfMemory);
-    case Phase::kStopping:
-      return Exit(index, core::ExitKind::kFailed);
+      return OnEstimate(index);
     case Phase::kWaiting:
       return TakeBack(index);
     case Phase::kAway:
       return EnterAbove(index);
+    default:
+      break;
   }
+  const Attempts::Step step = attempts_.OnTimer(index);
+  if (step.exit) return Exit(index, *step.exit);
+  if (step.slot_over) return EndSlot(job);
+  if (!step.memory) return;
+  for (const std::uint32_t each : job.Servers()) SetTick(each);
 }
 
 void Simulation::Tell(std::uint32_t index) {
-  Node& node = nodes_[index];
+  Server& server = servers_[index];
   while (!events_.empty()) {
-    const std::vector<core::Action> actions = node.core.Handle(now_, events_);
+    const std::vector<core::Action> actions = server.core.Handle(now(), events_);
     events_.clear();
     for (const core::Action& action : actions) {
       if (const auto* start = std::get_if<core::StartTask>(&action)) {
         Launch(index, *start);
         events_.emplace_back(core::TaskStarted{start->id, start->attempt});
-        ++totals_.task_events;
+        results_.CountEvents(1);
       } else if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
         OnChanged(index, changed->record);
       } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
-        Stop(*stop);
+        attempts_.Stop(jobs_.IndexOf(stop->id));
       } else if (const auto* ask = std::get_if<core::AskToSave>(&action)) {
-        AskToSave(*ask);
+        attempts_.AskToSave(jobs_.IndexOf(ask->id));
       }
     }
   }
-  if (node.core.wake()) {
-    timers_.Set(WakeTimer(index), std::max(*node.core.wake(), now_));
+  if (server.core.wake()) {
+    agenda_.Set(std::max(*server.core.wake(), now()), Due::kWake, index);
   } else {
-    timers_.Clear(WakeTimer(index));
+    agenda_.Clear(Due::kWake, index);
   }
   SetTick(index);
-  ++node.told;
-  if (options_.above.placing == Placing::kAsked) {
-    touched_.push_back(index);
+  ++server.told;
+  if (asked_) {
+    asked_->Changed(index);
     above_changed_ = true;
   }
-  Reopen(index);
+  if (idle_first_) idle_first_->Changed(index);
+}
+
+void Simulation::CatchUp(std::uint32_t index) {
+  Server& server = servers_[index];
+  if (options_.progress.share > 0 && now() >= server.progress_shown + kProgressGap) {
+    server.progress_shown = now();
+    if (auto progress = attempts_.ProgressOn(index)) events_.emplace_back(*std::move(progress));
+  }
+  monitor_.CatchUp(index, now(), server.queue, events_);
+}
+
+void Simulation::Tick(std::uint32_t index) {
+  Server& server = servers_[index];
+  if (auto sample = attempts_.machines().TakeHostSample(index))
+    events_.emplace_back(*std::move(sample));
+  monitor_.Tick(index, now(), server.queue, events_);
+  const base::Duration delay = options_.monitor.delay;
+  if (delay == base::Duration{0}) return Tell(index);
+  server.on_the_way.push_back({now() + delay, std::exchange(events_, {})});
+  if (server.on_the_way.size() == 1)
+    agenda_.Set(server.on_the_way.front().arrive, Due::kSamples, index);
+  SetTick(index);
+}
+
+void Simulation::SetTick(std::uint32_t index) {
+  Server& server = servers_[index];
+  const base::Time soon = monitor_.TickAfter(now());
+  if (agenda_.IsSet(Due::kTick, index) && server.next_tick <= soon) return;
+  if (!monitor_.WantsTick(index, server.queue)) return;
+  server.next_tick = soon;
+  agenda_.Set(soon, Due::kTick, index);
+}
+
+bool Simulation::InVain() const {
+  const auto tasks = static_cast<std::int64_t>(jobs_.size());
+  return results_.starts_in_vain() > kStartsOfFew + kStartsOfEach * tasks;
 }
 
 void Simulation::CheckBooks() const {
-  for (const Node& node : nodes_) {
-    const std::optional<std::string> wrong = node.core.scheduler().CheckBooks();
+  for (const Server& server : servers_) {
+    const std::optional<std::string> wrong = server.core.scheduler().CheckBooks();
     CARMA_CHECK(!wrong, *wrong);
-    CARMA_CHECK(node.core.scheduler().Tasks().empty(), "the core holds a task after the run");
-    CARMA_CHECK(node.waiting == 0 && node.recovering == 0 && node.launched == 0 &&
-                    node.computing == 0 && node.wanted_cores == 0,
+    CARMA_CHECK(server.core.scheduler().Tasks().empty(), "the core holds a task after the run");
+    CARMA_CHECK(server.queue.waiting == 0 && server.queue.recovering == 0 && server.launched == 0,
                 "a server counts a task after the run");
   }
-  for (const SimGpu& gpu : gpus_) {
-    CARMA_CHECK(gpu.occupants().empty() && gpu.used_mib() == 0, "a GPU is not empty after the run");
+  attempts_.machines().CheckEmpty();
+  CARMA_CHECK(lines_.empty() && lines_.taking() == 0, "a task stands above the servers");
+  for (std::uint32_t i = 0; HasAbove() && i < servers_.size(); ++i) {
+    CARMA_CHECK((!slurm_ || slurm_->Empty(i)) && !servers_[i].whole,
+                "a server is booked after the run");
   }
-  CARMA_CHECK(lines_.empty() && shares_.taking() == 0, "a task stands above the servers");
-  for (std::uint32_t i = 0; HasAbove() && i < nodes_.size(); ++i) {
-    CARMA_CHECK(counts_.Empty(i) && !nodes_[i].whole, "a server is booked after the run");
-  }
-  CARMA_CHECK(totals_.tasks == totals_.succeeded + totals_.rejected + totals_.failed,
+  const Totals& totals = results_.so_far();
+  CARMA_CHECK(totals.tasks == totals.succeeded + totals.rejected + totals.failed,
               "not every task ended once");
-}
-
-Totals Simulation::Sum() {
-  Totals totals = totals_;
-  totals.makespan_s = base::Seconds(last_end_ - first_);
-  if (executed_ > 0) {
-    const auto count = static_cast<double>(executed_);
-    totals.waiting_s = waiting_s_ / count;
-    totals.execution_s = execution_s_ / count;
-    totals.jct_s = jct_s_ / count;
-  }
-  if (totals.succeeded > 0) totals.slowdown = slowdown_ / static_cast<double>(totals.succeeded);
-  for (SimDevice& device : devices_) {
-    device.Advance(last_end_);
-    totals.energy_j += device.energy_j();
-    totals.sm_active += device.sm_s();
-    totals.memory_mib += device.mib_s();
-  }
-  const double gpu_s = totals.makespan_s * static_cast<double>(devices_.size());
-  totals.sm_active = gpu_s > 0 ? totals.sm_active / gpu_s : 0;
-  totals.memory_mib = gpu_s > 0 ? totals.memory_mib / gpu_s : 0;
-  return totals;
 }
 
 }  // namespace carma::sim

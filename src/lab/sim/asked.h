@@ -1,0 +1,71 @@
+// Servers chosen by their own answers: would a server start the task now, and how well would it
+// fit, by the server's own guards and mapper. A server with a waiting task takes no other. So a
+// placed task starts at once, unless the server's answer could not know of something. Private to
+// sim.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/time.h"
+#include "core/policy/policy.h"
+#include "lab/sim/candidates.h"
+#include "lab/sim/jobs.h"
+#include "lab/sim/layout.h"
+#include "lab/sim/lines_above.h"
+#include "lab/sim/server.h"
+#include "lab/sim/simulate.h"
+#include "lab/sim/slurm.h"
+
+namespace carma::sim {
+
+class AskedPlacing {
+ public:
+  // All arguments must outlive it, and the servers exist.
+  AskedPlacing(const RunOptions& options, const Layout& layout, const Servers& servers,
+               const LinesAbove& lines, const Jobs& jobs, const Candidates& candidates);
+
+  // That server's answers may have changed.
+  void Changed(std::uint32_t server) { touched_.push_back(server); }
+  // Places tasks until no server would start one. Reports must not be due.
+  void Place(base::Time now, const PlaceTask& place);
+  // The task has its servers.
+  void Placed(const Job& job);
+  // When the servers report what they see, at the latest: what they decide is known at once.
+  base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
+  void Reported(base::Time now) { reported_ = now; }
+
+ private:
+  struct Seen {  // the GPUs of a server
+    std::vector<core::GpuView> views;
+    std::uint64_t told = 0;  // Server::told by then
+  };
+
+  std::vector<std::uint32_t> NodesFor(const Job& job, base::Time now);
+  const std::optional<double>& AnswerOf(Alike& alike, std::uint32_t server, base::Time now);
+  std::optional<double> Ask(Alike& alike, std::uint32_t server, base::Time now);
+  bool IsFreeOfAll(std::uint32_t server) const;
+  bool IsKeptFrom(const Job& job, std::uint32_t server) const;
+  void KeepServers(std::span<const LinesAbove::Waiting> looked_at, base::Time now);
+
+  const RunOptions& options_;
+  const Layout& layout_;
+  const Servers& servers_;
+  const LinesAbove& lines_;
+  const Jobs& jobs_;
+  const Candidates& candidates_;
+  std::unique_ptr<core::Mapper> mapper_;  // by whose score answers are compared
+  std::vector<Seen> seen_;                // of each server
+  base::Time reported_{};
+  // Servers whose answers may have changed, in order; a new epoch means all of them.
+  std::vector<std::uint32_t> touched_;
+  std::uint64_t epoch_ = 1;
+  // Number of the task that room is kept for, because others have passed it for too long.
+  std::optional<std::uint64_t> kept_for_;
+  std::vector<std::uint32_t> kept_;
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,249 @@
+// The life of a process: it loads, allocates, computes, saves, and ends or is stopped.
+#include "lab/sim/attempts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "base/result.h"
+#include "lab/sim/chance.h"
+
+namespace carma::sim {
+namespace {
+
+// Whether its kernels take turns with those of the MPS clients on its GPUs.
+bool IsNoMpsClient(const RunOptions& options, const Job& job) {
+  return options.policy.gangs_take_turns && job.workload().gpus > 1;
+}
+
+}  // namespace
+
+Attempts::Attempts(const RunOptions& options, const Layout& layout, Jobs& jobs, Agenda& agenda,
+                   Results& results, base::Time from)
+    : options_(options),
+      layout_(layout),
+      jobs_(jobs),
+      agenda_(agenda),
+      results_(results),
+      machines_(options, layout, from, results.recorder(), [this](JobIndex index, double pace) {
+        jobs_[index].work.SetPace(agenda_.now(), pace);
+        Schedule(index);
+      }) {}
+
+void Attempts::Launch(JobIndex index, const core::StartTask& start) {
+  Job& job = jobs_[index];
+  JobAttempt& attempt = job.attempt;
+  results_.Launched(job);
+  job.phase = Phase::kLoading;
+  attempt.number = start.attempt;
+  attempt.launched = agenda_.now();
+  attempt.saved = false;
+  attempt.slot_ends.reset();
+  if (options_.time_slot > base::Duration{0})
+    attempt.slot_ends = agenda_.now() + options_.time_slot;
+  attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
+  attempt.alone = start.alone;
+  attempt.limit_mib = MpsLimitOf(job, start);
+  // The amount of work after which it fails by itself.
+  double fails_after_s = std::numeric_limits<double>::infinity();
+  if (options_.failures.per_hour > 0) {
+    base::Rng rng =
+        Chance(options_.seed, Draw::kFailure,
+               core::Number(job.id) * 1'000 + static_cast<std::uint64_t>(start.attempt));
+    fails_after_s = rng.Exponential(3600.0 / options_.failures.per_hour);
+  }
+  job.work.Launch(fails_after_s);
+  agenda_.Set(agenda_.now() + options_.memory.load, Due::kTask, index);
+}
+
+// The limit that the daemon would give the MPS server (daemon/engine/starts.cc).
+std::int64_t Attempts::MpsLimitOf(const Job& job, const core::StartTask& start) const {
+  const core::Placement& at = start.placement.front();
+  const bool client = options_.collocation == core::SharingMethod::kMps && !start.alone &&
+                      !IsNoMpsClient(options_, job);
+  if (!options_.mps_memory_limit || !client || at.claim_mib <= 0) return 0;
+  return std::min(std::max(at.claim_mib, start.bound_mib) + options_.policy.margin_mib,
+                  layout_.UsableMib(job.attempt.gpus.front()));
+}
+
+Machines::Resident Attempts::ResidentOf(const Job& job) const {
+  std::uint32_t user = options_.policy.users_take_turns ? job.uid : 0;
+  if (IsNoMpsClient(options_, job))
+    user = core::kNoMpsClient | static_cast<std::uint32_t>(core::Number(job.id));
+  return {.id = job.id,
+          .workload = &job.workload(),
+          .gpus = job.attempt.gpus,
+          .servers = {job.Servers().begin(), job.Servers().end()},
+          .user = user,
+          .cores = CoresOf(options_, job),
+          .limit_mib = job.attempt.limit_mib,
+          .alone = job.attempt.alone};
+}
+
+Attempts::Step Attempts::OnTimer(JobIndex index) {
+  switch (jobs_[index].phase) {
+    case Phase::kLoading:
+      Allocate(index);
+      return {.memory = true};
+    case Phase::kComputing:
+      return OnComputing(index);
+    case Phase::kCrashing:
+      return {.exit = core::ExitKind::kOutOfMemory};
+    default:
+      return {.exit = core::ExitKind::kFailed};
+  }
+}
+
+void Attempts::Allocate(JobIndex index) {
+  Job& job = jobs_[index];
+  Machines::Resident resident = ResidentOf(job);
+  if (!machines_.HasRoom(resident)) return OutOfMemory(index);
+  Begin(job);
+  machines_.Enter(agenda_.now(), index, std::move(resident));
+  Schedule(index);
+}
+
+void Attempts::Begin(Job& job) {
+  const base::Time now = agenda_.now();
+  job.phase = Phase::kComputing;
+  job.work.Begin(now);
+  JobAttempt& attempt = job.attempt;
+  attempt.holds = true;
+  attempt.allocated = now;
+  attempt.memory_steps.reset();
+  if (const auto step = NextStep(options_.memory, base::Duration{0}))
+    attempt.memory_steps = now + *step;
+  attempt.checkpoints.reset();
+  if (options_.checkpoints.every > base::Duration{0})
+    attempt.checkpoints = now + options_.checkpoints.every;
+}
+
+Attempts::Step Attempts::OnComputing(JobIndex index) {
+  Job& job = jobs_[index];
+  JobAttempt& attempt = job.attempt;
+  const base::Time now = agenda_.now();
+  if (now >= attempt.ends)
+    return {.exit = job.work.Fails() ? core::ExitKind::kFailed : core::ExitKind::kSuccess};
+  if (attempt.memory_steps && *attempt.memory_steps <= now) {
+    StepMemory(index);
+    return {.memory = true};
+  }
+  if (attempt.checkpoints && *attempt.checkpoints <= now) {
+    WriteCheckpoint(index);
+    return {};
+  }
+  CARMA_CHECK(attempt.slot_ends && *attempt.slot_ends <= now, "a computing task has nothing to do");
+  *attempt.slot_ends += options_.time_slot;
+  Schedule(index);
+  return {.slot_over = options_.checkpoints.on_stop || job.work.HasSaved()};
+}
+
+void Attempts::StepMemory(JobIndex index) {
+  Job& job = jobs_[index];
+  const base::Duration since = agenda_.now() - job.attempt.allocated;
+  if (!machines_.Resize(agenda_.now(), index, since)) {
+    job.attempt.holds = false;
+    return OutOfMemory(index);
+  }
+  job.attempt.memory_steps.reset();
+  if (const auto step = NextStep(options_.memory, since))
+    job.attempt.memory_steps = job.attempt.allocated + *step;
+  Schedule(index);
+}
+
+void Attempts::OutOfMemory(JobIndex index) {
+  jobs_[index].phase = Phase::kCrashing;
+  results_.OutOfMemory();
+  agenda_.Set(agenda_.now() + options_.memory.crash_delay, Due::kTask, index);
+}
+
+void Attempts::WriteCheckpoint(JobIndex index) {
+  Job& job = jobs_[index];
+  if (job.work.Save(agenda_.now(), options_.checkpoints.cost)) results_.WorkSaved();
+  if (job.attempt.checkpoints) *job.attempt.checkpoints += options_.checkpoints.every;
+  Schedule(index);
+}
+
+void Attempts::Schedule(JobIndex index) {
+  Job& job = jobs_[index];
+  if (!job.Computes()) return;
+  // A task on several GPUs has no pace until all its GPUs are computed, and then no end yet.
+  const std::optional<base::Time> ends = job.work.EndsAt(agenda_.now());
+  if (!ends) return agenda_.Clear(Due::kTask, index);
+  JobAttempt& attempt = job.attempt;
+  attempt.ends = *ends;
+  base::Time next = *ends;
+  for (const auto& each : {attempt.memory_steps, attempt.checkpoints, attempt.slot_ends}) {
+    if (each) next = std::min(next, *each);
+  }
+  agenda_.Set(next, Due::kTask, index);
+}
+
+void Attempts::AskToSave(JobIndex index) {
+  Job& job = jobs_[index];
+  if (!job.Computes() || !options_.checkpoints.on_stop) return;
+  WriteCheckpoint(index);
+  job.work.Stop(agenda_.now(), options_.memory.load, true);
+  job.attempt.saved = true;
+  job.phase = Phase::kStopping;
+  agenda_.Set(agenda_.now() + options_.checkpoints.cost + options_.stopping.takes, Due::kTask,
+              index);
+}
+
+void Attempts::Stop(JobIndex index) {
+  Job& job = jobs_[index];
+  if (job.phase == Phase::kCrashing || job.attempt.saved) return;  // it is ending already
+  base::Duration takes = options_.stopping.takes;
+  if (job.Computes() && options_.checkpoints.on_stop) {
+    WriteCheckpoint(index);
+    takes += options_.checkpoints.cost;
+  }
+  job.work.Stop(agenda_.now(), options_.memory.load, job.Computes());
+  job.phase = Phase::kStopping;
+  agenda_.Set(agenda_.now() + takes, Due::kTask, index);
+}
+
+void Attempts::End(JobIndex index) {
+  Job& job = jobs_[index];
+  if (std::exchange(job.attempt.holds, false)) machines_.Leave(agenda_.now(), index);
+  for (const std::uint32_t gpu : job.attempt.gpus) machines_.RemoveProcess(gpu);
+  agenda_.Clear(Due::kTask, index);
+}
+
+// As task/progress/tracker.h estimates the end: by the mean speed of the attempt.
+std::optional<base::Duration> Attempts::LeftOf(const Job& job) const {
+  constexpr base::Duration kFirst{60'000};
+  constexpr std::uint64_t kOwnSeeds = 1'000'003;  // apart from those of other draws
+  const ShownProgress& shown = options_.progress;
+  const base::Time now = agenda_.now();
+  const base::Duration span = now - job.attempt.allocated;
+  if (!job.Computes() || span < kFirst) return std::nullopt;
+  base::Rng rng = Chance(options_.seed + kOwnSeeds, Draw::kProfile, core::Number(job.id));
+  if (rng.Uniform() >= shown.share || span % shown.every > shown.every - shown.evaluates)
+    return std::nullopt;
+  const double left_s = job.work.LeftS(now);
+  const double speed = (job.work.attempt_s() - left_s) / base::Seconds(span);
+  const auto turn = static_cast<std::uint64_t>(span / shown.every);
+  base::Rng wrong =
+      Chance(options_.seed + kOwnSeeds, Draw::kNoise, core::Number(job.id) * 1000 + turn);
+  if (speed <= 0) return std::nullopt;
+  return base::Duration(static_cast<std::int64_t>(1000 * std::max(0.0, left_s) / speed *
+                                                  std::exp(shown.noise * wrong.Normal())));
+}
+
+std::optional<core::ProgressSeen> Attempts::ProgressOn(std::uint32_t index) const {
+  std::map<core::TaskId, base::Duration> left;
+  const Layout::Server& server = layout_.servers()[index];
+  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+    for (const Occupant& each : machines_.gpu(gpu).occupants()) {
+      const Job& job = jobs_[each.job];
+      if (const auto printed = LeftOf(job)) left[job.id] = *printed;
+    }
+  }
+  if (left.empty()) return std::nullopt;
+  return core::ProgressSeen{{left.begin(), left.end()}};
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,68 @@
+// The attempts of simulated tasks from launch to exit: memory, work, checkpoints and stops. Private
+// to sim.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+#include "core/scheduler/events.h"
+#include "core/values/task.h"
+#include "lab/sim/agenda.h"
+#include "lab/sim/jobs.h"
+#include "lab/sim/layout.h"
+#include "lab/sim/machines.h"
+#include "lab/sim/results.h"
+#include "lab/sim/simulate.h"
+
+namespace carma::sim {
+
+class Attempts {
+ public:
+  // What a task's timer has led to.
+  struct Step {
+    std::optional<core::ExitKind> exit;  // its process ends so
+    bool memory = false;                 // its memory may have changed
+    bool slot_over = false;              // and it would keep something if it left now
+  };
+
+  // `from`: the first submission. All arguments must outlive it.
+  Attempts(const RunOptions& options, const Layout& layout, Jobs& jobs, Agenda& agenda,
+           Results& results, base::Time from);
+
+  // The task, whose GPUs are known, is launched there.
+  void Launch(JobIndex index, const core::StartTask& start);
+  // For a task whose process lives.
+  Step OnTimer(JobIndex index);
+  // It saves and ends, if it can save.
+  void AskToSave(JobIndex index);
+  void Stop(JobIndex index);
+  // Its process has ended.
+  void End(JobIndex index);
+  // What the tasks of a server print of their progress; empty: nothing.
+  std::optional<core::ProgressSeen> ProgressOn(std::uint32_t server) const;
+
+  Machines& machines() { return machines_; }
+  const Machines& machines() const { return machines_; }
+
+ private:
+  std::int64_t MpsLimitOf(const Job& job, const core::StartTask& start) const;
+  Machines::Resident ResidentOf(const Job& job) const;
+  void Allocate(JobIndex index);
+  void Begin(Job& job);
+  Step OnComputing(JobIndex index);
+  void StepMemory(JobIndex index);
+  void OutOfMemory(JobIndex index);
+  void WriteCheckpoint(JobIndex index);
+  void Schedule(JobIndex index);
+  std::optional<base::Duration> LeftOf(const Job& job) const;  // as it prints
+
+  const RunOptions& options_;
+  const Layout& layout_;
+  Jobs& jobs_;
+  Agenda& agenda_;
+  Results& results_;
+  Machines machines_;
+};
+
+}  // namespace carma::sim

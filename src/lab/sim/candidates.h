@@ -1,0 +1,42 @@
+// Which servers could ever take a task, for tasks that are placed above them. Private to sim.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "lab/sim/alike.h"
+#include "lab/sim/jobs.h"
+#include "lab/sim/layout.h"
+#include "lab/sim/predictions.h"
+#include "lab/sim/server.h"
+
+namespace carma::sim {
+
+class Candidates {
+ public:
+  // All arguments must outlive it.
+  Candidates(const RunOptions& options, const Layout& layout, const Servers& servers,
+             Predictions& predictions);
+
+  // The group of tasks that the servers answer alike.
+  std::shared_ptr<Alike> AlikeOf(const Job& job);
+  // Could the server take such a task if it were empty?
+  bool CouldTake(Alike& alike, std::uint32_t server) const;
+  bool AnyCould(Alike& alike) const;
+  bool AnotherCould(Alike& alike, std::uint32_t than) const;
+  // Servers of one kind for which `is_free`, as many as the task needs. Empty: too few.
+  using IsFree = std::function<bool(std::uint32_t)>;
+  std::vector<std::uint32_t> WholeServersFor(const Job& job, const IsFree& is_free) const;
+
+ private:
+  const RunOptions& options_;
+  const Layout& layout_;
+  const Servers& servers_;
+  Predictions& predictions_;
+  std::map<AlikeKey, std::shared_ptr<Alike>> alikes_;
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,57 @@
+// The queue above several servers (Placing::kQueue). It is first in, first out: its first task goes
+// to a server whose main queue is empty, the one with the most idle GPUs, then the one with the
+// fewest tasks, then the lowest number. There the server's own core decides. So a server never
+// hoards tasks that another could start, and each task is considered by one core only. Private to
+// sim.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "lab/sim/jobs.h"
+#include "lab/sim/layout.h"
+#include "lab/sim/machines.h"
+#include "lab/sim/predictions.h"
+#include "lab/sim/server.h"
+
+namespace carma::sim {
+
+class IdleFirst {
+ public:
+  struct Placed {
+    JobIndex job = 0;
+    std::uint32_t server = 0;
+  };
+
+  // All arguments must outlive it.
+  IdleFirst(const RunOptions& options, const Layout& layout, const Servers& servers,
+            const Machines& machines, const Jobs& jobs, Predictions& predictions);
+
+  void Add(std::span<const JobIndex> jobs);
+  // The tasks of that server have changed.
+  void Changed(std::uint32_t server);
+  // Takes the first task for the server that gets it; empty: it waits, or there is none.
+  std::optional<Placed> Next();
+
+ private:
+  // Best first: most idle GPUs, fewest tasks, lowest number.
+  using Key = std::tuple<int, int, std::uint32_t>;
+  std::optional<std::uint32_t> ServerFor(const Job& job);
+
+  const RunOptions& options_;
+  const Layout& layout_;
+  const Servers& servers_;
+  const Machines& machines_;
+  const Jobs& jobs_;
+  Predictions& predictions_;
+  std::deque<JobIndex> queue_;
+  std::set<Key> open_;                      // servers whose main queue is empty
+  std::vector<std::optional<Key>> key_of_;  // in open_, by server
+};
+
+}  // namespace carma::sim

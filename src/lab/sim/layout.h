@@ -1,0 +1,61 @@
+// The GPUs, cards and servers of a run, which stay the same from its start to its end. Private to
+// sim.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/values/gpu.h"
+#include "lab/sim/mig.h"
+#include "lab/sim/simulate.h"
+
+namespace carma::sim {
+
+// A SimGpu is what the policy calls a GPU: a card, or with MIG an instance of one. They are
+// numbered through the whole cluster, and so are cards.
+class Layout {
+ public:
+  struct Server {
+    std::uint32_t first_gpu = 0;
+    std::uint32_t gpu_count = 0;
+    std::uint32_t kind = 0;  // equal for servers with the same GPUs
+    double fastest = 0;      // GpuType::relative_speed of its fastest GPU
+    std::uint32_t EndGpu() const { return first_gpu + gpu_count; }
+  };
+
+  // `divided`: by MIG. The cluster must outlive it.
+  Layout(const Cluster& cluster, const MigProfile& mig, bool divided);
+
+  const std::vector<Server>& servers() const { return servers_; }
+  const MigProfile& mig() const { return mig_; }
+  std::uint32_t gpu_count() const { return static_cast<std::uint32_t>(server_of_.size()); }
+  std::uint32_t ServerOf(std::uint32_t gpu) const { return server_of_[gpu]; }
+  std::uint32_t CardOf(std::uint32_t gpu) const { return gpu / instances_; }
+  std::uint32_t FirstOnCard(std::uint32_t card) const { return card * instances_; }
+  const std::vector<const GpuType*>& cards() const { return cards_; }
+  const GpuType& TypeOf(std::uint32_t gpu) const { return *cards_[CardOf(gpu)]; }
+  std::int64_t UsableMib(std::uint32_t gpu) const;
+  // Facts of a server's GPUs for its core.
+  std::vector<core::GpuInfo> InfosOf(std::uint32_t server) const;
+
+  std::int64_t largest_mib() const { return largest_mib_; }  // usable memory of the largest GPU
+  double fastest() const { return fastest_; }                // Server::fastest of the fastest one
+  std::uint32_t most_gpus() const { return most_gpus_; }     // of one server
+  // Time alone for this work on these GPUs, the slowest of which sets the pace.
+  double AloneS(std::span<const std::uint32_t> gpus, double work_s) const;
+
+ private:
+  const MigProfile& mig_;
+  const bool divided_;
+  std::uint32_t instances_ = 1;
+  std::vector<Server> servers_;
+  std::vector<const GpuType*> cards_;
+  std::vector<std::uint32_t> server_of_;  // of each SimGpu
+  std::int64_t largest_mib_ = 0;
+  double fastest_ = 0;
+  std::uint32_t most_gpus_ = 0;
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,108 @@
+// Memory, speed, activity and power of the simulated GPUs, and the cores of their servers: who
+// holds what, and how fast each task computes there. Private to sim.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "core/scheduler/events.h"
+#include "core/values/task.h"
+#include "lab/sim/layout.h"
+#include "lab/sim/models.h"
+#include "lab/sim/recorder.h"
+#include "lab/sim/sim_gpu.h"
+#include "lab/sim/simulate.h"
+#include "lab/trace/workloads.h"
+
+namespace carma::sim {
+
+class Machines {
+ public:
+  // A task that computes on GPUs. It is known by the number that its caller gives it.
+  struct Resident {
+    core::TaskId id{};
+    const trace::Workload* workload = nullptr;
+    std::vector<std::uint32_t> gpus;     // SimGpus
+    std::vector<std::uint32_t> servers;  // of these GPUs
+    std::uint32_t user = 0;              // Load::user
+    double cores = 0;                    // that its data loading wants, on all servers
+    std::int64_t limit_mib = 0;          // of its memory on each GPU; 0: none
+    bool alone = false;                  // no MPS client
+  };
+  // Told when a task computes at another pace (work seconds per second).
+  using PaceChanged = std::function<void(std::uint32_t job, double pace)>;
+
+  // Cards draw power from `from` on. All arguments must outlive it; recorder: null: no series.
+  Machines(const RunOptions& options, const Layout& layout, base::Time from, Recorder* recorder,
+           PaceChanged pace_changed);
+
+  // A process of a task lives on that GPU, whether or not it holds memory there.
+  void AddProcess(std::uint32_t gpu);
+  void RemoveProcess(std::uint32_t gpu);
+  int IdleGpus(std::uint32_t server) const { return hosts_[server].idle_gpus; }
+
+  // Is there enough memory for its first allocation?
+  bool HasRoom(const Resident& resident) const;
+  // It allocates and computes.
+  void Enter(base::Time now, std::uint32_t job, Resident resident);
+  // Its memory changes, `since` after its first allocation. False: it runs out of memory, and has
+  // left.
+  bool Resize(base::Time now, std::uint32_t job, base::Duration since);
+  void Leave(base::Time now, std::uint32_t job);
+
+  const SimGpu& gpu(std::uint32_t gpu) const { return gpus_[gpu]; }
+  // Processes there that hold no memory yet, or no more.
+  int Loading(std::uint32_t gpu) const {
+    return processes_[gpu] - static_cast<int>(gpus_[gpu].occupants().size());
+  }
+  core::TaskId IdOf(const Occupant& occupant) const { return residents_[occupant.job].resident.id; }
+  // How many of the server's cores its tasks keep busy; empty: as at the last call.
+  std::optional<core::HostSampled> TakeHostSample(std::uint32_t server);
+
+  std::vector<SimDevice>& cards() { return cards_; }
+  void CheckEmpty() const;  // after the last task
+
+ private:
+  struct Pace {
+    Resident resident;
+    std::vector<double> on_each;  // of its GPUs
+    double slowest = 0;
+  };
+  struct Host {
+    double wanted_cores = 0;  // by computing tasks
+    int computing = 0;        // tasks
+    double factor = 1;        // HostFactor
+    bool changed = false;     // since the last sample
+    int idle_gpus = 0;        // without any process
+  };
+
+  std::int64_t FirstMib(const Resident& resident, std::size_t part) const;
+  bool Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const;
+  double CoresOn(const Resident& resident, std::uint32_t server) const;
+  double BaseSpeed(std::uint32_t gpu, double sm_active) const;
+  void RecomputeAll(base::Time now, const Resident& resident);
+  void RecomputeHost(base::Time now, std::uint32_t server);
+  void Recompute(base::Time now, std::uint32_t gpu);
+  void SetPace(base::Time now, std::uint32_t job);
+  void SetActivity(base::Time now, std::uint32_t gpu);
+  core::SharingMethod SharingOn(std::uint32_t gpu) const;
+
+  const RunOptions& options_;
+  const Layout& layout_;
+  Recorder* const recorder_;
+  const PaceChanged pace_changed_;
+  const core::SharingMethod sharing_;
+  std::vector<SimGpu> gpus_;
+  std::vector<int> processes_;  // on each SimGpu
+  std::vector<SimDevice> cards_;
+  std::vector<Host> hosts_;      // by server
+  std::vector<Pace> residents_;  // by number of the task
+  // Of one recomputation.
+  std::vector<Load> loads_;
+  std::vector<double> speeds_;
+};
+
+}  // namespace carma::sim

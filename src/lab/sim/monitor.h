@@ -1,0 +1,73 @@
+// What the daemons' monitors see of the GPUs, and when that can matter to a core. Private to sim.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "core/scheduler/events.h"
+#include "core/values/task.h"
+#include "lab/sim/layout.h"
+#include "lab/sim/machines.h"
+#include "lab/sim/simulate.h"
+
+namespace carma::sim {
+
+// Samples are taken in the last millisecond of each period. Most of them cannot change a decision:
+// made on demand, a GPU is sampled at the first tick after each change (so that the core learns of
+// its memory when it would have), at every tick while somebody waits and something moves, and once
+// before a decision that comes after a quiet time. The core then decides as if it had seen every
+// sample.
+class Monitor {
+ public:
+  // Tasks in a server's core without GPUs.
+  struct Queue {
+    int waiting = 0;
+    int recovering = 0;  // of them in the recovery queue
+  };
+
+  // All arguments must outlive it.
+  Monitor(const MonitorOptions& options, const Layout& layout, const Machines& machines);
+
+  // The first sample of a server's GPUs.
+  void Begin(std::uint32_t server, std::vector<core::Event>& events) const;
+  // What a tick at `now` shows: adds its samples to `events`.
+  void Tick(std::uint32_t server, base::Time now, const Queue& queue,
+            std::vector<core::Event>& events);
+  // On demand: adds the samples that a decision at `now` needs.
+  void CatchUp(std::uint32_t server, base::Time now, const Queue& queue,
+               std::vector<core::Event>& events);
+  // Is a sample at the next tick wanted?
+  bool WantsTick(std::uint32_t server, const Queue& queue) const;
+  base::Time TickAfter(base::Time when) const;
+
+  std::int64_t samples() const { return samples_; }
+
+ private:
+  // The last sample of a GPU.
+  struct Observed {
+    std::int64_t used_mib = 0;
+    std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
+    base::Time sampled{};
+    std::uint64_t changes = 0;  // of the GPU by then
+  };
+
+  bool OnDemand() const { return options_.mode == MonitorOptions::Mode::kOnDemand; }
+  base::Time TickAtOrBefore(base::Time when) const;
+  core::GpuSampled Sample(std::uint32_t gpu, base::Time taken);
+  core::GpuSampled SampleAsLast(std::uint32_t gpu, base::Time taken) const;
+  bool HasChanged(std::uint32_t gpu) const {
+    return machines_.gpu(gpu).changes() != observed_[gpu].changes;
+  }
+  bool IsMoving(std::uint32_t gpu) const;
+  bool MayOpen(std::uint32_t server, const Queue& queue) const;
+
+  const MonitorOptions& options_;
+  const Layout& layout_;
+  const Machines& machines_;
+  std::vector<Observed> observed_;  // of each SimGpu
+  std::int64_t samples_ = 0;
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,109 @@
+// The answers of the simulated estimators, with their errors.
+#include "lab/sim/predictions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimate/signature.h"
+#include "lab/sim/chance.h"
+
+namespace carma::sim {
+namespace {
+
+base::Duration LongerBy(base::Duration span, double times) {
+  return base::Duration(std::llround(static_cast<double>(span.count()) * times));
+}
+
+}  // namespace
+
+Predictions::Predictions(const RunOptions& options, const Layout& layout)
+    : options_(options), layout_(layout) {
+  if (options.estimates.method.empty()) return;
+  std::vector<core::GpuInfo> gpus;
+  for (std::uint32_t i = 0; i < layout.servers().size(); ++i) {
+    const std::vector<core::GpuInfo> of_server = layout.InfosOf(i);
+    gpus.insert(gpus.end(), of_server.begin(), of_server.end());
+  }
+  appraisals_.emplace(options.estimates, gpus);
+}
+
+std::optional<core::Estimate> Predictions::Unchanged(const Job& job) {
+  if (appraisals_) return appraisals_->Of(job.workload());
+  const trace::MemoryEstimate told = trace::Estimate(job.workload(), options_.estimates.source);
+  // The original has no exclusive tasks: a task of unknown need asks for all memory of a GPU.
+  const bool asks_for_all = told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate;
+  const std::optional<std::int64_t> mib = asks_for_all ? layout_.largest_mib() : told.mib;
+  if (!mib) return std::nullopt;
+  return core::Estimate{*mib, "simulated"};
+}
+
+std::optional<core::Estimate> Predictions::EstimateOf(const Job& job) {
+  const EstimateOptions& options = options_.estimates;
+  std::optional<core::Estimate> estimate = Unchanged(job);
+  base::Rng rng = Chance(options_.seed, Draw::kEstimate, core::Number(job.id));
+  if (rng.Uniform() < options.missing_share) return std::nullopt;
+  const bool errs = options.bias != 0 || options.sigma > 0;
+  if (!estimate || !errs || IsMeasured(*estimate)) return estimate;
+  const double factor = std::exp(options.bias + options.sigma * rng.Normal());
+  const auto scaled = [&](std::int64_t mib) {
+    const auto wrong_mib = std::llround(static_cast<double>(mib) * factor);
+    return std::clamp<std::int64_t>(wrong_mib, 1, layout_.largest_mib());
+  };
+  estimate->peak_mib = scaled(estimate->peak_mib);
+  if (estimate->predicted_mib) estimate->predicted_mib = scaled(*estimate->predicted_mib);
+  return estimate;
+}
+
+core::Profile Predictions::ProfileOf(const Job& job) {
+  const EstimateOptions& options = options_.estimates;
+  const trace::Workload& workload = job.workload();
+  base::Rng rng = Chance(options_.seed, Draw::kProfile, core::Number(job.id));
+  const auto wrong = [&rng](double sigma) { return std::exp(sigma * rng.Normal()); };
+  const double of_activity = wrong(options.activity_sigma);
+  const double of_sensitivity = wrong(options.slowdown_sigma);
+  const double of_pressure = wrong(options.slowdown_sigma);
+  const double of_duration = wrong(options.duration_sigma);
+  core::Profile profile;
+  const double fastest_here = layout_.servers()[job.node].fastest;
+  // Without summaries the catalogue takes their place.
+  profile.grain = core::GrainOf(workload.traits);
+  if (appraisals_) profile = appraisals_->ProfileOf(workload);
+  // The known time is that on the fastest GPU of all servers.
+  if (profile.alone) profile.alone = LongerBy(*profile.alone, layout_.fastest() / fastest_here);
+  if (options.durations) {
+    const base::Duration solo(std::llround(job.work.solo_s() * of_duration * 1000));
+    profile.alone = LongerBy(solo, 1 / fastest_here);
+  }
+  if (options.profiles == EstimateOptions::Profiles::kNone) return profile;
+  profile.sm_active = std::min(1.0, workload.sm_active.front() * of_activity);
+  core::MpsParameters mps{workload.mps_sensitivity, workload.mps_pressure};
+  if (options.profiles == EstimateOptions::Profiles::kActivity)
+    mps = core::GuessMps(*profile.sm_active, workload.traits);
+  profile.mps = {.sensitivity = mps.sensitivity * of_sensitivity,
+                 .pressure = mps.pressure * of_pressure};
+  return profile;
+}
+
+// A workload counts as one user's program (appraisals.h), so its tasks are of one kind.
+core::EstimateReady Predictions::AnswerFor(const Job& job) {
+  const std::optional<core::Estimate> estimate =
+      job.above.raised_mib ? core::Estimate{*job.above.raised_mib, "raised"} : EstimateOf(job);
+  return {job.id, estimate, estimate::KindOf(job.workload().id), ProfileOf(job)};
+}
+
+void Predictions::Learn(const Job& job, const core::TaskRecord& record, base::Time now) {
+  if (!appraisals_) return;
+  const Layout::Server& server = layout_.servers()[job.node];
+  std::vector<core::GpuIndex> its;
+  for (const std::uint32_t gpu : job.attempt.gpus) {
+    if (layout_.ServerOf(gpu) == job.node) its.push_back(core::GpuIndex{gpu - server.first_gpu});
+  }
+  appraisals_->Learn(job.workload(), record, estimate::RanOnOf(its, layout_.InfosOf(job.node)),
+                     now - job.attempt.launched, now);
+}
+
+std::vector<task::Observation> Predictions::Taught() const {
+  return appraisals_ ? appraisals_->Taught() : std::vector<task::Observation>{};
+}
+
+}  // namespace carma::sim

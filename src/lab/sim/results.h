@@ -1,0 +1,60 @@
+// What came out of a run, added up while it goes. Private to sim.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/values/task.h"
+#include "lab/sim/jobs.h"
+#include "lab/sim/layout.h"
+#include "lab/sim/recorder.h"
+#include "lab/sim/sim_gpu.h"
+#include "lab/sim/simulate.h"
+
+namespace carma::sim {
+
+class Results {
+ public:
+  // from: the first submission. All arguments must outlive it.
+  Results(const Cluster& cluster, const RunOptions& options, const Layout& layout, base::Time from);
+
+  // Null: nothing is recorded.
+  Recorder* recorder() { return recorder_ ? &*recorder_ : nullptr; }
+  void CountEvents(std::size_t task_events) {
+    totals_.task_events += static_cast<std::int64_t>(task_events);
+  }
+  void Submitted() { ++totals_.tasks; }
+  void Launched(Job& job);
+  void OutOfMemory() { ++totals_.oom_crashes; }
+  void SentBack() { ++totals_.requeues; }
+  void WorkSaved() { starts_in_vain_ = 0; }
+  void AttemptEnded(Job& job, core::ExitKind kind, base::Time now);
+  void TaskEnded(Job& job, core::TaskState state, base::Time now);
+
+  const Totals& so_far() const { return totals_; }
+  // Attempts that were stopped since a task ended or more of its work was saved.
+  std::int64_t starts_in_vain() const { return starts_in_vain_; }
+  // After the last end. `devices`: all cards.
+  RunResult Finish(std::vector<SimDevice>& devices, std::int64_t samples);
+
+ private:
+  report::RunTask Described(Job& job, core::TaskState state, base::Time now) const;
+
+  const RunOptions& options_;
+  const Layout& layout_;
+  const base::Time from_;
+  base::Time last_end_{};
+  std::optional<Recorder> recorder_;
+  Totals totals_;
+  std::int64_t starts_in_vain_ = 0;
+  // Sums over executed tasks.
+  std::int64_t executed_ = 0;
+  double waiting_s_ = 0;
+  double execution_s_ = 0;
+  double jct_s_ = 0;
+  double slowdown_ = 0;  // over successful attempts
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,60 @@
+// Servers chosen as in Slurm: by counts, in the order of the queue. If the first task has to wait,
+// later ones start by backfill, which keeps a place for the first task only. Private to sim.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/time.h"
+#include "lab/sim/candidates.h"
+#include "lab/sim/jobs.h"
+#include "lab/sim/layout.h"
+#include "lab/sim/lines_above.h"
+#include "lab/sim/node_counts.h"
+#include "lab/sim/simulate.h"
+
+namespace carma::sim {
+
+// Starts a task on these servers, which takes it off the queue.
+using PlaceTask = std::function<void(JobIndex, std::span<const std::uint32_t>)>;
+
+class SlurmPlacing {
+ public:
+  // All arguments must outlive it.
+  SlurmPlacing(const RunOptions& options, const Layout& layout, const LinesAbove& lines,
+               const Jobs& jobs, const Candidates& candidates);
+
+  // Places tasks until the first one has to wait.
+  void PlaceInOrder(base::Time now, const PlaceTask& place);
+  void Backfill(base::Time now, const PlaceTask& place);
+  // The task is on that server, until its time limit. Returns the GPUs that Slurm has chosen.
+  std::vector<std::uint32_t> Book(const Job& job, std::uint32_t server, base::Time now);
+  void Release(const Job& job);
+  bool Empty(std::uint32_t server) const { return counts_.Empty(server); }
+
+ private:
+  struct Kept {  // for the first in line
+    base::Time from{};
+    std::vector<std::uint32_t> nodes;
+    CountAsked asked;
+  };
+  base::Duration LimitOf(const Job& job) const;  // what its user says
+  std::vector<std::uint32_t> NodesFor(const Job& job, base::Time now, const Kept* kept) const;
+  bool MayPass(const Kept& kept, std::uint32_t node, const Job& job, base::Time now) const;
+  std::optional<Kept> KeptFor(const Job& job, base::Time now) const;
+
+  const RunOptions& options_;
+  const Layout& layout_;
+  const LinesAbove& lines_;
+  const Jobs& jobs_;
+  const Candidates& candidates_;
+  NodeCounts counts_;
+  // Number of the head that fitted nowhere, and servers with more room since then.
+  std::optional<std::uint64_t> blocked_;
+  std::vector<std::uint32_t> freed_;
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,57 @@
+// The work of a simulated task: how much an attempt has done, and what of it survives the end of
+// the attempt. Private to sim.
+#pragma once
+
+#include <optional>
+
+#include "base/time.h"
+
+namespace carma::sim {
+
+// Work is measured in seconds alone on the reference GPU. An attempt does what no earlier attempt
+// has saved. Its pace (work seconds per second) holds until the next change.
+class Work {
+ public:
+  Work() = default;
+  explicit Work(double solo_s) : solo_s_(solo_s) {}
+
+  double solo_s() const { return solo_s_; }        // of the whole task
+  double attempt_s() const { return attempt_s_; }  // of this attempt
+  double pace() const { return pace_; }
+  // Will the attempt fail by itself before its work is done?
+  bool Fails() const { return fails_after_s_ < attempt_s_; }
+  double LeftS(base::Time now) const { return left_s_ - pace_ * base::Seconds(now - since_); }
+  // Has this attempt saved anything?
+  bool HasSaved() const { return saved_s_ > solo_s_ - attempt_s_; }
+  // Time lost to saving and stops; empty: it was never asked to save or stop.
+  const std::optional<double>& lost_s() const { return lost_s_; }
+
+  // An attempt is launched. It fails by itself after this much work, which may be infinity.
+  void Launch(double fails_after_s);
+  // The attempt computes from `now` on; its pace is still 0.
+  void Begin(base::Time now);
+  // Advances the work to `now`, at the pace that held since its last change.
+  void Advance(base::Time now);
+  void SetPace(base::Time now, double pace);
+  // When the attempt ends at this pace, at the earliest now; empty: it has no pace yet.
+  std::optional<base::Time> EndsAt(base::Time now) const;
+  // Writes a checkpoint, which takes `cost`. True: more of the work is saved than before.
+  bool Save(base::Time now, base::Duration cost);
+  // Another start is needed; `computes`: and the work since the last checkpoint is lost.
+  void Stop(base::Time now, base::Duration load, bool computes);
+
+ private:
+  double DoneS() const;  // by this attempt
+
+  double solo_s_ = 0;
+  double attempt_s_ = 0;
+  double fails_after_s_ = 0;
+  double pace_ = 0;
+  base::Time since_{};
+  double left_s_ = 0;   // at `since_`, with the pause
+  double pause_s_ = 0;  // for writing a checkpoint, done first
+  double saved_s_ = 0;  // of the whole task
+  std::optional<double> lost_s_;
+};
+
+}  // namespace carma::sim
