@@ -56,6 +56,16 @@ std::vector<double> StartsOf(const RunResult& run) {
   return starts;
 }
 
+TEST(AboveSlurm, RefusesATaskThatHasOutgrownTheGpusOfItsType) {
+  const trace::Workload large = MakeWorkload("large", 1, 1'000, 41'000);
+  RunOptions options = Placed(Placing::kSlurm);
+  options.estimates.bias = -0.2;  // it is tried with less at first
+  const RunResult run =
+      Play("1xA100-40GB + 1xH100-80GB", {{.workload = &large, .gpu_type = "A100"}}, options);
+  EXPECT_EQ(run.totals.rejected, 1);
+  EXPECT_GE(run.totals.oom_crashes, 1);
+}
+
 TEST(AboveSlurm, PacksOrSpreads) {
   const trace::Workload some = MakeWorkload("some", 1, 1'000, 12'000);
   const std::vector<Arrival> arrivals(4, {Duration{0}, &some});
