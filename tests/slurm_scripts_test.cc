@@ -17,7 +17,8 @@ using ::testing::Not;
 
 class SlurmScripts : public ::testing::Test {
  protected:
-  SlurmScripts() {
+  explicit SlurmScripts(double time_scale = 1000)
+      : site({.shape = "4xA100-40GB", .time_scale = time_scale}) {
     site.Set("host.cpus", "64");  // whatever this machine has
     site.Start();
   }
@@ -38,7 +39,17 @@ class SlurmScripts : public ::testing::Test {
     return lines;
   }
 
-  Site site{{.shape = "4xA100-40GB"}};
+  Site site;
+};
+
+// A minute takes longer than the start of a script.
+class SpinningScripts : public SlurmScripts {
+ protected:
+  SpinningScripts() : SlurmScripts(5) {}
+
+  std::string Explained(std::uint64_t id) const {
+    return site.Carma({"explain", std::to_string(id)}).out;
+  }
 };
 
 TEST_F(SlurmScripts, ProcessesPerNodeAreStartedWithTheirRanks) {
@@ -114,6 +125,35 @@ TEST_F(SlurmScripts, AScriptSubmitsItselfAgain) {
     EXPECT_EQ(task.name, "chain");
   }
   EXPECT_EQ(site.Output(first + 2), "round 3\n");
+}
+
+TEST_F(SpinningScripts, AScriptThatSubmitsItselfAtOnceIsSlowed) {
+  const std::string script =
+      WriteScript("spin.sh", "#SBATCH --job-name=spin --gres=gpu:1 -o /dev/null\nsbatch $0\n");
+  const std::uint64_t first = site.Submit({script});
+  // Each submits the next one before it ends.
+  for (std::uint64_t id = first; id < first + 4; ++id) EXPECT_EQ(site.Await(id).state, "succeeded");
+  site.ExpectWaits(first + 4, "Backoff");
+  EXPECT_THAT(
+      Explained(first + 4),
+      HasSubstr("Task " + std::to_string(first + 3) +
+                " submitted it within a minute of its start, and it is number 4 of a chain"));
+  EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("(Backoff)"));
+  EXPECT_THAT(site.History(first + 1).front().text, HasSubstr("in task " + std::to_string(first)));
+}
+
+TEST_F(SpinningScripts, AScriptThatRequeuesItselfAtOnceIsSlowed) {
+  const std::string script = WriteScript("again.sh",
+                                         "#SBATCH --gres=gpu:1 -o /dev/null\n"
+                                         "scontrol requeue $SLURM_JOB_ID\nsleep 600\n");
+  const std::uint64_t id = site.Submit({script});
+  site.ExpectWaits(id, "Backoff");
+  EXPECT_GE(site.Task(id).attempt, 2) << "the first time there is no pause";
+  EXPECT_THAT(Explained(id), HasSubstr("Requeued within a minute of its start, "));
+  // Its owner may end the pause.
+  const int attempt = site.Task(id).attempt;
+  EXPECT_EQ(site.Carma({"requeue", std::to_string(id)}).code, 0);
+  EXPECT_TRUE(Eventually([&] { return site.Task(id).attempt > attempt; }));
 }
 
 TEST_F(SlurmScripts, WhatDiffersIsReportedAtSubmission) {

@@ -159,7 +159,9 @@ std::vector<core::Event> ScenarioEvents::Submit(ClauseReader& in) {
     if (in.Flag("predicted") || likely_mib)
       likely_mib_[id] = likely_mib.value_or(request.memory_mib.value_or(0));
     kind_[id] = core::KindId{static_cast<std::uint64_t>(in.Int("kind", 0, kMaxCount, 0))};
-    events.emplace_back(core::TaskSubmitted{id, request});
+    const std::vector<TaskId> by = in.TaskList("by");
+    events.emplace_back(
+        core::TaskSubmitted{id, request, by.empty() ? std::nullopt : std::optional(by.front())});
   }
   return events;
 }

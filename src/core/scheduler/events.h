@@ -29,6 +29,7 @@ struct HostDiscovered {
 struct TaskSubmitted {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
+  std::optional<TaskId> by = {};  // the running task whose process submitted it
 };
 // A task of an earlier run of the daemon, or a final one that a user requeues (as submitted,
 // without its estimate, which may have changed). The record is used as it is. Launching, running

@@ -213,8 +213,9 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
     case Place::kTimed: {
       const std::string until = base::FormatTimeIso(EarliestStart(task));
       if (task.not_before && *task.not_before == EarliestStart(task)) {
-        return {ReasonCode::kBackoff, fmt::format("Waits until {} before its next attempt. {}",
-                                                  until, *task.reason.text)};
+        return {ReasonCode::kBackoff,
+                fmt::format("Waits until {} before its {} attempt. {}", until,
+                            task.attempt->number > 0 ? "next" : "first", *task.reason.text)};
       }
       return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
     }

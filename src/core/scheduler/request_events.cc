@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/scheduler/repeats.h"
 #include "core/scheduler/scheduler_state.h"
 #include "core/scheduler/task_life.h"
 #include "core/scheduler/time_slices.h"
@@ -86,6 +87,7 @@ void State::On(const RequeueRequested& event) {
   if (task->state == TaskState::kQueued) return Restart(*task, std::move(reason));
   if (task->state == TaskState::kStopping) {
     if (task->attempt->stopping != StopCause::kGpuLost) return;
+    NoteRequeue(*this, *task);
     task->attempt.Edit().stopping = StopCause::kRequeue;
     task->reason = std::move(reason);
     return Keep(*task);
@@ -93,6 +95,7 @@ void State::On(const RequeueRequested& event) {
   if (!HoldsGpus(task->state)) return;
   // Some programs requeue themselves when asked to checkpoint.
   if (task->attempt->leaves_by) return StopAsked(*this, *task);
+  NoteRequeue(*this, *task);
   Stop(*task, StopCause::kRequeue, std::move(reason));
 }
 

@@ -3,10 +3,10 @@
 // per header: waiting.h (where waiting tasks stand), line.h, best_first.h (which starts next),
 // placement.h (on which GPUs), host_line.h (cores and memory of the machine), recovery.h (out of
 // memory), time_slices.h (time slices and preemption), closing.h (the server closes), learning.h
-// (lessons of running tasks), expecting.h (expected starts), explain.h (reasons), books.h
-// (consistency). Independent parts have classes of their own: Queue, LineUp, FairShare, Limits,
-// Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold, ReservationBook, LaunchTrouble,
-// PreemptionPlan.
+// (lessons of running tasks), repeats.h (tasks that start again and again), expecting.h (expected
+// starts), explain.h (reasons), books.h (consistency). Independent parts have classes of their own:
+// Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
+// ReservationBook, LaunchTrouble, PreemptionPlan.
 #pragma once
 
 #include <limits>
@@ -64,6 +64,7 @@ struct Life {
   bool unfit = false;                       // restored on a server that can never take it
   bool restored = false;                    // from an earlier run of carmad, not started since
   std::optional<double> cpus;               // busy hardware threads, in total
+  int repeats = 0;                          // early requeues in a row (repeats.h)
 };
 
 // A place on a GPU that another task has left for this one.

@@ -8,20 +8,13 @@
 #include "core/scheduler/learning.h"
 #include "core/scheduler/placement.h"
 #include "core/scheduler/recovery.h"
+#include "core/scheduler/repeats.h"
 #include "core/scheduler/scheduler_state.h"
 #include "core/scheduler/task_life.h"
 #include "core/scheduler/time_slices.h"
 
 namespace carma::core {
 namespace {
-
-// A short wait after the machine could not fork or a neighbour broke the MPS server.
-constexpr Duration kRetryBackoff{5'000};
-constexpr int kMaxBackoffDoublings = 6;
-
-Duration RetryBackoff(int failures) {
-  return kRetryBackoff * (1 << std::clamp(failures - 1, 0, kMaxBackoffDoublings));
-}
 
 std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
@@ -56,7 +49,7 @@ void RequeueVictim(State& state, TaskRecord& task) {
                          fmt::format("{} {} time{}, no restart is left.", why, task.victim_restarts,
                                      task.victim_restarts == 1 ? "" : "s")});
   }
-  task.not_before = state.now + kRetryBackoff;
+  task.not_before = state.now + RetryBackoff(1);
   state.Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
@@ -97,6 +90,7 @@ void State::On(const TaskSubmitted& event) {
   task.submitted = now;
   dependencies.Arrive(task.id);
   limits.Join(task);
+  if (event.by) PauseSubmitted(*this, task, *event.by);
   Move(task, TaskState::kEstimating);
   AskEstimate(*this, task);
 }

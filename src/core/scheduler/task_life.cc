@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
 #include "core/scheduler/learning.h"
 #include "core/scheduler/placement.h"
+#include "core/scheduler/repeats.h"
 #include "core/scheduler/time_slices.h"
 #include "core/scheduler/waiting.h"
 
@@ -203,8 +205,11 @@ void State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
 }
 
 void State::Restart(TaskRecord& task, Reason reason) {
+  const bool ran = HoldsGpus(task.state);
   task = AsSubmitted(std::move(task));
-  Enqueue(task, QueueKind::kMain, std::move(reason));
+  task.reason = std::move(reason);
+  if (ran) PauseRequeued(*this, task);
+  Enqueue(task, QueueKind::kMain, task.reason);
 }
 
 void EndStopped(State& state, TaskRecord& task) {
@@ -245,6 +250,12 @@ void AskEstimate(State& state, TaskRecord& task) {
   if (std::optional<Reason> never = NeverFits(state, task.request, {}))
     return state.Finish(task, TaskState::kRejected, *std::move(never));
   state.Enqueue(task, QueueKind::kMain, task.reason);
+}
+
+Duration RetryBackoff(int failures) {
+  constexpr Duration kFirst{5'000};
+  constexpr int kMostDoublings = 6;
+  return kFirst * (1 << std::clamp(failures - 1, 0, kMostDoublings));
 }
 
 void EndIdle(State& state, TaskRecord& task) {

@@ -19,5 +19,7 @@ void RequeueLost(State& state, TaskRecord& task, Reason reason);
 // For an estimating task; stores it.
 void AskEstimate(State& state, TaskRecord& task);
 void EndIdle(State& state, TaskRecord& task);
+// How long a task waits after this many failures in a row: 5 s, doubled each time, at most 320 s.
+Duration RetryBackoff(int failures);
 
 }  // namespace carma::core

@@ -357,7 +357,7 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
                                                 : task::ExpandPath(spec.stderr_path, spec, words);
   if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
   if (!spec.notify.empty() && wants_notices_) wants_notices_(record.id, record.request->array);
-  return core::TaskSubmitted{record.id, std::move(record.request)};
+  return core::TaskSubmitted{record.id, std::move(record.request), submitter.task};
 }
 
 Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first,

@@ -31,6 +31,7 @@ struct Submitter {
   std::string request = {};
   // kLater: for leases, whose process a power failure ends too.
   store::Durability durability = store::Durability::kNow;
+  std::optional<core::TaskId> task = {};  // the running task whose process submits
 };
 
 struct Submitted {

@@ -312,6 +312,13 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   return task::SpecFromJson(again, "");
 }
 
+std::optional<core::TaskId> TaskOf(const SubmitServices& services, const Call& call) {
+  if (!call.request.peer) return std::nullopt;
+  // A process that submits at once may be faster than the report that its task has started.
+  services.engine.PollLauncher();
+  return services.engine.attribution().Find(call.request.peer->pid);
+}
+
 // The kernel identified the owner when the first task was submitted.
 Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
   const std::uint32_t uid = stored.record.request->uid;
@@ -339,7 +346,11 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
     return Unit{};
   }
   services.engine.Submit(std::move(described->tasks),
-                         {caller.uid, caller.gid, caller.user, "", std::move(described->request)},
+                         {.uid = caller.uid,
+                          .gid = caller.gid,
+                          .user = caller.user,
+                          .request = std::move(described->request),
+                          .task = TaskOf(services, call)},
                          AnswerWithNumbers(caller, caller.user, reply));
   return Unit{};
 }
@@ -391,7 +402,9 @@ Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
   const core::SlotRules& slots = services.engine.scheduler().config().slots;
   if (Result<Unit> may = CheckSlots(*spec, slots, call.caller); !may) return may;
   LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);
-  services.engine.Submit(TaskList({*spec}), OwnerOf(*stored, call.caller),
+  Submitter owner = OwnerOf(*stored, call.caller);
+  owner.task = TaskOf(services, call);
+  services.engine.Submit(TaskList({*spec}), owner,
                          AnswerWithNumbers(call.caller, stored->user, reply));
   return Unit{};
 }

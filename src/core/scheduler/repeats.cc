@@ -1,0 +1,53 @@
+#include "core/scheduler/repeats.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/scheduler/task_life.h"
+
+namespace carma::core {
+namespace {
+
+constexpr Duration kEarly{60'000};
+
+// The number of the next repetition; 0: this is none.
+int NextRepeat(const State& state, const TaskRecord& task) {
+  const bool early = state.now - task.attempt->launched.value_or(state.now) < kEarly;
+  return early ? state.LifeOf(task.id).repeats + 1 : 0;
+}
+
+// People requeue once, and a script may submit the next step at once: the first time is free.
+bool Pauses(State& state, TaskRecord& task) {
+  const int repeats = state.LifeOf(task.id).repeats;
+  if (repeats < 2) return false;
+  task.not_before = state.now + RetryBackoff(repeats - 1);
+  return true;
+}
+
+}  // namespace
+
+void NoteRequeue(State& state, const TaskRecord& task) {
+  state.EditLife(task.id).repeats = NextRepeat(state, task);
+}
+
+void PauseRequeued(State& state, TaskRecord& task) {
+  if (!Pauses(state, task)) return;
+  task.reason.text = fmt::format("Requeued within a minute of its start, {} times in a row.",
+                                 state.LifeOf(task.id).repeats);
+}
+
+void PauseSubmitted(State& state, TaskRecord& task, TaskId by) {
+  const TaskRecord* parent = state.Held(by);
+  if (parent == nullptr || !HoldsGpus(parent->state)) return;
+  const int repeats = NextRepeat(state, *parent);
+  if (repeats == 0) return;
+  state.EditLife(task.id).repeats = repeats;
+  if (!Pauses(state, task)) return;
+  task.reason = {ReasonCode::kBackoff,
+                 fmt::format("Task {} submitted it within a minute of its start, and it is number "
+                             "{} of a chain of such tasks.",
+                             by, repeats)};
+}
+
+}  // namespace carma::core
