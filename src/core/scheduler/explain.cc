@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/cpu_list.h"
 #include "base/text.h"
 #include "core/scheduler/expecting.h"
 #include "core/scheduler/host_line.h"
@@ -19,6 +20,50 @@ namespace {
 // More sentences than these do not help a reader.
 constexpr std::size_t kMaxSentences = 4;
 
+// Sentences that differ in the number of their GPU alone are one: "each of GPUs 0-3".
+std::vector<std::string> Sentences(const std::vector<const Verdict*>& verdicts) {
+  struct Group {
+    std::string_view before, after;
+    std::vector<int> gpus;
+  };
+  std::vector<Group> groups;
+  for (const Verdict* verdict : verdicts) {
+    const std::string_view text = *verdict->reason.text;
+    constexpr std::string_view kGpu = "GPU ";
+    std::size_t at = text.find(kGpu), end = at;
+    while (at != text.npos && end == at) {
+      const std::size_t digits = at + kGpu.size();
+      end = std::min(text.find_first_not_of("0123456789", digits), text.size());
+      if (end == digits) at = end = text.find(kGpu, digits);
+    }
+    Group group{text.substr(0, at), {}, {}};
+    if (at != text.npos) {
+      group.after = text.substr(end);
+      const auto number = base::ParseInt(text.substr(at + kGpu.size(), end - at - kGpu.size()));
+      group.gpus = {static_cast<int>(number.value_or(0))};
+    }
+    const auto same = std::ranges::find_if(groups, [&](const Group& each) {
+      return each.before == group.before && each.after == group.after;
+    });
+    if (same == groups.end()) {
+      groups.push_back(std::move(group));
+    } else {
+      same->gpus.insert(same->gpus.end(), group.gpus.begin(), group.gpus.end());
+    }
+  }
+  std::vector<std::string> sentences;
+  for (const Group& each : groups) {
+    const std::string several = each.before.empty() ? "Each of GPUs " : "each of GPUs ";
+    const std::string gpus = each.gpus.empty() ? "" : base::CpuListText(each.gpus);
+    sentences.push_back(fmt::format("{}{}{}{}", each.before,
+                                    each.gpus.empty()       ? ""
+                                    : each.gpus.size() == 1 ? "GPU "
+                                                            : several,
+                                    gpus, each.after));
+  }
+  return sentences;
+}
+
 Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
   // GPUs that are always too small do not explain the waiting, unless all are.
   std::vector<const Verdict*> telling;
@@ -31,15 +76,16 @@ Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
   if (telling.empty()) return {ReasonCode::kResources, "No GPU is known."};
   Reason reason{telling.front()->reason.code, ""};
   if (wanted > 1) reason.text = fmt::format("Needs {} GPUs, {} can take it. ", wanted, fitting);
-  for (std::size_t i = 0; i < telling.size(); ++i) {
-    if (telling[i]->reason.code != reason.code) reason.code = ReasonCode::kResources;
-    if (i >= kMaxSentences) continue;
-    if (i > 0) reason.text.Edit() += " ";
-    reason.text.Edit() += *telling[i]->reason.text;
+  for (const Verdict* verdict : telling) {
+    if (verdict->reason.code != reason.code) reason.code = ReasonCode::kResources;
   }
-  if (telling.size() > kMaxSentences) {
-    reason.text.Edit() += fmt::format(" And {} more.", telling.size() - kMaxSentences);
+  std::vector<std::string> sentences = Sentences(telling);
+  if (sentences.size() > kMaxSentences) {
+    const std::size_t more = sentences.size() - kMaxSentences;
+    sentences.resize(kMaxSentences);
+    sentences.push_back(fmt::format("And {} more.", more));
   }
+  reason.text.Edit() += base::Join(sentences, " ");
   return reason;
 }
 

@@ -1,4 +1,5 @@
 #include "core/scheduler/host_line.h"
+#include "base/text.h"
 
 #include <fmt/format.h>
 
@@ -48,8 +49,9 @@ bool HostTakes(const State& state, TaskId task, const HostNeed& need) {
 Choice WithoutGpus(const State& state, const TaskRecord& task) {
   const HostView view = HostFor(state, task.id, state.now);
   if (view.cpus == 0) return {.why = "It wants no GPU."};
-  return {.why = fmt::format("It wants no GPU: {} of {} CPUs free, {} of {} MiB of memory.",
-                             view.free_cpus, view.cpus, view.free_memory_mib, view.memory_mib)};
+  return {.why = fmt::format("It wants no GPU: {} of {} CPUs free, {} of {} of memory.",
+                             view.free_cpus, view.cpus, base::FormatMib(view.free_memory_mib),
+                             base::FormatMib(view.memory_mib))};
 }
 
 HostShare ShareFor(const State& state, const TaskRecord& task,

@@ -149,10 +149,10 @@ void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib) {
                          fmt::format("Ran out of GPU memory {} time{}, no retry is left{}.",
                                      task.ooms, task.ooms == 1 ? "" : "s", told)});
   }
-  const std::string kept =
-      KeptBelowGpu(state, task)
-          ? fmt::format(": its promise kept it to {} MiB", task.attempt->sharing.LimitMib())
-          : "";
+  const std::string kept = KeptBelowGpu(state, task)
+                               ? fmt::format(": its promise kept it to {}",
+                                             base::FormatMib(task.attempt->sharing.LimitMib()))
+                               : "";
   Recover(state, task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + kept + told + "."},
           tried_mib);
 }
