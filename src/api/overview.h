@@ -47,6 +47,7 @@ struct TaskRow {
   std::optional<std::int64_t> idle_since_ms;
   std::optional<std::uint64_t> array_id;
   std::optional<std::int64_t> array_index;
+  std::vector<std::pair<std::string, std::string>> parameters;
   std::optional<task::ProgressReport> progress;
 
   template <class Visitor, class Self>
@@ -92,6 +93,7 @@ struct TaskRow {
     field("idle_since_ms", task.idle_since_ms, "Since when it holds GPUs without using them.");
     field("array_id", task.array_id, "First task of its array.");
     field("array_index", task.array_index, "Index in its array.");
+    field("parameters", task.parameters, "Its values in a sweep.");
     field("progress", task.progress, "Its progress, as in Task.");
   }
 };

@@ -100,6 +100,7 @@ api::TaskRow Row(const api::TaskView& task) {
   row.idle_since_ms = task.idle_since_ms;
   row.array_id = task.array_id;
   row.array_index = task.array_index;
+  row.parameters = task.parameters;
   row.progress = task.progress;
   return row;
 }

@@ -94,8 +94,8 @@ export function starts(task) {
   const at = task.latest_start_ms || task.likely_start_ms;
   if (!at) return null;
   const [word, rests] = task.latest_start_ms
-    ? ['by', 'at the latest, by the time limits of those before it, if nobody comes who goes before it and no GPU is closed or fails']
-    : ['about', 'by the run times that are known'];
+    ? ['by', 'at the latest, by the time limits of the tasks before it, unless a task of higher priority comes or a GPU closes or fails']
+    : ['about', 'judging by known run times'];
   return h('time', {datetime: new Date(at).toISOString(), title: `${word} ${moment(at)} ${rests}`}, `${word} ${clock(at, now())}`);
 }
 
@@ -184,10 +184,13 @@ export function parameterWords(task) {
   return Object.entries(task.parameters || {}).map(([name, value]) => `${name}=${value}`).join(' ');
 }
 
+export function indexedName(task) {
+  return task.array_index === null || task.array_index === undefined ? task.name : `${task.name} [${task.array_index}]`;
+}
+
 export function taskName(task) {
-  const index = task.array_index === null || task.array_index === undefined ? '' : ` [${task.array_index}]`;
   const words = parameterWords(task);
-  return [`${task.name}${index}`, words && h('span', {class: 'soft small'}, ` ${words}`)];
+  return [indexedName(task), words && h('span', {class: 'soft small'}, ` ${words}`)];
 }
 
 export function runningRow(task) {

@@ -3,7 +3,7 @@
 import {h, s} from './dom.js';
 import {memory, percent, plural, span} from './words.js';
 import {now} from './link.js';
-import {chip, endedRow, gpuChip, kTaskColumns, memoryBar, runningRow, shareBar, sparkline, table, taskLink, waitingRows, when} from './parts.js';
+import {chip, endedRow, gpuChip, indexedName, kTaskColumns, memoryBar, parameterWords, runningRow, shareBar, sparkline, table, taskLink, waitingRows, when} from './parts.js';
 
 const kWaiting = ['submitted', 'estimating', 'queued'];
 const kRunning = ['launching', 'running', 'stopping'];
@@ -31,10 +31,12 @@ function figures(view) {
     figure(power >= 10000 ? (power / 1000).toFixed(1) : String(Math.round(power)), power >= 10000 ? 'kW' : 'W', 'power, all GPUs'));
 }
 
-function resident(task, gpu) {
+function resident(task, gpu, rows) {
+  const row = rows.get(task.id);
   const words = `task ${task.id}: ${memory(task.observed_mib)} used of ${memory(task.promised_mib)} promised`;
   return h('li', {'data-key': `t${task.id}`},
-    h('span', {class: 'line'}, taskLink(task, ' ', h('span', {class: 'name'}, task.name)), h('span', {class: 'soft'}, task.user)),
+    h('span', {class: 'line'}, taskLink(task, ' ', h('span', {class: 'name'}, row ? indexedName(row) : task.name)), h('span', {class: 'soft'}, task.user)),
+    row && parameterWords(row) && h('span', {class: 'soft values'}, parameterWords(row)),
     memoryBar({used: task.observed_mib, promised: task.promised_mib, total: gpu.total_mib}, words),
     h('span', {class: 'line soft'}, h('span', {}, `${memory(task.observed_mib)} of ${memory(task.promised_mib)}`),
       h('span', {}, task.sm_active === null ? '' : `${task.sm_active_by === 'alone' ? '' : '~'}${percent(task.sm_active)} SM`)),
@@ -61,7 +63,7 @@ function reservation({id, whom, why, from_ms, to_ms, holds}) {
     when(holds ? to_ms : from_ms), !holds && [' to ', when(to_ms)], why && ` (${why})`);
 }
 
-function card(gpu) {
+function card(gpu, rows) {
   const promised = Math.max(0, gpu.promised_mib);
   const words = `${memory(gpu.used_mib)} used and ${memory(promised)} promised of ${memory(gpu.total_mib)}` +
     (gpu.foreign_mib > 0 ? `, ${memory(gpu.foreign_mib)} of it by others` : '');
@@ -83,7 +85,7 @@ function card(gpu) {
         .filter(Boolean).join(' · '))),
     gpu.read_ms && h('p', {class: 'trouble'}, `last read ${span(now() - gpu.read_ms)} ago`),
     (gpu.tasks.length > 0 || gpu.foreign.length > 0) &&
-      h('ul', {class: 'residents'}, gpu.tasks.map((task) => resident(task, gpu)), gpu.foreign.map(stranger)));
+      h('ul', {class: 'residents'}, gpu.tasks.map((task) => resident(task, gpu, rows)), gpu.foreign.map(stranger)));
 }
 
 function key() {
@@ -107,17 +109,18 @@ function troubles(view) {
 export function draw(view) {
   const running = counted(view, kRunning);
   const waiting = counted(view, kWaiting);
+  const rows = new Map(view.running.map((task) => [task.id, task]));
   return [
     h('h1', {class: 'unseen', 'data-key': 'h'}, 'The server at a glance'),
     troubles(view),
     figures(view),
     h('section', {'data-key': 'gpus', 'aria-label': 'GPUs'}, h('div', {class: 'between'}, h('h2', {}, 'GPUs'), key()),
       view.gpus.length === 0 ? h('p', {class: 'hint'}, view.starting ? 'being looked for' : `none: ${view.driver}`)
-        : h('div', {class: 'gpus'}, view.gpus.map(card))),
+        : h('div', {class: 'gpus'}, view.gpus.map((gpu) => card(gpu, rows)))),
     h('section', {'data-key': 'running', 'aria-label': 'Running tasks'}, heading('Running', running, view.running.length, '#/tasks?show=running'),
       table({caption: 'Running tasks', columns: kTaskColumns.running, rows: view.running.map(runningRow), empty: 'Nothing runs.'})),
     h('section', {'data-key': 'waiting', 'aria-label': 'Waiting tasks'}, heading('Waiting', waiting, view.waiting.length, '#/tasks?show=waiting'),
-      table({caption: 'Waiting tasks', columns: kTaskColumns.waiting, rows: waitingRows(view.waiting), empty: 'Nobody waits.'})),
+      table({caption: 'Waiting tasks', columns: kTaskColumns.waiting, rows: waitingRows(view.waiting), empty: 'Nothing waits.'})),
     h('section', {'data-key': 'ended', 'aria-label': 'Ended tasks'}, h('h2', {}, 'Ended ', h('a', {href: '#/tasks?show=ended'}, 'all')),
       table({caption: 'Tasks that have ended', columns: kTaskColumns.ended, rows: view.ended.map(endedRow), empty: 'Nothing has ended yet.', brief: true})),
     h('footer', {'data-key': 'rules'}, h('p', {}, h('strong', {}, 'Rules: '), view.policy), h('p', {}, h('strong', {}, 'Sharing: '), view.collocation),

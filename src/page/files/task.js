@@ -40,7 +40,7 @@ function fact(title, ...value) {
 
 function memoryFigures(task) {
   const rows = [
-    ['Predicted', task.predicted_mib, task.estimate_method && (task.estimate_method === 'given' ? 'as its submitter said' : `by ${task.estimate_method}`)],
+    ['Predicted', task.predicted_mib, task.estimate_method && (task.estimate_method === 'given' ? 'stated at submission' : `by ${task.estimate_method}`)],
     ['Promised', task.claim_mib || task.bound_mib, task.claim_mib ? 'kept for it on each GPU' : 'what it asks for'],
     ['Enforced', task.group_limit_mib || task.memory_limit_mib || null,
       task.group_limit_mib ? 'what all its processes together may take (kernel)' : 'what each of its processes may take (MPS)'],
@@ -84,9 +84,9 @@ function startWords(task) {
   const {latest_start_ms: latest, likely_start_ms: likely} = task;
   const about = likely && (!latest || likely + 60_000 < latest);
   return [
-    latest && h('p', {'data-key': 'latest'}, 'It starts by ', when(latest), ' at the latest, by the time limits of those before it, if nobody comes ' +
-      'who goes before it and no GPU is closed or fails.'),
-    about && h('p', {'data-key': 'likely'}, 'By the run times that are known it starts at about ', when(likely), ', or before.'),
+    latest && h('p', {'data-key': 'latest'}, 'It starts by ', when(latest), ' at the latest: by then the tasks before it reach their time limits. A task of ' +
+      'higher priority or a GPU that closes or fails may delay it.'),
+    about && h('p', {'data-key': 'likely'}, 'It probably starts at about ', when(likely), ', judging by known run times.'),
   ];
 }
 
@@ -109,7 +109,7 @@ function verdicts({task, explained}) {
     explained.ahead !== null && h('p', {class: 'soft'}, explained.ahead === 0 ? 'It is the first of its queue.'
       : `${plural(explained.ahead, 'task')} before it.`),
     startWords(task),
-    host !== null && h('p', {class: 'soft'}, `Of the server it wants ${host}.`),
+    host !== null && h('p', {class: 'soft'}, `It also needs ${host}.`),
     explained.gpus.length > 0 && h('table', {class: 'list'}, h('caption', {class: 'unseen'}, 'What each GPU says'),
       h('thead', {}, h('tr', {}, ['GPU', 'Answer', 'Used', 'Promised', 'Why'].map((title) => h('th', {scope: 'col'}, title)))),
       h('tbody', {}, alike(explained.gpus).map(([gpu, names]) => h('tr', {'data-key': `g${gpu.gpu}`},
@@ -144,7 +144,7 @@ function actions(task) {
 function lastLines({task, output: written}) {
   if (!written) {
     return h('section', {'data-key': 'output', 'aria-label': 'Output'}, h('h2', {}, 'Output'),
-      h('p', {class: 'hint'}, `For ${task.user} and administrators. There: `, h('code', {}, `carma logs ${task.id}`)));
+      h('p', {class: 'hint'}, `Only ${task.user} and administrators can read it: `, h('code', {}, `carma logs ${task.id}`)));
   }
   return h('section', {'data-key': 'output', 'aria-label': 'Output'}, h('h2', {}, 'Output'),
     written.ends.length === 0 && h('p', {class: 'hint'}, 'It has not started yet.'), written.ends.map((end) => [
