@@ -27,6 +27,7 @@ std::string BarChart(std::string_view what, std::span<const Bar> bars,
     svg.Line(x(tick.at), top, x(tick.at), bottom, "rule");
     svg.Text(x(tick.at), bottom + 13, tick.text, "tick mid");
   }
+  std::vector<double> ends;
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const Bar& bar = bars[i];
     const double y = top + static_cast<double>(i) * kRow + (kRow - kThick) / 2;
@@ -46,12 +47,19 @@ std::string BarChart(std::string_view what, std::span<const Bar> bars,
                            Coordinate(middle), Coordinate(middle - 3), Coordinate(middle + 3)),
                "error");
     }
-    svg.Text(end + 5, y + kThick - 3, bar.text, "value");
+    ends.push_back(end);
+  }
+  const auto mark_y = [](std::size_t i) { return static_cast<double>(i + 1) * kMarkRow; };
+  for (std::size_t i = 0; i < marks.size(); ++i)
+    svg.Line(x(marks[i].value), mark_y(i) - 6, x(marks[i].value), bottom, "mark");
+  // Words come last: their outline covers the lines behind them.
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const double y = top + static_cast<double>(i) * kRow + (kRow - kThick) / 2;
+    svg.Text(ends[i] + 5, y + kThick - 3, bars[i].text, "value");
   }
   // The names of the marks are above the bars, each in its own row, so that they never overlap.
   for (std::size_t i = 0; i < marks.size(); ++i) {
-    const double at = x(marks[i].value), y = static_cast<double>(i + 1) * kMarkRow;
-    svg.Line(at, y - 6, at, bottom, "mark");
+    const double at = x(marks[i].value), y = mark_y(i);
     const bool right = at < (label_width + width) / 2;
     svg.Text(right ? at + 4 : at - 4, y, marks[i].name, right ? "tick" : "tick end");
   }

@@ -152,6 +152,9 @@ std::string Html(std::span<const Report> reports, std::string_view title,
   for (const Report& report : reports) metrics.push_back(report.metrics);
   std::string out, letters;
   PutResult(out, metrics);
+  if (CasesOf(metrics).size() == 1) {
+    return HtmlPage(title, out + "<div class=\"single\">" + Body(reports, clock) + "</div>");
+  }
   if (!WantsLetters(reports)) return HtmlPage(title, out + Body(reports, clock));
   const std::vector<Report> lettered = WithLetters(reports, letters);
   return HtmlPage(title, out + letters + Body(lettered, clock));

@@ -35,7 +35,7 @@ void PutBars(std::string& out, const BarFigure& figure) {
   if (high <= 0) return;
   const std::vector<Tick> ticks = figure.of_time ? TimeTicks(high, 5) : NiceTicks(high, 5);
   PutFigure(out, figure.caption,
-            BarChart(figure.caption, figure.bars, figure.marks, high, ticks, kHalf));
+            BarChart(figure.caption, figure.bars, figure.marks, high, ticks, kThird));
 }
 
 // The colour of a case, the same in all figures.
@@ -62,7 +62,7 @@ BarFigure BarsOf(const std::vector<Case>& cases, std::string_view key, std::stri
 
 BarFigure Completion(const std::vector<Case>& cases) {
   BarFigure figure =
-      BarsOf(cases, "jct_mean_s", "Completion per task, mean: waiting (grey) and execution (blue)");
+      BarsOf(cases, "jct_mean_s", "Completion, mean: waiting (grey), execution (blue)");
   std::size_t i = 0;
   for (const Case& each : cases) {
     const std::optional<Estimated> waiting = Over(each, LineOf("waiting_mean_s"));
@@ -98,11 +98,18 @@ TaskTimes TimesOf(const std::vector<const RunRecord*>& runs) {
 }  // namespace
 
 void PutComparison(std::string& out, const std::vector<Case>& cases) {
-  out += "<section class=\"whole\"><h2>Side by side</h2><div class=\"grid\">\n";
+  out += "<section class=\"whole\"><h2>Side by side</h2><div class=\"grid three\">\n";
   BarFigure total = BarsOf(cases, "trace_total_s", "Trace total time, with the bounds of the load");
-  // The same load has the same bounds; the first case stands for all.
+  // The same load has the same bounds; the first case stands for all. Equal bounds are one mark.
   for (const Bound& bound : cases.front().replays.front()->bounds) {
-    total.marks.push_back({bound.makespan_s, bound.name});
+    const auto same = std::ranges::find_if(total.marks, [&](const BarMark& mark) {
+      return SpanText(mark.value) == SpanText(bound.makespan_s);
+    });
+    if (same == total.marks.end()) {
+      total.marks.push_back({bound.makespan_s, bound.name});
+    } else {
+      same->name += ", " + bound.name;
+    }
   }
   if (total.marks.empty()) total.caption = "Trace total time";
   PutBars(out, total);

@@ -23,36 +23,43 @@ void PutRow(std::string& out, std::string_view css, std::string_view name,
 }
 
 void PutLine(std::string& out, const std::vector<Case>& cases, const Line& line) {
-  const std::optional<Estimated> base = Over(cases.front(), line);
   std::vector<std::pair<std::string, std::string>> cells;
   bool reported = line.always;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const std::optional<Estimated> value = Over(cases[i], line);
     reported = reported || value;
     cells.emplace_back(value ? Text(line, *value) : "not reported",
-                       i > 0 && base && value ? Difference(line, *base, *value) : "");
+                       i > 0 ? Difference(line, cases.front(), cases[i]) : "");
   }
   if (reported) PutRow(out, "", line.name, cells);
 }
 
+// Equal bounds are one row.
 void PutBounds(std::string& out, const std::vector<Case>& cases) {
+  using Cells = std::vector<std::pair<std::string, std::string>>;
+  std::vector<std::pair<std::string, Cells>> rows;
   const Line& makespan = LineOf("trace_total_s");
   for (const std::string& name : BoundNames(cases)) {
-    std::vector<std::pair<std::string, std::string>> cells;
+    Cells cells;
     for (const Case& each : cases) {
       const std::optional<double> bound_s = BoundOf(each, name);
       const std::optional<Estimated> value = Over(each, makespan);
-      cells.emplace_back(bound_s ? SpanText(*bound_s) : "",
-                         bound_s && value && value->mean >= *bound_s
-                             ? Difference({.mean = *bound_s}, *value)
-                             : "");
+      cells.emplace_back(
+          bound_s ? SpanText(*bound_s) : "",
+          bound_s && value && value->mean >= *bound_s ? AboveBound(*bound_s, *value) : "");
     }
-    PutRow(out, "sub", "bound: " + name, cells);
+    const auto same = std::ranges::find(rows, cells, &std::pair<std::string, Cells>::second);
+    if (same == rows.end()) {
+      rows.emplace_back("bound: " + name, std::move(cells));
+    } else {
+      same->first += ", " + name;
+    }
   }
+  for (const auto& [name, cells] : rows) PutRow(out, "sub", name, cells);
 }
 
 void PutMetricsTable(std::string& out, const std::vector<Case>& cases) {
-  out += "<div class=\"scroll\"><table><thead><tr><th></th>";
+  Put(out, "<div class=\"scroll\"><table class=\"metrics n{}\"><thead><tr><th></th>", cases.size());
   for (const Case& each : cases) {
     Put(out, "<th>{}", Escape(NameOf(each.label)));
     if (each.replays.size() > 1) Put(out, "<br><small>{} replays</small>", each.replays.size());
@@ -114,7 +121,7 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
   constexpr std::size_t kMostRows = 200;
   out +=
       "<section><h2>By group of tasks</h2><div class=\"scroll\"><table><thead><tr><th>group</th>"
-      "<th>run</th><th>tasks</th><th>waiting, mean</th><th>execution, mean</th>"
+      "<th class=\"run\">run</th><th>tasks</th><th>waiting, mean</th><th>execution, mean</th>"
       "<th>completion, mean</th><th>completion, 95 %</th><th>slowdown, mean</th>"
       "<th>OOM crashes</th></tr></thead><tbody>\n";
   std::size_t rows = 0;
@@ -122,8 +129,8 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
     for (const auto& [of, group] : groups) {
       if (++rows > kMostRows) break;
       Put(out,
-          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-          "<td>{}</td><td>{}</td></tr>\n",
+          "<tr><td>{}</td><td class=\"run\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+          "<td>{}</td><td>{}</td><td>{}</td></tr>\n",
           Escape(name, 60), Escape(NameOf(of->label), 60), group->tasks,
           SpanText(group->waiting.mean), SpanText(group->execution.mean), SpanText(group->jct.mean),
           SpanText(group->jct.p95),
@@ -143,14 +150,16 @@ void PutUsers(std::string& out, const std::vector<Case>& cases) {
   for (const Case& each : cases) {
     for (const UserMetrics& user : each.replays.front()->users) {
       Put(rows,
-          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.1f}</td><td>{}</td><td>{:.2f}</td></tr>\n",
+          "<tr><td>{}</td><td "
+          "class=\"run\">{}</td><td>{}</td><td>{:.1f}</td><td>{}</td><td>{:.2f}</td></tr>\n",
           Escape(user.name, 60), Escape(NameOf(each.label), 60), user.tasks, user.gpu_s / 3600,
           SpanText(user.waiting_mean_s), user.stretch_mean);
     }
   }
   if (rows.empty()) return;
   Put(out,
-      "<section><h2>By user</h2><div class=\"scroll\"><table><thead><tr><th>user</th><th>run</th>"
+      "<section><h2>By user</h2><div class=\"scroll\"><table><thead><tr><th>user</th><th "
+      "class=\"run\">run</th>"
       "<th>tasks</th><th>GPU hours</th><th>waiting, mean</th><th>completion / time alone, mean</th>"
       "</tr></thead><tbody>\n{}</tbody></table></div></section>\n",
       rows);
@@ -161,7 +170,8 @@ void PutForecasts(std::string& out, const std::vector<Case>& cases) {
   for (const Case& each : cases) {
     for (const ForecastMetrics& of : each.replays.front()->forecasts) {
       Put(rows,
-          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.2f}</td><td>{:.2f}</td>"
+          "<tr><td>{}</td><td>{}</td><td "
+          "class=\"run\">{}</td><td>{}</td><td>{:.2f}</td><td>{:.2f}</td>"
           "<td>{:.2f}</td><td>{} of {}</td></tr>\n",
           Escape(of.what, 60), Escape(of.by, 60), Escape(NameOf(each.label), 60), of.tasks,
           of.ratio.median, of.ratio.mean, of.ratio.p95, of.kept, of.promised);
@@ -170,7 +180,8 @@ void PutForecasts(std::string& out, const std::vector<Case>& cases) {
   if (rows.empty()) return;
   Put(out,
       "<section><h2>Predicted against seen</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>predicted</th><th>by</th><th>run</th><th>tasks</th><th>seen / predicted, median</th>"
+      "<th>predicted</th><th>by</th><th class=\"run\">run</th><th>tasks</th><th>seen / predicted, "
+      "median</th>"
       "<th>mean</th><th>95 %</th><th>within the promise</th></tr></thead><tbody>\n{}"
       "</tbody></table></div></section>\n",
       rows);

@@ -9,7 +9,9 @@ std::string NameOf(const std::string& label) {
 }
 
 void PutFigure(std::string& out, std::string_view caption, const std::string& drawing) {
-  Put(out, "<figure><figcaption>{}</figcaption>{}</figure>\n", Escape(caption, 400), drawing);
+  Put(out, "<figure>");
+  if (!caption.empty()) Put(out, "<figcaption>{}</figcaption>", Escape(caption, 400));
+  Put(out, "{}</figure>\n", drawing);
 }
 
 std::string Swatch(std::string_view shape) {

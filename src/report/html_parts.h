@@ -21,6 +21,7 @@ void Put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
 
 // Of a run or a case.
 std::string NameOf(const std::string& label);
+// caption: empty: none.
 void PutFigure(std::string& out, std::string_view caption, const std::string& drawing);
 // A symbol of 22 x 11 for a key.
 std::string Swatch(std::string_view shape);

@@ -63,14 +63,14 @@ void PutWaits(std::string& out, const Recorded& cases) {
       return fmt::format("<td>{:.1f} h<small>{:.0f} %</small></td>", s / 3600,
                          s / waits.AllS() * 100);
     };
-    Put(rows, "<tr><td>{}</td>{}{}{}{}<td>{:.1f} h</td></tr>\n", Escape(NameOf(label), 60),
-        cell(waits.first_s), cell(waits.after_oom_s), cell(waits.after_stop_s),
-        cell(waits.after_fault_s), waits.AllS() / 3600);
+    Put(rows, "<tr><td class=\"run\">{}</td>{}{}{}{}<td>{:.1f} h</td></tr>\n",
+        Escape(NameOf(label), 60), cell(waits.first_s), cell(waits.after_oom_s),
+        cell(waits.after_stop_s), cell(waits.after_fault_s), waits.AllS() / 3600);
   }
   if (rows.empty()) return;
   Put(out,
       "<section><h2>What tasks waited for</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>run</th><th>their first start</th><th>another, out of memory</th>"
+      "<th class=\"run\">run</th><th>their first start</th><th>another, out of memory</th>"
       "<th>another, sent back</th><th>another, after a fault</th><th>all tasks</th></tr></thead>"
       "<tbody>\n{}</tbody></table></div></section>\n",
       rows);
@@ -88,7 +88,7 @@ void PutLineWaits(std::string& out, const Recorded& cases) {
     if (all_s <= 0) continue;
     std::ranges::sort(waits, std::greater());
     for (const auto& [waited_s, reason] : waits) {
-      Put(rows, "<tr><td>{}</td><td>{}</td><td>{}<small>{:.0f} %</small></td></tr>\n",
+      Put(rows, "<tr><td class=\"run\">{}</td><td>{}</td><td>{}<small>{:.0f} %</small></td></tr>\n",
           Escape(NameOf(label), 60), Escape(reason, 40), SpanText(waited_s),
           waited_s / all_s * 100);
     }
@@ -96,7 +96,7 @@ void PutLineWaits(std::string& out, const Recorded& cases) {
   if (rows.empty()) return;
   Put(out,
       "<section><h2>What the first in line waited for</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>run</th><th>reason</th><th>for</th></tr></thead>"
+      "<th class=\"run\">run</th><th>reason</th><th>for</th></tr></thead>"
       "<tbody>\n{}</tbody></table></div></section>\n",
       rows);
 }
@@ -114,7 +114,8 @@ void PutFailures(std::string& out, const Recorded& cases) {
       const double waited_s =
           task.ended ? std::max(0.0, Seconds(*task.ended - task.submitted) - ran_s) : 0;
       Put(rows,
-          "<tr><td>{} {}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+          "<tr><td>{} {}</td><td "
+          "class=\"run\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
           "<td>{}</td><td class=\"words\">{}</td></tr>\n",
           task.id, Escape(task.name, 60), Escape(NameOf(label), 60), Escape(task.user, 60),
           core::TaskStateName(task.state), task.attempts.size(), SpanText(waited_s),
@@ -124,7 +125,8 @@ void PutFailures(std::string& out, const Recorded& cases) {
   if (rows.empty()) return;
   Put(out,
       "<section><h2>Tasks that did not succeed</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>task</th><th>run</th><th>user</th><th>state</th><th>starts</th><th>waited</th>"
+      "<th>task</th><th "
+      "class=\"run\">run</th><th>user</th><th>state</th><th>starts</th><th>waited</th>"
       "<th>ran</th><th>memory, promised / "
       "seen</th><th class=\"words\">why</th></tr></thead><tbody>\n{}</tbody></table></div>",
       rows);

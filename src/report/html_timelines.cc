@@ -44,14 +44,20 @@ void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool 
   out += "</div>\n";
 }
 
+// Whether three of them are beside each other.
+bool InThrees(const std::vector<const RunRecord*>& runs) {
+  return runs.size() % 3 == 0;
+}
+
 template <class Draw>
 void PutRuns(std::string& out, std::string_view heading, const std::vector<const RunRecord*>& runs,
              std::string_view extra, Draw draw) {
   Put(out, "<section class=\"whole\"><h2>{}</h2>{}<div class=\"grid{}\">\n", heading, extra,
-      runs.size() == 1       ? " one"
-      : runs.size() % 3 == 0 ? " three"
-                             : "");
-  for (const RunRecord* run : runs) PutFigure(out, NameOf(run->label), draw(*run));
+      runs.size() == 1 ? " one"
+      : InThrees(runs) ? " three"
+                       : " runs");
+  for (const RunRecord* run : runs)
+    PutFigure(out, runs.size() == 1 ? run->label : NameOf(run->label), draw(*run));
   out += "</div></section>\n";
 }
 
@@ -98,7 +104,7 @@ void PutTimelines(std::string& out, const Recorded& cases, const std::optional<C
     if (runs.size() < kMaxDrawnRuns) runs.push_back(records.front());
   }
   if (runs.empty()) return;
-  TimelineFrame frame = FrameFor(runs, runs.size() == 1 ? kWhole : kHalf);
+  TimelineFrame frame = FrameFor(runs, runs.size() == 1 ? kWhole : InThrees(runs) ? kThird : kHalf);
   if (runs.size() == 1) frame.clock_from_s = ClockFrom(*runs.front(), clock);
   bool crashes = false, broken = false, all_one_by_one = true, any_one_by_one = false;
   for (const RunRecord* run : runs) {

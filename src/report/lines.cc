@@ -83,6 +83,17 @@ const Line kLines[] = {
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
 };
 
+// Of each replay; empty if one does not report it.
+std::optional<std::vector<double>> ValuesOf(const Case& of, const Line& line) {
+  std::vector<double> values;
+  for (const Metrics* each : of.replays) {
+    const Value value = line.value(*each);
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  return values;
+}
+
 }  // namespace
 
 std::string SpanText(double seconds) {
@@ -131,13 +142,8 @@ Estimated EstimatedOf(std::span<const double> values) {
 }
 
 std::optional<Estimated> Over(const Case& of, const Line& line) {
-  std::vector<double> values;
-  for (const Metrics* each : of.replays) {
-    const Value value = line.value(*each);
-    if (!value) return std::nullopt;
-    values.push_back(*value);
-  }
-  return EstimatedOf(values);
+  const std::optional<std::vector<double>> values = ValuesOf(of, line);
+  return values ? std::optional(EstimatedOf(*values)) : std::nullopt;
 }
 
 bool WithinNoise(const Estimated& a, const Estimated& b) {
@@ -153,16 +159,43 @@ std::string Text(const Line& line, const Estimated& value) {
   return mean + " ± " + (line.error ? line.error(value.sd, value.mean) : line.text(value.sd));
 }
 
-std::string Difference(const Estimated& base, const Estimated& value) {
-  if (base.mean == 0) return "";
-  const std::string text = fmt::format("{:+.1f} %", (value.mean / base.mean - 1) * 100);
-  return WithinNoise(base, value) ? "(" + text + ")" : text;
+Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
+  const double base = EstimatedOf(reference).mean;
+  const double ratio = base > 0 ? EstimatedOf(values).mean / base : 1;
+  // What each run differs by from that ratio.
+  std::vector<double> rests;
+  rests.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    rests.push_back(base > 0 ? (values[i] - ratio * reference[i]) / base : 0);
+  Change change{.relative = EstimatedOf(rests)};
+  change.relative.mean = ratio - 1;
+  const double error = change.relative.sd / std::sqrt(static_cast<double>(rests.size()));
+  change.within_noise = rests.size() > 1 && std::abs(change.relative.mean) < 2 * error;
+  return change;
 }
 
-std::string Difference(const Line& line, const Estimated& base, const Estimated& value) {
-  if (!line.share) return Difference(base, value);
-  const std::string text = fmt::format("{:+.1f} points", (value.mean - base.mean) * 100);
-  return WithinNoise(base, value) ? "(" + text + ")" : text;
+std::optional<Change> ChangeOf(const Line& line, const Case& base, const Case& of) {
+  const std::optional<std::vector<double>> values = ValuesOf(of, line);
+  const std::optional<std::vector<double>> reference = ValuesOf(base, line);
+  if (!values || !reference) return std::nullopt;
+  const Estimated mean = EstimatedOf(*values), other = EstimatedOf(*reference);
+  if (other.mean <= 0) return std::nullopt;
+  if (values->size() == reference->size()) return ChangeOf(*values, *reference);
+  return Change{{.mean = mean.mean / other.mean - 1, .sd = 0, .runs = 1}, WithinNoise(mean, other)};
+}
+
+std::string Difference(const Line& line, const Case& base, const Case& of) {
+  const std::optional<Change> change = ChangeOf(line, base, of);
+  if (!change) return "";
+  const std::string text =
+      line.share
+          ? fmt::format("{:+.1f} points", (Over(of, line)->mean - Over(base, line)->mean) * 100)
+          : fmt::format("{:+.1f} %", change->relative.mean * 100);
+  return change->within_noise ? "(" + text + ")" : text;
+}
+
+std::string AboveBound(double bound_s, const Estimated& value) {
+  return bound_s > 0 ? fmt::format("{:+.1f} %", (value.mean / bound_s - 1) * 100) : "";
 }
 
 std::vector<std::string> BoundNames(std::span<const Case> cases) {

@@ -29,10 +29,22 @@ const Line& LineOf(std::string_view key);
 std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
-// "-25.0 %" of value against base, "(-0.3 %)" within the noise; empty where base is 0.
-std::string Difference(const Estimated& base, const Estimated& value);
-// The same in the line's way: "+16.1 points" of a share.
-std::string Difference(const Line& line, const Estimated& base, const Estimated& value);
+// How far one policy's mean is from another's; every table, figure and sentence takes it from here.
+// Values at the same position have the same seed: their common noise cancels.
+struct Change {
+  Estimated relative;  // -0.25: a quarter less
+  // Less than twice its own standard error, so not significant. False for single runs, whose noise
+  // is unknown.
+  bool within_noise = false;
+};
+// As many values as references, at least one.
+Change ChangeOf(std::span<const double> values, std::span<const double> reference);
+// Empty if one of them does not report the line, or the mean of `base` is 0.
+std::optional<Change> ChangeOf(const Line& line, const Case& base, const Case& of);
+// "-25.0 %", "(-0.3 %)" within the noise, "+16.1 points" of a share; empty if unknown.
+std::string Difference(const Line& line, const Case& base, const Case& of);
+// "+12.0 %": how far the value is above the bound.
+std::string AboveBound(double bound_s, const Estimated& value);
 
 // The names of all bounds of the cases, each once: one row of a table.
 std::vector<std::string> BoundNames(std::span<const Case> cases);

@@ -127,8 +127,8 @@ TEST(Cases, ReplaysAreOneColumnWithTheirNoise) {
   const Estimated base = *Over(cases[0], makespan);
   EXPECT_DOUBLE_EQ(base.mean, 102);
   EXPECT_NEAR(base.sd, 2.828, 1e-3);
-  EXPECT_EQ(Difference(base, *Over(cases[1], makespan)), "-19.6 %");
-  EXPECT_EQ(Difference(base, *Over(cases[2], makespan)), "(+0.5 %)");
+  EXPECT_EQ(Difference(makespan, cases[0], cases[1]), "-19.6 %");
+  EXPECT_EQ(Difference(makespan, cases[0], cases[2]), "(+0.5 %)");
   // A single run does not show its noise.
   EXPECT_FALSE(WithinNoise({.mean = 100, .runs = 1}, {.mean = 100.1, .runs = 1}));
   EXPECT_THAT(Compare(runs), HasSubstr("1:42 ± 2.8 s"));

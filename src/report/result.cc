@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/lines.h"
-
 namespace carma::report {
 namespace {
 
@@ -14,26 +12,6 @@ double FailedMean(const Case& of) {
   double sum = 0;
   for (const Metrics* each : of.replays) sum += static_cast<double>(Failed(*each));
   return sum / static_cast<double>(of.replays.size());
-}
-
-// Empty if one of them does not report it.
-std::optional<Change> CaseChange(const Case& of, const Case& base, const Line& line) {
-  std::vector<double> values, reference;
-  const auto take = [&](const Case& from, std::vector<double>& into) {
-    for (const Metrics* each : from.replays) {
-      if (const std::optional<double> value = line.value(*each)) into.push_back(*value);
-    }
-    return into.size() == from.replays.size();
-  };
-  if (!take(of, values) || !take(base, reference)) return std::nullopt;
-  if (values.size() != reference.size()) {
-    const Estimated mean = EstimatedOf(values), other = EstimatedOf(reference);
-    if (other.mean <= 0) return std::nullopt;
-    return Change{{.mean = mean.mean / other.mean - 1, .sd = 0, .runs = 1},
-                  WithinNoise(mean, other)};
-  }
-  if (std::ranges::any_of(reference, [](double value) { return value <= 0; })) return std::nullopt;
-  return ChangeOf(values, reference);
 }
 
 // "24 % ± 1"; as many digits as the error allows.
@@ -51,8 +29,8 @@ bool Nothing(const Change& change) {
   return change.within_noise || std::abs(change.relative.mean) < 0.0005;
 }
 
-std::string EndsText(const Change& change) {
-  if (Nothing(change)) return "ends as early as";
+std::string EndsText(const Change& change, bool of_several) {
+  if (Nothing(change)) return of_several ? "ends no earlier than" : "ends as early as";
   return fmt::format("ends {} {} than", PercentText(change),
                      change.relative.mean < 0 ? "earlier" : "later");
 }
@@ -84,12 +62,12 @@ std::string FailedText(const Case& of) {
 std::string Compared(const std::vector<Case>& cases) {
   const Case& base = cases.front();
   const Case& best = cases[Best(cases)];
-  const std::optional<Change> total = CaseChange(best, base, LineOf("trace_total_s"));
+  const std::optional<Change> total = ChangeOf(LineOf("trace_total_s"), base, best);
   if (!total) return "The runs cannot be compared: one of them took no time.";
-  std::string text =
-      fmt::format("{}{} {} {}", NameOf(best), cases.size() > 2 ? ", best of these," : "",
-                  EndsText(*total), base.label.empty() ? "the first run" : base.label);
-  const std::optional<Change> jct = CaseChange(best, base, LineOf("jct_mean_s"));
+  std::string text = fmt::format(
+      "{}{} {} {}", NameOf(best), cases.size() > 2 ? ", best of these," : "",
+      EndsText(*total, cases.size() > 2), base.label.empty() ? "the first run" : base.label);
+  const std::optional<Change> jct = ChangeOf(LineOf("jct_mean_s"), base, best);
   if (jct && !Nothing(*jct)) {
     text += fmt::format("; a task is done {} {} after its submission", PercentText(*jct),
                         jct->relative.mean < 0 ? "sooner" : "later");
@@ -115,18 +93,6 @@ std::string Single(const Metrics& run) {
 }
 
 }  // namespace
-
-Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
-  std::vector<double> changes;
-  changes.reserve(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    changes.push_back(reference[i] > 0 ? values[i] / reference[i] - 1 : 0);
-  }
-  Change change{.relative = EstimatedOf(changes)};
-  const double error = change.relative.sd / std::sqrt(static_cast<double>(changes.size()));
-  change.within_noise = changes.size() > 1 && std::abs(change.relative.mean) < 2 * error;
-  return change;
-}
 
 std::int64_t Failed(const Metrics& metrics) {
   std::int64_t failed = 0;
@@ -156,7 +122,7 @@ std::vector<Headline> Headlines(std::span<const Metrics> runs) {
     if (!value) continue;
     Headline& headline = headlines.emplace_back(line.name, line.text(value->mean), "");
     if (&shown == &base) continue;
-    if (const std::optional<Change> change = CaseChange(shown, base, line)) {
+    if (const std::optional<Change> change = ChangeOf(line, base, shown)) {
       headline.change = Nothing(*change)
                             ? "no difference"
                             : (change->relative.mean < 0 ? "-" : "+") + PercentText(*change);

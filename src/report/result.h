@@ -5,21 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "report/lines.h"
 #include "report/metrics.h"
 #include "report/report.h"
 
 namespace carma::report {
-
-// One policy compared with another with the same seeds, run by run: -0.25 is a quarter less. Common
-// noise cancels, so this is more precise than the difference of two means.
-struct Change {
-  Estimated relative;
-  // Less than twice its own standard error, so not significant. False for single runs, whose noise
-  // is unknown.
-  bool within_noise = false;
-};
-// As many values as references, at least one.
-Change ChangeOf(std::span<const double> values, std::span<const double> reference);
 
 // Tasks of a run that did not succeed.
 std::int64_t Failed(const Metrics& metrics);

@@ -44,6 +44,17 @@ TEST(Change, LessThanTwiceItsStandardErrorIsNoise) {
       << "the noise of a single run is not known";
 }
 
+TEST(Change, IsTheSameInTheHeadlineAndInTheTable) {
+  std::vector<Metrics> runs{Ended("a", 1000), Ended("a", 1000), Ended("b", 900), Ended("b", 910)};
+  const std::int64_t crashes[] = {1, 5, 4, 10};
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].oom_crashes = crashes[i];
+  const std::vector<Case> cases = CasesOf(runs);
+  const Headline crashed = Headlines(runs).back();
+  EXPECT_EQ(crashed.name, "OOM crashes");
+  EXPECT_EQ(Difference(LineOf("oom_crashes"), cases[0], cases[1]), "+133.3 %");
+  EXPECT_EQ(crashed.change, "+133 % ± 79") << "not the mean of +300 % and +100 %";
+}
+
 TEST(ResultSentence, SaysHowMuchEarlierTheBestEndsAndAtWhichPrice) {
   const struct {
     const char* name;

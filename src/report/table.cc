@@ -60,11 +60,10 @@ std::int64_t CountOf(const Metrics& metrics, core::TaskState state) {
 // Name, the first case's value, and for each further case its value and difference.
 Cells LineCells(const Line& line, const std::vector<Case>& cases) {
   Cells cells{line.name};
-  const std::optional<Estimated> base = Over(cases.front(), line);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const std::optional<Estimated> value = Over(cases[i], line);
     cells.push_back(value ? Text(line, *value) : "not reported");
-    if (i > 0) cells.push_back(base && value ? Difference(line, *base, *value) : "");
+    if (i > 0) cells.push_back(Difference(line, cases.front(), cases[i]));
   }
   return cells;
 }
@@ -82,9 +81,8 @@ void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const std::optional<double> bound_s = BoundOf(cases[i], name);
       const std::optional<Estimated> value = Over(cases[i], makespan);
-      cells.push_back(bound_s && value
-                          ? SpanText(*bound_s) + " " + Difference({.mean = *bound_s}, *value)
-                          : "");
+      cells.push_back(bound_s && value ? SpanText(*bound_s) + " " + AboveBound(*bound_s, *value)
+                                       : "");
       if (i > 0) cells.emplace_back();
     }
     lines.push_back(std::move(cells));
