@@ -84,6 +84,9 @@ def number_of(task: TaskOrId) -> int:
 def _numbers(tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[int]:
     return [number_of(tasks)] if isinstance(tasks, (Task, int)) else [number_of(each) for each in tasks]
 
+# In a task of the executor: the caller's script while it is read; else empty.
+script_being_read = ""  # pylint: disable=invalid-name
+
 
 class Client:
     """The daemon behind one socket. Threads may share it."""
@@ -140,6 +143,9 @@ class Client:
 
     def submit_all(self, commands: Iterable[Submittable], *, array: bool = False, check: bool = True, **options: Any) -> List[Task]:
         """Many tasks with the same options, all of them or none. array: as one array, a row in lists."""
+        if script_being_read:
+            raise RuntimeError(f"{script_being_read} submits tasks when a task reads it to find its function: put what submits them "
+                               'below if __name__ == "__main__":')
         specs = [self.description(command, **options) for command in commands]
         if not specs:
             return []

@@ -10,6 +10,7 @@ import traceback
 import types
 from typing import Any, Optional, Tuple
 
+from . import client
 from .executor import RESULT
 
 
@@ -18,7 +19,11 @@ def use_main(path: Optional[str]) -> None:
     if not path:
         return
     module = types.ModuleType("__mp_main__")  # the name that multiprocessing gives such a copy
-    module.__dict__.update(runpy.run_path(path, run_name="__mp_main__"))
+    client.script_being_read = os.path.basename(path)  # else it would submit itself again and again
+    try:
+        module.__dict__.update(runpy.run_path(path, run_name="__mp_main__"))
+    finally:
+        client.script_being_read = ""
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
 
 

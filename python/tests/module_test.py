@@ -256,6 +256,15 @@ class ModuleTest(unittest.TestCase):
                               check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "('0.1', 'GPU-') 3\n('0.01', 'GPU-') 4\n"), done.stderr)
 
+    def test_a_script_without_a_guard_does_not_submit_itself_again_and_again(self):
+        with open(self.path("bare.py"), "w", encoding="utf-8") as file:
+            file.write("import carma\n\ndef same(x):\n    return x\n\nprint(carma.Executor(gpus=0).submit(same, 3).result())\n")
+        done = subprocess.run([sys.executable, "bare.py"], cwd=self.folder, timeout=LIMIT_S,
+                              env={**os.environ, "PYTHONPATH": os.path.dirname(HERE)}, capture_output=True, text=True, check=False)
+        self.assertIn('bare.py submits tasks when a task reads it to find its function: put what submits them below if __name__ == "__main__":',
+                      done.stderr)
+        self.assertEqual(len(json.loads(self.site.carma("list", "--all", "--name", "same", "--json"))["tasks"]), 1)
+
     def test_what_cannot_travel_is_refused(self):
         if importlib.util.find_spec("cloudpickle"):
             self.skipTest("with cloudpickle it can")
