@@ -14,9 +14,9 @@ mkdir -p "${2:?usage: deb.sh BUILD_DIR OUTPUT_DIR}"
 output=$(realpath "$2")
 source=$(realpath "$(dirname "$0")/..")
 . "$source/packaging/licences.sh"
+. "$source/packaging/of_build.sh"
 
-version=$("$build/bin/carma" version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1)
-architecture=$(dpkg --print-architecture)
+if [ "$machine" = x86_64 ]; then architecture=amd64; else architecture=arm64; fi
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH # dpkg-deb and dpkg-shlibdeps go by it
 maintainer="${DEBFULLNAME:-CARMA} <${DEBEMAIL:-root@localhost}>"

@@ -19,7 +19,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --build "$build" --target portable >"$work/log" 2>&1 || fail "$(tail -n 5 "$work/log")"
 export SOURCE_DATE_EPOCH=1000000000 COMPRESSION=gzip # fast; a release has xz
-for time in one two; do "$here/release.sh" "$build" "$work/$time" >"$work/log" 2>&1 || fail "$(tail -n 5 "$work/log")"; done
+for time in one two; do "$here/release.sh" "$work/$time" "$build" >"$work/log" 2>&1 || fail "$(tail -n 5 "$work/log")"; done
 cmp "$work/one/SHA256SUMS" "$work/two/SHA256SUMS" || fail "made twice, the sums differ"
 cd "$work/one"
 sha256sum --check --quiet SHA256SUMS

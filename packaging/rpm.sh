@@ -9,9 +9,9 @@ mkdir -p "${2:?usage: rpm.sh BUILD_DIR OUTPUT_DIR}"
 output=$(realpath "$2")
 source=$(realpath "$(dirname "$0")/..")
 . "$source/packaging/licences.sh"
+. "$source/packaging/of_build.sh"
 command -v rpmbuild >/dev/null || { echo "rpm: needs Debian's package rpm" >&2; exit 77; }
 
-version=$("$build/bin/carma" version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 work=$(mktemp -d)
@@ -69,7 +69,7 @@ systemctl daemon-reload >/dev/null 2>&1 || :
 %config(noreplace) /etc/carma/carma.toml
 $(cd "$root" && find . \( -type f -o -type l \) ! -path './etc/*' -printf '"/%P"\n' | LC_ALL=C sort)
 END
-rpmbuild -bb --target "$(uname -m)" --define "_topdir $work/rpm" --define "_rpmdir $work/out" --define "_buildhost carma" \
+rpmbuild -bb --target "$machine" --define "_topdir $work/rpm" --define "_rpmdir $work/out" --define "_buildhost carma" \
   --define '_binary_payload w9.gzdio' --define 'use_source_date_epoch_as_buildtime 1' --define 'clamp_mtime_to_source_date_epoch 1' \
   --define '_build_id_links none' --define '__os_install_post %{nil}' --define 'debug_package %{nil}' \
   "$work/carma.spec" >"$work/log" 2>&1 || { tail -n 5 "$work/log" >&2; exit 1; }

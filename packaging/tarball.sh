@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs a release build into carma-VERSION-linux-x86_64.tar.gz: unpacked anywhere, it runs on every Linux whose glibc is
+# Packs a release build into carma-VERSION-linux-MACHINE.tar.gz: unpacked anywhere, it runs on every Linux whose glibc is
 # at least that of GLIBC_LIMIT: every other library is linked in. With --portable its programs are those of the target `portable`.
 # The same build gives the same bytes: names sorted, owners and times fixed.
 # usage: tarball.sh [--portable] BUILD_DIR OUTPUT_DIR   prints the path of the tarball
@@ -17,15 +17,15 @@ GLIBC_LIMIT=2.36 # Debian 12
 # What belongs to glibc comes from the machine: its parts only fit each other.
 GLIBC_FILES='^(lib(c|m|dl|rt|pthread|resolv|util|anl)\.so\.[0-9]+|ld-linux-(x86-64|aarch64)\.so\.[12])$'
 . "$source/packaging/licences.sh"
+. "$source/packaging/of_build.sh"
 
 fail() {
   echo "tarball: $*" >&2
   exit 1
 }
-needed() { objdump -p "$1" 2>/dev/null | awk '$1 == "NEEDED" {print $2}'; }
+needed() { "$objdump" -p "$1" 2>/dev/null | awk '$1 == "NEEDED" {print $2}'; }
 
-version=$("$build/bin/carma" version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1)
-name=carma-$version-linux-$(uname -m)
+name=carma-$version-linux-$machine
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/$name
@@ -48,11 +48,12 @@ for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so; do
 done
 for package in "${COMPILED_IN[@]}"; do keep_licence "$licences" "$package"; done
 
-highest=$(find "$root"/{bin,lib,libexec} -type f ! -name '*.service' ! -name '*.conf' ! -name at-shutdown -exec objdump -T {} \; 2>/dev/null |
+highest=$(find "$root"/{bin,lib,libexec} -type f ! -name '*.service' ! -name '*.conf' ! -name at-shutdown -exec "$objdump" -T {} \; 2>/dev/null |
   grep -oE 'GLIBC_[0-9]+(\.[0-9]+)+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
+[ "$highest" ] || fail "$objdump finds no symbols of glibc"
 [ "$(printf '%s\n' "$highest" "$GLIBC_LIMIT" | sort -V | tail -n 1)" = "$GLIBC_LIMIT" ] ||
   fail "needs glibc $highest, newer than $GLIBC_LIMIT: build on Debian 12, or ./dev release"
-echo "$highest" >"$root/share/carma/glibc"
+echo "Linux on $machine with glibc $highest" >"$root/share/carma/needs"
 install -m 755 "$source/packaging/archive/install.sh" "$root/install.sh"
 install -m 755 "$source/packaging/uninstall.sh" "$root/share/carma/uninstall.sh"
 (cd "$root" && find . ! -type d ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS)

@@ -8,17 +8,16 @@ import base64
 import hashlib
 import os
 import pathlib
-import platform
 import sys
 import time
 import zipfile
 
 PYTHON = pathlib.Path(__file__).resolve().parent.parent / "python"
 MODULES = ("carma", "carma_task", "hydra_plugins")
-TAG = f"py3-none-manylinux_2_28_{platform.machine()}"
+MACHINES = {62: "x86_64", 183: "aarch64"}  # by e_machine of an ELF header
 
 
-def files(program, version):
+def files(program, version, tag):
     """(name in the wheel, bytes, mode)."""
     found = [(str(path.relative_to(PYTHON)), path.read_bytes(), 0o644) for module in MODULES for path in (PYTHON / module).rglob("*")
              if path.is_file() and "__pycache__" not in path.parts]
@@ -29,7 +28,7 @@ def files(program, version):
         "License: Apache-2.0\nRequires-Python: >=3.9\nDescription-Content-Type: text/markdown\n\n"
         "The module `carma` (tasks, an executor of concurrent.futures), `carma_task` for training loops that save when they are asked to, a\n"
         "launcher for Hydra, and the command `carma`. The daemon comes with CARMA's packages and archive.\n").encode(), 0o644))
-    found.append((f"{about}/WHEEL", f"Wheel-Version: 1.0\nGenerator: carma\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode(), 0o644))
+    found.append((f"{about}/WHEEL", f"Wheel-Version: 1.0\nGenerator: carma\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(), 0o644))
     return sorted(found)
 
 
@@ -43,11 +42,13 @@ def main():
     program, version, output = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
     # A zip file knows no time before 1980.
     when = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), 315532800))[:6]
-    content = files(program, version)
+    machine = MACHINES[int.from_bytes(program.read_bytes()[18:20], "little")]
+    tag = f"py3-none-manylinux_2_28_{machine}"
+    content = files(program, version, tag)
     listed = f"carma-{version}.dist-info/RECORD"
     content.append((listed, ("".join(record(name, data) for name, data, _ in content) + f"{listed},,\n").encode(), 0o644))
     output.mkdir(parents=True, exist_ok=True)
-    path = output / f"carma-{version}-{TAG}.whl"
+    path = output / f"carma-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         for name, data, mode in content:
             entry = zipfile.ZipInfo(name, when)

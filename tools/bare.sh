@@ -7,8 +7,9 @@
 #   --all           type ./dev test --all instead of ./dev test
 #   --user          as an ordinary user with sudo, not as root
 #   --cache         with this machine's compiler cache
-# usage: bare.sh unpack 11|12|13 FOLDER
-#   unpacks the bare root into the new FOLDER; its apt reaches what the apt of this machine reaches
+# usage: bare.sh unpack 11|12|13|22.04|24.04 FOLDER [ARCHITECTURE]
+#   unpacks the bare root, of Debian or of Ubuntu, into the new FOLDER; Debian's apt reaches there what the apt of this machine reaches
+#   another ARCHITECTURE, such as arm64: the files of Debian's required packages, which were not set up
 #
 # Exit status: that of the first command that failed. 77: no bare root can be made here; the last line says why.
 set -euo pipefail
@@ -19,6 +20,7 @@ cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/carma-bare
 READY_S=900       # by when the root must be ready; all that needs the network before the first command shares this time
 SPACE_MIB=8000    # packages and a build
 USER_NAME=ann
+UBUNTU_KEYS=/usr/share/keyrings/ubuntu-archive-keyring.gpg
 
 cannot() {
   echo "no bare Debian can be made here: $*" >&2
@@ -36,7 +38,9 @@ codename() {
     11) echo bullseye ;;
     12) echo bookworm ;;
     13) echo trixie ;;
-    *) echo "bare.sh: unknown Debian '$1', expected 11, 12 or 13" >&2; return 2 ;;
+    22.04) echo jammy ;;
+    24.04) echo noble ;;
+    *) echo "bare.sh: unknown release '$1', expected Debian 11, 12 or 13, or Ubuntu 22.04 or 24.04" >&2; return 2 ;;
   esac
 }
 
@@ -53,10 +57,10 @@ mirrors() {
       }' || true
 }
 
-# make_root CODENAME: the packed root.
+# make_root CODENAME [ARCHITECTURE]: the packed root.
 make_root() {
-  local packed=$cache/$1.tar work mirror proxy=
-  exec 8>"$cache/$1.lock"
+  local packed=$cache/$1${2:+-$2}.tar work mirror proxy= options=() script=
+  exec 8>"${packed%.tar}.lock"
   flock -w $READY_S 8 || cannot "another run makes the root and does not finish"
   [ -z "$(find "$packed" -mtime -30 2>/dev/null)" ] || return 0
   if ! command -v debootstrap >/dev/null; then
@@ -65,12 +69,18 @@ make_root() {
       cannot "debootstrap could not be installed: $(tail -n 1 "$cache/log")"
   fi
   mirror=$(mirrors "$1" | awk -v wanted="$1" '$3 == wanted {print $2; exit}')
+  [ -z "${2:-}" ] || options+=("--arch=$2" --foreign)
+  if [[ $1 == jammy || $1 == noble ]]; then
+    [ -r $UBUNTU_KEYS ] || cannot "needs Debian's package ubuntu-keyring"
+    mirror=http://archive.ubuntu.com/ubuntu script=gutsy # as all of Ubuntu's
+    options+=("--keyring=$UBUNTU_KEYS")
+  fi
   eval "$(apt-config shell proxy Acquire::http::Proxy)"
   [ -z "$proxy" ] || export http_proxy=${http_proxy:-$proxy}
   work=$(mktemp -d "$cache/make.XXXXXX")
   # In namespaces of their own: what debootstrap mounts goes with them.
   within unshare --mount --pid --fork --kill-child --mount-proc \
-    debootstrap --variant=minbase "$1" "$work/root" ${mirror:+"$mirror"} >"$cache/log" 2>&1 </dev/null || {
+    debootstrap --variant=minbase ${options[@]+"${options[@]}"} "$1" "$work/root" ${mirror:+"$mirror"} $script >"$cache/log" 2>&1 </dev/null || {
     rm -rf --one-file-system "$work"
     cannot "debootstrap: $(tail -n 1 "$cache/log")"
   }
@@ -80,14 +90,14 @@ make_root() {
   mv "$packed.part" "$packed"
 }
 
-# unpack CODENAME FOLDER: a pristine root that reaches the network as this machine does.
+# unpack CODENAME FOLDER [ARCHITECTURE]: a pristine root; Debian's reaches the network as this machine does.
 unpack() {
-  local lines
+  local lines=
   mkdir -p "$cache"
-  (make_root "$1")
+  (make_root "$1" "${3:-}")
   mkdir "$2"
-  tar -C "$2" --numeric-owner -xpf "$cache/$1.tar"
-  lines=$(mirrors "$1")
+  tar -C "$2" --numeric-owner -xpf "$cache/$1${3:+-$3}.tar"
+  [[ $1 == jammy || $1 == noble ]] || lines=$(mirrors "$1")
   [ -z "$lines" ] || echo "$lines" >"$2/etc/apt/sources.list"
   apt-config dump | grep -E '^Acquire::(http|https|Check-|Retries|ForceIPv)' >"$2/etc/apt/apt.conf.d/90machine" || true
   cp -L /etc/resolv.conf /etc/hosts "$2/etc/" 2>/dev/null || true
@@ -231,7 +241,7 @@ type_in() {
 }
 
 case "${1:-}" in
-  unpack) unpack "$(codename "$2")" "$3" ;;
+  unpack) unpack "$(codename "$2")" "$3" "${4:-}" ;;
   enter) shift && enter "$@" ;;
   *) type_in "$@" ;;
 esac

@@ -33,7 +33,7 @@ case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 if [ "$uninstall" ]; then exec "$prefix/share/carma/uninstall.sh" "$prefix"; fi
 cd "$here"
 sha256sum --check --status SHA256SUMS || fail "the archive is damaged: $(sha256sum --check --quiet SHA256SUMS 2>/dev/null | head -n 1)"
-./bin/carma version >/dev/null || fail "the programs do not run here: they need 64-bit Linux with glibc $(cat share/carma/glibc) or newer"
+./bin/carma version >/dev/null || fail "the programs do not run here: they need $(cat share/carma/needs) or newer"
 
 # The new list first: an installation that is interrupted is removed, or replaced, as a whole.
 list=$prefix/share/carma/installed
