@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "api/http.h"
-#include "api/views.h"
+#include "api/gpu_view.h"
+#include "api/status_view.h"
+#include "api/task_view.h"
 #include "tests/process.h"
 
 namespace carma::system_test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
+#include "api/task_view.h"
 
 namespace carma::api {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/views.h"
+#include "api/gpu_view.h"
 #include "base/words.h"
 
 namespace carma::api {

@@ -9,8 +9,6 @@
 
 namespace carma::api {
 
-inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
-
 // Label names with their values; values may hold any bytes.
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/http.h"
+#include "api/status_view.h"
 #include "api/views.h"
 #include "base/json.h"
 #include "base/user.h"

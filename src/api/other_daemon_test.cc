@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "api/http.h"
+#include "api/status_view.h"
 #include "api/views.h"
 #include "base/json.h"
 

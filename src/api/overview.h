@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/views.h"
+#include "api/gpu_view.h"
+#include "api/task_view.h"
 
 namespace carma::api {
 

@@ -1,4 +1,10 @@
 #include "api/views.h"
+#include "api/explain_view.h"
+#include "api/gpu_view.h"
+#include "api/knowledge_view.h"
+#include "api/reservation_view.h"
+#include "api/status_view.h"
+#include "api/task_view.h"
 
 #include "api/changes_view.h"
 #include "api/lease_view.h"

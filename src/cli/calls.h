@@ -10,7 +10,11 @@
 #include "api/changes_view.h"
 #include "api/http.h"
 #include "api/overview.h"
-#include "api/views.h"
+#include "api/explain_view.h"
+#include "api/gpu_view.h"
+#include "api/knowledge_view.h"
+#include "api/status_view.h"
+#include "api/task_view.h"
 #include "base/result.h"
 #include "task/describe/description.h"
 

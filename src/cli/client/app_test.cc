@@ -11,6 +11,9 @@
 #include <thread>
 
 #include "api/unix_address.h"
+#include "api/gpu_view.h"
+#include "api/status_view.h"
+#include "api/task_view.h"
 #include "api/views.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/views.h"
+#include "api/task_view.h"
 #include "base/result.h"
 #include "cli/command.h"
 

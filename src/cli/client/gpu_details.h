@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "api/views.h"
+#include "api/gpu_view.h"
 #include "cli/terminal.h"
 
 namespace carma::cli {

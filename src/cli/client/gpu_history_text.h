@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
+#include "api/gpu_view.h"
 
 namespace carma::cli {
 

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
+#include "api/gpu_view.h"
+#include "api/status_view.h"
 #include "cli/calls.h"
 #include "cli/terminal.h"
 

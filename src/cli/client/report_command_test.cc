@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/status_view.h"
 #include "api/views.h"
 #include "base/file.h"
 #include "base/json.h"

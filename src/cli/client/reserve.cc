@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "api/url.h"
+#include "api/reservation_view.h"
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/json.h"

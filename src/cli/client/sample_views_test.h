@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "api/views.h"
+#include "api/task_view.h"
 
 namespace carma::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
+#include "api/task_view.h"
 #include "base/result.h"
 #include "cli/terminal.h"
 

@@ -6,7 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "api/views.h"
+#include "api/explain_view.h"
+#include "api/gpu_view.h"
+#include "api/status_view.h"
+#include "api/task_view.h"
 #include "cli/terminal.h"
 
 namespace carma::cli {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/views.h"
+#include "api/task_view.h"
 #include "cli/terminal.h"
 #include "core/values/task.h"
 

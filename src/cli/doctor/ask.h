@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
 #include "base/result.h"
 #include "cli/calls.h"
 #include "cli/doctor/context.h"

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
+#include "api/gpu_view.h"
+#include "api/status_view.h"
 #include "base/result.h"
 #include "cli/doctor/doctor.h"
 #include "config/settings.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "api/views.h"
+#include "api/knowledge_view.h"
 #include "base/json.h"
 #include "estimate/activity_guess.h"
 

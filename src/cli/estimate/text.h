@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
+#include "api/knowledge_view.h"
 #include "base/result.h"
 #include "cli/estimate/activity.h"
 #include "cli/terminal.h"

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "api/other_daemon.h"
+#include "api/reservation_view.h"
 #include "base/clock.h"
 #include "base/fields_json.h"
 #include "base/file.h"

@@ -7,7 +7,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "api/views.h"
+#include "api/status_view.h"
+#include "api/task_view.h"
 #include "base/time.h"
 #include "base/unique_fd.h"
 #include "config/pilot_socket.h"

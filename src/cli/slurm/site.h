@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/views.h"
+#include "api/gpu_view.h"
 #include "base/result.h"
 #include "cli/doctor/doctor.h"
 

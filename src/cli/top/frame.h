@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/overview.h"
-#include "api/views.h"
+#include "api/task_view.h"
 
 namespace carma::cli {
 

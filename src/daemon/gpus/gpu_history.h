@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
+#include "api/gpu_view.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "daemon/gpus/monitor.h"

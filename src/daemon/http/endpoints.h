@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
+#include "api/status_view.h"
 #include "base/clock.h"
 #include "config/settings.h"
 #include "daemon/engine/engine.h"

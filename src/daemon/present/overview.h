@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/overview.h"
+#include "api/status_view.h"
 #include "daemon/engine/engine.h"
 #include "daemon/gpus/monitor.h"
 

@@ -3,7 +3,11 @@
 
 #include <string>
 
-#include "api/views.h"
+#include "api/explain_view.h"
+#include "api/gpu_view.h"
+#include "api/knowledge_view.h"
+#include "api/status_view.h"
+#include "api/task_view.h"
 #include "config/settings.h"
 #include "daemon/engine/engine.h"
 #include "daemon/gpus/monitor.h"

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "api/views.h"
+#include "api/status_view.h"
 #include "base/clock.h"
 #include "config/settings.h"
 #include "daemon/engine/engine.h"

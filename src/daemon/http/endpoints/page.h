@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "api/overview.h"
-#include "api/views.h"
+#include "api/status_view.h"
 #include "base/clock.h"
 #include "daemon/engine/engine.h"
 #include "daemon/gpus/monitor.h"

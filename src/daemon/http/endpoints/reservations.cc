@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/reservation_view.h"
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/json.h"

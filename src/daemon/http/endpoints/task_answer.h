@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "api/views.h"
+#include "api/task_view.h"
 #include "core/forecast/expected_start.h"
 #include "daemon/http/endpoints/tasks.h"
 

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "api/views.h"
+#include "api/status_view.h"
+#include "api/task_view.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "lab/trace/task_trace.h"

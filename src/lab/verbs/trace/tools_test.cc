@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "api/task_view.h"
 #include "api/views.h"
 #include "base/file.h"
 #include "base/json.h"

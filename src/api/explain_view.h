@@ -1,0 +1,85 @@
+// Why a task waits, in the API.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/task_view.h"
+#include "api/views.h"
+
+namespace carma::api {
+
+struct VerdictView {
+  std::int64_t gpu = 0;
+  std::string fit;
+  std::string reason;
+  std::string reason_text;
+  std::int64_t claimed_mib = 0;
+  std::int64_t promised_mib = 0;
+  std::int64_t used_mib = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& verdict) {
+    field("gpu", verdict.gpu, "GPU index.", {.low = 0});
+    field("fit", verdict.fit, "May the task start there?", {.words = "fits,not_now,never"});
+    field("reason", verdict.reason, "A word such as GpuMemory; empty when it fits.");
+    field("reason_text", verdict.reason_text, "One sentence with numbers.");
+    field("claimed_mib", verdict.claimed_mib, "Booked by its tasks when they were placed.");
+    field("promised_mib", verdict.promised_mib, "Kept for its tasks now.");
+    field("used_mib", verdict.used_mib, "Measured: used by all processes in the last sample.");
+  }
+};
+// The machine's verdict on a waiting task.
+struct HostVerdictView {
+  std::string fit;
+  std::string reason;
+  std::string reason_text;
+  std::int64_t wants_cpus = 0;
+  std::int64_t wants_memory_mib = 0;
+  std::int64_t cpus = 0;
+  std::int64_t free_cpus = 0;
+  std::int64_t memory_mib = 0;
+  std::int64_t free_memory_mib = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& verdict) {
+    field("fit", verdict.fit, "Do cores and memory allow its start? Empty: they are not counted.",
+          {.words = ",fits,not_now,never"});
+    field("reason", verdict.reason, "Cpus or HostMemory; empty when it fits.");
+    field("reason_text", verdict.reason_text, "One sentence with numbers.");
+    field("wants_cpus", verdict.wants_cpus, "Cores that it would be promised; 0: none.");
+    field("wants_memory_mib", verdict.wants_memory_mib, "Memory it would be promised; 0: none.");
+    field("cpus", verdict.cpus, "Cores that tasks may be promised; 0: not counted.");
+    field("free_cpus", verdict.free_cpus, "Those of them that are promised to no task.");
+    field("memory_mib", verdict.memory_mib, "Memory that tasks may be promised; 0: not counted.");
+    field("free_memory_mib", verdict.free_memory_mib, "The part of it promised to no task.");
+  }
+};
+struct ExplainView {
+  TaskView task;
+  std::vector<VerdictView> gpus;
+  HostVerdictView host;
+  std::int64_t now_ms = 0;
+  std::optional<std::uint64_t> ahead;
+  std::string policy;
+  std::string collocation;
+  std::optional<std::int64_t> taught_mib;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& explain) {
+    field("task", explain.task, "", {.required = true, .expected = "the task"});
+    field("gpus", explain.gpus, "What each GPU says about a waiting task.");
+    field("host", explain.host, "What the server itself says about a waiting task.");
+    field("now_ms", explain.now_ms, "The daemon's clock.");
+    field("ahead", explain.ahead, "Tasks before it in its queue; null: it does not wait.");
+    field("policy", explain.policy, "The rules in one line.");
+    field("collocation", explain.collocation, "What tasks on one GPU share, and what is enforced.");
+    field("taught_mib", explain.taught_mib,
+          "Measured need of tasks of its kind, which it requests instead of its estimate; null: "
+          "none was measured.");
+  }
+};
+
+}  // namespace carma::api

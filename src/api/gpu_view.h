@@ -1,0 +1,228 @@
+// A GPU in the API: now, and over time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/views.h"
+
+namespace carma::api {
+
+struct GpuTaskView {
+  std::uint64_t id = 0;
+  std::string user;
+  std::string name;
+  std::int64_t claim_mib = 0;
+  std::int64_t promised_mib = 0;
+  bool plateau = false;
+  std::int64_t observed_mib = 0;
+  std::int64_t peak_mib = 0;
+  std::string sharing;
+  std::optional<double> sm_active;
+  std::string sm_active_by;
+  std::optional<std::int64_t> idle_since_ms;
+  std::optional<double> progress;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& task) {
+    field("id", task.id, "Task number.");
+    field("user", task.user, "Owner.");
+    field("name", task.name, "Name.");
+    field("claim_mib", task.claim_mib, "Booked on this GPU when it was placed.");
+    field("promised_mib", task.promised_mib,
+          "Kept for it now: the larger of its claim and its measured memory, or its measured need "
+          "once its memory no longer grows (policy.plateau_after).");
+    field("plateau", task.plateau, "Its memory no longer grows.");
+    field("observed_mib", task.observed_mib, "Measured on this GPU.");
+    field("peak_mib", task.peak_mib, "Measured: highest on any of its GPUs.");
+    field("sharing", task.sharing,
+          "How its processes share the GPU: alone, streams (time slices, nothing enforced), mps "
+          "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
+          {.words = ",alone,streams,mps,mig"});
+    field("sm_active", task.sm_active,
+          "Estimate of its part of the GPU's SM activity, 0..1; null: not known.");
+    field("sm_active_by", task.sm_active_by,
+          "Source of that estimate: alone (measured: no other task is there), kernel-time (the "
+          "driver's coarse share of each process), equal (split evenly: nothing distinguishes "
+          "them); empty: not known.",
+          {.words = ",alone,kernel-time,equal"});
+    field("idle_since_ms", task.idle_since_ms,
+          "Since when it holds GPUs without using them; null: it uses them.");
+    field("progress", task.progress,
+          "How much of the whole run is done, 0..1, read from its output; null: not known.",
+          {.least = 0, .most = 1});
+  }
+};
+// A process on the GPU that belongs to no task.
+struct ForeignView {
+  std::int64_t pid = 0;
+  std::string user;
+  std::string command;
+  std::optional<std::int64_t> used_mib;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& process) {
+    field("pid", process.pid, "Process.", {.low = 0});
+    field("user", process.user, "Its user; empty: hidden.");
+    field("command", process.command, "Its name or arguments, shortened; empty: hidden.");
+    field("used_mib", process.used_mib, "GPU memory; null: the driver does not report it.");
+  }
+};
+struct GpuView {
+  std::int64_t index = 0;
+  std::string uuid;
+  std::string name;
+  std::string state;
+  std::string trouble;
+  std::int64_t total_mib = 0;
+  std::int64_t reserved_mib = 0;
+  std::int64_t used_mib = 0;
+  std::int64_t claimed_mib = 0;
+  std::int64_t promised_mib = 0;
+  std::int64_t foreign_mib = 0;
+  std::int64_t free_mib = 0;
+  std::optional<double> sm_active;
+  std::optional<double> sm_active_now;
+  std::optional<double> power_w;
+  std::optional<double> energy_j;
+  std::optional<double> temperature_c;
+  std::optional<std::int64_t> sample_age_ms;
+  int foreign_processes = 0;
+  std::vector<GpuTaskView> tasks;
+  std::vector<ForeignView> foreign;
+  std::optional<std::int64_t> unattributed_mib;
+  std::vector<std::string> alerts;
+  bool drained_by_rule = false;
+  std::optional<double> sm_active_p95;
+  std::optional<double> sm_active_ewma;
+  struct Metric {
+    std::string name;
+    double value = 0;
+    std::string source;
+
+    template <class Visitor, class Self>
+    static void VisitFields(Visitor& field, Self& metric) {
+      field("name", metric.name, "As in recordings: sm_occupancy, dram_active, sm_clock_mhz …");
+      field("value", metric.value, "Fractions 0..1, bytes per second, MHz.");
+      field("source", metric.source, "The source of the value.", {.words = "nvml,gpm,dcgm"});
+    }
+  };
+  std::vector<Metric> metrics;
+  std::string activity_source;
+  std::string activity_rule;
+  std::string mig_profile;
+  std::string mig_parent;
+  std::vector<std::int64_t> linked_to;
+  double pace = 1;
+  struct Reserved {
+    std::uint64_t id = 0;
+    std::string whom;
+    std::string why;
+    std::int64_t from_ms = 0;
+    std::int64_t to_ms = 0;
+    bool holds = false;
+
+    template <class Visitor, class Self>
+    static void VisitFields(Visitor& field, Self& reserved) {
+      field("id", reserved.id, "Number of the reservation.");
+      field("whom", reserved.whom, "The users, accounts or classes that it is for, or nobody.");
+      field("why", reserved.why, "One line for people.");
+      field("from_ms", reserved.from_ms, "When it begins.");
+      field("to_ms", reserved.to_ms, "When it ends.");
+      field("holds", reserved.holds, "It is in force now.");
+    }
+  };
+  std::vector<Reserved> reserved;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& gpu) {
+    field("index", gpu.index, "Position in PCI order, for the screen.", {.low = 0});
+    field("uuid", gpu.uuid, "The name that tasks get in CUDA_VISIBLE_DEVICES.");
+    field("name", gpu.name, "Product name.");
+    field("state", gpu.state,
+          "idle: nothing on it; mix: shared; alloc: held by a task that keeps others out; drng: "
+          "closed, tasks still on it; drain: closed and empty; down: not usable.",
+          {.words = "idle,mix,alloc,drain,drng,down"});
+    field("trouble", gpu.trouble, "Why it is drained or down; empty: it is neither.");
+    field("total_mib", gpu.total_mib, "Memory of the device.");
+    field("reserved_mib", gpu.reserved_mib, "Held by the driver.");
+    field("used_mib", gpu.used_mib, "Measured: used by all processes.");
+    field("claimed_mib", gpu.claimed_mib, "Booked by its tasks when they were placed.");
+    field("promised_mib", gpu.promised_mib, "Kept for its tasks now (their promised_mib).");
+    field("foreign_mib", gpu.foreign_mib, "Measured: used by processes that CARMA did not start.");
+    field("free_mib", gpu.free_mib, "Free for a new claim.");
+    field("sm_active", gpu.sm_active, "SM activity, mean of the window, 0..1.");
+    field("sm_active_now", gpu.sm_active_now, "SM activity of the last sample, 0..1.");
+    field("power_w", gpu.power_w, "Power draw.");
+    field("energy_j", gpu.energy_j, "Energy since the daemon started.");
+    field("temperature_c", gpu.temperature_c, "Temperature.");
+    field("sample_age_ms", gpu.sample_age_ms, "Age of the last sample; null: none yet.");
+    field("foreign_processes", gpu.foreign_processes, "Processes that CARMA did not start.",
+          {.low = 0});
+    field("tasks", gpu.tasks, "Tasks placed on it.");
+    field("foreign", gpu.foreign, "Processes that belong to no task.");
+    field("unattributed_mib", gpu.unattributed_mib,
+          "Memory in use by no process that the driver lists: its own needs, contexts of ended "
+          "processes, other containers; null: not known.");
+    field("alerts", gpu.alerts, "Problems that an administrator should check, one sentence each.");
+    field("drained_by_rule", gpu.drained_by_rule, "The health rules closed it, not a person.");
+    field("sm_active_p95", gpu.sm_active_p95, "SM activity, 95th percentile of the window.");
+    field("sm_active_ewma", gpu.sm_active_ewma,
+          "SM activity, exponentially weighted: follows faster than the mean.");
+    field("metrics", gpu.metrics, "The last reading, with the source of each value.");
+    field("activity_source", gpu.activity_source, "The source of its SM activity.",
+          {.words = ",none,gpm,dcgm"});
+    field("activity_rule", gpu.activity_rule,
+          "The rule by which tasks share it if its SM activity is not known; otherwise empty.");
+    field("mig_profile", gpu.mig_profile,
+          "Profile of an instance of a divided GPU; empty: a whole GPU.");
+    field("mig_parent", gpu.mig_parent, "UUID of the GPU to which the instance belongs.");
+    field("linked_to", gpu.linked_to, "GPUs to which it is connected by NVLink.");
+    field("pace", gpu.pace, "Speed of tasks there, relative to the server's fastest GPU.");
+    field("reserved", gpu.reserved, "The present reservation, and the next one.");
+  }
+};
+
+// The GPU over time, oldest first.
+struct GpuHistoryView {
+  std::int64_t index = 0;
+  std::string uuid;
+  std::string name;
+  struct Point {
+    std::int64_t from_ms = 0;
+    std::int64_t to_ms = 0;
+    std::optional<double> sm_active;
+    std::optional<double> sm_peak;
+    std::optional<double> dram_active;
+    double used_mib = 0;
+    std::optional<double> used_peak_mib;
+    std::optional<double> power_w;
+    int tasks = 0;
+
+    template <class Visitor, class Self>
+    static void VisitFields(Visitor& field, Self& point) {
+      field("from_ms", point.from_ms, "Start of the span.");
+      field("to_ms", point.to_ms, "Its end.");
+      field("sm_active", point.sm_active, "SM activity, mean, 0..1; null: not reported.");
+      field("sm_peak", point.sm_peak, "Highest SM activity of one reading; null: not known.");
+      field("dram_active", point.dram_active, "Activity of the memory, mean, 0..1.");
+      field("used_mib", point.used_mib, "Memory in use by all processes, mean.");
+      field("used_peak_mib", point.used_peak_mib, "Its highest; null: not known.");
+      field("power_w", point.power_w, "Power, mean.");
+      field("tasks", point.tasks, "The largest number of tasks there at one time.", {.low = 0});
+    }
+  };
+  std::vector<Point> points;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& history) {
+    field("index", history.index, "Position in PCI order.", {.low = 0});
+    field("uuid", history.uuid, "UUID.");
+    field("name", history.name, "Product name.");
+    field("points", history.points, "Oldest first; spans without any reading are left out.");
+  }
+};
+
+}  // namespace carma::api

@@ -1,0 +1,101 @@
+// What the server knows for memory estimates, in the API.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/views.h"
+
+namespace carma::api {
+
+// The server's knowledge for memory estimates, for a command that runs the estimators itself.
+struct RunView {
+  std::uint64_t task = 0;
+  std::int64_t when_ms = 0;
+  std::string gpu_type;
+  std::string relation;
+  std::optional<std::int64_t> batch;
+  std::optional<std::int64_t> length;
+  std::string method;
+  std::optional<std::int64_t> predicted_mib;
+  std::optional<std::int64_t> promised_mib;
+  std::int64_t measured_mib = 0;
+  std::optional<std::int64_t> allocated_mib;
+  bool ran_out = false;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& run) {
+    field("task", run.task, "The task that ran.");
+    field("when_ms", run.when_ms, "When it ended.");
+    field("gpu_type", run.gpu_type, "GPU it ran on, as the driver names it.");
+    field("relation", run.relation,
+          "Equal for runs of one training with other batches or lengths; empty: unknown.");
+    field("batch", run.batch, "Samples per GPU and step, if the task states it.", {.low = 0});
+    field("length", run.length, "Tokens of a sample, if the task states it.", {.low = 0});
+    field("method", run.method, "How it was predicted; empty: it was not.");
+    field("predicted_mib", run.predicted_mib, "Most likely peak by that prediction.", {.low = 0});
+    field("promised_mib", run.promised_mib, "Memory that it was promised.", {.low = 0});
+    field("measured_mib", run.measured_mib, "Measured peak on one GPU.", {.low = 0});
+    field("allocated_mib", run.allocated_mib,
+          "The most that PyTorch's allocator gave out, if the task reported it.", {.low = 0});
+    field("ran_out", run.ran_out, "It ended for lack of GPU memory: it needs more.");
+  }
+};
+struct KnowledgeView {
+  std::string method;
+  double coverage = 0;
+  std::string gpu_type;
+  std::int64_t gpu_mib = 0;
+  bool learns = false;
+  // Calibration for the GPU type asked about (estimate/calibration.h).
+  std::string taught_by;
+  std::int64_t tasks = 0;
+  double context_shift_mib = 0;
+  std::vector<double> ratios;
+  std::string calibration;  // which constant is in force, and why
+  std::vector<RunView> runs;
+  std::vector<RunView> kin_runs;
+  // How a task of the signature computes on the most common GPU type (core/values/profile.h).
+  std::optional<double> sm_active;
+  std::optional<double> sensitivity, pressure;
+  std::optional<std::int64_t> alone_ms;
+  std::optional<double> iteration_ms;
+  std::string profile_by;  // "carma profile", "runs"; empty: unknown
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& knowledge) {
+    field("method", knowledge.method, "Estimator that the daemon uses.");
+    field("coverage", knowledge.coverage,
+          "Share of tasks that a promise should cover; 0: the most likely value is promised.",
+          {.least = 0, .most = 1});
+    field("gpu_type", knowledge.gpu_type, "Type of most GPUs of the server.");
+    field("gpu_mib", knowledge.gpu_mib, "Memory for processes on the largest GPU.", {.low = 0});
+    field("learns", knowledge.learns, "It learns from finished tasks (estimate.history).");
+    field("taught_by", knowledge.taught_by, "GPU type of the calibration; empty: built-in values.");
+    field("tasks", knowledge.tasks, "Different tasks behind the calibration.", {.low = 0});
+    field("context_shift_mib", knowledge.context_shift_mib,
+          "Added to the built-in constant of the structural formula.");
+    field("ratios", knowledge.ratios, "Measured over predicted of those tasks, rising.");
+    field("calibration", knowledge.calibration,
+          "Which constant is in force and why: \"as shipped: …\" or \"learned from …\".");
+    field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");
+    field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
+    field("sm_active", knowledge.sm_active,
+          "SM activity of a task of the signature, alone on the type of most GPUs.",
+          {.least = 0, .most = 1});
+    field("sensitivity", knowledge.sensitivity,
+          "How much neighbours slow it down under MPS, measured by carma profile.", {.low = 0});
+    field("pressure", knowledge.pressure,
+          "How much it slows down neighbours, measured by carma profile.", {.low = 0});
+    field("alone_ms", knowledge.alone_ms, "Run time of earlier runs without neighbours.",
+          {.low = 0});
+    field("iteration_ms", knowledge.iteration_ms, "One iteration alone, measured by carma profile.",
+          {.low = 0});
+    field("profile_by", knowledge.profile_by,
+          "Who told the SM activity: \"carma profile\" or \"runs\"; empty: nobody.");
+  }
+};
+
+}  // namespace carma::api

@@ -1,0 +1,116 @@
+// The server and the events of its history in the API.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/views.h"
+
+namespace carma::api {
+
+struct EventView {
+  std::int64_t sequence = 0;
+  std::int64_t when_ms = 0;
+  std::optional<std::uint64_t> task;
+  std::string gpu_uuid;
+  std::string what;
+  std::string text;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& event) {
+    field("sequence", event.sequence, "Rises with every event.");
+    field("when_ms", event.when_ms, "ms since the epoch.");
+    field("task", event.task, "Task it belongs to.");
+    field("gpu_uuid", event.gpu_uuid, "GPU it belongs to, or empty.");
+    field("what", event.what, "Name of the event.");
+    field("text", event.text, "One line.");
+  }
+};
+
+// Cores and memory of the server beside its GPUs.
+struct HostView {
+  std::int64_t cpus = 0;
+  std::int64_t free_cpus = 0;
+  std::int64_t memory_mib = 0;
+  std::int64_t free_memory_mib = 0;
+  std::string enforced;
+  std::string not_enforced;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& host) {
+    field("cpus", host.cpus, "Cores that tasks may be promised; 0: not counted.");
+    field("free_cpus", host.free_cpus, "Those of them that are promised to no task.");
+    field("memory_mib", host.memory_mib, "Memory that tasks may be promised; 0: not counted.");
+    field("free_memory_mib", host.free_memory_mib, "The part of it promised to no task.");
+    field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
+    field("not_enforced", host.not_enforced, "What it does not enforce, and why; empty: nothing.");
+  }
+};
+
+struct StatusView {
+  std::string version;
+  std::uint32_t uid = 0;
+  std::int64_t pid = 0;
+  std::int64_t now_ms = 0;
+  double time_scale = 1;
+  std::string policy;
+  std::string collocation;
+  std::string memory_limits;
+  std::string no_memory_limits;
+  std::string driver;
+  HostView host;
+  bool starting = false;
+  std::string closed;
+  std::optional<std::int64_t> leave_by_ms;
+  std::optional<std::int64_t> gone_by_ms;
+  std::vector<std::pair<std::string, std::int64_t>> task_counts;
+  double longest_turn_s = 0;
+  std::vector<std::string> troubles;
+  std::string state_dir;
+  std::int64_t config_read_ms = 0;
+  std::vector<std::string> config_needs_restart;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& status) {
+    field("version", status.version, "Version of the daemon.");
+    field("uid", status.uid, "The only user that it serves; 0: it serves all.");
+    field("pid", status.pid, "Its process id.", {.low = 0});
+    field("now_ms", status.now_ms, "Its clock (simulated time on a simulated server).");
+    field("time_scale", status.time_scale, "How fast that clock runs; 1 on real servers.",
+          {.least = 0});
+    field("policy", status.policy, "The rules in one line.");
+    field("collocation", status.collocation, "How tasks share a GPU.");
+    field("memory_limits", status.memory_limits,
+          "What enforces the GPU memory promised to tasks: kernel (all processes of a task "
+          "together), mps (each process), nobody; empty: not yet known.",
+          {.words = ",kernel,mps,nobody"});
+    field("no_memory_limits", status.no_memory_limits,
+          "Why the kernel does not; empty: it does, or is being asked.");
+    field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
+    field("host", status.host, "Cores and memory of the server, besides its GPUs.");
+    field("starting", status.starting,
+          "It has just started and looks for its GPUs and for MPS; submissions are refused until "
+          "it has.");
+    field("closed", status.closed,
+          "Who closed the server until the next boot of its machine, and why; empty: it is open.");
+    field("leave_by_ms", status.leave_by_ms,
+          "When its tasks, which were asked to save, are ended, ms since the epoch.");
+    field("gone_by_ms", status.gone_by_ms, "When the last of them is gone.");
+    field("task_counts", status.task_counts, "Tasks by state.");
+    field("longest_turn_s", status.longest_turn_s,
+          "The longest time since its start that it was busy before it took the next request; real "
+          "seconds, rounded to 0.05 s.",
+          {.least = 0});
+    field("troubles", status.troubles, "Problems that an administrator should check.");
+    field("state_dir", status.state_dir, "Folder of its books.");
+    field("config_read_ms", status.config_read_ms,
+          "When the configuration in force was last read, ms since the epoch.");
+    field("config_needs_restart", status.config_needs_restart,
+          "Changed keys that take effect at the next start.");
+  }
+};
+
+}  // namespace carma::api

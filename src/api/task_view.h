@@ -1,0 +1,246 @@
+// A task in the API.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/views.h"
+#include "task/progress/report.h"
+
+namespace carma::api {
+
+// A notification about a task and its result.
+struct NoticeView {
+  std::string event;
+  std::string target;
+  std::string state;
+  std::int64_t made_ms = 0;
+  int tries = 0;
+  std::string text;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& notice) {
+    field("event", notice.event, "The event: start, end, fail, oom, requeue.");
+    field("target", notice.target, "Where the notice goes; for a URL only the server.");
+    field("state", notice.state, "State of the notice.", {.words = "waiting,sent,failed,dropped"});
+    field("made_ms", notice.made_ms, "When the event happened.");
+    field("tries", notice.tries, "Number of tries.", {.low = 0});
+    field("text", notice.text, "Why the last try failed, or empty.");
+  }
+};
+
+// Times are milliseconds since the epoch, spans seconds, memory MiB, fractions 0..1.
+struct TaskView {
+  std::uint64_t id = 0;
+  std::string name;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::string state;
+  std::string reason;
+  std::string reason_text;
+  int gpus = 1;
+  std::string gpu_type;
+  std::optional<std::int64_t> gpu_memory_min_mib;
+  std::vector<std::string> on_gpus;
+  std::vector<std::string> not_on_gpus;
+  bool linked_gpus = false;
+  std::vector<std::int64_t> gpu_indices;
+  std::vector<std::string> gpu_uuids;
+  std::int64_t claim_mib = 0;
+  std::optional<std::int64_t> predicted_mib;
+  std::optional<std::int64_t> bound_mib;
+  std::string estimate_method;
+  std::vector<std::string> estimate_remarks;
+  std::optional<std::int64_t> observed_mib;
+  std::optional<std::int64_t> over_promise_mib;
+  std::vector<std::int64_t> wrong_gpus;
+  std::int64_t peak_mib = 0;
+  bool exclusive = false;
+  std::int64_t priority = 0;
+  int attempt = 0;
+  int ooms = 0;
+  std::string queue;
+  std::int64_t submitted_ms = 0;
+  std::optional<std::int64_t> waiting_since_ms;
+  std::optional<std::int64_t> latest_start_ms;
+  std::optional<std::int64_t> likely_start_ms;
+  std::optional<std::int64_t> first_start_ms;
+  std::optional<std::int64_t> launched_ms;
+  std::optional<std::int64_t> ended_ms;
+  std::optional<double> time_limit_s;
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  std::string exit_detail;
+  std::string placement_reason;
+  std::string stdout_path;
+  std::string stderr_path;
+  std::string workdir;
+  std::vector<std::string> command;
+  std::optional<std::uint64_t> array_id;
+  std::optional<std::int64_t> array_index;
+  std::optional<std::uint64_t> pid;
+  std::string comment;
+  std::string container;
+  std::string origin;
+  std::string account;
+  std::string qos;
+  std::string sharing;
+  std::int64_t memory_limit_mib = 0;
+  std::int64_t group_limit_mib = 0;
+  int thread_percent = 0;
+  std::string sharing_note;
+  std::optional<double> sm_share;
+  std::optional<double> max_slowdown;
+  std::optional<std::int64_t> cpus;
+  std::optional<std::int64_t> host_memory_mib;
+  bool own_cpus = false;
+  std::string own_cores;
+  std::string host_note;
+  std::optional<std::int64_t> idle_since_ms;
+  std::string checkpoint_signal;
+  bool no_slots = false;
+  int checkpoints = 0;
+  std::optional<std::int64_t> leaves_by_ms;
+  std::optional<std::int64_t> turn_ends_ms;
+  std::optional<std::int64_t> begin_ms;
+  std::vector<std::string> dependencies;
+  std::vector<std::pair<std::string, std::string>> parameters;
+  std::vector<std::string> notify;
+  std::vector<NoticeView> notices;
+  std::optional<task::ProgressReport> progress;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& task) {
+    field("id", task.id, "Task number, from 1, never reused.");
+    field("name", task.name, "Name.");
+    field("user", task.user, "Submitter's user name, from the kernel.");
+    field("uid", task.uid, "Submitter's user id.");
+    field("state", task.state, "State of the task.",
+          {.words = "submitted,estimating,queued,launching,running,stopping,succeeded,failed,"
+                    "cancelled,timed_out,out_of_memory,lost,rejected"});
+    field("reason", task.reason,
+          "Why it waits or how it ended, a word such as GpuMemory; empty: none.");
+    field("reason_text", task.reason_text, "The same as one sentence with numbers.");
+    field("gpus", task.gpus, "GPUs wanted; 0: cores and memory of the server only.", {.low = 0});
+    field("gpu_type", task.gpu_type, "Only GPUs with this in their model name; empty: any.");
+    field("gpu_memory_min_mib", task.gpu_memory_min_mib,
+          "Only GPUs with at least this much memory in all.");
+    field("on_gpus", task.on_gpus, "Only these GPUs; empty: any.");
+    field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.");
+    field("linked_gpus", task.linked_gpus,
+          "Only GPUs that are connected with each other (NVLink).");
+    field("gpu_indices", task.gpu_indices, "Current or last GPUs, as shown on screen.");
+    field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
+    field("claim_mib", task.claim_mib,
+          "Promised: GPU memory booked per GPU; 0 without an estimate.");
+    field("predicted_mib", task.predicted_mib,
+          "Predicted: most likely peak per GPU; null: no estimate.");
+    field("bound_mib", task.bound_mib,
+          "The most that is promised for it: covers a share of the tasks (estimate.coverage), at "
+          "most the largest GPU.");
+    field("estimate_method", task.estimate_method,
+          "How it was predicted: given, rad, structural, history ...; empty: it was not.");
+    field("estimate_remarks", task.estimate_remarks,
+          "What is doubtful about the estimate, or why there is none; empty in lists.");
+    field("observed_mib", task.observed_mib,
+          "Measured now on its fullest GPU; null: not running or not seen yet.");
+    field("over_promise_mib", task.over_promise_mib,
+          "How much more it uses than promise and margin on one GPU; null: it stays within them.");
+    field("wrong_gpus", task.wrong_gpus,
+          "GPUs where it has processes without having been given them.");
+    field("peak_mib", task.peak_mib, "Measured: highest on one GPU over all attempts.");
+    field("exclusive", task.exclusive, "No other task may use its GPUs.");
+    field("priority", task.priority, "Tasks with a higher value start first.");
+    field("attempt", task.attempt, "Number of the current or last start, from 1; 0: never started.",
+          {.low = 0});
+    field("ooms", task.ooms, "How often it ran out of GPU memory.", {.low = 0});
+    field("queue", task.queue, "The queue it belongs to.", {.words = "main,recovery"});
+    field("submitted_ms", task.submitted_ms, "When it was accepted (ms since the epoch).");
+    field("waiting_since_ms", task.waiting_since_ms,
+          "When it was submitted or sent back to its queue; null: it does not wait.");
+    field("latest_start_ms", task.latest_start_ms,
+          "Its latest start by the time limits of all tasks before it, if no further task goes "
+          "before it and no GPU fails or is closed; null: not known.");
+    field("likely_start_ms", task.likely_start_ms,
+          "Its likely start, by earlier run times, otherwise by time limits; null: not known.");
+    field("first_start_ms", task.first_start_ms, "First launch decision.");
+    field("launched_ms", task.launched_ms, "Launch decision of the current or last attempt.");
+    field("ended_ms", task.ended_ms, "When it reached a final state.");
+    field("time_limit_s", task.time_limit_s, "Stopped after running this long.");
+    field("exit_code", task.exit_code, "Exit status of the last attempt, once it ended.");
+    field("signal", task.signal, "Signal that ended the last attempt.");
+    field("exit_detail", task.exit_detail,
+          "The line that explains its end, such as the framework's own message.");
+    field("placement_reason", task.placement_reason, "Why these GPUs were chosen.");
+    field("stdout_path", task.stdout_path, "File of its standard output.");
+    field("stderr_path", task.stderr_path,
+          "File of its standard error; the same as stdout_path if they share a file.");
+    field("workdir", task.workdir, "Working directory.");
+    field("command", task.command, "argv, or the script's path and arguments.");
+    field("array_id", task.array_id, "First task of its array.");
+    field("array_index", task.array_index, "Index in its array.");
+    field("pid", task.pid, "Process id while it runs.");
+    field("comment", task.comment, "One line for people.");
+    field("container", task.container, "Image in which it runs; empty: none.");
+    field("origin", task.origin,
+          "Who starts its process: empty: the daemon; lease: another program (/v1/leases); slurm: "
+          "a Slurm job.",
+          {.words = ",lease,slurm"});
+    field("account", task.account, "Account for its use of the GPUs, or empty.");
+    field("qos", task.qos, "Its class: interactive, normal, background, or another one.");
+    field("sharing", task.sharing,
+          "How its processes share the GPU: alone, streams (time slices), mps "
+          "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
+          {.words = ",alone,streams,mps,mig"});
+    field("memory_limit_mib", task.memory_limit_mib,
+          "GPU memory that each of its processes may take, enforced by MPS; 0: no limit.");
+    field(
+        "group_limit_mib", task.group_limit_mib,
+        "GPU memory that all its processes together may take on each GPU, enforced by the kernel; "
+        "0: no limit.",
+        {.low = 0});
+    field("thread_percent", task.thread_percent,
+          "Percent of the SMs that each of its processes may use, enforced; 0: no limit.",
+          {.low = 0});
+    field("sharing_note", task.sharing_note,
+          "Why it does not share as configured; empty: it does.");
+    field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
+    field("max_slowdown", task.max_slowdown,
+          "Its longest run time as a multiple of that alone, as its submitter asked.");
+    field("cpus", task.cpus,
+          "Cores of the server that are kept for it, once it starts; null: none are counted.");
+    field("host_memory_mib", task.host_memory_mib,
+          "Memory of the server, not of its GPUs, that is kept for it, once it starts; null: none "
+          "is counted.");
+    field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.");
+    field("own_cores", task.own_cores, "The numbers of those cores: 0-3,8; empty: none.");
+    field("host_note", task.host_note,
+          "Which of its cores and memory are not enforced here, and why; empty: all are.");
+    field("idle_since_ms", task.idle_since_ms,
+          "Since when it holds GPUs without using them; null: it uses them.");
+    field("checkpoint_signal", task.checkpoint_signal,
+          "Signal that asks it to save before it has to make room, chosen by its submitter; empty: "
+          "the server's.");
+    field("no_slots", task.no_slots, "Not ended at the end of its time slot.");
+    field("checkpoints", task.checkpoints,
+          "How often it saved on request and ended, to continue later.", {.low = 0});
+    field("leaves_by_ms", task.leaves_by_ms,
+          "It was asked to save and will be ended at this time; null: it may stay.");
+    field("turn_ends_ms", task.turn_ends_ms,
+          "While it runs: when its time slot ends, if another task waits for its place; null: it "
+          "has no time slot.");
+    field("begin_ms", task.begin_ms, "Not started before this time.");
+    field("dependencies", task.dependencies, "What it waits for: afterok:12, afterany:13 …");
+    field("parameters", task.parameters, "Its values in a sweep.");
+    field("notify", task.notify,
+          "Who gets notices of which events. Of a URL, only the server is shown.");
+    field("notices", task.notices, "Its notices and their results; empty in lists.");
+    field("progress", task.progress,
+          "Its progress, read from its output; null: the output shows none, or it does not run.");
+  }
+};
+
+}  // namespace carma::api
