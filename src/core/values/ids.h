@@ -1,0 +1,32 @@
+// Numbers of tasks, kinds of tasks and GPUs, as types of their own.
+#pragma once
+
+#include <cstdint>
+
+namespace carma::core {
+
+enum class TaskId : std::uint64_t {};
+// Tasks of one user with the same number are the same thing, and need the same memory; 0: not
+// known. The shell's word (docs/use/estimates.md).
+enum class KindId : std::uint64_t {};
+// Position in the server's list, PCI order; GPUs are stored by UUID.
+enum class GpuIndex : std::uint32_t {};
+
+constexpr std::uint64_t Number(TaskId id) {
+  return static_cast<std::uint64_t>(id);
+}
+constexpr std::uint64_t Number(KindId kind) {
+  return static_cast<std::uint64_t>(kind);
+}
+constexpr std::uint32_t Number(GpuIndex gpu) {
+  return static_cast<std::uint32_t>(gpu);
+}
+// fmt::format("{}", id) gives the number.
+constexpr std::uint64_t format_as(TaskId id) {
+  return Number(id);
+}
+constexpr std::uint32_t format_as(GpuIndex gpu) {
+  return Number(gpu);
+}
+
+}  // namespace carma::core

@@ -1,0 +1,137 @@
+// Why a task waits, or why it ended.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/copy_on_write.h"
+#include "base/words.h"
+
+namespace carma::core {
+
+// Why a task waits, or why it ended where it is. The name is what people see: "(GpuMemory)".
+enum class ReasonCode : std::uint8_t {
+  kNone,
+  kPriority,         // tasks before it in the queue wait
+  kResources,        // too few eligible GPUs, for different reasons
+  kGpuMemory,        // memory of every GPU is claimed or used
+  kSmBusy,           // SM activity above the cap
+  kWarmUp,           // the GPU's samples do not yet show the last placement
+  kHostBusy,         // the machine's cores are in use, so the tasks there would starve
+  kExclusive,        // wants an idle GPU, or an exclusive task holds it
+  kDraining,         // closed by the administrator
+  kDriverUpgrade,    // closed until the installed driver is the loaded one
+  kGpuHealth,        // driver lost, stale or contradictory samples
+  kTasksPerGpu,      // as many tasks as allowed
+  kRecoveryReserve,  // kept free for a task that is to be recovered
+  kHeld,             // by its owner or an administrator
+  kBeginTime,
+  kDependency,
+  kDependencyNeverMet,
+  kArrayLimit,  // as many tasks of its array run as may run at once
+  kBackoff,     // waits before its next attempt
+  kPacing,      // "as published" mode sleeps between decisions
+  kEstimating,
+  kNeverFits,
+  kLaunchFailed,
+  kOutOfMemory,
+  kNonZeroExit,
+  kSignal,
+  kTimeLimit,
+  kCancelledByUser,
+  kRequeuedByUser,
+  kNodeFail,        // lost with its machine or its shim
+  kVictim,          // ended by a neighbour's fault, not its own
+  kGpuFault,        // ended by a fault on the GPU that its own program caused (an Xid of that kind)
+  kMigInstance,     // an instance of a divided GPU is not for tasks of several GPUs
+  kGain,            // it would add too little to what the GPU gets done
+  kSlowdown,        // it or a neighbour would take longer than it may
+  kIdleHolder,      // held GPUs without using them
+  kMachineTrouble,  // nothing starts on this machine at the moment
+  kFairShare,       // others have taken less
+  kLimit,           // of its user, account or class
+  kRule,            // the server's own condition
+  kTimeSlot,        // its turn on its GPUs was over, others waited for them
+  kPreempted,       // a class that goes before others needed its GPUs
+  kCpus,            // cores of the server are promised to others
+  kHostMemory,      // likewise its memory
+  kGpuChoice,       // not a GPU that it asks for
+  kNotLinked,       // these GPUs are not connected as it asks for
+  kReserved,        // kept for somebody else
+};
+inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
+    {ReasonCode::kNone, ""},
+    {ReasonCode::kPriority, "Priority"},
+    {ReasonCode::kResources, "Resources"},
+    {ReasonCode::kGpuMemory, "GpuMemory"},
+    {ReasonCode::kSmBusy, "SmBusy"},
+    {ReasonCode::kWarmUp, "WarmUp"},
+    {ReasonCode::kHostBusy, "HostBusy"},
+    {ReasonCode::kExclusive, "Exclusive"},
+    {ReasonCode::kDraining, "Draining"},
+    {ReasonCode::kDriverUpgrade, "DriverUpgrade"},
+    {ReasonCode::kGpuHealth, "GpuHealth"},
+    {ReasonCode::kTasksPerGpu, "TasksPerGpu"},
+    {ReasonCode::kRecoveryReserve, "RecoveryReserve"},
+    {ReasonCode::kHeld, "Held"},
+    {ReasonCode::kBeginTime, "BeginTime"},
+    {ReasonCode::kDependency, "Dependency"},
+    {ReasonCode::kDependencyNeverMet, "DependencyNeverMet"},
+    {ReasonCode::kArrayLimit, "ArrayLimit"},
+    {ReasonCode::kBackoff, "Backoff"},
+    {ReasonCode::kPacing, "Pacing"},
+    {ReasonCode::kEstimating, "Estimating"},
+    {ReasonCode::kNeverFits, "NeverFits"},
+    {ReasonCode::kLaunchFailed, "LaunchFailed"},
+    {ReasonCode::kOutOfMemory, "OutOfMemory"},
+    {ReasonCode::kNonZeroExit, "NonZeroExit"},
+    {ReasonCode::kSignal, "Signal"},
+    {ReasonCode::kTimeLimit, "TimeLimit"},
+    {ReasonCode::kCancelledByUser, "CancelledByUser"},
+    {ReasonCode::kRequeuedByUser, "RequeuedByUser"},
+    {ReasonCode::kNodeFail, "NodeFail"},
+    {ReasonCode::kVictim, "Victim"},
+    {ReasonCode::kGpuFault, "GpuFault"},
+    {ReasonCode::kMigInstance, "MigInstance"},
+    {ReasonCode::kGain, "Gain"},
+    {ReasonCode::kSlowdown, "Slowdown"},
+    {ReasonCode::kIdleHolder, "IdleHolder"},
+    {ReasonCode::kMachineTrouble, "MachineTrouble"},
+    {ReasonCode::kFairShare, "FairShare"},
+    {ReasonCode::kLimit, "Limit"},
+    {ReasonCode::kRule, "Rule"},
+    {ReasonCode::kTimeSlot, "TimeSlot"},
+    {ReasonCode::kPreempted, "Preempted"},
+    {ReasonCode::kCpus, "Cpus"},
+    {ReasonCode::kHostMemory, "HostMemory"},
+    {ReasonCode::kGpuChoice, "GpuChoice"},
+    {ReasonCode::kNotLinked, "NotLinked"},
+    {ReasonCode::kReserved, "Reserved"},
+};
+
+struct Reason {
+  ReasonCode code = ReasonCode::kNone;
+  // One plain sentence with the numbers, for `carma show` and `carma explain`; most that wait have
+  // none.
+  base::CopyOnWrite<std::string> text;
+  friend bool operator==(const Reason&, const Reason&) = default;
+};
+
+}  // namespace carma::core
+
+// What people, the API and the store call it.
+namespace carma {
+template <>
+inline constexpr base::Words<core::ReasonCode> base::kWordsOf<core::ReasonCode> =
+    core::kReasonWords;
+}  // namespace carma
+
+namespace carma::core {
+
+inline std::string_view ReasonName(ReasonCode code) {
+  return base::WordOf(code);
+}
+
+}  // namespace carma::core

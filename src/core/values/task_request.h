@@ -1,0 +1,182 @@
+// What the submitter of a task asks of the server, and the limits on it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/signal_name.h"
+#include "base/time.h"
+#include "base/words.h"
+#include "core/values/ids.h"
+#include "core/values/task_state.h"
+
+namespace carma::core {
+
+using base::Duration;
+using base::Time;
+
+enum class DependencyKind { kAfterOk, kAfterAny, kAfterNotOk };
+inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDependencyWords{{
+    {DependencyKind::kAfterOk, "afterok"},
+    {DependencyKind::kAfterAny, "afterany"},
+    {DependencyKind::kAfterNotOk, "afternotok"},
+}};
+struct Dependency {
+  TaskId task{};
+  DependencyKind kind = DependencyKind::kAfterOk;
+  // Final state of a task the core no longer holds, filled in by the shell; empty: the core knows
+  // the task.
+  std::optional<TaskState> known_final;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& dependency) {
+    field("task", dependency.task, "Task number.",
+          {.low = 1, .required = true, .expected = "a task number from 1"});
+    field("kind", dependency.kind, "Which end of that task it waits for.");
+    field("known_final", dependency.known_final,
+          "Final state of a task the daemon no longer holds; set by the daemon.",
+          {.expected = "a final task state"});
+  }
+  friend bool operator==(const Dependency&, const Dependency&) = default;
+};
+
+// Limits on what may be asked; every reader enforces them.
+inline constexpr int kMaxGpus = 1024;
+inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
+inline constexpr double kMinSmShare = 0.01;
+inline constexpr double kMostSlowdown = 1000;
+inline constexpr std::int64_t kMaxPriority = 1'000'000'000;
+inline constexpr std::int64_t kMaxBeginMs = 7'258'118'400'000;  // the year 2200
+inline constexpr std::size_t kMaxDependencies = 1000;
+inline constexpr Duration kMaxTimeLimit = std::chrono::hours(24 * 3660);
+inline constexpr Duration kMaxSignalBefore = std::chrono::seconds(65'535);  // as Slurm
+inline constexpr int kMaxRecoveries = 1000;
+inline constexpr int kMaxCpus = 65'536;
+inline constexpr std::int64_t kMaxHostMemoryMib = std::int64_t{1} << 30;  // 1 PiB
+inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
+// A GPU as people name it: its index or its UUID.
+bool IsGpuName(std::string_view name);
+// A part of a GPU's name, of letters, digits, blanks and "-_.": "a100", "RTX 6000".
+bool IsGpuTypeWord(std::string_view word);
+inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
+                                           .max_items = kMaxGpus,
+                                           .fits = IsGpuName,
+                                           .unless_empty = true,
+                                           .expected = "the index or the UUID of a GPU"};
+// What an account or a class may be called: 1 to 64 letters, digits, and "_-+.".
+bool IsShareName(std::string_view name);
+inline constexpr base::FieldRule kShareName{
+    .max_bytes = 64, .fits = IsShareName, .expected = "1 to 64 letters, digits, or _-+."};
+
+// What the submitter asks of the server. The fields are those of a task's description in JSON
+// (task/describe/spec.h) and of the columns in which the store keeps them (store/tables.h).
+struct TaskRequest {
+  int gpus = 1;
+  std::optional<std::int64_t> memory_mib;
+  std::optional<int> cpus;
+  std::optional<std::int64_t> host_memory_mib;
+  bool own_cpus = false;
+  std::optional<std::string> gpu_type;
+  std::optional<std::int64_t> gpu_memory_min_mib;
+  std::vector<std::string> on_gpus;
+  std::vector<std::string> not_on_gpus;
+  bool linked_gpus = false;
+  bool exclusive = false;
+  std::optional<double> sm_share;
+  std::optional<double> max_slowdown;  // beside the server's own limit: the smaller counts
+  std::int64_t priority = 0;
+  std::uint32_t uid = 0;               // the daemon's word, no field
+  std::string user;                    // his name; likewise, and kept apart by the store
+  std::optional<std::string> account;  // whom its use is booked on beside him
+  std::optional<std::string> qos;      // its class (core/entitlement.h); empty: the usual one
+  std::optional<Time> begin;
+  std::vector<Dependency> dependencies;
+  std::optional<Duration> time_limit;
+  std::optional<Duration> signal_before;  // the time limit: its process is told so long before it
+  int max_recoveries = 3;
+  bool requeue = true;
+  bool no_slots = false;
+  std::optional<std::string> checkpoint_signal;
+  bool held = false;
+  std::optional<TaskId> array;  // the first task of its array: the daemon's word, no field
+  int array_limit = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& task) {
+    field("gpus", task.gpus, "GPUs wanted, all of one server; 0: cores and memory only.",
+          {.low = 0, .high = kMaxGpus});
+    field("memory_mib", task.memory_mib,
+          "Expected peak of GPU memory per GPU, as the user states it.",
+          {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
+    field("cpus", task.cpus, "Cores of the server that are kept for it.",
+          {.low = 1, .high = kMaxCpus});
+    field("host_memory_mib", task.host_memory_mib,
+          "Memory of the server, not of its GPUs, that is kept for it; it may not use more.",
+          {.low = 1, .high = kMaxHostMemoryMib});
+    field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.",
+          {.unless_empty = true});
+    field("gpu_type", task.gpu_type, "Only GPUs with this in their model name: a100 …",
+          {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
+    field("gpu_memory_min_mib", task.gpu_memory_min_mib,
+          "Only GPUs with at least this much memory in all.", {.low = 1, .high = kMaxMemoryMib});
+    field("on_gpus", task.on_gpus, "Only these GPUs.", kGpuNames);
+    field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.", kGpuNames);
+    field("linked_gpus", task.linked_gpus, "Only GPUs that are connected with each other (NVLink).",
+          {.unless_empty = true});
+    field("exclusive", task.exclusive, "No other task may use its GPUs.");
+    field("sm_share", task.sm_share,
+          "At most this share of each GPU's SMs, if the sharing method can enforce it (MPS).",
+          {.least = kMinSmShare, .most = 1, .expected = "a fraction from 0.01 to 1"});
+    field("max_slowdown", task.max_slowdown,
+          "Never placed where it would take longer than this many times its run time alone, as far "
+          "as known; nor are neighbours added that would slow it down more.",
+          {.least = 1, .most = kMostSlowdown, .expected = "a number from 1 to 1000"});
+    field("priority", task.priority,
+          "Tasks with a higher value start first; only administrators may raise it above 0.",
+          {.low = -kMaxPriority, .high = kMaxPriority});
+    field("account", task.account, "Account for its use of GPUs.", kShareName);
+    field("qos", task.qos, "Class of the task, one of the configured ones: interactive …",
+          kShareName);
+    field("time_limit_s", task.time_limit, "Stopped after running this long.",
+          {.low = 1,
+           .high = kMaxTimeLimit.count(),
+           .expected = "more than 0 seconds and at most 10 years"});
+    field("signal_before_s", task.signal_before, "How long before its time limit it gets a signal.",
+          {.low = 1,
+           .high = kMaxSignalBefore.count(),
+           .expected = "more than 0 seconds and at most 65535"});
+    field("begin_ms", task.begin, "Not started before this time (ms since the epoch).",
+          {.low = 0, .high = kMaxBeginMs, .expected = "a time between the years 1970 and 2200"});
+    field("dependencies", task.dependencies, "",
+          {.max_items = kMaxDependencies, .unless_empty = true});
+    field("max_recoveries", task.max_recoveries,
+          "Restarts after running out of GPU memory; 0: the first time is final.",
+          {.low = 0, .high = kMaxRecoveries});
+    field("requeue", task.requeue, "Start again when its machine or GPU is lost.");
+    field("no_slots", task.no_slots, "Not ended when its time slot ends.", {.unless_empty = true});
+    field("checkpoint_signal", task.checkpoint_signal,
+          "Signal that asks it to save its work before it is ended, to continue later: USR1 …",
+          {.max_bytes = 16,
+           .fits = base::IsSignalName,
+           .expected = "the name of a signal such as USR1"});
+    field("held", task.held, "Submitted on hold.");
+    field("array_limit", task.array_limit, "The most tasks of the array that run at once.",
+          {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});
+  }
+  friend bool operator==(const TaskRequest&, const TaskRequest&) = default;
+};
+
+}  // namespace carma::core
+
+// What people, the API and the store call it.
+namespace carma {
+template <>
+inline constexpr base::Words<core::DependencyKind> base::kWordsOf<core::DependencyKind> =
+    core::kDependencyWords;
+}  // namespace carma

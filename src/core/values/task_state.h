@@ -1,0 +1,70 @@
+// The states of a task's life, and the legal steps between them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/words.h"
+
+namespace carma::core {
+
+// Life of a task. Final states cannot be left except by an explicit requeue.
+enum class TaskState : std::uint8_t {
+  kSubmitted,   // accepted, its estimate not yet asked for
+  kEstimating,  // waiting for the estimator
+  kQueued,      // waits for GPUs, a begin time, a dependency, a release or a back-off: see Reason
+  kLaunching,   // GPUs promised, its process is being started
+  kRunning,
+  kStopping,  // asked to end (cancel, time limit, requeue); its process still lives
+  kSucceeded,
+  kFailed,       // ended by itself with a non-zero exit or a signal, or could not be started
+  kCancelled,    // by a person, or its dependency can never be met
+  kTimedOut,     // its time limit
+  kOutOfMemory,  // ran out of GPU memory and no retry is left
+  kLost,         // its process vanished without a report (machine crash)
+  kRejected,     // can never fit this server
+};
+inline constexpr int kTaskStateCount = 13;
+inline constexpr std::array<std::pair<TaskState, std::string_view>, kTaskStateCount> kStateWords{{
+    {TaskState::kSubmitted, "submitted"},
+    {TaskState::kEstimating, "estimating"},
+    {TaskState::kQueued, "queued"},
+    {TaskState::kLaunching, "launching"},
+    {TaskState::kRunning, "running"},
+    {TaskState::kStopping, "stopping"},
+    {TaskState::kSucceeded, "succeeded"},
+    {TaskState::kFailed, "failed"},
+    {TaskState::kCancelled, "cancelled"},
+    {TaskState::kTimedOut, "timed_out"},
+    {TaskState::kOutOfMemory, "out_of_memory"},
+    {TaskState::kLost, "lost"},
+    {TaskState::kRejected, "rejected"},
+}};
+
+// "PD", "R", "CG", "CD", "F", "CA", "TO", "OOM", "NF", "RJ"
+std::string_view TaskStateCode(TaskState state);
+std::optional<TaskState> ParseTaskState(std::string_view name_or_code);
+bool IsFinal(TaskState state);
+// True while a process of the task may live, so that its claim counts.
+bool HoldsGpus(TaskState state);
+// One table of legal steps (scheduler.cc checks every step against it).
+bool IsLegalStep(TaskState from, TaskState to);
+
+}  // namespace carma::core
+
+// What people, the API and the store call it.
+namespace carma {
+template <>
+inline constexpr base::Words<core::TaskState> base::kWordsOf<core::TaskState> = core::kStateWords;
+}  // namespace carma
+
+namespace carma::core {
+
+inline std::string_view TaskStateName(TaskState state) {
+  return base::WordOf(state);
+}
+
+}  // namespace carma::core
