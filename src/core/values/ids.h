@@ -1,9 +1,16 @@
-// Numbers of tasks, kinds of tasks and GPUs, as types of their own.
+// Numbers of tasks, kinds of tasks and GPUs as types of their own, times, and the name of a task's
+// record.
 #pragma once
 
 #include <cstdint>
+#include <map>
+
+#include "base/time.h"
 
 namespace carma::core {
+
+using base::Duration;
+using base::Time;
 
 enum class TaskId : std::uint64_t {};
 // Tasks of one user with the same number are the same thing, and need the same memory; 0: not
@@ -28,5 +35,9 @@ constexpr std::uint64_t format_as(TaskId id) {
 constexpr std::uint32_t format_as(GpuIndex gpu) {
   return Number(gpu);
 }
+
+struct TaskRecord;  // core/values/task.h
+// By id; of the core those that are not final.
+using TaskRecords = std::map<TaskId, TaskRecord>;
 
 }  // namespace carma::core

@@ -11,15 +11,11 @@
 
 #include "base/fields.h"
 #include "base/signal_name.h"
-#include "base/time.h"
 #include "base/words.h"
 #include "core/values/ids.h"
 #include "core/values/task_state.h"
 
 namespace carma::core {
-
-using base::Duration;
-using base::Time;
 
 enum class DependencyKind { kAfterOk, kAfterAny, kAfterNotOk };
 inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDependencyWords{{

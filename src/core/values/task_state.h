@@ -1,4 +1,4 @@
-// The states of a task's life, and the legal steps between them.
+// The states of a task's life with the legal steps between them, and its queue.
 #pragma once
 
 #include <array>
@@ -53,12 +53,20 @@ bool HoldsGpus(TaskState state);
 // One table of legal steps (scheduler.cc checks every step against it).
 bool IsLegalStep(TaskState from, TaskState to);
 
+enum class QueueKind : std::uint8_t { kMain, kRecovery };
+inline constexpr std::pair<QueueKind, std::string_view> kQueueWords[] = {
+    {QueueKind::kMain, "main"},
+    {QueueKind::kRecovery, "recovery"},
+};
+
 }  // namespace carma::core
 
-// What people, the API and the store call it.
+// What people, the API and the store call them.
 namespace carma {
 template <>
 inline constexpr base::Words<core::TaskState> base::kWordsOf<core::TaskState> = core::kStateWords;
+template <>
+inline constexpr base::Words<core::QueueKind> base::kWordsOf<core::QueueKind> = core::kQueueWords;
 }  // namespace carma
 
 namespace carma::core {

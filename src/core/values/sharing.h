@@ -1,0 +1,61 @@
+// How tasks share a GPU.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/words.h"
+
+namespace carma::core {
+
+// How the processes of one attempt share their GPUs, and what is enforced on each of them there.
+// Chosen by the shell when it starts the attempt.
+enum class SharingMethod {
+  kUnknown,  // not started yet, by an older daemon, or without GPUs
+  kAlone,    // no neighbours now or later
+  kStreams,  // time slices of the driver
+  kMps,      // clients of an MPS server of their own user and GPU
+  kMig,      // an instance of a divided GPU: the hardware enforces memory and SMs
+};
+inline constexpr std::pair<SharingMethod, std::string_view> kSharingMethodWords[] = {
+    {SharingMethod::kUnknown, ""},        {SharingMethod::kAlone, "alone"},
+    {SharingMethod::kStreams, "streams"}, {SharingMethod::kMps, "mps"},
+    {SharingMethod::kMig, "mig"},
+};
+struct Sharing {
+  SharingMethod method = SharingMethod::kUnknown;
+  std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
+  int thread_percent = 0;             // of the SMs, enforced by the MPS server; 0: no limit
+  // The GPUs that its MPS server serves, as task::MpsServerId::gpus; empty: it is no client.
+  std::string server;
+  std::string note;  // why it is not what the configuration asks for, one sentence; or empty
+  // On each of its GPUs, of all its processes together, enforced by the kernel; 0: none.
+  std::int64_t group_limit_mib = 0;
+  // The smaller of the limits; 0: none.
+  std::int64_t LimitMib() const {
+    if (memory_limit_mib == 0 || group_limit_mib == 0)
+      return std::max(memory_limit_mib, group_limit_mib);
+    return std::min(memory_limit_mib, group_limit_mib);
+  }
+  friend bool operator==(const Sharing&, const Sharing&) = default;
+};
+
+}  // namespace carma::core
+
+// What people, the API and the store call it.
+namespace carma {
+template <>
+inline constexpr base::Words<core::SharingMethod> base::kWordsOf<core::SharingMethod> =
+    core::kSharingMethodWords;
+}  // namespace carma
+
+namespace carma::core {
+
+inline std::string_view SharingMethodName(SharingMethod method) {
+  return base::WordOf(method);
+}
+
+}  // namespace carma::core

@@ -1,0 +1,107 @@
+#include "core/values/task_state.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <string>
+
+namespace carma::core {
+namespace {
+
+struct StateEntry {
+  TaskState state;
+  std::string_view code;
+  bool final;
+  bool holds_gpus;
+};
+// Of several states with one code, the usually meant one comes first.
+constexpr std::array<StateEntry, kTaskStateCount> kStates{{
+    {TaskState::kQueued, "PD", false, false},
+    {TaskState::kSubmitted, "PD", false, false},
+    {TaskState::kEstimating, "PD", false, false},
+    {TaskState::kRunning, "R", false, true},
+    {TaskState::kLaunching, "R", false, true},
+    {TaskState::kStopping, "CG", false, true},
+    {TaskState::kSucceeded, "CD", true, false},
+    {TaskState::kFailed, "F", true, false},
+    {TaskState::kCancelled, "CA", true, false},
+    {TaskState::kTimedOut, "TO", true, false},
+    {TaskState::kOutOfMemory, "OOM", true, false},
+    {TaskState::kLost, "NF", true, false},
+    {TaskState::kRejected, "RJ", true, false},
+}};
+
+constexpr const StateEntry& EntryOf(TaskState state) {
+  for (const StateEntry& entry : kStates) {
+    if (entry.state == state) return entry;
+  }
+  return kStates.front();
+}
+
+struct Step {
+  TaskState from;
+  TaskState to;
+};
+// A process may end before its start was reported, so every step allowed from running is allowed
+// from launching.
+constexpr std::array kSteps{
+    Step{TaskState::kSubmitted, TaskState::kEstimating},
+    Step{TaskState::kSubmitted, TaskState::kCancelled},
+    Step{TaskState::kEstimating, TaskState::kQueued},
+    Step{TaskState::kEstimating, TaskState::kRejected},
+    Step{TaskState::kEstimating, TaskState::kCancelled},
+    Step{TaskState::kQueued, TaskState::kLaunching},
+    Step{TaskState::kQueued, TaskState::kCancelled},
+    Step{TaskState::kQueued, TaskState::kSubmitted},  // edited: to be estimated again
+    Step{TaskState::kLaunching, TaskState::kRunning},
+    Step{TaskState::kLaunching, TaskState::kQueued},  // could not start, ran out of memory, victim
+    Step{TaskState::kLaunching, TaskState::kStopping},
+    Step{TaskState::kLaunching, TaskState::kSucceeded},
+    Step{TaskState::kLaunching, TaskState::kFailed},
+    Step{TaskState::kLaunching, TaskState::kOutOfMemory},
+    Step{TaskState::kLaunching, TaskState::kLost},
+    Step{TaskState::kRunning, TaskState::kQueued},  // out of memory, victim, machine lost
+    Step{TaskState::kRunning, TaskState::kStopping},
+    Step{TaskState::kRunning, TaskState::kSucceeded},
+    Step{TaskState::kRunning, TaskState::kFailed},
+    Step{TaskState::kRunning, TaskState::kOutOfMemory},
+    Step{TaskState::kRunning, TaskState::kLost},
+    Step{TaskState::kStopping, TaskState::kCancelled},
+    Step{TaskState::kStopping, TaskState::kTimedOut},
+    Step{TaskState::kStopping, TaskState::kQueued},  // requeue, GPU lost
+    Step{TaskState::kStopping, TaskState::kLost},
+};
+
+}  // namespace
+
+std::string_view TaskStateCode(TaskState state) {
+  return EntryOf(state).code;
+}
+
+std::optional<TaskState> ParseTaskState(std::string_view name_or_code) {
+  std::string lower = base::ToLower(base::Trim(name_or_code));
+  std::ranges::replace(lower, '-', '_');
+  for (const StateEntry& entry : kStates) {
+    if (base::ToLower(entry.code) == lower) return entry.state;
+  }
+  return base::FromWord<TaskState>(lower);
+}
+
+bool IsFinal(TaskState state) {
+  return EntryOf(state).final;
+}
+
+bool HoldsGpus(TaskState state) {
+  return EntryOf(state).holds_gpus;
+}
+
+bool IsLegalStep(TaskState from, TaskState to) {
+  // The explicit requeue of a finished task.
+  if (IsFinal(from)) return to == TaskState::kQueued;
+  for (const Step& step : kSteps) {
+    if (step.from == from && step.to == to) return true;
+  }
+  return false;
+}
+
+}  // namespace carma::core
