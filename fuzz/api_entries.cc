@@ -1,9 +1,9 @@
 // What comes over the socket: request targets, and the daemon's answers as the command reads them.
-#include "api/url.h"
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
+#include "api/url.h"
 #include "api/views.h"
 #include "base/json.h"
 #include "base/result.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "api/http.h"
 #include "api/gpu_view.h"
+#include "api/http.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
 #include "tests/process.h"

@@ -1,11 +1,11 @@
 // Views keep every fact on the way through JSON, and the API's description is complete.
+#include "api/views.h"
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
 #include "api/knowledge_view.h"
 #include "api/reservation_view.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
-#include "api/views.h"
 
 #include <gtest/gtest.h>
 

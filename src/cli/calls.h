@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "api/changes_view.h"
-#include "api/http.h"
-#include "api/overview.h"
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
+#include "api/http.h"
 #include "api/knowledge_view.h"
+#include "api/overview.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
 #include "base/result.h"

@@ -11,7 +11,8 @@
 
 #include "base/result.h"
 #include "core/values/gpu.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/promise.h"
 #include "estimate/asking.h"
 #include "estimate/estimator.h"
 #include "estimate/history.h"
@@ -41,7 +42,7 @@ struct Appraisal {
   std::optional<core::Estimate> estimate;  // empty: unknown
   core::KindId kind{};                     // of its signature
   core::Profile profile;                   // from earlier runs of the same thing and measurements
-  std::string model;      // fingerprint; empty: no readable summary
+  std::string model;                       // fingerprint; empty: no readable summary
   std::optional<task::FormulaSplit> formula;  // so that the task's end can teach
   std::vector<std::string> remarks;           // one sentence each, for the user
 };

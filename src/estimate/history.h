@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/values/profile.h"
 #include "estimate/calibration.h"
 #include "task/verdict/observation.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/values/pace.h"
+#include "core/values/task.h"
 #include "estimate/signature.h"
 
 namespace carma::estimate {

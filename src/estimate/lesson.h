@@ -7,7 +7,7 @@
 
 #include "base/time.h"
 #include "core/values/gpu.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "task/describe/spec.h"
 #include "task/verdict/observation.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "estimate/transformer_config.h"
 #include "model/layers.h"
 #include "task/describe/spec.h"

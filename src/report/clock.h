@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::report {
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/words.h"
+#include "core/values/task.h"
 #include "report/tally.h"
 
 namespace carma::report {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "report/metrics.h"
 #include "report/run.h"
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/values/task.h"
 #include "report/report.h"
 
 namespace carma::report {

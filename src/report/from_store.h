@@ -8,7 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/task_state.h"
 #include "report/run.h"
 #include "store/store.h"
 

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/task_state.h"
 #include "report/run.h"
 
 namespace carma::report {

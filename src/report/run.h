@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/task_state.h"
 
 namespace carma::report {
 

@@ -10,7 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/task_state.h"
 #include "report/metrics.h"
 #include "report/run.h"
 

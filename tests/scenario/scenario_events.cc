@@ -63,7 +63,7 @@ std::vector<core::Event> ScenarioEvents::Of(const Clause& clause, ClauseReader& 
   }
   if (verb == "drain") {
     core::DrainRequested drain{in.Gpu(world_.size()), in.Text("why"), in.Flag("rule")};
-    if (in.Flag("upgrade")) drain.why = std::string(core::kDriverUpgrade) + drain.why;
+    if (in.Flag("upgrade")) drain.why = std::string(core::kDriverUpgradeText) + drain.why;
     if (const auto by = in.Span("by")) drain.empty_by = core::Time{*by};
     return {std::move(drain)};
   }

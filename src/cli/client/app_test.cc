@@ -10,10 +10,10 @@
 #include <fstream>
 #include <thread>
 
-#include "api/unix_address.h"
 #include "api/gpu_view.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
+#include "api/unix_address.h"
 #include "api/views.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "cli/ids.h"
-#include "core/values/task.h"
+#include "core/values/task_state.h"
 
 namespace carma::cli {
 namespace {

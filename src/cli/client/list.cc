@@ -10,7 +10,7 @@
 #include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
 #include "cli/terminal.h"
-#include "core/values/task.h"
+#include "core/values/task_state.h"
 
 namespace carma::cli {
 namespace {

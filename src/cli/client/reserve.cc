@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "api/url.h"
 #include "api/reservation_view.h"
+#include "api/url.h"
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/json.h"

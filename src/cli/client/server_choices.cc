@@ -6,7 +6,7 @@
 #include "cli/client/task_table.h"
 #include "config/settings.h"
 #include "core/policy/policy.h"
-#include "core/values/task.h"
+#include "core/values/task_state.h"
 #include "estimate/estimator.h"
 #include "estimate/training_plan.h"
 

@@ -14,7 +14,8 @@
 #include "cli/client/task_words.h"
 #include "cli/table.h"
 #include "core/policy/policy.h"
-#include "core/values/task.h"
+#include "core/values/reason.h"
+#include "core/values/task_state.h"
 
 namespace carma::cli {
 namespace {

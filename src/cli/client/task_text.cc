@@ -16,7 +16,8 @@
 #include "cli/ids.h"
 #include "cli/table.h"
 #include "core/policy/policy.h"
-#include "core/values/task.h"
+#include "core/values/sharing.h"
+#include "core/values/task_state.h"
 
 namespace carma::cli {
 namespace {

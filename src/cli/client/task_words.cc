@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "cli/shell_quote.h"
-#include "core/values/task.h"
+#include "core/values/task_state.h"
 
 namespace carma::cli {
 namespace {

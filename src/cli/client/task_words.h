@@ -8,7 +8,7 @@
 
 #include "api/task_view.h"
 #include "cli/terminal.h"
-#include "core/values/task.h"
+#include "core/values/task_state.h"
 
 namespace carma::cli {
 

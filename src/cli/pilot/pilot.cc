@@ -32,7 +32,7 @@
 #include "cli/pilot/surroundings.h"
 #include "config/client_socket.h"
 #include "core/values/reservation.h"
-#include "core/values/task.h"
+#include "core/values/task_request.h"
 #include "task/describe/option_values.h"
 
 namespace carma::cli {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/values/task.h"
+#include "core/values/reason.h"
 
 extern char** environ;
 

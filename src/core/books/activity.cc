@@ -22,7 +22,8 @@ std::optional<SeenActivity> ActivityOf(const GpuSample& sample, std::span<const 
   double quiet = 1;
   for (std::size_t i = 0; i < residents.size(); ++i) {
     const Resident& each = residents[i];
-    if (!each.first_seen || sample.window_from < *each.first_seen + kWarmUp) return std::nullopt;
+    if (!each.first_seen || sample.window_from < *each.first_seen + kActivityWarmUp)
+      return std::nullopt;
     if (each.sm_active && residents.size() > 1) {
       quiet *= 1 - *each.sm_active;
     } else if (unknown) {

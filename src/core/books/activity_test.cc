@@ -57,7 +57,7 @@ TEST(ActivityOf, SaysNothingWhereTheSampleDoesNot) {
   sample.foreign_processes = 1;
   EXPECT_FALSE(Seen(sample, {Task(1)}));
   sample = Sample(0.5);
-  sample.window_from = kSeen + kWarmUp - Duration{1};
+  sample.window_from = kSeen + kActivityWarmUp - Duration{1};
   EXPECT_FALSE(Seen(sample, {Task(1)}));
   Resident unseen = Task(1);
   unseen.first_seen.reset();

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "core/values/interference.h"
+#include "core/values/task.h"
 #include "core/values/throughput.h"
 
 namespace carma::core {

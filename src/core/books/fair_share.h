@@ -15,7 +15,8 @@
 #include <utility>
 
 #include "core/values/entitlement.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/task_request.h"
 
 namespace carma::core {
 

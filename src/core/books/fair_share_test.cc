@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "core/values/task.h"
+
 namespace carma::core {
 namespace {
 

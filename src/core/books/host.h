@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "core/policy/policy.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/promise.h"
 
 namespace carma::core {
 

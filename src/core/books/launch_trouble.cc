@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "core/values/task.h"
 
 namespace carma::core {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::core {
 

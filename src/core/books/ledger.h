@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/values/gpu.h"
+#include "core/values/ids.h"
 #include "core/values/plateau.h"
-#include "core/values/task.h"
 
 namespace carma::core {
 

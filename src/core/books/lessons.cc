@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "core/values/task.h"
+
 namespace carma::core {
+
+Lessons::Key Lessons::KeyOf(const TaskRecord& task) {
+  return {task.request->uid, task.kind};
+}
 
 void Lessons::Join(const TaskRecord& task) {
   if (task.kind == KindId{}) return;

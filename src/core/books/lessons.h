@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::core {
 
@@ -48,7 +48,7 @@ class Lessons {
     Lesson lesson;
   };
   using Key = std::pair<std::uint32_t, KindId>;  // no lessons between users
-  static Key KeyOf(const TaskRecord& task) { return {task.request->uid, task.kind}; }
+  static Key KeyOf(const TaskRecord& task);
   std::map<Key, Kind> kinds_;
   Lesson* LessonFor(const TaskRecord& task);  // to be changed; null: no kind
   std::size_t tasks_ = 0;

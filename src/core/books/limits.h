@@ -16,7 +16,9 @@
 #include "core/books/fair_share.h"
 #include "core/policy/policy.h"
 #include "core/values/entitlement.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/promise.h"
+#include "core/values/task_request.h"
 
 namespace carma::core {
 

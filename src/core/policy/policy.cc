@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/policy/slots.h"
+#include "core/values/task.h"
 
 namespace carma::core {
 namespace {

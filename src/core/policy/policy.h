@@ -16,7 +16,11 @@
 #include "core/values/entitlement.h"
 #include "core/values/gpu.h"
 #include "core/values/gpu_choice.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/promise.h"
+#include "core/values/reason.h"
+#include "core/values/sharing.h"
+#include "core/values/task_request.h"
 
 namespace carma::core {
 

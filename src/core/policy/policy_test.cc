@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "core/values/task.h"
+
 namespace carma::core {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/signal_name.h"
+#include "core/values/task.h"
 
 namespace carma::core {
 namespace {

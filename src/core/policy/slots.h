@@ -11,7 +11,9 @@
 
 #include "base/result.h"
 #include "core/values/entitlement.h"
-#include "core/values/task.h"
+#include "core/values/exit.h"
+#include "core/values/ids.h"
+#include "core/values/task_request.h"
 
 namespace carma::core {
 

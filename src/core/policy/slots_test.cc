@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "core/values/task.h"
+
 namespace carma::core {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/values/task.h"
+
 namespace carma::core {
 
 bool Arrays::Admit(const TaskRecord& task) {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::core {
 

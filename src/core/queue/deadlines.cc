@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/values/task.h"
+
 namespace carma::core {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::core {
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/values/task.h"
+
 namespace carma::core {
 namespace {
 

@@ -5,7 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/reason.h"
+#include "core/values/task_state.h"
 
 namespace carma::core {
 

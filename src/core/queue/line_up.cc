@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "core/values/task.h"
+
 namespace carma::core {
 
 namespace {

@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "core/values/task.h"
+
 namespace carma::core {
 namespace {
 

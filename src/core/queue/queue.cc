@@ -1,5 +1,7 @@
 #include "core/queue/queue.h"
 
+#include "core/values/task.h"
+
 namespace carma::core {
 
 LineKey LineOf(const TaskRecord& task) {

@@ -13,7 +13,9 @@
 
 #include "core/books/fair_share.h"
 #include "core/values/entitlement.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/task_request.h"
+#include "core/values/task_state.h"
 
 namespace carma::core {
 

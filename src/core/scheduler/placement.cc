@@ -134,7 +134,7 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
   }
   view.healthy = false;
   // It also explains why the driver does not answer.
-  if (view.drained_by_rule && gpu.drained_by_rule->starts_with(kDriverUpgrade))
+  if (view.drained_by_rule && gpu.drained_by_rule->starts_with(kDriverUpgradeText))
     view.trouble = *gpu.drained_by_rule;
 }
 

@@ -12,7 +12,8 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "base/words.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/task_request.h"
 
 namespace carma::core {
 
@@ -71,8 +72,8 @@ struct LimitRule {
   std::optional<std::int64_t> host_memory_mib;  // likewise
   std::optional<std::int64_t> queued;           // tasks that are not final
   std::optional<double> gpu_hours;              // of attempts within the period
-  Duration period{};                // of gpu_hours
-  std::optional<Duration> length;   // time limit of each
+  Duration period{};                            // of gpu_hours
+  std::optional<Duration> length;               // time limit of each
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };
 

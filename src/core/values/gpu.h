@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/values/ids.h"
 #include "core/values/reservation.h"
-#include "core/values/task.h"
 #include "core/values/throughput.h"
 
 namespace carma::core {
@@ -55,7 +55,7 @@ struct GpuSample {
 };
 
 // Beginning of a drain's reason while the installed driver is not the loaded one.
-inline constexpr std::string_view kDriverUpgrade = "driver upgrade: ";
+inline constexpr std::string_view kDriverUpgradeText = "driver upgrade: ";
 
 // What guards and mappers see of a GPU at one moment.
 struct GpuView {
@@ -97,7 +97,7 @@ struct GpuView {
   // An administrator has drained it and no task is there: it is not sampled, because it may be in
   // any state, for example being reset.
   bool LeftAlone() const { return drained && !drained_by_rule && tasks == 0; }
-  bool DriverUpgrade() const { return drained_by_rule && trouble.starts_with(kDriverUpgrade); }
+  bool DriverUpgrade() const { return drained_by_rule && trouble.starts_with(kDriverUpgradeText); }
 };
 
 }  // namespace carma::core

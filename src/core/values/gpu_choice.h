@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "core/values/gpu.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/task_request.h"
 
 namespace carma::core {
 

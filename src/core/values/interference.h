@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/values/profile.h"
-#include "core/values/task.h"
+#include "core/values/sharing.h"
 
 namespace carma::core {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::core {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/values/task.h"
+#include "core/values/reason.h"
 
 namespace carma::core {
 

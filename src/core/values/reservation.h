@@ -13,7 +13,8 @@
 #include "base/fields.h"
 #include "base/result.h"
 #include "base/words.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/task_request.h"
 
 namespace carma::core {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::core {
 

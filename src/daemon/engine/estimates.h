@@ -13,7 +13,8 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/promise.h"
 #include "daemon/loop/background_worker.h"
 #include "estimate/appraiser.h"
 #include "estimate/asking.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "core/values/task.h"
 #include "report/forecast.h"
 
 namespace carma::daemon {

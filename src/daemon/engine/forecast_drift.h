@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "report/run.h"
 
 namespace carma::daemon {

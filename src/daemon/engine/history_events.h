@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/values/ids.h"
+#include "core/values/reason.h"
 #include "core/values/reservation.h"
-#include "core/values/task.h"
 #include "daemon/engine/intake.h"
 #include "store/store.h"
 

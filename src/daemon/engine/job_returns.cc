@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/values/gpu_choice.h"
+#include "core/values/task.h"
 #include "task/verdict/oom_detect.h"
 
 namespace carma::daemon {

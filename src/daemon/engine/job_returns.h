@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "core/policy/slots.h"
 #include "core/values/gpu.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "slurm/job_return.h"
 
 namespace carma::daemon {

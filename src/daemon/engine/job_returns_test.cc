@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/values/task.h"
+
 namespace carma::daemon {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "core/values/task.h"
+#include "core/values/reason.h"
 #include "store/store.h"
 
 namespace carma::daemon {

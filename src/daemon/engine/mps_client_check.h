@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::daemon {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/process_id.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "task/mps/mps_control.h"
 
 namespace carma::daemon {

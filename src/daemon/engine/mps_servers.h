@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "daemon/engine/mps_clients.h"
 #include "task/mps/mps_control.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/scheduler/events.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "task/progress/report.h"
 
 namespace carma::daemon {

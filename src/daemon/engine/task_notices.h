@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "store/store.h"
 #include "task/describe/notify.h"
 

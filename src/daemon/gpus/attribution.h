@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/process_id.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "daemon/loop/background_worker.h"
 
 namespace carma::daemon {

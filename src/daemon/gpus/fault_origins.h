@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "daemon/gpus/attribution.h"
 #include "gpu/kernel_log.h"
 

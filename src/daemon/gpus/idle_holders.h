@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "core/policy/policy.h"
 #include "core/scheduler/events.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::daemon {
 

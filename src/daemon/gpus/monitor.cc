@@ -272,7 +272,7 @@ const std::string& Monitor::CudaTrouble(core::GpuIndex gpu) const {
 }
 
 bool Monitor::UpgradeOf(std::size_t i) const {
-  return states_[i].cuda_trouble.starts_with(core::kDriverUpgrade);
+  return states_[i].cuda_trouble.starts_with(core::kDriverUpgradeText);
 }
 
 std::string Monitor::DriverUpgrade() const {
@@ -289,7 +289,7 @@ bool Monitor::Healthy(core::GpuIndex gpu) const {
 
 void Monitor::RestoreDrain(core::GpuIndex gpu, const std::string& why) {
   if (core::Number(gpu) >= states_.size()) return;
-  if (why.starts_with(kCudaTrouble) || why.starts_with(core::kDriverUpgrade)) {
+  if (why.starts_with(kCudaTrouble) || why.starts_with(core::kDriverUpgradeText)) {
     states_[core::Number(gpu)].cuda_trouble = why;
   } else {
     states_[core::Number(gpu)].rules.Restore(why);

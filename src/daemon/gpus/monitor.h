@@ -22,7 +22,7 @@
 
 namespace carma::daemon {
 
-// Beginning of the text for NoteCuda(), unless it is core::kDriverUpgrade.
+// Beginning of the text for NoteCuda(), unless it is core::kDriverUpgradeText.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {
@@ -76,7 +76,7 @@ class Monitor {
   // reading the health rules close the GPU for it, until CUDA works or an administrator opens it.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const;
-  // Begins with core::kDriverUpgrade; "": the installed driver is the loaded one.
+  // Begins with core::kDriverUpgradeText; "": the installed driver is the loaded one.
   std::string DriverUpgrade() const;
   // Whether the last verdict was healthy.
   bool Healthy(core::GpuIndex gpu) const;

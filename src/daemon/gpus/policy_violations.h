@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::daemon {
 

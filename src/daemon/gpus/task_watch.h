@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "config/settings.h"
 #include "core/scheduler/events.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "daemon/gpus/idle_holders.h"
 #include "daemon/gpus/monitor.h"
 #include "daemon/gpus/policy_violations.h"

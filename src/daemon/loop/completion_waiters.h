@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "daemon/loop/alarm.h"
 
 namespace carma::daemon {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/metrics.h"
 #include "api/gpu_view.h"
+#include "api/metrics.h"
 #include "daemon/engine/engine.h"
 #include "daemon/gpus/monitor.h"
 #include "daemon/loop/configuration.h"

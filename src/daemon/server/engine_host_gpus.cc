@@ -44,7 +44,7 @@ std::set<std::size_t> EngineHost::LeftAlone() const {
 void EngineHost::PostSeen(core::Event event) {
   if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
     // An upgrade is reported once, not for each GPU.
-    if (!drain->why.starts_with(core::kDriverUpgrade))
+    if (!drain->why.starts_with(core::kDriverUpgradeText))
       TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
     return engine_.Drain(*drain);
   }
@@ -158,7 +158,7 @@ void EngineHost::TakeDriverVersions(const gpu::InstalledDriver& versions) {
                               ? fmt::format(
                                     "{}{} is loaded, {} is installed; nothing starts on GPUs "
                                     "until this machine is rebooted",
-                                    core::kDriverUpgrade, *versions.loaded, *versions.installed)
+                                    core::kDriverUpgradeText, *versions.loaded, *versions.installed)
                               : "";
   if (driver_upgrade_ == why) return;
   driver_upgrade_ = why;
@@ -169,7 +169,7 @@ void EngineHost::TakeDriverVersions(const gpu::InstalledDriver& versions) {
   }
   for (std::size_t i = 0; i < monitor_.devices().size(); ++i) {
     const auto gpu = static_cast<core::GpuIndex>(i);
-    if (!why.empty() || monitor_.CudaTrouble(gpu).starts_with(core::kDriverUpgrade))
+    if (!why.empty() || monitor_.CudaTrouble(gpu).starts_with(core::kDriverUpgradeText))
       monitor_.NoteCuda(gpu, why);
   }
 }

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/background_worker.h"
 #include "daemon/slurm/slurm_programs.h"

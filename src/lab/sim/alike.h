@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "core/policy/policy.h"
-#include "core/values/task.h"
+#include "core/values/promise.h"
+#include "core/values/task_request.h"
 #include "lab/sim/node_counts.h"
 #include "lab/trace/workloads.h"
 

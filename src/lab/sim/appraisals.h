@@ -11,7 +11,8 @@
 
 #include "base/time.h"
 #include "core/values/gpu.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/promise.h"
 #include "estimate/appraiser.h"
 #include "estimate/history.h"
 #include "estimate/lesson.h"

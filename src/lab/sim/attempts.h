@@ -7,7 +7,7 @@
 
 #include "base/time.h"
 #include "core/scheduler/events.h"
-#include "core/values/task.h"
+#include "core/values/exit.h"
 #include "lab/sim/agenda.h"
 #include "lab/sim/jobs.h"
 #include "lab/sim/layout.h"

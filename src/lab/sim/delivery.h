@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/sharing.h"
 #include "lab/sim/models.h"
 
 namespace carma::sim {

@@ -13,7 +13,7 @@
 
 #include "base/time.h"
 #include "core/scheduler/scheduler.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "lab/sim/alike.h"
 #include "lab/sim/layout.h"
 #include "lab/sim/simulate.h"

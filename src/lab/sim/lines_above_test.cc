@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/values/task.h"
+
 namespace carma::sim {
 namespace {
 

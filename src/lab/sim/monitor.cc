@@ -57,7 +57,7 @@ core::GpuSampled Monitor::Sample(std::uint32_t gpu, base::Time taken) {
 bool Monitor::IsMoving(std::uint32_t gpu) const {
   // A new task is first seen up to a period after it started. The GPU has settled once a whole
   // window lies after that, and its activity is known after one more such window.
-  const base::Duration settles = options_.window + options_.period + core::kWarmUp;
+  const base::Duration settles = options_.window + options_.period + core::kActivityWarmUp;
   return machines_.Loading(gpu) > 0 ||
          observed_[gpu].sampled < machines_.gpu(gpu).changed() + settles;
 }

@@ -7,7 +7,7 @@
 
 #include "base/time.h"
 #include "core/scheduler/events.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "lab/sim/layout.h"
 #include "lab/sim/machines.h"
 #include "lab/sim/simulate.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/values/task.h"
+#include "core/values/sharing.h"
 
 namespace carma::sim {
 

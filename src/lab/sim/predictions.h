@@ -7,7 +7,7 @@
 
 #include "core/scheduler/events.h"
 #include "core/values/profile.h"
-#include "core/values/task.h"
+#include "core/values/promise.h"
 #include "lab/sim/appraisals.h"
 #include "lab/sim/jobs.h"
 #include "lab/sim/layout.h"

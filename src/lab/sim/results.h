@@ -6,7 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/exit.h"
+#include "core/values/task_state.h"
 #include "lab/sim/jobs.h"
 #include "lab/sim/layout.h"
 #include "lab/sim/recorder.h"

@@ -7,7 +7,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
-#include "core/values/task.h"
+#include "core/values/task_request.h"
 
 namespace carma::trace {
 

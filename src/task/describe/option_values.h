@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "core/values/task.h"
+#include "core/values/task_request.h"
 
 namespace carma::task {
 

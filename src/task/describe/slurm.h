@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/task_request.h"
 
 namespace carma::task {
 

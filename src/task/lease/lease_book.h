@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "task/describe/lease.h"
 #include "task/lease/lease_files.h"
 #include "task/shim/launcher.h"

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "base/unique_fd.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "task/describe/lease.h"
 
 namespace carma::task {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/values/task.h"
+#include "core/values/sharing.h"
 
 namespace carma::task {
 

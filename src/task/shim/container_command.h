@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/promise.h"
 #include "task/describe/container.h"
 
 namespace carma::task {

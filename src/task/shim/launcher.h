@@ -11,7 +11,8 @@
 
 #include "base/process_id.h"
 #include "base/result.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
+#include "core/values/promise.h"
 #include "task/describe/spec.h"
 
 namespace carma::task {

@@ -22,7 +22,7 @@
 #include "base/fields.h"
 #include "base/process_id.h"
 #include "base/result.h"
-#include "core/values/task.h"
+#include "core/values/task_request.h"
 #include "task/describe/spec.h"
 #include "task/shim/launcher.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "core/values/task.h"
+#include "core/values/task_request.h"
 
 namespace carma::task {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/time.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 
 namespace carma::task {
 

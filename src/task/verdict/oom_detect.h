@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/values/task.h"
+#include "core/values/exit.h"
 
 namespace carma::task {
 

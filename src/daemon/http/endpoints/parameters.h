@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "core/values/task.h"
+#include "core/values/ids.h"
 #include "daemon/http/routes.h"
 #include "report/html.h"
 

@@ -8,7 +8,7 @@
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/shell_quote.h"
-#include "core/values/task.h"
+#include "core/values/task_state.h"
 #include "lab/verbs/trace/verbs.h"
 
 namespace carma::cli {

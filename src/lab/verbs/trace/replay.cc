@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "core/values/task.h"
+#include "core/values/task_state.h"
 #include "task/describe/spec.h"
 
 namespace carma::cli {
