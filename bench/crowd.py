@@ -61,11 +61,11 @@ def question(kind, queued):
         "history": lambda: ("GET", "/v1/gpus/0/history"),
         "page": lambda: ("GET", "/v1/overview"),
         "metrics": lambda: ("GET", "/metrics"),
-        "priority": lambda: ("POST", "/v1/changes", json.dumps({"verb": "hold" if one % 2 else "release", "tasks": list(range(1, queued, 2))[:1000]})),
+        "hold": lambda: ("POST", "/v1/changes", json.dumps({"verb": "hold" if one % 2 else "release", "tasks": list(range(1, queued, 2))[:1000]})),
     }[kind]()
 
 
-KINDS = ["nothing", "check", "turn", "list", "explain", "usage", "report", "events", "history", "page", "metrics", "priority"]
+KINDS = ["nothing", "check", "turn", "list", "explain", "usage", "report", "events", "history", "page", "metrics", "hold"]
 
 
 async def ask_for_ever(socket, kind, queued, counts):

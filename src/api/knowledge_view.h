@@ -94,7 +94,7 @@ struct KnowledgeView {
     field("iteration_ms", knowledge.iteration_ms, "One iteration alone, measured by carma profile.",
           {.low = 0});
     field("profile_by", knowledge.profile_by,
-          "Who told the SM activity: \"carma profile\" or \"runs\"; empty: nobody.");
+          "Where the SM activity is known from: \"carma profile\" or \"runs\"; empty: unknown.");
   }
 };
 

@@ -28,7 +28,7 @@ struct Placement {
 // What an attempt is promised of the server beside GPUs.
 struct HostShare {
   int cpus = 0;                 // 0: none were counted for it
-  std::int64_t memory_mib = 0;  // likewise
+  std::int64_t memory_mib = 0;  // 0: none was counted for it
   std::string cores;            // those that are its own, as base/cpu_list.h writes them; or empty
   friend bool operator==(const HostShare&, const HostShare&) = default;
 };

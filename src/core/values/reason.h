@@ -56,10 +56,10 @@ enum class ReasonCode : std::uint8_t {
   kTimeSlot,        // its turn on its GPUs was over, others waited for them
   kPreempted,       // a class that goes before others needed its GPUs
   kCpus,            // cores of the server are promised to others
-  kHostMemory,      // likewise its memory
+  kHostMemory,      // memory of the server is promised to others
   kGpuChoice,       // not a GPU that it asks for
   kNotLinked,       // these GPUs are not connected as it asks for
-  kReserved,        // kept for somebody else
+  kReserved,        // the GPUs are reserved for others
 };
 inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kNone, ""},

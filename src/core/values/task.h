@@ -51,7 +51,7 @@ struct TaskRecord {
   // Empty: none possible, the floor rule applies.
   base::SharedOptional<Estimate> estimate;
   KindId kind{};                       // known with the estimate
-  base::CopyOnWrite<Profile> profile;  // likewise, as predicted; empty: nothing is known
+  base::CopyOnWrite<Profile> profile;  // as predicted, with the estimate; empty: nothing is known
   base::CopyOnWrite<Profile> seen;     // what its last attempt has shown; no restart needs it
   base::CopyOnWrite<Attempt> attempt;  // the current one, or the last
   int ooms = 0;

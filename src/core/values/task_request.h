@@ -87,9 +87,9 @@ struct TaskRequest {
   std::optional<double> sm_share;
   std::optional<double> max_slowdown;  // beside the server's own limit: the smaller counts
   std::int64_t priority = 0;
-  std::uint32_t uid = 0;               // the daemon's word, no field
-  std::string user;                    // his name; likewise, and kept apart by the store
-  std::optional<std::string> account;  // whom its use is booked on beside him
+  std::uint32_t uid = 0;  // set by the daemon, no field of the request
+  std::string user;       // their name, also set by the daemon; the store keeps it apart
+  std::optional<std::string> account;  // its use counts for this account too
   std::optional<std::string> qos;      // its class (core/entitlement.h); empty: the usual one
   std::optional<Time> begin;
   std::vector<Dependency> dependencies;

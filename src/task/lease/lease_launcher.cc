@@ -402,7 +402,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (book_.Find(id) == nullptr) return;
     Lease& lease = *book_.Find(id);
     NoteGone(id, lease);
-    // Each is looked at once: who ends between two looks would be missed for ever.
+    // Each is looked at once: one that ends between two looks would be missed for ever.
     const auto gone = std::ranges::stable_partition(
         lease.members, [](const LeaseMember& each) { return Alive(each.process); });
     if (gone.begin() != lease.members.begin()) {
