@@ -18,6 +18,7 @@
 #include "task/describe/lease.h"
 #include "task/shim/checkpoint_folder.h"
 #include "tests/world/requests.h"
+#include "tests/world/servers.h"
 
 namespace carma::world {
 namespace {
@@ -41,72 +42,6 @@ struct Process {
   int exit_code = 0;
   std::string last_words;
 };
-using Key = std::pair<TaskId, int>;
-
-// MPS servers that start, refuse or keep silent as the steps say.
-class Servers : public daemon::MpsServers {
- public:
-  explicit Servers(std::function<void(const std::string&)> note) : note_(std::move(note)) {}
-
-  // Answers the oldest question.
-  void Answer(bool well) {
-    if (asked_.empty()) return;
-    const auto [key, answer] = std::move(asked_.front());
-    asked_.pop_front();
-    if (!well) clients_.erase(key);
-    answer(well ? base::Result<base::Unit>(base::Unit{})
-                : base::Fail(base::ErrorCode::kUnavailable, "the MPS server did not start"));
-  }
-  void AnswerAll(bool well) {
-    while (!asked_.empty()) Answer(well);
-    for (const auto& call : std::exchange(terminated_, {})) call();
-  }
-  // Clients whose removal was requested and not yet confirmed.
-  bool Terminating() const { return !terminated_.empty(); }
-  // Attempts that hold a client slot, or ask for one.
-  const std::set<Key>& clients() const { return clients_; }
-  bool IsAsked(const Key& key) const {
-    return std::ranges::any_of(asked_, [&](const auto& each) { return each.first == key; });
-  }
-
-  void Attach(const daemon::MpsClient& client, Attached answer) override {
-    const Key key{client.id, client.attempt};
-    if (!clients_.insert(key).second)
-      note_(fmt::format("task {} asks its MPS server twice", client.id));
-    asked_.emplace_back(key, std::move(answer));
-  }
-  void Adopt(const daemon::MpsClient& client) override {
-    if (!clients_.insert({client.id, client.attempt}).second)
-      note_(fmt::format("task {} is adopted by its MPS server twice", client.id));
-  }
-  void Detach(TaskId id, int attempt) override {
-    clients_.erase({id, attempt});
-    if (blamed_ == id) blamed_.reset();
-  }
-  void TerminateClients(TaskId, int, std::function<bool(pid_t)>,
-                        std::function<void()> done) override {
-    terminated_.push_back(std::move(done));
-  }
-  void AskEvidence(TaskId id, int, std::function<void(daemon::MpsEvidence)> answer) override {
-    daemon::MpsEvidence evidence;
-    if (blamed_ != id) evidence.blamed = blamed_;
-    answer(evidence);
-  }
-  void Blame(TaskId id, int) override { blamed_ = id; }
-  void Seen(TaskId, int, const std::vector<pid_t>&) override {}
-  std::vector<std::string> Troubles() const override { return {}; }
-  void Drain(const std::string&) override {}
-  void TakeOver(const std::vector<std::string>&) override {}
-  void Close() override {}
-
- private:
-  std::function<void(const std::string&)> note_;
-  std::deque<std::pair<Key, Attached>> asked_;
-  std::vector<std::function<void()>> terminated_;
-  std::set<Key> clients_;
-  std::optional<TaskId> blamed_;
-};
-
 class World : public daemon::Engine::Host, public task::Launcher {
  public:
   explicit World(Plant plant) : plant_(plant) {
@@ -154,7 +89,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
         if (record.held) engine_->Post(core::ReleaseRequested{id});
       }
       AnswerEstimates(kMostUnfinished);
-      servers_->AnswerAll(true);
+      servers_->AnswerAll();
       for (auto& [key, process] : processes_) {
         if (process.state == Process::State::kOrdered) BeginProcess(key, process);
         if (process.state == Process::State::kRuns) EndProcess(key, process, 0, "");
@@ -264,7 +199,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (verb == "answer") return hung_.clear();
     if (verb == "broken") return void(cuda_broken_ = true);
     if (verb == "repaired") return void(cuda_broken_ = false);
-    if (verb == "serve") return servers_->AnswerAll(true);
+    if (verb == "serve") return servers_->AnswerAll();
     if (verb == "refuse") return servers_->Answer(false);
     if (verb == "estimate") return AnswerEstimates(1 + step.a % 4);
     if (verb == "sample") return Sample();
