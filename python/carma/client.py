@@ -8,6 +8,7 @@ import re
 import shlex
 import time
 import uuid
+import warnings
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import urlencode
 
@@ -158,6 +159,8 @@ class Client:
         common = {key: specs[0][key] for key in shared}
         tasks = [{key: value for key, value in spec.items() if key not in shared} for spec in specs]
         answer = self._again({"tasks": tasks, "common": common, "request": uuid.uuid4().hex})
+        for remark in answer.get("warnings", []):
+            warnings.warn(remark, stacklevel=3)
         return [Task(answer["first"] + i, name=tasks[i].get("name", "")) for i in range(answer["count"])]
 
     def _again(self, body: Dict[str, Any]) -> Any:

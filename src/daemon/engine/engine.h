@@ -104,6 +104,7 @@ class Engine {
 
   const core::Scheduler& scheduler() const { return scheduler_; }
   const task::CgroupControls& controls() const { return options_.controls; }
+  const NoticeRules& notice_rules() const { return options_.notices; }
   // Attempts that hold GPUs, as if they ended now.
   std::vector<store::EndedAttempt> RunningAttempts() const;
   Attribution& attribution() { return attribution_; }

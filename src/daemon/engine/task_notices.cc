@@ -1,6 +1,7 @@
 #include "daemon/engine/task_notices.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -80,7 +81,33 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
   return json;
 }
 
+// Why this server sends nothing to the target; empty: it does.
+std::string Forbidden(const NoticeRules& rules, const task::NotifyTarget& target) {
+  if (!rules.enabled) return "notifications are off on this server (notify.enabled)";
+  if (std::ranges::find(rules.allowed, target.kind) == rules.allowed.end())
+    return fmt::format("not allowed on this server (notify.allow): {}", base::WordOf(target.kind));
+  return "";
+}
+
 }  // namespace
+
+std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
+                                        const std::vector<task::NotifyRule>& wanted) {
+  std::vector<std::string> warnings;
+  for (const task::NotifyRule& rule : wanted) {
+    const base::Result<task::NotifyTarget> target = task::ParseNotifyTarget(rule.target);
+    if (!target) continue;  // refused before
+    std::string why = Forbidden(rules, *target);
+    if (why.empty() && target->kind == task::NotifyKind::kMail &&
+        ::access(rules.sendmail.c_str(), X_OK) != 0)
+      why = fmt::format("this server cannot send mail: there is no program {}",
+                        base::Printable(rules.sendmail, 200));
+    if (why.empty()) continue;
+    why = fmt::format("--notify {}: {}", task::ShownTarget(rule.target), why);
+    if (std::ranges::find(warnings, why) == warnings.end()) warnings.push_back(std::move(why));
+  }
+  return warnings;
+}
 
 std::vector<NotifyEvent> EventsOf(const core::TaskRecord& record) {
   const ReasonCode reason = record.reason.code;
@@ -192,11 +219,8 @@ void TaskNotices::Judge(store::Notice& notice, base::Time now) {
   const base::Result<task::NotifyTarget> target = task::ParseNotifyTarget(notice.target);
   if (!target) {
     notice.text = target.error().message;
-  } else if (!rules_.enabled) {
-    notice.text = "this server tells nobody (notify.enabled)";
-  } else if (std::ranges::find(rules_.allowed, target->kind) == rules_.allowed.end()) {
-    notice.text =
-        fmt::format("not allowed on this server (notify.allow): {}", base::WordOf(target->kind));
+  } else if (std::string forbidden = Forbidden(rules_, *target); !forbidden.empty()) {
+    notice.text = std::move(forbidden);
   } else if (TooMany(notice.uid, now)) {
     notice.text = fmt::format("more than {} within an hour (notify.per_user_and_hour)",
                               rules_.per_user_and_hour);

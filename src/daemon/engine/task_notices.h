@@ -24,7 +24,12 @@ struct NoticeRules {
   std::vector<task::NotifyKind> allowed = {task::NotifyKind::kMail, task::NotifyKind::kWebhook,
                                            task::NotifyKind::kProgram};
   std::int64_t per_user_and_hour = 100;
+  std::string sendmail = "/usr/sbin/sendmail";
 };
+
+// One sentence for each notification of a new task that this server cannot send now.
+std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
+                                        const std::vector<task::NotifyRule>& wanted);
 
 // Events of a change of state, the most specific first; empty: none.
 std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);

@@ -113,6 +113,24 @@ TEST_F(TaskNoticesTest, WhatWasToldOfAnArrayInAnEarlierLifeIsNotToldAgain) {
   EXPECT_THAT(At(task, TaskState::kRunning), IsEmpty());
 }
 
+TEST(NoticeWarnings, SayWhatCannotBeSentHere) {
+  const std::vector<task::NotifyRule> wanted{{.target = "me"}, {.target = "https://h/secret"}};
+  NoticeRules rules{.sendmail = "/bin/true"};
+  EXPECT_THAT(NoticeWarnings(rules, wanted), IsEmpty());
+  rules.sendmail = "/no/sendmail";
+  EXPECT_THAT(NoticeWarnings(rules, wanted),
+              ElementsAre("--notify me: this server cannot send mail: there is no program "
+                          "/no/sendmail"));
+  rules.allowed = {task::NotifyKind::kProgram};
+  EXPECT_THAT(
+      NoticeWarnings(rules, wanted),
+      ElementsAre("--notify me: not allowed on this server (notify.allow): mail",
+                  "--notify https://h/…: not allowed on this server (notify.allow): webhook"));
+  rules.enabled = false;
+  EXPECT_THAT(NoticeWarnings(rules, {{.target = "me"}, {.target = "me"}}),
+              ElementsAre("--notify me: notifications are off on this server (notify.enabled)"));
+}
+
 TEST_F(TaskNoticesTest, WhatTheAdministratorDoesNotAllowIsDropped) {
   rules_.allowed = {task::NotifyKind::kMail};
   rules_.per_user_and_hour = 2;

@@ -90,6 +90,7 @@ EngineOptions EngineOptionsOf(const config::Settings& settings, const task::Host
   options.default_time_limit = settings.default_time_limit;
   options.notices.enabled = settings.notify_enabled;
   options.notices.per_user_and_hour = settings.notify_per_hour;
+  options.notices.sendmail = settings.notify_sendmail;
   options.notices.allowed.clear();
   for (const std::string& word : settings.notify_allow) {
     if (const auto kind = base::FromWord<task::NotifyKind>(word))

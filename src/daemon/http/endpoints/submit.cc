@@ -272,15 +272,17 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
 
 // owner: the tasks' owner, if not the caller.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
-                                 const api::Responder& reply) {
-  return [caller, owner, reply](const Result<Submitted>& done) {
+                                 std::vector<std::string> warnings, const api::Responder& reply) {
+  return [caller, owner, warnings = std::move(warnings), reply](const Result<Submitted>& done) {
     if (!done) return reply(std::unexpected(done.error()));
     if (!done->repeated) {
       std::vector<base::Field> fields = {{"task", done->first}, {"count", done->count}};
       if (owner != caller.user) fields.emplace_back("owner", owner);
       LogAsked("task_submitted", std::move(fields), caller);
     }
-    reply(JsonAnswer({{"first", core::Number(done->first)}, {"count", done->count}}, 201));
+    Json answer = {{"first", core::Number(done->first)}, {"count", done->count}};
+    if (!warnings.empty()) answer["warnings"] = warnings;
+    reply(JsonAnswer(answer, 201));
   };
 }
 
@@ -345,13 +347,15 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
     CheckTasks(services, caller, tasks, reply);
     return Unit{};
   }
+  std::vector<std::string> warnings =
+      NoticeWarnings(services.engine.notice_rules(), tasks.Like(0).notify);
   services.engine.Submit(std::move(described->tasks),
                          {.uid = caller.uid,
                           .gid = caller.gid,
                           .user = caller.user,
                           .request = std::move(described->request),
                           .task = TaskOf(services, call)},
-                         AnswerWithNumbers(caller, caller.user, reply));
+                         AnswerWithNumbers(caller, caller.user, std::move(warnings), reply));
   return Unit{};
 }
 
@@ -404,8 +408,9 @@ Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
   LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);
   Submitter owner = OwnerOf(*stored, call.caller);
   owner.task = TaskOf(services, call);
+  std::vector<std::string> warnings = NoticeWarnings(services.engine.notice_rules(), spec->notify);
   services.engine.Submit(TaskList({*spec}), owner,
-                         AnswerWithNumbers(call.caller, stored->user, reply));
+                         AnswerWithNumbers(call.caller, stored->user, std::move(warnings), reply));
   return Unit{};
 }
 

@@ -68,6 +68,18 @@ TEST_F(SubmitTest, TasksAreTheCallersOnceTheyAreDurable) {
   EXPECT_EQ(stored.record.request->uid, kAda.uid);
 }
 
+TEST_F(SubmitTest, ANotificationThatCannotBeSentIsSaid) {
+  Json notifies = SpecJson();
+  notifies["notify"] = {{{"target", "me"}}};
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  options.notices.sendmail = "/no/sendmail";
+  engine_->Follow(options);
+  const Heard heard = Submit({{"spec", notifies}});
+  EXPECT_EQ(heard.status, 201);
+  EXPECT_THAT(heard.body.at("warnings").at(0), HasSubstr("there is no program /no/sendmail"));
+}
+
 TEST_F(SubmitTest, WhatTheTasksShareIsSaidOnce) {
   Json common = SpecJson();
   common.erase("name");

@@ -175,9 +175,11 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
   const core::TaskRecord& record = stored.record;
   if (verb == "cancel" && core::IsFinal(record.state))
     return std::unexpected(EndedAlready(record.id, record.state));
-  if (const auto why = Objection(verb, record.state))
+  if (const auto why = Objection(verb, record.state)) {
+    if (core::IsFinal(record.state)) return std::unexpected(EndedAlready(record.id, record.state));
     return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: {}", record.id,
                                                   core::TaskStateName(record.state), *why));
+  }
   if (verb == "requeue") {
     const auto lease = task::LeaseSpecIn(stored.spec_json);
     if (lease || (core::HoldsGpus(record.state) && !record.request->requeue))

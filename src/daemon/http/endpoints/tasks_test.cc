@@ -290,7 +290,8 @@ TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
     EXPECT_THAT(heard.Message(), HasSubstr(c.message));
   }
   End(id);
-  EXPECT_EQ(Change(kAda, "cancel").Message(), "task 1 has already succeeded");
+  for (const char* verb : {"cancel", "hold", "release"})
+    EXPECT_EQ(Change(kAda, verb).Message(), "task 1 has already succeeded");
 }
 
 TEST_F(TasksTest, ARunningTaskWithNoRequeueIsNotRequeued) {
