@@ -111,7 +111,7 @@ TEST_F(Notify, AKilledDaemonLosesNoNotice) {
   WriteText(mailer(), "#!/bin/sh\necho \"to: $3\" >> " + mails() + "\n", 0755);
   site.Start();
   EXPECT_TRUE(Mailed("to: ada@example.org"));
-  EXPECT_TRUE(Tells(id, "told"));
+  EXPECT_TRUE(Tells(id, "notified"));
 }
 
 TEST_F(Notify, WhatAWebhookIsCalledStaysAmongItsUserAndTheServer) {

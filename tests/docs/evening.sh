@@ -42,6 +42,26 @@ carma run --gpu-mem 2G -- python3 hello.py                                # late
 carma usage                                                               # -> root
 carma report                                                              # -> tasks
 carma redo 1                                                              # -> Submitted
+carma hold 1                                                              # -> task 1 has already succeeded
+carma submit --hold -J later -- echo at last                              # -> Submitted task
+carma list                                                                # -> (Held
+carma release @
+carma wait @
+carma logs @                                                              # -> at last
+carma submit -J parts --array 1-3 -- sleep 1                              # -> Submitted tasks
+carma submit -J merged -d afterok:@ -- echo all parts                     # -> Submitted task
+carma show @                                                              # -> afterok
+carma wait @ && carma logs @                                              # -> all parts
+carma submit --check --gpu-mem 12G -- python3 hello.py                    # -> Nothing was submitted
+carma submit --notify me -J mailed -- true                                # -> Submitted task
+carma submit --notfy me -- true                                          # -> --notify
+carma progress $PWD/carma/README.md                                       # -> no progress
+printf '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","arguments":{}}}\n' | carma mcp    # -> mailed
+carma cancel --all
+carma drain 3
+carma gpus                                                                # -> drained
+carma resume 3
+carma report --html report.html && grep -c '<svg' report.html             # -> 1
 carma list -a --json                                                      # -> "state"
 carma estimate resnet50.rad                                               # -> G
 carma simulate --runs 3                                                   # -> than

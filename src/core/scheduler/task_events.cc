@@ -12,6 +12,7 @@
 #include "core/scheduler/scheduler_state.h"
 #include "core/scheduler/task_life.h"
 #include "core/scheduler/time_slices.h"
+#include "core/values/reason_line.h"
 
 namespace carma::core {
 namespace {
@@ -33,7 +34,7 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
                              host.memory_mib > 0 ? limit : ""),
                  exit.detail)};
   }
-  if (!exit.detail.empty()) return {code, Told("Failed", exit.detail)};
+  if (!exit.detail.empty()) return {code, AsSentence(exit.detail)};
   if (exit.signal != 0) return {code, fmt::format("Ended by signal {}.", exit.signal)};
   return {code, fmt::format("Exited with status {}.", exit.code)};
 }

@@ -10,8 +10,10 @@ namespace carma::core {
 
 // Of bounded length.
 std::string ReasonLine(const Reason& reason);
-// "task 'train' can never run here: it asks …": the reason begins in lower case and has no full
-// stop.
+// A reason's sentence as the end of another: it begins in lower case and has no full stop.
+std::string AsClause(std::string_view sentence);
+std::string AsSentence(std::string_view clause);  // the reverse
+// "task 'train' can never run here: it asks …"
 std::string CanNeverRun(std::string_view name, std::string_view reason);
 // The code at the beginning of such a line; kNone: none.
 ReasonCode ReasonOfLine(std::string_view line);

@@ -75,7 +75,7 @@ store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now) {
   event.when = now;
   event.kind = store::EventKind::kNotice;
   event.task = notice.task;
-  event.what = sent ? "told" : "not_told";
+  event.what = sent ? "notified" : "not_notified";
   event.text = fmt::format("{} to {}", notice.event, task::ShownTarget(notice.target));
   if (!sent) event.text += ": " + notice.text;
   return event;

@@ -22,9 +22,10 @@ using core::TaskState;
 using task::NotifyEvent;
 
 constexpr base::Duration kHour = std::chrono::hours(1);
+constexpr std::size_t kMostOfReason = 500;
 
 std::string Because(const core::TaskRecord& record) {
-  const std::string why = core::ReasonLine(record.reason);
+  const std::string why = base::Printable(core::AsClause(*record.reason.text), kMostOfReason);
   return why.empty() ? "" : ": " + why;
 }
 
@@ -33,7 +34,7 @@ std::string Ended(const core::TaskRecord& record) {
   std::string state(core::TaskStateName(record.state));
   std::ranges::replace(state, '_', ' ');
   const std::optional<base::Time> from = record.attempt->started;
-  const std::string after = from && record.ended && *record.ended > *from
+  const std::string after = from && record.ended && *record.ended - *from >= std::chrono::seconds(1)
                                 ? " after " + base::FormatSpan(*record.ended - *from)
                                 : "";
   return state + after + (record.state == TaskState::kSucceeded ? "" : Because(record));
