@@ -69,6 +69,7 @@ class PageTest(unittest.TestCase):
         self.until_text("resnet50")
         self.until_text("wants GPU 0 for itself")
         self.until_text(f"drained by {USER}: new fan")
+        self.until_text("not read while it is drained")
         self.until_text("not of CARMA")
         self.until_text("Held until it is released")
         self.until_text("of 12.0G")

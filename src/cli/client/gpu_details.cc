@@ -211,7 +211,8 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
   facts.Add("Rule", base::Printable(gpu.activity_rule, 400));
   AddMetrics(gpu, width > kFactsIndent + 20 ? width - kFactsIndent : 20, facts);
   if (gpu.sample_age_ms)
-    facts.Add("Read", fmt::format("{:.1f} s ago", static_cast<double>(*gpu.sample_age_ms) / 1000));
+    facts.Add("Read", fmt::format("{:.1f} s ago{}", static_cast<double>(*gpu.sample_age_ms) / 1000,
+                                  gpu.state == "drain" ? "; a drained GPU is not read" : ""));
   std::string out = "GPU " + std::to_string(gpu.index) + " " + GpuName(gpu) + ": " +
                     base::Printable(gpu.state, 20) + "\n" + facts.text();
   if (!gpu.tasks.empty()) out += "  Tasks\n" + TaskLines(gpu, now_ms, screen);

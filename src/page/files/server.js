@@ -83,7 +83,8 @@ function card(gpu, rows) {
       h('span', {}, promised > 0 ? `${memory(promised)} promised` : 'nothing promised'),
       h('span', {}, [gpu.power_w === null ? '' : `${gpu.power_w} W`, gpu.temperature_c === null ? '' : `${gpu.temperature_c} °C`]
         .filter(Boolean).join(' · '))),
-    gpu.read_ms && h('p', {class: 'trouble'}, `last read ${span(now() - gpu.read_ms)} ago`),
+    gpu.state === 'drain' ? h('p', {class: 'soft small'}, 'not read while it is drained')
+      : gpu.read_ms && h('p', {class: 'trouble'}, `last read ${span(now() - gpu.read_ms)} ago`),
     (gpu.tasks.length > 0 || gpu.foreign.length > 0) &&
       h('ul', {class: 'residents'}, gpu.tasks.map((task) => resident(task, gpu, rows)), gpu.foreign.map(stranger)));
 }

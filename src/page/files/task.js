@@ -117,7 +117,7 @@ function verdicts({task, explained}) {
         h('td', {'data-title': 'Answer'}, chip(gpu.fit === 'fits' ? 'good' : gpu.fit === 'never' ? 'bad' : 'waits',
           {fits: 'could take it', not_now: 'not now', never: 'never'}[gpu.fit])),
         h('td', {'data-title': 'Used'}, memory(gpu.used_mib)), h('td', {'data-title': 'Promised'}, memory(gpu.promised_mib)),
-        h('td', {'data-title': 'Why', class: 'text'}, localTimes(names.length > 1 ? gpu.reason_text.replaceAll(`GPU ${gpu.gpu}`, 'each GPU') : gpu.reason_text)))))));
+        h('td', {'data-title': 'Why', class: gpu.reason_text ? 'text' : 'none'}, localTimes(names.length > 1 ? gpu.reason_text.replaceAll(`GPU ${gpu.gpu}`, 'each GPU') : gpu.reason_text)))))));
 }
 
 function life({task, events}) {
