@@ -70,3 +70,13 @@ kill -9 $(carma status --json | grep -o '"pid":[0-9]*' | cut -d: -f2)
 carma list                                                                # -> not running
 carmad --background --simulate 4xA100-40GB                                # -> in the background
 carma list -a                                                             # later: broken
+# The same machine with a driver: carmad finds the library by its name, and needs no configuration.
+kill $(carma status --json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+mkdir driver && ln -s ../carma/build/release/bin/libcarma-simgpu.so driver/libnvidia-ml.so.1
+LD_LIBRARY_PATH=$PWD/driver carmad --background                           # -> in the background
+carma status --wait                                                       # -> Driver   ok
+carma gpus                                                                # -> A100
+carma submit --gpu-mem 2G -- sh -c 'echo on $CUDA_VISIBLE_DEVICES'        # -> Submitted task 1
+carma logs                                                                # later: on GPU-
+carma list -a                                                             # later: CD
+carma doctor                                                              # -> driver
