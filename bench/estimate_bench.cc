@@ -48,7 +48,7 @@ void Estimate(benchmark::State& state, const std::string& text) {
     estimate::Question question;
     question.layers = &*list;
     question.batch = 32;
-    const auto answer = structural->Ask(question);
+    auto answer = structural->Ask(question);
     if (!answer) {
       state.SkipWithError(answer.error().message.c_str());
       return;
@@ -94,7 +94,7 @@ void BM_Transformer(benchmark::State& state) {
       state.SkipWithError(config.error().message.c_str());
       return;
     }
-    const auto answer = estimate::EstimateTransformer(*config, plan, 0.95);
+    auto answer = estimate::EstimateTransformer(*config, plan, 0.95);
     benchmark::DoNotOptimize(answer->shown.point_mib);
   }
 }

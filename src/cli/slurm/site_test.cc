@@ -100,7 +100,7 @@ TEST(SlurmSite, WhatIsNotRightIsSaidWithItsRemedy) {
     SlurmFacts facts = Good();
     each.spoil(facts);
     const std::vector<Finding> findings = CheckSlurm(facts);
-    const Finding& found = Of(findings, each.topic);
+    const Finding found = Of(findings, each.topic);
     EXPECT_EQ(found.level, each.level) << each.text;
     EXPECT_THAT(found.text, HasSubstr(each.text));
     EXPECT_FALSE(found.remedy.empty()) << each.text;
