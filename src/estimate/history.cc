@@ -135,6 +135,7 @@ core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::st
   for (const task::Observation& run : runs) {
     std::optional<double>& activity = run.gpu_type == gpu_type ? profile.sm_active : elsewhere;
     if (!activity) activity = run.sm_active;
+    if (!profile.cpus) profile.cpus = run.cpus;
     const auto known = paces.find(run.gpu_type);
     const bool here = known != paces.end() || run.gpu_type == gpu_type;
     if (!run.alone || !here || alone.size() == kMostDurations) continue;

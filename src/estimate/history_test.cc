@@ -159,6 +159,13 @@ TEST(History, AnswersAsAnEstimator) {
   EXPECT_EQ(answer->method, "history");
 }
 
+TEST(ProfileFrom, TheNewestKnownCores) {
+  std::vector<task::Observation> newest_first(3, Peaked(1000, false, "s", "A100"));
+  newest_first[1].cpus = 6;
+  newest_first[2].cpus = 2;
+  EXPECT_EQ(ProfileFrom(newest_first, "A100", {}).cpus, 6);
+}
+
 TEST(ProfileFrom, TheNewestActivityAndTheMiddleRunTime) {
   const auto run = [](std::optional<double> sm_active, int alone_s, const std::string& type) {
     task::Observation observed = Peaked(1000, false, "s", type);

@@ -405,6 +405,12 @@ constexpr std::string_view kVersion22 = R"sql(
 ALTER TABLE task ADD COLUMN sharing_group_mib INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// The cores that a task keeps busy.
+constexpr std::string_view kVersion23 = R"sql(
+ALTER TABLE task ADD COLUMN profile_cpus REAL;
+ALTER TABLE observation ADD COLUMN cpus REAL;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
@@ -413,7 +419,7 @@ constexpr std::array kMigrations{
     Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
     Migration{16, kVersion16}, Migration{17, kVersion17}, Migration{18, kVersion18},
     Migration{19, kVersion19}, Migration{20, kVersion20}, Migration{21, kVersion21},
-    Migration{22, kVersion22},
+    Migration{22, kVersion22}, Migration{23, kVersion23},
 };
 
 }  // namespace

@@ -576,6 +576,7 @@ task::Observation FullObservation(std::uint64_t task, const std::string& signatu
   seen.ran_out = true;
   seen.formula = task::FormulaSplit{1'700, 6'300};
   seen.sm_active = 0.5;
+  seen.cpus = 7.5;
   seen.alone = core::Duration(90'500);
   return seen;
 }

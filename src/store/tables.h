@@ -63,6 +63,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("profile_sm_active", profile.sm_active);
   column("profile_sensitivity", "profile_pressure", profile.mps);
   column("profile_grain", profile.grain);
+  column("profile_cpus", profile.cpus);
   column("profile_alone_ms", profile.alone);
   column("seen_sm_active", seen.sm_active);
   column("seen_alone_ms", seen.alone);
@@ -225,6 +226,7 @@ struct Table<task::Observation> {
     column("allocated_mib", observation.allocated_mib);
     column("ran_out", observation.ran_out);
     column("sm_active", observation.sm_active);
+    column("cpus", observation.cpus);
     column("alone_ms", observation.alone);
     column("context_mib", "rest_mib", observation.formula);
   }

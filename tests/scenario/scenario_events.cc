@@ -146,6 +146,8 @@ std::vector<core::Event> ScenarioEvents::Submit(ClauseReader& in) {
       request.dependencies.push_back(Depends(id, kind));
   }
   core::Profile profile{.sm_active = in.Fraction("sm_active"), .alone = in.Span("alone")};
+  if (const std::optional<std::int64_t> cpus = in.OptionalInt("busy_cpus", 1, 1'000))
+    profile.cpus = static_cast<double>(*cpus);
   if (const std::optional<double> sensitivity = in.Fraction("sensitivity")) {
     profile.mps = {.sensitivity = *sensitivity, .pressure = in.Fraction("pressure").value_or(0)};
   }

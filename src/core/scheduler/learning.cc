@@ -60,11 +60,14 @@ void NoteActivity(State& state, TaskId id) {
   life.active_at = state.now;
 }
 
-// Hardware threads that it keeps busy, or should by its kind, or else by running tasks.
+// Hardware threads that it is expected to keep busy: as tasks of its kind now, or in earlier runs,
+// or as the running tasks do.
 double UsesCpus(const State& state, const TaskRecord& task) {
   if (!state.machine.use || task.request->gpus < 1) return 0;
   const Lesson* lesson = state.lessons.Of(task);
-  if (lesson != nullptr && lesson->cpus) return *lesson->cpus * task.request->gpus;
+  const std::optional<double> own =
+      lesson != nullptr && lesson->cpus ? lesson->cpus : task.profile->cpus;
+  if (own) return *own * task.request->gpus;
   double sum = 0;
   int gpus_of = 0;
   for (const auto& [id, cpus] : state.machine.use->tasks_cpus) {
@@ -213,6 +216,7 @@ Profile SeenOf(const State& state, const TaskRecord& task) {
     const double mean = sum_s / base::Seconds(state.now - *life.active_from);
     seen.sm_active = std::round(mean * 100) / 100;
   }
+  if (const Lesson* lesson = state.lessons.Of(task)) seen.cpus = lesson->cpus;
   if (!life.restored) seen.alone = Duration(std::llround(DoneS(state, task.id) * 1000));
   return seen;
 }

@@ -39,6 +39,7 @@ struct Observation {
   std::optional<std::int64_t> allocated_mib;
   bool ran_out = false;                 // out of GPU memory: needs more than measured
   std::optional<double> sm_active;      // alone on its GPU, 0..1, from samples
+  std::optional<double> cpus;           // busy hardware threads per GPU
   std::optional<core::Duration> alone;  // run time alone of a whole run, if known
   std::optional<FormulaSplit> formula;  // empty: no readable summary
   friend bool operator==(const Observation&, const Observation&) = default;
