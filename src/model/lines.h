@@ -26,7 +26,6 @@ class Lines {
   std::string_view At(std::size_t line) const { return lines_[line]; }  // counted from 0
   std::string_view Take() { return lines_[next_++]; }                   // not at the end
   std::size_t next() const { return next_; }
-  void Seek(std::size_t line) { next_ = line; }
   // kInvalid "path:line: what", the line being the one taken last.
   std::unexpected<base::Error> Fail(std::string_view what) const { return FailAt(next_, what); }
   // The same for a line counted from 1.

@@ -176,14 +176,6 @@ std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, co
   return Steps(curve, end_x, x, y, true);
 }
 
-std::string LinePath(std::span<const XY> curve, const Scale& x, const Scale& y) {
-  std::string data;
-  for (const XY& point : curve) {
-    data += (data.empty() ? "M" : "L") + Coordinate(x(point.x)) + " " + Coordinate(y(point.y));
-  }
-  return data;
-}
-
 // ---- axes ----
 
 std::vector<Tick> NiceTicks(double high, int most) {

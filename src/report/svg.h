@@ -60,8 +60,6 @@ struct Scale {
 std::string StepPath(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
 // The same, closed down to the bottom of y, for filling.
 std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
-// Path data of straight lines between the points.
-std::string LinePath(std::span<const XY> curve, const Scale& x, const Scale& y);
 
 struct Tick {
   double at = 0;

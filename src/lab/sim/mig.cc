@@ -15,10 +15,6 @@ constexpr std::array kProfiles{
 
 }  // namespace
 
-std::span<const MigProfile> MigProfiles() {
-  return kProfiles;
-}
-
 const MigProfile* FindMigProfile(int instances) {
   for (const MigProfile& profile : kProfiles) {
     if (profile.instances == instances) return &profile;

@@ -1,7 +1,6 @@
 // Multi-Instance GPU: a GPU divided into equal, independent parts.
 #pragma once
 
-#include <span>
 
 namespace carma::sim {
 
@@ -12,7 +11,6 @@ struct MigProfile {
   double compute = 1;  // share of the GPU's SMs, each instance
   double memory = 1;   // share of its memory
 };
-std::span<const MigProfile> MigProfiles();
 // Null: no such partition.
 const MigProfile* FindMigProfile(int instances);
 

@@ -11,11 +11,9 @@
 namespace carma::simgpu {
 
 // Words that make it misbehave, from CARMA_SIMMPS_BEHAVIOUR and from the file `simmps` in the pipe
-// directory, read again at every step.
+// directory, read again at every step: refuse-start, hang-start, hang, crash, server-fails, fault,
+// full, tolerant, resident, vague-error, r535.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
-inline constexpr std::string_view kMpsBehaviours =
-    "refuse-start, hang-start, hang, crash, server-fails, fault, full, tolerant, resident, "
-    "vague-error, r535";
 // Whether the word is set. r535: behaves like branch 535 of the driver, else like 550. Unknown
 // words have no effect.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);

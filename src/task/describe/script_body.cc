@@ -112,10 +112,6 @@ bool SetsGpus(const std::vector<std::string>& words, std::size_t at) {
 
 }  // namespace
 
-bool IsStandIn(std::string_view program) {
-  return Has(kStandIns, program);
-}
-
 std::vector<std::string> BodyWarnings(std::string_view script, std::string_view path, bool slurm) {
   std::vector<std::string> warnings;
   std::vector<std::string> seen;

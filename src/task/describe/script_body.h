@@ -7,9 +7,6 @@
 
 namespace carma::task {
 
-// Programs that a script written for Slurm finds in its PATH: srun, sbatch, scancel, scontrol.
-bool IsStandIn(std::string_view program);
-
 // One line each, with "path:LINE": CUDA_VISIBLE_DEVICES set by the script, and in scripts written
 // for Slurm unsupported commands, words of scontrol and options of srun. A plain search for words:
 // uses inside strings or in other files are not found.

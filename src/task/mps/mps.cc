@@ -136,20 +136,6 @@ Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {
   return rows;
 }
 
-std::string_view MpsServerStateName(MpsServerState state) {
-  switch (state) {
-    case MpsServerState::kActive:
-      return "active";
-    case MpsServerState::kStarting:
-      return "starting";
-    case MpsServerState::kFault:
-      return "in a faulted state";
-    case MpsServerState::kUnknown:
-      break;
-  }
-  return "in a state that it does not tell";
-}
-
 Result<Unit> ParseMpsTermination(std::string_view text) {
   for (const std::string_view each : base::Split(text, '\n')) {
     const std::string_view line = base::Trim(each);

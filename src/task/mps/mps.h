@@ -73,8 +73,6 @@ struct MpsServerRow {
 // Errors: kInvalid with the wrong line.
 base::Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
 
-std::string_view MpsServerStateName(MpsServerState state);  // "active", "in a faulted state" …
-
 // The answer of terminate_client: nothing or 0 on success. Errors: kUnavailable with its text.
 base::Result<base::Unit> ParseMpsTermination(std::string_view text);
 
