@@ -137,7 +137,7 @@ TEST_F(SpinningScripts, AScriptThatSubmitsItselfAtOnceIsSlowed) {
   EXPECT_THAT(
       Explained(first + 4),
       HasSubstr("Task " + std::to_string(first + 3) +
-                " submitted it within a minute of its start, and it is number 4 of a chain"));
+                " submitted it within a minute of its start, and it is number 4 in a chain"));
   EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("(Backoff)"));
   EXPECT_THAT(site.History(first + 1).front().text, HasSubstr("in task " + std::to_string(first)));
 }

@@ -16,9 +16,10 @@ std::string Cpus(int count) {
 }
 
 std::string KeptFor(const HostView& host) {
-  return host.kept_for ? fmt::format(" (task {} has waited for long enough, what it needs is kept)",
-                                     *host.kept_for)
-                       : "";
+  return host.kept_for
+             ? fmt::format(" (not counting what is kept for task {}, which has waited long enough)",
+                           *host.kept_for)
+             : "";
 }
 
 }  // namespace
@@ -57,8 +58,8 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.free_cores) {
     return refuse(Fit::kNotNow, ReasonCode::kCpus,
-                  fmt::format("The task asks for {} of its own, {} are nobody's.", Cpus(need.cpus),
-                              host.free_cores));
+                  fmt::format("The task asks for {} of its own, {} are unassigned.",
+                              Cpus(need.cpus), host.free_cores));
   }
   return refuse(Fit::kNotNow, ReasonCode::kHostMemory,
                 fmt::format("The task asks for {} of the machine's memory, {} of {} are free{}.",

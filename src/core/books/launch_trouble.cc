@@ -40,7 +40,7 @@ void LaunchTrouble::Works(Time launched) {
 
 std::string LaunchTrouble::Text() const {
   if (!on()) return "";
-  return fmt::format("Starting tasks fails ({}); one is tried every {}.",
+  return fmt::format("Task starts are failing ({}); one is tried every {}.",
                      base::Printable(why_, 300), base::FormatSpan(kTrialEvery));
 }
 

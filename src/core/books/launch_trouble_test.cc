@@ -44,7 +44,7 @@ TEST(LaunchTrouble, DifferentTasksAreAndGetTheirTriesBack) {
   EXPECT_EQ(trouble.Failed(At(4), Task(3), "no descriptors"),
             (std::map<TaskId, int>{{TaskId{1}, 2}, {TaskId{2}, 1}, {TaskId{3}, 0}}));
   EXPECT_TRUE(trouble.on());
-  EXPECT_EQ(trouble.Text(), "Starting tasks fails (no descriptors); one is tried every 0:10.");
+  EXPECT_EQ(trouble.Text(), "Task starts are failing (no descriptors); one is tried every 0:10.");
   EXPECT_EQ(trouble.NextTrial(), At(14));
   EXPECT_FALSE(trouble.MayTry(At(13)));
   EXPECT_TRUE(trouble.MayTry(At(14)));

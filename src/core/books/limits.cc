@@ -12,14 +12,6 @@
 namespace carma::core {
 namespace {
 
-std::string Many(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-std::string_view IsOrAre(double count) {
-  return count == 1 ? "is" : "are";
-}
-
 constexpr double kHourS = 3600;
 constexpr double kLongestAheadS = 1e9;  // nobody waits for what comes later
 
@@ -308,36 +300,35 @@ std::string TextOf(const LimitHit& hit) {
   const std::string whose = fmt::format("(limit of {}: {})", WhomOf(rule), TextOf(rule));
   switch (hit.what) {
     case LimitHit::What::kRunning:
-      return fmt::format("At most {} may run, {:.0f} {} {}.", Many(*rule.running, "task"), hit.have,
-                         hit.have == 1 ? "does" : "do", whose);
+      return fmt::format("{:.0f} of {} allowed {} running {}.", hit.have, *rule.running,
+                         *rule.running == 1 ? "task is" : "tasks are", whose);
     case LimitHit::What::kGpus:
-      return fmt::format("At most {} may be held, {:.0f} {}, and it wants {:.0f} {}.",
-                         Many(*rule.gpus, "GPU"), hit.have, IsOrAre(hit.have), hit.wants, whose);
+      return fmt::format("{:.0f} of {} allowed {} in use, and it wants {:.0f} {}.", hit.have,
+                         *rule.gpus, *rule.gpus == 1 ? "GPU is" : "GPUs are", hit.wants, whose);
     case LimitHit::What::kMemory:
-      return fmt::format("At most {} of GPU memory may be promised, {} are, and it wants {} {}.",
-                         base::FormatMib(*rule.memory_mib),
+      return fmt::format("{} of {} of GPU memory are promised, and it wants {} {}.",
                          base::FormatMib(static_cast<std::int64_t>(hit.have)),
+                         base::FormatMib(*rule.memory_mib),
                          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kCpus:
-      return fmt::format("At most {} may be held, {:.0f} {}, and it wants {:.0f} {}.",
-                         Many(*rule.cpus, "CPU"), hit.have, IsOrAre(hit.have), hit.wants, whose);
+      return fmt::format("{:.0f} of {} allowed {} in use, and it wants {:.0f} {}.", hit.have,
+                         *rule.cpus, *rule.cpus == 1 ? "CPU is" : "CPUs are", hit.wants, whose);
     case LimitHit::What::kHostMemory:
-      return fmt::format(
-          "At most {} of the server's own memory may be promised, {} are, and it wants {} {}.",
-          base::FormatMib(*rule.host_memory_mib),
-          base::FormatMib(static_cast<std::int64_t>(hit.have)),
-          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
+      return fmt::format("{} of {} of the server's own memory are promised, and it wants {} {}.",
+                         base::FormatMib(static_cast<std::int64_t>(hit.have)),
+                         base::FormatMib(*rule.host_memory_mib),
+                         base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kQueued:
-      return fmt::format("At most {} may wait and run, {:.0f} {}, and {:.0f} would come {}.",
-                         Many(*rule.queued, "task"), hit.have, hit.have == 1 ? "does" : "do",
-                         hit.wants, whose);
-    case LimitHit::What::kGpuHours:
-      return fmt::format("At most {} GPU hours may be used within {}, {:.1f} are {}.",
-                         *rule.gpu_hours, base::FormatSpan(rule.period), hit.have, whose);
-    case LimitHit::What::kLength:
       return fmt::format(
-          "A task may take at most {}, it asks for {} {}.", base::FormatSpan(*rule.length),
-          base::FormatSpan(Duration(static_cast<std::int64_t>(hit.wants * 1000))), whose);
+          "{:.0f} of {} allowed {} waiting or running, and {:.0f} would be added {}.", hit.have,
+          *rule.queued, *rule.queued == 1 ? "task is" : "tasks are", hit.wants, whose);
+    case LimitHit::What::kGpuHours:
+      return fmt::format("{:.1f} of {} GPU hours allowed within {} are used {}.", hit.have,
+                         *rule.gpu_hours, base::FormatSpan(rule.period), whose);
+    case LimitHit::What::kLength:
+      return fmt::format("It asks for {}, and a task may take at most {} {}.",
+                         base::FormatSpan(Duration(static_cast<std::int64_t>(hit.wants * 1000))),
+                         base::FormatSpan(*rule.length), whose);
   }
   return "";
 }

@@ -50,7 +50,7 @@ TEST(Limits, EachUserByItselfOrAllTogether) {
   limits.Follow(Rules({"user=* running=1", "running=2"}), At(0));
   limits.Start(Placed(Task(1, "ada"), 0, At(0)));
   EXPECT_EQ(Why(limits, Task(2, "ada")),
-            "At most 1 task may run, 1 does (limit of each user: user=* running=1).");
+            "1 of 1 allowed task is running (limit of each user: user=* running=1).");
   EXPECT_EQ(Why(limits, Task(3, "bob")), "");
   limits.Start(Placed(Task(3, "bob"), 0, At(0)));
   EXPECT_THAT(Why(limits, Task(4, "eve")), HasSubstr("everybody together"));
@@ -63,7 +63,7 @@ TEST(Limits, CountGpusAndPromisedMemory) {
   limits.Follow(Rules({"user=ada gpus=3", "account=vision memory=40G"}), At(0));
   limits.Start(Placed(Task(1, "ada", 2), 0, At(0)));
   EXPECT_EQ(Why(limits, Task(2, "ada", 1)), "");
-  EXPECT_THAT(Why(limits, Task(2, "ada", 2)), HasSubstr("3 GPUs may be held, 2 are"));
+  EXPECT_THAT(Why(limits, Task(2, "ada", 2)), HasSubstr("2 of 3 allowed GPUs are in use"));
   TaskRecord vision = Task(3, "bob");
   vision.request.Edit().account = "vision";
   limits.Start(Placed(vision, 30'000, At(0)));
@@ -80,11 +80,11 @@ TEST(Limits, GpuHoursComeBackAfterTheirPeriod) {
   limits.Join(running);
   limits.Start(running);
   EXPECT_EQ(Why(limits, Task(2, "ada"), 0, At(4.9)), "");
-  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(5)), HasSubstr("10 GPU hours may be used"));
+  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(5)), HasSubstr("of 10 GPU hours allowed"));
   EXPECT_EQ(limits.NextChange(At(4)), At(5)) << "used up by then";
   limits.End(running);
   limits.Past({.user = "ada", .gpus = 2, .from = At(0), .to = At(6)}, At(6));
-  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(6)), HasSubstr("12.0 are"));
+  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(6)), HasSubstr("12.0 of"));
   EXPECT_EQ(Why(limits, Task(3, "bob"), 0, At(6)), "");
   EXPECT_EQ(limits.NextChange(At(6)), At(30));
   limits.Advance(At(6));
@@ -109,7 +109,7 @@ TEST(Limits, CountCoresAndMemoryOfTheServer) {
   second.request.Edit().host_memory_mib = 7'000;
   EXPECT_NE(Why(limits, second).find("host_memory=16G"), std::string::npos);
   second.request.Edit().cpus = 3;
-  EXPECT_NE(Why(limits, second).find("At most 8 CPUs may be held, 6 are, and it wants 3"),
+  EXPECT_NE(Why(limits, second).find("6 of 8 allowed CPUs are in use, and it wants 3"),
             std::string::npos);
   limits.End(first);
   EXPECT_EQ(Why(limits, second), "");
@@ -128,10 +128,11 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
     return hit ? TextOf(*hit) : "";
   };
   EXPECT_EQ(refused({.user = "ada"}, 1), "");
-  EXPECT_THAT(refused({.user = "ada"}, 2), HasSubstr("2 tasks may wait and run, 1 does, and 2"));
+  EXPECT_THAT(refused({.user = "ada"}, 2),
+              HasSubstr("1 of 2 allowed tasks are waiting or running, and 2"));
   EXPECT_THAT(refused({.gpus = 5, .user = "bob"}, 1), HasSubstr("it wants 5"));
   EXPECT_THAT(refused({.user = "bob", .time_limit = Duration{7'201'000}}, 1),
-              HasSubstr("at most 2:00:00, it asks for 2:00:01"));
+              HasSubstr("asks for 2:00:01, and a task may take at most 2:00:00"));
   EXPECT_THAT(refused({.user = "bob", .qos = "closed"}, 1), HasSubstr("class closed"));
   EXPECT_EQ(limits.LongestFor({.user = "bob"}), Duration{7'200'000});
 }

@@ -63,8 +63,8 @@ std::optional<std::string> WhyNotAll(std::vector<ReservedPeriod> periods, Time n
   const ReservedPeriod* few = reservations.TooFew();
   if (few == nullptr) return std::nullopt;
   return fmt::format(
-      "reservation {} of {} for {} from {} on would not have its GPUs: too few exist, or others "
-      "are reserved then",
+      "reservation {} of {} for {}, starting {}, would not get its GPUs: too few exist or are free "
+      "of other reservations",
       few->booking.id, WhichOf(few->booking), WhomFor(few->booking), base::FormatTime(few->from));
 }
 

@@ -40,7 +40,7 @@ constexpr double ToDouble(std::int64_t number) {
 }
 
 constexpr std::array kQuantities{
-    RuleQuantity{"free_mib", "memory of the GPU that nothing is promised of, MiB",
+    RuleQuantity{"free_mib", "memory of the GPU that is not promised to any task, MiB",
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return ToDouble(gpu.free_mib);
                  }},
@@ -52,20 +52,20 @@ constexpr std::array kQuantities{
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return ToDouble(gpu.promised_mib);
                  }},
-    RuleQuantity{"foreign_mib", "memory used there by what CARMA did not start, MiB",
+    RuleQuantity{"foreign_mib", "memory used there by processes that CARMA did not start, MiB",
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return ToDouble(gpu.foreign_mib);
                  }},
     RuleQuantity{
         "activity",
-        "mean SM activity over the window, 0 to 1; 0 on an idle GPU, where it is not told "
-        "the share of time in which kernels ran, else 1",
+        "mean SM activity over the window, 0 to 1; on an idle GPU 0; if not reported, the share of "
+        "time in which kernels ran, else 1",
         [](const PolicyConfig&, const Need&, const GpuView& gpu) { return ActivityOn(gpu); }},
-    RuleQuantity{"tasks", "tasks there, those that are being started too",
+    RuleQuantity{"tasks", "tasks there, including those being started",
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return static_cast<double>(gpu.tasks);
                  }},
-    RuleQuantity{"own_tasks", "those of them that are the same user's as this task",
+    RuleQuantity{"own_tasks", "those of them that belong to the same user as this task",
                  [](const PolicyConfig&, const Need& need, const GpuView& gpu) {
                    return OwnTasks(need, gpu);
                  }},
@@ -78,11 +78,11 @@ constexpr std::array kQuantities{
                    return static_cast<double>(Number(gpu.index));
                  }},
     RuleQuantity{
-        "mig", "1: it is an instance of a divided GPU",
+        "mig", "1 for an instance of a divided GPU, else 0",
         [](const PolicyConfig&, const Need&, const GpuView& gpu) { return gpu.mig ? 1.0 : 0.0; }},
-    RuleQuantity{"pace", "how fast it is against the fastest GPU of the server, 1 at most",
+    RuleQuantity{"pace", "its speed relative to the fastest GPU of the server, at most 1",
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) { return gpu.pace; }},
-    RuleQuantity{"work", "what the tasks there get done together, as predicted: 1 is a full GPU",
+    RuleQuantity{"work", "predicted throughput of all tasks there together; 1 is a full GPU",
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return gpu.compute * gpu.delivered;
                  }},
@@ -98,11 +98,11 @@ constexpr std::array kQuantities{
                  [](const PolicyConfig&, const Need& need, const GpuView&) {
                    return need.sm_share.value_or(0);
                  }},
-    RuleQuantity{"own_activity", "its SM activity alone, 0 to 1, as predicted",
+    RuleQuantity{"own_activity", "its predicted SM activity when alone, 0 to 1",
                  [](const PolicyConfig&, const Need& need, const GpuView&) {
                    return need.load.load.sm_active;
                  }},
-    RuleQuantity{"run_time_s", "its run time alone, seconds, as predicted; 0: not known",
+    RuleQuantity{"run_time_s", "its predicted run time when alone, seconds; 0: not known",
                  [](const PolicyConfig&, const Need& need, const GpuView&) {
                    return base::Seconds(need.alone.value_or(Duration{0}));
                  }},
@@ -110,15 +110,15 @@ constexpr std::array kQuantities{
                  [](const PolicyConfig&, const Need& need, const GpuView&) {
                    return base::Seconds(need.waited);
                  }},
-    RuleQuantity{"gain", "by how much `work` grows with the task",
+    RuleQuantity{"gain", "how much the task would add to `work`",
                  [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
                    return gpu.compute * (With(config, need, gpu).delivered - gpu.delivered);
                  }},
-    RuleQuantity{"slowdown", "how many times as long as alone it would take there",
+    RuleQuantity{"slowdown", "its predicted run time there, as a multiple of its run time alone",
                  [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
                    return With(config, need, gpu).newcomer;
                  }},
-    RuleQuantity{"slowest", "the same for the task slowed down most",
+    RuleQuantity{"slowest", "the same for the task that is slowed down most",
                  [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
                    return With(config, need, gpu).slowest;
                  }},
@@ -172,7 +172,7 @@ class GpuRuleParser {
     const std::string found =
         rest.empty() ? "the end" : fmt::format("'{}'", base::Printable(rest, 20));
     return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("at letter {}: expected {}, not {}", at_ + 1, what, found));
+                      fmt::format("at character {}: expected {}, not {}", at_ + 1, what, found));
   }
   // The next name; empty: none.
   std::string_view Name() {
@@ -195,9 +195,9 @@ class GpuRuleParser {
   Result<Unit> Push(GpuRule::Step step) {
     rule_.steps_.push_back(step);
     if (++waiting_ <= GpuRule::kMaxDepth) return Unit{};
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("at letter {}: more than {} values that wait for others", at_ + 1,
-                                  GpuRule::kMaxDepth));
+    return base::Fail(
+        ErrorCode::kInvalid,
+        fmt::format("at character {}: nested deeper than {} values", at_ + 1, GpuRule::kMaxDepth));
   }
   void Apply(Op op, int operands) {
     rule_.steps_.push_back({.op = op});

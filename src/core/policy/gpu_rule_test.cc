@@ -62,17 +62,18 @@ TEST(GpuRule, KnowsTheTaskAndTheGpu) {
 
 TEST(GpuRule, SaysWhereItIsWrong) {
   const std::pair<std::string, const char*> cases[] = {
-      {"", "at letter 1: expected a number, a name or '(', not the end"},
-      {"free_mib -", "at letter 11: expected a number, a name or '(', not the end"},
+      {"", "at character 1: expected a number, a name or '(', not the end"},
+      {"free_mib -", "at character 11: expected a number, a name or '(', not the end"},
       {"fre_mib * 2",
-       "at letter 1: expected a quantity (docs/server/policies.md lists them), not 'fre_mib * 2'"},
-      {"2 * (tasks + 1", "at letter 15: expected ')', not the end"},
-      {"min(1)", "at letter 6: expected ',', not ')'"},
-      {"1 2", "at letter 3: expected an operator or the end, not '2'"},
-      {"1..2", "at letter 1: expected a number, not '1..2'"},
-      {"tasks = 1", "at letter 7: expected an operator or the end, not '= 1'"},
+       "at character 1: expected a quantity (docs/server/policies.md lists them), not 'fre_mib * "
+       "2'"},
+      {"2 * (tasks + 1", "at character 15: expected ')', not the end"},
+      {"min(1)", "at character 6: expected ',', not ')'"},
+      {"1 2", "at character 3: expected an operator or the end, not '2'"},
+      {"1..2", "at character 1: expected a number, not '1..2'"},
+      {"tasks = 1", "at character 7: expected an operator or the end, not '= 1'"},
       {std::string(401, '1'), "longer than 400 bytes"},
-      {std::string(60, '(') + "1", "at letter 33: expected fewer parentheses"},
+      {std::string(60, '(') + "1", "at character 33: expected fewer parentheses"},
   };
   for (const auto& [text, error] : cases) {
     const base::Result<GpuRule> rule = GpuRule::Parse(text);

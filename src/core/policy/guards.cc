@@ -146,7 +146,7 @@ bool CheckBooked(const Question& q) {
 bool CheckReserve(const Question& q) {
   if (!q.gpu.reserved_for || *q.gpu.reserved_for == q.need.task) return true;
   return NotNow(q, ReasonCode::kRecoveryReserve, [&] {
-    return fmt::format("GPU {} is kept free for task {}, which has waited for long enough.",
+    return fmt::format("GPU {} is kept free for task {}, which has waited long enough.",
                        q.gpu.index, *q.gpu.reserved_for);
   });
 }
@@ -192,7 +192,7 @@ bool CheckSettled(const Question& q) {
     return fmt::format(
         "The samples of GPU {} do not yet show the task that started there last{}.", q.gpu.index,
         q.gpu.settles_by
-            ? fmt::format("; they do at the latest by {}", base::FormatTimeIso(*q.gpu.settles_by))
+            ? fmt::format("; they will by {} at the latest", base::FormatTimeIso(*q.gpu.settles_by))
             : "");
   });
 }
@@ -202,8 +202,8 @@ bool CheckHostBusy(const Question& q) {
   if (q.gpu.Idle() || !q.gpu.idle_cpus || q.need.uses_cpus <= *q.gpu.idle_cpus) return true;
   return NotNow(q, ReasonCode::kHostBusy, [&] {
     return fmt::format(
-        "The task is expected to keep {:.0f} CPUs busy, {:.0f} of the machine are idle: beside "
-        "others on GPU {} it would slow them down.",
+        "The task is expected to keep {:.0f} CPUs busy, {:.0f} are idle: it would slow down the "
+        "tasks on GPU {}.",
         q.need.uses_cpus, std::max(0.0, *q.gpu.idle_cpus), q.gpu.index);
   });
 }
@@ -292,9 +292,8 @@ bool CheckTurns(const Question& q) {
   if (use < kTurnsBelow) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
-        "GPU {} is {} % used, and tasks there would take turns with this one (other users, or "
-        "several "
-        "GPUs); it joins them below {} %, or after waiting for {}.",
+        "GPU {} is {} % used, and its tasks would take turns with this one (other users, or "
+        "several GPUs); it may join below {} %, or after waiting {}.",
         gpu.index, Percent(use), Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
   });
 }
@@ -323,13 +322,13 @@ bool CheckThroughput(const Question& q) {
     return NotNow(q, ReasonCode::kSlowdown, [&] {
       if (alone) {
         return fmt::format(
-            "On GPU {}, a part of a GPU, it would take {:.1f} times as long as on a whole one; it "
-            "asks for less.",
+            "On GPU {}, a part of a GPU, it would take {:.1f} times as long as on a whole one, "
+            "more than it allows.",
             gpu.index, with.newcomer);
       }
       return fmt::format(
           "Beside the {} of GPU {} it would take {:.1f} times as long as alone, and the slowest "
-          "there {:.1f} times; a task there asks for less{}.",
+          "there {:.1f} times, more than a task there allows{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
           with.doubt > 1 ? fmt::format(", and {:.1f} times that much more is possible until the "
@@ -344,8 +343,7 @@ bool CheckThroughput(const Question& q) {
   if (gain >= *q.config.min_gain * own) return true;
   return NotNow(q, ReasonCode::kGain, [&] {
     return fmt::format(
-        "Beside the {} of GPU {} it would add {} % of its own activity, {} % are "
-        "asked for.",
+        "Beside the {} of GPU {} it would add {} % of its own activity, at least {} % is required.",
         Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index,
         Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
   });

@@ -73,7 +73,7 @@ base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& 
   return base::Fail(
       ErrorCode::kDenied,
       fmt::format("user {} may not use account '{}' (fair.accounts): {}", user, *request.account,
-                  own.empty() ? "there is none for this user" : "expected " + own));
+                  own.empty() ? "this user has no account" : "expected " + own));
 }
 
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib) {

@@ -386,8 +386,8 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyWhatIsLittleUsed) {
   EXPECT_EQ(waits.fit, Fit::kNotNow);
   EXPECT_EQ(waits.reason.code, ReasonCode::kSmBusy);
   EXPECT_EQ(*waits.reason.text,
-            "GPU 3 is 40 % used, and tasks there would take turns with this one (other users, or "
-            "several GPUs); it joins them below 40 %, or after waiting for 6:00:00.");
+            "GPU 3 is 40 % used, and its tasks would take turns with this one (other users, or "
+            "several GPUs); it may join below 40 %, or after waiting 6:00:00.");
   gpu.delivered = 0.39;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
   gpu.delivered = 0.9;

@@ -32,14 +32,15 @@ base::Result<base::Unit> Validate(const SlotRules& rules) {
                             base::Seconds(*rules.length)));
   }
   if (!base::IsSignalName(rules.checkpoint_signal)) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("slots.checkpoint_signal: no signal '{}', expected USR1 or the like",
-                            rules.checkpoint_signal));
+    return Fail(
+        ErrorCode::kInvalid,
+        fmt::format("slots.checkpoint_signal: unknown signal '{}', expected a name like USR1",
+                    rules.checkpoint_signal));
   }
   for (const int code : rules.exit_codes) {
     if (code >= 0 && code <= 255) continue;
     return Fail(ErrorCode::kInvalid,
-                fmt::format("slots.exit_codes: {} is no exit code, expected 0 to 255", code));
+                fmt::format("slots.exit_codes: {} is not an exit code, expected 0 to 255", code));
   }
   return base::Unit{};
 }

@@ -63,9 +63,9 @@ std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecor
     return Reason{
         ReasonCode::kDependencyNeverMet,
         dependency.known_final
-            ? fmt::format("Was to wait for task {} to {}, but that is {}.", dependency.task,
+            ? fmt::format("Task {} had to {} first, but it is {}.", dependency.task,
                           WhatItWaitsFor(dependency.kind), TaskStateName(*dependency.known_final))
-            : fmt::format("Was to wait for task {}, which does not exist.", dependency.task)};
+            : fmt::format("Depends on task {}, which does not exist.", dependency.task)};
   }
   return std::nullopt;
 }

@@ -32,9 +32,9 @@ TEST(Dependencies, EachKindIsMetByItsOwnEnds) {
   const Case cases[] = {
       {DependencyKind::kAfterOk, TaskState::kSucceeded, true, ""},
       {DependencyKind::kAfterOk, TaskState::kFailed, false,
-       "Was to wait for task 1 to succeed, but that is failed."},
+       "Task 1 had to succeed first, but it is failed."},
       {DependencyKind::kAfterNotOk, TaskState::kSucceeded, false,
-       "Was to wait for task 1 to fail, but that is succeeded."},
+       "Task 1 had to fail first, but it is succeeded."},
       {DependencyKind::kAfterNotOk, TaskState::kTimedOut, true, ""},
       {DependencyKind::kAfterAny, TaskState::kCancelled, true, ""},
   };
@@ -70,7 +70,7 @@ TEST(Dependencies, AnEndIsToldToWhoComesInTheSameMomentOnly) {
   dependencies.Arrive(kSecond);
   dependencies.Register(tasks);
   EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks)->text,
-            "Was to wait for task 1, which does not exist.");
+            "Depends on task 1, which does not exist.");
 }
 
 TEST(Dependencies, NobodyWaitsForItself) {

@@ -22,12 +22,12 @@ std::optional<std::string> CheckHolderLines(const State& state, LineKind kind) {
     if (line.tasks.empty()) return fmt::format("the line of {} is empty", line.user);
     for (const QueueKey& each : line.tasks) {
       if (LineKindOf(state.tasks.at(each.task).request) != kind)
-        return fmt::format("task {} stands in the line of others", each.task);
+        return fmt::format("task {} is in a line of the other kind", each.task);
     }
     in_holder_lines += line.tasks.size();
   }
   if (in_holder_lines != main.size) {
-    return fmt::format("{} tasks in the main line, {} in those of their users", main.size,
+    return fmt::format("{} tasks in the main line, {} in the lines of their users", main.size,
                        in_holder_lines);
   }
   return std::nullopt;
@@ -40,11 +40,11 @@ std::optional<std::string> CheckArrays(const State& state) {
       const bool counts =
           task != state.tasks.end() &&
           (HoldsGpus(task->second.state) || state.queue.PlaceOf(id) == Place::kEligible);
-      if (!counts) return fmt::format("task {} holds a place of its array and waits", id);
+      if (!counts) return fmt::format("task {} counts as running for its array but waits", id);
     }
     for (const TaskId id : places.waiting) {
       if (state.queue.PlaceOf(id) == Place::kArray) continue;
-      return fmt::format("task {} waits for its array and stands elsewhere", id);
+      return fmt::format("task {} waits for its array but is queued elsewhere", id);
     }
   }
   return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<std::string> CheckClaims(const State& state) {
                          TaskStateName(task.state));
     }
     if (task.attempt->idle_since && !HoldsGpus(task.state)) {
-      return fmt::format("task {} ({}) is marked idle and holds no GPU", id,
+      return fmt::format("task {} ({}) is marked idle but holds no GPU", id,
                          TaskStateName(task.state));
     }
     claims += promised.size();
@@ -75,14 +75,15 @@ std::optional<std::string> CheckClaims(const State& state) {
       ++booked;
       const auto task = state.tasks.find(resident.task);
       if (task == state.tasks.end()) {
-        return fmt::format("GPU {} has a claim of task {}, which is not held", i, resident.task);
+        return fmt::format("GPU {} has a claim of task {}, which does not exist", i, resident.task);
       }
       const bool same =
           std::ranges::any_of(task->second.attempt->placement, [&](const Placement& each) {
             return each == Placement{GpuIndex{i}, resident.claim_mib};
           });
       if (!same) {
-        return fmt::format("GPU {} has another claim of task {} than its record", i, resident.task);
+        return fmt::format("the claim of GPU {} for task {} differs from the task's record", i,
+                           resident.task);
       }
     }
   }
@@ -96,11 +97,12 @@ std::optional<std::string> CheckHostShares(const State& state) {
     const HostShare* booked = state.machine.books.ShareOf(id);
     if (!HoldsGpus(task.state) || task.attempt->host == HostShare{}) {
       if (booked == nullptr) continue;
-      return fmt::format("task {} ({}) has cores or memory of the machine and is promised none", id,
+      return fmt::format("task {} ({}) has cores or memory booked but was promised none", id,
                          TaskStateName(task.state));
     }
     if (booked == nullptr || *booked != task.attempt->host) {
-      return fmt::format("task {} and the books of the machine disagree about its share", id);
+      return fmt::format("task {} and the books of the server disagree about its cores or memory",
+                         id);
     }
     ++promised;
   }
@@ -114,7 +116,7 @@ std::optional<std::string> CheckQueue(const State& state) {
   std::size_t in_line = 0;
   for (const auto& [id, task] : state.tasks) {
     if (IsFinal(task.state)) {
-      return fmt::format("task {} is {} and still held", id, TaskStateName(task.state));
+      return fmt::format("task {} is {} but still in the books", id, TaskStateName(task.state));
     }
     const std::optional<Place> place = state.queue.PlaceOf(id);
     if (state.unsorted.contains(id)) {
@@ -124,7 +126,7 @@ std::optional<std::string> CheckQueue(const State& state) {
     }
     if (place.has_value() != (task.state == TaskState::kQueued)) {
       return fmt::format("task {} is {} and {} in the queue", id, TaskStateName(task.state),
-                         place ? "stands" : "does not stand");
+                         place ? "stands" : "is not");
     }
     if (!place) continue;
     ++queued;
@@ -135,18 +137,19 @@ std::optional<std::string> CheckQueue(const State& state) {
     }
   }
   if (queued != state.queue.size()) {
-    return fmt::format("{} tasks are queued, {} stand in the queue", queued, state.queue.size());
+    return fmt::format("{} tasks have the state queued, {} are in the queue", queued,
+                       state.queue.size());
   }
   std::size_t lines = state.queue.Recovery().size();
   for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus}) {
     if (auto wrong = CheckHolderLines(state, kind)) return wrong;
     lines += state.queue.Main(kind).size;
   }
-  if (lines != in_line) return fmt::format("{} tasks in line, {} places", in_line, lines);
+  if (lines != in_line) return fmt::format("{} tasks should be in line, {} are", in_line, lines);
   std::size_t noted = 0;
   for (const auto& [id, task] : state.tasks) noted += state.lives.count(Number(id));
   if (noted != state.lives.size())
-    return fmt::format("notes about {} tasks that are not held", state.lives.size() - noted);
+    return fmt::format("notes about {} tasks that do not exist", state.lives.size() - noted);
   if (auto wrong = CheckArrays(state)) return wrong;
   // The rest is placed next; a wake-up was requested for it.
   if ((!state.unsorted.empty() && state.out.wake != state.now) ||
@@ -159,7 +162,7 @@ std::optional<std::string> CheckEntitlements(const State& state) {
   const auto holding = static_cast<std::size_t>(std::ranges::count_if(
       state.tasks, [](const auto& each) { return HoldsGpus(each.second.state); }));
   if (state.shares.taking() != holding || state.limits.running() != holding) {
-    return fmt::format("{} tasks hold GPUs, {} take their share and {} count for limits", holding,
+    return fmt::format("{} tasks hold GPUs, {} count for fair shares and {} for limits", holding,
                        state.shares.taking(), state.limits.running());
   }
   return std::nullopt;
@@ -172,7 +175,7 @@ std::optional<std::string> CheckTimers(const State& state) {
       continue;
     ++limited;
     if (!state.deadlines.Watches(task)) {
-      return fmt::format("nobody watches the time limit of task {}", id);
+      return fmt::format("the time limit of task {} is not watched", id);
     }
   }
   std::size_t of_known_kind = 0;
@@ -180,7 +183,7 @@ std::optional<std::string> CheckTimers(const State& state) {
     if (task.kind != KindId{}) ++of_known_kind;
   }
   if (of_known_kind != state.lessons.tasks()) {
-    return fmt::format("{} tasks are of a known kind, {} learn", of_known_kind,
+    return fmt::format("{} tasks are of a known kind, the lessons count {}", of_known_kind,
                        state.lessons.tasks());
   }
   std::size_t told = 0;
@@ -188,16 +191,17 @@ std::optional<std::string> CheckTimers(const State& state) {
     if (task.state != TaskState::kRunning || !task.attempt->leaves_by) continue;
     ++told;
     if (!state.preemptions.leaving.contains(id))
-      return fmt::format("nobody knows that task {} has to leave", id);
+      return fmt::format("task {} has to leave but is not listed as leaving", id);
   }
   if (told != state.preemptions.leaving.size())
-    return fmt::format("{} tasks have to leave, {} were asked to", told,
+    return fmt::format("{} tasks have to leave, {} are listed as leaving", told,
                        state.preemptions.leaving.size());
   if (limited != state.deadlines.size()) {
     return fmt::format("{} time limits, {} are watched", limited, state.deadlines.size());
   }
   if (state.recovery_hold.task() && !state.tasks.contains(*state.recovery_hold.task())) {
-    return fmt::format("GPUs are kept for task {}, which is not held", *state.recovery_hold.task());
+    return fmt::format("GPUs are kept for task {}, which does not exist",
+                       *state.recovery_hold.task());
   }
   return std::nullopt;
 }

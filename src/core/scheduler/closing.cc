@@ -50,7 +50,7 @@ void EmptyServer(State& state) {
 // A task that is not requeued is lost with the machine, as without a notice.
 Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
-          fmt::format("It had to leave by {}, for the server is {}.",
+          fmt::format("It had to leave by {} because the server is {}.",
                       base::FormatTimeIso(state.closing->empty_by), state.closing->why)};
 }
 

@@ -100,7 +100,7 @@ std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& 
   if (!hit) return std::nullopt;
   return Reason{
       ReasonCode::kLimit,
-      fmt::format("It stands behind task {} of the same user and class. {}", first, TextOf(*hit))};
+      fmt::format("It waits behind task {} of the same user and class. {}", first, TextOf(*hit))};
 }
 
 // Whether its place in the main queue is considered.
@@ -131,10 +131,9 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
     return request.account ? fmt::format("account {}", *request.account) : UserOf(request);
   };
   return {ReasonCode::kFairShare,
-          fmt::format("Task {} of {} goes first: its share stands at {:.1f} GPU hours by weight, "
-                      "that of {} at {:.1f} (what was taken {} ago counts half, what runs counts "
-                      "{} more).",
-                      first, whose(other), hours(other), whose(task.request), hours(task.request),
+          fmt::format("Task {} of {} goes first: {:.1f} weighted GPU hours used, against {:.1f} of "
+                      "{} (half-life {}; running tasks count as {} longer).",
+                      first, whose(other), hours(other), hours(task.request), whose(task.request),
                       base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
@@ -173,14 +172,14 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
       state.gpus.links.ChooseFor(NeedNow(state, task), std::move(open)).empty()) {
     return {ReasonCode::kNotLinked,
             fmt::format("Needs {} GPUs that are connected with each other (NVLink); {} could take "
-                        "it, of which no {} are.",
+                        "it, but no {} of them are connected.",
                         task.request->gpus, fitting, task.request->gpus)};
   }
   if (by_host.fit != Fit::kFits) return std::move(by_host.reason);
   if (state.launch_trouble.on()) return {ReasonCode::kMachineTrouble, state.launch_trouble.Text()};
   if (state.passes.waiting_pays && task.queue == QueueKind::kMain) {
     return {ReasonCode::kPriority,
-            "It could start, but all end earlier if it waits for the next task to end."};
+            "It could start, but all tasks end earlier if it waits for the next one to end."};
   }
   return state.rules->WhyNotYet(task, at);
 }
@@ -194,7 +193,7 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
   if (task.queue == QueueKind::kMain && with_gpus && state.config.recovery_blocks &&
       !recovery.empty()) {
     return {ReasonCode::kPriority,
-            fmt::format("Task {} waits for recovery and stops the queue, as published.",
+            fmt::format("Task {} waits for recovery and blocks the queue (published rules).",
                         recovery.begin()->task)};
   }
   if (const std::optional<LimitHit> hit = LimitOn(state, task, at)) {
@@ -206,10 +205,9 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
       task.queue == QueueKind::kMain ? Line(state, kind).Pop() : std::nullopt;
   if (task.queue == QueueKind::kMain && state.config.backfill > 1) {
     if (!IsLookedAt(state, task) && !(with_gpus && HasPlaceBeside(state, task, at))) {
-      return {ReasonCode::kPriority,
-              fmt::format("It is not among the first {} of the queue, the ones that may start "
-                          "now (policy.backfill).",
-                          state.config.backfill)};
+      return {ReasonCode::kPriority, fmt::format("It is not among the first {} tasks of the queue, "
+                                                 "which may start now (policy.backfill).",
+                                                 state.config.backfill)};
     }
   } else if (!with_gpus || state.rules->HeadOnly(task.queue)) {
     const bool crashed = task.queue == QueueKind::kRecovery;
@@ -221,9 +219,10 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
   }
   Reason reason = ReasonAtHead(state, task, at);
   if (state.heads.passed.task == task.id && state.heads.passed.times > 0) {
-    reason.text.Edit() += fmt::format(
-        " {} task{} started before it since it is first in line ({}).", state.heads.passed.times,
-        state.heads.passed.times == 1 ? "" : "s", base::FormatTimeIso(state.heads.passed.since));
+    reason.text.Edit() +=
+        fmt::format(" {} task{} started before it since it became first in line ({}).",
+                    state.heads.passed.times, state.heads.passed.times == 1 ? "" : "s",
+                    base::FormatTimeIso(state.heads.passed.since));
   }
   if (with_gpus) reason.text.Edit() += WhatIsKeptFor(state, task, at);
   return reason;
@@ -268,9 +267,11 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
     case Place::kOverlooked:
       return state.rules->WhyNotYet(task, at);
     case Place::kArray:
-      return {ReasonCode::kArrayLimit,
-              fmt::format("{} tasks of its array may run at once, and as many do or are next.",
-                          task.request->array_limit)};
+      return {
+          ReasonCode::kArrayLimit,
+          fmt::format(
+              "{} tasks of its array may run at once, and that many are running or next in line.",
+              task.request->array_limit)};
     case Place::kUnfit:
       return NeverFits(state, task.request, task.estimate).value_or(Reason{});
     case Place::kEligible:

@@ -143,12 +143,12 @@ Reason TooFewFit(const State& state, const Need& need, int fitting, int chosen,
                  std::int64_t largest_mib) {
   if (chosen < need.gpus) {
     return {ReasonCode::kGpuChoice,
-            fmt::format("The task wants {} GPU{}, and of this server's {} {} of the kind "
-                        "that it asks for.",
-                        need.gpus, need.gpus == 1 ? "" : "s", state.gpus.all.size(),
-                        chosen == 0   ? "none is"
-                        : chosen == 1 ? "1 is"
-                                      : fmt::format("{} are", chosen))};
+            fmt::format(
+                "The task wants {} GPU{}; of this server's {}, {} of the kind that it asks for.",
+                need.gpus, need.gpus == 1 ? "" : "s", state.gpus.all.size(),
+                chosen == 0   ? "none is"
+                : chosen == 1 ? "1 is"
+                              : fmt::format("{} are", chosen))};
   }
   const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
   const std::string largest = base::FormatMib(largest_mib);
@@ -267,7 +267,7 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
       return std::nullopt;
     return Reason{ReasonCode::kNotLinked,
                   fmt::format("The task wants {} GPUs that are connected with each other (NVLink); "
-                              "of those that it may have no {} are.",
+                              "no {} of those that it may use are.",
                               request.gpus, request.gpus)};
   }
   return TooFewFit(state, need, fitting, chosen, largest_mib);
@@ -292,11 +292,10 @@ Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuV
     const ThroughputEstimate with =
         ThroughputOf(first.residents, &newcomer, SaturationOf({}, state.config.sharing));
     choice.why += fmt::format(
-        " Expected to add {:.2f} to the {:.2f} of work done there, and to take {:.1f} times as "
-        "long "
-        "as alone{}.",
+        " Expected to add {:.2f} to the work of {:.2f} there and to take {:.1f} times as long as "
+        "alone{}.",
         with.delivered - first.delivered, first.delivered, with.newcomer,
-        task.profile->sm_active ? "" : ", if it computes as tasks usually do");
+        task.profile->sm_active ? "" : ", if it uses the GPU as tasks usually do");
   }
   if (task.ooms > 0) choice.why += fmt::format(" Retry {} after an OOM.", task.ooms);
   return choice;
@@ -345,7 +344,7 @@ std::optional<Choice> ChooseByPolicy(State& state, const TaskRecord& task,
 void Start(State& state, TaskRecord& task, Choice choice) {
   HostShare share = ShareFor(state, task, choice.placement);
   if (const std::string promised = TextOf(share); !promised.empty())
-    choice.why += fmt::format(" Of the server it is promised {}.", promised);
+    choice.why += fmt::format(" The server keeps {} for it.", promised);
   state.queue.NoteStart(task, state.now);
   state.queue.Remove(task.id);
   state.EditLife(task.id).restored = false;

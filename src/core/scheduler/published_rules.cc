@@ -74,7 +74,7 @@ class Loop : public Rules {
       return {ReasonCode::kPacing, "Crashed; the published recovery scan has not found it yet."};
     }
     return {ReasonCode::kPacing,
-            fmt::format("The published rules pause; they go on in {} s.",
+            fmt::format("The published rules pause and continue in {} s.",
                         base::Seconds(std::max(due_.value_or(Time{}) - at, Duration{0})))};
   }
 
@@ -273,7 +273,7 @@ base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) 
     return config;
   }
   return base::Fail(base::ErrorCode::kInvalid,
-                    fmt::format("published: no rules '{}', expected thesis or v2", era));
+                    fmt::format("published: unknown rules '{}', expected thesis or v2", era));
 }
 
 }  // namespace carma::core

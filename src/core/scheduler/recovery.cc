@@ -150,7 +150,7 @@ void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib) {
                                      task.ooms, task.ooms == 1 ? "" : "s", told)});
   }
   const std::string kept = KeptBelowGpu(state, task)
-                               ? fmt::format(": its promise kept it to {}",
+                               ? fmt::format(": its promise limited it to {}",
                                              base::FormatMib(task.attempt->sharing.LimitMib()))
                                : "";
   Recover(state, task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + kept + told + "."},

@@ -46,7 +46,7 @@ void PauseSubmitted(State& state, TaskRecord& task, TaskId by) {
   if (!Pauses(state, task)) return;
   task.reason = {ReasonCode::kBackoff,
                  fmt::format("Task {} submitted it within a minute of its start, and it is number "
-                             "{} of a chain of such tasks.",
+                             "{} in a chain of such tasks.",
                              by, repeats)};
 }
 

@@ -83,7 +83,7 @@ void State::On(const ReleaseRequested& event) {
 void State::On(const RequeueRequested& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr) return;
-  Reason reason{ReasonCode::kRequeuedByUser, "Sent back to the queue by a person."};
+  Reason reason{ReasonCode::kRequeuedByUser, "Sent back to the queue on request."};
   if (task->state == TaskState::kQueued) return Restart(*task, std::move(reason));
   if (task->state == TaskState::kStopping) {
     if (task->attempt->stopping != StopCause::kGpuLost) return;

@@ -359,7 +359,7 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
   // A task that does not fit stops those behind it, but not those of a higher priority.
   submit(7, {}, 39'000);
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{7}, At(2)).code, ReasonCode::kGpuMemory);
-  EXPECT_EQ(verdict(), "1 tasks wait before it");
+  EXPECT_EQ(verdict(), "1 tasks are ahead of it");
   EXPECT_EQ(verdict(1), "");
 }
 

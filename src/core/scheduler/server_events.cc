@@ -18,13 +18,13 @@ constexpr double kMaxActivity = 1.05;
 
 std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   if (sample.used_mib < 0 || sample.used_mib > info.total_mib) {
-    return fmt::format("its last sample says {} MiB used of {} MiB", sample.used_mib,
+    return fmt::format("its last sample reports {} MiB used of {} MiB", sample.used_mib,
                        info.total_mib);
   }
   for (const auto& [what, value] : {std::pair("an SM activity", sample.sm_active),
                                     std::pair("a utilisation", sample.utilization)}) {
     if (!value || (std::isfinite(*value) && *value >= 0 && *value <= kMaxActivity)) continue;
-    return fmt::format("its last sample says {} of {}", what, *value);
+    return fmt::format("its last sample reports {} of {}", what, *value);
   }
   return "";
 }
@@ -162,9 +162,9 @@ void State::On(const ReservationsChanged& event) {
 }
 
 void State::On(const PolicyChanged& event) {
-  CARMA_CHECK(event.policy.pacing == config.pacing, "another system's rules need a new core");
+  CARMA_CHECK(event.policy.pacing == config.pacing, "a change of pacing needs a new core");
   CARMA_CHECK(Shares(event.policy) == Shares(config),
-              "tasks that run alone were promised to stay so");
+              "tasks that run alone were promised to stay alone");
   const PolicyConfig before = std::exchange(config, event.policy);
   FollowEntitlements(*this);
   if (config.cpus_per_gpu != before.cpus_per_gpu ||

@@ -24,13 +24,13 @@ std::string Told(std::string_view what, const std::string& detail) {
 // The detail is complete ("exit code 1: ValueError: …"); without one it is made here.
 Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
-    return {ReasonCode::kGpuFault, Told("Failed by a fault on its GPU", exit.detail)};
+    return {ReasonCode::kGpuFault, Told("Failed because of a fault on its GPU", exit.detail)};
   const ReasonCode code = exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit;
   if (exit.kind == ExitKind::kHostMemory) {
     const std::string limit =
         fmt::format(" (it was promised {})", base::FormatMib(host.memory_mib));
     return {ReasonCode::kHostMemory,
-            Told(fmt::format("Killed because the machine's own memory ran out{}",
+            Told(fmt::format("Killed because the server's memory ran out{}",
                              host.memory_mib > 0 ? limit : ""),
                  exit.detail)};
   }

@@ -48,13 +48,13 @@ Reason ReasonToLeave(const State& state, const TaskRecord& task) {
     case StopCause::kDrained:
       if (state.closing) return ReasonOfShutdown(state, task);
       return {ReasonCode::kDraining,
-              task.attempt->leaves_by ? fmt::format("Its GPU was to be empty by {}.",
+              task.attempt->leaves_by ? fmt::format("Its GPU had to be empty by {}.",
                                                     base::FormatTimeIso(*task.attempt->leaves_by))
-                                      : "It was asked to save when its GPU was to be empty."};
+                                      : "It was asked to save because its GPU had to be emptied."};
     default:
       return {
           ReasonCode::kTimeSlot,
-          fmt::format("Its turn of {} was over, and {} waited for its place.",
+          fmt::format("Its time slice of {} was over, and {} was waiting for its place.",
                       base::FormatSpan(state.config.slots.length ? TurnOf(state.config.slots, task)
                                                                  : Duration{0}),
                       other)};
@@ -78,14 +78,12 @@ std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.request->checkpoint_signal) {
     if (task.cut_off == 1) return "";
     return fmt::format(
-        " {} times it did not end by itself when {} asked it to save; what it has not saved it "
-        "does "
-        "again.",
+        " {} times it did not end when {} asked it to save; it repeats what it has not saved.",
         task.cut_off, CheckpointSignal(state.config.slots, task.request));
   }
   if (!state.config.slots.length || !TakesTurns(state.config.slots, task))
-    return " It is not known to checkpoint, and starts over.";
-  return fmt::format(" It is not known to checkpoint, and starts over; its next time slice is {}.",
+    return " It is not known to checkpoint and starts over.";
+  return fmt::format(" It is not known to checkpoint and starts over; its next time slice is {}.",
                      base::FormatSpan(TurnOf(state.config.slots, task)));
 }
 
@@ -272,7 +270,7 @@ Reason ReasonOfLeaving(const State& state, const TaskRecord& task) {
   if (whom != state.preemptions.room_for.end()) {
     why = fmt::format(": task {} waits for its place", whom->second);
   } else if (state.closing) {
-    why = fmt::format(", for the server is {}", state.closing->why);
+    why = fmt::format(", because the server is {}", state.closing->why);
   }
   return {ReasonToLeave(state, task).code,
           fmt::format("It was asked to save and has to end by {}{}.",
@@ -296,7 +294,7 @@ void EndSaved(State& state, TaskRecord& task) {
   if (task.attempt->slot_notice) return GoOnLater(state, task, ReasonToLeave(state, task));
   GoOnLater(state, task,
             {ReasonCode::kTimeLimit,
-             fmt::format("Saved before its time limit of {}, to go on.",
+             fmt::format("Saved before its time limit of {}, to continue later.",
                          base::FormatSpan(task.request->time_limit.value_or(Duration{0})))});
 }
 
@@ -381,7 +379,7 @@ Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
     const auto leaver = state.tasks.find(made->first);
     if (leaver != state.tasks.end() && leaver->second.attempt->leaves_by) {
       reason.text.Edit() +=
-          fmt::format(" Task {} was asked to save and leaves its place to it by {}.", made->first,
+          fmt::format(" Task {} was asked to save and makes room for it by {}.", made->first,
                       base::FormatTimeIso(*leaver->second.attempt->leaves_by));
     }
   }

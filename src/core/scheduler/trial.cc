@@ -16,9 +16,9 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
     return {Fit::kNever, {ReasonCode::kLimit, TextOf(*hit)}};
   if (request.held) return {Fit::kNotNow, {ReasonCode::kHeld, "submitted on hold"}};
   if (request.begin && *request.begin > now)
-    return {Fit::kNotNow, {ReasonCode::kBeginTime, "not before its begin time"}};
+    return {Fit::kNotNow, {ReasonCode::kBeginTime, "its begin time has not come"}};
   if (const std::size_t ahead = scheduler.AheadOf(request); ahead > 0) {
-    return {Fit::kNotNow, {ReasonCode::kPriority, fmt::format("{} tasks wait before it", ahead)}};
+    return {Fit::kNotNow, {ReasonCode::kPriority, fmt::format("{} tasks are ahead of it", ahead)}};
   }
   if (Verdict by_host = scheduler.HostFor(request, now).verdict; by_host.fit != Fit::kFits)
     return {by_host.fit, std::move(by_host.reason)};
@@ -26,7 +26,7 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
   const Need need = scheduler.NeedOfNew(request, estimate);
   int fitting = 0;
   std::vector<GpuLinks::Candidate> open;
-  Trial trial{Fit::kNotNow, {ReasonCode::kResources, "too few GPUs are open to it now"}};
+  Trial trial{Fit::kNotNow, {ReasonCode::kResources, "too few GPUs can take it now"}};
   for (const GpuView& gpu : scheduler.Gpus(now)) {
     const Verdict verdict = CheckGuards(scheduler.config(), need, gpu);
     if (verdict.fit == Fit::kFits) {
@@ -38,7 +38,7 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
   }
   if (fitting < request.gpus) return trial;
   if (need.linked && GpuLinks(scheduler.GpuInfos()).ChooseFor(need, std::move(open)).empty())
-    return {Fit::kNotNow, {ReasonCode::kNotLinked, "those that are open to it are not connected"}};
+    return {Fit::kNotNow, {ReasonCode::kNotLinked, "the GPUs that can take it are not connected"}};
   return {};
 }
 

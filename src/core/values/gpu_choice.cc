@@ -96,7 +96,7 @@ std::string WhyNotThis(const TaskRequest& request, std::size_t index, const GpuI
                        base::Join(request.on_gpus, " or "), index);
   }
   if (IsNamed(request.not_on_gpus, index, gpu))
-    return fmt::format("The task is not to run on GPU {}.", index);
+    return fmt::format("The task must not run on GPU {}.", index);
   return "";
 }
 
@@ -163,7 +163,7 @@ std::string TypesOf(std::span<const GpuInfo> gpus) {
   }
   std::vector<std::string> words;
   for (const auto& [type, count] : types)
-    words.push_back(fmt::format("{} of {}", count, type.empty() ? "a type without name" : type));
+    words.push_back(fmt::format("{} of {}", count, type.empty() ? "an unnamed type" : type));
   return words.empty() ? "none" : base::Join(words, ", ");
 }
 
@@ -171,8 +171,8 @@ std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<co
   if (request.gpu_type && std::ranges::none_of(gpus, [&](const GpuInfo& gpu) {
         return NamesType(*request.gpu_type, gpu.type);
       })) {
-    return fmt::format("There is no GPU of type {} here; those of this server: {}.",
-                       *request.gpu_type, TypesOf(gpus));
+    return fmt::format("There is no GPU of type {} here; this server has {}.", *request.gpu_type,
+                       TypesOf(gpus));
   }
   for (const std::vector<std::string>* names : {&request.on_gpus, &request.not_on_gpus}) {
     for (const std::string& name : *names) {
@@ -181,8 +181,8 @@ std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<co
         known |= NamesGpu(name, static_cast<GpuIndex>(i), gpus[i]);
       if (known) continue;
       return fmt::format(
-          "There is no GPU {} here: this server has {}, from 0 on, and their UUIDs "
-          "are those that carma gpus -v shows.",
+          "There is no GPU {} here: this server has {}, numbered from 0; carma gpus -v shows their "
+          "UUIDs.",
           name, gpus.size());
     }
   }

@@ -83,8 +83,8 @@ TEST(GpuChoice, WhatNoGpuIsCalledIsToldWithThoseThatThereAre) {
   const std::vector<GpuInfo> gpus = MixedServer();
   EXPECT_EQ(MisnamedGpus({.gpu_type = "t4", .on_gpus = {"0"}}, gpus), std::nullopt);
   EXPECT_EQ(MisnamedGpus({.gpu_type = "h100"}, gpus),
-            "There is no GPU of type h100 here; those of this server: 1 of NVIDIA A100-SXM4-40GB, "
-            "1 of NVIDIA A100-SXM4-80GB, 1 of Tesla T4.");
+            "There is no GPU of type h100 here; this server has 1 of NVIDIA A100-SXM4-40GB, 1 of "
+            "NVIDIA A100-SXM4-80GB, 1 of Tesla T4.");
   EXPECT_TRUE(MisnamedGpus({.on_gpus = {"3"}}, gpus));
   EXPECT_TRUE(MisnamedGpus({.not_on_gpus = {"GPU-dddd"}}, gpus));
   EXPECT_TRUE(MisnamedGpus({.not_on_gpus = {"GPU-"}}, gpus)) << "too little of a UUID";

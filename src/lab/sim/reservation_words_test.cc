@@ -139,7 +139,7 @@ TEST_F(Reserved, WhatCannotBeIsRefused) {
   Reserve("for=bob count=2 from=2h for-time=2h");
   const auto run = Simulate(*ParseCluster(servers_), arrivals_, options_);
   ASSERT_FALSE(run);
-  EXPECT_THAT(run.error().message, ::testing::HasSubstr("would not have its GPUs"));
+  EXPECT_THAT(run.error().message, ::testing::HasSubstr("would not get its GPUs"));
   // The hour in between is shorter than the lead, so a task without a limit would never start.
   options_.policy.booking_lead = hours(2);
   options_.reservations = {

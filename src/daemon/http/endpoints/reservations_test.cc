@@ -65,7 +65,7 @@ TEST_F(ReservationsTest, ARestartFindsThemAndGivesNoNumberTwice) {
 TEST_F(ReservationsTest, WhoMayNotOrAsksForWhatIsNotThereIsRefused) {
   EXPECT_THAT(Make(kAda, 10, R"(,"gpus":["1"])").Message(), HasSubstr("only an administrator"));
   EXPECT_EQ(Make(kEve, 10, R"(,"gpus":["1"])").status, 201) << "the configuration names her";
-  EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["1"])").Message(), HasSubstr("would not have its GPUs"));
+  EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["1"])").Message(), HasSubstr("would not get its GPUs"));
   EXPECT_EQ(Make(kRoot, 10, R"(,"count":2)").status, 409);
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["7"])").Message(), HasSubstr("no GPU 7"));
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpu_type":"h100")").Message(), HasSubstr("2 of A100"));

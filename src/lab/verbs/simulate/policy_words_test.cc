@@ -27,7 +27,7 @@ TEST(SimPolicy, TakesRulesOfItsOwn) {
   const SimPolicy policy = Policy("score, score=free_mib - max(tasks, 2), require=own_tasks < 2");
   EXPECT_EQ(policy.options.policy.score->text(), "free_mib - max(tasks, 2)");
   EXPECT_EQ(policy.options.policy.require->text(), "own_tasks < 2");
-  EXPECT_THAT(Complaint("score,score=2 *"), HasSubstr("at letter 4: expected a number"));
+  EXPECT_THAT(Complaint("score,score=2 *"), HasSubstr("at character 4: expected a number"));
   EXPECT_THAT(Complaint("score"), HasSubstr("needs one"));
 }
 
