@@ -93,7 +93,7 @@ TEST_F(Backup, ItIsForWhoMayReadTheBooksAndReplacesNothingUnasked) {
   EXPECT_THAT(site.Carma({"backup", folder}).out, HasSubstr(folder + "/carma-2"));
   const Ran over = site.Carma({"backup", "--force", site.state_dir() + "/carma.db"});
   EXPECT_EQ(over.code, 2);
-  EXPECT_THAT(over.err, HasSubstr("a file of the books themselves"));
+  EXPECT_THAT(over.err, HasSubstr("a file of the state folder that is in use"));
   if (IsRoot()) {
     const Ran stranger = site.Carma({"backup", site.out_dir() + "/mine.db"}, {.uid = OtherUser()});
     EXPECT_EQ(stranger.code, 1);

@@ -54,11 +54,11 @@ bool SameFile(const std::string& one, const std::string& other) {
 Result<Unit> CheckTarget(const std::string& books, const std::string& target, bool replace) {
   for (const char* suffix : {"", "-wal", "-shm"}) {
     if (SameFile(books + suffix, target))
-      return Fail(ErrorCode::kInvalid, target + " is a file of the books themselves");
+      return Fail(ErrorCode::kInvalid, target + " is a file of the state folder that is in use");
   }
   struct stat info {};
   if (::lstat(target.c_str(), &info) != 0) return Unit{};
-  if (!S_ISREG(info.st_mode)) return Fail(ErrorCode::kConflict, target + " is no ordinary file");
+  if (!S_ISREG(info.st_mode)) return Fail(ErrorCode::kConflict, target + " is not a regular file");
   if (!replace) return Fail(ErrorCode::kConflict, target + " exists");
   return Unit{};
 }
@@ -143,7 +143,7 @@ Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& tar
   if (Result<Unit> free = CheckTarget(books, target, replace); !free)
     return std::unexpected(free.error());
   Building building(target);
-  if (!building) return FailErrno(errno, "making a file beside " + target);
+  if (!building) return FailErrno(errno, "creating a file beside " + target);
   if (Result<Unit> copied = Copy(books, building.path()); !copied)
     return std::unexpected(copied.error());
   if (Result<Unit> sound = Inspect(building.path()); !sound)

@@ -41,10 +41,10 @@ std::vector<Case> Cases() {
   add("an end", Durability::kNow).records[kTask] = Row(TaskState::kSucceeded, 1);
   add("an event", Durability::kNow).events.emplace_back();
   add("use of a GPU", Durability::kNow).usage.emplace_back();
-  add("what the line waited for", Durability::kNow).line_waits.emplace_back();
+  add("what the head of the queue waited for", Durability::kNow).line_waits.emplace_back();
   add("a forecast", Durability::kLater).forecasts.emplace_back();
   add("a measured peak", Durability::kNow).observations.emplace_back();
-  add("what an attempt took", Durability::kNow).attempts.emplace_back();
+  add("what an attempt used", Durability::kNow).attempts.emplace_back();
   add("a calibration that is forgotten", Durability::kNow).forget_calibration = true;
   add("a drain", Durability::kNow).drains[{"GPU-0", false}] = DrainReason{"broken fan"};
   add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;

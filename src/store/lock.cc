@@ -81,7 +81,7 @@ Result<Unit> Lock(int fd, const std::string& state_dir) {
 
 Result<StateLock> StateLock::Take(const std::string& state_dir) {
   if (Result<Unit> made = base::MakeDirs(state_dir, 0700); !made) {
-    return base::Wrap(made.error(), "making the state folder");
+    return base::Wrap(made.error(), "creating the state folder");
   }
   if (Result<Unit> fine = CheckFolder(state_dir); !fine) return std::unexpected(fine.error());
   const std::string path = state_dir + "/lock";

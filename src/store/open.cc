@@ -194,12 +194,12 @@ Result<Unit> Inspect(const std::string& path) {
   if (!base::Exists(path)) {
     if (HasContent(path + "-wal")) {
       return Fail(ErrorCode::kCorrupt, path + " is missing but its log " + path +
-                                           "-wal is there, expected both or none");
+                                           "-wal exists, expected both or neither");
     }
     return Fail(ErrorCode::kNotFound, "no " + path);
   }
   if (HasContent(path + "-journal")) {
-    return Fail(ErrorCode::kCorrupt, path + "-journal: CARMA writes no such file, expected none");
+    return Fail(ErrorCode::kCorrupt, path + "-journal exists, but CARMA never writes such a file");
   }
   Result<Header> header = ReadHeader(path);
   if (!header) return std::unexpected(header.error());

@@ -101,7 +101,7 @@ Result<StoredTask> Store::Get(core::TaskId id) {
     rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
     if (rows->executeStep()) return ReadTask(*rows);
     return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(id)) +
-                                          " (carma list --all shows those that there are)");
+                                          " (carma list --all shows all tasks)");
   });
 }
 

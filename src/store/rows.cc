@@ -136,7 +136,7 @@ void Reader::operator()(const char* mib, const char* method, const char* predict
   (*this)(mib, peak_mib);
   (*this)(method, name);
   (*this)(predicted, predicted_mib);
-  if (peak_mib.has_value() != name.has_value()) Complain("both parts of the estimate or none");
+  if (peak_mib.has_value() != name.has_value()) Complain("both parts of the estimate or neither");
   value.reset();
   if (peak_mib && name) value = core::Estimate{*peak_mib, *std::move(name), predicted_mib};
 }
@@ -146,7 +146,7 @@ void Reader::operator()(const char* context, const char* rest,
   (*this)(context, context_mib);
   (*this)(rest, rest_mib);
   if (context_mib.has_value() != rest_mib.has_value())
-    Complain("both parts of the formula or none");
+    Complain("both parts of the formula or neither");
   value.reset();
   if (context_mib && rest_mib) value = task::FormulaSplit{*context_mib, *rest_mib};
 }
@@ -157,7 +157,7 @@ void Reader::operator()(const char* sensitivity, const char* pressure,
   (*this)(sensitivity, of_sensitivity);
   (*this)(pressure, of_pressure);
   if (of_sensitivity.has_value() != of_pressure.has_value())
-    Complain("both parts of what a task minds or none");
+    Complain("both sensitivity and pressure or neither");
   value.reset();
   if (of_sensitivity && of_pressure) value = core::MpsParameters{*of_sensitivity, *of_pressure};
 }

@@ -182,7 +182,7 @@ Result<Unit> Store::AddUsage(const GpuUsage& usage) {
 }
 
 Result<Unit> Store::AddLineWait(const LineWait& wait) {
-  return impl_->Change("storing what the line waited for", [&]() -> Result<Unit> {
+  return impl_->Change("storing what the head of the queue waited for", [&]() -> Result<Unit> {
     const Use put(impl_->Prepared(InsertSql<LineWait>()));
     Binder bind(*put);
     Table<LineWait>::Visit(bind, wait);
@@ -283,7 +283,7 @@ Result<Unit> Store::AddObservation(const task::Observation& observation) {
 }
 
 Result<Unit> Store::PutAttempt(const EndedAttempt& attempt) {
-  return impl_->Change("storing what an attempt took", [&]() -> Result<Unit> {
+  return impl_->Change("storing what an attempt used", [&]() -> Result<Unit> {
     const Use put(impl_->Prepared(ReplaceSql<EndedAttempt>()));
     Binder bind(*put);
     Table<EndedAttempt>::Visit(bind, attempt);
@@ -323,7 +323,7 @@ Result<Unit> Store::AddNotice(const Notice& notice) {
 }
 
 Result<Unit> Store::PutNoticeResult(const Notice& notice) {
-  return impl_->Change("storing what became of a notice", [&]() -> Result<Unit> {
+  return impl_->Change("storing the result of a notice", [&]() -> Result<Unit> {
     const Use put(impl_->Prepared("UPDATE notice SET state=?,tries=?,next_ms=?,text=? WHERE id=?"));
     Binder bind(*put);
     bind.Bind(notice.state);
@@ -410,7 +410,7 @@ Result<Unit> Store::FinishArrival(core::TaskId first) {
 }
 
 Result<bool> Store::DropArrival(core::TaskId first, std::size_t most) {
-  return impl_->Change("taking a submission back", [&]() -> Result<bool> {
+  return impl_->Change("withdrawing a submission", [&]() -> Result<bool> {
     const auto from = static_cast<std::int64_t>(core::Number(first));
     const Use drop(
         impl_->Prepared("DELETE FROM task WHERE id IN (SELECT id FROM task WHERE id >= ?1 AND id < "

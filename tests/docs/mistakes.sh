@@ -42,7 +42,7 @@ carma lst                                                        # -> no verb 'l
 carma list -t oomm                                               # -> no task state 'oomm'
 carma list -o nmae                                               # -> no column 'nmae', did you mean name?
 carma list --limit all                                           # -> --limit: expected a number from 1 to 10000000, not 'all'
-carma show 999                                                   # -> no task 999 (carma list --all shows those that there are)
+carma show 999                                                   # -> no task 999 (carma list --all shows all tasks)
 carma show resnet                                                # -> task 'resnet': expected a number, a range such as 40-45, 40_3, @ or @~N
 carma history 999                                                # -> no task 999 (carma list
 carma logs 999                                                   # -> no task 999 (carma list
