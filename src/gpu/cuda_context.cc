@@ -128,7 +128,7 @@ class Making {
     if (api_.count == nullptr) return true;
     if (!Step("cuDeviceGetCount", api_.count, &devices)) return false;
     return devices == 1 || Refuse("cuDeviceGetCount", kCudaInvalidDevice,
-                                  fmt::format("{} GPUs where one was named", devices));
+                                  fmt::format("{} GPUs instead of the one named", devices));
   }
 
   static bool Refuse(const char* name, CuResult code, const std::string& text) {
@@ -212,7 +212,7 @@ class Holder {
     const Tried<std::string> line = ReadLine(std::chrono::steady_clock::now() + patience);
     if (!line) {
       if (line.error().kind != Kind::kHung) return line;
-      return Trouble(Kind::kHung, fmt::format("the CUDA driver made no context within {:g} s",
+      return Trouble(Kind::kHung, fmt::format("the CUDA driver created no context within {:g} s",
                                               static_cast<double>(patience.count()) / 1e3));
     }
     const std::string_view text = *line;
@@ -250,13 +250,13 @@ class Holder {
       if (const std::size_t end = line.find('\n'); end != std::string::npos) {
         return line.substr(0, end);
       }
-      if (line.size() > kMaxLine) return Trouble(Kind::kDied, "it said too much");
+      if (line.size() > kMaxLine) return Trouble(Kind::kDied, "its output is too long");
     }
   }
 
   // Its output has ended, so the child has ended or soon will.
   std::string HowItEnded() {
-    constexpr const char* kWords = "the process that made the context ";
+    constexpr const char* kWords = "the process that created the context ";
     if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
     int status = 0;
     ::waitpid(std::exchange(child_.pid, 0), &status, 0);
@@ -264,7 +264,7 @@ class Holder {
       return fmt::format("{}was ended by signal {} ({})", kWords, WTERMSIG(status),
                          ::strsignal(WTERMSIG(status)));
     }
-    return fmt::format("{}ended with code {} and said nothing", kWords, WEXITSTATUS(status));
+    return fmt::format("{}ended with code {} and without output", kWords, WEXITSTATUS(status));
   }
 
   bool EndsWithin(std::chrono::milliseconds patience) const {
@@ -325,10 +325,10 @@ Tried<ContextCost> Weigh(Probe& probe, std::size_t device, std::int64_t before_m
   }
   const bool others = std::any_of(last->processes.begin(), last->processes.end(),
                                   [pid](const ProcessUse& use) { return use.pid != pid; });
-  if (others) return Trouble(Kind::kUnclear, "another process came onto the GPU meanwhile");
+  if (others) return Trouble(Kind::kUnclear, "another process started on the GPU meanwhile");
   const std::int64_t grown_mib = last->used_mib - before_mib;
   if (grown_mib > 0) return ContextCost{.mib = grown_mib, .of_process = false};
-  return Trouble(Kind::kUnclear, "the driver shows no memory of the process that made a context");
+  return Trouble(Kind::kUnclear, "the driver shows no memory for the process with the context");
 }
 
 }  // namespace
@@ -362,7 +362,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
     return "its compute mode is EXCLUSIVE: a task that starts meanwhile would fail";
   }
   if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone) {
-    return "the driver asks for its recovery";
+    return "the driver requests its recovery";
   }
   if (!reading->processes.empty()) return "it is in use";
   if (reading->used_mib > kIdleMib) {
@@ -386,7 +386,7 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
   const Tried<std::string> pci = holder.Await(options.patience);
   if (!pci) return std::unexpected(pci.error());
   if (*pci != "-" && !info.pci.empty() && PlainPci(*pci) != PlainPci(info.pci)) {
-    return Trouble(Kind::kUnclear, fmt::format("CUDA took the GPU at {} for the one at {}",
+    return Trouble(Kind::kUnclear, fmt::format("CUDA used the GPU at {} instead of the one at {}",
                                                base::Printable(*pci, 40), info.pci));
   }
   return Weigh(probe, device, before->used_mib, holder.pid(), options.settling);

@@ -178,11 +178,11 @@ TEST_F(CudaContext, LibrariesThatAreNoneOrLackFunctions) {
 
 TEST_F(CudaContext, ThatOfAnotherGpuDoesNotCount) {
   info_.pci = "00000000:0A:00.0";
-  EXPECT_THAT(Measure().error().text, HasSubstr("CUDA took the GPU at 0000:07:00.0"));
+  EXPECT_THAT(Measure().error().text, HasSubstr("CUDA used the GPU at 0000:07:00.0"));
   info_.pci = "0:07:00.0";
   EXPECT_TRUE(Measure()) << "the same address with fewer digits";
   Set("CARMA_FAKE_CUDA_COUNT", "8");
-  EXPECT_THAT(Measure().error().text, HasSubstr("8 GPUs where one was named"));
+  EXPECT_THAT(Measure().error().text, HasSubstr("8 GPUs instead of the one named"));
 }
 
 TEST_F(CudaContext, ProgramsThatCannotServe) {
@@ -192,11 +192,11 @@ TEST_F(CudaContext, ProgramsThatCannotServe) {
     const char* text;
   } cases[] = {
       {{"/nonexistent/carma"}, Kind::kMachine, "/nonexistent/carma: No such file"},
-      {{"/bin/false"}, Kind::kDied, "ended with code 1 and said nothing"},
+      {{"/bin/false"}, Kind::kDied, "ended with code 1 and without output"},
       {{"/bin/echo", "hello"}, Kind::kDied, "it said hello"},
       {{"/bin/echo", "refused"}, Kind::kDied, "it said refused"},
       {{"/bin/echo", "refused "}, Kind::kRefused, "(CUDA 0)"},
-      {{"/bin/echo", "-n", "made"}, Kind::kDied, "said nothing"},
+      {{"/bin/echo", "-n", "made"}, Kind::kDied, "without output"},
       {{"/usr/bin/yes", std::string(400, 'x')}, Kind::kDied, "it said"},
   };
   for (const auto& c : cases) {

@@ -13,33 +13,35 @@ struct XidLine {
 // In the order of the numbers. docs/server/gpus.md names the sources.
 constexpr XidLine kXids[] = {
     {8, {XidClass::kDevice, "the GPU stopped processing"}},
-    {13, {XidClass::kTask, "exception of the graphics engine"}},
-    {31, {XidClass::kTask, "page fault of GPU memory"}},
+    {13, {XidClass::kTask, "graphics engine exception"}},
+    {31, {XidClass::kTask, "GPU memory page fault"}},
     {43, {XidClass::kTask, "a channel was reset after an error"}},
     {45, {XidClass::kTask, "cleaned up after an earlier error"}},
     {46, {XidClass::kDevice, "the GPU stopped processing"}},
-    {48, {XidClass::kDevice, "error of memory beyond repair"}},
+    {48, {XidClass::kDevice, "uncorrectable memory error"}},
     {54, {XidClass::kDevice, "auxiliary power is not connected"}},
     {61, {XidClass::kDevice, "breakpoint of an internal controller"}},
     {62, {XidClass::kDevice, "an internal controller halted"}},
-    {63, {XidClass::kNews, "a page or row of memory was taken out of use"}},
-    {64, {XidClass::kDevice, "a page or row of memory could not be taken out of use"}},
-    {68, {XidClass::kTask, "exception of the video decoder"}},
-    {74, {XidClass::kDevice, "error of NVLink"}},
+    {63, {XidClass::kNews, "a memory page or row was retired"}},
+    {64, {XidClass::kDevice, "a memory page or row could not be retired"}},
+    {68, {XidClass::kTask, "video decoder exception"}},
+    {74, {XidClass::kDevice, "NVLink error"}},
     {79, {XidClass::kDevice, "fell off the bus"}},
-    {92, {XidClass::kDevice, "many corrected errors of memory"}},
-    {94, {XidClass::kContained, "contained error of memory"}},
-    {95, {XidClass::kDevice, "uncontained error of memory"}},
-    {109, {XidClass::kTask, "a switch between contexts took too long"}},
+    {92, {XidClass::kDevice, "many corrected memory errors"}},
+    {94, {XidClass::kContained, "contained memory error"}},
+    {95, {XidClass::kDevice, "uncontained memory error"}},
+    {109, {XidClass::kTask, "a context switch took too long"}},
     {119, {XidClass::kDevice, "the GPU's system processor (GSP) does not answer"}},
-    {120, {XidClass::kDevice, "error of the GPU's system processor (GSP)"}},
-    {140, {XidClass::kDevice, "error of memory that was not recovered"}},
+    {120, {XidClass::kDevice, "error in the GPU's system processor (GSP)"}},
+    {140, {XidClass::kDevice, "unrecovered memory error"}},
     {143, {XidClass::kDevice, "the GPU could not be initialised"}},
-    {154, {XidClass::kNews, "the driver wants another recovery action"}},
+    {154, {XidClass::kNews, "the driver requests another recovery action"}},
 };
 
 constexpr std::string_view kXidPrefix = "Xid ";
-constexpr std::string_view kEccPrefix = "new errors of memory beyond repair: ";
+constexpr std::string_view kEccPrefix = "new uncorrectable memory errors: ";
+// Reasons that an earlier version stored.
+constexpr std::string_view kOldEccPrefix = "new errors of memory beyond repair: ";
 
 std::string_view RecoveryText(RecoveryAction action) {
   switch (action) {
@@ -50,11 +52,11 @@ std::string_view RecoveryText(RecoveryAction action) {
     case RecoveryAction::kNodeReboot:
       return "the driver wants the machine restarted";
     case RecoveryAction::kDrainP2p:
-      return "the driver wants the links to other GPUs quiet";
+      return "the driver wants traffic on the links to other GPUs stopped";
     case RecoveryAction::kDrainAndReset:
       return "the driver wants the GPU drained and reset";
     case RecoveryAction::kOther:
-      return "the driver wants a recovery that this version does not know";
+      return "the driver wants a recovery action that this version does not know";
   }
   return "";
 }
@@ -74,7 +76,7 @@ void KeepTold(const std::optional<T>& told, std::optional<T>& kept) {
 XidFact DescribeXid(int xid) {
   const auto* const found = std::ranges::lower_bound(kXids, xid, {}, &XidLine::xid);
   if (found != std::end(kXids) && found->xid == xid) return found->fact;
-  return {XidClass::kDevice, "not known to this version"};
+  return {XidClass::kDevice, "unknown to this version"};
 }
 
 // The first Xid of the most serious class is the cause; later ones are its consequences.
@@ -113,10 +115,10 @@ std::string Health::ConditionTrouble() const {
   const std::int64_t errors = last_.ecc_uncorrected.value_or(0) - ecc_at_start_.value_or(0);
   if (errors > 0) return std::string(kEccPrefix) + std::to_string(errors);
   if (last_.remap_failed == true && acknowledged_.remap_failed != true) {
-    return "no spare rows of memory are left";
+    return "no spare memory rows are left";
   }
   if (last_.remap_pending == true && acknowledged_.remap_pending != true) {
-    return "rows of memory wait for a reset to be replaced";
+    return "memory rows wait for a reset to be replaced";
   }
   if (last_.recovery && last_.recovery != acknowledged_.recovery) {
     return std::string(RecoveryText(*last_.recovery));
@@ -155,7 +157,7 @@ void Health::Restore(std::string why) {
   }
   restored_why_ = why_;
   // The driver's count continues from the earlier daemon's time, so no error is older than that.
-  if (why_.starts_with(kEccPrefix)) ecc_at_start_ = 0;
+  if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }
 
 void Health::Cleared() {

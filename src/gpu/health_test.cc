@@ -51,12 +51,12 @@ TEST(Health, OnlyXidsOfTheDeviceStandInTheWay) {
       {"a program's", {31, 43, 45}, {}, ""},
       {"news", {63, 154}, {}, ""},
       {"the device's among a program's", {43, 79, 45}, {}, "Xid 79: fell off the bus"},
-      {"contained", {94}, {}, "Xid 94: contained error of memory"},
+      {"contained", {94}, {}, "Xid 94: contained memory error"},
       {"the first of two", {79, 48}, {}, "Xid 79: fell off the bus"},
       {"the graver of two", {94, 79, 95}, {}, "Xid 79: fell off the bus"},
-      {"not in the table", {151}, {}, "Xid 151: not known to this version"},
+      {"not in the table", {151}, {}, "Xid 151: unknown to this version"},
       {"ignored", {79}, {74, 79}, ""},
-      {"another is ignored", {79, 48}, {79}, "Xid 48: error of memory beyond repair"},
+      {"another is ignored", {79, 48}, {79}, "Xid 48: uncorrectable memory error"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
@@ -75,7 +75,10 @@ TEST(Health, ConditionsHoldUntilTheyAreNoMoreTold) {
     const char* why;
   } cases[] = {
       {"rows wait", {.remap_pending = true}, {.remap_pending = false}, "wait for a reset"},
-      {"no spare rows", {.remap_failed = true}, {.remap_failed = false}, "no spare rows"},
+      {"no spare memory rows",
+       {.remap_failed = true},
+       {.remap_failed = false},
+       "no spare memory rows"},
       {"a reset is wanted",
        {.recovery = RecoveryAction::kGpuReset},
        {.recovery = RecoveryAction::kNone},
@@ -108,19 +111,19 @@ TEST(Health, ConditionsHoldUntilTheyAreNoMoreTold) {
 TEST(Health, OnlyNewErrorsOfMemoryCount) {
   Health health({});
   EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 5})), IsEmpty()) << "of before we looked";
-  EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 7})), "new errors of memory beyond repair: 2");
+  EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 7})), "new uncorrectable memory errors: 2");
   health.Acknowledge();
   EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 7})), IsEmpty());
-  EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 8})), "new errors of memory beyond repair: 1");
+  EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 8})), "new uncorrectable memory errors: 1");
   EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 0})), IsEmpty()) << "the driver was reloaded";
-  EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 1})), "new errors of memory beyond repair: 1");
+  EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 1})), "new uncorrectable memory errors: 1");
   EXPECT_THAT(Health({}).Take(Tells({.ecc_corrected = 1'000})), IsEmpty());
 }
 
 TEST(Health, AResetThatShowsEndsAnXid) {
   Health reset({});
   reset.Take(Tells({.ecc_uncorrected = 0, .recovery = RecoveryAction::kGpuReset}));
-  EXPECT_EQ(reset.Take(Announces({95})), "Xid 95: uncontained error of memory");
+  EXPECT_EQ(reset.Take(Announces({95})), "Xid 95: uncontained memory error");
   EXPECT_THAT(reset.Take(Tells({.recovery = RecoveryAction::kNone})), IsEmpty());
   Health reloaded({});
   reloaded.Take(Tells({.ecc_uncorrected = 3}));
@@ -161,9 +164,9 @@ TEST(Health, ARestartedDaemonGoesOnWithWhatWasKnown) {
     Reading still, gone;
   } cases[] = {
       {"an Xid", "Xid 79: fell off the bus", {}, {}},
-      {"errors", "new errors of memory beyond repair: 2", Tells({.ecc_uncorrected = 2}),
+      {"errors", "new uncorrectable memory errors: 2", Tells({.ecc_uncorrected = 2}),
        Tells({.ecc_uncorrected = 0})},
-      {"rows", "rows of memory wait for a reset to be replaced", Tells({.remap_pending = true}),
+      {"rows", "memory rows wait for a reset to be replaced", Tells({.remap_pending = true}),
        Tells({.remap_pending = false})},
   };
   for (const auto& c : cases) {

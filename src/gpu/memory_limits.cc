@@ -32,7 +32,8 @@ Result<Unit> Judge(const NvmlApi& api, nvml::Return code, const std::string& doi
 }
 
 Result<nvml::Device> FindGpu(const NvmlApi& api, const std::string& uuid) {
-  if (api.by_uuid == nullptr) return Fail(ErrorCode::kUnavailable, "the driver finds no UUIDs");
+  if (api.by_uuid == nullptr)
+    return Fail(ErrorCode::kUnavailable, "the driver cannot find GPUs by UUID");
   nvml::Device device = nullptr;
   if (auto found = Judge(api, api.by_uuid(uuid.c_str(), &device), uuid); !found)
     return std::unexpected(found.error());
@@ -67,7 +68,7 @@ std::optional<std::vector<MemoryLimit>> ParseLimits(std::span<const std::string>
 Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
                              std::span<const MemoryLimit> limits) {
   if (api.set_memory_limits == nullptr)
-    return Fail(ErrorCode::kUnavailable, "this driver has no memory limits (branch 615 has)");
+    return Fail(ErrorCode::kUnavailable, "this driver has no memory limits (branch 615 has them)");
   const NvmlSession session(api);
   if (!session.open()) return Fail(ErrorCode::kUnavailable, "the driver does not answer");
   for (const MemoryLimit& limit : limits) {

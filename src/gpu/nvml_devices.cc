@@ -22,7 +22,7 @@ std::unexpected<ReadError> Corrupt(const std::string& gpu, std::string what) {
 }
 
 std::unexpected<ReadError> NotTold(const std::string& gpu) {
-  return Corrupt(gpu, "memory is not told");
+  return Corrupt(gpu, "its memory is not reported");
 }
 
 // Drivers before R510 do not separate their reserved memory from the used memory.
@@ -196,7 +196,7 @@ ReadResult<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
     return calls.FailureOf(device.info.uuid, code, fmt::format("number of the {}", what));
   }
   if (number > 1'000'000) {
-    return Corrupt(device.info.uuid, fmt::format("absurd number of the {}", what));
+    return Corrupt(device.info.uuid, fmt::format("implausible number of the {}", what));
   }
   return static_cast<int>(number);
 }
@@ -290,7 +290,7 @@ Listed ListInstances(NvmlCalls& calls, const Board& board) {
   std::uint32_t count = 0;
   const nvml::Return code = calls.api.mig_count(board.handle, &count);
   if (code != nvml::kSuccess)
-    return calls.FailureOf(board.uuid, code, "MIG is on but its instances are not told");
+    return calls.FailureOf(board.uuid, code, "MIG is on but its instances are not listed");
   ReadResult<std::vector<NvmlDevice>> instances = AskInstances(calls, board, count);
   if (!instances) return std::unexpected(instances.error());
   if (instances->empty()) {
@@ -364,7 +364,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
   if (count > kMaxDevices) {
     return base::Fail(
         base::ErrorCode::kCorrupt,
-        fmt::format("NVML counts {} GPUs, at most {} are believable", count, kMaxDevices));
+        fmt::format("NVML counts {} GPUs, at most {} are plausible", count, kMaxDevices));
   }
   std::vector<Group> groups;
   std::optional<ReadError> first_error;
@@ -374,7 +374,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
     board.index = index;
     const std::string before = groups.empty() ? "" : groups.back().pci;
     if (listing.leave_out.contains(index)) {
-      const Refusal left_out(ReadError(base::ErrorCode::kUnavailable, "it is not asked"));
+      const Refusal left_out(ReadError(base::ErrorCode::kUnavailable, "it is not queried"));
       groups.push_back({before, {Troubled(board, left_out)}});
       continue;
     }

@@ -42,7 +42,7 @@ base::Result<NvmlLibrary> LoadNvml(const std::string& library) {
   const NvmlApi api = ResolveAll(handle.get());
   if (const char* missing = MissingFunction(api)) {
     return base::Fail(base::ErrorCode::kUnavailable,
-                      fmt::format("{} is no NVML: it has no {}", library, missing));
+                      fmt::format("{} is not NVML: it has no {}", library, missing));
   }
   return NvmlLibrary{std::move(handle), api};
 }

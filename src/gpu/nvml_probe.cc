@@ -318,7 +318,7 @@ ReadResult<base::Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& 
   if (!given) return std::unexpected(given.error());
   if (!*given) return base::Unit{};
   if (!StoreGpm(Counters()[0], metrics_.metrics[0].value, reading)) {
-    return Corrupt(device, "SM activity is no percentage");
+    return Corrupt(device, "SM activity is not a percentage");
   }
   reading.counters = CounterSource::kGpm;
   for (std::size_t i = 1; i < device.gpm_counters; ++i) {

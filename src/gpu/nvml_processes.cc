@@ -50,7 +50,7 @@ bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
 
 std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
   return std::unexpected(
-      ReadError(base::ErrorCode::kCorrupt, "an absurd number of processes", device.info.uuid));
+      ReadError(base::ErrorCode::kCorrupt, "an implausible number of processes", device.info.uuid));
 }
 
 // Where the cgroup v2 tree is mounted: beside trees of version 1 it is not /sys/fs/cgroup itself.
@@ -150,7 +150,7 @@ ReadResult<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const Nvml
   if (code == nvml::kNotFound) count = 0;  // nobody computed since
   const ReadResult<bool> given =
       calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
-                  "use by each process", Weight::kTells);
+                  "utilization by each process", Weight::kTells);
   if (!given) return std::unexpected(given.error());
   if (!*given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0)) {
     return base::Unit{};

@@ -30,7 +30,7 @@ Result<Recording> ParseHead(std::string_view line) {
   if (!in.error() && version != kRecordingVersion) {
     return Fail(ErrorCode::kInvalid,
                 "expected {\"carma_recording\":" + std::to_string(kRecordingVersion) +
-                    ", …}: no recording, or of another version");
+                    ", …}: not a recording, or of another version");
   }
   in.Get("made_by", recording.made_by, 200);
   in.Get("driver", recording.driver, 200);
@@ -55,7 +55,7 @@ Result<RecordedAnswer> ParseAnswer(std::string_view line, std::size_t devices) {
   std::int64_t device = -1;
   in.Get("at_ms", at_ms, 0, kMaxMs);
   in.Get("gpu", device, 0, static_cast<std::int64_t>(devices) - 1);
-  if (!in.error() && device < 0) in.Complain("gpu", "the index of a GPU of the head");
+  if (!in.error() && device < 0) in.Complain("gpu", "the index of a GPU in the header");
   if (in.error()) return std::unexpected(*in.error());
   Result<ReadResult<Reading>> told = TakeAnswer(in);
   if (!told) return std::unexpected(told.error());
@@ -100,11 +100,11 @@ Result<Recording> ParseRecording(std::string_view text) {
     Result<RecordedAnswer> answer = ParseAnswer(line, recording->devices.size());
     if (!answer) return base::Wrap(answer.error(), where);
     if (!recording->answers.empty() && answer->at < recording->answers.back().at) {
-      return Fail(ErrorCode::kInvalid, where + ": /at_ms: expected no earlier time than before");
+      return Fail(ErrorCode::kInvalid, where + ": /at_ms: expected no time before the previous");
     }
     recording->answers.push_back(std::move(*answer));
   }
-  if (!recording) return Fail(ErrorCode::kInvalid, "line 1: expected the head of a recording");
+  if (!recording) return Fail(ErrorCode::kInvalid, "line 1: expected the header of a recording");
   return std::move(*recording);
 }
 

@@ -144,7 +144,7 @@ TEST(Recording, MistakesAreNamedByLine) {
     const char* says;
   } cases[] = {
       {"nothing", "", "line 1"},
-      {"something else", "{\"tasks\":[]}\n", "no recording"},
+      {"something else", "{\"tasks\":[]}\n", "not a recording"},
       {"another version", "{\"carma_recording\":2,\"devices\":[]}\n", "another version"},
       {"no GPUs", "{\"carma_recording\":1}\n", "/devices"},
       {"a GPU without memory", "{\"carma_recording\":1,\"devices\":[{\"uuid\":\"GPU-a\"}]}\n",

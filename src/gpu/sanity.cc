@@ -19,11 +19,11 @@ std::string MemoryObjection(const Reading& reading) {
   if (reading.reserved_mib < 0 || reading.used_mib < 0) return "a negative amount of memory";
   if (reading.reserved_mib > reading.total_mib + kRoundingMib ||
       reading.used_mib > reading.total_mib - reading.reserved_mib + kRoundingMib) {
-    return "more memory in use than there is";
+    return "more memory in use than it has";
   }
   for (const ProcessUse& use : reading.processes) {
     if (use.used_mib.value_or(0) > reading.total_mib) {
-      return fmt::format("pid {} uses more than the GPU has", use.pid);
+      return fmt::format("pid {} uses more memory than the GPU has", use.pid);
     }
   }
   return "";

@@ -27,7 +27,7 @@ void SteadyProbe::Place() {
     if (found == driver_list_.end() && same_places)
       found = driver_list_.begin() + static_cast<std::ptrdiff_t>(i);
     if (found == driver_list_.end()) {
-      if (kept_[i].trouble.empty()) kept_[i].trouble.text = "the driver does not list it any more";
+      if (kept_[i].trouble.empty()) kept_[i].trouble.text = "the driver no longer lists it";
       continue;
     }
     numbers_[i] = static_cast<std::size_t>(found - driver_list_.begin());
@@ -62,7 +62,7 @@ ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
   }
   if (!looked_) looked_ = now;
   if (!listed_) {
-    return base::Fail(base::ErrorCode::kUnavailable, "the driver's list of GPUs is being awaited");
+    return base::Fail(base::ErrorCode::kUnavailable, "waiting for the driver's list of GPUs");
   }
   const bool missing = !numbers_[device] || !kept_[device].trouble.empty() || lost_[device];
   if (missing && now - *looked_ >= kLookAgainSpan) {

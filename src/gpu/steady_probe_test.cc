@@ -65,7 +65,7 @@ TEST_F(SteadyProbeTest, NumbersStayWithTheirGpus) {
   ASSERT_TRUE(devices);
   ASSERT_EQ(devices->size(), 3u);
   EXPECT_EQ((*devices)[0], kA);
-  EXPECT_THAT((*devices)[1].trouble.text, HasSubstr("not list it any more"));
+  EXPECT_THAT((*devices)[1].trouble.text, HasSubstr("no longer lists it"));
   EXPECT_EQ((*devices)[2], kC);
   EXPECT_EQ(Mark(0), 1);
   EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
@@ -92,8 +92,8 @@ TEST_F(SteadyProbeTest, AGpuThatIsMissingIsLookedForNowAndThen) {
 }
 
 TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
-  driver_->list[1] = {.uuid = "GPU-b", .trouble = {"its memory is not told"}};
-  EXPECT_EQ((*probe_->Devices())[1].trouble.text, "its memory is not told");
+  driver_->list[1] = {.uuid = "GPU-b", .trouble = {"its its memory is not reported"}};
+  EXPECT_EQ((*probe_->Devices())[1].trouble.text, "its its memory is not reported");
   EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
   driver_->list[1] = kB;
   now_ += kLookAgainSpan;

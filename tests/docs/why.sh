@@ -55,7 +55,7 @@ carma-simgpu fault --gpu 1 --kind used-over-total
 carma gpus                                                                # 15: (more memory in use than
 carma-simgpu clear
 carma-simgpu fault --gpu 1 --kind nan-activity
-carma gpus                                                                # 26: (SM activity is no percent
+carma gpus                                                                # 26: (SM activity is not
 carma-simgpu clear
 carma submit -J lazy --gpu 2 --gpu-mem 4G -- carma-simtask --memory-mib 3000 --hang-at 0.1 --solo-s 600
 carma list                                                                # 27: (IdleHolder)

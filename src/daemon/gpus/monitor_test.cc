@@ -260,7 +260,7 @@ TEST(MonitorHealth, APersonOpensTheGpuAndOnlyNewEvidenceClosesItAgain) {
   monitor.Acknowledge(kFirst);
   EXPECT_EQ(Drains(Take(monitor, 2, WithXids(2, {}))), Words{});
   EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {48}))),
-            Words{"drain 0 Xid 48: error of memory beyond repair"});
+            Words{"drain 0 Xid 48: uncorrectable memory error"});
 }
 
 TEST(MonitorHealth, ADrainOfAnEarlierDaemonIsGivenUpWhenItsCauseIs) {

@@ -14,13 +14,13 @@ using std::chrono::milliseconds;
 
 std::unexpected<ReadError> NoSuchAnswer() {
   return std::unexpected(
-      ReadError(base::ErrorCode::kUnavailable, "carma-reader gave another answer"));
+      ReadError(base::ErrorCode::kUnavailable, "carma-reader gave an unexpected answer"));
 }
 
 }  // namespace
 
 std::string GuardedProbe::WhyOf(const NoAnswer& none) const {
-  if (!none.late) return "carma-reader ended while it asked the driver";
+  if (!none.late) return "carma-reader ended while it was asking the driver";
   return fmt::format("the driver has not answered for more than {}",
                      base::FormatSpan(options_.patience));
 }
@@ -148,9 +148,9 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
   }
   if (!places_[device].current) {
     const auto aside = aside_.find(number);
-    return std::unexpected(ReadError(base::ErrorCode::kUnavailable,
-                                     aside != aside_.end() ? aside->second.why : "it is left alone",
-                                     uuid));
+    return std::unexpected(
+        ReadError(base::ErrorCode::kUnavailable,
+                  aside != aside_.end() ? aside->second.why : "it is not queried", uuid));
   }
   reader_->Ask(ReadRequest{*places_[device].current, now});
   std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);

@@ -36,7 +36,7 @@ class Reader {
   }
 
   ReaderAnswer Answer(const ReadRequest& request) {
-    if (!probe_) return ReadError(base::ErrorCode::kUnavailable, "no list of GPUs was asked for");
+    if (!probe_) return ReadError(base::ErrorCode::kUnavailable, "no list of GPUs was requested");
     ReadResult<Reading> reading = probe_->Read(request.device, request.now);
     if (!reading) return reading.error();
     return std::move(*reading);
