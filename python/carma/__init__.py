@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
-from .client import Client, Submittable, TaskOrId
+from .client import PAGE, Client, Submittable, TaskOrId
 from .errors import (CarmaError, ConflictError, DeniedError, InvalidError, NotFoundError, TaskFailed, UnavailableError)
 from .executor import Executor, TaskFuture
 from .socket_path import default_socket
@@ -48,10 +48,11 @@ def cancel(tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> Sequence[Task]:
         return client.cancel(tasks)
 
 
-def list(**filters: Any) -> Sequence[Task]:  # pylint: disable=redefined-builtin
+def list(state: str = "", user: str = "", name: str = "", limit: int = PAGE,  # pylint: disable=redefined-builtin
+         newest_first: bool = False) -> Sequence[Task]:
     """Client().list()."""
     with Client() as client:
-        return client.list(**filters)
+        return client.list(state, user, name, limit, newest_first)
 
 
 def map(function: Callable[..., Any], *arguments: Iterable[Any],  # pylint: disable=redefined-builtin

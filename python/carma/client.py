@@ -42,9 +42,9 @@ def mib(size: Union[int, str]) -> int:
     """"12G", "800M", a number of MiB."""
     if isinstance(size, int):
         return size
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", size, re.IGNORECASE)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", size, re.IGNORECASE) if isinstance(size, str) else None
     if not found:
-        raise InvalidError(f"memory {size!r}: expected a size like '12G' or '800M'", "invalid")
+        raise InvalidError(f"memory {size!r}: expected a size like '12G' or '800M', or a whole number of MiB", "invalid")
     return -int(-float(found[1]) * UNITS_MIB[found[2].upper()] // 1)
 
 
@@ -74,6 +74,9 @@ def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
             return False
         return True
 
+    for name, value in (given or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidError(f"env: {name!r}: {value!r}: expected texts", "invalid")
     return {name: value for name, value in (os.environ if given is None else given).items() if travels(name) and travels(value)}
 
 
@@ -121,9 +124,11 @@ class Client:
                 raise InvalidError(f"unknown option {field!r}{near}", "invalid")
         folder = os.path.abspath(cwd or os.getcwd())
         spec: Dict[str, Any] = {"workdir": folder, "environment": _environment(env), "umask": _umask(), "gpus": gpus, **fields}
+        if not (command.strip() if isinstance(command, str) else command):
+            raise InvalidError("the command is empty: expected a line for the shell or a list of words", "invalid")
         if isinstance(command, str):
             spec["script"] = f"#!/bin/sh\n{command}\n"
-            spec["name"] = os.path.basename(shlex.split(command)[0]) if command.strip() else "sh"
+            spec["name"] = os.path.basename(shlex.split(command)[0])
         else:
             spec["command"] = [os.fspath(word) for word in command]
         optional: Tuple[Tuple[str, Any], ...] = (
@@ -161,7 +166,7 @@ class Client:
         answer = self._again({"tasks": tasks, "common": common, "request": uuid.uuid4().hex})
         for remark in answer.get("warnings", []):
             warnings.warn(remark, stacklevel=3)
-        return [Task(answer["first"] + i, name=tasks[i].get("name", "")) for i in range(answer["count"])]
+        return [Task(answer["first"] + i, name=tasks[i].get("name", ""), gpus=tasks[i]["gpus"]) for i in range(answer["count"])]
 
     def _again(self, body: Dict[str, Any]) -> Any:
         """Submits; the request's own name keeps a repetition from being a second submission."""
@@ -180,7 +185,7 @@ class Client:
         """The task as it is now."""
         return Task.of(self.get(f"/v1/tasks/{number_of(task)}"))
 
-    def list(self, *, state: str = "", user: str = "", name: str = "", limit: int = PAGE, newest_first: bool = False) -> List[Task]:
+    def list(self, state: str = "", user: str = "", name: str = "", limit: int = PAGE, newest_first: bool = False) -> List[Task]:
         """Tasks that have not ended, or those of some states ("failed,running", "all"), oldest first."""
         tasks: List[Task] = []
         before = None

@@ -119,6 +119,21 @@ class ModuleTest(unittest.TestCase):
         with open(self.path("seen"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "first\n")
 
+    def test_a_submitted_task_has_the_gpus_of_its_description(self):
+        for gpus in (0, 1, 2):
+            task = carma.submit("true", gpus=gpus, cwd=self.folder, hold=True, memory="1G" if gpus else None)
+            self.assertEqual(task.gpus, gpus)
+            self.assertIn(task.id, [each.id for each in carma.list("all", name="true")])
+            carma.cancel(task)
+
+    def test_values_of_the_wrong_kind_are_named(self):
+        for command, options, text in (
+                ("true", {"memory": 12.5}, "memory 12.5: expected a size"), ("true", {"mem": [1]}, "expected a size"),
+                ("true", {"env": {"A": 1}}, "env: 'A': 1: expected texts"), ("", {}, "the command is empty"),
+                (" ", {}, "the command is empty"), ([], {}, "the command is empty")):
+            with self.subTest(text), self.assertRaisesRegex(carma.InvalidError, text):
+                carma.submit(command, **options)
+
     def test_tasks_are_listed_and_cancelled(self):
         held = self.client.submit_all([["true"], ["true"]], hold=True, name="held", cwd=self.folder)
         self.assertEqual([task.id for task in carma.list(name="held")], [task.id for task in held])
