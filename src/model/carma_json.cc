@@ -345,7 +345,7 @@ Taken Finish(Draft& draft) {
   if (!draft.params_told) {
     list.params = row_sum;
     AddNote(list, Note::Kind::kInferred,
-            fmt::format("no 'params'; {} parameters are the sum of the rows", row_sum));
+            fmt::format("no 'params'; the rows sum to {} parameters", row_sum));
   }
   if (!draft.trainable_told) list.trainable = list.params;
   if (list.trainable > list.params) return Expected("/trainable", "at most as many as params");
@@ -357,7 +357,7 @@ Taken Finish(Draft& draft) {
                             .constant = std::max(0.0, *draft.saved_b2 - 2 * per_sample)};
   }
   if (!list.has_input_shapes) {
-    AddNote(list, Note::Kind::kMissingShapes, "most rows do not say what they read");
+    AddNote(list, Note::Kind::kMissingShapes, "most rows do not state their inputs");
   }
   NoteUnknownTypes(list, {});
   NoteMissingShapes(list);

@@ -354,13 +354,13 @@ void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, boo
   if (!HasChannelsFirst(table.layers)) {
     for (Layer& layer : table.layers) layer.out = ChannelsFirst(layer.out);
     AddNote(list, Note::Kind::kInferred,
-            "the last dimension of images is taken as the channels, and put first");
+            "the last dimension of images is taken as the channels and moved to the front");
   }
   FindInputs(table.layers, rows, connected);
   list.has_input_shapes = true;
   if (!connected) {
     AddNote(list, Note::Kind::kInferred,
-            "no column 'Connected to': each layer is taken to read the one above it");
+            "no column 'Connected to': each layer is assumed to read the one above it");
   }
 }
 
@@ -443,7 +443,7 @@ base::Result<LayerList> ReadKeras(Lines& lines) {
     list.buffer_bytes = 4 * sums->moving;
     if (totals.params) totals.params = std::max<std::int64_t>(0, *totals.params - sums->moving);
     AddNote(list, Note::Kind::kInferred,
-            fmt::format("{} of the parameters are moving means and variances, taken as buffers",
+            fmt::format("{} of the parameters are moving means and variances, counted as buffers",
                         sums->moving));
   }
   FindBatch(list);

@@ -21,7 +21,7 @@ base::Result<Lines> Lines::Split(std::string_view text, std::string_view path) {
       return lines.FailAt(number, fmt::format("more than {} lines", kMaxLines));
     }
     if (line.size() > kMaxLineBytes) {
-      return lines.FailAt(number, fmt::format("a line of {} bytes, at most {} are taken",
+      return lines.FailAt(number, fmt::format("a line of {} bytes, at most {} are accepted",
                                               line.size(), kMaxLineBytes));
     }
     if (line.find('\0') != std::string_view::npos) {

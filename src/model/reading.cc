@@ -278,12 +278,11 @@ bool AddParams(std::int64_t& sum, std::int64_t params) {
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum) {
   list.params = std::max(totals.params.value_or(0), row_sum);
   if (!totals.params) {
-    AddNote(
-        list, Note::Kind::kFooter,
-        fmt::format("no totals below the rows; {} parameters are the sum of the rows", row_sum));
+    AddNote(list, Note::Kind::kFooter,
+            fmt::format("no totals below the rows, which sum to {} parameters", row_sum));
   } else if (*totals.params != row_sum) {
     AddNote(list, Note::Kind::kFooter,
-            fmt::format("the totals say {} parameters, the rows sum to {}; {} are taken",
+            fmt::format("the totals state {} parameters, the rows sum to {}; {} are used",
                         *totals.params, row_sum, list.params));
   }
   list.trainable = std::min(list.params, totals.trainable.value_or(list.params));
@@ -331,8 +330,8 @@ void FindBatch(LayerList& list) {
   std::string text = fmt::format("the shapes were printed with a batch of {}", batch);
   if (constant > 0) {
     text += fmt::format(
-        "; {} of {} shapes do not fit it and are taken as the same for every batch ({})", constant,
-        shapes.size(), Names(misfits));
+        "; {} of {} shapes do not fit it and are assumed to be the same for every batch ({})",
+        constant, shapes.size(), Names(misfits));
   }
   AddNote(list, Note::Kind::kInferred, std::move(text));
 }
@@ -358,7 +357,7 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed) {
   list.collapsed = true;
   list.hidden_params = params;
   AddNote(list, Note::Kind::kCollapsed,
-          fmt::format("blocks printed as one row each, their inside unknown: {}, with {} of {} "
+          fmt::format("blocks printed as one row each, contents unknown: {}, with {} of {} "
                       "parameters ({}); print the summary at full depth",
                       collapsed.size(), params, list.params, Names(types)));
 }
@@ -374,7 +373,7 @@ void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except) {
   }
   if (unknown.empty()) return;
   AddNote(list, Note::Kind::kUnknownLayer,
-          fmt::format("layers with weights of a type that is not known: {}", Names(unknown)));
+          fmt::format("layers with weights, but of an unknown type: {}", Names(unknown)));
 }
 
 void NoteMissingShapes(LayerList& list) {

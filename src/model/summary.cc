@@ -127,7 +127,7 @@ base::Result<LayerList> ReadText(Lines& lines) {
   }
   if (passed_over > 0) {
     AddNote(*list, Note::Kind::kOther,
-            fmt::format("lines before or after the summary that are passed over: {}", passed_over));
+            fmt::format("lines before or after the summary that are ignored: {}", passed_over));
   }
   return list;
 }
@@ -137,7 +137,7 @@ base::Result<LayerList> ReadText(Lines& lines) {
 base::Result<LayerList> ParseSummary(std::string_view text, std::string_view path) {
   if (text.size() > kMaxSummaryBytes) {
     return base::Fail(base::ErrorCode::kInvalid,
-                      fmt::format("{}:1: a summary of {} bytes, at most {} are taken",
+                      fmt::format("{}:1: a summary of {} bytes, at most {} are accepted",
                                   base::Printable(path), text.size(), kMaxSummaryBytes));
   }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";

@@ -132,7 +132,7 @@ TEST(TorchSummary, TakesThePrintedBatchOut) {
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("batch of 16"));
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("640 of 965 parameters"));
   EXPECT_THAT(Notes(list, Note::Kind::kOther),
-              HasSubstr("before or after the summary that are passed over: 1"));
+              HasSubstr("before or after the summary that are ignored: 1"));
 }
 
 TEST(TorchSummary, TellsTotalsThatContradictTheRows) {
@@ -178,7 +178,7 @@ TEST(TorchInfo, ReadsKernelsFrozenAndRepeatedRows) {
   EXPECT_EQ(list.layers[3].trainable, 0) << "parentheses mean frozen";
   EXPECT_EQ(list.layers[4].params, 0) << "called again";
   EXPECT_THAT(Notes(list, Note::Kind::kInferred),
-              HasSubstr("rows that call a module again, its parameters counted once: 1"));
+              HasSubstr("rows that call a module again (its parameters count once): 1"));
   EXPECT_FALSE(list.collapsed);
 }
 
@@ -192,7 +192,7 @@ TEST(TorchInfo, TellsBlocksWhoseInsideIsNotPrinted) {
   EXPECT_EQ(Row(list, "StdConv2dSame").kind, RowKind::kLeaf);
   EXPECT_THAT(Notes(list, Note::Kind::kMissingShapes), HasSubstr("no input shapes"));
   EXPECT_THAT(Notes(list, Note::Kind::kUnknownLayer), HasSubstr("LayerScale"));
-  EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("rows sum to 16789; 20000 are taken"));
+  EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("rows sum to 16789; 20000 are used"));
 }
 
 TEST(TorchInfo, TakesTheSizeOfAPassFromItsTotals) {
@@ -250,7 +250,7 @@ TEST(TorchTree, CountsATiedOutputLayerOnce) {
   // 2'108 from the last line, less the word table (800) and the bias that is counted twice (100).
   EXPECT_EQ(list.params, 1'208);
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("lm_head.decoder has the size of"));
-  EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("the totals say 9999"));
+  EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("the totals state 9999"));
   EXPECT_EQ(Row(list, "LMHead").kind, RowKind::kBlock);
   const LayerList untied =
       Parse(Replaced(Fixture("tree"), "Embedding(100, 8)", "Embedding(80, 10)"));

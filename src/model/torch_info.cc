@@ -261,7 +261,7 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
   if (totals.pass_mb) list.pass_bytes = *totals.pass_mb * kBytesOfMegabyte;
   if (table->repeated > 0) {
     AddNote(list, Note::Kind::kInferred,
-            fmt::format("rows that call a module again, its parameters counted once: {}",
+            fmt::format("rows that call a module again (its parameters count once): {}",
                         table->repeated));
   }
   list.has_input_shapes = std::ranges::find(header.columns, Column::kInput) != header.columns.end();

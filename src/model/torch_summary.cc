@@ -67,7 +67,7 @@ base::Result<LayerList> ReadTorchSummary(Lines& lines) {
   FindBatch(list);
   UseTotals(list, totals, row_sum);
   AddNote(list, Note::Kind::kMissingShapes,
-          "torchsummary prints no input shapes, and the batch in place of every first dimension: "
+          "torchsummary prints no input shapes and replaces every first dimension by the batch: "
           "layers that work on windows or tokens look too small");
   NoteUnknownTypes(list, {});
   NoteMissingShapes(list);

@@ -239,8 +239,8 @@ class TreeReader {
       tied += bias;
     }
     AddNote(list_, Note::Kind::kInferred,
-            fmt::format("{} has the size of the table {} and is taken as the same weight: {} "
-                        "parameters less",
+            fmt::format("{} has the size of the table {} and is assumed to share its weight: {} "
+                        "parameters fewer",
                         base::Printable(output->name), base::Printable(table->name), tied));
     return tied;
   }
@@ -253,32 +253,32 @@ class TreeReader {
     if (!told_) {
       AddNote(list_, Note::Kind::kInferred,
               fmt::format("no parameters are printed; {} follow from the constructors, without "
-                          "what blocks hold themselves (tokens, position tables)",
+                          "those that blocks hold themselves (tokens, position tables)",
                           list_.params));
     }
     if (!undetermined_.empty()) {
       AddNote(list_, Note::Kind::kUnknownLayer,
               fmt::format("the weights of some layers do not follow from their constructors and "
-                          "count as none: {}",
+                          "are not counted: {}",
                           base::Printable(base::Join(undetermined_, ", "))));
     }
     if (shared_) {
       AddNote(list_, Note::Kind::kFooter,
               "some blocks have fewer parameters than their children: weights are shared; the "
-              "blocks' numbers are taken");
+              "blocks' numbers are used");
     }
     if (totals.params && *totals.params != printed) {
       AddNote(list_, Note::Kind::kFooter,
-              fmt::format("the totals say {} parameters, the model's last line {}; {} are taken",
+              fmt::format("the totals state {} parameters, the model's last line {}; {} are used",
                           *totals.params, printed, list_.params));
     }
     if (passed_over_ > 0) {
       AddNote(
           list_, Note::Kind::kOther,
-          fmt::format("{} lines inside the tree are no modules and are passed over", passed_over_));
+          fmt::format("{} lines inside the tree are not modules and are ignored", passed_over_));
     }
     AddNote(list_, Note::Kind::kMissingShapes,
-            "a printed module tree has no shapes: what grows with the batch is not in it");
+            "a printed module tree has no shapes: it does not show what grows with the batch");
     // Unknown types are named, their shapes are not asked for twice.
     NoteUnknownTypes(list_, {});
   }
