@@ -91,7 +91,7 @@ std::string RecordedText(const Metrics& metrics, const std::optional<Clock>& clo
     return fmt::format("recorded from {} to {}", ClockText(metrics.first_submitted, *clock),
                        ClockText(metrics.last_ended, *clock));
   }
-  return fmt::format("recorded from {} (0 on the axes of time) to {}",
+  return fmt::format("recorded from {} (0 on the time axes) to {}",
                      base::FormatTimeIso(metrics.first_submitted),
                      base::FormatTimeIso(metrics.last_ended));
 }

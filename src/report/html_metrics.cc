@@ -90,8 +90,8 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
                                    [](const Case& each) { return each.replays.size() > 1; });
   if (!BoundNames(cases).empty()) {
     out +=
-        "<p>Bounds: no policy can be faster; below, how far the trace total time is above. The "
-        "exclusive area holds only without collocation: policies that share GPUs may be "
+        "<p>Bounds: no policy can be faster; the line below says how far the trace total time is "
+        "above. The exclusive area holds only without collocation: policies that share GPUs may be "
         "faster.</p>";
   }
   if (cases.size() > 1) {
@@ -141,7 +141,7 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
   if (rows > kMostRows) Put(out, "<p>{} of {} rows.</p>", kMostRows, rows);
   const bool replays = std::any_of(cases.begin(), cases.end(),
                                    [](const Case& each) { return each.replays.size() > 1; });
-  if (replays) out += "<p>Of the first replay of each run.</p>";
+  if (replays) out += "<p>From the first replay of each run.</p>";
   out += "</section>\n";
 }
 

@@ -71,10 +71,10 @@ TEST(Html, OneRunThatHappenedIsDrawnByTheReadersClock) {
   const std::string there = Html(reports, "there", Clock{std::chrono::hours(2)});
   EXPECT_THAT(there, HasSubstr(">17:00</text>"));
   EXPECT_THAT(there, HasSubstr("recorded from 2026-11-23 16:00:00 to 2026-11-2"));
-  EXPECT_THAT(there, Not(HasSubstr("0 on the axes of time")));
+  EXPECT_THAT(there, Not(HasSubstr("0 on the time axes")));
   const std::string nowhere = Html(reports, "nowhere");
   EXPECT_THAT(nowhere, Not(HasSubstr(":00</text>")));
-  EXPECT_THAT(nowhere, HasSubstr("0 on the axes of time"));
+  EXPECT_THAT(nowhere, HasSubstr("0 on the time axes"));
   EXPECT_THAT(GpusHtml(*reports.front().run, "GPUs", Clock{}), HasSubstr(">15:00</text>"));
 }
 

@@ -38,7 +38,7 @@ void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool 
         Swatch(R"(<path class="oom" d="M7 1L15 9M7 9L15 1"/>)"));
   }
   if (broken) {
-    Put(out, "<span>{}paler: did not end well, or not yet</span>",
+    Put(out, "<span>{}paler: failed or not finished</span>",
         Swatch(R"(<rect class="c0 broken" y="1" width="22" height="10"/>)"));
   }
   out += "</div>\n";
@@ -72,8 +72,8 @@ bool AnyPromise(const std::vector<const RunRecord*>& runs) {
 
 std::string MemoryKey() {
   return fmt::format(
-      "<div class=\"key\"><span>{}in use, by everybody</span><span>{}promised to tasks when they "
-      "started</span></div>\n",
+      "<div class=\"key\"><span>{}in use by all processes</span><span>{}promised to tasks when "
+      "they started</span></div>\n",
       Swatch(
           R"(<rect class="area" y="1" width="22" height="10"/><path class="curve" d="M0 1H22"/>)"),
       Swatch(R"(<path class="promise" d="M0 6H22"/>)"));

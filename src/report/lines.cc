@@ -77,7 +77,7 @@ const Line kLines[] = {
     {"GPU power, mean", "power_w", [](const Metrics& m) { return m.power_w; }, WattText},
     {"OOM crashes", "oom_crashes", [](const Metrics& m) { return Count(m.oom_crashes); },
      CountText},
-    {"sent back above the servers", "requeues",
+    {"returned from a server to the cluster's queue", "requeues",
      [](const Metrics& m) { return m.requeues ? Count(*m.requeues) : std::nullopt; }, CountText,
      false},
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
@@ -111,7 +111,7 @@ std::span<const Line> Lines() {
 
 const Line& LineOf(std::string_view key) {
   const auto* found = std::ranges::find(kLines, key, &Line::key);
-  CARMA_CHECK(found != std::end(kLines), "a metric that tables do not know");
+  CARMA_CHECK(found != std::end(kLines), "a metric that tables do not have");
   return *found;
 }
 

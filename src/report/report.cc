@@ -242,7 +242,7 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
     Result<Attempt> attempt = ReadAttempt((**attempts)[i], place, gpus);
     if (!attempt) return std::unexpected(attempt.error());
     if (i > 0 && attempt->started < task.attempts.back().ended) {
-      return Expected(place + "/from_ms", "not before the end of the attempt before");
+      return Expected(place + "/from_ms", "not before the end of the previous attempt");
     }
     task.attempts.push_back(*std::move(attempt));
   }
@@ -324,7 +324,7 @@ Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
     Result<RunTask> task = ReadTask((**tasks)[i], place, run.gpus.size());
     if (!task) return std::unexpected(task.error());
     if (!run.tasks.empty() && task->id <= run.tasks.back().id) {
-      return Expected(place + "/id", "a number above that of the task before");
+      return Expected(place + "/id", "a number above that of the previous task");
     }
     run.tasks.push_back(*std::move(task));
   }

@@ -84,7 +84,7 @@ std::string Single(const Metrics& run) {
   std::string text = fmt::format("{} task{} in {}: one waits {} and runs {}", run.executed,
                                  run.executed == 1 ? "" : "s", SpanText(run.trace_total_s),
                                  SpanText(run.waiting.mean), SpanText(run.execution.mean));
-  if (run.executed > 1) text += " in the mean";
+  if (run.executed > 1) text += " on average";
   if (run.sm_active)
     text += fmt::format("; the GPUs' SMs were {:.0f} % busy", *run.sm_active * 100);
   const std::int64_t failed = Failed(run);

@@ -89,10 +89,10 @@ TEST(ResultSentence, SaysHowMuchEarlierTheBestEndsAndAtWhichPrice) {
        "60 tasks did not succeed."},
       {"one run",
        {Ended("", 6000, 1000)},
-       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 in the mean; all succeeded."},
+       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; all succeeded."},
       {"one run with failures",
        {Ended("", 6000, 1000, 1, 3)},
-       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 in the mean; 3 did not succeed."},
+       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; 3 did not succeed."},
       {"nothing was run", {Metrics{}}, "No task has ended."},
   };
   for (const auto& each : cases) {
