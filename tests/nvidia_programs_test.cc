@@ -106,7 +106,7 @@ class NvidiaMps : public Branch {
     const auto server = Control().Ready(Soon());
     if (server && DriverHere()) return;
     ASSERT_FALSE(server);
-    EXPECT_THAT(server.error().message, HasSubstr("the MPS server ended as it started"));
+    EXPECT_THAT(server.error().message, HasSubstr("the MPS server ended while starting"));
     ASSERT_TRUE(Control().Daemon());
   }
   // A command for the daemon, without CARMA.
@@ -180,7 +180,7 @@ TEST_P(NvidiaMps, ADaemonThatHangsIsGivenUpAndKilledInTheEnd) {
   ::kill(daemon->pid, SIGSTOP);
   EXPECT_EQ(Control().Daemon(), daemon) << "who holds the lock is told by the kernel";
   EXPECT_THAT(Control().Look(Soon(std::chrono::milliseconds(300))).error().message,
-              HasSubstr("no answer in time"));
+              HasSubstr("did not answer in time"));
   Control().Quit(Soon(std::chrono::milliseconds(300)));
   ExpectNothingLeft();
 }

@@ -229,7 +229,7 @@ class Plugin(unittest.TestCase):
         self.assertEqual(self.bed.post("n0", f"/v1/leases/{number}/adopt", {"pid": os.getpid()}, OTHER)[0], 403, "a process of root's")
         outside = self.bed.post("n0", f"/v1/leases/{number}/adopt", {}, OTHER)
         self.assertEqual(outside[0], 403, "a process of its owner's outside of the job")
-        self.assertIn("not of the job step", outside[1]["error"]["message"])
+        self.assertIn("does not belong to the job step", outside[1]["error"]["message"])
         self.bed.ask("scancel", str(job))
         slurm.until(lambda: self.task_of("n0", job)["state"] != "running", "it has ended")
         self.assertEqual(self.bed.post("n0", f"/v1/leases/{number}/adopt", {}, OTHER)[0], 409, "replayed after its end")

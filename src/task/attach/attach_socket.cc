@@ -149,7 +149,7 @@ Result<AttachMessage> ParseAttachMessage(std::string_view bytes) {
   AttachMessage message;
   if (!bytes.empty()) message.kind = static_cast<Kind>(bytes.front());
   if (bytes.empty() || bytes.size() > kMaxAttachBytes + 1 || !Take(bytes.substr(1), message))
-    return Fail(ErrorCode::kInvalid, "terminal's socket: expected a message of carma run");
+    return Fail(ErrorCode::kInvalid, "terminal's socket: expected a message from carma run");
   return message;
 }
 
@@ -238,7 +238,7 @@ Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner) {
   if (!peer) return std::unexpected(peer.error());
   if (*peer != owner)
     return Fail(ErrorCode::kDenied,
-                fmt::format("its terminal is user {}'s, not user {}'s", *peer, owner));
+                fmt::format("its terminal belongs to user {}, not to user {}", *peer, owner));
   return AttachSocket(std::move(fd));
 }
 

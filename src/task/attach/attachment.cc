@@ -72,7 +72,7 @@ Result<Unit> Attachment::OpenTerminal(TerminalSize size) {
   char path[128];
   if (!master_ || ::grantpt(master_.get()) != 0 || ::unlockpt(master_.get()) != 0 ||
       ::ptsname_r(master_.get(), path, sizeof path) != 0)
-    return FailErrno(errno, "cannot make a terminal");
+    return FailErrno(errno, "cannot create a terminal");
   SetSize(size);
   task_end_.reset(::open(path, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!task_end_) return FailErrno(errno, path);

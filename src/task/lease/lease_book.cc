@@ -116,7 +116,7 @@ Result<bool> LeaseBook::MayAdopt(core::TaskId id, const LeaseProcess& process) c
   };
   if (lease->key && !std::ranges::any_of(lease->members, may)) {
     return Fail(ErrorCode::kDenied,
-                fmt::format("process {} is not of the job step that asked for lease {}",
+                fmt::format("process {} does not belong to the job step that requested lease {}",
                             process.process.pid, id));
   }
   if (const Result<Unit> free = MayHaveLease(process.process.pid); !free)
@@ -131,7 +131,7 @@ Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member) {
   }
   if (lease.members.size() >= kMaxMembers) {
     return Fail(ErrorCode::kConflict,
-                fmt::format("expected at most {} processes of one lease", kMaxMembers));
+                fmt::format("expected at most {} processes in one lease", kMaxMembers));
   }
   std::vector<LeaseMember> fresh;
   for (const LeaseMember& each : lease.members) {

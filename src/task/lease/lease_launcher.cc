@@ -142,7 +142,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     LeaseEnd told = end;
     if (!base::IsUtf8(told.stderr_tail)) told.stderr_tail.clear();
     const Result<Unit> kept = KeepEnd(*book_.Find(id), told);
-    if (!kept) return base::Wrap(kept.error(), "keeping how a lease ended");
+    if (!kept) return base::Wrap(kept.error(), "recording how a lease ended");
     End(id, told);
     return Unit{};
   }
@@ -372,8 +372,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
     const bool assumed = end.untold ? lease.missed : end.signal == 0;
     if (!lease.begun && assumed) Begin(id, lease);
     if (!lease.begun) {
-      return Withdraw(id, "nothing was started under its grant: who had adopted it ended before",
-                      false);
+      return Withdraw(
+          id, "nothing was started under its grant: the process that had adopted it ended before",
+          false);
     }
     ShimEvent event = EventOf(ShimEventKind::kExited, id, lease.attempt);
     event.exit_code = end.exit_code;

@@ -450,9 +450,10 @@ TEST_F(LeaseLauncherTest, NoLeaseIsForTheFirstProcessNorForTheDaemonAndThoseAbov
   Stranger daemon({"sh", "-c", "sleep 10000 & wait"});
   options_.daemon = daemon.process().process.pid;
   Restart();
-  EXPECT_THAT(launcher_->MayHaveLease(1).error().message, HasSubstr("the first of this machine"));
+  EXPECT_THAT(launcher_->MayHaveLease(1).error().message,
+              HasSubstr("the first process of this machine"));
   EXPECT_EQ(launcher_->MayHaveLease(options_.daemon).error().code, base::ErrorCode::kConflict);
-  EXPECT_THAT(launcher_->MayHaveLease(::getpid()).error().message, HasSubstr("carmad runs below"));
+  EXPECT_THAT(launcher_->MayHaveLease(::getpid()).error().message, HasSubstr("ancestor of carmad"));
   const auto has_child = [&] { return !Descendants(options_.daemon).empty(); };
   for (int i = 0; i < 6000 && !has_child(); ++i) ::poll(nullptr, 0, 10);
   ASSERT_TRUE(has_child());

@@ -103,12 +103,12 @@ void AddOutputs(pid_t pid, std::vector<std::string>& outputs) {
 }  // namespace
 
 std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon) {
-  if (pid == 1) return "is the first of this machine";
+  if (pid == 1) return "is the first process of this machine";
   if (pid == daemon) return "is carmad";
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
   if (!stat) return std::nullopt;
   if (stat->command == kShim || (daemon > 0 && stat->parent == daemon)) return "belongs to carmad";
-  if (daemon > 0 && IsAbove(pid, daemon)) return "is one that carmad runs below";
+  if (daemon > 0 && IsAbove(pid, daemon)) return "is an ancestor of carmad";
   return std::nullopt;
 }
 

@@ -112,8 +112,9 @@ Result<MpsServerState> ParseMpsServerState(std::string_view text) {
   if (word == "INITIALIZING") return MpsServerState::kStarting;
   if (word == "FAULT") return MpsServerState::kFault;
   if (word.starts_with("Unknown command")) return MpsServerState::kUnknown;
-  return Fail(word.ends_with("not found") ? ErrorCode::kNotFound : ErrorCode::kInvalid,
-              "the MPS control daemon says of its server: '" + base::Printable(word, 100) + "'");
+  return Fail(
+      word.ends_with("not found") ? ErrorCode::kNotFound : ErrorCode::kInvalid,
+      "the MPS control daemon reports about its server: '" + base::Printable(word, 100) + "'");
 }
 
 Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {

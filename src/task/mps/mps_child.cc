@@ -41,8 +41,8 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   if (::fstat(fd.get(), &st) != 0) return FailErrno(errno, dir);
   if (st.st_uid != ::geteuid() || (st.st_mode & kOthersMayWrite) != 0) {
     return Fail(ErrorCode::kDenied, dir +
-                                        " must belong to the user of carmad, and nobody else may "
-                                        "write to it (collocation.mps_dir)");
+                                        " must belong to the user of carmad and must not be "
+                                        "writable by others (collocation.mps_dir)");
   }
   return fd;
 }
@@ -50,7 +50,7 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
 // Makes the folder if it is missing. Only its owner may have rights to it.
 Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid) {
   if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
-    return FailErrno(errno, "cannot make the folder '" + name + "' for MPS");
+    return FailErrno(errno, "cannot create the folder '" + name + "' for MPS");
   UniqueFd fd(::openat(parent.get(), name.c_str(), kFolderFlags));
   struct stat st {};
   if (!fd || ::fstat(fd.get(), &st) != 0)

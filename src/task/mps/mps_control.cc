@@ -143,7 +143,7 @@ Result<std::string> Child::Finish(Deadline deadline) {
     }
     const int left_ms = MsUntil(deadline);
     if (left_ms == 0 || text_.size() >= kMaxAnswer) {
-      return Fail(ErrorCode::kUnavailable, "the MPS control program gave no answer in time");
+      return Fail(ErrorCode::kUnavailable, "the MPS control program did not answer in time");
     }
     pollfd entries[2] = {{pidfd_.get(), POLLIN, 0}, {output_.get(), POLLIN, 0}};
     // Without a pidfd (no descriptor was left) the process must be checked again and again.
@@ -170,7 +170,7 @@ std::string LastWords(std::string_view text, int code) {
     if (!base::Trim(line).empty()) return base::Printable(base::Trim(line));
   }
   if (code < 0) return "it was killed";
-  return "it ended with exit code " + std::to_string(code) + " and said nothing";
+  return "it ended with exit code " + std::to_string(code) + " and without output";
 }
 
 bool IsOf(pid_t pid, uid_t uid) {
@@ -184,7 +184,7 @@ Result<MpsServer> NotActive(const MpsServer& server) {
   if (server.state == MpsServerState::kUnknown) return server;
   if (server.state == MpsServerState::kFault) {
     return Fail(ErrorCode::kUnavailable,
-                "the MPS server is in a faulted state until those that were hit have ended");
+                "the MPS server is in a faulted state until the affected clients have ended");
   }
   return Fail(ErrorCode::kUnavailable, "the MPS server did not start in time");
 }
@@ -257,7 +257,7 @@ Result<Unit> MpsControl::Start(Deadline deadline) const {
   }
   const std::string text = LastMpsLogText(logs_.ControlSince({}));
   return Fail(ErrorCode::kUnavailable,
-              "the MPS control daemon ended as it started" + (text.empty() ? "" : ": " + text));
+              "the MPS control daemon ended while starting" + (text.empty() ? "" : ": " + text));
 }
 
 Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
@@ -370,8 +370,8 @@ base::Error MpsControl::WhyNoServer(const MpsLogMark& asked, const std::string& 
     ::poll(nullptr, 0, kLookAgainMs);
   std::string text = LastMpsLogText(logs_.ServerSince(asked));
   if (text.empty()) text = base::Printable(base::Trim(said));
-  if (text.empty()) text = "it said nothing; see " + MpsLogDir(setup_.dir, id_);
-  return {ErrorCode::kUnavailable, "the MPS server ended as it started: " + text};
+  if (text.empty()) text = "it printed nothing; see " + MpsLogDir(setup_.dir, id_);
+  return {ErrorCode::kUnavailable, "the MPS server ended while starting: " + text};
 }
 
 Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline deadline) const {

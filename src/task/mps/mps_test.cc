@@ -202,7 +202,7 @@ TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
   MpsControl missing({fake_.setup.shim_path, "/no/such/control", fake_.setup.dir, {}}, fake_.id);
   EXPECT_THAT(missing.Ready(Soon()).error().message, HasSubstr("no program /no/such/control"));
   MpsControl silent({fake_.setup.shim_path, "/bin/false", fake_.setup.dir, {}}, fake_.id);
-  EXPECT_THAT(silent.Ready(Soon()).error().message, HasSubstr("exit code 1 and said nothing"));
+  EXPECT_THAT(silent.Ready(Soon()).error().message, HasSubstr("exit code 1 and without output"));
   fake_.Write("/refuse");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("no MPS on this device"));
   fake_.Remove("/refuse");
@@ -242,7 +242,7 @@ TEST_F(MpsControlTest, AServerThatDoesNotStartIsToldAtOnceWithItsReason) {
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("see " + fake_.Logs()));
   fake_.Write("/reason", "Failed to start : no device");
   EXPECT_THAT(Control().Ready(Soon()).error().message,
-              HasSubstr("ended as it started: Failed to start : no device"));
+              HasSubstr("ended while starting: Failed to start : no device"));
 }
 
 // Answers of branches before 550.
@@ -266,7 +266,7 @@ TEST_F(MpsControlTest, AHangingDaemonIsGivenUpAndKilledInTheEnd) {
   fake_.Write("/hang");
   const auto before = std::chrono::steady_clock::now();
   EXPECT_THAT(Control().Ready(Soon(std::chrono::milliseconds(200))).error().message,
-              HasSubstr("no answer in time"));
+              HasSubstr("did not answer in time"));
   Control().Quit(Soon(std::chrono::milliseconds(200)));
   EXPECT_LT(std::chrono::steady_clock::now() - before, kPatience);
   EXPECT_FALSE(base::Alive(*daemon));
@@ -275,7 +275,7 @@ TEST_F(MpsControlTest, AHangingDaemonIsGivenUpAndKilledInTheEnd) {
 TEST_F(MpsControlTest, ADaemonThatComesAfterItWasGivenUpIsKilled) {
   fake_.Write("/late");
   EXPECT_THAT(Control().Ready(Soon(std::chrono::milliseconds(500))).error().message,
-              HasSubstr("no answer in time"));
+              HasSubstr("did not answer in time"));
   EXPECT_NE(fake_.Read("/daemon"), "") << "it has come";
   EXPECT_FALSE(Control().Daemon());
 }
@@ -327,7 +327,7 @@ TEST_F(MpsControlTest, FollowsNoLinkOfAUser) {
 TEST_F(MpsControlTest, AFolderThatOthersMayWriteToIsRefused) {
   ASSERT_TRUE(base::MakeDirs(fake_.setup.dir, 0777));
   ::chmod(fake_.setup.dir.c_str(), 0777);
-  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("nobody else may write to it"));
+  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("must not be writable by others"));
 }
 
 // Only root may become another user.

@@ -126,7 +126,7 @@ SendResult SendWebhook(const NoticeOrder& order, const NotifyTarget& target, con
   run.limit += std::chrono::seconds(5);  // its own limit tells more
   const Result<RunResult> ran = RunBounded(run);
   if (!ran && ran.error().code == base::ErrorCode::kNotFound)
-    return Failed("curl is not installed, which sends webhooks");
+    return Failed("curl, which sends webhooks, is not installed");
   if (!ran) return Again(ran.error().message);
   if (const std::string trouble = TroubleOf(*ran, order); !trouble.empty())
     return Again("curl " + trouble);

@@ -89,7 +89,7 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
   } else if (!own) {
     base.reason = "this process is in no cgroup v2 group";
   } else if (mount_root != "/" && !own->starts_with(mount_root)) {
-    base.reason = "our cgroup " + *own + " lies outside of the mounted " + mount_root;
+    base.reason = "our cgroup " + *own + " lies outside the mounted " + mount_root;
   } else {
     base.root = mount_point;
     base.path = mount_point + (mount_root == "/" ? *own : own->substr(mount_root.size()));
@@ -103,7 +103,7 @@ CgroupBase IfWritable(CgroupBase base) {
   // Moving a process needs the right to write at the common ancestor too.
   for (const std::string& path : {base.path, base.path + "/cgroup.procs"}) {
     if (::access(path.c_str(), W_OK) == 0) continue;
-    return {.reason = path + " is not ours to write (a service needs Delegate=yes)"};
+    return {.reason = path + " is not writable for carmad (a service needs Delegate=yes)"};
   }
   return base;
 }
@@ -111,7 +111,7 @@ CgroupBase IfWritable(CgroupBase base) {
 CgroupBase FindCgroupBase() {
   const Result<std::string> self = base::ReadFile("/proc/self/cgroup", kMaxTextBytes);
   const Result<std::string> mounts = base::ReadFile("/proc/self/mountinfo", kMaxTextBytes);
-  if (!self || !mounts) return {.reason = "/proc does not tell our cgroup"};
+  if (!self || !mounts) return {.reason = "/proc does not show our cgroup"};
   return PlaceForTasks(IfWritable(ParseCgroupPlace(*self, *mounts)));
 }
 
@@ -168,10 +168,11 @@ CgroupControls EnableControls(const CgroupBase& base) {
     controls.why_not = fmt::format("cgroup v2 has no controller there for {} ({})",
                                    base::Join(missing, ", "), base.path);
   } else if (empty) {
-    controls.why_not = base.path + " lets nobody switch its controllers on";
+    controls.why_not = base.path + " does not allow its controllers to be enabled";
   } else {
     controls.why_not = fmt::format(
-        "carmad itself is in the group where those of tasks are made, and {} does not run",
+        "carmad itself is in the group in which the groups of tasks are created, and {} does not "
+        "run",
         kTasksUnit);
   }
   return controls;

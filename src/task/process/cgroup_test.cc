@@ -46,7 +46,7 @@ TEST(Cgroup, ThePlaceFollowsFromTheKernelsTables) {
       {"outside of the mounted part",
        "0::/other\n",
        kContainer,
-       {"", "", "our cgroup /other lies outside of the mounted /docker/ab"}},
+       {"", "", "our cgroup /other lies outside the mounted /docker/ab"}},
       {"version 1 only", "4:memory:/x\n", "", {"", "", "no cgroup v2 tree is mounted"}},
       {"no line of ours",
        "4:memory:/x\n",
@@ -58,7 +58,7 @@ TEST(Cgroup, ThePlaceFollowsFromTheKernelsTables) {
 
 TEST(Cgroup, APlaceThatIsNotOursIsNone) {
   EXPECT_THAT(IfWritable({.root = "/sys/fs/cgroup", .path = "/proc/1/fdinfo"}).reason,
-              ::testing::HasSubstr("is not ours to write"));
+              ::testing::HasSubstr("is not writable for carmad"));
   const CgroupBase none{.reason = "no cgroup v2 tree is mounted"};
   EXPECT_EQ(IfWritable(none), none);
 }

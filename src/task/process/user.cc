@@ -78,10 +78,10 @@ void WornRights::DropPrivileges() {
   worn_ = false;
   ::umask(own_umask_);
   if (!switched_) return;
-  CARMA_CHECK(::seteuid(0) == 0, "our own user does not come back");
-  CARMA_CHECK(::setegid(own_gid_) == 0, "our own group does not come back");
+  CARMA_CHECK(::seteuid(0) == 0, "cannot switch back to our own user");
+  CARMA_CHECK(::setegid(own_gid_) == 0, "cannot switch back to our own group");
   CARMA_CHECK(::setgroups(own_groups_.size(), own_groups_.data()) == 0,
-              "our own groups do not come back");
+              "cannot switch back to our own groups");
 }
 
 }  // namespace carma::task

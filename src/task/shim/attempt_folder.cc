@@ -192,7 +192,7 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) 
   const mode_t mode = CanSwitchUser() ? 0711 : 0700;
   if (Result<Unit> made = base::MakeDirs(dir, mode); !made) return made;
   if (base::Exists(dir + "/" + kOwnerFile)) {
-    return Fail(ErrorCode::kConflict, dir + ": this attempt was started before");
+    return Fail(ErrorCode::kConflict, dir + ": this attempt has already been started");
   }
   if (order.spec.script) {
     const std::string path = dir + "/" + kScriptFile;

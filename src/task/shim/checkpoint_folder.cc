@@ -86,11 +86,10 @@ Result<Unit> PrepareCheckpoints(const ShimOrder& order) {
   if (owner.is_null()) return Unit{};
   if (Said(owner, "books") == order.books && Said(owner, "task") == fmt::format("{}", order.id))
     return Unit{};
-  return Fail(ErrorCode::kConflict,
-              fmt::format("its checkpoint folder {} is that of task {} of {} under another carmad "
-                          "(on {}); move it away",
-                          base::Printable(path, 4096), Said(owner, "task"), Said(owner, "user"),
-                          Said(owner, "host")));
+  return Fail(ErrorCode::kConflict, fmt::format("its checkpoint folder {} belongs to task {} of {} "
+                                                "under another carmad (on {}); move it away",
+                                                base::Printable(path, 4096), Said(owner, "task"),
+                                                Said(owner, "user"), Said(owner, "host")));
 }
 
 void SettleCheckpoints(const ShimOrder& order, const std::string& user) {

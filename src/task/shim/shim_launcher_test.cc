@@ -269,7 +269,7 @@ TEST_F(ShimLauncherTest, ASignalThatNothingHandlesIsReported) {
   NextStarted();
   EXPECT_EQ(Told(), "up");
   launcher_->Warn(kTask, 1);
-  while (Err().find("nothing of this task handles USR1") == std::string::npos) ::sched_yield();
+  while (Err().find("no process of this task handles USR1") == std::string::npos) ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 3);
 }
@@ -331,7 +331,7 @@ TEST_F(ShimLauncherTest, ATaskNeverGoesOnFromTheCheckpointsOfAnotherCarmad) {
   launcher_->Forget(kTask, 1, Dir());
   order.books_named = false;
   launcher_->Start(order);
-  EXPECT_THAT(NextFailed().text, testing::HasSubstr("that of task 5"));
+  EXPECT_THAT(NextFailed().text, testing::HasSubstr("belongs to task 5"));
 }
 
 TEST_F(ShimLauncherTest, CheckpointsOfAnotherUserAreNotLoaded) {

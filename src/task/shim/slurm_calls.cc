@@ -41,14 +41,14 @@ Result<std::string> TaskNumber(std::string_view word, const Variables& environme
   const std::size_t bar = word.find('_');
   const auto id = base::ParseInt(word.substr(0, bar));
   const auto wrong = Fail(ErrorCode::kInvalid,
-                          "expected a number of a task, not '" + base::Printable(word, 40) + "'");
+                          "expected the number of a task, not '" + base::Printable(word, 40) + "'");
   if (!id || *id < 1) return wrong;
   if (bar == std::string_view::npos) return std::to_string(*id);
   const std::string_view index = word.substr(bar + 1);
   if (std::to_string(*id) != Lookup(environment, "SLURM_ARRAY_JOB_ID"))
     return Fail(ErrorCode::kInvalid,
                 "'" + base::Printable(word, 40) +
-                    "' is not of this task's array: use the task's own number");
+                    "' does not belong to this task's array: use the task's own number");
   if (index == Lookup(environment, "SLURM_ARRAY_TASK_ID"))
     return Lookup(environment, "SLURM_JOB_ID");
   const auto number = base::ParseInt(index);

@@ -226,7 +226,7 @@ void Supervisor::Warn() {
   // It may have just begun: programs take a while until they handle signals.
   warn_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
-  pump_.Note(std::string("the time limit is near, but nothing of this task handles ") +
+  pump_.Note(std::string("the time limit is near, but no process of this task handles ") +
              ::sigabbrev_np(warning_.number));
 }
 
@@ -240,7 +240,7 @@ void Supervisor::AskToSave() {
   ask_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
   pump_.Note(std::string("asked to save by ") + ::sigabbrev_np(checkpoint_signal_) +
-             ", for which nothing of this task has a handler");
+             ", but no process of this task handles that signal");
 }
 
 void Supervisor::ChangeLimits() {

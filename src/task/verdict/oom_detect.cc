@@ -306,11 +306,11 @@ std::optional<std::string> VictimOf(const ExitEvidence& evidence,
   if (const auto told = MpsFault(lines)) return base::Printable(lines[*told]);
   const std::optional<GpuFault> fault = FindGpuFault(lines);
   if (fault && evidence.mps_client && !evidence.fault_of.empty())
-    return "a fault of " + evidence.fault_of + " reached it: " + base::Printable(fault->line);
+    return "hit by a fault of " + evidence.fault_of + ": " + base::Printable(fault->line);
   if (!evidence.server_broke) return std::nullopt;
   if (fault) {
     if (!evidence.neighbour_blamed) return std::nullopt;
-    return "a neighbour's fault reached it: " + base::Printable(fault->line);
+    return "hit by a neighbour's fault: " + base::Printable(fault->line);
   }
   if (OtherException(lines, 0)) return std::nullopt;
   return "its MPS server broke; " + OwnWords(evidence, lines);
@@ -413,7 +413,7 @@ core::ExitInfo ClassifyExit(const ExitEvidence& evidence) {
   }
   if (evidence.host_oom) {
     info.kind = core::ExitKind::kHostMemory;
-    info.detail = "host memory: the kernel killed a process of the task for it";
+    info.detail = "host memory: the kernel killed a process of the task because memory ran out";
     return info;
   }
   return ClassifyFailure(evidence, lines, std::move(info));
