@@ -86,7 +86,7 @@ Result<WorkloadProfile> ReadRow(const CsvRow& row) {
   profile.fit_error = in.Given("fit_error", 0, 1e3);
   if (const Result<Unit> sound = in.Verdict(); !sound) return std::unexpected(sound.error());
   if (profile.sensitivity.has_value() != profile.pressure.has_value())
-    return row.Wrong("sensitivity and pressure come together");
+    return row.Wrong("expected both sensitivity and pressure or neither");
   return profile;
 }
 
@@ -129,7 +129,7 @@ Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::s
     Result<WorkloadProfile> profile = ReadRow(row);
     if (!profile) return std::unexpected(profile.error());
     if (!seen.emplace(profile->workload, profile->gpu_type).second)
-      return row.Wrong("this workload and type of GPU have a line already");
+      return row.Wrong("this workload and type of GPU already have a line");
     profiles.push_back(std::move(*profile));
   }
   return profiles;

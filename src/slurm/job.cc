@@ -97,7 +97,7 @@ bool Job::Runs() const {
 
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id) {
   if (text.size() > kMostOfSqueue)
-    return Fail(ErrorCode::kInvalid, "squeue has said more than is read");
+    return Fail(ErrorCode::kInvalid, "the output of squeue is too long");
   for (const std::string_view line : base::Split(text, '\n')) {
     if (base::Trim(line).empty()) continue;
     Result<Job> job = ParseLine(line);

@@ -38,7 +38,7 @@ NextStep Raise(const JobReturn& back, const Job& job) {
 
 // The failed run has not left Slurm yet.
 NextStep SendBack(const JobReturn& back, const Job& job) {
-  if (!job.batch) return GiveUp("Slurm starts only batch scripts again");
+  if (!job.batch) return GiveUp("Slurm restarts only batch scripts");
   if (!job.requeue) return GiveUp("it was submitted with --no-requeue");
   if (!job.Runs()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;
@@ -46,7 +46,7 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
   // A user may have written another comment each time.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
-    return GiveUp(fmt::format("no retry is left, it was started again {} time{}", job.restarts,
+    return GiveUp(fmt::format("no retry is left, it was restarted {} time{}", job.restarts,
                               job.restarts == 1 ? "" : "s"));
   }
   return Run(ReturnStep::kRequeue, {"requeuehold", job.name});
@@ -80,7 +80,7 @@ JobReturn Begun(JobReturn back, const Job& job) {
 
 NextStep Next(const JobReturn& back, const std::optional<Job>& job) {
   if (back.refusals >= kMostRefusals) return GiveUp("Slurm refuses it");
-  if (!job) return GiveUp("Slurm does not know the job any more");
+  if (!job) return GiveUp("Slurm no longer knows the job");
   const int restart = back.restart.value_or(job->restarts);
   if (job->restarts > restart + 1) return Done();  // it went on without us
   if (job->Waits()) {
@@ -105,12 +105,12 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   JobReturn back{.job = run.job, .retries = run.most_retries};
   if (run.left) {
     back.retries = kMostDepartures;
-    back.comment = fmt::format("carma: had to leave its GPUs on {}, goes on later", run.node);
+    back.comment = fmt::format("carma: had to leave its GPUs on {}, continues later", run.node);
     return back;
   }
   if (!run.out_of_memory) {
     back.retries = kMostVictimRestarts;
-    back.comment = fmt::format("carma: ended by a neighbour's fault or its GPU's on {}", run.node);
+    back.comment = fmt::format("carma: ended by a neighbour's or its GPU's fault on {}", run.node);
     return back;
   }
   if (run.most_retries == 0) return Fail(ErrorCode::kConflict, "it wants no retry");

@@ -253,7 +253,7 @@ TEST(JobReturn, OneThatHadToLeaveGoesOnHoweverOftenItWasAsked) {
   const auto back = ReturnOf({.left = true, .most_retries = 0, .node = "n1", .job = 12});
   ASSERT_TRUE(back) << "that it may not be repeated after failures is another matter";
   EXPECT_EQ(back->claim_gib, 0);
-  EXPECT_EQ(back->comment, "carma: had to leave its GPUs on n1, goes on later");
+  EXPECT_EQ(back->comment, "carma: had to leave its GPUs on n1, continues later");
   Job job{.id = 12, .name = "12", .state = "RUNNING", .batch = true, .requeue = true};
   job.restarts = 200;
   EXPECT_EQ(Next(*back, job).step, ReturnStep::kRequeue);

@@ -117,7 +117,7 @@ class Site(unittest.TestCase):
 
     def test_zz_who_has_waited_for_the_minutes_of_plugstack_conf_fails(self):
         self.assertEqual(self.bed.ended(self.waits, 120), ("FAILED", 1), self.bed.output(self.waits))
-        self.assertIn("none were free for 1 min", self.bed.output(self.waits))
+        self.assertIn("none was free for 1 min", self.bed.output(self.waits))
         self.assertFalse(os.path.exists(os.path.join(self.bed.home(USER), "waited")))
         self.assertFalse(self.bed.tasks("n2", "queued"), "its place in line is given up")
 

@@ -98,8 +98,9 @@ TEST_F(ReturningJobsTest, AJobThatIsGoneIsLetGo) {
   std::filesystem::remove(folder_ + "/job");
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());
-  EXPECT_EQ(told_, (std::vector<std::string>{
-                       "job 10 is not started again: Slurm does not know the job any more"}));
+  EXPECT_EQ(
+      told_,
+      (std::vector<std::string>{"job 10 is not started again: Slurm no longer knows the job"}));
 }
 
 TEST_F(ReturningJobsTest, WaitsForAControllerThatDoesNotAnswer) {

@@ -145,16 +145,17 @@ spank_option OptionOf(Option option, const char* name, const char* value, const 
 
 spank_option options[] = {
     OptionOf(kMemory, "carma-mem", "SIZE",
-             "GPU memory that it needs on each GPU: 12G. Its GPUs are those that CARMA gives it"),
-    OptionOf(kGpus, "carma-gpus", "N", "GPUs that CARMA is to give it on its node (default 1)"),
-    OptionOf(kExclusive, "carma-exclusive", nullptr, "nobody else is to use its GPUs"),
+             "GPU memory that it needs on each GPU, such as 12G. CARMA assigns its GPUs"),
+    OptionOf(kGpus, "carma-gpus", "N",
+             "number of GPUs that CARMA assigns to it on its node (default 1)"),
+    OptionOf(kExclusive, "carma-exclusive", nullptr, "no other task may use its GPUs"),
     OptionOf(kSmShare, "carma-sm-share", "SHARE",
-             "at most this share of each GPU's multiprocessors: 30%"),
+             "at most this share of each GPU's multiprocessors, such as 30%"),
     OptionOf(kSummary, "carma-summary", "FILE",
-             "description of its model, from which CARMA estimates the memory"),
-    OptionOf(kBatchSize, "carma-batch-size", "N", "batch size, for that estimate"),
+             "summary of its model, from which CARMA estimates the memory"),
+    OptionOf(kBatchSize, "carma-batch-size", "N", "batch size for that estimate"),
     OptionOf(kRetries, "carma-retries", "N",
-             "start it again so often when it runs out of GPU memory (default 3)"),
+             "number of restarts after running out of GPU memory (default 3)"),
 };
 
 // ---- the step ----
@@ -301,7 +302,7 @@ std::string AwaitGrant(const Carmad& carmad) {
       away_ms += std::min<std::int64_t>(MonotonicMs() - asked, kPollS * 1000);
     }
     if (arguments.wait_min > 0 && MonotonicMs() - started >= arguments.wait_min * 60'000)
-      return "none were free for " + std::to_string(arguments.wait_min) + " min";
+      return "none was free for " + std::to_string(arguments.wait_min) + " min";
   }
 }
 
