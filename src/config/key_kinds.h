@@ -132,6 +132,14 @@ Kind<std::vector<T>> List(const char* type, unsigned forms, std::size_t most, co
             std::vector<std::string> written;
             for (const T& each : items) written.push_back(item.write(each));
             return "[" + base::Join(written, ", ") + "]";
+          },
+          [=](std::string_view text) -> std::string {
+            for (const std::string_view piece : base::Split(text, ',')) {
+              const std::string_view each = base::Trim(piece);
+              if (item.trouble && !item.read(each))
+                return fmt::format("'{}': {}", base::Printable(each, 100), item.trouble(each));
+            }
+            return "";
           }};
 }
 

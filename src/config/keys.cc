@@ -104,7 +104,11 @@ Kind<std::vector<T>> Texts(const char* type, base::Result<T> (*parse)(std::strin
                        if (!read) return std::nullopt;
                        return *std::move(read);
                      },
-                     [](const T& value) { return Quoted(core::TextOf(value)); }};
+                     [](const T& value) { return Quoted(core::TextOf(value)); },
+                     [=](std::string_view text) -> std::string {
+                       const base::Result<T> read = parse(text);
+                       return read ? "" : read.error().message;
+                     }};
   return List(type, kTextList, 1'000, item);
 }
 

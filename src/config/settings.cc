@@ -274,7 +274,8 @@ class Loading {
                                                  std::string_view text) {
     const std::string got =
         text.empty() ? "" : fmt::format(", not '{}'", base::Printable(text, 60));
-    const std::string why = key.trouble ? ": " + key.trouble(text) : "";
+    const std::string trouble = key.trouble ? key.trouble(text) : "";
+    const std::string why = trouble.empty() ? "" : ": " + trouble;
     return Fail(ErrorCode::kInvalid,
                 fmt::format("{}: {}: expected {}{}{}", where, key.name, key.type, got, why));
   }

@@ -585,6 +585,15 @@ TEST(SettingsDocs, TheExampleFileHoldsEveryKeyWithItsDefault) {
   }
 }
 
+TEST(LoadText, TheWrongItemOfAListIsNamedWithTheReason) {
+  const auto loaded =
+      LoadText("f.toml", "[limits]\nrules = [\"user=* running=4\", \"user=zed runing=2\"]\n", true);
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(loaded.error().message, HasSubstr(": 'user=zed runing=2': "));
+  EXPECT_THAT(loaded.error().message,
+              HasSubstr(core::ParseLimitRule("user=zed runing=2").error().message));
+}
+
 TEST(LoadText, AllMistakesAreNamedAtOnce) {
   const auto loaded = LoadText("f.toml", "[policy]\nmarign = 1\nmapper = 3\nbackfill = 5\n", true);
   ASSERT_FALSE(loaded);
