@@ -128,12 +128,14 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
   for (const auto& [name, groups] : by_name) {
     for (const auto& [of, group] : groups) {
       if (++rows > kMostRows) break;
+      const auto span = [&](double seconds) {
+        return group->executed == 0 && seconds == 0 ? "–" : SpanText(seconds);
+      };
       Put(out,
           "<tr><td>{}</td><td class=\"run\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
           "<td>{}</td><td>{}</td><td>{}</td></tr>\n",
-          Escape(name, 60), Escape(NameOf(of->label), 60), group->tasks,
-          SpanText(group->waiting.mean), SpanText(group->execution.mean), SpanText(group->jct.mean),
-          SpanText(group->jct.p95),
+          Escape(name, 60), Escape(NameOf(of->label), 60), group->tasks, span(group->waiting.mean),
+          span(group->execution.mean), span(group->jct.mean), span(group->jct.p95),
           group->slowdown ? fmt::format("{:.2f}", group->slowdown->mean) : "–", group->oom_crashes);
     }
   }

@@ -43,18 +43,23 @@ Value Count(std::int64_t count) {
   return static_cast<double>(count);
 }
 
+// The 0 of a run in which no task was executed is no measurement.
+Value Measured(const Metrics& m, double seconds) {
+  return m.executed == 0 && seconds == 0 ? std::nullopt : Value(seconds);
+}
+
 const Line kLines[] = {
     {"trace total time", "trace_total_s", [](const Metrics& m) -> Value { return m.trace_total_s; },
      SpanText},
-    {"waiting, mean", "waiting_mean_s", [](const Metrics& m) -> Value { return m.waiting.mean; },
-     SpanText},
-    {"waiting, 95 %", "waiting_p95_s", [](const Metrics& m) -> Value { return m.waiting.p95; },
+    {"waiting, mean", "waiting_mean_s",
+     [](const Metrics& m) { return Measured(m, m.waiting.mean); }, SpanText},
+    {"waiting, 95 %", "waiting_p95_s", [](const Metrics& m) { return Measured(m, m.waiting.p95); },
      SpanText},
     {"execution, mean", "execution_mean_s",
-     [](const Metrics& m) -> Value { return m.execution.mean; }, SpanText},
-    {"completion (JCT), mean", "jct_mean_s", [](const Metrics& m) -> Value { return m.jct.mean; },
-     SpanText},
-    {"completion (JCT), 95 %", "jct_p95_s", [](const Metrics& m) -> Value { return m.jct.p95; },
+     [](const Metrics& m) { return Measured(m, m.execution.mean); }, SpanText},
+    {"completion (JCT), mean", "jct_mean_s",
+     [](const Metrics& m) { return Measured(m, m.jct.mean); }, SpanText},
+    {"completion (JCT), 95 %", "jct_p95_s", [](const Metrics& m) { return Measured(m, m.jct.p95); },
      SpanText},
     {"slowdown, mean", "slowdown_mean",
      [](const Metrics& m) -> Value { return m.slowdown ? Value(m.slowdown->mean) : std::nullopt; },

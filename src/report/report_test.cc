@@ -157,6 +157,18 @@ TEST(Tables, OfGroupsHaveARowForEachRun) {
   EXPECT_EQ(GroupTable({&plain, 1}),
             "group  tasks  waiting  execution  completion  OOM crashes\n"
             "alice      2    0.0 s      0.0 s      30.0 s            0\n");
+  plain.groups[0] = {.name = "bob", .tasks = 3};
+  EXPECT_EQ(GroupTable({&plain, 1}),
+            "group  tasks  waiting  execution  completion  OOM crashes\n"
+            "bob        3        -          -           -            0\n");
+}
+
+TEST(Tables, ReportNoTimesIfNoTaskHasRun) {
+  const std::string table = Table({.label = "queued", .tasks = 3});
+  for (const char* name : {"waiting, mean", "waiting, 95 %", "execution, mean", "(JCT), 95 %"}) {
+    const std::string row = table.substr(table.find(name));
+    EXPECT_THAT(row.substr(0, row.find('\n')), HasSubstr("not reported"));
+  }
 }
 
 TEST(Csv, HasARowForEachRunAndTask) {

@@ -154,6 +154,9 @@ std::string Compare(std::span<const Metrics> runs) {
 }
 
 std::string GroupTable(std::span<const Metrics> runs) {
+  const auto span = [](const GroupMetrics& group, const Spread& of) {
+    return group.executed == 0 && of.max == 0 ? "-" : SpanText(of.mean);
+  };
   std::vector<Cells> lines{
       {"group", "run", "tasks", "waiting", "execution", "completion", "slowdown", "OOM crashes"}};
   std::set<std::string> names;
@@ -165,8 +168,8 @@ std::string GroupTable(std::span<const Metrics> runs) {
       for (const GroupMetrics& group : run.groups) {
         if (group.name != name) continue;
         lines.push_back({base::Printable(name, 24), base::Printable(run.label, 24),
-                         std::to_string(group.tasks), SpanText(group.waiting.mean),
-                         SpanText(group.execution.mean), SpanText(group.jct.mean),
+                         std::to_string(group.tasks), span(group, group.waiting),
+                         span(group, group.execution), span(group, group.jct),
                          group.slowdown ? fmt::format("{:.2f}", group.slowdown->mean) : "",
                          std::to_string(group.oom_crashes)});
       }
