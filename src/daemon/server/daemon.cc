@@ -216,15 +216,16 @@ Result<Unit> RealDaemon::Listen() {
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   if (Result<Unit> found = FindGroups(); !found) return found;
   TakeMeasuredProfiles();
-  Result<Launching> launching = OpenLaunching(in_force_.settings, options_.shim_path);
+  // Before anything else is put into that folder: all users must reach root's socket.
+  const config::Settings& settings = in_force_.settings;
+  const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
+  if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
+  Result<Launching> launching = OpenLaunching(settings, options_.shim_path);
   if (!launching) return std::unexpected(launching.error());
   launching_ = *std::move(launching);
   Result<Unit> heard = signals_.Listen([this](int number) { TakeSignal(number); });
   if (!heard) return heard;
   OpenRoutes("carmad has not yet found any GPU");
-  const config::Settings& settings = in_force_.settings;
-  const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
-  if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
   const auto handler = [this](api::Request request, const api::Responder& respond) {
     Answer(std::move(request), respond);
   };
