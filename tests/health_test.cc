@@ -349,7 +349,7 @@ TEST_F(IdleHolders, AreToldUntilTheyWork) {
   // A notice that is being sent while the daemon is killed is sent again.
   ASSERT_TRUE(Eventually([&] {
     const std::string history = site.Carma({"history"}).out;
-    return history.find(" told") != std::string::npos;
+    return history.find(" notified") != std::string::npos;
   }));
   site.Restart(SIGKILL);
   EXPECT_EQ(site.Task(id).idle_since_ms, task.idle_since_ms) << "the books keep it";

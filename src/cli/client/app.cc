@@ -177,13 +177,19 @@ std::string ExampleOf(const CLI::App& verb) {
   return std::string(line.substr(0, line.find("   ")));
 }
 
-// "--limit: Value all not in range 1 to 100" in our words; empty if the text is another one.
+// "--limit: Value all not in range 1 to 100", or since CLI11 2.4 "[1 - 100]", in our words; empty
+// if the text is another one.
 std::string OutOfRange(std::string_view text) {
   constexpr std::string_view kValue = ": Value ", kRange = " not in range ";
   const std::size_t value = text.find(kValue), range = text.find(kRange);
   if (value == text.npos || range == text.npos || range < value) return "";
   const std::size_t begin = value + kValue.size();
   std::string bounds(text.substr(range + kRange.size()));
+  if (bounds.starts_with('[')) {
+    bounds = bounds.substr(1, bounds.find(']') - 1);
+    if (const std::size_t dash = bounds.find(" - "); dash != bounds.npos)
+      bounds.replace(dash, 3, " to ");
+  }
   constexpr std::string_view kZeros = ".000000";  // of fractions
   for (std::size_t at = 0; (at = bounds.find(kZeros)) != bounds.npos;)
     bounds.erase(at, kZeros.size());
