@@ -39,70 +39,16 @@ std::vector<std::int64_t> Recent(core::GpuIndex gpu, const Monitor& monitor, bas
 
 api::GpuGlance Glance(api::GpuView gpu, const Monitor& monitor, base::Time now) {
   const auto index = static_cast<core::GpuIndex>(gpu.index);
-  api::GpuGlance glance;
-  glance.index = gpu.index;
-  glance.uuid = std::move(gpu.uuid);
-  glance.name = std::move(gpu.name);
-  glance.mig_profile = std::move(gpu.mig_profile);
-  glance.state = std::move(gpu.state);
-  glance.trouble = std::move(gpu.trouble);
-  glance.drained_by_rule = gpu.drained_by_rule;
-  glance.alerts = std::move(gpu.alerts);
-  glance.reserved = std::move(gpu.reserved);
-  glance.total_mib = gpu.total_mib - gpu.reserved_mib;
-  glance.used_mib = gpu.used_mib;
-  glance.promised_mib = gpu.promised_mib;
-  glance.foreign_mib = gpu.foreign_mib;
-  glance.free_mib = gpu.free_mib;
-  glance.sm_active = Rounded(gpu.sm_active, 0.01);
-  glance.sm_active_now = Rounded(gpu.sm_active_now, 0.01);
-  glance.power_w = Rounded(gpu.power_w, 1);
-  glance.temperature_c = Rounded(gpu.temperature_c, 1);
-  if (!monitor.Fresh(index) && gpu.sample_age_ms)
-    glance.read_ms = base::ToMs(now) - *gpu.sample_age_ms;
-  glance.recent = Recent(index, monitor, now);
-  glance.tasks = std::move(gpu.tasks);
+  api::GpuGlance glance{std::move(gpu), {}, Recent(index, monitor, now)};
+  glance.total_mib -= glance.reserved_mib;
+  glance.sm_active = Rounded(glance.sm_active, 0.01);
+  glance.sm_active_now = Rounded(glance.sm_active_now, 0.01);
+  glance.power_w = Rounded(glance.power_w, 1);
+  glance.temperature_c = Rounded(glance.temperature_c, 1);
+  if (!monitor.Fresh(index) && glance.sample_age_ms)
+    glance.read_ms = base::ToMs(now) - *glance.sample_age_ms;
   for (api::GpuTaskView& task : glance.tasks) task.sm_active = Rounded(task.sm_active, 0.01);
-  glance.foreign = std::move(gpu.foreign);
   return glance;
-}
-
-api::TaskRow Row(const api::TaskView& task) {
-  api::TaskRow row;
-  row.id = task.id;
-  row.name = task.name;
-  row.user = task.user;
-  row.state = task.state;
-  row.reason = task.reason;
-  row.reason_text = task.reason_text;
-  row.gpus = task.gpus;
-  row.gpu_indices = task.gpu_indices;
-  row.claim_mib = task.claim_mib;
-  row.bound_mib = task.bound_mib;
-  row.observed_mib = task.observed_mib;
-  row.peak_mib = task.peak_mib;
-  row.over_promise_mib = task.over_promise_mib;
-  row.wrong_gpus = task.wrong_gpus;
-  row.exclusive = task.exclusive;
-  row.priority = task.priority;
-  row.attempt = task.attempt;
-  row.ooms = task.ooms;
-  row.submitted_ms = task.submitted_ms;
-  row.waiting_since_ms = task.waiting_since_ms;
-  row.launched_ms = task.launched_ms;
-  row.ended_ms = task.ended_ms;
-  row.time_limit_s = task.time_limit_s;
-  row.exit_code = task.exit_code;
-  row.signal = task.signal;
-  row.exit_detail = task.exit_detail;
-  row.sharing = task.sharing;
-  row.leaves_by_ms = task.leaves_by_ms;
-  row.idle_since_ms = task.idle_since_ms;
-  row.array_id = task.array_id;
-  row.array_index = task.array_index;
-  row.parameters = task.parameters;
-  row.progress = task.progress;
-  return row;
 }
 
 std::vector<core::TaskState> StatesWhere(bool (*holds)(core::TaskState)) {
@@ -131,7 +77,7 @@ struct Shown {
   base::Time now;
 
   api::TaskRow RowOf(const store::StoredTask& stored) const {
-    return Row(Present(stored, engine, monitor, engine.attribution(), now));
+    return {Present(stored, engine, monitor, engine.attribution(), now), {}};
   }
   // If the store cannot be read the list is empty; the page shows that in `troubles`.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
