@@ -535,10 +535,34 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
             "GPU 0 takes no new task; what runs there goes on\n"
             "GPU 2 takes no new task; what runs there goes on\n");
   EXPECT_EQ(daemon_.requests().at(1), R"(POST /v1/gpus/2/drain {"reason":"new \"fan\""})");
+  daemon_.On("GET /v1/status", [](const api::Request&) { return Answer({{"now_ms", 5000}}); });
+  Run({"drain", "0", "--by", "+10s"});
+  EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/gpus/0/drain {"by_ms":15000,"reason":""})")
+      << "by the daemon's clock";
   Run({"drain", "0", "--by", "2026-03-01T14:05Z"});
   EXPECT_EQ(daemon_.requests().back(),
             R"(POST /v1/gpus/0/drain {"by_ms":1772373900000,"reason":""})");
   EXPECT_EQ(Run({"drain", "0", "--by", "soon"}).exit_code, 2);
+}
+
+TEST_F(App, AnArrayIsNamedByAnyOfItsTasks) {
+  daemon_.On("GET /v1/tasks/43", [](const api::Request&) {
+    return Answer(ToJson(api::TaskView{.id = 43, .state = "queued", .array_id = 40}));
+  });
+  daemon_.On("GET /v1/tasks/7", [](const api::Request&) {
+    return Answer(ToJson(api::TaskView{.id = 7, .state = "queued"}));
+  });
+  daemon_.On("GET /v1/tasks", [](const api::Request&) {
+    return Answer({{"tasks",
+                    {ToJson(api::TaskView{.id = 43, .state = "queued", .array_id = 40}),
+                     ToJson(api::TaskView{.id = 44, .state = "queued", .array_id = 44})}}});
+  });
+  Run({"cancel", "--array", "43"});
+  EXPECT_THAT(daemon_.requests().back(), ::testing::HasSubstr("43"));
+  EXPECT_THAT(daemon_.requests().back(), ::testing::Not(::testing::HasSubstr("44")));
+  const Ran ran = Run({"cancel", "--array", "7"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(ran.err, "carma: --array: task 7 is not of an array\n");
 }
 
 TEST_F(App, AMistypedVerbIsGuessedAndHelpIsAVerb) {

@@ -79,9 +79,19 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
 
 // The tasks of one user that the flags select.
 base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags) {
-  base::Result<std::vector<std::uint64_t>> arrays;
-  if (!flags.arrays.empty()) arrays = ResolveTasks(context, flags.arrays);
-  if (!arrays) return std::unexpected(arrays.error());
+  std::vector<std::uint64_t> arrays;
+  if (!flags.arrays.empty()) {
+    const auto named = ResolveTasks(context, flags.arrays);
+    if (!named) return std::unexpected(named.error());
+    for (const std::uint64_t id : *named) {
+      const auto task = GetTask(context.client(), id);
+      if (!task) return std::unexpected(task.error());
+      if (!task->value.array_id)
+        return base::Fail(base::ErrorCode::kInvalid,
+                          fmt::format("--array: task {} is not of an array", id));
+      arrays.push_back(*task->value.array_id);
+    }
+  }
   TaskQuery query;
   query.user = flags.user.empty() ? OwnUserName() : flags.user;
   query.name = flags.name;
@@ -93,8 +103,8 @@ base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const Change
   std::vector<std::uint64_t> ids;
   for (const api::TaskView& task : page->tasks) {
     const bool of_array =
-        task.array_id && std::ranges::find(*arrays, *task.array_id) != arrays->end();
-    if (arrays->empty() || of_array) ids.push_back(task.id);
+        task.array_id && std::ranges::find(arrays, *task.array_id) != arrays.end();
+    if (arrays.empty() || of_array) ids.push_back(task.id);
   }
   return ids;
 }

@@ -43,7 +43,7 @@ std::string StandingText(const std::string& state, std::optional<base::Time> emp
     return " takes no new task; what runs there leaves by " + base::FormatTime(*empty_by);
   if (state == "drng") return " takes no new task; what runs there goes on";
   if (state == "drain") return " takes no new task, and is empty";
-  return " takes tasks again (" + base::Printable(state, 20) + ")";
+  return " takes tasks again";
 }
 
 // Returns the GPUs in their new state; those that could not be changed were reported.
@@ -172,7 +172,9 @@ Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& w
 void RunDrain(Context& context, const GpuChangeFlags& flags) {
   std::optional<base::Time> empty_by;
   if (!flags.by.empty()) {
-    const auto time = task::ParseBegin(flags.by, base::SystemClock().Now());
+    const auto status = GetStatus(context.client());
+    if (!status) return context.Fail(status.error());
+    const auto time = task::ParseBegin(flags.by, base::FromMs(status->value.now_ms));
     if (!time) return context.Fail({time.error().code, "--by: " + time.error().message});
     empty_by = *time;
   }

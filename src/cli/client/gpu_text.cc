@@ -8,6 +8,7 @@
 #include "api/gpu_standing.h"
 #include "base/text.h"
 #include "cli/client/start_text.h"
+#include "cli/client/task_words.h"
 #include "cli/memory_bar.h"
 #include "cli/table.h"
 
@@ -86,7 +87,7 @@ std::string GpuName(const GpuView& gpu) {
 }
 
 std::string TroubleText(const GpuView& gpu) {
-  const std::string why = base::Printable(gpu.trouble);
+  const std::string why = base::Printable(LocalTimes(gpu.trouble));
   if (!gpu.drained_by_rule) return why;
   return why.empty() ? "by rule" : "by rule: " + why;
 }
@@ -142,16 +143,20 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   if (bars) columns.insert(columns.begin() + 5, {"MEMORY"});
   if (!alike) columns.insert(columns.begin() + 1, {"NAME", false, 8});
   Table table(std::move(columns));
-  for (const GpuView& gpu : gpus) {
-    std::vector<Cell> row{{std::to_string(gpu.index)},
-                          {base::Printable(gpu.state, 20), StateColour(gpu)},
-                          {base::FormatMib(gpu.used_mib) + "/" + base::FormatMib(gpu.total_mib)},
-                          {base::FormatMib(gpu.promised_mib)},
-                          {IsClosed(gpu) ? "-" : base::FormatMib(gpu.free_mib)},
-                          {Percent(gpu.sm_active)},
-                          {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},
-                          {gpu.temperature_c ? fmt::format("{:.0f}C", *gpu.temperature_c) : "-"},
-                          {TasksText(gpu)}};
+  for (GpuView gpu : gpus) {
+    // It is not read, and may show the last task for ever.
+    const bool unread = api::StandingOf(gpu) == api::GpuStanding::kDrained;
+    if (unread) gpu.power_w = gpu.temperature_c = gpu.sm_active = std::nullopt;
+    std::vector<Cell> row{
+        {std::to_string(gpu.index)},
+        {base::Printable(gpu.state, 20), StateColour(gpu)},
+        {(unread ? "-" : base::FormatMib(gpu.used_mib)) + "/" + base::FormatMib(gpu.total_mib)},
+        {base::FormatMib(gpu.promised_mib)},
+        {IsClosed(gpu) ? "-" : base::FormatMib(gpu.free_mib)},
+        {Percent(gpu.sm_active)},
+        {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},
+        {gpu.temperature_c ? fmt::format("{:.0f}C", *gpu.temperature_c) : "-"},
+        {TasksText(gpu)}};
     if (bars) row.insert(row.begin() + 5, Cell{BarText(gpu)});
     if (!alike) row.insert(row.begin() + 1, Cell{ShortName(gpu)});
     table.Add(std::move(row));

@@ -116,6 +116,9 @@ template <auto kMember>
 std::string Word(const TaskView& task, std::int64_t) {
   return Line(task.*kMember);
 }
+std::string ReasonText(const TaskView& task, std::int64_t) {
+  return Line(LocalTimes(task.reason_text));
+}
 template <auto kMember>
 std::string Mib(const TaskView& task, std::int64_t) {
   return OptionalMib(task.*kMember);
@@ -178,7 +181,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"reason",
        {"REASON", false, 10},
        "why it waits or how it ended, in a sentence",
-       &Word<&T::reason_text>,
+       &ReasonText,
        &WhereColour},
       {"command", {"COMMAND", false, 10}, "what it runs", &Timeless<&CommandText>},
       {"workdir", {"WORKDIR", false, 10}, "where it runs", &Word<&T::workdir>},

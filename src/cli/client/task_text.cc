@@ -432,7 +432,7 @@ std::string Explanation(const api::ExplainView& explain) {
     const std::string indices = GpuIndices(task);
     out += "is " + Line(task.state);
     if (!indices.empty()) out += (task.gpu_indices.size() > 1 ? " on GPUs " : " on GPU ") + indices;
-    out += ".\n";
+    out += (task.reason.empty() ? "." : Sentence(task.reason, task.reason_text)) + "\n";
   } else {
     out += "waits" + Sentence(task.reason, task.reason_text) + "\n";
     if (WaitsForNoGpu(task)) {
