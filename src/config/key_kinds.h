@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "base/text.h"
 #include "config/keys.h"
 
@@ -112,6 +113,22 @@ Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
 template <class T>
 Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");
+}
+
+// A text that `parse` reads and that `write` gives back.
+template <class T, class Write>
+Kind<T> Parsed(const char* type, base::Result<T> (*parse)(std::string_view), Write write) {
+  return {type, kText,
+          [=](std::string_view text) -> std::optional<T> {
+            base::Result<T> read = parse(text);
+            if (!read) return std::nullopt;
+            return *std::move(read);
+          },
+          [=](const T& value) { return Quoted(std::invoke(write, value)); },
+          [=](std::string_view text) -> std::string {
+            const base::Result<T> read = parse(text);
+            return read ? "" : read.error().message;
+          }};
 }
 
 // At most `most` items of a kind, separated by commas.

@@ -98,32 +98,13 @@ bool IsNotifyTarget(std::string_view text) {
 // A list of values that the core parses from and writes as texts.
 template <class T>
 Kind<std::vector<T>> Texts(const char* type, base::Result<T> (*parse)(std::string_view)) {
-  const Kind<T> item{"", kText,
-                     [=](std::string_view text) -> std::optional<T> {
-                       base::Result<T> read = parse(text);
-                       if (!read) return std::nullopt;
-                       return *std::move(read);
-                     },
-                     [](const T& value) { return Quoted(core::TextOf(value)); },
-                     [=](std::string_view text) -> std::string {
-                       const base::Result<T> read = parse(text);
-                       return read ? "" : read.error().message;
-                     }};
-  return List(type, kTextList, 1'000, item);
+  return List(type, kTextList, 1'000,
+              Parsed("", parse, [](const T& value) { return core::TextOf(value); }));
 }
 
 Kind<core::GpuRule> Rule() {
-  return {"expression over a task and a GPU (docs/server/policies.md, own rules)", kText,
-          [](std::string_view text) -> std::optional<core::GpuRule> {
-            base::Result<core::GpuRule> rule = core::GpuRule::Parse(text);
-            if (!rule) return std::nullopt;
-            return *std::move(rule);
-          },
-          [](const core::GpuRule& rule) { return Quoted(rule.text()); },
-          [](std::string_view text) -> std::string {
-            const base::Result<core::GpuRule> rule = core::GpuRule::Parse(text);
-            return rule ? "" : rule.error().message;
-          }};
+  return Parsed("expression over a task and a GPU (docs/server/policies.md, own rules)",
+                &core::GpuRule::Parse, &core::GpuRule::text);
 }
 
 // A size, or a share of the GPU.
