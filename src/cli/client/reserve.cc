@@ -102,6 +102,9 @@ Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservati
     if (!length) return base::Wrap(length.error(), "--for-time");
     booking.length = *length;
   }
+  if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a length from 1m to 366d",
+                                                 flags.to.empty() ? "--for-time" : "--to"));
   if (!flags.repeat.empty()) {
     const auto repeat = base::FromWord<core::Repeat>(flags.repeat);
     if (!repeat) {

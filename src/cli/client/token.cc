@@ -45,6 +45,8 @@ void RunCreate(Context& context, const CreateFlags& flags) {
   if (!flags.expires.empty()) {
     const Result<base::Duration> life = base::ParseSpan(flags.expires);
     if (!life) return context.Fail(base::Wrap(life.error(), "--expires").error());
+    if (*life < std::chrono::minutes(1) || *life > std::chrono::days(366))
+      return context.Fail({base::ErrorCode::kInvalid, "--expires: expected 1m to 366d"});
     body["expires_s"] = life->count() / 1000;
   }
   const Result<std::string> answer =

@@ -124,10 +124,15 @@ Result<Unit> SetGpuNames(Draft& draft, std::string_view value) {
   draft.spec.*kMember = *std::move(names);
   return Unit{};
 }
+constexpr std::int64_t kLeastPlausible = 128;  // MiB; a CUDA context alone takes more
 Result<Unit> SetMemory(Draft& draft, std::string_view value) {
   Result<Unit> set = SetSize(draft.spec.memory_mib, core::kMaxMemoryMib,
                              "a memory size per GPU such as 800M or 12G", value);
-  if (set) draft.spec.memory_source = "given";
+  if (!set) return set;
+  draft.spec.memory_source = "given";
+  if (const std::optional<std::int64_t> bare = base::ParseInt(value);
+      bare && *bare < kLeastPlausible)
+    draft.remarks.push_back(fmt::format("{0} is {0} MiB; did you mean {0}G?", *bare));
   return set;
 }
 
