@@ -34,7 +34,7 @@ carma submit --cpus 1000 -- true                                 # -> the task a
 carma submit --mem 9T -- true                                    # -> the task asks for 9216.0G of the machine's memory, this server has 256.0G for tasks
 printf '#!/bin/bash\n#SBATCH --nodes=4\n' > a.sh; carma submit a.sh          # -> a.sh:2: --nodes: this is one server, expected 1, not 4
 printf '#!/bin/bash\n#CARMA --tiem 4\n' > a.sh; carma submit a.sh            # -> a.sh:2: unknown option --tiem, did you mean --time?
-printf '#!/bin/bash\n#SBATCH -G1 -o x --tiem=4\n' > a.sh; carma submit --check a.sh 2>&1 >/dev/null    # -> a.sh:2: #SBATCH --tiem: unknown option, passed over, did you mean --time?
+printf '#!/bin/bash\n#SBATCH -G1 -o x --tiem=4\n' > a.sh; carma submit --check a.sh 2>&1 >/dev/null    # -> a.sh:2: #SBATCH --tiem: unknown option, ignored, did you mean --time?
 printf '#!/bin/bash\n#SBATCH -o x --gres=gpu:two\n' > a.sh; carma submit a.sh     # -> there is no GPU of type two here
 printf 'echo hi\n' > a.sh; carma submit a.sh                     # -> a.sh:1: expected an interpreter line such as #!/bin/bash
 carma sumbit -- true                                             # -> no verb 'sumbit', did you mean submit?

@@ -211,13 +211,13 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     return std::unexpected(chosen.error());
   const bool sweeps = !draft_.parameters.empty() || !draft_.sweep_file.empty();
   if (sweeps && draft_.array)
-    return Fail(ErrorCode::kInvalid, "--param and --param-file make an array: give no --array");
+    return Fail(ErrorCode::kInvalid, "--param and --param-file make an array: omit --array");
   if (!draft_.gpus_counted && !spec.on_gpus.empty())
     spec.gpus = static_cast<int>(spec.on_gpus.size());
   ChooseMemory(draft_, spec);
   AddMail(draft_, spec);
   if (spec.signal && !spec.time_limit)
-    Warn("--signal: without --time there is no time limit that it could come before");
+    Warn("--signal: needs --time, because it is sent before the time limit");
   if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
   ResolvePaths(context, spec);
   for (PlanFile& file : draft_.plan_files)
@@ -242,7 +242,8 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());
   for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
     if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))
-      Warn("all tasks of the array write into " + base::Printable(path) + ": %a makes it one each");
+      Warn("all tasks of the array write to " + base::Printable(path) +
+           ": add %a to separate them");
   }
   return Expand(std::move(spec), draft_.array);
 }

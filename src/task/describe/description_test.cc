@@ -232,10 +232,9 @@ TEST(Description, WarnsOfWhatItLeavesOut) {
   Description description;
   ASSERT_TRUE(description.Set("gres", "gpu:a100:2,shard:4", "x.sh:2"));
   ASSERT_EQ(description.warnings().size(), 1u);
-  EXPECT_EQ(
-      description.warnings()[0],
-      "x.sh:2: --gres: 'shard:4' is a GPU that is shared, whatever the count; state its memory "
-      "by --gpu-mem");
+  EXPECT_EQ(description.warnings()[0],
+            "x.sh:2: --gres: 'shard:4' means one shared GPU, whatever the count; state its memory "
+            "with --gpu-mem");
 }
 
 TEST(Description, GpusAreChosenByTypeSizeAndName) {

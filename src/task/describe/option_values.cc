@@ -297,13 +297,13 @@ Result<GpuCount> ParseGres(std::string_view text) {
       found = GpuCount{.gpus = 0};
     } else if (kind == "shard" || kind == "mps") {
       shares = true;
-      remarks.push_back("'" + base::Printable(piece, 40) +
-                        "' is a GPU that is shared, whatever the count; state its memory by "
-                        "--gpu-mem");
+      remarks.push_back(
+          "'" + base::Printable(piece, 40) +
+          "' means one shared GPU, whatever the count; state its memory with --gpu-mem");
     } else if (piece.empty()) {
       return Expected("gpu:N", text);
     } else {
-      remarks.push_back("'" + base::Printable(piece, 40) + "' is not considered");
+      remarks.push_back("'" + base::Printable(piece, 40) + "' is ignored");
     }
   }
   if (!found) found = shares ? GpuCount{} : GpuCount{.counted = false};

@@ -99,7 +99,7 @@ Result<Unit> SetGpuType(Draft& draft, std::string_view value) {
 Result<Unit> SetConstraint(Draft& draft, std::string_view value) {
   const Constraint constraint = ParseConstraint(value);
   for (const std::string& each : constraint.others)
-    draft.remarks.push_back("'" + base::Printable(each, 40) + "' is not considered");
+    draft.remarks.push_back("'" + base::Printable(each, 40) + "' is ignored");
   return constraint.gpu_type ? SetGpuType(draft, *constraint.gpu_type) : Unit{};
 }
 Result<Unit> SetSize(std::optional<std::int64_t>& target, std::int64_t most_mib,
@@ -225,7 +225,7 @@ Result<Unit> SetMailType(Draft& draft, std::string_view value) {
   Result<MailTypes> types = ParseMailTypes(value);
   if (!types) return std::unexpected(types.error());
   for (const std::string& word : types->passed_over)
-    draft.remarks.push_back("'" + word + "' is not considered");
+    draft.remarks.push_back("'" + word + "' is ignored");
   draft.mail_types = *std::move(types);
   return Unit{};
 }
@@ -263,7 +263,7 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   const std::string_view to = rest.substr(0, rest.find(':'));
   if (to.size() != rest.size()) {
     if (to.find_first_not_of("BR") != std::string_view::npos) return Expected(kForm, value);
-    if (to.find('R') != std::string_view::npos) draft.remarks.emplace_back("'R' is not considered");
+    if (to.find('R') != std::string_view::npos) draft.remarks.emplace_back("'R' is ignored");
     rest.remove_prefix(to.size() + 1);
   }
   const std::size_t at = rest.find('@');
@@ -306,16 +306,17 @@ constexpr std::array kRows{
     Row{{"gpus", 'G', "[TYPE:]N",
          "GPUs of one server (default 1): 2, a100:2; 0: cores and memory only", true},
         SetGpus},
-    Row{{"gres", 0, "gpu:[TYPE:]N", "the same in Slurm's words", true}, SetGres},
-    Row{{"gpus-per-node", 0, "[TYPE:]N", "the same in Slurm's words", true}, SetGpus},
-    Row{{"gpu-type", 0, "NAME", "only GPUs of this model: a100, a100-40, rtx4090; any", false},
+    Row{{"gres", 0, "gpu:[TYPE:]N", "Slurm's form of --gpus", true}, SetGres},
+    Row{{"gpus-per-node", 0, "[TYPE:]N", "Slurm's form of --gpus", true}, SetGpus},
+    Row{{"gpu-type", 0, "NAME", "only GPUs of this model: a100, a100-40, rtx4090; or any", false},
         SetGpuType},
-    Row{{"constraint", 'C', "NAME", "the same, where it names a model, in Slurm's words", true},
+    Row{{"constraint", 'C', "NAME", "Slurm's form of --gpu-type, if it names a model", true},
         SetConstraint},
-    Row{{"gpu-memory-min", 0, "SIZE", "only GPUs with at least so much memory in all: 40G", false},
-        SetGpuMemoryMin},
-    Row{{"gpu", 0, "LIST", "only these GPUs, by index or UUID: 2 or 2,3 (all of them, unless -G)",
+    Row{{"gpu-memory-min", 0, "SIZE", "only GPUs with at least this much memory in total: 40G",
          false},
+        SetGpuMemoryMin},
+    Row{{"gpu", 0, "LIST",
+         "only these GPUs, by index or UUID: 2 or 2,3 (all of them unless -G is given)", false},
         SetGpuNames<&TaskSpec::on_gpus>},
     Row{{"not-on", 0, "LIST", "none of these GPUs, by index or UUID", false},
         SetGpuNames<&TaskSpec::not_on_gpus>},
@@ -323,12 +324,11 @@ constexpr std::array kRows{
         SetFlag<&TaskSpec::linked_gpus>},
     Row{{"memory", 0, "SIZE", "peak GPU memory on each GPU: 800M, 12G, or MiB", false}, SetMemory},
     Row{{"gpu-mem", 0, "SIZE", "the same as --memory", false}, SetMemory},
-    Row{{"cpus", 'c', "N", "cores of the server that are kept for it, all its processes together",
-         false},
+    Row{{"cpus", 'c', "N", "CPU cores reserved for all its processes together", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
-    Row{{"cpus-per-task", 0, "N", "the same in Slurm's words", false},
+    Row{{"cpus-per-task", 0, "N", "Slurm's form of --cpus", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
-    Row{{"mem", 0, "SIZE", "memory of the server that is kept for it, and its limit: 800M, 64G",
+    Row{{"mem", 0, "SIZE", "main memory reserved for it, which is also its limit: 800M, 64G",
          false},
         SetHostMemory},
     Row{{"own-cpus", 0, "", "reserve dedicated cores for the task", false},
@@ -339,8 +339,7 @@ constexpr std::array kRows{
     Row{{"sm-share", 0, "P", "at most this share of each GPU's SMs: 30% or 0.3 (under MPS)", false},
         SetParsed<&TaskSpec::sm_share, ParseShare>},
     Row{{"max-slowdown", 0, "X",
-         "neighbours may make it take X times as long as alone, by prediction, and no longer",
-         false},
+         "maximum predicted slowdown by neighbours, relative to running alone", false},
         SetMaxSlowdown},
     Row{{"time", 't', "SPAN", "time limit: 90s, 15m, 12h, 2d, MIN, H:M:S, D-H", true}, SetTime},
     Row{{"output", 'o', "FILE", "stdout; %j id, %x name, %u user, %A array, %a index, %N host",
@@ -358,18 +357,18 @@ constexpr std::array kRows{
          "run in a container: IMAGE by podman, docker or apptainer, or TOOL:IMAGE", false},
         SetContainer},
     Row{{"container-mount", 0, "DIR",
-         "a further folder there, DIR[:DIR_THERE][:ro] (home and working directory are); "
-         "repeatable",
+         "also mount DIR[:DIR_THERE][:ro] (home and working directory always are); repeatable",
          false},
         AddContainerMount},
     Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID", true},
         SetParsed<&TaskSpec::dependencies, ParseDependencies>},
-    Row{{"array", 'a', "LIST", "one task per index: 0-15, 1,3,7-9, 0-15:4, with %N at once", true},
+    Row{{"array", 'a', "LIST", "one task per index: 0-15, 1,3,7-9, 0-15:4; %N: at most N at once",
+         true},
         SetArray},
     Row{{"param", 0, "NAME=LIST",
-         "a sweep: one task per value, {NAME} in the command; again for all combinations", false},
+         "a sweep: one task per value, {NAME} in the command; repeat for all combinations", false},
         SetParameter},
-    Row{{"param-file", 0, "FILE", "a sweep: one task per line of a CSV table with names on top",
+    Row{{"param-file", 0, "FILE", "a sweep: one task per line of a CSV table with a header line",
          false},
         SetText<&Draft::sweep_file>},
     Row{{"begin", 'b', "TIME", "not before: 14:05, 2026-03-01T14:05, now+1hour, +30m", true},
@@ -379,12 +378,13 @@ constexpr std::array kRows{
         SetNumber<&TaskSpec::priority, -core::kMaxPriority, core::kMaxPriority>},
     Row{{"qos", 0, "CLASS", "class of the task: interactive, normal (default), background", false},
         SetText<&TaskSpec::qos>},
-    Row{{"account", 0, "NAME", "account that its use of the GPUs is booked on", false},
+    Row{{"account", 0, "NAME", "account that is charged for its use of the GPUs", false},
         SetText<&TaskSpec::account>},
-    Row{{"requeue", 0, "", "start again when its machine or GPU is lost (default)", true},
+    Row{{"requeue", 0, "", "restart if its machine or GPU is lost (default)", true},
         SetFlag<&TaskSpec::requeue>},
-    Row{{"no-requeue", 0, "", "fail then instead", true}, SetFlag<&TaskSpec::requeue, false>},
-    Row{{"retries", 0, "N", "starts after running out of GPU memory (default 3)", false},
+    Row{{"no-requeue", 0, "", "fail if its machine or GPU is lost", true},
+        SetFlag<&TaskSpec::requeue, false>},
+    Row{{"retries", 0, "N", "restarts after running out of GPU memory (default 3)", false},
         SetNumber<&TaskSpec::max_recoveries, 0, core::kMaxRecoveries>},
     Row{{"model-summary", 0, "FILE", "the model's layers, for the memory estimate", false},
         SetText<&TaskSpec::model_summary>},
@@ -402,8 +402,7 @@ constexpr std::array kRows{
          "fail, oom, requeue (default: end); repeatable",
          false},
         SetNotify},
-    Row{{"mail-type", 0, "LIST", "mail in Slurm's words: BEGIN, END, FAIL, REQUEUE, ALL, NONE",
-         true},
+    Row{{"mail-type", 0, "LIST", "mail, as in Slurm: BEGIN, END, FAIL, REQUEUE, ALL, NONE", true},
         SetMailType},
     Row{{"mail-user", 0, "ADDRESS", "address for --mail-type (default: me)", true}, SetMailUser},
     Row{{"open-mode", 0, "MODE", "existing output files: truncate (default) or append", true},
@@ -411,16 +410,16 @@ constexpr std::array kRows{
     Row{{"progress", 0, "WORD", "read its progress from its output: auto (default) or none", true},
         SetProgress},
     Row{{"signal", 0, "[B:]SIGNAL[@S]",
-         "send it S seconds (default 60) before the time limit; B: to the script's shell only",
+         "send it S seconds (default 60) before the time limit; B: only to the script's shell",
          true},
         SetSignal},
     Row{{"checkpoint-signal", 0, "SIGNAL",
-         "asks it to save before it has to make room for others: USR1 …", false},
+         "signal that asks it to save before it makes room for others: USR1 …", false},
         SetCheckpointSignal},
-    Row{{"no-slots", 0, "", "not ended at the end of a time slot, where that is allowed", false},
+    Row{{"no-slots", 0, "", "do not end it after a time slice, where that is allowed", false},
         SetFlag<&TaskSpec::no_slots>},
     Row{{"comment", 0, "TEXT", "a note shown with the task", true}, SetText<&TaskSpec::comment>},
-    Row{{"wrap", 0, "COMMAND", "run this line by /bin/sh", false}, SetText<&Draft::wrap>},
+    Row{{"wrap", 0, "COMMAND", "run this line with /bin/sh", false}, SetText<&Draft::wrap>},
     Row{{"hf-config", 0, "FILE", "config.json of a Hugging Face transformer", false,
          kTransformerGroup},
         SetText<&TaskSpec::model_summary>},
@@ -429,8 +428,8 @@ constexpr std::array kRows{
         AddPlanFile<PlanFile::Kind::kAdapter>},
     Row{{"deepspeed", 0, "FILE", "DeepSpeed's configuration, JSON", false, kTransformerGroup},
         AddPlanFile<PlanFile::Kind::kDeepSpeed>},
-    Row{{"no-reading", 0, "", "do not look for these in the command and in the files that it names",
-         false, kTransformerGroup},
+    Row{{"no-reading", 0, "", "do not look for these options in the command and its files", false,
+         kTransformerGroup},
         SetFlag<&Draft::reads_training, false>},
 };
 

@@ -111,7 +111,7 @@ class Parser {
         seen.push_back(key);
         read = ReadKey(i + 1, key, base::Trim(line.substr(line.find(':') + 1)));
       } else if (!file_.command.empty()) {
-        read = Wrong(i + 1, "a second command; several belong into a script");
+        read = Wrong(i + 1, "a second command; put several into a script");
       } else {
         read = ReadCommand(i + 1, raw);
       }

@@ -66,7 +66,7 @@ class Reader {
       if (trimmed.front() != '#') break;  // the first command
       if (Result<Unit> read = ReadComment(trimmed); !read) return std::unexpected(read.error());
     }
-    TellPassedOver("of its #SBATCH lines these");
+    TellPassedOver("these #SBATCH options");
     return std::move(found_);
   }
 
@@ -85,7 +85,7 @@ class Reader {
   void TellPassedOver(std::string_view which) {
     if (passed_over_.empty()) return;
     found_.warnings.push_back(
-        fmt::format("{}: {} mean nothing to CARMA: {}", path_, which, passed_over_));
+        fmt::format("{}: {} have no meaning in CARMA: {}", path_, which, passed_over_));
   }
   std::string Place() const { return line_ == 0 ? path_ : path_ + ":" + std::to_string(line_); }
   std::unexpected<base::Error> Wrong(std::string_view what) const {
@@ -125,9 +125,9 @@ class Reader {
     std::optional<OptionWord> option = TakeApart(word);
     if (!option) {
       const std::string what = "'" + base::Printable(word, 60) + "' is not an option";
-      if (word == "hetjob") return Wrong("hetjob: expected a job of one part on this server");
+      if (word == "hetjob") return Wrong("hetjob: expected a job with one component");
       if (!sbatch) return Wrong(what);
-      Warn("#SBATCH: " + what + ", passed over");
+      Warn("#SBATCH: " + what + ", ignored");
       return Unit{};
     }
     const OptionInfo* info = FindOption(option->name);
@@ -137,7 +137,7 @@ class Reader {
     const bool is_switch = info->value.empty();
     if (is_switch && option->value && sbatch) {  // --exclusive=user
       Warn("#SBATCH " + Dashed(info->name) + ": '" + base::Printable(*option->value, 40) +
-           "' is not considered");
+           "' is ignored");
       option->value.reset();
     }
     if (!is_switch && !option->value) {
@@ -162,7 +162,7 @@ class Reader {
     if (!option.value && next_is_value && (known == nullptr || known->takes_value))
       value = words[i++];
     if (known == nullptr) {
-      Warn("#SBATCH " + Dashed(option.name) + ": unknown option, passed over" +
+      Warn("#SBATCH " + Dashed(option.name) + ": unknown option, ignored" +
            SimilarOption(option.name));
       return Unit{};
     }

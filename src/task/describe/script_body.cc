@@ -67,7 +67,7 @@ std::string SrunMistake(const std::vector<std::string>& words, std::size_t at) {
     const std::optional<OptionWord> option = TakeApart(words[at]);
     if (!option) break;
     const SlurmOption* known = FindSrunOption(option->name);
-    if (known == nullptr) return "srun does not take " + base::Printable(words[at], 60) + " here";
+    if (known == nullptr) return "srun does not accept " + base::Printable(words[at], 60) + " here";
     if (known->name == "label") return "srun does not label lines here";
     std::string value = option->value.value_or("");
     if (known->takes_value && !option->value && at + 1 < words.size()) value = words[++at];
@@ -93,11 +93,11 @@ std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
   if (word == "srun") return SrunMistake(words, at);
   const auto singleton = [](const std::string& each) { return each.ends_with("singleton"); };
   if (word == "sbatch" && std::ranges::any_of(words, singleton))
-    return "sbatch does not take --dependency=singleton here";
+    return "sbatch does not accept --dependency=singleton here";
   if (word == "scontrol") return ScontrolMistake(words, at);
   if (Has(kMissing, word))
     return fmt::format(
-        "CARMA has no {} (a task finds {})", word,
+        "CARMA has no {} (tasks have {})", word,
         base::Join(std::vector<std::string>(kStandIns.begin(), kStandIns.end()), ", "));
   return "";
 }
@@ -132,7 +132,7 @@ std::vector<std::string> BodyWarnings(std::string_view script, std::string_view 
     for (std::size_t at = 0; at < words.size() && warnings.size() < kMostWarnings; ++at) {
       std::string mistake;
       if (SetsGpus(words, at)) {
-        mistake = "sets CUDA_VISIBLE_DEVICES: then the task may use GPUs that it was not given";
+        mistake = "sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given";
       } else if (slurm && BeginsCommand(words, at)) {
         mistake = Mistake(words, at);
         if (keeps && mistake.empty()) mistake = "a requeued task keeps its output file here";

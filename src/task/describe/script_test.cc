@@ -64,14 +64,14 @@ TEST(ReadDirectives, WarnsOfSbatchOptionsItPassesOver) {
   ASSERT_TRUE(directives) << directives.error().message;
   EXPECT_EQ(Show(*directives), "3:exclusive= 4:time=5 ");
   EXPECT_EQ(directives->warnings,
-            (std::vector<std::string>{"x.sh:3: #SBATCH --exclusive: 'user' is not considered",
-                                      "x.sh:3: #SBATCH --exclusive: no other task runs on its "
-                                      "GPUs; others may run on the server",
-                                      "x.sh:4: #SBATCH --made-up: unknown option, passed over",
-                                      "x.sh:5: #SBATCH --memory: unknown option, passed over",
-                                      "x.sh:6: #SBATCH: 'stray' is not an option, passed over",
-                                      "x.sh: of its #SBATCH lines these mean nothing to CARMA: "
-                                      "--partition, --account"}));
+            (std::vector<std::string>{
+                "x.sh:3: #SBATCH --exclusive: 'user' is ignored",
+                "x.sh:3: #SBATCH --exclusive: no other task runs on its "
+                "GPUs; others may run on the server",
+                "x.sh:4: #SBATCH --made-up: unknown option, ignored",
+                "x.sh:5: #SBATCH --memory: unknown option, ignored",
+                "x.sh:6: #SBATCH: 'stray' is not an option, ignored",
+                "x.sh: these #SBATCH options have no meaning in CARMA: --partition, --account"}));
 }
 
 TEST(ReadDirectives, RefusesWithThePlace) {

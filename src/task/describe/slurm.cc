@@ -233,8 +233,8 @@ std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& ta
     if (found == words.end()) return std::nullopt;
     const std::optional<std::int64_t> number = parse(found->second);
     if (number && *number >= 0 && *number <= most) return number;
-    unread.push_back(fmt::format("#SBATCH --{}: '{}' is not considered", option,
-                                 base::Printable(found->second, 40)));
+    unread.push_back(
+        fmt::format("#SBATCH --{}: '{}' is ignored", option, base::Printable(found->second, 40)));
     return std::nullopt;
   };
   const auto count = [&](std::string_view option) {

@@ -85,7 +85,7 @@ Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::stri
     Parameters& parameters = rows.emplace_back();
     for (const std::string& name : names) parameters.emplace(name, row.Text(name));
   }
-  if (rows.empty()) return Fail(ErrorCode::kInvalid, std::string(where) + ": no line of values");
+  if (rows.empty()) return Fail(ErrorCode::kInvalid, std::string(where) + ": no lines of values");
   return rows;
 }
 
