@@ -160,7 +160,7 @@ std::vector<Key> MakeKeys() {
       // sun_path has 108 bytes including the final NUL.
       Of("daemon.socket", "Socket that commands talk to.",
          Path("absolute path of at most 107 bytes", 107), AT(socket), kRestart),
-      Of("daemon.state_dir", "Folder of the books; one daemon per folder.",
+      Of("daemon.state_dir", "Folder of the database; one daemon per folder.",
          Path("absolute path", 4'000), AT(state_dir), kRestart),
       Of("daemon.socket_mode",
          "Permissions of the socket. Users are identified by the kernel, so everyone may connect.",
@@ -176,7 +176,7 @@ std::vector<Key> MakeKeys() {
          UserNames(), AT(allow_users)),
       Of("daemon.allow_groups", "Groups whose members may submit and change tasks.", GroupNames(),
          AT(allow_groups)),
-      Of("daemon.log_level", "Least important level that is logged.",
+      Of("daemon.log_level", "Lowest level that is logged.",
          Word({"debug", "info", "warn", "error"}), AT(log_level)),
       Of("daemon.http_port", "Loopback TCP port of the read-only pages and metrics.",
          OrFalse(Called("port from 1 to 65535", Count(1, 65'535))), AT(http_port), kRestart),
@@ -186,14 +186,14 @@ std::vector<Key> MakeKeys() {
          "Users who may act on all tasks and drain GPUs, besides root and the daemon's own user.",
          UserNames(), AT(admins)),
       Of("daemon.gpus",
-         "GPUs to manage, by number, UUID or the start of one; others are neither read nor used. "
+         "GPUs to manage, by number, UUID or start of a UUID; others are neither read nor used. "
          "Empty: all.",
          List("list of GPUs like [0, 1] or [\"GPU-3f2a\", \"MIG-77e1\"]",
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
          AT(gpus), kRestart),
       Of("policy.mapper",
-         "Which eligible GPU is chosen; it brings its own values. Auto: by-work under MPS, else "
-         "magm.",
+         "How an eligible GPU is chosen; sets its own defaults. Auto: by-work under "
+         "MPS, else magm.",
          Mapper(), AT(mapper)),
       Of("policy.published",
          "Use the rules of the published system, for comparison: the dissertation's, or those of "
@@ -236,12 +236,11 @@ std::vector<Key> MakeKeys() {
          "Site rule: a GPU takes a task only if this holds, for example \"own_tasks < 2\".",
          OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
-         "How many places of the queue are considered. 1: the head, and others on GPUs it can "
-         "never take.",
+         "How many queued tasks are considered. 1: the head, and others on GPUs it can never take.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
-         "How many possible starts are compared by playing them forward (by-work only, where all "
-         "run times are known). 0: off.",
+         "How many possible starts are simulated and compared (by-work only, where all run times "
+         "are known). 0: off.",
          Count(0, 1'000), AT(policy.lookahead)),
       Of("policy.pass_limit",
          "How long tasks may be started ahead of the head of the queue before GPUs are kept for "
@@ -250,7 +249,7 @@ std::vector<Key> MakeKeys() {
       Of("policy.settle", "After a placement, close the GPU until its samples show the new task.",
          Flag(), AT(policy.settle)),
       Of("policy.settle_timeout",
-         "How long a placement that never shows on its GPU keeps it closed.",
+         "How long a placement that never shows in samples keeps its GPU closed.",
          Span(Duration{0}, kYear), AT(policy.settle_timeout)),
       Of("policy.stale_after", "A GPU whose latest sample is older takes no task.",
          Span(100 * kMs, kYear), AT(policy.stale_after)),
@@ -407,8 +406,8 @@ std::vector<Key> MakeKeys() {
       Of("monitor.nvml_library", "Driver library used to read GPUs.",
          NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),
       Of("monitor.kernel_log",
-         "Kernel log, which names the process behind a fault on a GPU shared under MPS; empty: not "
-         "read.",
+         "Kernel log, which names the process behind a fault on a GPU shared under MPS; "
+         "empty: not read.",
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
          "Speeds of GPU types relative to an A100-40GB; others as built in "

@@ -229,7 +229,7 @@ class Loading {
     if (!settings.idle_after && action != IdleAction::kTell) {
       return Contradiction(
           "idle.action",
-          "expected \"tell\" while idle.after is false: nobody looks for idle tasks");
+          "expected \"tell\" while idle.after is false: idle tasks are not looked for");
     }
     if (settings.idle_after && *settings.idle_after < settings.sample_period) {
       return Contradiction("idle.after", "expected at least monitor.sample_period");
@@ -408,8 +408,9 @@ Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
   // Checks again, because kept keys decide about others and may contradict new values.
   Result<Loaded> loaded = kept.Finish();
   if (!loaded) {
-    return base::Wrap(loaded.error(), fmt::format("together with what only a restart changes ({})",
-                                                  base::Join(reread.need_restart, ", ")));
+    return base::Wrap(loaded.error(),
+                      fmt::format("together with keys that only a restart changes ({})",
+                                  base::Join(reread.need_restart, ", ")));
   }
   for (const Key& key : AllKeys()) {
     if (loaded->origins.at(key.name).value != running.origins.at(key.name).value)
