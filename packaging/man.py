@@ -15,10 +15,10 @@ FILES = """\
 | path | what it is |
 |---|---|
 | `/etc/carma/carma.toml`, `/etc/carma/carma.d/*.toml` | the configuration; every key: **carma.toml**(5) |
-| `~/.config/carma/config.toml` | that of an ordinary user's own daemon, beside the above |
+| `~/.config/carma/config.toml` | configuration of an ordinary user's own daemon, in addition to the above |
 | `/run/carma/carmad.sock` | the socket of root's daemon |
-| `$XDG_RUNTIME_DIR/carma/carmad.sock` | that of an ordinary user's own daemon |
-| `/var/lib/carma`, `~/.local/state/carma` | the books: queue, history, what was learned |
+| `$XDG_RUNTIME_DIR/carma/carmad.sock` | the socket of an ordinary user's own daemon |
+| `/var/lib/carma`, `~/.local/state/carma` | the database: queue, history, learned data |
 """
 
 
@@ -242,10 +242,10 @@ def carmad(program, version):
     said = Help(program, ())
     return (title("carmad", "the daemon of CARMA: queue, placement, launch and recovery of GPU tasks", version) +
             ".SH SYNOPSIS\n\\fBcarmad\\fR [\\fIOPTION\\fR]...\n"
-            ".SH DESCRIPTION\nServes the socket that \\fBcarma\\fR(1) talks to. As root it serves everybody, each task with the rights of "
-            "its submitter; as an ordinary user that user alone. Tasks outlive it: it may be stopped, killed and started anew at any time.\n"
+            ".SH DESCRIPTION\nServes the socket that \\fBcarma\\fR(1) talks to. As root it serves all users, each task with the rights of "
+            "its submitter; as an ordinary user that user alone. Tasks outlive it: it may be stopped, killed and restarted at any time.\n"
             f".SH OPTIONS\n{said.options()}{said.notes()}.SH FILES\n{document(FILES)}"
-            ".SH EXIT STATUS\n.TP\n0\nIt ended as it was asked to; with \\fB\\-\\-background\\fR: it serves.\n"
+            ".SH EXIT STATUS\n.TP\n0\nIt ended on request; with \\fB\\-\\-background\\fR: it serves.\n"
             ".TP\n1\nIt could not start.\n.TP\n2\nA mistake in its options or its configuration.\n" + see_also("carmad"))
 
 
@@ -281,8 +281,8 @@ def main():
         "carma.toml": of_documents("carma.toml", "configuration of CARMA's daemon", version, [read("server/configuration.md")]),
         "carma-tasks": of_documents("carma-tasks", "describing a task to CARMA: options, scripts, environment", version,
                                     [read("use/tasks.md"), read("use/environment.md")]),
-        "carma-simgpu": simulation(programs, "carma-simgpu", "make, show and trouble a simulated GPU server", version),
-        "carma-simtask": simulation(programs, "carma-simtask", "a task that behaves like a training on simulated GPUs", version),
+        "carma-simgpu": simulation(programs, "carma-simgpu", "create, show and disturb a simulated GPU server", version),
+        "carma-simtask": simulation(programs, "carma-simtask", "a task that behaves like a training run on simulated GPUs", version),
     }
     os.makedirs(output, exist_ok=True)
     for name, text in pages.items():

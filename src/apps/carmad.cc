@@ -201,17 +201,16 @@ int Run(int argc, char** argv) {
                  "append the log to this file instead of standard error; SIGHUP reopens it");
   app.add_flag(
       "--background", flags.background,
-      "leave the shell once the socket answers; without --log the log is carmad.log in the "
-      "state folder");
+      "return to the shell once the socket answers; default log: carmad.log in the state folder");
   app.add_option("--simulate", flags.simulate,
-                 "run on simulated GPUs, for example 4xA100-40GB, with books of their own")
+                 "run on simulated GPUs, for example 4xA100-40GB, with a database of their own")
       ->type_name("SHAPE");
   app.add_flag("--beside", flags.beside,
-               "start although root's carmad manages the GPUs of this server");
+               "start even if root's carmad manages the GPUs of this server");
   app.add_option("--parent", flags.parent, "exit when this parent process exits (carma pilot)")
       ->type_name("PID");
   app.add_flag("--check-config", flags.check_only, "read and check the configuration, then exit");
-  app.footer("SIGHUP: reads the configuration again. SIGTERM: ends; tasks go on without it.");
+  app.footer("SIGHUP rereads the configuration. SIGTERM ends carmad; tasks continue without it.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -21,7 +21,7 @@ int Notify(int argc, char** argv) {
     return 0;
   }
   if (argc != 1) {
-    std::fputs("carma-notify is started by carmad, which tells it on standard input what to send\n",
+    std::fputs("carma-notify is started by carmad and reads from standard input what to send\n",
                stderr);
     return 2;
   }

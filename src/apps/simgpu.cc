@@ -155,16 +155,17 @@ struct Verb {
 void AddDamage(CLI::App& damage, Arguments& arguments) {
   const CLI::Range count(std::int64_t{0}, std::int64_t{1} << 40);
   damage.add_option("gpu", arguments.gpu, "number of the GPU")->required();
-  damage.add_option("--ecc-corrected", arguments.ecc_corrected, "errors of memory, corrected")
+  damage.add_option("--ecc-corrected", arguments.ecc_corrected, "corrected memory errors")
       ->check(count);
-  damage.add_option("--ecc-uncorrected", arguments.ecc_uncorrected, "the same, beyond repair")
+  damage.add_option("--ecc-uncorrected", arguments.ecc_uncorrected, "uncorrectable memory errors")
       ->check(count);
-  damage.add_option("--rows-remapped", arguments.rows_remapped, "rows of memory replaced so far")
+  damage.add_option("--rows-remapped", arguments.rows_remapped, "memory rows replaced so far")
       ->check(count);
   damage.add_flag("--remap-pending", arguments.remap_pending, "a reset will replace one more");
   damage.add_flag("--remap-failed", arguments.remap_failed, "no spare row is left");
-  damage.add_option("--recovery", arguments.recovery,
-                    "what the driver wants: none, reset, reboot, drain-p2p, drain-and-reset");
+  damage.add_option(
+      "--recovery", arguments.recovery,
+      "recovery action that the driver asks for: none, reset, reboot, drain-p2p, drain-and-reset");
 }
 
 std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
@@ -180,14 +181,14 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
     return Verb{verb, attaches, run};
   };
   std::vector<Verb> verbs = {
-      add("create", "make an idle server", false, Create),
-      add("show", "GPUs, processes, faults", true, Show),
-      add("fault", "trouble a GPU or the driver", true, SetFault),
+      add("create", "create an idle server", false, Create),
+      add("show", "show GPUs, processes and faults", true, Show),
+      add("fault", "inject a fault into a GPU or the driver", true, SetFault),
       add("clear", "end faults", true, Clear),
-      add("xid", "let the driver announce a critical error of a GPU", true, Xid),
+      add("xid", "let the driver report a critical error of a GPU", true, Xid),
       add("damage", "give a GPU errors that last until it is reset", true, Damage),
       add("reset", "clear a GPU's faults as a reset would", true, Reset),
-      add("hold", "be a foreign process that holds memory until it is killed", true, Hold),
+      add("hold", "act as a foreign process that holds memory until it is killed", true, Hold),
       add("audit", "exit 1 if any process or memory is left", true, Audit)};
   CLI::App& create = *verbs[0].app;
   create
@@ -196,12 +197,12 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
   create.add_option("--time-scale", arguments.options.time_scale,
                     "simulated seconds per real second");
-  create.add_option("--seed", arguments.options.seed, "of the UUIDs");
+  create.add_option("--seed", arguments.options.seed, "seed of the UUIDs");
   create.add_flag("--memory-limits", arguments.options.memory_limits,
-                  "the driver limits the memory of control groups, as from r615 on");
+                  "the driver limits the memory of cgroups, as r615 and newer do");
   create.add_option("--origin-time-ms", arguments.origin_time_ms,
                     "time of day at creation; default: now");
-  verbs[1].app->add_flag("--json", arguments.json, "for programs");
+  verbs[1].app->add_flag("--json", arguments.json, "print JSON");
   CLI::App& fault = *verbs[2].app;
   fault.add_option("--kind", arguments.kind, std::string(carma::simgpu::kFaultKinds))->required();
   fault.add_option("--code", arguments.code, "error: NVML's name or number")->capture_default_str();
@@ -227,7 +228,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Makes, shows and troubles a simulated GPU server", "carma-simgpu"};
+  CLI::App app{"Create, show and disturb a simulated GPU server", "carma-simgpu"};
   app.set_version_flag("--version", CARMA_VERSION);
   app.require_subcommand(1);
   Arguments arguments;

@@ -15,7 +15,7 @@ const CLI::Range kSpan(0.0, 1e9);
 
 void AddWork(CLI::App& app, TrainingOptions& options) {
   app.add_option("--memory-mib", options.memory_mib,
-                 "memory per GPU; the last value holds for the rest")
+                 "memory per GPU; the last value applies to the rest")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   app.add_option("--sm-active", options.sm_active, "SM activity alone, 0..1, per GPU")
@@ -41,7 +41,8 @@ void AddWork(CLI::App& app, TrainingOptions& options) {
 void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework) {
   app.add_option("--framework", framework,
                  "framework whose messages to print: pytorch, tensorflow, jax");
-  app.add_option("--crash-s", options.crash_s, "from a failed allocation to the end")->check(kSpan);
+  app.add_option("--crash-s", options.crash_s, "time from a failed allocation to the end")
+      ->check(kSpan);
   app.add_option("--grow-at", options.grow_at, "share of the work after which memory grows")
       ->check(kShare);
   app.add_option("--grow-mib", options.grow_mib, "by how much, per GPU")
@@ -54,20 +55,19 @@ void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework
                  "share of the work after which a signal kills it")
       ->check(kShare);
   app.add_option("--signal", options.signal, "the number of that signal")->check(CLI::Range(1, 64));
-  app.add_option("--hang-at", options.hang_at,
-                 "share of the work after which nothing moves any more")
+  app.add_option("--hang-at", options.hang_at, "share of the work after which it hangs")
       ->check(kShare);
   app.add_option("--fault-at", options.fault_at,
                  "share of the work after which its kernel breaks the GPU's context")
       ->check(kShare);
-  app.add_option("--xid", options.xid, "what the driver announces then; 0: nothing")
+  app.add_option("--xid", options.xid, "error number that the driver then reports; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(0, 999));
-  app.add_flag("--ignore-term", options.ignore_term, "SIGTERM does nothing");
+  app.add_flag("--ignore-term", options.ignore_term, "ignore SIGTERM");
   app.add_flag("--double-fork", options.double_fork,
                "a grandchild in its own session uses the GPU");
   app.add_flag("--tell-memory", options.tell_memory,
-               "print what cudaMemGetInfo would say of the first GPU, once it has its memory");
+               "print what cudaMemGetInfo would report for the first GPU once memory is allocated");
   app.add_flag("--warn-oom", options.warn_oom,
                "print TensorFlow's harmless memory warning, then succeed");
 }
@@ -78,7 +78,7 @@ void AddCheckpoint(CLI::App& app, TrainingOptions& options) {
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, int>{{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}}));
   app.add_option("--checkpoint-file", options.checkpoint_file,
-                 "where to, and where to resume from");
+                 "file to save to and to resume from");
 }
 
 // The variables about MPS that the CUDA driver reads in a program's environment.
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
   AddFailures(app, options, framework);
   AddCheckpoint(app, options);
   app.add_option("--load-s", load_s,
-                 "from the start of the process to the first allocation (14, quick tasks 0)")
+                 "time from the start of the process to the first allocation (14, quick tasks 0)")
       ->check(kSpan);
   try {
     app.parse(argc, argv);
