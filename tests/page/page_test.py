@@ -70,7 +70,7 @@ class PageTest(unittest.TestCase):
         self.until_text("wants GPU 0 for itself")
         self.until_text(f"drained by {USER}: new fan")
         self.until_text("not read while it is drained")
-        self.until_text("not of CARMA")
+        self.until_text("not a CARMA task")
         self.until_text("Held until it is released")
         self.until_text("of 12.0G")
         self.tab.until("document.title.startsWith('1 task running, ')")
@@ -103,7 +103,7 @@ class PageTest(unittest.TestCase):
     def test_a_task_tells_its_life_its_memory_and_its_neighbours(self):
         self.open("running")
         self.until_text("running")
-        for text in ("resnet50", "Promised", "12.0G", "Nobody: it has its GPUs to itself", "launching", "at the latest (time limit)"):
+        for text in ("resnet50", "Promised", "12.0G", "None: it has its GPUs to itself", "launching", "at the latest (time limit)"):
             self.until_text(text)
 
     def test_a_waiting_task_says_what_each_gpu_answers(self):
@@ -123,7 +123,7 @@ class PageTest(unittest.TestCase):
         self.until_text("behind")
         self.until_text("cpus")
         self.assertEqual(self.rows("waiting", "Name")[:3], ["first", "big", "behind"])
-        self.assertEqual(self.rows("waiting", "Turn")[:4], ["1", "2", "3", ""])
+        self.assertEqual(self.rows("waiting", "Position")[:4], ["1", "2", "3", ""])
         self.assertIn("no GPU", self.rows("waiting", "Wants"))
         self.assertRegex(self.rows("waiting", "Starts")[0], r"^(by|about) (\d+ \w+ )?\d\d:\d\d$")
         self.assertRegex(self.rows("waiting", "Waits for")[0], r"^\d+ (s|min)$")
@@ -132,7 +132,7 @@ class PageTest(unittest.TestCase):
         self.tab.until("document.querySelector('section[data-key=waiting] td[data-title=Name]').innerText === 'behind'")
         self.tab.click("section[data-key=waiting] tr[data-row] td[data-title=Starts]")
         self.tab.until(f"location.hash === '#/task/{behind}'")
-        self.until_text("It is the first of its queue.")
+        self.until_text("It is first in its queue.")
         self.until_text("It starts by")
         self.site.carma("cancel", str(behind), str(first), without)
 
@@ -259,7 +259,7 @@ class PageTest(unittest.TestCase):
         self.open("server")
         self.site.freeze()
         try:
-            self.tab.until("/^no answer for .*, figures of /.test(document.getElementById('live').innerText)")
+            self.tab.until("/^no answer for .*, data from /.test(document.getElementById('live').innerText)")
         finally:
             self.site.thaw()
         self.tab.until("document.getElementById('live').innerText === 'live'")
@@ -305,7 +305,7 @@ class PageTest(unittest.TestCase):
         number = self.site.train("mine", "--hold")
         self.open_task(self.site.address, number)
         self.sign_in("carma_" + "0" * 64)
-        self.tab.until("document.getElementById('told').innerText.includes('not known here')")
+        self.tab.until("document.getElementById('told').innerText.includes('unknown here')")
         self.sign_in(self.site.carma("token", "create", "test").strip())
         self.tab.until(f"document.getElementById('who').innerText.startsWith('{USER}')")
         self.tab.click("button[data-act=release]")
@@ -317,7 +317,7 @@ class PageTest(unittest.TestCase):
         self.tab.run("document.querySelector('input[name=priority]').select()")
         self.tab.write("-5")
         self.tab.key("Enter")
-        self.tab.until("document.getElementById('told').innerText.includes('has another priority')")
+        self.tab.until("document.getElementById('told').innerText.includes('has a new priority')")
         self.assertEqual(self.site.task(number)["priority"], -5)
         self.tab.click("button[data-act=cancel]")
         self.tab.until("document.querySelector('dialog[open]') !== null")

@@ -38,8 +38,8 @@ export function draw({over, from, to, gpus, report, data, asked}) {
       h('button', {type: 'submit'}, 'Show')),
     h('h2', {'data-key': 'gpus'}, 'The GPUs'),
     h('iframe', {'data-key': `gpus${asked}`, 'data-own': true, 'data-tall': true, class: 'low', title: 'GPUs over the chosen span', src: gpus}),
-    h('h2', {'data-key': 'tasks'}, 'Tasks submitted in it'),
-    h('p', {'data-key': 'links'}, h('a', {href: report, target: '_blank', rel: 'noopener'}, 'The report alone'), ' (print it, or keep it as a file) · ',
+    h('h2', {'data-key': 'tasks'}, 'Tasks submitted in this span'),
+    h('p', {'data-key': 'links'}, h('a', {href: report, target: '_blank', rel: 'noopener'}, 'Report only'), ' (to print or save) · ',
       h('a', {href: data, target: '_blank', rel: 'noopener'}, 'as data')),
     h('iframe', {'data-key': `frame${asked}`, 'data-own': true, 'data-tall': true, title: 'Report of the tasks submitted in the chosen span', src: report}),
   ];

@@ -38,7 +38,7 @@ function readPlace() {
 
 function showLink() {
   const silent = failures > 0;
-  const old = drawn_ms > 0 ? `, figures of ${exactClock(drawn_ms, Date.now())}` : '';
+  const old = drawn_ms > 0 ? `, data from ${exactClock(drawn_ms, Date.now())}` : '';
   const text = silent ? `no answer for ${span(performance.now() - heard_ms)}${old}` : document.hidden ? 'paused' : 'live';
   match(live, [h('span', {class: `dot ${silent ? 'bad' : 'good'}`}), document.createTextNode(text)]);
 }
@@ -134,8 +134,8 @@ function goTo() {
 const kKeys = [
   ['1 2 3 4', 'Server, Tasks, Users, History'],
   ['j k', 'next and previous task of a list'],
-  ['Enter', 'open it'],
-  ['/', 'to the filter of the tasks'],
+  ['Enter', 'open the task'],
+  ['/', 'go to the task filter'],
   ['?', 'these keys'],
   ['Esc', 'back, or close'],
 ];

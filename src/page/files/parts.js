@@ -94,7 +94,7 @@ export function starts(task) {
   const at = task.latest_start_ms || task.likely_start_ms;
   if (!at) return null;
   const [word, rests] = task.latest_start_ms
-    ? ['by', 'at the latest, by the time limits of the tasks before it, unless a task of higher priority comes or a GPU closes or fails']
+    ? ['by', 'at the latest, judging by the time limits of the tasks before it, unless a task with higher priority arrives or a GPU closes or fails']
     : ['about', 'judging by known run times'];
   return h('time', {datetime: new Date(at).toISOString(), title: `${word} ${moment(at)} ${rests}`}, `${word} ${clock(at, now())}`);
 }
@@ -107,10 +107,10 @@ export function warnings(task) {
     list.push(chip('bad', `computes on GPU ${task.wrong_gpus.join(', ')}`, 'a GPU that it was not given'));
   if (task.idle_since_ms) list.push(chip('warn', `idle for ${span(now() - task.idle_since_ms)}`, 'it holds GPUs and does not use them'));
   if (task.leaves_by_ms && task.state === 'running')
-    list.push(chip('warn', `leaves in ${span(Math.max(0, task.leaves_by_ms - now()))}`, 'it was asked to save, because others wait for its place'));
+    list.push(chip('warn', `leaves in ${span(Math.max(0, task.leaves_by_ms - now()))}`, 'it was asked to save because others wait for its GPUs'));
   if (task.ooms > 0) list.push(chip('warn', `ran out of memory ${task.ooms === 1 ? 'once' : `${task.ooms} times`}`));
   if (task.progress?.stalled)
-    list.push(chip('warn', `no progress for ${span(now() - task.progress.changed_ms)}`, 'it holds GPUs, and the counters in its output stand still'));
+    list.push(chip('warn', `no progress for ${span(now() - task.progress.changed_ms)}`, 'it holds GPUs, but the counters in its output do not change'));
   return list;
 }
 
@@ -158,7 +158,7 @@ export const kTaskColumns = {
     {name: 'notes', title: 'Notes', kind: 'text'},
   ],
   waiting: [
-    {name: 'turn', title: 'Turn', kind: 'turn'},
+    {name: 'turn', title: 'Position', kind: 'turn'},
     {name: 'id', title: 'Task', kind: 'id'},
     {name: 'name', title: 'Name', kind: 'name'},
     {name: 'user', title: 'User'},
@@ -175,7 +175,7 @@ export const kTaskColumns = {
     {name: 'when', title: 'At'},
     {name: 'ran', title: 'Ran'},
     {name: 'peak', title: 'Peak'},
-    {name: 'notes', title: 'Last words', kind: 'text'},
+    {name: 'notes', title: 'Last output', kind: 'text'},
   ],
 };
 
@@ -197,7 +197,7 @@ export function runningRow(task) {
   const times = runTimes(task);
   const used = task.observed_mib;
   const promised = task.claim_mib;
-  const words = `${used === null ? 'not seen yet' : `${memory(used)} used`}${promised ? ` of ${memory(promised)} promised` : ', nothing promised'}`;
+  const words = `${used === null ? 'not measured yet' : `${memory(used)} used`}${promised ? ` of ${memory(promised)} promised` : ', nothing promised'}`;
   return {
     key: `t${task.id}`, href: `#/task/${task.id}`,
     cells: {

@@ -53,7 +53,7 @@ function stranger(process) {
   return h('li', {'data-key': `p${process.pid}`, class: 'stranger'},
     h('span', {class: 'line'}, h('span', {}, h('span', {class: 'name', title: process.command}, programOf(process)), ` (pid ${process.pid})`),
       h('span', {class: 'soft'}, process.user)),
-    h('span', {class: 'line soft'}, h('span', {}, 'not of CARMA'), h('span', {}, used)));
+    h('span', {class: 'line soft'}, h('span', {}, 'not a CARMA task'), h('span', {}, used)));
 }
 
 const kShownReservations = 3;
@@ -67,7 +67,7 @@ function card(gpu, rows) {
   const promised = Math.max(0, gpu.promised_mib);
   const words = `${memory(gpu.used_mib)} used and ${memory(promised)} promised of ${memory(gpu.total_mib)}` +
     (gpu.foreign_mib > 0 ? `, ${memory(gpu.foreign_mib)} of it by others` : '');
-  const activity = gpu.sm_active === null ? 'SM activity is not known' : `SM activity ${percent(gpu.sm_active)}`;
+  const activity = gpu.sm_active === null ? 'SM activity unknown' : `SM activity ${percent(gpu.sm_active)}`;
   return h('article', {class: 'gpu', 'data-key': gpu.uuid, 'aria-labelledby': `gpu${gpu.index}`},
     h('div', {class: 'line'}, h('h3', {id: `gpu${gpu.index}`}, `GPU ${gpu.index}`), gpuChip(gpu)),
     h('p', {class: 'soft model', title: gpu.uuid}, gpu.name.replace(/^NVIDIA /, ''), gpu.mig_profile && ` · ${gpu.mig_profile}`),
@@ -102,9 +102,9 @@ function heading(text, count, shown, href) {
 
 function troubles(view) {
   const list = [...view.troubles];
-  if (view.starting) list.unshift('carmad has just started and looks for its GPUs');
+  if (view.starting) list.unshift('carmad has just started and is looking for GPUs');
   if (list.length === 0) return null;
-  return h('section', {class: 'troubles', 'aria-label': 'Troubles'}, h('ul', {}, list.map((text) => h('li', {}, text))));
+  return h('section', {class: 'troubles', 'aria-label': 'Problems'}, h('ul', {}, list.map((text) => h('li', {}, text))));
 }
 
 export function draw(view) {
@@ -116,7 +116,7 @@ export function draw(view) {
     troubles(view),
     figures(view),
     h('section', {'data-key': 'gpus', 'aria-label': 'GPUs'}, h('div', {class: 'between'}, h('h2', {}, 'GPUs'), key()),
-      view.gpus.length === 0 ? h('p', {class: 'hint'}, view.starting ? 'being looked for' : `none: ${view.driver}`)
+      view.gpus.length === 0 ? h('p', {class: 'hint'}, view.starting ? 'carmad is looking for them' : `none: ${view.driver}`)
         : h('div', {class: 'gpus'}, view.gpus.map((gpu) => card(gpu, rows)))),
     h('section', {'data-key': 'running', 'aria-label': 'Running tasks'}, heading('Running', running, view.running.length, '#/tasks?show=running'),
       table({caption: 'Running tasks', columns: kTaskColumns.running, rows: view.running.map(runningRow), empty: 'Nothing runs.'})),
@@ -125,7 +125,7 @@ export function draw(view) {
     h('section', {'data-key': 'ended', 'aria-label': 'Ended tasks'}, h('h2', {}, 'Ended ', h('a', {href: '#/tasks?show=ended'}, 'all')),
       table({caption: 'Tasks that have ended', columns: kTaskColumns.ended, rows: view.ended.map(endedRow), empty: 'Nothing has ended yet.', brief: true})),
     h('footer', {'data-key': 'rules'}, h('p', {}, h('strong', {}, 'Rules: '), view.policy), h('p', {}, h('strong', {}, 'Sharing: '), view.collocation),
-      h('p', {}, `CARMA ${view.version}`, view.simulated && ` · simulated GPUs${view.time_scale === 1 ? '' : `, their clock runs ${Math.round(view.time_scale)} times as fast`}`)),
+      h('p', {}, `CARMA ${view.version}`, view.simulated && ` · simulated GPUs${view.time_scale === 1 ? '' : `, their clock runs ${Math.round(view.time_scale)} times as fast as real time`}`)),
   ].filter(Boolean);
 }
 

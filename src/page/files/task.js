@@ -41,13 +41,13 @@ function fact(title, ...value) {
 function memoryFigures(task) {
   const rows = [
     ['Predicted', task.predicted_mib, task.estimate_method && (task.estimate_method === 'given' ? 'stated at submission' : `by ${task.estimate_method}`)],
-    ['Promised', task.claim_mib || task.bound_mib, task.claim_mib ? 'kept for it on each GPU' : 'what it asks for'],
+    ['Promised', task.claim_mib || task.bound_mib, task.claim_mib ? 'reserved for it on each GPU' : 'what it asks for'],
     ['Enforced', task.group_limit_mib || task.memory_limit_mib || null,
-      task.group_limit_mib ? 'what all its processes together may take (kernel)' : 'what each of its processes may take (MPS)'],
+      task.group_limit_mib ? 'limit of all its processes together (kernel)' : 'limit of each of its processes (MPS)'],
     ['Used now', isRunning(task.state) ? task.observed_mib : null, 'on its fullest GPU'],
-    ['Peak', task.peak_mib || null, 'highest on one GPU, all starts'],
+    ['Peak', task.peak_mib || null, 'highest on any GPU in any start'],
   ].filter(([, value]) => value !== null && value !== undefined && value !== 0);
-  if (rows.length === 0) return h('p', {class: 'hint'}, 'Nothing is known of its memory yet.');
+  if (rows.length === 0) return h('p', {class: 'hint'}, 'Nothing is known about its memory yet.');
   const total = Math.max(...rows.map(([, value]) => value));
   return h('table', {class: 'bars'}, h('caption', {class: 'unseen'}, 'Memory of each GPU'),
     h('tbody', {}, rows.map(([title, value, text]) => {
@@ -63,13 +63,13 @@ function neighbours(task, view) {
   const gpus = view.gpus.filter((gpu) => task.gpu_indices.includes(gpu.index));
   const others = gpus.flatMap((gpu) => gpu.tasks.filter((other) => other.id !== task.id).map((other) => ({gpu, other})));
   const foreign = gpus.flatMap((gpu) => gpu.foreign.map((process) => ({gpu, process})));
-  return h('section', {'data-key': 'beside', 'aria-label': 'Neighbours'}, h('h2', {}, 'Beside it'),
-    others.length + foreign.length === 0 ? h('p', {class: 'hint'}, 'Nobody: it has its GPUs to itself.') : h('ul', {class: 'plain'},
+  return h('section', {'data-key': 'beside', 'aria-label': 'Neighbours'}, h('h2', {}, 'Neighbours'),
+    others.length + foreign.length === 0 ? h('p', {class: 'hint'}, 'None: it has its GPUs to itself.') : h('ul', {class: 'plain'},
       others.map(({gpu, other}) => h('li', {'data-key': `t${gpu.index}-${other.id}`}, `GPU ${gpu.index}: `, taskLink(other, ` ${other.name}`),
         ` of ${other.user}, ${memory(other.observed_mib)} of ${memory(other.promised_mib)}`,
         other.sm_active === null ? '' : `, ${percent(other.sm_active)} SM`)),
       foreign.map(({gpu, process}) => h('li', {'data-key': `p${gpu.index}-${process.pid}`},
-        `GPU ${gpu.index}: ${process.command || 'a hidden process'} of ${process.user || 'somebody'}, not of CARMA`))));
+        `GPU ${gpu.index}: ${process.command || 'a hidden process'} of ${process.user || 'an unknown user'}, not a CARMA task`))));
 }
 
 // What it wants of the server beside GPUs, and what of that is left.
@@ -84,7 +84,7 @@ function startWords(task) {
   const {latest_start_ms: latest, likely_start_ms: likely} = task;
   const about = likely && (!latest || likely + 60_000 < latest);
   return [
-    latest && h('p', {'data-key': 'latest'}, 'It starts by ', when(latest), ' at the latest: by then the tasks before it reach their time limits. A task of ' +
+    latest && h('p', {'data-key': 'latest'}, 'It starts by ', when(latest), ' at the latest: by then the tasks before it reach their time limits. A task with ' +
       'higher priority or a GPU that closes or fails may delay it.'),
     about && h('p', {'data-key': 'likely'}, 'It probably starts at about ', when(likely), ', judging by known run times.'),
   ];
@@ -106,22 +106,22 @@ function verdicts({task, explained}) {
   const host = hostWords(explained.host);
   return h('section', {'data-key': 'why', 'aria-label': 'Why it waits'}, h('h2', {}, 'Why it waits'),
     h('p', {}, task.reason && chip('waits', task.reason), ' ', localTimes(task.reason_text)),
-    explained.ahead !== null && h('p', {class: 'soft'}, explained.ahead === 0 ? 'It is the first of its queue.'
-      : `${plural(explained.ahead, 'task')} before it.`),
+    explained.ahead !== null && h('p', {class: 'soft'}, explained.ahead === 0 ? 'It is first in its queue.'
+      : `${plural(explained.ahead, 'task')} ahead of it.`),
     startWords(task),
     host !== null && h('p', {class: 'soft'}, `It also needs ${host}.`),
-    explained.gpus.length > 0 && h('table', {class: 'list'}, h('caption', {class: 'unseen'}, 'What each GPU says'),
-      h('thead', {}, h('tr', {}, ['GPU', 'Answer', 'Used', 'Promised', 'Why'].map((title) => h('th', {scope: 'col'}, title)))),
+    explained.gpus.length > 0 && h('table', {class: 'list'}, h('caption', {class: 'unseen'}, 'Verdict for each GPU'),
+      h('thead', {}, h('tr', {}, ['GPU', 'Verdict', 'Used', 'Promised', 'Why'].map((title) => h('th', {scope: 'col'}, title)))),
       h('tbody', {}, alike(explained.gpus).map(([gpu, names]) => h('tr', {'data-key': `g${gpu.gpu}`},
         h('td', {'data-title': 'GPU', class: 'id'}, `GPU ${names.join(', ')}`),
-        h('td', {'data-title': 'Answer'}, chip(gpu.fit === 'fits' ? 'good' : gpu.fit === 'never' ? 'bad' : 'waits',
+        h('td', {'data-title': 'Verdict'}, chip(gpu.fit === 'fits' ? 'good' : gpu.fit === 'never' ? 'bad' : 'waits',
           {fits: 'could take it', not_now: 'not now', never: 'never'}[gpu.fit])),
         h('td', {'data-title': 'Used'}, memory(gpu.used_mib)), h('td', {'data-title': 'Promised'}, memory(gpu.promised_mib)),
         h('td', {'data-title': 'Why', class: gpu.reason_text ? 'text' : 'none'}, localTimes(names.length > 1 ? gpu.reason_text.replaceAll(`GPU ${gpu.gpu}`, 'each GPU') : gpu.reason_text)))))));
 }
 
 function life({task, events}) {
-  return h('section', {'data-key': 'life', 'aria-label': 'Its life'}, h('h2', {}, 'Its life'),
+  return h('section', {'data-key': 'life', 'aria-label': 'History'}, h('h2', {}, 'History'),
     h('ol', {class: 'life'}, events.map((event) => h('li', {'data-key': `e${event.sequence}`, class: event.what},
       h('time', {datetime: new Date(event.when_ms).toISOString(), title: moment(event.when_ms)}, exactClock(event.when_ms, now())),
       h('span', {}, h('strong', {}, event.what.replaceAll('_', ' ')), ' ', localTimes(event.text))))),
@@ -132,9 +132,9 @@ function actions(task) {
   if (!mayAct(task)) return null;
   const button = (act, text, kind) => h('button', {type: 'button', class: kind, 'data-act': act, 'data-task': task.id, 'data-name': task.name}, text);
   const held = task.reason === 'Held';
-  return h('div', {class: 'actions', 'data-key': 'actions', role: 'group', 'aria-label': 'What to do with it'},
+  return h('div', {class: 'actions', 'data-key': 'actions', role: 'group', 'aria-label': 'Actions'},
     isWaiting(task.state) && (held ? button('release', 'Release', 'strong') : button('hold', 'Hold')),
-    !isWaiting(task.state) && task.attempt > 0 && task.state !== 'stopping' && button('requeue', hasEnded(task.state) ? 'Put it back into the queue' : 'Start again'),
+    !isWaiting(task.state) && task.attempt > 0 && task.state !== 'stopping' && button('requeue', hasEnded(task.state) ? 'Requeue' : 'Start again'),
     !hasEnded(task.state) && button('cancel', 'Cancel', 'danger'),
     isWaiting(task.state) && h('form', {'data-form': 'priority', 'data-task': task.id, 'data-name': task.name},
       h('label', {}, 'Priority ', h('input', {type: 'number', name: 'priority', value: task.priority, max: mayRaise() ? null : 0, 'data-own': true})),
@@ -152,7 +152,7 @@ function lastLines({task, output: written}) {
     end.trouble ? h('p', {class: 'hint'}, end.trouble)
       : end.text === '' ? h('p', {class: 'hint'}, 'nothing yet')
         : h('pre', {class: 'log', 'data-key': end.stream, 'data-tail': true, tabindex: 0, role: 'log', 'aria-label': `The end of ${end.stream}`},
-          end.from > 0 ? `… ${end.from} bytes before\n` : '', end.text),
+          end.from > 0 ? `… ${end.from} bytes omitted\n` : '', end.text),
   ]));
 }
 
@@ -164,14 +164,14 @@ function facts(task) {
     fact('Folder', h('code', {}, task.workdir)),
     fact('GPUs', task.gpu_indices.length > 0 ? `${task.gpu_indices.join(', ')} (${plural(task.gpus, 'GPU')} wanted${task.exclusive ? ', alone' : ''})`
       : task.gpus === 0 ? 'none' : `${plural(task.gpus, 'GPU')} wanted${task.exclusive ? ', alone' : ''}`),
-    fact('CPUs', task.cpus, task.own_cores && ` of its own (${task.own_cores})`),
+    fact('CPUs', task.cpus, task.own_cores && `, dedicated (${task.own_cores})`),
     fact('Host memory', task.host_memory_mib && memory(task.host_memory_mib)),
     fact('Not enforced', task.host_note),
-    fact('Origin', task.origin === 'lease' && 'lease: its process is not started by carmad'),
+    fact('Origin', task.origin === 'lease' && 'lease: carmad did not start its process'),
     fact('Sharing', kSharing[task.sharing], task.sharing_note && ` (${task.sharing_note})`,
       task.thread_percent > 0 && `, at most ${task.thread_percent} % of the SMs`),
     fact('Submitted', when(task.submitted_ms), isWaiting(task.state) && `, ${span(now() - task.submitted_ms)} ago`),
-    fact('Waits since', task.waiting_since_ms && task.waiting_since_ms !== task.submitted_ms && [when(task.waiting_since_ms), ', ', waits(task)]),
+    fact('Waiting since', task.waiting_since_ms && task.waiting_since_ms !== task.submitted_ms && [when(task.waiting_since_ms), ', ', waits(task)]),
     fact('Started', task.launched_ms && when(task.launched_ms), task.launched_ms && isRunning(task.state) && `, ${span(times.since)} ago`),
     fact('Until', times.until && isRunning(task.state) && [when(times.until), ' at the latest (time limit)']),
     fact('Progress', task.progress && [progressOf(task.progress).text, task.progress.phase === 'eval' && ', evaluation',
@@ -179,7 +179,7 @@ function facts(task) {
       task.progress.loss !== null && `, loss ${Number(task.progress.loss.toPrecision(4))}`]),
     fact('Ended', task.ended_ms && when(task.ended_ms), task.ended_ms && task.launched_ms && `, ran ${span(task.ended_ms - task.launched_ms)}`),
     fact('Result', hasEnded(task.state) && (ending(task) || (task.exit_code === 0 ? 'exit code 0' : ''))),
-    fact('Last words', task.exit_detail && h('code', {}, task.exit_detail)),
+    fact('Last output', task.exit_detail && h('code', {}, task.exit_detail)),
     fact('Reason', hasEnded(task.state) && task.reason_text),
     fact('Chosen because', task.placement_reason),
     fact('Priority', task.priority !== 0 && String(task.priority)),
@@ -198,7 +198,7 @@ export function draw(known, view) {
     h('div', {class: 'title', 'data-key': 'title'}, h('h1', {}, `${task.id} ${task.name}`), stateChip(task), ...warnings(task)),
     actions(task),
     facts(task),
-    h('section', {'data-key': 'memory', 'aria-label': 'Memory'}, h('h2', {}, 'Memory, promised against seen'), memoryFigures(task)),
+    h('section', {'data-key': 'memory', 'aria-label': 'Memory'}, h('h2', {}, 'Memory, promised and measured'), memoryFigures(task)),
     verdicts(known),
     neighbours(task, view),
     life(known),

@@ -36,7 +36,7 @@ export function draw({over, past, users: list}) {
   return [
     h('h1', {'data-key': 'h'}, 'Users'),
     h('section', {'data-key': 'now', 'aria-label': 'Now'}, h('h2', {}, 'Now'), table({
-      caption: 'Users with tasks', empty: 'Nobody has a task here.',
+      caption: 'Users with tasks', empty: 'No user has a task here.',
       columns: [{name: 'user', title: 'User', kind: 'name'}, {name: 'running', title: 'Running', kind: 'number'},
         {name: 'waiting', title: 'Waiting', kind: 'number'}, {name: 'gpus', title: 'On GPUs', kind: 'number'},
         {name: 'promised', title: 'Promised', kind: 'number'}],
@@ -48,12 +48,12 @@ export function draw({over, past, users: list}) {
       h('div', {class: 'choice', role: 'group', 'aria-label': 'Span'}, Object.entries(kSpans).map(([key, [title]]) =>
         h('a', {href: `#/users?over=${key}`, 'aria-current': key === over ? 'true' : null}, title))),
       h('p', {class: 'hint'}, 'Times are means over the tasks that have ended.'),
-      past === null ? h('p', {class: 'hint'}, 'The server cannot tell at the moment.') : table({
-        caption: 'What their tasks came to', empty: 'Nothing was submitted.',
+      past === null ? h('p', {class: 'hint'}, 'Not available at the moment.') : table({
+        caption: 'Totals of their tasks', empty: 'Nothing was submitted.',
         columns: [{name: 'user', title: 'User', kind: 'name'}, {name: 'tasks', title: 'Tasks', kind: 'number'},
           {name: 'hours', title: 'Hours run', kind: 'number'}, {name: 'waiting', title: 'Waited', kind: 'number'},
           {name: 'execution', title: 'Ran', kind: 'number'}, {name: 'completion', title: 'Done after', kind: 'number'},
-          {name: 'ooms', title: 'No memory', kind: 'number'}],
+          {name: 'ooms', title: 'Out of memory', kind: 'number'}],
         rows: groups.map(pastRow),
       })),
   ];

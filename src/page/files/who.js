@@ -40,14 +40,14 @@ function askFor(title, content, buttons) {
 export async function signIn() {
   const {answer, form} = await askFor('Act on your tasks', [
     h('p', {}, 'On the server, make a token and paste it here: ', h('code', {}, 'carma token create')),
-    h('p', {class: 'soft'}, 'It is kept until this tab is closed and sent to this server alone. Where you have forwarded the Unix socket ' +
-      'of carmad instead of a port, you need none.'),
+    h('p', {class: 'soft'}, 'It is kept until this tab is closed and sent only to this server. If you have forwarded the Unix socket ' +
+      'of carmad instead of a port, you need no token.'),
     h('p', {}, h('label', {}, 'Token ', h('input', {name: 'token', type: 'password', autocomplete: 'off', required: true, size: 40}))),
   ], [{value: 'in', text: 'Sign in', kind: 'strong'}, {value: '', text: 'Close'}]);
   if (answer !== 'in' || !form.get('token').trim()) return;
   keepToken(form.get('token').trim());
   await learn();
-  if (who.by !== 'token') tell(who.user ? `You are ${who.user} by the socket; no token is needed.` : 'This token is not known here, or it has ended.');
+  if (who.by !== 'token') tell(who.user ? `The socket identifies you as ${who.user}; no token is needed.` : 'This token is unknown here, or it has expired.');
 }
 
 export async function signOut() {
@@ -68,16 +68,16 @@ export async function learn() {
     }
   }
   const shown = who.user === '' ? [h('span', {}, 'read-only'), h('button', {type: 'button', 'data-do': 'in'}, 'Sign in')]
-    : [h('span', {title: who.by === 'token' ? 'by a token' : 'the server knows it by the connection'}, who.user),
+    : [h('span', {title: who.by === 'token' ? 'identified by a token' : 'identified by the connection'}, who.user),
       who.by === 'token' && h('button', {type: 'button', 'data-do': 'out'}, 'Sign out')];
   match(document.getElementById('who'), shown.filter(Boolean));
 }
 
 const kAsked = {
-  cancel: {title: 'Cancel', text: 'It is ended where it runs, and does not come back.', button: 'Cancel the task', kind: 'danger'},
-  requeue: {title: 'Start again', text: 'It is stopped and begins anew from the queue.', button: 'Start it again', kind: 'danger'},
+  cancel: {title: 'Cancel', text: 'If it runs, it is ended. It is not started again.', button: 'Cancel the task', kind: 'danger'},
+  requeue: {title: 'Start again', text: 'It is stopped and returns to the queue, to start from the beginning.', button: 'Start it again', kind: 'danger'},
 };
-const kDone = {cancel: 'is cancelled', hold: 'is held', release: 'is released', requeue: 'goes back to the queue', priority: 'has another priority'};
+const kDone = {cancel: 'is cancelled', hold: 'is held', release: 'is released', requeue: 'goes back to the queue', priority: 'has a new priority'};
 
 // True: the server has done it.
 export async function act(verb, id, name, body) {

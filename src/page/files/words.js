@@ -82,9 +82,9 @@ export const hasEnded = (state) => !isWaiting(state) && !isRunning(state);
 const kGpuStates = {
   idle: ['idle', 'good', 'nothing runs on it'],
   mix: ['shared', 'runs', 'tasks may join'],
-  alloc: ['taken', 'runs', 'held by a task that keeps others out'],
+  alloc: ['taken', 'runs', 'held by an exclusive task'],
   drng: ['closing', 'warn', 'closed to new tasks, some still run'],
-  drain: ['closed', 'warn', 'closed to tasks'],
+  drain: ['closed', 'warn', 'closed to new tasks'],
   down: ['down', 'bad', 'not usable'],
 };
 
