@@ -9,7 +9,7 @@
     with carma.Executor(memory="8G", time="2h") as gpus:      # concurrent.futures, one task for each call
         losses = list(gpus.map(train, [0.1, 0.01, 0.001]))
 
-Needs Python 3.9 and nothing else. Every call raises CarmaError, or one of its kinds, with the daemon's own sentence.
+Needs Python 3.9 and nothing else. Errors are CarmaError or one of its subclasses, with the daemon's own message.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def list(state: str = "", user: str = "", name: str = "", limit: int = PAGE,  # 
 
 def map(function: Callable[..., Any], *arguments: Iterable[Any],  # pylint: disable=redefined-builtin
         timeout: Optional[float] = None, **options: Any) -> Iterator[Any]:
-    """As the builtin, each call a task of its own; options: those of Executor. Results come in order; what a call raised is raised
+    """Like the builtin map(), with one task per call; options: those of Executor. Results come in order; what a call raised is raised
     in its place, and tasks that have not started by then are cancelled."""
     with Executor(**options) as executor:
         yield from executor.map(function, *arguments, timeout=timeout)

@@ -1,4 +1,4 @@
-"""What can be seen of a task before it waits for its turn: the same as `carma submit` looks for."""
+"""Checks a task before it waits in the queue, as `carma submit` does."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _writable(path: str) -> bool:
 
 
 def check(spec: Dict[str, Any]) -> None:
-    """Raises InvalidError with one sentence; warns of CUDA_VISIBLE_DEVICES that would choose other GPUs."""
+    """Raises InvalidError with one sentence; warns if CUDA_VISIBLE_DEVICES would choose other GPUs."""
     folder = spec["workdir"]
     if not os.path.isdir(folder):
         raise InvalidError(f"working directory {folder}: no such folder", "invalid")
@@ -59,7 +59,7 @@ def check(spec: Dict[str, Any]) -> None:
             raise InvalidError(f"{path}: cannot be written (set {'output' if stream == 'stdout_path' else 'error'})", "invalid")
     script = spec.get("script", "")
     if re.search(r"(?m)^\s*(export\s+)?CUDA_VISIBLE_DEVICES=", script):
-        warnings.warn("the script sets CUDA_VISIBLE_DEVICES: then the task may use GPUs that it was not given", stacklevel=4)
+        warnings.warn("the script sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given", stacklevel=4)
     command = spec.get("command")
     if not command or spec.get("conda_env") or spec.get("container"):  # programs that are not here
         return

@@ -49,7 +49,7 @@ def mib(size: Union[int, str]) -> int:
 
 
 def seconds(span: Span) -> int:
-    """A number of seconds, a timedelta, "90s", "2h", "1h30m"."""
+    """Seconds from a number, a timedelta, "90s", "2h" or "1h30m"."""
     if isinstance(span, datetime.timedelta):
         return int(span.total_seconds())
     if isinstance(span, (int, float)):
@@ -66,7 +66,7 @@ def _umask() -> str:
 
 
 def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
-    """The caller's variables where none are given; those that are no UTF-8 cannot travel."""
+    """The caller's variables if none are given; variables that are not UTF-8 cannot be sent."""
     def travels(text: str) -> bool:
         try:
             text.encode()
@@ -81,7 +81,7 @@ def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
 
 
 def number_of(task: TaskOrId) -> int:
-    """Of a task or a number."""
+    """The number of a task, which may be given as a number itself."""
     return task.id if isinstance(task, Task) else task
 
 
@@ -93,7 +93,7 @@ script_being_read = ""  # pylint: disable=invalid-name
 
 
 class Client:
-    """The daemon behind one socket. Threads may share it."""
+    """A client of the daemon behind one socket. Threads may share it."""
 
     def __init__(self, socket: Optional[str] = None) -> None:
         self.socket = socket or default_socket()
@@ -116,7 +116,7 @@ class Client:
                     cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None, output: Optional[str] = None,
                     error: Optional[str] = None, after: Union[TaskOrId, Iterable[TaskOrId]] = (), hold: bool = False,
                     retries: Optional[int] = None, **fields: Any) -> Dict[str, Any]:
-        """The task as POST /v1/tasks takes it. memory: of each GPU, mem: of the server. Other fields of it go by their own names
+        """The body of POST /v1/tasks. memory is per GPU, mem is main memory. Other fields of the API have the same names
         (cpus, priority, qos, comment …)."""
         for field in fields:
             near = suggestion(field, FIELDS | OPTIONS)
@@ -142,15 +142,15 @@ class Client:
         return spec
 
     def submit(self, command: Submittable, **options: Any) -> Task:
-        """One task: a list of words, run without a shell, or a line for /bin/sh. Options: as description(). It returns once the
-        task is on the daemon's disk; it is submitted once, also where the connection is cut. What cannot start (no such program,
-        script or folder) is refused, unless check is False."""
+        """Submits one task: a list of words, run without a shell, or a line for /bin/sh. Options: those of description(). Returns once the
+        task is on the daemon's disk; it is submitted only once, even if the connection breaks. A task that cannot start (no such program,
+        script or folder) is refused unless check is False."""
         return self.submit_all([command], **options)[0]
 
     def submit_all(self, commands: Iterable[Submittable], *, array: bool = False, check: bool = True, **options: Any) -> List[Task]:
-        """Many tasks with the same options, all of them or none. array: as one array, a row in lists."""
+        """Submits many tasks with the same options, all of them or none. array: as one array, which is one row in lists."""
         if script_being_read:
-            raise RuntimeError(f"{script_being_read} submits tasks when a task reads it to find its function: put what submits them "
+            raise RuntimeError(f"{script_being_read} submits tasks while a task reads it to find its function: move the submission "
                                'below if __name__ == "__main__":')
         specs = [self.description(command, **options) for command in commands]
         if not specs:
@@ -182,11 +182,11 @@ class Client:
     # ---- looking ----
 
     def show(self, task: TaskOrId) -> Task:
-        """The task as it is now."""
+        """The task in its present state."""
         return Task.of(self.get(f"/v1/tasks/{number_of(task)}"))
 
     def list(self, state: str = "", user: str = "", name: str = "", limit: int = PAGE, newest_first: bool = False) -> List[Task]:
-        """Tasks that have not ended, or those of some states ("failed,running", "all"), oldest first."""
+        """Unfinished tasks, or those in some states ("failed,running", "all"), oldest first."""
         tasks: List[Task] = []
         before = None
         while len(tasks) < limit:
@@ -207,7 +207,7 @@ class Client:
             raise UnavailableError(f"{self.socket}: {error}", "unavailable") from error
 
     def output(self, task: TaskOrId, *, stderr: bool = False, limit: int = 16384) -> str:
-        """The last bytes of what a task wrote, read from its file here."""
+        """The last bytes of a task's output, read from its file on this machine."""
         shown = self.show(task)
         path = shown.stderr_path if stderr and shown.stderr_path else shown.stdout_path
         try:
@@ -218,7 +218,7 @@ class Client:
             raise CarmaError(f"{path}: {error.strerror}") from error
 
     def wait(self, tasks: Union[TaskOrId, Iterable[TaskOrId]], timeout: Optional[float] = None) -> List[Task]:
-        """The tasks as they ended, in the order given. A daemon that is started anew meanwhile is waited for. Raises TimeoutError."""
+        """Waits until the tasks have ended and returns them in the order given. Waits for a daemon that restarts meanwhile. Raises TimeoutError."""
         end = None if timeout is None else time.monotonic() + timeout
         return [self._wait_for(number, end) for number in _numbers(tasks)]
 
@@ -241,14 +241,14 @@ class Client:
             if task.done:
                 return task
             if end is not None and time.monotonic() >= end:
-                raise TimeoutError(f"task {number} is {task.state} after the time given")
+                raise TimeoutError(f"task {number} is still {task.state} after the timeout")
             if left < 1:
                 time.sleep(min(left, RETRY_S))
 
     # ---- changing ----
 
     def cancel(self, tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[Task]:
-        """Ends tasks, or takes them from the queue."""
+        """Cancels running or waiting tasks."""
         return [self.change(number, "cancel") for number in _numbers(tasks)]
 
     def change(self, task: TaskOrId, verb: str, body: Optional[Dict[str, Any]] = None) -> Task:

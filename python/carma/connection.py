@@ -16,7 +16,7 @@ TIMEOUT_S = 60.0
 
 
 class Lost(Exception):
-    """The connection ended before the answer: nobody knows whether the request arrived."""
+    """The connection ended before the answer: the request may or may not have arrived."""
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -32,7 +32,7 @@ class _UnixConnection(http.client.HTTPConnection):
         _, uid, _ = struct.unpack("3i", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
         if uid not in (0, os.geteuid()):
             self.close()
-            raise DeniedError(f"{self._path}: its listener is user {uid}, neither root nor you", "denied")
+            raise DeniedError(f"{self._path}: it belongs to user {uid}, neither root nor you", "denied")
 
 
 class Connection:
@@ -43,7 +43,7 @@ class Connection:
         self._local = threading.local()
 
     def call(self, method: str, target: str, body: Optional[Any] = None, timeout: float = TIMEOUT_S) -> Any:
-        """The JSON of the answer. Raises CarmaError; Lost where an answer may have been lost."""
+        """The JSON of the answer. Raises CarmaError, or Lost if an answer may have been lost."""
         data = None if body is None else json.dumps(body).encode()
         kept: Optional[_UnixConnection] = getattr(self._local, "connection", None)
         for connection in (kept, _UnixConnection(self.path, timeout)):
@@ -85,7 +85,7 @@ class Connection:
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise CarmaError(f"HTTP {status}, and no JSON: {text[:200]!r}") from error
+            raise CarmaError(f"HTTP {status} without JSON: {text[:200]!r}") from error
         if status >= 400:
             said = value.get("error", {}) if isinstance(value, dict) else {}
             raise error_of(said.get("code", "io"), said.get("message", f"HTTP {status}"))

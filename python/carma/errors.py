@@ -1,4 +1,4 @@
-"""What goes wrong, by what a caller can do about it."""
+"""Errors, by what a caller can do about them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InvalidError(CarmaError):
 
 
 class DeniedError(CarmaError):
-    """Not yours."""
+    """The task is not yours."""
 
 
 class NotFoundError(CarmaError):
@@ -32,15 +32,15 @@ class NotFoundError(CarmaError):
 
 
 class ConflictError(CarmaError):
-    """Not in this state, or never on this server."""
+    """Not possible in this state, or never on this server."""
 
 
 class UnavailableError(CarmaError):
-    """Not now: no daemon, a full disk."""
+    """Not possible now: no daemon, a full disk."""
 
 
 class TaskFailed(CarmaError):
-    """A task ended without a result; `task` is its end, the text has its last words."""
+    """A task ended without a result; `task` is the ended task, the text has the end of its output."""
 
     def __init__(self, message: str, task: "Task") -> None:
         super().__init__(message, task.state)

@@ -39,24 +39,24 @@ class TaskFuture(_Future):
 
     @property
     def job_id(self) -> str:
-        """The task's number, as submitit has it."""
+        """The task's number, as in submitit."""
         return str(self.task.id)
 
     @property
     def state(self) -> str:
-        """The task's, as the daemon has it now."""
+        """The task's state, as the daemon reports it now."""
         return self._client.show(self.task).state
 
     def stdout(self) -> str:
-        """The last of what the task wrote, its errors with it unless `error` separates them."""
+        """The end of the task's output, including its errors unless `error` separates them."""
         return self._client.output(self.task)
 
     def stderr(self) -> str:
-        """The last of its errors."""
+        """The end of its standard error."""
         return self._client.output(self.task, stderr=True)
 
     def cancel(self) -> bool:
-        """As of any future: only what does not run yet. A running one: carma.cancel(future.task)."""
+        """Cancels a task that does not run yet, like any future. To cancel a running one: carma.cancel(future.task)."""
         if not super().cancel():
             return False
         try:
@@ -82,7 +82,7 @@ def _translated(name: str, value: Any) -> Tuple[Optional[str], Any]:
         return name, value
     if bare in ONE:
         if value != 1:
-            raise InvalidError(f"{name}={value!r}: a call is one process on one server, expected 1", "invalid")
+            raise InvalidError(f"{name}={value!r}: expected 1, because a call is one process on one server", "invalid")
         return None, None
     if bare == "time":
         return "time", 60 * value if isinstance(value, (int, float)) else value
@@ -92,7 +92,7 @@ def _translated(name: str, value: Any) -> Tuple[Optional[str], Any]:
             return same[0], same[1](value)
     elif bare == name:
         raise InvalidError(f"unknown parameter {name!r}{suggestion(name, FIELDS | OPTIONS | SAME.keys())}", "invalid")
-    warnings.warn(f"{name}: means nothing to CARMA", stacklevel=3)
+    warnings.warn(f"{name}: has no meaning in CARMA", stacklevel=3)
     return None, None
 
 
@@ -111,14 +111,14 @@ def _pickled(call: Any) -> bytes:
             import cloudpickle  # type: ignore  # pylint: disable=import-outside-toplevel
         except ImportError:
             raise CarmaError(f"{error}; functions are found by their name in a module or script (with the package cloudpickle "
-                             "installed, any will do)", "invalid") from error
+                             "installed, any function works)", "invalid") from error
         return bytes(cloudpickle.dumps(call))
 
 
 class Executor(concurrent.futures.Executor):
     """Runs functions as tasks, each call one task.
 
-    folder: where calls, results and output (NUMBER.out) are kept, seen by this program and by the tasks; default ./carma-jobs.
+    folder: holds calls, results and output (NUMBER.out); this program and the tasks must both see it; default ./carma-jobs.
     python: the interpreter of the tasks. options: those of Client.submit(): gpus, memory, time, name …"""
 
     def __init__(self, folder: str = "carma-jobs", *, client: Optional[Client] = None, python: str = sys.executable,
@@ -135,12 +135,12 @@ class Executor(concurrent.futures.Executor):
         sys.modules.setdefault("__mp_main__", sys.modules["__main__"])
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> TaskFuture:
-        """The call as a task of its own. Its future raises what the call raised, or TaskFailed where the task ended otherwise."""
+        """Runs the call as its own task. The future raises what the call raised, or TaskFailed if the task ended in another way."""
         return self._submit([(fn, args, kwargs)])[0]
 
     def map(self, fn: Callable[..., Any], *iterables: Any, timeout: Optional[float] = None,
             chunksize: int = 1) -> Iterator[Any]:
-        """As of any executor; all calls are submitted at once, or none."""
+        """Like map() of any executor; all calls are submitted at once, or none."""
         del chunksize  # a task is one call
         end = None if timeout is None else time.monotonic() + timeout
         futures = self._submit([(fn, args, {}) for args in zip(*iterables)])
@@ -156,12 +156,12 @@ class Executor(concurrent.futures.Executor):
         return results()
 
     def map_array(self, fn: Callable[..., Any], *iterables: Any) -> List[TaskFuture]:
-        """As submitit's: an array with a call for each set of arguments, one row in lists; returns their futures."""
+        """Like submitit's: an array with one call per set of arguments, shown as one row in lists; returns the futures."""
         return self._submit([(fn, args, {}) for args in zip(*iterables)], array=True)
 
     def update_parameters(self, **parameters: Any) -> None:
-        """Options of the calls from now on: those of Client.submit(), or submitit's (timeout_min, gpus_per_node, cpus_per_task, mem_gb,
-        slurm_array_parallelism …). Those of Slurm that mean nothing on one server are warned of."""
+        """Sets options of later calls: those of Client.submit(), or submitit's (timeout_min, gpus_per_node, cpus_per_task, mem_gb,
+        slurm_array_parallelism …). Warns about options of Slurm that have no meaning on one server."""
         for name, value in parameters.items():
             option, meant = _translated(name, value)
             if option is not None:
@@ -197,7 +197,7 @@ class Executor(concurrent.futures.Executor):
         return futures
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """With cancel_futures what does not run yet is cancelled; the rest runs to its end, also without this program."""
+        """With cancel_futures, calls that do not run yet are cancelled; the others run to their end, even without this program."""
         with self._lock:
             self._closed = True
             futures = list(self._waiting.values())

@@ -1,4 +1,4 @@
-"""Where the daemon listens: what `carma` itself goes by (docs/use/api.md)."""
+"""Where the daemon listens, by the same rules as `carma` (docs/use/api.md)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ON_GPUS = frozenset(("launching", "running", "stopping"))
 
 @dataclass(frozen=True)
 class Task:
-    """A moment of its life; Client.show() asks for a new one. Times are seconds since the epoch on the daemon's clock."""
+    """A task at one moment; Client.show() fetches it again. Times are seconds since the epoch on the daemon's clock."""
 
     id: int
     name: str = ""
@@ -36,17 +36,17 @@ class Task:
 
     @property
     def done(self) -> bool:
-        """It has ended."""
+        """Whether it has ended."""
         return self.state in FINAL
 
     @property
     def succeeded(self) -> bool:
-        """It has ended well."""
+        """Whether it succeeded."""
         return self.state == "succeeded"
 
     @property
     def sentence(self) -> str:
-        """"task 42 failed: exit code 9."; where it has not ended the state."""
+        """"task 42 failed: exit code 9."; its state if it has not ended."""
         said = f"task {self.id} " + ENDS.get(self.state, f"is {self.state}")
         why = self.reason
         prefix = "Failed: "  # said already
@@ -56,7 +56,7 @@ class Task:
 
     @property
     def on_gpus(self) -> bool:
-        """It holds GPUs."""
+        """Whether it holds GPUs."""
         return self.state in ON_GPUS
 
     @staticmethod

@@ -55,7 +55,7 @@ def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
 
 
 def main() -> int:
-    """Its exit code tells CARMA whether the call succeeded, its last words why not: out of memory is tried again with more room."""
+    """The exit code tells CARMA whether the call succeeded, the end of the output why not: out of memory is retried with more memory."""
     path = os.path.abspath(sys.argv[1])
     outcome = call(path)
     leave(path, outcome)

@@ -1,8 +1,8 @@
-"""Collects what training really needs: builds random networks, trains each in a process of its own
+"""Measures how much memory training needs: builds random networks, trains each in its own process
 until its memory is steady, and records the peak together with the layer list.
 
     carma_collect.py run FOLDER --minutes 60      train one network after the other
-    carma_collect.py clean FOLDER                 drop what is torn, unfinished or there twice
+    carma_collect.py clean FOLDER                 drop torn, unfinished and duplicate lines
     carma_collect.py pack FOLDER -o DATA          DATA/layers.jsonl.gz and DATA/measured.csv
 
 `carma estimate evaluate --layers DATA/layers.jsonl.gz --measured DATA/measured.csv` reads them.

@@ -79,10 +79,10 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     limits = Limits()
     run.add_argument("folder")
     _add_plan(run)
-    run.add_argument("--optimizers", default="adam", help=f"of {','.join(OPTIMIZERS)} (adam)")
-    run.add_argument("--precisions", default="fp32", help=f"of {','.join(PRECISIONS)} (fp32)")
+    run.add_argument("--optimizers", default="adam", help=f"some of {','.join(OPTIMIZERS)} (adam)")
+    run.add_argument("--precisions", default="fp32", help=f"some of {','.join(PRECISIONS)} (fp32)")
     run.add_argument("--count", type=int, help="runs 0..N-1 of the plan (no end)")
-    run.add_argument("--minutes", type=float, help="begin no run after so many minutes (no end)")
+    run.add_argument("--minutes", type=float, help="begin no run after this many minutes (no end)")
     run.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a dry run")
     run.add_argument("--gpu", type=int, default=0, help="number in NVML's order (0)")
     run.add_argument("--nvml", default="libnvidia-ml.so.1", help="NVML's library")
@@ -102,7 +102,7 @@ def _add_clean(cleaner: argparse.ArgumentParser) -> None:
 def _add_pack(packer: argparse.ArgumentParser) -> None:
     packer.add_argument("folder")
     packer.add_argument("-o", "--output", required=True)
-    packer.add_argument("--all", action="store_true", help="dry, unsteady and failed runs, too")
+    packer.add_argument("--all", action="store_true", help="also dry, unsteady and failed runs")
 
 
 def _add_show(planner: argparse.ArgumentParser) -> None:
@@ -118,7 +118,7 @@ def _add_train(trainer: argparse.ArgumentParser) -> None:
 
 COMMANDS = (
     ("run", "train one network after the other", _add_run, _run),
-    ("clean", "drop what is torn, unfinished or there twice", _add_clean, _clean),
+    ("clean", "drop torn, unfinished and duplicate lines", _add_clean, _clean),
     ("pack", "write layers.jsonl.gz and measured.csv", _add_pack, _pack),
     ("plan", "print the networks of a plan", _add_show, _show_plan),
     ("train", "one training process (for `run`)", _add_train, _train),
@@ -128,8 +128,8 @@ COMMANDS = (
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="carma_collect.py",
-        description="Collects what training really needs: builds random networks, trains each in a"
-        " process of its own until its memory is steady, and records the peak together with the"
+        description="Measures how much memory training needs: builds random networks, trains each in its own"
+        " process until its memory is steady, and records the peak together with the"
         " layer list.",
     )
     commands = parser.add_subparsers(dest="command", required=True)

@@ -52,14 +52,14 @@ def _parse_arguments(arguments: Optional[Sequence[str]]) -> argparse.Namespace:
         metavar="SPEC",
         help="[NAME=]DIM,DIM,...[:DTYPE] of one sample, without the batch; once per input",
     )
-    parser.add_argument("--dtype", default="float32", help="of inputs without one (%(default)s)")
+    parser.add_argument("--dtype", default="float32", help="type of inputs that state none (%(default)s)")
     parser.add_argument("--batch", type=int, help="samples per GPU and step of the training")
     parser.add_argument("--optimizer", help="sgd, sgd-momentum, adam, adamw ...")
-    parser.add_argument("--precision", choices=PRECISIONS, help="default: as the parameters are")
+    parser.add_argument("--precision", choices=PRECISIONS, help="default: that of the parameters")
     parser.add_argument("--loss", default="sum", help="sum, cross-entropy or module:function")
     parser.add_argument("--attention", choices=("fused", "math"), default="fused")
     parser.add_argument("--time-limit", type=float, default=60.0, metavar="S", help="%(default)g s")
-    parser.add_argument("--memory-limit", type=float, metavar="GIB", help="of a run on the CPU")
+    parser.add_argument("--memory-limit", type=float, metavar="GIB", help="limit of a run on the CPU")
     parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
     return parser.parse_args(arguments)
 

@@ -38,7 +38,7 @@ def parse_input(text: str, default_dtype: str = "float32") -> InputSpec:
 def parse_dtype(name: str) -> torch.dtype:
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
-        raise SummaryError(f"{name!r} is no data type of PyTorch, as float32, int64 and bool are")
+        raise SummaryError(f"{name!r} is not a data type of PyTorch such as float32, int64 or bool")
     return dtype
 
 

@@ -120,7 +120,7 @@ def saved_bytes(passes: Sequence[Pass], notes: List[str]) -> dict:
     if len(passes) == 1:
         only = passes[0]
         notes.append(
-            f"ran only with batch {only.batch}: the bytes kept are taken to grow with the batch"
+            f"ran only with batch {only.batch}: the bytes kept are assumed to grow with the batch"
         )
         return {"per_sample": _whole(only.kept_bytes / only.batch), "constant": 0}
     small, large = passes[:2]
@@ -129,6 +129,6 @@ def saved_bytes(passes: Sequence[Pass], notes: List[str]) -> dict:
     last = passes[-1]
     expected = constant + per_sample * last.batch
     if constant < 0 or abs(last.kept_bytes - expected) > 1e-3 * expected:
-        notes.append("the bytes kept are not in proportion to the batch size")
+        notes.append("the bytes kept are not proportional to the batch size")
         return {"per_sample": _whole(last.kept_bytes / last.batch), "constant": 0}
     return {"per_sample": _whole(per_sample), "constant": _whole(constant)}

@@ -79,7 +79,7 @@ class LikeAGpu(contextlib.ExitStack):
         def noting(own: int, function_at: int = 0) -> Callable:
             def stand_in(original, *arguments, **options):
                 self.note(
-                    "gradient checkpointing: what the largest segment makes again in the backward"
+                    "gradient checkpointing: what the largest segment recomputes in the backward"
                     " pass is among the kept bytes"
                 )
                 self.segments.look_at(arguments[function_at], arguments[own:], options)

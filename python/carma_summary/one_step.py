@@ -215,7 +215,7 @@ class OneStep:
                 if tensor.dim()
             )
         except Exception as error:
-            self.notes.append(f"states of {type(plain).__name__} are reckoned: {one_line(error)}")
+            self.notes.append(f"states of {type(plain).__name__} are estimated: {one_line(error)}")
             self._states += reckoned["states"]
         trained = {id(p) for model in self._trained for p in model.parameters()}
         waiting = [

@@ -97,12 +97,12 @@ def _write_all(number: int, text: str) -> None:
 def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="carma_summary.py --run",
-        description="Run a training script up to the end of its first step, without a GPU.",
+        description="Run a training script to the end of its first step, without a GPU.",
     )
-    parser.add_argument("--gpus", type=int, default=1, help="that the script sees (%(default)s)")
+    parser.add_argument("--gpus", type=int, default=1, help="GPUs that the script sees (%(default)s)")
     parser.add_argument("--time-limit", type=float, default=120.0, metavar="S", help="%(default)g")
     parser.add_argument(
-        "--memory-limit", type=float, metavar="GIB", help="of the host (half of what is available)"
+        "--memory-limit", type=float, metavar="GIB", help="host memory limit (half of the available)"
     )
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name")
     parser.add_argument("script", metavar="SCRIPT")

@@ -1,4 +1,4 @@
-"""For training loops that share a server: when to save, where, and how to go on.
+"""For training loops that share a server: when to save, where, and how to resume.
 
     import carma_task
 
@@ -9,9 +9,9 @@
         if carma_task.should_save():
             with carma_task.replacing(carma_task.folder() + "/state") as path:
                 torch.save(..., path)
-            carma_task.leave()          # ends here, goes on later
+            carma_task.leave()          # ends here, resumes later
 
-Needs nothing but Python 3.9. Outside of a task of CARMA nobody ever asks to save, and all of it does no harm.
+Needs only Python 3.9. Outside a CARMA task it never asks to save and does no harm.
 """
 
 from .frameworks import last_checkpoint, lightning_callback, lightning_checkpoint, trainer_callback

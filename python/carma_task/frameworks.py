@@ -14,14 +14,14 @@ _LIGHTNING = "lightning.ckpt"  # in the task's folder
 
 
 def lightning_checkpoint() -> Optional[str]:
-    """trainer.fit(model, ckpt_path=carma_task.lightning_checkpoint()): where to go on; None at the beginning."""
+    """trainer.fit(model, ckpt_path=carma_task.lightning_checkpoint()): where to resume; None at the beginning."""
     path = os.path.join(turn.folder(), _LIGHTNING)
     return path if os.path.exists(path) else None
 
 
 def lightning_callback() -> Any:
-    """Trainer(..., callbacks=[carma_task.lightning_callback()]): when the task is asked to save it does so after the batch, and
-    ends, to go on later. Raises ImportError without Lightning."""
+    """Trainer(..., callbacks=[carma_task.lightning_callback()]): when the task is asked to save, it does so after the batch and
+    ends, to resume later. Raises ImportError without Lightning."""
     base = None
     for name in ("lightning.pytorch", "pytorch_lightning"):
         try:
@@ -50,8 +50,8 @@ def lightning_callback() -> Any:
 
 
 def last_checkpoint(output_dir: str) -> Optional[str]:
-    """trainer.train(resume_from_checkpoint=carma_task.last_checkpoint(output_dir)): the last one that Hugging Face's Trainer has
-    written there whole; None at the beginning."""
+    """trainer.train(resume_from_checkpoint=carma_task.last_checkpoint(output_dir)): the last checkpoint that Hugging Face's Trainer
+    has written completely; None at the beginning."""
     steps = []
     for name in os.listdir(output_dir) if os.path.isdir(output_dir) else ():
         found = re.fullmatch(r"checkpoint-(\d+)", name)
@@ -63,7 +63,7 @@ def last_checkpoint(output_dir: str) -> Optional[str]:
 
 def trainer_callback() -> Any:
     """Trainer(..., callbacks=[carma_task.trainer_callback()]), of Hugging Face: when the task is asked to save, the Trainer does so
-    after the step, and the task ends, to go on later. Raises ImportError without transformers."""
+    after the step, and the task ends, to resume later. Raises ImportError without transformers."""
     try:
         base = importlib.import_module("transformers").TrainerCallback
     except (ImportError, AttributeError) as error:

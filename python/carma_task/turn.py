@@ -1,4 +1,4 @@
-"""The turn of a task on its GPUs: whether it is over, and what to do then."""
+"""The time slice of a task on its GPUs: whether it is over, and what to do then."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _turn = _Turn()
 
 
 def listen() -> bool:
-    """From now on it is noticed when the task is asked to save. The other calls do this too, where they come from the main
-    thread; the sooner it is called the better. False: outside of a task, or not in the main thread."""
+    """Starts listening for the request to save. The other calls do this, too, if they come from the main
+    thread; call it as early as possible. False: outside a task, or not in the main thread."""
     if _turn.listening:
         return True
     name = os.environ.get("CARMA_CHECKPOINT_SIGNAL", "")
@@ -53,13 +53,13 @@ def listen() -> bool:
 
 
 def should_save() -> bool:
-    """Has the task been asked to save? True from then on."""
+    """Whether the task has been asked to save; once true, it stays true."""
     listen()
     return _turn.asked_at is not None
 
 
 def seconds_left() -> Optional[float]:
-    """So long at most until the task is ended, at least 0; None: nobody has asked it to save."""
+    """Most seconds left until the task is ended, at least 0; None: it was not asked to save."""
     listen()
     if _turn.asked_at is None:
         return None
@@ -68,7 +68,7 @@ def seconds_left() -> Optional[float]:
 
 
 def progress(done: float, total: float, loss: Optional[float] = None) -> None:
-    """How far the whole run is, done of total, counted on after a restart. Outside of a task, and on other ranks than 0, it does nothing.
+    """Reports the progress of the whole run, done of total, including earlier starts. Outside a task, and on ranks other than 0, it does nothing.
 
     It prints a line that CARMA reads, at most one in five seconds and one at the end."""
     if "CARMA_TASK_ID" not in os.environ or os.environ.get("RANK", "0") != "0":
@@ -86,7 +86,7 @@ def restarts() -> int:
 
 
 def folder(otherwise: str = "checkpoints") -> str:
-    """The task's own folder for what it saves, the same for all its starts; outside of a task the other one. It is made."""
+    """The task's own folder for checkpoints, the same for all its starts; outside a task, the other folder. It is created."""
     listen()
     path = os.environ.get("CARMA_CHECKPOINT_DIR") or otherwise
     os.makedirs(path, exist_ok=True)
@@ -95,8 +95,8 @@ def folder(otherwise: str = "checkpoints") -> str:
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """A path to write to, which takes the place of `path` once all of it is written: whoever is ended in between leaves the
-    old one behind, whole."""
+    """A path to write to, which replaces `path` once it is written completely: a process that is ended in between leaves the
+    old file intact."""
     temporary = f"{path}.{os.getpid()}.new"
     try:
         yield temporary
@@ -109,7 +109,7 @@ def replacing(path: str) -> Iterator[str]:
 
 
 def leave(code: int = SAVED) -> NoReturn:
-    """What was to be saved is saved: the process ends, and the task goes on later."""
+    """Call it when everything is saved: the process ends, and the task resumes later."""
     # torchrun takes any exit code but 0 for a failure, so it is not the workers who end.
     if "TORCHELASTIC_RUN_ID" in os.environ and "CARMA_TASK_ID" in os.environ:
         if os.environ.get("LOCAL_RANK", "0") == "0":

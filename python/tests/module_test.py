@@ -194,7 +194,7 @@ class ModuleTest(unittest.TestCase):
         executor = carma.AutoExecutor(folder=self.path("log"))
         self.addCleanup(executor.shutdown)
         executor.update_parameters(timeout_min=60, gpus_per_node=1, cpus_per_task=1, slurm_array_parallelism=2, name="points")
-        with self.assertWarnsRegex(UserWarning, "slurm_partition: means nothing"):
+        with self.assertWarnsRegex(UserWarning, "slurm_partition: has no meaning"):
             executor.update_parameters(slurm_partition="gpu", nodes=1, tasks_per_node=1, memory="1G")
         jobs = executor.map_array(divmod, [7, 8, 9], [2, 3, 5])
         self.assertEqual([job.result(LIMIT_S) for job in jobs], [(3, 1), (2, 2), (1, 4)])
@@ -276,7 +276,7 @@ class ModuleTest(unittest.TestCase):
             file.write("import carma\n\ndef same(x):\n    return x\n\nprint(carma.Executor(gpus=0).submit(same, 3).result())\n")
         done = subprocess.run([sys.executable, "bare.py"], cwd=self.folder, timeout=LIMIT_S,
                               env={**os.environ, "PYTHONPATH": os.path.dirname(HERE)}, capture_output=True, text=True, check=False)
-        self.assertIn('bare.py submits tasks when a task reads it to find its function: put what submits them below if __name__ == "__main__":',
+        self.assertIn('bare.py submits tasks while a task reads it to find its function: move the submission below if __name__ == "__main__":',
                       done.stderr)
         self.assertEqual(len(json.loads(self.site.carma("list", "--all", "--name", "same", "--json"))["tasks"]), 1)
 

@@ -161,7 +161,7 @@ class KeptBytes(unittest.TestCase):
 
     def test_the_straight_line_meets_the_real_batch(self):
         result = describe(models.PairwiseLoss(), InputSpec((8,)), batch=32)
-        self.assertIn("not in proportion", result["notes"][0])
+        self.assertIn("not proportional", result["notes"][0])
         kept = 32 * 8 * 4 + 32 * 16 * 4 + 32 * 32 * 4
         self.assertEqual(result["saved_bytes"], {"per_sample": kept / 32, "constant": 0})
 
