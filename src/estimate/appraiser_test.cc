@@ -243,7 +243,7 @@ TEST(Appraiser, WhatPyTorchHeldBesidesIsLearned) {
   EXPECT_GT(told.estimate->predicted_mib, alone.estimate->predicted_mib);
   EXPECT_GT(told.estimate->peak_mib, alone.estimate->peak_mib);
   EXPECT_THAT(told.remarks.back(),
-              HasSubstr("PyTorch held 1.50 of what it had given out, by 1 run "));
+              HasSubstr("PyTorch held 1.50 times what it had allocated, in 1 run "));
 }
 
 TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
@@ -257,7 +257,7 @@ TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
                           HasSubstr("batch size unknown: 1 assumed")));
   const Summary other = ReadSummary(std::string(R"({"model_type":"rwkv"})"), "config.json");
   EXPECT_THAT(Appraiser(Rules()).Appraise(spec, kAda, other).remarks,
-              ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected a family")));
+              ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected one of the")));
 }
 
 TEST(Appraiser, WhatWasMeasuredOfTheSameThingIsItsProfile) {
@@ -306,7 +306,7 @@ TEST(Appraiser, AModelInDataParallelGetsAPartOfTheBatch) {
   EXPECT_LT(split.estimate->peak_mib,
             appraise("DistributedDataParallel", 2, 400).estimate->peak_mib);
   EXPECT_THAT(split.remarks,
-              Contains(HasSubstr("each of 2 GPUs a part of the batch of 400: 200 samples")));
+              Contains(HasSubstr("each of 2 GPUs its part of the batch of 400: 200 samples")));
 }
 
 // The size of the kernels of a convolutional network, from its summary and batch.

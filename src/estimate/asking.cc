@@ -68,7 +68,7 @@ void SplitBatch(Question& question, std::vector<std::string>& remarks) {
   question.batch = model::BatchOfOneGpu(*question.layers, all, question.gpus);
   if (question.batch == all) return;
   remarks.push_back(
-      fmt::format("DataParallel hands each of {} GPUs a part of the batch of {}: {} samples",
+      fmt::format("DataParallel gives each of {} GPUs its part of the batch of {}: {} samples",
                   question.gpus, all, *question.batch));
 }
 

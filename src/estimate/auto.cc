@@ -126,9 +126,9 @@ class OfAmounts {
     answer.coverage = kCoverage;
     answer.terms.push_back(
         {fmt::format("on the line of {} runs", found.runs), static_cast<double>(found.point_mib)});
-    answer.warnings.push_back(fmt::format(
-        "{} {} runs of the same thing with other batches or lengths",
-        found.between ? "between what was seen of" : "beyond what was seen of", found.runs));
+    answer.warnings.push_back(
+        fmt::format("{} {} runs of the same training with other batches or lengths",
+                    found.between ? "interpolated from" : "extrapolated from", found.runs));
     if (!own_type_ && !runs_.empty()) {
       answer.warnings.push_back(
           fmt::format("measured on {}, this is for {}", runs_.front().gpu_type,
@@ -161,9 +161,10 @@ void KeepWithinClass(const Question& question, Answer& answer) {
                                             std::llround(factor * static_cast<double>(point_mib)));
   answer.point_mib = point_mib;
   if (point_mib == before_mib) return;
-  answer.terms.push_back({"class of networks alike", static_cast<double>(point_mib - before_mib)});
+  answer.terms.push_back(
+      {"class of similar networks", static_cast<double>(point_mib - before_mib)});
   answer.warnings.push_back(
-      fmt::format("networks like this one need {} to {} MiB by what gpumemnet-transformer learned",
+      fmt::format("networks like this one need {} to {} MiB according to gpumemnet-transformer",
                   alike->low_mib, alike->high_mib.value_or(point_mib)));
 }
 
@@ -193,10 +194,10 @@ bool FollowRelatives(const Question& question, Answer& answer) {
   answer.point_mib = std::llround(factor * point_mib);
   if (answer.needed_mib)
     answer.needed_mib = std::llround(factor * static_cast<double>(*answer.needed_mib));
-  answer.terms.push_back({"as relatives needed", (factor - 1) * point_mib});
+  answer.terms.push_back({"correction from relatives", (factor - 1) * point_mib});
   answer.method = "relatives";
   answer.warnings.push_back(fmt::format(
-      "{} run{} of the same program with other settings needed {:.2f} of what was reckoned",
+      "{} run{} of the same program with other settings needed {:.2f} times the prediction",
       ratios.size(), ratios.size() == 1 ? "" : "s", median));
   return true;
 }
@@ -237,9 +238,9 @@ void LearnGaps(const Question& question, Answer& answer) {
   const double highest = std::min(gaps.back(), 1.5) * needed_mib - *gaps_mib;
   answer.bound_mib = std::max(answer.bound_mib + std::llround(more_mib),
                               answer.point_mib + std::llround(std::max(0.0, highest)));
-  answer.warnings.push_back(
-      fmt::format("PyTorch held {:.2f} of what it had given out, by {} run{} of the same program",
-                  1 + median, gaps.size(), gaps.size() == 1 ? "" : "s"));
+  answer.warnings.push_back(fmt::format(
+      "PyTorch held {:.2f} times what it had allocated, in {} run{} of the same program",
+      1 + median, gaps.size(), gaps.size() == 1 ? "" : "s"));
 }
 
 class Auto : public Estimator {

@@ -235,8 +235,8 @@ void LearnConstant(const Taught& taught, Site& site) {
       fmt::format("{:.1f} % mean error on models left out, {:.1f} % as shipped",
                   100 * trial.learned, 100 * trial.shipped);
   if (trial.learned >= trial.shipped) {
-    site.reason = fmt::format("as shipped: what {} small models show ({:+.0f} MiB) has {}", models,
-                              shift.shown_mib, errors);
+    site.reason = fmt::format("as shipped: the shift of {} small models ({:+.0f} MiB) has {}",
+                              models, shift.shown_mib, errors);
     return;
   }
   site.context_shift_mib = shift.used_mib;

@@ -110,7 +110,7 @@ TEST(Calibration, IsUsedOnlyWhereItPredictsTheSitesTasksBetter) {
   for (int i = 5; i < 45; ++i) runs.push_back(Taught(i, 5'000, kShippedContext));
   const Site site = Calibrate(runs, "A100");
   EXPECT_EQ(site.context_shift_mib, 0);
-  EXPECT_THAT(site.reason, HasSubstr("as shipped: what 5 small models show"));
+  EXPECT_THAT(site.reason, HasSubstr("as shipped: the shift of 5 small models"));
 }
 
 TEST(Calibration, WhatDoesNotTeach) {

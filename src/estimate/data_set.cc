@@ -255,7 +255,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     set.runs.push_back(std::move(run));
   }
   if (set.runs.empty()) {
-    return Fail(ErrorCode::kInvalid, catalogue + ": no row says what it needed");
+    return Fail(ErrorCode::kInvalid, catalogue + ": no row states the measured memory");
   }
   return set;
 }

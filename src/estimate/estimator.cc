@@ -10,7 +10,8 @@ class Given : public Estimator {
  public:
   std::string_view name() const override { return "given"; }
   base::Result<Answer> Ask(const Question& question) const override {
-    if (!question.given_mib) return base::Fail(base::ErrorCode::kNotFound, "no memory was given");
+    if (!question.given_mib)
+      return base::Fail(base::ErrorCode::kNotFound, "no memory need was stated");
     Answer answer;
     answer.point_mib = answer.bound_mib = *question.given_mib;
     answer.method = question.given_source;
@@ -23,18 +24,21 @@ constexpr std::array kEstimators{
     EstimatorEntry{
         "auto", "history, else transformer or structural, else what the same program needed before",
         &MakeAuto},
-    EstimatorEntry{"structural", "what the model keeps, reckoned layer by layer", &MakeStructural},
-    EstimatorEntry{"transformer", "training of a config.json, in closed form", &MakeTransformer},
-    EstimatorEntry{"given", "what the user or the task file states", &MakeGiven},
+    EstimatorEntry{"structural", "memory that the model keeps, computed layer by layer",
+                   &MakeStructural},
+    EstimatorEntry{"transformer", "training of the model of a config.json, by formula",
+                   &MakeTransformer},
+    EstimatorEntry{"given", "the need that the user or the task file states", &MakeGiven},
     EstimatorEntry{"horus", "published formula: parameters and activations, times the batch",
                    &MakeHorus},
-    EstimatorEntry{"faketensor", "parameters and what is kept for the backward pass",
+    EstimatorEntry{"faketensor", "parameters and tensors kept for the backward pass",
                    &MakeFakeTensor},
     EstimatorEntry{"gpumemnet-mlp", "published classifier of layer counts and sizes",
                    &MakeGpuMemNetMlp},
     EstimatorEntry{"gpumemnet-transformer", "published classifier of the sequence of layers",
                    &MakeGpuMemNetTransformer},
-    EstimatorEntry{"history", "measured peaks of earlier runs of the same thing", &MakeFromHistory},
+    EstimatorEntry{"history", "measured peaks of earlier runs of the same training",
+                   &MakeFromHistory},
 };
 
 }  // namespace

@@ -141,7 +141,7 @@ class GpuMemNet : public Estimator {
     if (!same_optimizer || !same_precision) {
       const bool differs =
           (question.optimizer && !same_optimizer) || (question.precision && !same_precision);
-      warnings.emplace_back(differs ? "the networks know runs with Adam in fp32 only"
+      warnings.emplace_back(differs ? "the networks cover only runs with Adam in fp32"
                                     : "assumes Adam and fp32, as in the networks' training data");
     }
     if (question.layers->collapsed) {
@@ -149,10 +149,10 @@ class GpuMemNet : public Estimator {
     }
     if (const auto names = network.Unfamiliar(input); !names.empty()) {
       warnings.push_back(
-          fmt::format("outside what the networks were trained on: {}", fmt::join(names, ", ")));
+          fmt::format("outside the networks' training data: {}", fmt::join(names, ", ")));
     }
     if (network.runs() < kFewRuns) {
-      warnings.push_back(fmt::format("only {} measured runs of {} models were there to train on",
+      warnings.push_back(fmt::format("trained on only {} measured runs of {} models",
                                      network.runs(), model::FamilyName(network.family())));
     }
     const auto closed = static_cast<std::int64_t>(network.class_points().size() - 1);

@@ -150,8 +150,8 @@ class Network::Loader {
   void NoOthers() {
     for (const auto& [name, tensor] : file_.tensors) {
       if (!name.starts_with("check.") && !taken_.contains(name)) {
-        Complain(
-            fmt::format("tensor '{}' has no place in such a network", base::Printable(name, 80)));
+        Complain(fmt::format("tensor '{}' does not belong in such a network",
+                             base::Printable(name, 80)));
       }
     }
   }
@@ -374,7 +374,7 @@ void Network::TakeClasses(Loader& in) {
     const float low = static_cast<float>(k) * width;
     const float point = points_[static_cast<std::size_t>(k)];
     if (point < low || (point >= low + width && k + 1 < classes)) {
-      in.Complain(fmt::format("point {} of class {} lies outside of it", point, k));
+      in.Complain(fmt::format("point {} of class {} lies outside the class", point, k));
     }
   }
 }

@@ -280,7 +280,7 @@ TEST(NetworkFile, WhatDoesNotFitIsRefusedInOneLine) {
        [](auto& f) {
          f.tensors["members.2.output.bias"] = {{1}, {0}};
        },
-       "tensor 'members.2.output.bias' has no place"},
+       "tensor 'members.2.output.bias' does not belong"},
       {"wrong shape",
        [](auto& f) {
          f.tensors["members.0.output.bias"] = {{2}, {0, 0}};
@@ -478,11 +478,11 @@ TEST_P(GpuMemNetTest, WarnsOfWhatTheNetworksCannotKnow) {
   EXPECT_THAT(estimator_->Ask(unknown)->warnings, Contains(HasSubstr("assumes Adam")));
   Question other = Ask(list, 16);
   other.precision = Precision::kMixed;
-  EXPECT_THAT(estimator_->Ask(other)->warnings, Contains(HasSubstr("Adam in fp32 only")));
+  EXPECT_THAT(estimator_->Ask(other)->warnings, Contains(HasSubstr("Adam in fp32")));
 
   const auto huge = estimator_->Ask(Ask(list, 100'000));
   ASSERT_TRUE(huge) << huge.error().message;
-  EXPECT_THAT(huge->warnings, Contains(HasSubstr("outside what the networks were trained on: ")));
+  EXPECT_THAT(huge->warnings, Contains(HasSubstr("outside the networks' training data: ")));
   EXPECT_THAT(huge->warnings, Contains(HasSubstr("no upper edge: 32768 MiB or more")));
 
   model::LayerList collapsed = list;

@@ -82,7 +82,8 @@ class FromHistory : public Estimator {
     if (question.history == nullptr)
       return base::Fail(base::ErrorCode::kNotFound, "there is no history");
     if (question.signature.empty())
-      return base::Fail(base::ErrorCode::kNotFound, "there is no command that history could know");
+      return base::Fail(base::ErrorCode::kNotFound,
+                        "there is no command to look up in the history");
     const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);
     if (runs.empty()) return base::Fail(base::ErrorCode::kNotFound, "it has not run here before");
     Recollection recollection = Recollect(runs, question.gpu_type);

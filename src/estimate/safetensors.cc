@@ -79,7 +79,7 @@ class Parser {
   base::Result<base::Unit> TakeMetadata(const Json& entry, TensorFile& file) const {
     if (!entry.is_object()) return Bad("__metadata__: expected an object");
     for (const auto& [key, value] : entry.items()) {
-      if (!value.is_string()) return Bad("__metadata__: expected texts only");
+      if (!value.is_string()) return Bad("__metadata__: expected strings only");
       file.metadata.emplace(key, value.get<std::string>());
     }
     return base::Unit{};

@@ -96,7 +96,8 @@ TEST(Safetensors, BadFilesAreRefusedInOneLine) {
               12),
        "begins at byte 8, expected 4: a gap"},
       {"bytes that nobody names", FileOf(one, 8), "8 bytes of data, the tensors have 4"},
-      {"metadata that is no text", FileOf(R"({"__metadata__":{"a":1}})", 0), "expected texts only"},
+      {"metadata that is no text", FileOf(R"({"__metadata__":{"a":1}})", 0),
+       "expected strings only"},
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);

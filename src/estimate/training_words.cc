@@ -338,7 +338,7 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
     const TrainingWord* cut = words.Find("tokenizer-len");
     const bool cuts = cut != nullptr && cut->value == std::to_string(plan.sequence);
     assumed.push_back(fmt::format("sequence length unknown: {} tokens assumed{} (--seq-len)",
-                                  plan.sequence, cuts ? ", where the tokenizer cuts" : ""));
+                                  plan.sequence, cuts ? ", the tokenizer's maximum" : ""));
   }
   if (config.decoder_layers > 0 && words.Find("target-len") == nullptr) {
     assumed.push_back(fmt::format("decoder length unknown: {} tokens assumed (--target-len)",
@@ -351,12 +351,12 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   if (plan.objective == Objective::kGroups && words.Find("reference") == nullptr)
     assumed.emplace_back("no reference model is assumed, as with beta 0 (--reference on)");
   if (plan.objective == Objective::kGroups && words.Find("rollout-share") == nullptr)
-    assumed.emplace_back("answers are assumed to be written on other GPUs (--rollout-share)");
+    assumed.emplace_back("answers are assumed to be generated on other GPUs (--rollout-share)");
   if (words.Find("batch") == nullptr) {
     assumed.push_back(fmt::format("batch size unknown: {} assumed (--batch-size)", plan.batch));
   }
   if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype) {
-    assumed.emplace_back("nothing says how weights are stored: 16 bits are assumed (--weights)");
+    assumed.emplace_back("the storage of weights is not stated: 16 bits are assumed (--weights)");
   }
   AddIgnored(words, config, plan, assumed);
   return assumed;

@@ -137,7 +137,7 @@ TEST(TrainingWords, AnImagesSideAndATokenizerSayHowLongSamplesAre) {
   const std::vector<TrainingWord> cut = {{"tokenizer-len", "512", "t: model_max_length"}};
   EXPECT_EQ(PlanOf(cut, TransformerConfig{})->sequence, 512);
   EXPECT_EQ(Assumptions(cut, TransformerConfig{}, *PlanOf(cut, TransformerConfig{})).front(),
-            "sequence length unknown: 512 tokens assumed, where the tokenizer cuts (--seq-len)");
+            "sequence length unknown: 512 tokens assumed, the tokenizer's maximum (--seq-len)");
   EXPECT_TRUE(AssumesLength(cut, TransformerConfig{})) << "samples may be shorter";
   const std::vector<TrainingWord> long_cut = {{"tokenizer-len", "131072", ""}};
   EXPECT_EQ(PlanOf(long_cut, TransformerConfig{})->sequence, 2048) << "it is no longer for that";

@@ -40,7 +40,7 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   std::string others;
   for (const char* const* key = keys.begin() + 1; key != keys.end(); ++key)
     others += fmt::format(" or {}", *key);
-  in.Complain(*keys.begin(), fmt::format("a number, and the file has no such key{}", others));
+  in.Complain(*keys.begin(), fmt::format("a number, but the file has no such key{}", others));
 }
 
 // The family or class that differs by a slip of the keys, else that with the longest common
@@ -69,8 +69,8 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
   }
   const std::string nearest = NearestFamily(name);
   in.Complain("model_type",
-              fmt::format("a family whose layers are known ({} are), and '{}' is not one{}: "
-                          "carma estimate --run counts one step of the script",
+              fmt::format("one of the {} known model families, and '{}' is not one{}: carma "
+                          "estimate --run counts one step of the script",
                           TransformerFamilies().size(), base::Printable(name, 40),
                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
   return nullptr;
@@ -188,7 +188,7 @@ void GetForward(base::JsonReader& in, const TransformerFamily& family, Transform
   if (!said && family.feed_forward > 0) {
     config.feed_forward = family.feed_forward;
   } else if (!said && family.gated) {
-    in.Complain("intermediate_size", "a number, and the file has no such key or ffn_hidden_size");
+    in.Complain("intermediate_size", "a number, but the file has no such key or ffn_hidden_size");
   }
   if (family.halved_forward)
     config.feed_forward = std::max<std::int64_t>(1, config.feed_forward / 2);

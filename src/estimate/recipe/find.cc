@@ -337,7 +337,7 @@ class Finder {
     const bool readable = path.starts_with('/') && path.size() <= kMaxPathBytes &&
                           base::IsUtf8(path) && !base::HasControls(path);
     if (!readable || ++files_ > kMaxTrainingFiles)
-      return base::Fail(base::ErrorCode::kNotFound, "a file that cannot be looked at");
+      return base::Fail(base::ErrorCode::kNotFound, "a file that cannot be read");
     return read_(path, max_bytes);
   }
 

@@ -90,7 +90,7 @@ TEST_F(FindTrainingTest, TheTrainersOptionsAreUnderstood) {
   EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
   EXPECT_EQ(plan.weights, Dtype::kFp32) << "what Transformers loads without a dtype";
   EXPECT_EQ(From(found, "seq-len"), "train.sh:4: --max_seq_length");
-  EXPECT_EQ(From(found, "weights"), "what Trainer does unless told");
+  EXPECT_EQ(From(found, "weights"), "the default of Trainer");
   EXPECT_EQ(std::count_if(found.words.begin(), found.words.end(),
                           [](const auto& word) { return word.name == "batch"; }),
             1)
@@ -217,8 +217,7 @@ TEST_F(FindTrainingTest, TrainingsByPreferencesAreLeftAlone) {
   files_["/lab/ppo.yaml"] = "model_name_or_path: small\nstage: ppo\nlearning_rate: 1\n";
   const TrainingFound found = Script("llamafactory-cli train ppo.yaml\n");
   EXPECT_THAT(found.words, IsEmpty());
-  EXPECT_THAT(found.notes,
-              ElementsAre("ppo.yaml:2: stage: training by preferences is not modelled"));
+  EXPECT_THAT(found.notes, ElementsAre("ppo.yaml:2: stage: preference training is not modelled"));
 }
 
 TEST_F(FindTrainingTest, PreferencesWhoseModelsAreKnownAreRead) {

@@ -53,7 +53,7 @@ class Reader {
     Add(name, std::move(value), PlaceOf(setting));
   }
   void AddUsual(std::string_view name, std::string value) {
-    Add(name, std::move(value), fmt::format("what {} does unless told", base::WordOf(framework_)));
+    Add(name, std::move(value), fmt::format("the default of {}", base::WordOf(framework_)));
   }
   void AddNumber(std::string_view name, SettingNames keys) {
     if (const Setting* setting = said_.Value(keys)) Add(name, setting->value, *setting);
@@ -93,8 +93,7 @@ class Reader {
     if (name == "dpo" || name == "grpo") Add("objective", name, *kind);
     if (name == "grpo") AddNumber("rollout-share", {"vllm_gpu_memory_utilization"});
     if (std::find(std::begin(kKinds), std::end(kKinds), name) == std::end(kKinds)) return false;
-    meaning_.not_modelled =
-        fmt::format("{}: training by preferences is not modelled", PlaceOf(*kind));
+    meaning_.not_modelled = fmt::format("{}: preference training is not modelled", PlaceOf(*kind));
     return true;
   }
 

@@ -135,7 +135,7 @@ class YamlReader {
       const std::string_view content = base::Trim(WithoutComment(raw.substr(indent)));
       if (content.empty()) continue;
       begun = true;
-      if (raw[indent] == '\t') return Complain(number, "expected blanks as indentation, not tabs");
+      if (raw[indent] == '\t') return Complain(number, "expected spaces for indentation, not tabs");
       lines_.push_back({indent, content, number});
     }
   }
@@ -268,7 +268,7 @@ class YamlReader {
     brackets.Add(text);
     while (!brackets.Closed()) {
       if (++at == lines_.size()) {
-        Complain(first, "expected an end of the brackets or quotes");
+        Complain(first, "expected the end of the brackets or quotes");
         return lines_.size();
       }
       text += '\n';

@@ -40,9 +40,9 @@ TEST(Yaml, IsReadAsConfigurationsAreWritten) {
 
 TEST(Yaml, AMistakeHasItsLine) {
   EXPECT_EQ(Told(ReadYaml("a: 1\n\tb: 2\n", "f.yaml")),
-            "f.yaml:2: expected blanks as indentation, not tabs");
+            "f.yaml:2: expected spaces for indentation, not tabs");
   EXPECT_EQ(Told(ReadYaml("a:\nb: [1,\n  2\n", "f.yaml")),
-            "f.yaml:2: expected an end of the brackets or quotes");
+            "f.yaml:2: expected the end of the brackets or quotes");
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
   EXPECT_EQ(Told(ReadYaml(deep + std::string(100, ' ') + "b: 1", "f")),

@@ -43,7 +43,7 @@ TEST(Toml, MistakesAreNamedWithTheirLine) {
       {"a = 1\nno key\n", "f:2: expected [table], key = value or a comment"},
       {"[open\n", "f:1: expected [table], key = value or a comment"},
       {"a =\n", "f:1: expected a value"},
-      {"a = \"x\n", "f:1: expected one quoted text"},
+      {"a = \"x\n", "f:1: expected one quoted string"},
       {"\na = [1,\n2\n",
        "f:4: expected the end of a list, table or text before the end of the file"},
       {"a = { b }\n", "f:1: expected key = value in a table"},

@@ -63,9 +63,8 @@ class Reader {
   }
 
   void Add(std::string_view name, std::string value, const Setting* setting) {
-    TrainingWords word = {
-        {std::string(name), std::move(value),
-         setting != nullptr ? From(*setting) : "what torchtitan does unless told"}};
+    TrainingWords word = {{std::string(name), std::move(value),
+                           setting != nullptr ? From(*setting) : "the default of torchtitan"}};
     if (const auto known = CheckWords(word); !known) {
       plan_.notes.push_back(known.error().message);
       return;
@@ -163,7 +162,7 @@ class Reader {
     const std::int64_t parts =
         told ? *stated : std::max<std::int64_t>(1, all / (one_copy * Degree(copies)));
     if (!told && processes == nullptr)
-      plan_.notes.emplace_back("torchtitan shards over all GPUs, and nothing says how many");
+      plan_.notes.emplace_back("torchtitan shards over all GPUs, but their number is not stated");
     const std::int64_t gpus = std::min(parts, kMostGpus / one_copy) * one_copy;
     if (gpus > 1) Add("gpus", std::to_string(gpus), told ? Find(shards) : processes);
     if (parts > 1) Add("dp", "fsdp", Find(shards));

@@ -68,11 +68,11 @@ std::vector<KeptExample> KeptExamples() {
        2 * 5 * 5},
       {"attention with a dropout",
        List({Module("Linear", kTokens, kTriple, 216), Module("Dropout", kWeights, kWeights)}), 200},
-      {"heads that talk",
+      {"talking heads",
        List({Module("Linear", Of({-1, 10, 10, 2}), Of({-1, 10, 10, 2}), 6),
              Module("Linear", Of({-1, 10, 10, 2}), Of({-1, 10, 10, 2}), 6)}),
        200},
-      {"attention of unit vectors",
+      {"attention on unit vectors",
        List({kNorm, Module("Linear", kTokens, kTriple, 216), Module("Softmax", kWeights, kWeights),
              Module("Linear", kTokens, kTokens, 72),
              Module("WindowAttention", kTokens, kTokens, 2, false, RowKind::kBlock)}),
@@ -81,11 +81,11 @@ std::vector<KeptExample> KeptExamples() {
        List({Module("Linear", Of({-1, 10, 10, 3}), Of({-1, 10, 10, 2}), 8),
              Module("Dropout", kWeights, kWeights)}),
        4 * 200},
-      {"scores of positions",  // two blocks of five queries, each with seven keys
+      {"position scores",  // two blocks of five queries, each with seven keys
        List({Module("Conv2d", kImage, kMaps, 108),
              Module("PosEmbedRel", Of({-1, 2, 5, 4}), Of({-1, 2, 5, 7}), 36)}),
        70 + 2 * 40 + 2 * 2 * 7 * 4},
-      {"matrices of positions",  // of two heads, keys of width 2, values of width 4
+      {"position matrices",  // of two heads, keys of width 2, values of width 4
        List({Module("BatchNorm2d", kMaps, kMaps, 8), Module("BatchNorm2d", kMaps, kMaps, 8),
              Module("Conv3d", Of({-1, 1, 8, 8, 4}), Of({-1, 2, 8, 8, 4}), 100)}),
        512},

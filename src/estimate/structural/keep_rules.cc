@@ -40,7 +40,7 @@ constexpr std::array kKeepRules{
              "derivatives.yaml, relu, sigmoid, tanh, _softmax: result"},
     KeepRule{"LeakyReLU, ELU in place", &IsLeakyInPlace, Holds::kOutput,
              "derivatives.yaml, leaky_relu_, elu_: result"},
-    KeepRule{"another activation in place, over a tensor that is held", &OverwritesWhatIsHeld,
+    KeepRule{"another activation in place, over a tensor that is kept", &OverwritesWhatIsHeld,
              Holds::kCopy, "autograd saves a clone of what it overwrites"},
     KeepRule{"another activation: GELU, SiLU, Mish, PReLU …", &Is<Role::kKeepsInput>, Holds::kInput,
              "derivatives.yaml, gelu, silu, mish, hardtanh, _prelu_kernel: self"},
@@ -48,8 +48,8 @@ constexpr std::array kKeepRules{
              "derivatives.yaml, max_pool2d_with_indices: self"},
     KeepRule{"mean of parts", &IsMeanOfParts, Holds::kInput,
              "derivatives.yaml, avg_pool2d: self; mean, of everything, needs the sizes alone"},
-    KeepRule{"a type that no rule knows", &Is<Role::kOther>, Holds::kInput,
-             "judgement: most operations need what they read"},
+    KeepRule{"a type without a rule", &Is<Role::kOther>, Holds::kInput,
+             "judgement: most operations need their inputs"},
 };
 
 constexpr std::array kBesidesRules{
@@ -93,7 +93,7 @@ constexpr std::array kBesidesRules{
         "4 per element and further operation",
         [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },
         [](const Row& row, Kept& kept) { kept.AddElements(row.rule->extra_outputs * row.out); },
-        "their source: powers, products and tanh each save what they read"},
+        "their source: powers, products and tanh each save their inputs"},
     BesidesRule{"weight-standardised convolution", "4 per weight, whatever the batch",
                 [](const Row& row) {
                   return row.rule->standardized && row.step != Step::kNone &&

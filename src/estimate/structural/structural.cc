@@ -243,16 +243,16 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   if (!question.optimizer) warnings.emplace_back("no optimizer is stated: Adam is assumed");
   if (!question.precision) warnings.emplace_back("no precision is stated: fp32 is assumed");
   if (no_shapes) {
-    warnings.push_back(
-        fmt::format("the summary gives no shapes: texts of {} tokens are assumed{}",
-                    AssumedTokens(*question.layers),
-                    AssumesTheLongest(*question.layers) ? ", the longest that it takes" : ""));
+    warnings.push_back(fmt::format(
+        "the summary gives no shapes: texts of {} tokens are assumed{}",
+        AssumedTokens(*question.layers),
+        AssumesTheLongest(*question.layers) ? ", the longest that the model accepts" : ""));
   }
   if (evidence == Evidence::kTotals) {
-    warnings.push_back(fmt::format(
-        "blocks printed as one row hold most of the parameters: reckoned from the totals below the "
-        "table, with a bound twice as far; print all with {}",
-        kFullDepth));
+    warnings.push_back(
+        fmt::format("blocks printed as one row hold most of the parameters: estimated from the "
+                    "totals below the table, with twice the margin; print all with {}",
+                    kFullDepth));
   } else if (question.layers->collapsed) {
     warnings.emplace_back(
         "blocks are printed as one row, so what they keep is a guess: print the summary at full "
@@ -260,8 +260,8 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   }
   if (!question.layers->saved && HasOwnCode(*question.layers)) {
     warnings.push_back(
-        fmt::format("{} kinds of modules of its own: what code between the rows keeps is not "
-                    "known, and the bound is wider (carma_summary.py counts it)",
+        fmt::format("{} custom module types: what the code between the rows keeps is not known, so "
+                    "the bound is wider (carma_summary.py counts it)",
                     UnfamiliarModules(*question.layers)));
   }
   if (kept.unfused_attention) {
@@ -269,7 +269,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   }
   if (question.gpus > 1) {
     warnings.push_back(fmt::format(
-        "for each of {} GPUs, with the batch of one of them and a whole copy of the model",
+        "for each of {} GPUs, with its own part of the batch and a whole copy of the model",
         question.gpus));
   }
   if (question.site != nullptr) {
@@ -336,9 +336,9 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
   const bool no_shapes = LacksShapes(layers);
   const Kept kept = by_totals ? *by_totals : CountKept(layers);
   if (!layers.saved && kept.per_sample <= 0) {
-    return Fail(ErrorCode::kNotFound, no_shapes ? "the summary gives neither shapes nor the widths "
-                                                  "of a model of tokens"
-                                                : "no layer of the summary grows with the batch");
+    return Fail(ErrorCode::kNotFound,
+                no_shapes ? "the summary gives neither shapes nor the widths of a token model"
+                          : "no layer of the summary grows with the batch");
   }
   const double context_mib = ContextMib(question, kept);
   Answer answer;

@@ -429,7 +429,7 @@ TEST(Structural, KnowsLessOfCodeThatNobodyCompared) {
   EXPECT_EQ(unfamiliar->point_mib, familiar->point_mib);
   EXPECT_GT(unfamiliar->bound_mib, familiar->bound_mib);
   ASSERT_EQ(unfamiliar->warnings.size(), 1U);
-  EXPECT_NE(unfamiliar->warnings[0].find("3 kinds of modules"), std::string::npos);
+  EXPECT_NE(unfamiliar->warnings[0].find("3 custom module types"), std::string::npos);
   list.saved = model::SavedBytes{.per_sample = 1 << 20, .constant = 0};
   EXPECT_TRUE(structural->Ask(Ask(list, 8))->warnings.empty()) << "counted, whatever the code";
 }

@@ -269,8 +269,8 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (config.blocks && !(config.diffuses && in_full)) unseen.emplace_back("blocks of this kind");
   if (config.diffuses && !config.blocks) unseen.emplace_back("diffusion over patches");
   if (!config.towers.empty()) unseen.emplace_back("two towers");
-  if (config.sees_images && !config.diffuses) unseen.emplace_back("patches of images");
-  if (CountsBeside(config)) unseen.emplace_back("an encoder of images beside");
+  if (config.sees_images && !config.diffuses) unseen.emplace_back("image patches");
+  if (CountsBeside(config)) unseen.emplace_back("an additional image encoder");
   const bool shares = Shards(plan) > 1 && (plan.data_parallel == DataParallel::kFsdp ||
                                            plan.data_parallel == DataParallel::kZero3);
   if (plan.tensor_parallel > 1) unseen.emplace_back("tensor parallelism");
@@ -304,35 +304,33 @@ TransformerConfig WithAllParameters(const TransformerConfig& described, const Tr
 void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
                  const std::string& unseen, std::vector<std::string>& warnings) {
   if (!unseen.empty()) {
-    warnings.push_back(
-        fmt::format("hardly a measured run with {} was compared: the bound is wider", unseen));
+    warnings.push_back(fmt::format("few measured runs use {}, so the bound is wider", unseen));
   }
   if (plan.rollout_share > 0 && !plan.gpu_mib)
     warnings.emplace_back(
-        "the engine that writes answers is not counted: the GPU's memory is not known");
+        "the engine that generates answers is not counted: the GPU's memory is not known");
   if (plan.variable_length)
     warnings.emplace_back(
-        "lengths vary: the sequence length is taken for the longest, and the gaps that changing "
-        "lengths leave are the least certain part");
+        "lengths vary: the sequence length is taken as the longest, and the memory gaps that "
+        "changing lengths leave are the least certain part");
   if (!config.uncounted.empty() && plan.parameters == 0) {
     warnings.push_back(
-        fmt::format("config.json describes parts that are not counted: {} (--parameters tells what "
-                    "the whole model has)",
+        fmt::format("config.json describes parts that are not counted: {} (--parameters states the "
+                    "size of the whole model)",
                     base::Join(config.uncounted, ", ")));
   }
   for (const std::string& remark : config.remarks) warnings.push_back(remark);
   if (config.diffuses && plan.frozen_parameters == 0)
     warnings.emplace_back(
-        "encoders of texts and images that run beside are not counted (--hf-config "
-        "model_index.json, --frozen-parameters, --encodes-images)");
+        "additional text and image encoders are not counted (--hf-config model_index.json, "
+        "--frozen-parameters, --encodes-images)");
   if (CountsBeside(config)) {
     warnings.emplace_back(
-        "what is beside the stack of texts is counted by its weights alone: its tokens belong to "
-        "the "
-        "sequence length, what it keeps itself is not known (carma_summary.py counts it)");
+        "parts beside the text stack are counted by their weights alone: their tokens belong to "
+        "the sequence length, what they keep is not known (carma_summary.py counts it)");
   }
   if (config.experts > 1 && plan.method == Method::kLora)
-    warnings.emplace_back("adapters of experts are not counted apart");
+    warnings.emplace_back("adapters of experts are not counted separately");
 }
 
 MemoryBound Bounded(double mib, double factor, double fixed_mib) {

@@ -330,7 +330,7 @@ TEST(TransformerPeak, WhatNobodyComparedHasAWiderBoundAndSaysSo) {
   const auto widened = [](const TrainingPlan& plan) {
     const TransformerEstimate estimate = Asked(plan);
     const bool told = !estimate.warnings.empty() &&
-                      estimate.warnings[0].find("hardly a measured run") != std::string::npos;
+                      estimate.warnings[0].find("few measured runs") != std::string::npos;
     const double above = static_cast<double>(estimate.shown.bound_mib) - estimate.context_mib;
     const double point = static_cast<double>(estimate.shown.point_mib) - estimate.context_mib;
     EXPECT_EQ(told, above / point > 1.2) << above / point;
@@ -580,7 +580,7 @@ TEST(TransformerPeak, AUNetNeedsWhatWasMeasured) {
   plan.attention = Attention::kEager;
   EXPECT_NEAR(static_cast<double>(Asked(plan, *unet).needed.point_mib) / 8'120, 1, 0.06);
   EXPECT_THAT(Asked(plan, *unet).warnings,
-              ::testing::Contains(::testing::HasSubstr("hardly a measured run")))
+              ::testing::Contains(::testing::HasSubstr("few measured runs")))
       << "only trainings in full were compared in number";
 }
 

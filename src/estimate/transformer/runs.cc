@@ -476,7 +476,7 @@ Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
       return std::unexpected(added.error());
   }
   if (all.runs.empty()) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: no row has a memory and a model in {}",
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: no row has both a memory and a model in {}",
                                                  base::Join(runs, ", "), base::Join(models, ", ")));
   }
   return all;
