@@ -24,8 +24,8 @@ base::Result<base::Unit> CheckNoOtherDaemon(const std::string& socket, const std
   return base::Fail(
       base::ErrorCode::kConflict,
       fmt::format(
-          "{}'s carmad (process {}, {}) manages the GPUs of this server already, and would "
-          "not know of your tasks: submit to it with 'carma', or start a second one with {}",
+          "{}'s carmad (process {}, {}) already manages the GPUs of this server and would not know "
+          "about your tasks: submit to it with 'carma', or start a second one with {}",
           base::UserName(static_cast<uid_t>(status->uid)), status->pid, socket, option));
 }
 

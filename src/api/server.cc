@@ -175,9 +175,9 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_) return;
     if (error) return OnReadError(error);
     if (!ReserveBody()) {
-      return Refuse(ErrorResponse({base::ErrorCode::kUnavailable,
-                                   "too many large requests at once; try again when others of "
-                                   "yours are answered"}));
+      return Refuse(ErrorResponse(
+          {base::ErrorCode::kUnavailable,
+           "too many large requests at once; try again when your other requests are answered"}));
     }
     stream_.expires_after(kBodyTimeout);
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {

@@ -13,7 +13,7 @@ std::string TroubleOfStore(std::string_view why) {
 }
 
 std::string TroubleOfConfiguration(std::string_view why) {
-  return fmt::format("configuration: not read again, as it was: {}", why);
+  return fmt::format("configuration: the previous one stays in force: {}", why);
 }
 
 std::string TroubleOfEstimates(std::string_view why) {

@@ -9,7 +9,7 @@ TEST(Troubles, SayFirstWhoseTheyAre) {
   EXPECT_EQ(TroubleOfDriver("it hangs"), "driver: it hangs");
   EXPECT_EQ(TroubleOfStore("disk full"), "store: disk full");
   EXPECT_EQ(TroubleOfConfiguration("f:1: no such key"),
-            "configuration: not read again, as it was: f:1: no such key");
+            "configuration: the previous one stays in force: f:1: no such key");
   EXPECT_EQ(TroubleOfEstimates("half are wrong"), "estimates: half are wrong");
   EXPECT_EQ(TroubleOfGpu(3, "it is lost"), "GPU 3: it is lost");
   EXPECT_EQ(ClosedByRule(3, "Xid 79"), "GPU 3 takes no new tasks: Xid 79");
