@@ -73,7 +73,7 @@ TEST_F(DoctorCommand, LooksOverTheMachine) {
 TEST_F(DoctorCommand, MeasuresAContextInAChild) {
   ::setenv("LD_LIBRARY_PATH", CARMA_FAKE_CUDA_DIR "/whole", 1);
   const Ran ran = Doctor({});
-  EXPECT_THAT(ran.out, HasSubstr("the process that created a context"))
+  EXPECT_THAT(ran.out, HasSubstr("the process with the context"))
       << "the child held one, of which the scripted driver knows nothing";
   ::setenv("CARMA_FAKE_CUDA", "fail=cuInit:802", 1);
   const Ran refused = Doctor({});
