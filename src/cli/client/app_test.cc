@@ -347,6 +347,23 @@ TEST_F(App, AThousandAreChangedInARequest) {
   EXPECT_EQ(asked, (std::vector<std::size_t>{1000, 1000, 1}));
 }
 
+TEST_F(App, ALongRangeDoesNotFloodTheTerminal) {
+  daemon_.On("POST /v1/changes", [](const api::Request&) {
+    Json tasks = Json::array(), refused = Json::array();
+    for (std::uint64_t id = 1; id <= 30; ++id) {
+      tasks.push_back(TaskJson(id, "cancelled"));
+      refused.push_back({{"task", id + 30}, {"code", "not_found"}, {"message", "no task"}});
+    }
+    return Answer({{"tasks", tasks}, {"refused", refused}});
+  });
+  const Ran ran = Run({"cancel", "1-60"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(std::ranges::count(ran.out, '\n'), 21);
+  EXPECT_TRUE(ran.out.ends_with("... and 10 more\n")) << ran.out;
+  EXPECT_EQ(std::ranges::count(ran.err, '\n'), 21);
+  EXPECT_TRUE(ran.err.ends_with("10 more tasks were refused alike\n")) << ran.err;
+}
+
 TEST_F(App, OneThatIsNamedMustBeThere) {
   daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
     return api::ErrorResponse({base::ErrorCode::kConflict, "task 2 has already failed"});

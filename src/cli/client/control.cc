@@ -14,7 +14,10 @@
 namespace carma::cli {
 namespace {
 
-// Reports the result for each task, in order; with --json all results at the end.
+constexpr std::size_t kMostLines = 20;  // of tasks that were changed, and of those that were not
+
+// Reports the result for each task, in order, and the number of those beyond kMostLines; with
+// --json all results at the end.
 class Told {
  public:
   explicit Told(Context& context) : context_(context) {}
@@ -23,6 +26,7 @@ class Told {
       texts_.push_back(base::DumpJson(api::ToJson(task)));
       return;
     }
+    if (++changed_ > kMostLines) return;
     const std::string reason =
         task.reason.empty() ? "" : fmt::format(" ({})", base::Printable(task.reason, 40));
     Print(context_,
@@ -30,15 +34,21 @@ class Told {
   }
   // forgiving: tasks that ended meanwhile do not count as a failure.
   void Refused(const base::Error& why, bool forgiving) {
-    if (!forgiving || why.code != base::ErrorCode::kConflict) context_.Fail(why);
+    if (forgiving && why.code == base::ErrorCode::kConflict) return;
+    if (++refused_ <= kMostLines) context_.Fail(why);
   }
   void End() {
     if (context_.json) Print(context_, JsonList(texts_) + "\n");
+    if (changed_ > kMostLines)
+      Print(context_, fmt::format("... and {} more\n", changed_ - kMostLines));
+    if (refused_ > kMostLines)
+      Warn(context_, fmt::format("{} more tasks were refused alike", refused_ - kMostLines));
   }
 
  private:
   Context& context_;
   std::vector<std::string> texts_;
+  std::size_t changed_ = 0, refused_ = 0;
 };
 
 // Goes on after a failure, because the other tasks must still be changed.
