@@ -74,3 +74,4 @@ carma --socket /nosuch list                                      # -> carmad is 
 carma reserve --gpus 1 --for ann --from now --for-time 400d      # -> --for-time: expected a length from 1m to 366d
 carma token create laptop --expires 0                            # -> --expires: expected 1m to 366d
 carma cancel --array 999                                         # -> no task 999
+carma submit 'python3 train.py'                                  # -> leave out the quotes, or use --wrap

@@ -84,7 +84,6 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// "did you mean 'python3 cpu.py'?" where that would be a command.
 // "--gpu-mem 12 GB": a blank made a program of a unit.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
@@ -93,8 +92,11 @@ bool IsUnit(const std::string& word) {
   return std::ranges::find(kUnits, base::ToLower(word)) != kUnits.end();
 }
 
+// "; did you mean: python3 cpu.py?" where that would be a command.
 std::string OtherProgram(const task::TaskSpec& spec, const std::string& program) {
   const std::string path = Below(spec, program);
+  if (::access(path.c_str(), F_OK) != 0 && program.find(' ') != std::string::npos)
+    return "; leave out the quotes, or use --wrap";
   if (::access(path.c_str(), F_OK) != 0)
     return program.find('/') == std::string::npos ? SimilarProgram(spec, program)
                                                   : SimilarFile(path);
