@@ -73,6 +73,9 @@ Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::str
 }
 
 Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::string_view where) {
+  // Spreadsheets begin a "CSV UTF-8" with a byte-order mark.
+  if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; text.starts_with(kMark))
+    text.remove_prefix(kMark.size());
   const std::vector<std::string> names = HeaderOf(text);
   for (const std::string& name : names) {
     if (!IsParameterName(name)) return base::Wrap(BadName(name).error(), std::string(where));

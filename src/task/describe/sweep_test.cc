@@ -24,6 +24,9 @@ TEST(Sweep, ReadsATable) {
   EXPECT_EQ(ParseSweepTable("a b,c\n1,2\n", "s.csv").error().message,
             "s.csv: 'a b': expected a name of letters, digits and _");
   EXPECT_FALSE(ParseSweepTable("a,b\n1\n", "s.csv"));
+  const auto marked = ParseSweepTable("\xEF\xBB\xBFmodel,depth\nvgg,16\n", "s.csv");
+  ASSERT_TRUE(marked) << marked.error().message;
+  EXPECT_EQ(marked->at(0).at("model"), "vgg");
   EXPECT_FALSE(ParseSweepTable("a,b\n", "s.csv"));
 }
 
