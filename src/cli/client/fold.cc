@@ -25,6 +25,22 @@ std::optional<Alike> KeyOf(const TaskView& task) {
   return Alike{*task.array_id, task.state, task.reason, task.name};
 }
 
+// Seconds in use by the last attempt; empty while it has not ended.
+std::optional<std::int64_t> RunTime(const TaskView& task) {
+  if (!task.launched_ms || !task.ended_ms) return std::nullopt;
+  return (*task.ended_ms - *task.launched_ms) / 1000;
+}
+
+// Adds what another task of the row has: all GPUs, and no time if the times differ.
+void Merge(const TaskView& task, TaskView& row) {
+  for (const std::int64_t gpu : task.gpu_indices) {
+    if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
+      row.gpu_indices.push_back(gpu);
+  }
+  std::ranges::sort(row.gpu_indices);
+  if (RunTime(task) != RunTime(row)) row.ended_ms.reset();
+}
+
 std::uint64_t LastDependency(const TaskView& task) {
   std::uint64_t last = 0;
   for (const std::string& dependency : task.dependencies) {
@@ -43,10 +59,16 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     if (const auto key = KeyOf(task)) groups[*key].push_back(task.id);
   }
   FoldedTasks folded;
-  std::set<Alike> shown;
+  std::map<Alike, std::size_t> shown;  // at which row
   for (const TaskView& task : tasks) {
     const auto key = KeyOf(task);
-    if (key && !shown.insert(*key).second) continue;
+    if (key) {
+      const auto [at, is_new] = shown.emplace(*key, folded.tasks.size());
+      if (!is_new) {
+        Merge(task, folded.tasks[at->second]);
+        continue;
+      }
+    }
     folded.tasks.push_back(task);
     if (!key || groups[*key].size() < 2) continue;
     std::vector<std::uint64_t>& ids = groups[*key];

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include "cli/client/task_words.h"
 #include "cli/ids.h"
 
 namespace carma::cli {
@@ -45,6 +46,23 @@ TEST(Fold, AListThatIsCutSaysThatTheLastRowGoesOn) {
   EXPECT_THAT(Names(folded.tasks), ElementsAre("1 train.py x2", "4 train.py x2+"));
   EXPECT_FALSE(folded.tasks[0].array_index);
   EXPECT_TRUE(folded.tasks[0].parameters.empty());
+}
+
+TEST(Fold, ARowOfEndedTasksHasAllGpusAndOnlyACommonTime) {
+  const auto ended = [](std::uint64_t id, std::uint64_t array, std::int64_t gpu, std::int64_t s) {
+    api::TaskView task = Task(id, "succeeded", array);
+    task.gpu_indices = {gpu};
+    task.launched_ms = 1'000;
+    task.ended_ms = 1'000 + s * 1'000;
+    return task;
+  };
+  const FoldedTasks folded = FoldArrays({ended(1, 1, 2, 60), ended(2, 1, 0, 90), ended(3, 1, 2, 60),
+                                         ended(5, 5, 1, 60), ended(6, 5, 1, 60)});
+  ASSERT_EQ(folded.tasks.size(), 2U);
+  EXPECT_EQ(GpuIndices(folded.tasks[0]), "0,2");
+  EXPECT_EQ(TimeText(folded.tasks[0], 0), "-");
+  EXPECT_EQ(GpuIndices(folded.tasks[1]), "1");
+  EXPECT_EQ(TimeText(folded.tasks[1], 0), "1:00");
 }
 
 TEST(Fold, TasksStandBelowWhatTheyWaitFor) {
