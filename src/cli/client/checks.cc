@@ -223,7 +223,25 @@ base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec) {
   return base::Unit{};
 }
 
-std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {
+namespace {
+
+// Files that the task does not need itself: without them there is no estimate or no notice.
+std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
+  std::vector<std::string> warnings;
+  const std::string summary = spec.model_summary.value_or("");
+  if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
+    warnings.push_back(
+        fmt::format("--model-summary: cannot read {}", base::Printable(summary, 200)));
+  for (const task::NotifyRule& rule : spec.notify) {
+    const auto target = task::ParseNotifyTarget(rule.target);
+    if (target && target->kind == task::NotifyKind::kProgram && !IsProgram(target->address))
+      warnings.push_back(
+          fmt::format("--notify: no program {}", base::Printable(target->address, 200)));
+  }
+  return warnings;
+}
+
+std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
   const std::optional<std::string> script = ScriptOf(spec.command);
   if (!script) return {};
   const auto text = base::ReadFile(Below(spec, *script), kMaxSourceBytes);
@@ -247,6 +265,14 @@ std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {
     }
   }
   return {};
+}
+
+}  // namespace
+
+std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {
+  std::vector<std::string> warnings = FileWarnings(spec);
+  for (std::string& each : DeviceWarnings(spec)) warnings.push_back(std::move(each));
+  return warnings;
 }
 
 }  // namespace carma::cli

@@ -234,6 +234,12 @@ TEST_F(DescribeTest, WhatCannotStartIsNamedBeforeTheQueue) {
   EXPECT_TRUE(warnings[0].starts_with("train.py:2: sets CUDA_VISIBLE_DEVICES")) << warnings[0];
   File("good.py", "print(os.environ['CUDA_VISIBLE_DEVICES'] == '0')  # CUDA_VISIBLE_DEVICES=1\n");
   EXPECT_TRUE(StartWarnings(spec({"python3", "good.py"})).empty());
+  task::TaskSpec misspelt = spec({"true"});
+  misspelt.model_summary = dir_ + "/modle.txt";
+  misspelt.notify = {{.target = dir_ + "/good.py"}, {.target = "/bin/true"}, {.target = "me"}};
+  EXPECT_EQ(StartWarnings(misspelt),
+            (std::vector<std::string>{"--model-summary: cannot read " + dir_ + "/modle.txt",
+                                      "--notify: no program " + dir_ + "/good.py"}));
 }
 
 TEST_F(DescribeTest, ANameInBracesIsAParameter) {

@@ -148,8 +148,19 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
     }
   }
   const Result<NotifyTarget> target = ParseWritten(rule.target);
-  if (!target) return std::unexpected(target.error());
-  return rule;
+  if (target) return rule;
+  if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
+    const std::string_view events = text.substr(colon + 1);
+    const bool words = !events.empty() && std::ranges::all_of(events, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';
+    });
+    if (words && ParseWritten(text.substr(0, colon)))
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("unknown event in '{}', expected some of start, end, fail, oom, requeue",
+                      base::Printable(events, 80)));
+  }
+  return std::unexpected(target.error());
 }
 
 bool Wants(const NotifyRule& rule, NotifyEvent event) {

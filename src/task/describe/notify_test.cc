@@ -59,6 +59,10 @@ TEST(Notify, ReadsEventsBehindTheLastColon) {
   EXPECT_EQ(ParseNotifyRule("http://h:80")->target, "http://h:80");
   EXPECT_EQ(ParseNotifyRule("./told:end")->target, "./told");
   EXPECT_FALSE(ParseNotifyRule("me:won"));
+  EXPECT_EQ(ParseNotifyRule("a@b.org:fail,ende").error().message,
+            "unknown event in 'fail,ende', expected some of start, end, fail, oom, requeue");
+  EXPECT_NE(ParseNotifyRule("a@b@c:ende").error().message.find("a mail address"),
+            std::string::npos);
   EXPECT_TRUE(Wants(*rule, NotifyEvent::kFail));
   EXPECT_FALSE(Wants(*rule, NotifyEvent::kEnd));
   EXPECT_EQ(ShownRule(*rule), "me: fail, oom");
