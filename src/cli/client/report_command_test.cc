@@ -156,6 +156,15 @@ TEST_F(Reports, ConfigCheckNamesTheMistakeAndConfigShowCanBeReadAgain) {
   Ran ran = Run({"config", "check", "--config", good});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("is sound: 1 of "));
+  EXPECT_EQ(ran.err, "");
+  ran = Run({"config", "check", "--config",
+             Write("names.toml",
+                   "[fair]\naccounts = [\"vision: root\"]\nweights = [\"nosuch=2\", \"@vison=3\"]\n"
+                   "[limits]\nrules = [\"qos=nigth gpus=1\"]\n")});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("this machine has no user 'nosuch'"));
+  EXPECT_THAT(ran.err, HasSubstr("no account 'vison' is configured"));
+  EXPECT_THAT(ran.err, HasSubstr("no class 'nigth' is configured"));
   const std::string bad = Write("bad.toml", "[policy]\nsm_cap = 75\n");
   ran = Run({"config", "check", "--config", bad});
   EXPECT_EQ(ran.exit_code, kExitUsage);
