@@ -191,6 +191,29 @@ TEST_F(Mps, OneServerOfAUserForAllGpusTakesTasksOfSeveralToo) {
   control.Quit(std::chrono::steady_clock::now());
 }
 
+TEST_F(Mps, AServingTaskHasPriorityAndSaysSo) {
+  site.Start();
+  const auto run = [&](Words options) {
+    options.insert(options.end(), {"--gpu-mem", "1G", "--", "/bin/sh", "-c",
+                                   "echo priority $CUDA_MPS_CLIENT_PRIORITY"});
+    const std::uint64_t id =
+        site.Submit(options, {.environment = {{"CUDA_MPS_CLIENT_PRIORITY", "7"}}});
+    EXPECT_EQ(site.Await(id).state, "succeeded");
+    return id;
+  };
+  EXPECT_THAT(site.Output(run({})), HasSubstr("priority 1"));
+  const std::uint64_t serves = run({"--serve"});
+  EXPECT_THAT(site.Output(serves), HasSubstr("priority 0"));
+  const std::string shown = site.Carma({"show", std::to_string(serves)}).out;
+  EXPECT_THAT(shown, HasSubstr("under MPS its kernels go before"));
+  EXPECT_THAT(shown, HasSubstr("1.25 times"));
+
+  WriteText(site.folder() / "serve.sh", "#!/bin/sh\n#CARMA --serve --max-slowdown 2\ntrue\n", 0755);
+  const std::uint64_t script = site.Submit({site.folder() / "serve.sh"});
+  EXPECT_EQ(site.Await(script).max_slowdown, 2.0);
+  EXPECT_TRUE(site.Task(script).serve);
+}
+
 TEST_F(Mps, WhoIsAloneOrUsesSeveralGpusGoesWithout) {
   Site two{{.shape = "2xA100-40GB",
             .settings = {{"collocation.method", "\"mps\""},

@@ -30,7 +30,7 @@ PAGE = 1000
 FIELDS = frozenset((
     "account", "append_output", "array_index", "array_limit", "batch_size", "begin_ms", "checkpoint_signal", "comment", "conda_env",
     "container", "container_mounts", "cpus", "gpu_memory_min_mib", "gpu_type", "linked_gpus", "max_slowdown", "model_summary", "no_progress", "no_slots", "not_on_gpus",
-    "notify", "on_gpus", "optimizer", "own_cpus", "parameters", "precision", "priority", "qos", "requeue", "script_args", "signal",
+    "notify", "on_gpus", "optimizer", "own_cpus", "parameters", "precision", "priority", "qos", "requeue", "script_args", "serve", "signal",
     "signal_before_s", "signal_main", "sm_share", "training"))
 OPTIONS = frozenset(("name", "gpus", "memory", "mem", "exclusive", "time", "cwd", "env", "output", "error", "after", "hold", "retries",
                      "check"))

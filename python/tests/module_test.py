@@ -111,6 +111,12 @@ class ModuleTest(unittest.TestCase):
             self.assertEqual(file.read(), "hello\n")
         self.assertEqual(self.client.output(task), "hello\n")
 
+    def test_a_serving_task_says_so(self):
+        task = carma.submit(["true"], cwd=self.folder, memory="1G", serve=True, hold=True)
+        details = self.client.show(task).details
+        self.assertEqual((details["serve"], details["max_slowdown"]), (True, 1.25))
+        carma.cancel(task)
+
     def test_a_line_is_run_by_the_shell_and_one_task_after_another(self):
         first = carma.submit("echo first > made", cwd=self.folder, memory="1G", hold=True)
         second = carma.submit("cat made > seen", cwd=self.folder, after=first, memory="1G")

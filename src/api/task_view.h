@@ -94,6 +94,7 @@ struct TaskView {
   std::string sharing_note;
   std::optional<double> sm_share;
   std::optional<double> max_slowdown;
+  bool serve = false;
   std::optional<std::int64_t> cpus;
   std::optional<std::int64_t> host_memory_mib;
   bool own_cpus = false;
@@ -210,6 +211,9 @@ struct TaskView {
     field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
     field("max_slowdown", task.max_slowdown,
           "Its longest run time as a multiple of that alone, as its submitter asked.");
+    field("serve", task.serve,
+          "It is latency-sensitive: under MPS its kernels go before those of its user's other "
+          "tasks.");
     field("cpus", task.cpus,
           "Cores of the server that are kept for it, once it starts; null: none are counted.");
     field("host_memory_mib", task.host_memory_mib,

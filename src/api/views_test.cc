@@ -83,6 +83,7 @@ TaskView FullTask() {
           .sharing_note = "the server is another user's",
           .sm_share = 0.3,
           .max_slowdown = 2.5,
+          .serve = true,
           .cpus = 4,
           .host_memory_mib = 32'000,
           .own_cpus = true,

@@ -176,6 +176,15 @@ std::string WrongDeviceText(const TaskView& task) {
       fmt::join(task.wrong_gpus, ", "));
 }
 
+// Empty: it is not latency-sensitive.
+std::string ServesText(const TaskView& task) {
+  if (!task.serve) return "";
+  const auto method = base::FromWord<core::SharingMethod>(task.sharing);
+  const bool other = HoldsGpus(task) && method != core::SharingMethod::kMps;
+  return other ? "latency-sensitive, but without MPS its kernels have no priority"
+               : "latency-sensitive: under MPS its kernels go before those of its user's others";
+}
+
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   facts.Add("Sharing", SharingText(task));
   facts.Add(task.sharing.empty() ? "Sharing" : "", base::Printable(task.sharing_note, 400));
@@ -186,6 +195,7 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (task.max_slowdown) {
     facts.Add("Bears", fmt::format("{:g} times its run time alone", *task.max_slowdown));
   }
+  facts.Add("Serves", ServesText(task));
   facts.Add("Over promise", OverPromiseText(task));
   facts.Add("Wrong device", WrongDeviceText(task));
   if (IsIdle(task)) {

@@ -216,6 +216,18 @@ TEST_F(TaskTextTest, EqualGpusAreExplainedOnce) {
               ::testing::HasSubstr("cannot take it now: each GPU is busy.\n"));
 }
 
+TEST_F(TaskTextTest, SaysWhetherAServingTaskHasPriority) {
+  TaskView task{.id = 9, .name = "server", .state = "queued"};
+  EXPECT_THAT(TaskFacts(task, 0), ::testing::Not(::testing::HasSubstr("latency-sensitive")));
+  task.serve = true;
+  EXPECT_THAT(TaskFacts(task, 0), ::testing::HasSubstr("latency-sensitive: under MPS"));
+  task.state = "running";
+  task.sharing = "mps";
+  EXPECT_THAT(TaskFacts(task, 0), ::testing::HasSubstr("latency-sensitive: under MPS"));
+  task.sharing = "streams";
+  EXPECT_THAT(TaskFacts(task, 0), ::testing::HasSubstr("without MPS its kernels have no priority"));
+}
+
 TEST_F(TaskTextTest, ATaskWithoutGpuIsToldByCoresAndMemory) {
   TaskView task{.id = 9, .name = "tokenize", .state = "queued"};
   task.gpus = 0;

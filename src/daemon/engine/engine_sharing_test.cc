@@ -201,6 +201,16 @@ TEST_F(SharingTest, AClientStartsOnceItsServerAndItsLimitsAreDurable) {
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "31");
 }
 
+TEST_F(SharingTest, ServingTasksHavePriorityOverTheOtherClients) {
+  Submit([](task::TaskSpec& spec) { spec.serve = true; });
+  Answer(Unit{});
+  Submit();
+  Answer(Unit{});
+  ASSERT_EQ(launcher_.started.size(), 2U);
+  EXPECT_EQ(launcher_.started[0].extra_environment.at("CUDA_MPS_CLIENT_PRIORITY"), "0");
+  EXPECT_EQ(launcher_.started[1].extra_environment.at("CUDA_MPS_CLIENT_PRIORITY"), "1");
+}
+
 TEST_F(SharingTest, TheKernelLimitsWhatATaskIsPromisedWithAndWithoutMps) {
   options_.limiter = {"/bin/limiter", "memory-limits", "libnvidia-ml.so.1"};
   for (const bool mps : {true, false}) {

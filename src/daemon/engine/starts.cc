@@ -192,7 +192,7 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
   if (!client && start.alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
   for (const auto& [name, value] :
        client ? task::MpsClientEnvironment(options_.mps_dir, {order.uid, order.gid, sharing.server},
-                                           sharing)
+                                           sharing, order.spec.serve)
               : task::WithoutMpsEnvironment()) {
     order.extra_environment[name] = value;
   }

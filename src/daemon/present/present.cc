@@ -36,6 +36,7 @@ void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
   view.array_index = spec->array_index;
   view.comment = spec->comment.value_or("");
   view.container = spec->container.value_or("");
+  view.serve = spec->serve;
   if (spec->lease) view.origin = spec->lease_key ? "slurm" : "lease";
   view.parameters.assign(spec->parameters.begin(), spec->parameters.end());
   for (const task::NotifyRule& rule : spec->notify) view.notify.push_back(task::ShownRule(rule));

@@ -21,7 +21,7 @@ TEST(Present, FillsEveryField) {
   stored.spec_json =
       R"({"array_index":5,"command":["python","train.py"],"comment":"try","container":"debian:12","workdir":"/home/ada",
           "parameters":{"lr":"0.1"},"notify":[{"target":"me","events":["fail"]}],
-          "lease":"4711 88213 0f6c"})";
+          "lease":"4711 88213 0f6c","serve":true})";
   const base::Json view = ToJson(Present(stored));
   const base::Json empty = ToJson(api::TaskView{});
   std::vector<std::string> untold;

@@ -106,6 +106,14 @@ TEST(Description, TakesEveryOption) {
   EXPECT_EQ(spec.begin, Eve().now + std::chrono::hours(1));
 }
 
+TEST(Description, ServingTasksAreSlowedByAQuarterAtMostUnlessTheySayOtherwise) {
+  EXPECT_EQ(One({}).max_slowdown, std::nullopt);
+  EXPECT_EQ(One({{"serve", ""}}).max_slowdown, 1.25);
+  EXPECT_EQ(One({{"max-slowdown", "1.1"}, {"serve", ""}}).max_slowdown, 1.1);
+  EXPECT_EQ(SpecFromJsonText(R"({"command":["a"],"workdir":"/","serve":true})")->max_slowdown,
+            1.25);
+}
+
 TEST(Description, LetsTheLastSettingWin) {
   EXPECT_EQ(One({{"gpus", "2"}, {"gpus", "1"}}).gpus, 1);
   EXPECT_FALSE(One({{"exclusive", ""}, {"collocated", ""}}).exclusive);

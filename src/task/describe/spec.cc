@@ -293,6 +293,7 @@ void FillDefaults(TaskSpec& spec) {
   if (spec.stdout_path.empty()) {
     spec.stdout_path = spec.workdir + (spec.workdir.ends_with('/') ? "" : "/") + "carma-%j-%B.out";
   }
+  if (spec.serve && !spec.max_slowdown) spec.max_slowdown = kServeSlowdown;
 }
 
 Result<Unit> Validate(const TaskSpec& spec) {

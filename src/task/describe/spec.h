@@ -35,6 +35,10 @@ inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // names of one sweep
 inline constexpr std::size_t kMaxMounts = 64;
+// max_slowdown of a task with serve that does not state one. On an H100 a loading neighbour slowed
+// short steps by 8 and 21 % under MPS and by 17 to 50 % on streams (docs/evidence/simulator.md), so
+// neighbours as light as the measured ones may join under MPS, and few on streams.
+inline constexpr double kServeSlowdown = 1.25;
 
 // Allowed texts.
 bool HasNoNul(std::string_view text);
@@ -81,6 +85,7 @@ struct TaskSpec : core::TaskRequest {
   std::vector<NotifyRule> notify;
   bool append_output = false;         // to existing files
   bool no_progress = false;           // do not read progress from its output
+  bool serve = false;                 // latency-sensitive
   std::optional<std::string> signal;  // sent signal_before its time limit: "USR1"
   bool signal_main = false;           // to its main process only
   std::optional<std::string> attach;
@@ -168,6 +173,11 @@ struct TaskSpec : core::TaskRequest {
           "Existing output files are appended to, not emptied.", {.unless_empty = true});
     field("no_progress", task.no_progress, "Its progress is not read from its output.",
           {.unless_empty = true});
+    field(
+        "serve", task.serve,
+        "It is latency-sensitive: under MPS its kernels go before those of its user's other tasks "
+        "(client priority), and max_slowdown is 1.25 if it is absent.",
+        {.unless_empty = true});
     field("signal", task.signal,
           "Sent signal_before_s seconds before its time limit: USR1, INT … by name.",
           {.max_bytes = 16,
@@ -198,7 +208,8 @@ struct TaskSpec : core::TaskRequest {
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 
-// Fills in an empty name and stdout_path, from the command and the working directory.
+// Fills in an empty name and stdout_path, from the command and the working directory, and the
+// max_slowdown of a task with serve.
 void FillDefaults(TaskSpec& spec);
 // The name of a command: its program, or the script given to an interpreter or launcher ("python3
 // -u train.py", "torchrun --nproc-per-node 2 train.py": train.py; "python3 -m pkg.train":

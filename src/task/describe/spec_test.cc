@@ -203,6 +203,7 @@ TaskSpec AnySpec(base::Rng& rng) {
   s.linked_gpus = chance();
   s.no_slots = chance();
   s.no_progress = chance();
+  s.serve = s.max_slowdown && chance();
   if (chance()) s.checkpoint_signal = "USR2";
   if (chance()) s.model_summary = "/m/" + AnyLine(rng);
   if (chance()) s.batch_size = 1 + static_cast<std::int64_t>(rng.Below(1000));

@@ -73,9 +73,12 @@ bool MpsLimitHolds(const std::string& gpus) {
 
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
-                                                        const core::Sharing& sharing) {
-  std::map<std::string, std::string> environment{{"CUDA_MPS_PIPE_DIRECTORY", MpsPipeDir(dir, id)},
-                                                 {"CUDA_MPS_LOG_DIRECTORY", MpsLogDir(dir, id)}};
+                                                        const core::Sharing& sharing, bool serves) {
+  std::map<std::string, std::string> environment{
+      {"CUDA_MPS_PIPE_DIRECTORY", MpsPipeDir(dir, id)},
+      {"CUDA_MPS_LOG_DIRECTORY", MpsLogDir(dir, id)},
+      // 0 is normal and 1 below normal; there is none above.
+      {"CUDA_MPS_CLIENT_PRIORITY", serves ? "0" : "1"}};
   if (sharing.memory_limit_mib > 0) {
     environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] =
         "0=" + std::to_string(sharing.memory_limit_mib) + "M";

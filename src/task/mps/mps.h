@@ -39,10 +39,11 @@ std::string MpsLogName(const std::string& gpus);  // its last part
 // device 0 in every process. CUDA silently drops a list for several devices in a process that sees
 // fewer of them, as workers of launchers do.
 bool MpsLimitHolds(const std::string& gpus);
-// Environment of a client task, with its limits.
+// Environment of a client task, with its limits and its priority among the clients of its server:
+// normal if it serves, otherwise below normal.
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
-                                                        const core::Sharing& sharing);
+                                                        const core::Sharing& sharing, bool serves);
 // Environment of a task that is no client: a path where no control daemon can listen. Otherwise
 // CUDA would look in /tmp/nvidia-mps, which any user may own.
 std::map<std::string, std::string> WithoutMpsEnvironment();

@@ -43,14 +43,16 @@ TEST(MpsFolders, AreShortEnoughForASocket) {
 TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
   const MpsServerId id{1000, 1000, "GPU-0"};
   core::Sharing sharing{.method = core::SharingMethod::kMps};
-  EXPECT_THAT(MpsClientEnvironment("/m", id, sharing),
+  EXPECT_THAT(MpsClientEnvironment("/m", id, sharing, false),
               UnorderedElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/m/1000/GPU0"),
-                                   Pair("CUDA_MPS_LOG_DIRECTORY", "/m/1000/GPU0.log")));
+                                   Pair("CUDA_MPS_LOG_DIRECTORY", "/m/1000/GPU0.log"),
+                                   Pair("CUDA_MPS_CLIENT_PRIORITY", "1")));
   sharing.memory_limit_mib = 6'144;
   sharing.thread_percent = 30;
-  const auto environment = MpsClientEnvironment("/m", id, sharing);
+  const auto environment = MpsClientEnvironment("/m", id, sharing, true);
   EXPECT_EQ(environment.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=6144M");
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "30");
+  EXPECT_EQ(environment.at("CUDA_MPS_CLIENT_PRIORITY"), "0") << "normal, the highest there is";
   EXPECT_TRUE(MpsLimitHolds("GPU-0"));
   EXPECT_FALSE(MpsLimitHolds("GPU-0,GPU-1")) << "CUDA drops a list in a process that sees one GPU";
   EXPECT_THAT(WithoutMpsEnvironment(), ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));

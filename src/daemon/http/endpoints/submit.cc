@@ -270,6 +270,18 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   });
 }
 
+// What this server cannot do of what the task asks for, one sentence each.
+std::vector<std::string> Warnings(const Engine& engine, const task::TaskSpec& spec) {
+  std::vector<std::string> warnings = NoticeWarnings(engine.notice_rules(), spec.notify);
+  if (spec.serve && engine.scheduler().config().sharing != core::SharingMethod::kMps) {
+    warnings.push_back(fmt::format(
+        "--serve: this server does not use MPS, so the task has no priority over its neighbours; "
+        "its --max-slowdown {:g} holds",
+        spec.max_slowdown.value_or(task::kServeSlowdown)));
+  }
+  return warnings;
+}
+
 // owner: the tasks' owner, if not the caller.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
                                  std::vector<std::string> warnings, const api::Responder& reply) {
@@ -347,8 +359,7 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
     CheckTasks(services, caller, tasks, reply);
     return Unit{};
   }
-  std::vector<std::string> warnings =
-      NoticeWarnings(services.engine.notice_rules(), tasks.Like(0).notify);
+  std::vector<std::string> warnings = Warnings(services.engine, tasks.Like(0));
   services.engine.Submit(std::move(described->tasks),
                          {.uid = caller.uid,
                           .gid = caller.gid,
@@ -408,7 +419,7 @@ Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
   LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);
   Submitter owner = OwnerOf(*stored, call.caller);
   owner.task = TaskOf(services, call);
-  std::vector<std::string> warnings = NoticeWarnings(services.engine.notice_rules(), spec->notify);
+  std::vector<std::string> warnings = Warnings(services.engine, *spec);
   services.engine.Submit(TaskList({*spec}), owner,
                          AnswerWithNumbers(call.caller, stored->user, std::move(warnings), reply));
   return Unit{};

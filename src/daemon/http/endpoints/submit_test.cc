@@ -80,6 +80,23 @@ TEST_F(SubmitTest, ANotificationThatCannotBeSentIsSaid) {
   EXPECT_THAT(heard.body.at("warnings").at(0), HasSubstr("there is no program /no/sendmail"));
 }
 
+TEST_F(SubmitTest, ServingWithoutMpsIsSaidToHaveNoPriority) {
+  Json serves = SpecJson();
+  serves["serve"] = true;
+  EXPECT_FALSE(Submit({{"spec", serves}}).body.contains("warnings"));
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.request->max_slowdown, 1.25);
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  options.policy.sharing = core::SharingMethod::kStreams;
+  engine_->Follow(options);
+  Settle();
+  const Heard heard = Submit({{"spec", serves}});
+  ASSERT_TRUE(heard.body.contains("warnings")) << heard.body;
+  EXPECT_EQ(heard.body["warnings"][0],
+            "--serve: this server does not use MPS, so the task has no priority over its "
+            "neighbours; its --max-slowdown 1.25 holds");
+}
+
 TEST_F(SubmitTest, WhatTheTasksShareIsSaidOnce) {
   Json common = SpecJson();
   common.erase("name");
