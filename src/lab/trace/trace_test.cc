@@ -148,7 +148,9 @@ TEST(ParseTrace, RefusesWithTheLine) {
   const std::vector<std::pair<std::string, const char*>> cases{
       {"", "t.csv: empty"},
       {"submit_s,workload_id\n", "t.csv: no tasks"},
-      {"submit_s\n0\n", "t.csv:1: no column 'workload_id'"},
+      {"submit_s\n0\n",
+       "t.csv:1: no column 'workload_id' in the header (for a cluster trace, run 'carma trace "
+       "map'"},
       {"submit_s,workload_id\n5,a\n4,a\n", "t.csv:3: submit_s is earlier"},
       {"submit_s,workload_id\n-1,a\n", "t.csv:2: column 'submit_s'"},
       {"submit_s,workload_id\nnan,a\n", "t.csv:2: column 'submit_s'"},

@@ -65,6 +65,11 @@ Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
     const Result<std::string> text = ReadNamed(flags.experiment, kMaxExperimentBytes);
     if (!text) return std::unexpected(text.error());
     if (Result<Unit> read = ReadExperiment(flags.experiment, *text, experiment); !read) {
+      if (flags.experiment.ends_with(".csv"))
+        return base::Fail(
+            base::ErrorCode::kInvalid,
+            fmt::format("{}: expected an experiment file (TOML); a trace goes to --trace",
+                        base::Printable(flags.experiment, 200)));
       return std::unexpected(read.error());
     }
   }
