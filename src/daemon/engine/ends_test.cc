@@ -131,6 +131,24 @@ TEST_F(EndsTest, ATaskThatHasRunForLongCouldBegin) {
   EXPECT_TRUE(trials_.empty());
 }
 
+TEST_F(EndsTest, LostOutputIsPartOfTheDetail) {
+  task::ShimEvent event = Exit(0, "");
+  event.text = "0.9M of its output could not be written";
+  ends_.Take(event);
+  ASSERT_EQ(posted_.size(), 1U);
+  EXPECT_EQ(Kind(), ExitKind::kSuccess);
+  EXPECT_EQ(std::get<core::TaskExited>(posted_[0]).exit.detail, event.text);
+}
+
+TEST_F(EndsTest, LostOutputFollowsTheReasonOfAFailure) {
+  task::ShimEvent event = Exit(1, "ValueError: no");
+  event.text = "7 bytes of its output could not be written";
+  ends_.Take(event);
+  ASSERT_EQ(posted_.size(), 1U);
+  EXPECT_EQ(std::get<core::TaskExited>(posted_[0]).exit.detail,
+            "exit code 1: ValueError: no; " + event.text);
+}
+
 TEST_F(EndsTest, WhatTheDriverHasSaidAlreadyNeedsNoFurtherReading) {
   xids_ = {31};
   ends_.Take(Exit(1, "CUDA error: an illegal memory access was encountered"));

@@ -73,7 +73,7 @@ struct ShimEvent {
   std::string cgroup;    // path below the cgroup root; empty without cgroups
   std::string no_limit;  // why GPU memory is not limited as it should be
   // kLaunchFailed:
-  std::string text;
+  std::string text;  // why; of kExited what else went wrong, such as lost output; or empty
   bool retryable = false;
   bool exhausted = false;    // retryable: no descriptor, process or memory left
   bool interrupted = false;  // adopted, but carmad ended before it started

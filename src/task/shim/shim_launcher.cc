@@ -1,6 +1,7 @@
 #include "task/shim/shim_launcher.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -137,6 +138,12 @@ ShimEvent FailureOf(const Attempt& attempt, const base::Error& error) {
   return event;
 }
 
+std::string SizeText(std::int64_t bytes) {
+  const double mib = static_cast<double>(bytes) / (1 << 20);
+  if (mib < 0.1) return fmt::format("{} bytes", bytes);
+  return mib < 1024 ? fmt::format("{:.1f}M", mib) : base::FormatMib(bytes >> 20);
+}
+
 ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
   if (!report.launched) return FailureOf(attempt, report.text, report.retryable);
   if (report.dropped_output_bytes > 0) {
@@ -144,6 +151,8 @@ ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
                                        Field{"bytes", report.dropped_output_bytes}});
   }
   ShimEvent event = EventOf(attempt, ShimEventKind::kExited);
+  if (report.dropped_output_bytes > 0)
+    event.text = SizeText(report.dropped_output_bytes) + " of its output could not be written";
   event.exit_code = report.exit_code;
   event.signal = report.signal;
   event.lost = report.lost;

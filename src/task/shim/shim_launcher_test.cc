@@ -54,6 +54,14 @@ TEST_F(ShimLauncherTest, ReportsExitCodesAndSignals) {
   }
 }
 
+TEST_F(ShimLauncherTest, SaysThatOutputIsLostOnAFullDisk) {
+  LaunchOrder order = Order("echo 1234567");
+  order.spec.stdout_path = "/dev/full";
+  const ShimEvent exit = Run(order);
+  EXPECT_EQ(exit.exit_code, 0);
+  EXPECT_EQ(exit.text, "8 bytes of its output could not be written");
+}
+
 TEST_F(ShimLauncherTest, TellsTheProcessThatRunsAndItsGroup) {
   launcher_->Start(Order("echo $$ > $TELL; exec cat $GO"));
   const ShimEvent started = NextStarted();
