@@ -141,7 +141,7 @@ TEST_F(Transformers, AMistakeIsOneLineAndExitCodeTwo) {
     const char* expected;
   } cases[] = {
       {{"--hf-config", Path("none.json")}, "none.json"},
-      {{"--hf-config", Path("other.json")}, "other.json: /model_type: expected a family"},
+      {{"--hf-config", Path("other.json")}, "other.json: /model_type: expected one of the"},
       {{"--hf-config", Path("config.json"), "--method", "dora"}, "--method: 'dora': expected full"},
       {{"--hf-config", Path("config.json"), "--batch", "0"}, "--batch: '0': expected a number"},
       {{"--hf-config", Path("config.json"), "--weights", "fp7"}, "--weights: 'fp7': expected bf16"},
