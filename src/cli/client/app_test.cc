@@ -283,7 +283,7 @@ TEST_F(App, RedoAndEditSendWhatIsToBeOtherwise) {
     return Answer({{"id", 7}, {"state", "queued"}});
   });
   const Ran edited = Run({"edit", "7", "--time", "2h", "-J", "again", "--notify", "me:fail"});
-  EXPECT_EQ(edited.out, "Task 7 is queued\n") << edited.err;
+  EXPECT_EQ(edited.out, "Task 7 is changed and queued\n") << edited.err;
   EXPECT_EQ(Run({"edit", "7", "--time", "unlimited"}).exit_code, 0);
   ASSERT_EQ(bodies.size(), 3U);
   EXPECT_EQ(bodies[0], R"({"gpus":2,"memory_mib":20480})");

@@ -20,7 +20,7 @@ constexpr std::size_t kMostLines = 20;  // of tasks that were changed, and of th
 // --json all results at the end.
 class Told {
  public:
-  explicit Told(Context& context) : context_(context) {}
+  explicit Told(Context& context, std::string how = "") : context_(context), how_(how) {}
   void Changed(const api::TaskView& task) {
     if (context_.json) {
       texts_.push_back(base::DumpJson(api::ToJson(task)));
@@ -29,8 +29,8 @@ class Told {
     if (++changed_ > kMostLines) return;
     const std::string reason =
         task.reason.empty() ? "" : fmt::format(" ({})", base::Printable(task.reason, 40));
-    Print(context_,
-          fmt::format("Task {} is {}{}\n", task.id, base::Printable(task.state, 40), reason));
+    Print(context_, fmt::format("Task {} is {}{}{}\n", task.id, how_,
+                                base::Printable(task.state, 40), reason));
   }
   // forgiving: tasks that ended meanwhile do not count as a failure.
   void Refused(const base::Error& why, bool forgiving) {
@@ -47,6 +47,7 @@ class Told {
 
  private:
   Context& context_;
+  const std::string how_;  // before the state
   std::vector<std::string> texts_;
   std::size_t changed_ = 0, refused_ = 0;
 };
@@ -54,7 +55,7 @@ class Told {
 // Goes on after a failure, because the other tasks must still be changed.
 void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids,
                 const std::function<Called<api::TaskView>(std::uint64_t id)>& change) {
-  Told told(context);
+  Told told(context, "changed and ");
   for (const std::uint64_t id : ids) {
     const auto task = change(id);
     if (task) {
