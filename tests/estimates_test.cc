@@ -251,7 +251,7 @@ TEST_F(Estimates, PromisesThatDoNotHoldAreATrouble) {
   for (const std::uint64_t id : ids) site.Await(id);
   EXPECT_THAT(site.Status().troubles,
               ElementsAre("estimates: 8 of the last 8 tasks estimated by structural used more than "
-                          "they were promised, about 1 were to be expected"));
+                          "they were promised, about 1 were expected"));
 }
 
 TEST_F(Estimates, ABadSummaryIsToldAndHoldsUpNothing) {

@@ -141,7 +141,8 @@ TEST_F(Host, TheKernelWeighsAndCapsCores) {
   site.Set("host.cpu_limit", "\"cap\"");
   site.Start();
   const api::HostView host = site.Status().host;
-  if (host.enforced.find("cores as a cap") == std::string::npos) GTEST_SKIP() << host.not_enforced;
+  if (host.enforced.find("cores (as a cap)") == std::string::npos)
+    GTEST_SKIP() << host.not_enforced;
   const std::uint64_t id =
       site.Submit({"-G", "0", "-c", "3", "--wrap",
                    "cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup); cat cpu.weight cpu.max"});

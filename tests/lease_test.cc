@@ -212,7 +212,7 @@ TEST_F(Lease, IsItsOwnersAlone) {
   EXPECT_THAT(post("/v1/leases", spec + "4194000}"), HasSubstr("there is no process"));
   EXPECT_THAT(post("/v1/tasks", R"({"tasks":[{"name":"x","command":["x"],"workdir":"/",)"
                                 R"("lease":"1 1 b"}]})"),
-              HasSubstr("expected none in a submission"));
+              HasSubstr("not allowed in a submission"));
   WriteText(gate.path(), "go\n");
   EXPECT_EQ(child.Wait().code, 0);
 }

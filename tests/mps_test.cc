@@ -360,7 +360,7 @@ TEST_F(Mps, AFullServerTakesNoFurtherTask) {
   AwaitClient(first);
   const std::uint64_t second = site.Submit({"--gpu-mem", "1G", "--", "/bin/true"});
   EXPECT_EQ(site.Await(second).sharing, "streams");
-  EXPECT_THAT(site.Task(second).sharing_note, HasSubstr("1 clients already"));
+  EXPECT_THAT(site.Task(second).sharing_note, HasSubstr("already has 1 clients"));
 }
 
 TEST_P(MpsBranch, TheNextDaemonFindsItsServersAndTheirTasks) {

@@ -105,7 +105,7 @@ again() { "$@"; carma status --wait >/dev/null; }
 again systemctl restart carmad
 last=$(submit --cpus 2 --mem 60M -- perl /run/take last 10 10)
 eventually test -e /run/pid.last
-carma status --json | grep -q 'cores by weight' || fail "$(carma status --json)"
+carma status --json | grep -q 'cores (by weight)' || fail "$(carma status --json)"
 carma doctor >/run/doctor || true
 ! grep -q 'not enforced.*its cores' /run/doctor || fail "$(cat /run/doctor)"
 grep -q "one group per task below ${place%/*}" /run/doctor || fail "$(cat /run/doctor)"

@@ -152,7 +152,7 @@ core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& m
   }
   core::ExitInfo exit = task::ClassifyExit(evidence);
   if (event.untold && exit.detail.empty())
-    exit.detail = "its exit code is known to its parent alone";
+    exit.detail = "only its parent process knows its exit code";
   if (!event.text.empty()) exit.detail += (exit.detail.empty() ? "" : "; ") + event.text;
   return exit;
 }

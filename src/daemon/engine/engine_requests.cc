@@ -85,7 +85,7 @@ void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
   const core::TaskRecord* record = scheduler_.Find(id);
   if (record == nullptr) {
     return done(base::Fail(ErrorCode::kUnavailable,
-                           fmt::format("task {} is still being taken in; try again", id)));
+                           fmt::format("task {} is still being accepted; try again", id)));
   }
   Result<base::CopyOnWrite<core::TaskRequest>> edited = intake_.CheckEdit(*record, wanted);
   if (!edited) return done(std::unexpected(edited.error()));

@@ -332,7 +332,7 @@ TEST_F(SharingTest, OthersNeedNoServer) {
   const core::TaskId instance = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.5; });
   EXPECT_EQ(Record(instance).attempt->sharing.method, SharingMethod::kMig);
   EXPECT_THAT(Record(instance).attempt->sharing.note,
-              HasSubstr("Nothing limits its share of the SMs"));
+              HasSubstr("Its share of the SMs is not limited"));
   EXPECT_EQ(engine_->scheduler().Find(instance)->attempt->sharing,
             Record(instance).attempt->sharing);
   EXPECT_EQ(launcher_.started.size(), 2U);

@@ -184,7 +184,7 @@ void EstimateService::GiveUp() {
                                 reading_->jobs.front().spec.model_summary.value_or(""),
                                 base::Seconds(time_limit_));
   if (stuck_ >= kMostStuck) {
-    summary.trouble += fmt::format(", {} such files are still being waited for", stuck_);
+    summary.trouble += fmt::format(", {} such reads are still pending", stuck_);
   }
   Appraise(std::exchange(reading_, nullptr), std::move(summary));
   reader_.Later([this] {

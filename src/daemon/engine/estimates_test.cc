@@ -200,7 +200,7 @@ TEST_F(EstimateServiceTest, NoMoreThanAFewThreadsAreLeftBehind) {
     service.Ask({Job(id, "/hangs/" + std::to_string(id))});
   Await(kTasks);
   EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "not even tried";
-  EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("still being waited for")));
+  EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("reads are still pending")));
   files_->LetGo();
   // The threads return one by one. Their results are too late, but files are read again.
   bool read_again = false;

@@ -164,7 +164,7 @@ Result<Submitted> Intake::Accept(const Submission& submission,
     return **known;
   }
   const std::size_t count = submission.tasks.size();
-  if (count == 0) return Fail(ErrorCode::kInvalid, "no task in the submission");
+  if (count == 0) return Fail(ErrorCode::kInvalid, "the submission has no tasks");
   if (Result<Unit> room = CheckRoom(submission); !room) return std::unexpected(room.error());
   if (Result<Unit> checked = Check(submission, 0, count); !checked)
     return std::unexpected(checked.error());
@@ -372,7 +372,7 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   if (!known) return std::unexpected(known.error());
   if (*known) {
     return Fail(ErrorCode::kConflict,
-                fmt::format("request {} has become another submission by now", by.request));
+                fmt::format("request {} now names another submission", by.request));
   }
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }

@@ -45,7 +45,7 @@ Result<Unit> Intake::CheckRoom(const Submission& submission) {
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
   return Fail(ErrorCode::kConflict,
               fmt::format("the queue would hold more than {} tasks of {} "
-                          "(task.max_queued_per_user); {} are there",
+                          "(task.max_queued_per_user); {} are queued",
                           options_.max_queued_per_user, submission.submitter.user, own));
 }
 
@@ -187,7 +187,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
       // So that two tasks cannot wait for each other.
       if (each.task < record.id) continue;
       return Fail(ErrorCode::kNotFound,
-                  fmt::format("dependency on task {}: expected one that is older than task {}",
+                  fmt::format("dependency on task {}: expected a task that is older than task {}",
                               each.task, record.id));
     }
   }

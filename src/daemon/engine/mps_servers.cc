@@ -34,7 +34,7 @@ constexpr auto kSpare = std::chrono::milliseconds(500);
 constexpr const char* kNoAnswer = "the MPS control daemon does not answer";
 
 std::string Full(std::size_t clients) {
-  return fmt::format("the MPS server has {} clients already", clients);
+  return fmt::format("the MPS server already has {} clients", clients);
 }
 
 using Key = MpsClients::Key;
@@ -468,7 +468,7 @@ std::vector<std::string> RealMpsServers::Troubles() const {
     }
     for (const auto& [who, pids] : entry->check.outside()) {
       troubles.push_back(fmt::format(
-          "MPS: process {} of task {} is no client of its server: no limit holds for it",
+          "MPS: process {} of task {} is not a client of its server, so no limit applies to it",
           *pids.begin(), who.first));
     }
   }

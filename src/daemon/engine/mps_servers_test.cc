@@ -143,14 +143,14 @@ TEST_F(MpsServersTest, AServerThatIsFullTakesNoFurtherTask) {
   options_.clients = 2;
   Open();
   fake_.Write("/clients", "11\n12\n");
-  EXPECT_THAT(Attach(kFirst).error().message, HasSubstr("2 clients already"));
+  EXPECT_THAT(Attach(kFirst).error().message, HasSubstr("already has 2 clients"));
   fake_.Write("/clients", "");
   ASSERT_TRUE(Attach(kFirst)) << "no back-off";
   ASSERT_TRUE(Attach(kSecond));
   base::SetLogLevel(base::LogLevel::kWarn);
   ::testing::internal::CaptureStderr();
   for (int again = 0; again < 2; ++again) {
-    EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("2 clients already"))
+    EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("already has 2 clients"))
         << "those that have not connected yet count";
   }
   const std::string log = ::testing::internal::GetCapturedStderr();

@@ -132,7 +132,7 @@ void NoticeSender::Start(store::Notice notice) {
   if (!child->process) {  // nobody would tell of its end
     ::kill(-child->pid, SIGKILL);
     ::waitpid(child->pid, nullptr, 0);
-    return Result(std::move(notice), task::kNoticeAgain, "no descriptor is free");
+    return Result(std::move(notice), task::kNoticeAgain, "no file descriptor is free");
   }
   const std::int64_t id = notice.id;
   sending->notice = std::move(notice);

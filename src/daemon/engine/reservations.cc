@@ -67,11 +67,11 @@ Result<core::Reservation> Reservations::Add(core::Reservation booking,
                                             std::span<const core::GpuInfo> gpus, core::Time now) {
   if (Result<Unit> named = NameByUuid(booking, gpus); !named) return std::unexpected(named.error());
   booking.id = core::ReservationId{core::Number(last_) + 1};
-  if (!NextOf(booking, now)) return Fail(ErrorCode::kInvalid, "its time is over");
+  if (!NextOf(booking, now)) return Fail(ErrorCode::kInvalid, "its time has passed");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });
   if (all_.size() >= core::kMaxReservations) {
     return Fail(ErrorCode::kConflict,
-                fmt::format("there are {} reservations already", core::kMaxReservations));
+                fmt::format("there are already {} reservations", core::kMaxReservations));
   }
   all_.emplace(booking.id, booking);
   const std::optional<std::string> why_not = core::WhyNotAll(PeriodsFrom(now), now, gpus);

@@ -84,7 +84,7 @@ std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) 
   }
   if (record != nullptr && record->request->sm_share) {
     if (!sharing.note.empty()) sharing.note += ' ';
-    sharing.note += "Nothing limits its share of the SMs: only MPS can.";
+    sharing.note += "Its share of the SMs is not limited: only MPS can do that.";
   }
   if (sharing.method == SharingMethod::kStreams)
     sharing.group_limit_mib = GroupLimitMib(start.placement, start.bound_mib);

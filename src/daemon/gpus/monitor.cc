@@ -85,7 +85,7 @@ std::optional<gpu::ReadError> Monitor::Objection(
   }
   if (trouble.empty() || devices_[i].total_mib > 0) return std::nullopt;
   return gpu::ReadError(base::ErrorCode::kUnavailable,
-                        fmt::format("{}; now it answers: restart carmad to use it", trouble.text),
+                        fmt::format("{}; it answers now: restart carmad to use it", trouble.text),
                         trouble.gpu);
 }
 
@@ -374,12 +374,12 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   if (device == nullptr) return alerts;
   if (device->unattributed_alert) {
     alerts.push_back(
-        fmt::format("{} in use by no process that the driver lists: contexts of the dead, or "
-                    "another container",
+        fmt::format("{} in use by no process that the driver lists: left by ended processes, or "
+                    "used by another container",
                     base::FormatMib(device->use.unattributed_mib.value_or(0))));
   }
   if (!options_.health.drain && !device->drain_told.empty())
-    alerts.push_back(fmt::format("{} (only told: health.drain = false)", device->drain_told));
+    alerts.push_back(fmt::format("{} (only reported: health.drain = false)", device->drain_told));
   if (device->last && device->last->condition.compute_mode == gpu::ComputeMode::kProhibited)
     alerts.emplace_back(
         "compute mode is \"prohibited\": no program can use it "

@@ -287,7 +287,7 @@ TEST(MonitorHealth, ToldOnlyIsAnAlertAndNoDrain) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.health = {.drain = false}});
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {79}))), Words{});
   EXPECT_EQ(monitor.Alerts(kFirst),
-            Words{"Xid 79: fell off the bus (only told: health.drain = false)"});
+            Words{"Xid 79: fell off the bus (only reported: health.drain = false)"});
   EXPECT_EQ(monitor.Troubles().size(), 1U);
 }
 
@@ -337,7 +337,7 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   ASSERT_EQ(later.size(), 2U);
   EXPECT_FALSE(std::get<core::GpuHealthChanged>(later[1]).healthy);
   EXPECT_EQ(monitor.Troubles(),
-            Words{"GPU 1: it is lost; now it answers: restart carmad to use it"});
+            Words{"GPU 1: it is lost; it answers now: restart carmad to use it"});
 }
 
 TEST(Monitor, ADeviceKnownFromBeforeIsUsedAsSoonAsItAnswers) {

@@ -63,7 +63,7 @@ void Sampler::DiscoverLater() {
 void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
   hung_ = false;
   if (devices && devices->empty())
-    devices = base::Fail(base::ErrorCode::kUnavailable, "the driver knows no GPU");
+    devices = base::Fail(base::ErrorCode::kUnavailable, "the driver lists no GPU");
   if (devices && gpus_ == 0) devices = Own(*std::move(devices));
   if (!devices) {
     const std::string why = devices.error().Sentence();

@@ -60,14 +60,14 @@ Result<const Endpoint*> Routes::Find(Call& call) const {
   return Fail(path_known ? ErrorCode::kInvalid : ErrorCode::kNotFound,
               fmt::format("{} {}: {}", base::Printable(call.request.method, 20),
                           base::Printable(call.request.path),
-                          path_known ? "another method was expected" : "no such endpoint"));
+                          path_known ? "this method is not supported" : "no such endpoint"));
 }
 
 Result<std::optional<api::Peer>> Routes::Identity(const api::Request& request) const {
   if (request.peer || !request.bearer_token) return request.peer;
   std::optional<api::Peer> owner;
   if (options_.find_token) owner = options_.find_token(*request.bearer_token);
-  if (!owner) return Fail(ErrorCode::kDenied, "the token is not known here, or it has ended");
+  if (!owner) return Fail(ErrorCode::kDenied, "the token is unknown or has expired");
   return owner;
 }
 
@@ -89,9 +89,9 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
   const Result<std::optional<api::Peer>> who = Identity(call.request);
   if (!who) return reply(std::unexpected(who.error()));
   if (access == Access::kOwners && !*who) {
-    return reply(Fail(ErrorCode::kDenied,
-                      "over TCP everything is read-only; use the Unix socket, or a token of yours "
-                      "('carma token create')"));
+    return reply(Fail(
+        ErrorCode::kDenied,
+        "over TCP everything is read-only; use the Unix socket or a token ('carma token create')"));
   }
   if (!(*endpoint)->handle) return reply(Fail(ErrorCode::kUnavailable, why_not_));
   if (!*who) return Run((*endpoint)->handle, call, reply);
@@ -124,8 +124,8 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, const api::Pe
         who.uid == 0 || who.uid == options.own_uid || Contains(options.admins, *name);
     if (!admin && !IsAllowed(options, who, *name)) {
       return reply(Fail(ErrorCode::kDenied,
-                        fmt::format("{} may only look at this server; an administrator says in "
-                                    "daemon.allow_users and daemon.allow_groups who may use it",
+                        fmt::format("{} may only look at this server; administrators grant access "
+                                    "in daemon.allow_users and daemon.allow_groups",
                                     base::Printable(*name, 60))));
     }
     call.caller = {who.uid, who.gid, *std::move(name), admin && !by_token, by_token};

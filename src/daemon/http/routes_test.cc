@@ -99,7 +99,7 @@ TEST_F(RoutesTest, WhatIsNotInTheTableIsRefused) {
   EXPECT_THAT(none.body, HasSubstr("GET /v1/nothing: no such endpoint"));
   const api::Response method = Ask("PUT", "/v1/things/7", 1000);
   EXPECT_EQ(method.status, 400);
-  EXPECT_THAT(method.body, HasSubstr("PUT /v1/things/7: another method was expected"));
+  EXPECT_THAT(method.body, HasSubstr("PUT /v1/things/7: this method is not supported"));
 }
 
 TEST_F(RoutesTest, WhoIsNotAllowedMayOnlyLook) {
@@ -144,7 +144,7 @@ TEST_F(RoutesTest, ATokenLetsItsUserActOnWhatIsHisAndNoMore) {
       << "no administrator by a token";
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "bobs").body, HasSubstr("may only look"));
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "stolen").body,
-              HasSubstr("the token is not known here"));
+              HasSubstr("the token is unknown"));
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt).body, HasSubstr("carma token create"));
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", std::nullopt, "adas").status, 403)
       << "the rest is for the Unix socket";

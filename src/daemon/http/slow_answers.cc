@@ -27,7 +27,7 @@ base::Result<base::Unit> SlowAnswers::Report(
     std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send) {
   if (reports_.waiting() >= options_.most_reports) {
     return Fail(ErrorCode::kUnavailable,
-                fmt::format("{} reports are being made already; try again", reports_.waiting()));
+                fmt::format("{} reports are already being made; try again", reports_.waiting()));
   }
   reports_.Ask(
       [make = std::move(make), wanted = reports_.wanted()] {
@@ -44,7 +44,7 @@ base::Result<base::Unit> SlowAnswers::Report(
 
 void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
   if (files_.waiting() >= options_.most_files)
-    return then(Fail(ErrorCode::kUnavailable, "many files are being read already; try again"));
+    return then(Fail(ErrorCode::kUnavailable, "many files are already being read; try again"));
   const auto in_time = files_.Within(options_.file_limit, [this, then] {
     files_.Abandon();
     then(Fail(ErrorCode::kUnavailable, "the disk of the task's output does not answer"));

@@ -50,7 +50,8 @@ Answer Read(std::string_view said) {
   const auto bytes = words.size() == 3 ? base::ParseInt(words[2]) : std::nullopt;
   if (line == std::string::npos || !status || !bytes ||
       said.size() != line + 1 + static_cast<std::size_t>(*bytes))
-    return Fail(ErrorCode::kIo, "the copy of carmad that made the answer ended before it was done");
+    return Fail(ErrorCode::kIo,
+                "the process that prepared the answer ended before it was complete");
   return api::Response{.status = static_cast<int>(*status),
                        .body = std::string(said.substr(line + 1)),
                        .content_type = std::string(words[1])};
@@ -97,7 +98,7 @@ class SnapshotAnswers::Copy {
     if (pid_ == 0) RunCopy(make, pipe->write.get(), daemon);
     if (pid_ < 0)
       return Fail(ErrorCode::kUnavailable,
-                  fmt::format("the answer needs a process: {}", std::strerror(errno)));
+                  fmt::format("cannot start a process for the answer: {}", std::strerror(errno)));
     from_.assign(pipe->read.release());
     return base::Unit{};
   }
@@ -135,9 +136,9 @@ void SnapshotAnswers::Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepar
   if (is_small_()) return AnswerAtOnce(uid, prepare, send);
   User& user = users_[uid];
   if (user.waiting.size() >= options_.waiting) {
-    return send(Fail(ErrorCode::kUnavailable,
-                     fmt::format("{} questions of yours wait to be answered already; try again",
-                                 user.waiting.size())));
+    return send(Fail(
+        ErrorCode::kUnavailable,
+        fmt::format("{} of your requests are already waiting; try again", user.waiting.size())));
   }
   user.waiting.push_back({std::move(prepare), std::move(send)});
   if (!user.busy && user.waiting.size() == 1) turns_.push_back(uid);
@@ -169,7 +170,7 @@ void SnapshotAnswers::Start(std::optional<std::uint32_t> uid) {
     return End(copy, std::unexpected(begun.error()));
   (*copy)->Listen([this, copy](const std::string& said) { End(copy, Read(said)); });
   (*copy)->limit.Set(options_.limit, [this, copy] {
-    End(copy, Fail(ErrorCode::kUnavailable, "the answer took too long to make; ask for less"));
+    End(copy, Fail(ErrorCode::kUnavailable, "the answer took too long; ask for less"));
   });
 }
 

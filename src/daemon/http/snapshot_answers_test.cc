@@ -88,7 +88,7 @@ TEST_F(SnapshotAnswersTest, AUsersQuestionsAreAnsweredOneAfterAnotherBesideThose
   Ask(1, "waits", Says("1"));
   Ask(1, "waits too", Says("1"));
   Ask(1, "too many", Says("1"));
-  EXPECT_THAT(ended_, ElementsAre(HasSubstr("too many: 2 questions of yours")));
+  EXPECT_THAT(ended_, ElementsAre(HasSubstr("too many: 2 of your requests")));
   Ask(2, "other", Says("2"));
   Ask(std::nullopt, "page", Says("3"));
   Until([&] { return ended_.size() == 3; });
@@ -104,9 +104,9 @@ TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsToldAndHoldsUpNobody) {
   });
   Ask(2, "good", Says("yes"));
   Until([&] { return ended_.size() == 3; });
-  EXPECT_THAT(ended_,
-              testing::UnorderedElementsAre(HasSubstr("hangs: the answer took too long"),
-                                            HasSubstr("dies: the copy of carmad"), "good: yes"));
+  EXPECT_THAT(ended_, testing::UnorderedElementsAre(
+                          HasSubstr("hangs: the answer took too long"),
+                          HasSubstr("dies: the process that prepared the answer"), "good: yes"));
 }
 
 TEST_F(SnapshotAnswersTest, ACopyHoldsNothingOpenAndEndsWithTheDaemon) {

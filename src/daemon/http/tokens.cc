@@ -98,7 +98,7 @@ Result<Tokens::Made> Tokens::Make(const api::Peer& user, const std::string& name
     return Fail(ErrorCode::kUnavailable, fmt::format("{}: {}", path_, trouble_));
   if (List(user.uid).size() >= kMostOfOneUser) {
     return Fail(ErrorCode::kConflict,
-                fmt::format("{} tokens are the most of one user: revoke some", kMostOfOneUser));
+                fmt::format("a user may have at most {} tokens: revoke some", kMostOfOneUser));
   }
   Result<std::string> text = NewText();
   if (!text) return std::unexpected(text.error());

@@ -89,7 +89,8 @@ void WriteOwnProcess(api::MetricsText& out) {
   }
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    Write(out, "process_max_fds", "gauge", "Most file descriptors that carmad may have open.",
+    Write(out, "process_max_fds", "gauge",
+          "Largest number of file descriptors that carmad may have open.",
           static_cast<double>(limit.rlim_cur));
   }
 }

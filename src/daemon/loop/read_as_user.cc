@@ -44,7 +44,8 @@ struct OpenFile {
 // Not a pipe or a terminal, where a read could wait for ever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn()) {
-    return Fail(ErrorCode::kDenied, path + ": the system does not let carmad read it as its user");
+    return Fail(ErrorCode::kDenied,
+                path + ": the system does not let carmad read it with the user's rights");
   }
   OpenFile file{base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))};
   if (!file.fd) return base::FailErrno(errno, path);
@@ -71,7 +72,7 @@ ThreadRights::~ThreadRights() {
   if (!needed_) return;
   const bool back =
       SetFileUser(::geteuid()) && SetFileGroup(::getegid()) && SetThreadGroups(own_groups_);
-  CARMA_CHECK(back, "a thread cannot take back the daemon's rights");
+  CARMA_CHECK(back, "a thread cannot regain the daemon's rights");
 }
 
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,

@@ -30,36 +30,37 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView&, const gpu::Reading& last) {
        return static_cast<double>(last.total_mib) * kMib;
      }},
-    {"carma_gpu_memory_reserved_bytes", "The driver's own share.",
+    {"carma_gpu_memory_reserved_bytes", "Memory reserved by the driver.",
      [](const core::GpuView&, const gpu::Reading& last) {
        return static_cast<double>(last.reserved_mib) * kMib;
      }},
-    {"carma_gpu_memory_used_bytes", "Used by all processes.",
+    {"carma_gpu_memory_used_bytes", "Memory used by all processes.",
      [](const core::GpuView&, const gpu::Reading& last) {
        return static_cast<double>(last.used_mib) * kMib;
      }},
-    {"carma_gpu_memory_claimed_bytes", "Claimed by tasks from the moment of the decision.",
+    {"carma_gpu_memory_claimed_bytes", "Memory claimed by tasks since their launch decisions.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.claimed_mib) * kMib;
      }},
     {"carma_gpu_memory_promised_bytes",
-     "Kept for tasks: their claims, or what they were seen to need once their memory stands still.",
+     "Memory kept for tasks: their claims, or their measured need once their memory no longer "
+     "grows.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.promised_mib) * kMib;
      }},
-    {"carma_gpu_memory_free_bytes", "Left for new promises.",
+    {"carma_gpu_memory_free_bytes", "Memory left for new promises.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.free_mib) * kMib;
      }},
-    {"carma_gpu_memory_foreign_bytes", "Used, but not by a task of CARMA.",
+    {"carma_gpu_memory_foreign_bytes", "Memory used by processes that CARMA did not start.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.foreign_mib) * kMib;
      }},
-    {"carma_gpu_tasks", "Tasks of CARMA on the GPU, launching ones included.",
+    {"carma_gpu_tasks", "Tasks of CARMA on the GPU, including those being launched.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.tasks);
      }},
-    {"carma_gpu_health", "1 open to new tasks as far as its health goes, 0 closed.",
+    {"carma_gpu_health", "1 if its health allows new tasks, 0 if not.",
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
@@ -86,16 +87,18 @@ constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_power_watts", "Power drawn.", &LastRead<&gpu::Reading::power_w>},
     {"carma_gpu_temperature_celsius", "Temperature of the GPU.",
      &LastRead<&gpu::Reading::temperature_c>},
-    {"carma_gpu_utilization_ratio", "Share of the last moments in which a kernel ran.",
+    {"carma_gpu_utilization_ratio", "Share of the last sample period in which a kernel ran.",
      &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
-     "Used by no process that the driver lists; absent if some process's memory is not told.",
+     "Memory used by no process that the driver lists; absent if the memory of a process is not "
+     "reported.",
      &Unattributed},
     {"carma_gpu_sm_active_ratio", "SM activity, mean over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},
     {"carma_gpu_sm_active_p95_ratio", "SM activity that was not exceeded for 95 % of the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowP95(gpu); }},
-    {"carma_gpu_sm_active_ewma_ratio", "SM activity, a mean that follows faster.",
+    {"carma_gpu_sm_active_ewma_ratio",
+     "SM activity, exponentially weighted: follows faster than the mean.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowEwma(gpu); }},
 };
 
@@ -104,7 +107,7 @@ using LabelsOf = std::function<api::Labels(const core::GpuView&)>;
 void WriteDrains(const std::vector<core::GpuView>& views, const LabelsOf& labels,
                  api::MetricsText& out) {
   out.Begin("carma_gpu_drained", "gauge",
-            "1 closed to new tasks, by a person or by the rules of health.");
+            "1 if closed to new tasks, by a person or by the health rules.");
   for (const core::GpuView& view : views) {
     for (const bool by_rule : {false, true}) {
       api::Labels with_who = labels(view);
@@ -116,7 +119,7 @@ void WriteDrains(const std::vector<core::GpuView>& views, const LabelsOf& labels
 
 void WriteReserved(const std::vector<core::GpuView>& views, const LabelsOf& labels,
                    api::MetricsText& out) {
-  out.Begin("carma_gpu_reserved", "gauge", "1 reserved by people for somebody, now.");
+  out.Begin("carma_gpu_reserved", "gauge", "1 while a reservation is in force.");
   for (const core::GpuView& view : views) {
     const bool now = !view.booked.empty() && view.booked.front()->from <= view.at;
     out.Sample(now ? 1 : 0, labels(view));
@@ -126,7 +129,7 @@ void WriteReserved(const std::vector<core::GpuView>& views, const LabelsOf& labe
 void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
                const Monitor& monitor, api::MetricsText& out) {
   out.Begin("carma_gpu_xid_total", "counter",
-            "Critical errors that the driver announced since the daemon started, by Xid.");
+            "Critical errors that the driver reported since the daemon started, by Xid.");
   for (const core::GpuView& view : views) {
     for (const auto& [xid, count] : monitor.XidCounts(view.index)) {
       api::Labels with_xid = labels(view);
@@ -151,13 +154,13 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
     if (OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
     if (!WrongGpus(*record, monitor).empty()) ++elsewhere;
   }
-  out.Begin("carma_idle_holders", "gauge", "Tasks that hold GPUs and do not use them.");
+  out.Begin("carma_idle_holders", "gauge", "Tasks that hold GPUs without using them.");
   out.Sample(static_cast<double>(idle));
   out.Begin("carma_tasks_leaving", "gauge",
-            "Tasks that were asked to save, because they have to leave their GPUs.");
+            "Tasks that were asked to save because they have to leave their GPUs.");
   out.Sample(static_cast<double>(leaving));
   out.Begin("carma_tasks_over_promise", "gauge",
-            "Tasks that use more GPU memory than promise and margin.");
+            "Tasks that use more GPU memory than their promise and margin.");
   out.Sample(static_cast<double>(over));
   out.Begin("carma_tasks_on_wrong_gpu", "gauge",
             "Tasks with processes on GPUs that they were not given.");
@@ -175,7 +178,7 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
       write(state, std::string(core::TaskStateName(state)));
     }
   };
-  out.Begin("carma_tasks", "gauge", "Tasks in the books by state.");
+  out.Begin("carma_tasks", "gauge", "Tasks in the store, by state.");
   if (counted) {
     each_state([&](core::TaskState state, const std::string& name) {
       out.Sample(static_cast<double>(by_state[state]), {{"state", name}});
@@ -212,8 +215,8 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
     if (WaitsForGpus(record)) oldest = std::max(oldest, now - record.queued_since);
   }
   out.Begin("carma_queue_oldest_wait_seconds", "gauge",
-            "How long that task has waited which waits longest for GPUs; 0: none waits. Held tasks "
-            "and those that wait for others do not count.");
+            "Waiting time of the task that has waited longest for GPUs; 0: none. Held tasks and "
+            "those that wait for other tasks do not count.");
   out.Sample(base::Seconds(oldest));
 }
 
@@ -225,7 +228,7 @@ struct UserGauge {
 constexpr UserGauge kUserGauges[] = {
     {"carma_user_tasks_running", "The user's tasks on GPUs.",
      [](const api::UserView& user) { return static_cast<double>(user.running); }},
-    {"carma_user_tasks_waiting", "The user's tasks that wait.",
+    {"carma_user_tasks_waiting", "The user's waiting tasks.",
      [](const api::UserView& user) { return static_cast<double>(user.waiting); }},
     {"carma_user_gpus", "GPUs that hold at least one of the user's tasks.",
      [](const api::UserView& user) { return static_cast<double>(user.gpus); }},
@@ -245,15 +248,17 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
 void WriteHost(const Engine& engine, api::MetricsText& out) {
   const core::HostView host = engine.scheduler().Host().View();
   if (host.cpus > 0) {
-    out.Begin("carma_host_cpus", "gauge", "Cores that tasks may be promised.");
+    out.Begin("carma_host_cpus", "gauge", "Cores that can be promised to tasks.");
     out.Sample(host.cpus);
-    out.Begin("carma_host_cpus_promised", "gauge", "Of these, those that are.");
+    out.Begin("carma_host_cpus_promised", "gauge", "Cores promised to tasks.");
     out.Sample(host.cpus - host.free_cpus);
   }
   if (host.memory_mib > 0) {
-    out.Begin("carma_host_memory_bytes", "gauge", "The server's own memory for tasks.");
+    out.Begin("carma_host_memory_bytes", "gauge",
+              "Memory of the server that can be promised to tasks.");
     out.Sample(static_cast<double>(host.memory_mib) * kMib);
-    out.Begin("carma_host_memory_promised_bytes", "gauge", "Of this, what is promised.");
+    out.Begin("carma_host_memory_promised_bytes", "gauge",
+              "Memory of the server promised to tasks.");
     out.Sample(static_cast<double>(host.memory_mib - host.free_memory_mib) * kMib);
   }
 }
@@ -292,7 +297,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
   WriteDrains(views, labels, out);
   WriteReserved(views, labels, out);
   out.Begin("carma_driver_upgrade", "gauge",
-            "1 while another driver is installed than is loaded: nothing starts on GPUs.");
+            "1 while the installed driver differs from the loaded one: nothing starts on GPUs.");
   out.Sample(monitor.DriverUpgrade().empty() ? 0 : 1);
   WriteXids(views, labels, monitor, out);
   WriteMarkedTasks(engine, monitor, out);
@@ -349,11 +354,11 @@ namespace {
 
 void WriteForecasts(const Counters& counters, api::MetricsText& out) {
   out.Begin("carma_forecast_ratio", "histogram",
-            "Seen over predicted of ended tasks: memory_mib, duration_s.");
+            "Measured divided by predicted value of ended tasks: memory_mib, duration_s.");
   for (const auto& [of, each] : counters.forecasts)
     out.Sample(each.ratio, {{"what", of.first}, {"by", of.second}});
   out.Begin("carma_promises_total", "counter",
-            "Ended tasks to which a bound was promised; kept: no more was seen.");
+            "Ended tasks with a promised bound; kept: they did not exceed it.");
   for (const auto& [of, each] : counters.forecasts) {
     for (const auto& [kept, count] :
          {std::pair{"true", each.kept}, std::pair{"false", each.broken}}) {
@@ -380,16 +385,16 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
             "Attempts that ran out of GPU memory since the daemon started.");
   out.Sample(static_cast<double>(counters.ooms));
   out.Begin("carma_decision_seconds", "histogram",
-            "One turn of the daemon: decide, make durable, perform.");
+            "Duration of one turn of the daemon: decide, make durable, perform.");
   out.Sample(counters.turn_seconds);
   out.Begin("carma_loop_late_seconds", "histogram",
-            "How long what is ready waits for the daemon's loop, 50 ms after work has begun.");
+            "How late the daemon's loop serves an event that is due 50 ms after work has begun.");
   out.Sample(counters.loop_late_seconds);
   out.Begin("carma_queue_wait_seconds", "histogram",
-            "From entering the queue to the launch decision.");
+            "Time from entering the queue to the launch decision.");
   out.Sample(counters.wait_seconds);
   out.Begin("carma_estimate_error_ratio", "histogram",
-            "Measured over predicted peak memory of ended tasks.");
+            "Measured divided by predicted peak memory of ended tasks.");
   for (const auto& [method, histogram] : counters.estimate_error)
     out.Sample(histogram, {{"method", method}});
   WriteForecasts(counters, out);
@@ -398,22 +403,22 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   for (const auto& [method, count] : counters.estimates)
     out.Sample(static_cast<double>(count), {{"method", method}});
   out.Begin("carma_estimate_seconds", "histogram",
-            "One estimate on its thread, reading and parsing the summary included.");
+            "Duration of one estimate, including reading and parsing the summary.");
   out.Sample(counters.estimate_seconds);
   out.Begin("carma_daemon_store_failing", "gauge",
             "1 while the store refuses writes (a full disk).");
   out.Sample(engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
   out.Begin("carma_daemon_closed", "gauge",
-            "1 while the server is closed until its machine boots: nothing starts.");
+            "1 while the server is closed until its machine reboots: nothing starts.");
   out.Sample(engine != nullptr && engine->closing() ? 1 : 0);
   out.Begin("carma_daemon_config_failing", "gauge",
-            "1 while the configuration has a mistake, found when it was read again.");
+            "1 while the configuration has a mistake that was found when it was read again.");
   out.Sample(configuration.trouble().empty() ? 0 : 1);
   out.Begin("carma_daemon_config_read_timestamp_seconds", "gauge",
             "When the configuration in force was last read, since the epoch.");
   out.Sample(static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
   out.Begin("carma_daemon_config_keys_waiting", "gauge",
-            "Keys whose values in the configuration need a restart.");
+            "Changed configuration keys that need a restart to take effect.");
   out.Sample(static_cast<double>(configuration.need_restart().size()));
   WriteOwnProcess(out);
   if (engine != nullptr && monitor != nullptr) {
@@ -453,10 +458,10 @@ std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
        [](const api::GpuTaskView& task) -> std::optional<double> {
          return static_cast<double>(task.promised_mib) * kMib;
        }},
-      {"carma_task_sm_active_ratio", "The task's part of the SM activity; absent: not told.",
+      {"carma_task_sm_active_ratio", "The task's part of the SM activity; absent: not known.",
        [](const api::GpuTaskView& task) -> std::optional<double> { return task.sm_active; }},
       {"carma_task_progress_ratio",
-       "How much of its run the task has done, as its output shows; absent: not known.",
+       "How much of its run the task has done, read from its output; absent: not known.",
        [](const api::GpuTaskView& task) { return task.progress; }},
   };
   api::MetricsText out;

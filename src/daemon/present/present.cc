@@ -359,8 +359,8 @@ api::HostView PresentHost(const Engine& engine, bool cpu_cap) {
   view.memory_mib = host.memory_mib;
   view.free_memory_mib = host.free_memory_mib;
   std::vector<std::string> enforced;
-  if (controls.cpu) enforced.emplace_back(cpu_cap ? "cores as a cap" : "cores by weight");
-  if (controls.cores) enforced.emplace_back("cores of one's own");
+  if (controls.cpu) enforced.emplace_back(cpu_cap ? "cores (as a cap)" : "cores (by weight)");
+  if (controls.cores) enforced.emplace_back("dedicated cores");
   if (controls.memory) enforced.emplace_back("memory");
   view.enforced = base::Join(enforced, ", ");
   view.not_enforced = HostNote({1, 1, "0"}, controls);
@@ -370,11 +370,10 @@ api::HostView PresentHost(const Engine& engine, bool cpu_cap) {
 std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls) {
   std::vector<std::string> missing;
   if (share.cpus > 0 && !controls.cpu) missing.emplace_back("its cores");
-  if (!share.cores.empty() && !controls.cores)
-    missing.emplace_back("that others stay off its own ones");
-  if (share.memory_mib > 0 && !controls.memory) missing.emplace_back("its limit of memory");
+  if (!share.cores.empty() && !controls.cores) missing.emplace_back("its dedicated cores");
+  if (share.memory_mib > 0 && !controls.memory) missing.emplace_back("its memory limit");
   if (missing.empty()) return "";
-  return fmt::format("Nothing enforces {}: {}.", base::Join(missing, ", nor "), controls.why_not);
+  return fmt::format("Nothing enforces {}: {}.", base::Join(missing, " or "), controls.why_not);
 }
 
 api::EventView Present(const store::StoredEvent& event) {
@@ -398,17 +397,17 @@ namespace {
 
 std::string MethodLine(const config::Settings& settings, bool one_gpu) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
-  if (!settings.collocation) return "mps where NVIDIA's control daemon answers: it is being asked";
+  if (!settings.collocation) return "mps if NVIDIA's control daemon answers: being checked";
   if (settings.collocation == core::SharingMethod::kMps) {
     const bool memory = settings.mps_memory_limit && (settings.mps_server_per_gpu || one_gpu);
     return std::string("mps: tasks of one user compute on a GPU at the same time. MPS limits ") +
            (memory ? "each process's memory to its task's promise and margin, and SMs to --sm-share"
-                   : "SMs to --sm-share, memory not");
+                   : "SMs to --sm-share, but not memory");
   }
   std::string line = fmt::format("streams: at most {} task{} on a GPU take turns on the SMs{}",
                                  settings.policy.max_tasks_per_gpu,
                                  settings.policy.max_tasks_per_gpu == 1 ? "" : "s",
-                                 settings.kernel_limits ? "" : ". Nothing limits their memory");
+                                 settings.kernel_limits ? "" : ". Their memory is not limited");
   if (!settings.without_mps.empty()) line += fmt::format("; without MPS: {}", settings.without_mps);
   return line;
 }
@@ -438,7 +437,7 @@ std::string PolicyLine(const config::Settings& settings) {
                                                              : ", recovery exclusive";
   }
   if (policy.require) line += fmt::format(", require {}", policy.require->text());
-  if (policy.order == core::QueueOrder::kFair) line += ", order by shares";
+  if (policy.order == core::QueueOrder::kFair) line += ", fair-share order";
   if (policy.slots.length) line += ", turns of " + base::FormatSpan(*policy.slots.length);
   return line;
 }
@@ -453,7 +452,8 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
                   [](const gpu::DeviceInfo& device) { return device.mig.has_value(); });
   if (!divided) return line;
   line += ". mig: an instance of a divided GPU ";
-  line += settings.policy.share_mig ? "is shared as a GPU is by streams" : "is one task's alone";
+  line +=
+      settings.policy.share_mig ? "is shared like a GPU by streams" : "holds one task at a time";
   return line + ", the hardware enforces its memory and SMs";
 }
 

@@ -41,7 +41,7 @@ TEST(PolicyLine, IsTheWordAndWhatWasSetToAnotherValue) {
   EXPECT_EQ(PolicyLine(settings), settings.policy.mapper);
   settings.policy.order = core::QueueOrder::kFair;
   settings.policy.slots.length = core::Duration{43'200'000};
-  EXPECT_EQ(PolicyLine(settings), settings.policy.mapper + ", order by shares, turns of 12:00:00");
+  EXPECT_EQ(PolicyLine(settings), settings.policy.mapper + ", fair-share order, turns of 12:00:00");
   const auto set =
       config::LoadText("carma.toml",
                        "[policy]\nmapper = 'by-work'\nmargin = '4G'\nsm_cap = false\nbackfill = 1\n"
@@ -55,12 +55,12 @@ TEST(PolicyLine, IsTheWordAndWhatWasSetToAnotherValue) {
 TEST(CollocationLine, SaysWhatLimitsMemory) {
   config::Settings settings;
   settings.collocation = core::SharingMethod::kMps;
-  EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith("SMs to --sm-share, memory not"));
+  EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith("SMs to --sm-share, but not memory"));
   settings.mps_server_per_gpu = true;
   EXPECT_THAT(CollocationLine(settings, nullptr),
               HasSubstr("MPS limits each process's memory to its task's promise and margin"));
   settings.collocation = core::SharingMethod::kStreams;
-  EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith(". Nothing limits their memory"));
+  EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith(". Their memory is not limited"));
   settings.kernel_limits = true;
   EXPECT_THAT(CollocationLine(settings, nullptr),
               EndsWith("take turns on the SMs. The kernel limits the memory of all processes of a "

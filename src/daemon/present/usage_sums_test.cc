@@ -119,7 +119,7 @@ TEST(UsageSums, EnergyIsDividedAmongThoseWhoAreThere) {
 
 TEST(UsageSums, SaysWhatWasExpected) {
   for (const char* text : {"", "users", "month,day", "user,"})
-    EXPECT_THAT(ParseUsageBy(text).error().message, HasSubstr("by: expected words")) << text;
+    EXPECT_THAT(ParseUsageBy(text).error().message, HasSubstr("by: expected some")) << text;
 }
 
 }  // namespace

@@ -204,7 +204,7 @@ void EngineHost::ListenToLeases() {
       {.gone =
            [this](core::TaskId id) {
              // The process that requested it has gone before it was granted.
-             engine_.Post(core::CancelRequested{id, "carmad, for its process has ended"});
+             engine_.Post(core::CancelRequested{id, "carmad, because its process has ended"});
            },
        .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); },
        .joined =
@@ -352,7 +352,7 @@ void EngineHost::TellStalled(core::TaskId id) {
   const Result<store::StoredTask> stored = around_.store.Get(id);
   if (!stored) return;
   const std::string text =
-      fmt::format("Task {} ({}) of {} holds GPUs and makes no progress", id,
+      fmt::format("Task {} ({}) of {} holds GPUs but makes no progress", id,
                   base::Printable(stored->name, 100), base::Printable(stored->user, 100));
   base::LogWarn("stalled", {{"task", id}, {"user", stored->user}});
   TellAdministrators("stalled", base::DumpJson({{"event", "stalled"},

@@ -126,7 +126,7 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
   const auto hold = [this](core::GpuIndex gpu, bool held) {
     if (held) {
       return engine_.Post(core::GpuHealthChanged{
-          gpu, false, false, "a task could not begin to use CUDA there; it is being tried"});
+          gpu, false, false, "a task could not start CUDA there; the GPU is being tested"});
     }
     // The result closes the GPU with the next reading.
     AfterNextReading([this, gpu] {

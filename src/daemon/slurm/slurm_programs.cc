@@ -53,7 +53,7 @@ Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
   const Result<base::UniqueFd> input = base::MemoryFile("");
   const Result<base::UniqueFd> output = base::MemoryFile("");
   const Result<base::UniqueFd> errors = base::MemoryFile("");
-  if (!input || !output || !errors) return failed("no memory or descriptor is free");
+  if (!input || !output || !errors) return failed("no memory or file descriptor is free");
   const auto child =
       base::Spawn(words, {.files = {input->get(), output->get(), errors->get()}, .folder = "/"});
   if (!child) return failed(std::strerror(child.error()));

@@ -165,7 +165,7 @@ Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
                             const api::Responder& reply) {
   const Result<AskedSpan> span = SpanOf(call, services.clock.Now(), kFigurePoints);
   if (!span) return std::unexpected(span.error());
-  if (services.monitor.devices().empty()) return Fail(ErrorCode::kNotFound, "there is no GPU");
+  if (services.monitor.devices().empty()) return Fail(ErrorCode::kNotFound, "no GPU is known");
   GpuFiguresRequest request;
   QueryReader in(call);
   request.clock = in.Clock(span->to);
@@ -190,7 +190,7 @@ Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::
   if (!asked) return std::unexpected(asked.error());
   std::string why = fmt::format("drained by {}", call.caller.user);
   if (!asked->why.empty()) why += ": " + base::Printable(asked->why, 500);
-  if (asked->empty_by) why += ", to be empty by " + base::FormatTimeIso(*asked->empty_by);
+  if (asked->empty_by) why += ", has to be empty by " + base::FormatTimeIso(*asked->empty_by);
   services.engine.Drain({*gpu, why, false, asked->empty_by},
                         AnswerWithGpu(services, *gpu, "gpu_drain", asked->why, call.caller, reply));
   return Unit{};

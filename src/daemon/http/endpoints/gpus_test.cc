@@ -30,7 +30,7 @@ TEST_F(GpusTest, AnAdministratorClosesAndOpensOneByIndexOrUuid) {
   const Heard until = Ask(Services(), &DrainGpu,
                           By(kRoot, "GPU-b", "", R"({"reason":"fan","by_ms":1800000000000})"));
   EXPECT_THAT(std::string(until.body.at("trouble")),
-              HasSubstr("drained by root: fan, to be empty by 2027-01-15T08:00:00.000Z"));
+              HasSubstr("drained by root: fan, has to be empty by 2027-01-15T08:00:00.000Z"));
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "GPU-b", "", R"({"by_ms":-1})")).status, 400);
   EXPECT_EQ(store_->Drains()->size(), 1U) << "it is durable";
   EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kRoot, "1")).body.at("state"), "idle");

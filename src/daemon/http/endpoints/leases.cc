@@ -34,7 +34,7 @@ Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& ca
   const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
   if (!spec) return std::unexpected(spec.error());
   if (!spec->lease) {
-    return Fail(ErrorCode::kNotFound, fmt::format("task {} is no lease", stored->record.id));
+    return Fail(ErrorCode::kNotFound, fmt::format("task {} is not a lease", stored->record.id));
   }
   return stored;
 }
@@ -108,7 +108,7 @@ Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::
   if (!process || ::stat(folder.c_str(), &info) != 0) {
     return Fail(
         ErrorCode::kConflict,
-        fmt::format("there is no process {} on this machine, or in carmad's namespace", asked));
+        fmt::format("there is no process {} on this machine or in carmad's namespace", asked));
   }
   if (info.st_uid == owner || call.caller.uid == 0) return *process;
   return Fail(ErrorCode::kDenied, fmt::format("process {} belongs to another user", asked));
@@ -143,7 +143,7 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, Asked& asked)
                 "key and owner: only root and the user of carmad may ask for another user");
   }
   if (key == nullptr || owner == nullptr)
-    return Fail(ErrorCode::kInvalid, "body: expected both of key and owner, or none");
+    return Fail(ErrorCode::kInvalid, "body: expected both key and owner, or neither");
   auto of = base::FieldsFromJson<Owner>(*owner, "/owner", base::Unknown::kRefused);
   if (!of) return std::unexpected(of.error());
   asked.owner = *of;
@@ -183,14 +183,14 @@ Result<Asked> ReadAsked(const LeaseServices& services, const Call& call) {
     in.Complain("request", "1 to 64 letters, digits and _-+.");
   in.Get("pid", pid, 1, INT32_MAX);
   in.NoOthers();
-  if (spec == nullptr) in.Complain("spec", "a description, as /v1/tasks takes it");
+  if (spec == nullptr) in.Complain("spec", "a description as in /v1/tasks");
   if (in.error()) return std::unexpected(*in.error());
   Result<task::TaskSpec> read = task::SpecFromJson(*spec, "/spec");
   if (!read) return std::unexpected(read.error());
   if (read->attach || read->array_index || !read->parameters.empty()) {
     return Fail(ErrorCode::kInvalid,
-                "/spec: a lease is for one process that is not started here: "
-                "expected no attach, array_index or parameters");
+                "/spec: a lease is for one process that carmad does not start: expected no attach, "
+                "array_index or parameters");
   }
   if (read->lease || read->lease_key)
     return Fail(ErrorCode::kInvalid, "/spec: expected no lease and no lease_key");

@@ -199,7 +199,7 @@ TEST_F(LeasesTest, WhatIsNobodysBusinessOrMakesNoSenseIsRefused) {
   EXPECT_EQ(Make(R"(,"other":1)").status, 400);
   const core::TaskId task = SubmitHeld();
   Call call = By(kAda, std::to_string(core::Number(task)));
-  EXPECT_THAT(Ask(Services(), &ShowLease, call).Message(), HasSubstr("is no lease"));
+  EXPECT_THAT(Ask(Services(), &ShowLease, call).Message(), HasSubstr("is not a lease"));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ Result<TaskList> ReadArray(const Json& spec, const Json* array) {
     if (!index.is_number_integer() || index < 0 || index > kMaxArrayIndex ||
         !seen.insert(index.get<std::int64_t>()).second) {
       return Fail(ErrorCode::kInvalid,
-                  fmt::format("/array/{}: expected a whole number, each once", indices.size()));
+                  fmt::format("/array/{}: expected distinct whole numbers", indices.size()));
     }
     indices.push_back(index.get<std::int64_t>());
   }
@@ -161,8 +161,8 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   if (!list) return std::unexpected(list.error());
   if (list->BytesOfAll() > kMostWritten) {
     return Fail(ErrorCode::kInvalid,
-                fmt::format("body: {} tasks of {} MiB with what they share, expected at most 4 GiB "
-                            "in all; send fewer at once, or less environment",
+                fmt::format("body: {} tasks take {} MiB with all that they share, expected at most "
+                            "4 GiB; send fewer at once, or less environment",
                             count, list->BytesOfAll() >> 20));
   }
   described.tasks = *std::move(list);
@@ -305,7 +305,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   if (!spec) return spec;
   if (spec->lease) {
     return Fail(ErrorCode::kConflict,
-                fmt::format("task {} was a lease: whoever starts its process asks for another",
+                fmt::format("task {} was a lease: request a new one instead (POST /v1/leases)",
                             stored.record.id));
   }
   spec->dependencies.clear();
@@ -349,7 +349,7 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const task::TaskSpec& like = tasks.Like(i);
     if (like.lease || like.lease_key || like.lease_retries)
-      return Fail(ErrorCode::kInvalid, "lease: expected none in a submission (POST /v1/leases)");
+      return Fail(ErrorCode::kInvalid, "lease: not allowed in a submission (use POST /v1/leases)");
     const std::int64_t priority = tasks.Like(i).priority;
     if (Result<Unit> ranked = CheckPriority(priority, caller); !ranked) return ranked;
     const core::SlotRules& slots = services.engine.scheduler().config().slots;
@@ -388,7 +388,7 @@ Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
     return Take(services, call, ReadSubmission(call, services.max_batch), reply);
   if (services.large->waiting() >= kMostWaiting) {
     return Fail(ErrorCode::kUnavailable,
-                fmt::format("{} large submissions wait to be read already; try again",
+                fmt::format("{} large submissions are already waiting to be read; try again",
                             services.large->waiting()));
   }
   auto large = std::make_shared<Large>(Large{call, {}});

@@ -121,8 +121,8 @@ TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
       {{{"tasks", Json::array({1, 2, 3, 4})}}, "body: 4 tasks in one submission"},
       {{{"tasks", {SpecJson()}}, {"spec", SpecJson()}}, "body: expected {\"tasks\""},
       {{{"spec", SpecJson()}, {"common", Json::object()}}, "body: expected {\"tasks\""},
-      {{{"spec", SpecJson()}, {"array", {1, 1}}}, "/array/1: expected a whole number, each once"},
-      {{{"spec", SpecJson()}, {"array", {-1}}}, "/array/0: expected a whole number, each once"},
+      {{{"spec", SpecJson()}, {"array", {1, 1}}}, "/array/1: expected distinct whole numbers"},
+      {{{"spec", SpecJson()}, {"array", {-1}}}, "/array/0: expected distinct whole numbers"},
       {{{"tasks", {SpecJson()}}, {"user", "root"}}, "user"},
   };
   for (const auto& c : cases) {
@@ -184,7 +184,7 @@ TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
     common["environment"][fmt::format("V{}", i)] = std::string(100'000, 'x');
   EXPECT_THAT(
       submit({{"tasks", Json::array_t(5'000, Json::object())}, {"common", common}}).Message(),
-      HasSubstr("expected at most 4 GiB in all"));
+      HasSubstr("expected at most 4 GiB"));
 }
 
 TEST_F(SubmitTest, OnlyAdministratorsGoBeforeTheOthers) {
@@ -201,7 +201,7 @@ TEST_F(SubmitTest, OnlySomeAreExceptedFromSlots) {
   stays["no_slots"] = true;
   const Heard heard = Submit({{"spec", stays}});
   EXPECT_EQ(heard.status, 403);
-  EXPECT_THAT(heard.Message(), HasSubstr("except a task from time slots"));
+  EXPECT_THAT(heard.Message(), HasSubstr("exempt a task from time slots"));
   EXPECT_EQ(Submit({{"spec", stays}}, kRoot).status, 201);
 }
 

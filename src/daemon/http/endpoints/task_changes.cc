@@ -401,7 +401,7 @@ Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules&
                         const Caller& caller) {
   if (!request.no_slots) return Unit{};
   if (std::ranges::find(rules.exempt, core::QosOf(request)) != rules.exempt.end()) return Unit{};
-  return OnlyAdministrators(caller, "except a task from time slots, as slots.exempt stands");
+  return OnlyAdministrators(caller, "exempt a task from time slots (slots.exempt)");
 }
 
 }  // namespace carma::daemon

@@ -425,7 +425,7 @@ TEST_F(TasksTest, AnEditIsRefusedInWords) {
       {kAda, R"({"gpus":9})", 409, "can never run here"},
       {kAda, R"({"memory_mib":99999})", 409, "can never run here"},
       {kAda, R"({"priority":5})", 403, "only an administrator may raise a priority"},
-      {kAda, R"({"dependencies":[{"task":1}]})", 404, "expected one that is older than task 1"},
+      {kAda, R"({"dependencies":[{"task":1}]})", 404, "expected a task that is older than task 1"},
       {kAda, R"({"dependencies":[{"task":7}]})", 404, "no task 7 to wait for"},
       {kAda, R"({"qos":"royal"})", 400, "royal"},
   };

@@ -70,7 +70,7 @@ Answer ListTokens(const TokenServices& services, const Call& call) {
   const bool all = in.Number("all", 0, 0, 1) == 1;
   if (in.error()) return std::unexpected(*in.error());
   if (all) {
-    if (Result<Unit> may = OnlyAdministrators(call.caller, "see everybody's tokens"); !may)
+    if (Result<Unit> may = OnlyAdministrators(call.caller, "see the tokens of all users"); !may)
       return std::unexpected(may.error());
   }
   Json tokens = Json::array();
