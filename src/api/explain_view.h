@@ -52,9 +52,10 @@ struct HostVerdictView {
     field("wants_cpus", verdict.wants_cpus, "Cores that it would be promised; 0: none.");
     field("wants_memory_mib", verdict.wants_memory_mib, "Memory it would be promised; 0: none.");
     field("cpus", verdict.cpus, "Cores that tasks may be promised; 0: not counted.");
-    field("free_cpus", verdict.free_cpus, "Those of them that are promised to no task.");
+    field("free_cpus", verdict.free_cpus, "Those of them that are not promised to any task.");
     field("memory_mib", verdict.memory_mib, "Memory that tasks may be promised; 0: not counted.");
-    field("free_memory_mib", verdict.free_memory_mib, "The part of it promised to no task.");
+    field("free_memory_mib", verdict.free_memory_mib,
+          "The part of it that is not promised to any task.");
   }
 };
 struct ExplainView {
@@ -70,8 +71,9 @@ struct ExplainView {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& explain) {
     field("task", explain.task, "", {.required = true, .expected = "the task"});
-    field("gpus", explain.gpus, "What each GPU says about a waiting task.");
-    field("host", explain.host, "What the server itself says about a waiting task.");
+    field("gpus", explain.gpus, "Whether each GPU can take the task, while it waits.");
+    field("host", explain.host,
+          "Whether the server has the cores and memory for the task, while it waits.");
     field("now_ms", explain.now_ms, "The daemon's clock.");
     field("ahead", explain.ahead, "Tasks before it in its queue; null: it does not wait.");
     field("policy", explain.policy, "The rules in one line.");

@@ -104,7 +104,8 @@ struct GpuView {
 
     template <class Visitor, class Self>
     static void VisitFields(Visitor& field, Self& metric) {
-      field("name", metric.name, "As in recordings: sm_occupancy, dram_active, sm_clock_mhz …");
+      field("name", metric.name,
+            "Name, as in recordings: sm_occupancy, dram_active, sm_clock_mhz …");
       field("value", metric.value, "Fractions 0..1, bytes per second, MHz.");
       field("source", metric.source, "The source of the value.", {.words = "nvml,gpm,dcgm"});
     }
@@ -209,7 +210,7 @@ struct GpuHistoryView {
       field("sm_peak", point.sm_peak, "Highest SM activity of one reading; null: not known.");
       field("dram_active", point.dram_active, "Activity of the memory, mean, 0..1.");
       field("used_mib", point.used_mib, "Memory in use by all processes, mean.");
-      field("used_peak_mib", point.used_peak_mib, "Its highest; null: not known.");
+      field("used_peak_mib", point.used_peak_mib, "Highest memory in use; null: not known.");
       field("power_w", point.power_w, "Power, mean.");
       field("tasks", point.tasks, "The largest number of tasks there at one time.", {.low = 0});
     }

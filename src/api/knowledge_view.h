@@ -31,11 +31,12 @@ struct RunView {
     field("when_ms", run.when_ms, "When it ended.");
     field("gpu_type", run.gpu_type, "GPU it ran on, as the driver names it.");
     field("relation", run.relation,
-          "Equal for runs of one training with other batches or lengths; empty: unknown.");
+          "The same for runs of one training with different batches or lengths; empty: unknown.");
     field("batch", run.batch, "Samples per GPU and step, if the task states it.", {.low = 0});
     field("length", run.length, "Tokens of a sample, if the task states it.", {.low = 0});
     field("method", run.method, "How it was predicted; empty: it was not.");
-    field("predicted_mib", run.predicted_mib, "Most likely peak by that prediction.", {.low = 0});
+    field("predicted_mib", run.predicted_mib, "Most likely peak according to that prediction.",
+          {.low = 0});
     field("promised_mib", run.promised_mib, "Memory that it was promised.", {.low = 0});
     field("measured_mib", run.measured_mib, "Measured peak on one GPU.", {.low = 0});
     field("allocated_mib", run.allocated_mib,
@@ -70,20 +71,21 @@ struct KnowledgeView {
     field("coverage", knowledge.coverage,
           "Share of tasks that a promise should cover; 0: the most likely value is promised.",
           {.least = 0, .most = 1});
-    field("gpu_type", knowledge.gpu_type, "Type of most GPUs of the server.");
+    field("gpu_type", knowledge.gpu_type, "The server's most common type of GPU.");
     field("gpu_mib", knowledge.gpu_mib, "Memory for processes on the largest GPU.", {.low = 0});
     field("learns", knowledge.learns, "It learns from finished tasks (estimate.history).");
     field("taught_by", knowledge.taught_by, "GPU type of the calibration; empty: built-in values.");
     field("tasks", knowledge.tasks, "Different tasks behind the calibration.", {.low = 0});
     field("context_shift_mib", knowledge.context_shift_mib,
           "Added to the built-in constant of the structural formula.");
-    field("ratios", knowledge.ratios, "Measured over predicted of those tasks, rising.");
+    field("ratios", knowledge.ratios,
+          "Measured divided by predicted peak of each of those tasks, in rising order.");
     field("calibration", knowledge.calibration,
           "Which constant is in force and why: \"as shipped: …\" or \"learned from …\".");
     field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");
     field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
     field("sm_active", knowledge.sm_active,
-          "SM activity of a task of the signature, alone on the type of most GPUs.",
+          "SM activity of a task of the signature, alone on the most common type of GPU.",
           {.least = 0, .most = 1});
     field("sensitivity", knowledge.sensitivity,
           "How much neighbours slow it down under MPS, measured by carma profile.", {.low = 0});
@@ -94,7 +96,7 @@ struct KnowledgeView {
     field("iteration_ms", knowledge.iteration_ms, "One iteration alone, measured by carma profile.",
           {.low = 0});
     field("profile_by", knowledge.profile_by,
-          "Where the SM activity is known from: \"carma profile\" or \"runs\"; empty: unknown.");
+          "Source of the SM activity: \"carma profile\" or \"runs\"; empty: unknown.");
   }
 };
 

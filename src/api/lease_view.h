@@ -43,7 +43,7 @@ struct LeaseView {
     field("cluster", lease.cluster, "For a job of a workload manager: the name of its cluster.");
     field("job", lease.job, "The number of that job.");
     field("step", lease.step, "The step of that job: batch, interactive, or a number.");
-    field("restart", lease.restart, "How often the job was started again before.");
+    field("restart", lease.restart, "How often the job had been restarted before.");
     field("outcome", lease.outcome,
           "How it ended: given_up while it waited; unused: it was granted, but nothing was started "
           "with it; ran.",

@@ -127,7 +127,7 @@ struct OverviewView {
           {.least = 0});
     field("simulated", view.simulated, "The GPUs are a simulation.");
     field("starting", view.starting,
-          "It still looks for its GPUs; until then the lists are empty.");
+          "It is still looking for its GPUs; until it has found them, the lists are empty.");
     field("driver", view.driver, "ok, or what is wrong with the GPU driver.");
     field("policy", view.policy, "The rules in one line.");
     field("collocation", view.collocation, "How tasks share a GPU.");
@@ -138,7 +138,7 @@ struct OverviewView {
     field("waiting", view.waiting,
           "Waiting tasks, at most 40: those in the queue in their order, with GPUs before those "
           "without, then tasks that wait for anything else, oldest first.");
-    field("ended", view.ended, "Those of the newest tasks that have ended, last end first.");
+    field("ended", view.ended, "Ended tasks among the newest ones, last end first.");
   }
 };
 
@@ -157,8 +157,8 @@ struct UserView {
     field("user", view.user, "User name.");
     field("running", view.running, "Tasks on GPUs.", {.low = 0});
     field("waiting", view.waiting, "Tasks that wait.", {.low = 0});
-    field("gpus", view.gpus, "GPUs that hold at least one of his tasks.", {.low = 0});
-    field("promised_mib", view.promised_mib, "Claims of his tasks, over all their GPUs.");
+    field("gpus", view.gpus, "GPUs that hold at least one of the user's tasks.", {.low = 0});
+    field("promised_mib", view.promised_mib, "Claims of the user's tasks, over all their GPUs.");
   }
 };
 

@@ -35,24 +35,25 @@ struct ReservationView {
   static void VisitFields(Visitor& field, Self& reservation) {
     field("id", reservation.id, "Its number, from 1, never reused.");
     field("made_by", reservation.made_by, "User who made it.");
-    field("users", reservation.users, "Tasks of these users may run there then.");
-    field("accounts", reservation.accounts, "So may those of these accounts.");
-    field("classes", reservation.classes, "And of these classes. All three empty: no tasks.");
+    field("users", reservation.users, "Users that may use the GPUs.");
+    field("accounts", reservation.accounts, "Accounts that may use the GPUs.");
+    field("classes", reservation.classes,
+          "Classes of tasks that may use the GPUs. All three empty: no tasks.");
     field("gpus", reservation.gpus, "UUIDs of its GPUs; empty: all.");
     field("gpu_type", reservation.gpu_type, "Only GPUs of this model; empty: any.");
-    field("count", reservation.count, "How many of them; null: all.");
-    field("from_ms", reservation.from_ms, "When it begins the first time.");
+    field("count", reservation.count, "How many GPUs; null: all.");
+    field("from_ms", reservation.from_ms, "When it first begins.");
     field("length_s", reservation.length_s, "How long it lasts.");
-    field("repeat", reservation.repeat, "How often it begins again, by the server's local time.",
+    field("repeat", reservation.repeat, "How often it repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
-    field("until_ms", reservation.until_ms, "No repetition begins after that; null: for ever.");
+    field("until_ms", reservation.until_ms, "No repetition begins after this time; null: no end.");
     field("why", reservation.why, "One line for people.");
     field("next_from_ms", reservation.next_from_ms, "Its present or next start; null: it is over.");
     field("next_to_ms", reservation.next_to_ms, "When that period ends.");
     field("holds", reservation.holds, "It is in force now.");
-    field("gpu_indices", reservation.gpu_indices, "The GPUs that are kept in that period.");
+    field("gpu_indices", reservation.gpu_indices, "The GPUs that are reserved in that period.");
     field("others", reservation.others,
-          "Tasks of others that run there; they may end by themselves.");
+          "Tasks of other users that still run there; they may finish.");
   }
 };
 

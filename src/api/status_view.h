@@ -42,9 +42,10 @@ struct HostView {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& host) {
     field("cpus", host.cpus, "Cores that tasks may be promised; 0: not counted.");
-    field("free_cpus", host.free_cpus, "Those of them that are promised to no task.");
+    field("free_cpus", host.free_cpus, "Those of them that are not promised to any task.");
     field("memory_mib", host.memory_mib, "Memory that tasks may be promised; 0: not counted.");
-    field("free_memory_mib", host.free_memory_mib, "The part of it promised to no task.");
+    field("free_memory_mib", host.free_memory_mib,
+          "The part of it that is not promised to any task.");
     field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
     field("not_enforced", host.not_enforced, "What it does not enforce, and why; empty: nothing.");
   }
@@ -92,20 +93,20 @@ struct StatusView {
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("host", status.host, "Cores and memory of the server, besides its GPUs.");
     field("starting", status.starting,
-          "It has just started and looks for its GPUs and for MPS; submissions are refused until "
-          "it has.");
+          "It has just started and is looking for its GPUs and for MPS; until then submissions are "
+          "refused.");
     field("closed", status.closed,
           "Who closed the server until the next boot of its machine, and why; empty: it is open.");
     field("leave_by_ms", status.leave_by_ms,
           "When its tasks, which were asked to save, are ended, ms since the epoch.");
-    field("gone_by_ms", status.gone_by_ms, "When the last of them is gone.");
+    field("gone_by_ms", status.gone_by_ms, "By when the last of them will be gone.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("longest_turn_s", status.longest_turn_s,
-          "The longest time since its start that it was busy before it took the next request; real "
+          "The longest time since its start that it was too busy to take the next request; real "
           "seconds, rounded to 0.05 s.",
           {.least = 0});
     field("troubles", status.troubles, "Problems that an administrator should check.");
-    field("state_dir", status.state_dir, "Folder of its books.");
+    field("state_dir", status.state_dir, "Folder of its state.");
     field("config_read_ms", status.config_read_ms,
           "When the configuration in force was last read, ms since the epoch.");
     field("config_needs_restart", status.config_needs_restart,

@@ -145,7 +145,7 @@ struct TaskView {
     field("estimate_method", task.estimate_method,
           "How it was predicted: given, rad, structural, history ...; empty: it was not.");
     field("estimate_remarks", task.estimate_remarks,
-          "What is doubtful about the estimate, or why there is none; empty in lists.");
+          "Doubts about the estimate, or why there is none; empty in lists.");
     field("observed_mib", task.observed_mib,
           "Measured now on its fullest GPU; null: not running or not seen yet.");
     field("over_promise_mib", task.over_promise_mib,

@@ -44,7 +44,7 @@ struct UsageView {
     field("ooms", view.ooms, "Starts that ended for lack of GPU memory.");
     field("promised_mib_s", view.promised_mib_s,
           "GPU memory that was kept for them, multiplied by time.");
-    field("unused_mib_s", view.unused_mib_s, "The part of it above the highest memory seen.");
+    field("unused_mib_s", view.unused_mib_s, "The part of it above the highest measured memory.");
   }
   friend bool operator==(const UsageView&, const UsageView&) = default;
 };

@@ -58,27 +58,28 @@ struct Reservation {
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& booking) {
-    field("users", booking.users, "Tasks of these users may run there then.",
+    field("users", booking.users, "Users that may use the GPUs.",
           {.max_bytes = 64, .max_items = 1000, .unless_empty = true});
-    field("accounts", booking.accounts, "So may those of these accounts.",
+    field("accounts", booking.accounts, "Accounts that may use the GPUs.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
-    field("classes", booking.classes, "And of these classes. All three empty: no tasks.",
+    field("classes", booking.classes,
+          "Classes of tasks that may use the GPUs. All three empty: no tasks.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
-    field("gpus", booking.on_gpus, "These GPUs, or as many of them as count says. Empty: of all.",
+    field("gpus", booking.on_gpus, "The reserved GPUs, or those to choose count from; empty: all.",
           kGpuNames);
     field("gpu_type", booking.gpu_type, "GPUs whose model name contains this: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
-    field("count", booking.count, "How many of them; null: all.", {.low = 1, .high = kMaxGpus});
-    field("from_ms", booking.from, "When it begins the first time (ms since the epoch).",
+    field("count", booking.count, "How many GPUs; null: all.", {.low = 1, .high = kMaxGpus});
+    field("from_ms", booking.from, "When it first begins (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});
     field("length_s", booking.length, "How long it lasts.",
           {.low = kLeastBooked.count(),
            .high = kMostBooked.count(),
            .required = true,
            .expected = "from a minute to a year"});
-    field("repeat", booking.repeat, "How often it begins again, by the server's local time.",
+    field("repeat", booking.repeat, "How often it repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
-    field("until_ms", booking.until, "No repetition begins after that; null: for ever.",
+    field("until_ms", booking.until, "No repetition begins after this time; null: no end.",
           {.low = 0, .high = kMaxBeginMs});
     field("why", booking.why, "One line for people.", {.max_bytes = 500});
   }
