@@ -400,7 +400,7 @@ TEST_F(Mps, AControlDaemonThatSpeaksProtocol3ServesAsWell) {
   site.Start();
   EXPECT_THAT(site.Status().collocation, HasSubstr("mps")) << "it was tried";
   EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
-              HasSubstr("a control daemon was started, asked and ended"));
+              HasSubstr("a control daemon was started, queried and stopped"));
   ExpectTheCancelledClientGoesAlone();
   ExpectNoDaemons();
 }
@@ -502,8 +502,8 @@ TEST_F(Mps, UsersHaveServersOfTheirOwn) {
 
 TEST_P(MpsBranch, TheDoctorTriesAControlDaemon) {
   const auto doctor = [&] { return site.Carma({"doctor", "--config", site.config_file()}).out; };
-  EXPECT_THAT(doctor(), HasSubstr("a control daemon was started, asked and ended"));
-  const auto told = HasSubstr("does not tell the state of MPS servers");
+  EXPECT_THAT(doctor(), HasSubstr("a control daemon was started, queried and stopped"));
+  const auto told = HasSubstr("does not report the state of MPS servers");
   if (branch == "r535") {
     EXPECT_THAT(doctor(), told);
   } else {

@@ -213,8 +213,8 @@ TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   site.Set("collocation.mps_dir", "\"" + setup_.dir + "\"");
   site.Start();
   const std::string doctor = site.Carma({"doctor", "--config", site.config_file()}).out;
-  EXPECT_THAT(doctor, HasSubstr("a control daemon was started, asked and ended"));
-  const auto silent = HasSubstr("does not tell the state of MPS servers");
+  EXPECT_THAT(doctor, HasSubstr("a control daemon was started, queried and stopped"));
+  const auto silent = HasSubstr("does not report the state of MPS servers");
   if (TellsState()) {
     EXPECT_THAT(doctor, Not(silent));
   } else {

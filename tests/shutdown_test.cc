@@ -139,7 +139,8 @@ TEST_F(Shutdown, TasksSaveAndGoOnAfterTheBootFromWhereTheyWere) {
   MachineGoesDown();
   const Ran down = StartAtShutdown().Wait();
   EXPECT_TRUE(down.Ok()) << down.Text();
-  EXPECT_THAT(down.out, AllOf(HasSubstr("takes no new task"), HasSubstr("No task runs any more")));
+  EXPECT_THAT(down.out,
+              AllOf(HasSubstr("takes no new task"), HasSubstr("No task is running any more")));
   for (const Saver* saver : {&with_gpu, &without}) {
     const api::TaskView task = site.Task(saver->id);
     EXPECT_EQ(task.state, "queued");
@@ -226,7 +227,7 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   const Ran closed =
       site.Carma({"drain", "all", "--until-boot", "--wait", "--reason", "new kernel"});
   EXPECT_TRUE(closed.Ok()) << closed.Text();
-  EXPECT_EQ(closed.out, "The server takes no new task, and is empty\n");
+  EXPECT_EQ(closed.out, "The server takes no new tasks and is empty\n");
   const std::uint64_t waits = site.Submit({"--", "/bin/true"});
   const std::uint64_t without = site.Submit({"-G", "0", "--", "/bin/true"});
   site.Stop(SIGKILL);
@@ -254,7 +255,7 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
 
   const Ran one = site.Carma({"drain", "0", "--until-boot"});
   EXPECT_EQ(one.code, 2);
-  EXPECT_THAT(one.err, HasSubstr("--until-boot: expected all, not single GPUs"));
+  EXPECT_THAT(one.err, HasSubstr("--until-boot: expected 'all', not single GPUs"));
 }
 
 TEST_F(Shutdown, ADrainWaitsUntilTheTasksHaveLeft) {
@@ -269,7 +270,7 @@ TEST_F(Shutdown, ADrainWaitsUntilTheTasksHaveLeft) {
   const Ran ended = drain.Wait();
   EXPECT_TRUE(ended.Ok()) << ended.Text();
   EXPECT_EQ(ended.out,
-            "GPU 1 takes no new task; what runs there goes on\nNo task is there any more\n");
+            "GPU 1 takes no new tasks; running tasks continue\nNo task is left on them\n");
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST_F(TopSystem, ShowsGpusAndTasksAndActsOnThem) {
   screen.Press("Escape");
   ASSERT_TRUE(screen.Shows("1 waiting"));
   screen.Press("e");
-  ASSERT_TRUE(screen.Shows("Why task 2 is where it is")) << screen.Text();
+  ASSERT_TRUE(screen.Shows("Why task 2 waits or runs where it does")) << screen.Text();
   screen.Press("q");
   // Hold, release, and an end that is asked for twice.
   screen.Press("h");
@@ -110,7 +110,7 @@ TEST_F(TopSystem, AWideScreenShowsWhatATaskWroteLast) {
   screen.Resize(90, 20);
   ASSERT_TRUE(screen.Shows("q quit")) << screen.Text();
   screen.Press("l");
-  ASSERT_TRUE(screen.Shows("The end of what task " + std::to_string(id) + " has written"));
+  ASSERT_TRUE(screen.Shows("End of the output of task " + std::to_string(id)));
   ASSERT_TRUE(screen.Shows("epoch 1")) << screen.Text();
 }
 

@@ -38,7 +38,7 @@ carma cancel --name grows
 carma submit -J never --gpu 3 --retries 0 --gpu-mem 2G -- carma-simtask --memory-mib 39000 --framework pytorch
 carma list -t oom                                                         # 24: (OutOfMemory)
 carma submit -J both --gpu 2 --gpu-mem 4G -- sh -c 'carma-simtask --memory-mib 3900 --solo-s 900 & carma-simtask --memory-mib 3900 --solo-s 900'
-carma explain                                                             # 16: MPS, nothing is enforced
+carma explain                                                             # 16: MPS, no limits enforced
 carma list                                                                # 13: (OverPromise)
 carma list                                                                # 18: (OverPromise)
 carma cancel --name pair && carma cancel --name both

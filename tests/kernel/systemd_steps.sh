@@ -108,7 +108,7 @@ eventually test -e /run/pid.last
 carma status --json | grep -q 'cores (by weight)' || fail "$(carma status --json)"
 carma doctor >/run/doctor || true
 ! grep -q 'not enforced.*its cores' /run/doctor || fail "$(cat /run/doctor)"
-grep -q "one group per task below ${place%/*}" /run/doctor || fail "$(cat /run/doctor)"
+grep -q "one cgroup per task below ${place%/*}" /run/doctor || fail "$(cat /run/doctor)"
 touch /run/go.last
 carma wait -q "$last" || fail "the last task is $(state "$last")"
 echo "groups of tasks are below ${place%/*}"

@@ -269,13 +269,13 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
       "  carma submit --gpus 1 --memory 12G python train.py\n"
       "  carma list\n"
       "  carma logs -f\n"
-      "Exit code: 0 done, 1 failed, 2 asked wrongly. 'carma VERB --help' says more.");
+      "Exit code: 0 success, 1 failure, 2 usage error. Details: carma VERB --help.");
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   AddVerbs(app, words, context);
   if (const std::string verb = VerbOfLaboratory(app, words, context); !verb.empty()) {
     ::execv(context.laboratory.c_str(), const_cast<char* const*>(argv));  // returns where it fails
     context.Fail({base::ErrorCode::kNotFound,
-                  "carma " + verb + " needs carma-lab, which is not installed beside carma"});
+                  "carma " + verb + " needs carma-lab, which is not installed next to carma"});
     return context.exit_code;
   }
   if (const auto split = SplitCommand(app, words, context); !split) {

@@ -549,8 +549,8 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
   }
   const Ran ran = Run({"drain", "0,2", "--reason", "new \"fan\""});
   EXPECT_EQ(ran.out,
-            "GPU 0 takes no new task; what runs there goes on\n"
-            "GPU 2 takes no new task; what runs there goes on\n");
+            "GPU 0 takes no new tasks; running tasks continue\n"
+            "GPU 2 takes no new tasks; running tasks continue\n");
   EXPECT_EQ(daemon_.requests().at(1), R"(POST /v1/gpus/2/drain {"reason":"new \"fan\""})");
   daemon_.On("GET /v1/status", [](const api::Request&) { return Answer({{"now_ms", 5000}}); });
   Run({"drain", "0", "--by", "+10s"});

@@ -39,7 +39,7 @@ class BatchReader {
   // Everything is checked before anything is sent.
   base::Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
-    if (lines.empty()) return base::Fail(ErrorCode::kInvalid, name_ + ": holds no task");
+    if (lines.empty()) return base::Fail(ErrorCode::kInvalid, name_ + ": contains no tasks");
     // Reported at once, because describing that many takes long.
     if (lines.size() > kMaxBatchTasks) {
       return base::Fail(ErrorCode::kInvalid,
@@ -92,7 +92,7 @@ class BatchReader {
     if (auto set = ApplyOptions(flags_, description); !set) return std::unexpected(set.error());
     if (auto set = description.Set("wrap", line); !set) return std::unexpected(set.error());
     if (description.array()) {
-      return base::Fail(ErrorCode::kInvalid, "--array: not together with --batch");
+      return base::Fail(ErrorCode::kInvalid, "--array: cannot be combined with --batch");
     }
     auto specs = description.Finish(caller_);
     if (!specs) return std::unexpected(specs.error());
@@ -212,16 +212,16 @@ void Check(Context& context, const Batch& batch, const std::string& name) {
 
 void RunBatch(Context& context, const SubmitFlags& flags) {
   if (flags.batch.empty()) {
-    return context.Fail({ErrorCode::kInvalid, "--lines: expected --batch too"});
+    return context.Fail({ErrorCode::kInvalid, "--lines: needs --batch"});
   }
   if (!context.words.empty() || flags.wait) {
     return context.Fail(
-        {ErrorCode::kInvalid, "--batch: expected no command, script or --wait beside it"});
+        {ErrorCode::kInvalid, "--batch: cannot be combined with a command, a script or --wait"});
   }
   if (!flags.lines && !flags.settings.empty()) {
-    return context.Fail({ErrorCode::kInvalid, "--" + flags.settings[0].first +
-                                                  ": not with --batch, whose lines say everything; "
-                                                  "expected --lines too"});
+    return context.Fail({ErrorCode::kInvalid,
+                         "--" + flags.settings[0].first +
+                             ": cannot be combined with --batch unless --lines is given, too"});
   }
   const std::string name = flags.batch == "-" ? "stdin" : flags.batch;
   const auto caller = CallerContext();

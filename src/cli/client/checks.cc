@@ -104,7 +104,7 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program)
   if (IsFolder(path)) return "; that is a folder";
   if (program.find('/') == std::string::npos && IsProgram(path))
     return fmt::format("; did you mean: ./{}?", program);
-  return "; that file may not be executed (chmod +x)";
+  return "; that file is not executable (chmod +x)";
 }
 
 // True if a file can be made or written there. The text after a '%' is not known yet.
@@ -215,8 +215,8 @@ base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec) {
     for (const std::string& word : *words) {
       for (const std::string& name : NamesInBraces(word)) {
         return base::Fail(ErrorCode::kInvalid,
-                          fmt::format("{{{}}} in the command is no parameter of the sweep{}", name,
-                                      base::Suggestion(name, known)));
+                          fmt::format("{{{}}} in the command is not a parameter of the sweep{}",
+                                      name, base::Suggestion(name, known)));
       }
     }
   }
@@ -259,8 +259,7 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
                       rest.substr(0, equals).find_first_not_of("\"'] ") == rest.npos;
     if (sets) {
       return {
-          fmt::format("{}:{}: sets CUDA_VISIBLE_DEVICES: then the task may use GPUs that it was "
-                      "not given",
+          fmt::format("{}:{}: sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given",
                       base::Printable(*script, 200), number)};
     }
   }

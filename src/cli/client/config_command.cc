@@ -93,7 +93,7 @@ void RunCheck(Context& context, const ConfigFlags& flags) {
   if (context.json) {
     Print(context, "{\"sound\":true,\"set\":" + std::to_string(set) + "}\n");
   } else {
-    Print(context, "The configuration is sound: " + std::to_string(set) + " of " +
+    Print(context, "The configuration is valid: " + std::to_string(set) + " of " +
                        std::to_string(loaded->origins.size()) + " keys are set.\n");
   }
 }
@@ -147,22 +147,22 @@ void RunShowConfig(Context& context, const ConfigFlags& flags) {
 }  // namespace
 
 void AddConfigCommand(Syntax app, Context& context) {
-  const Syntax verb = app.AddVerb("config", "The daemon's configuration: check it, show it");
+  const Syntax verb = app.AddVerb("config", "Check or show the daemon's configuration");
   verb.NeedsVerb();
   verb.Footer(
       "  carma config check --config new.toml\n"
       "  carma config show --origin\n"
       "  carma config show policy idle.after\n"
-      "Reads the files and variables that a daemon of the same user would; keys are explained in\n"
+      "Reads the same files and variables as this user's daemon. The keys are explained in\n"
       "docs/server/configuration.md. Every verb also takes --json.");
   auto flags = std::make_shared<ConfigFlags>();
-  const Syntax check = verb.AddVerb("check", "Say whether the configuration is sound");
-  const Syntax show = verb.AddVerb("show", "Print every value in force");
+  const Syntax check = verb.AddVerb("check", "Check whether the configuration is valid");
+  const Syntax show = verb.AddVerb("show", "Print all values in effect");
   for (const Syntax each : {check, show}) {
-    each.AddOption("--config", "FILE", flags->file, "this file instead of the ordinary ones");
+    each.AddOption("--config", "FILE", flags->file, "read this file instead of the default ones");
   }
   show.AddOption("keys", "", flags->keys, "only these keys or sections");
-  show.AddFlag("--origin", flags->origin, "also where each value comes from");
+  show.AddFlag("--origin", flags->origin, "also show where each value comes from");
   check.OnRun([&context, flags] { RunCheck(context, *flags); });
   show.OnRun([&context, flags] { RunShowConfig(context, *flags); });
 }

@@ -77,7 +77,7 @@ base::Result<std::string> WithValues(std::string_view text,
     if (EndsElsewhere(lines[at])) {
       return base::Fail(
           base::ErrorCode::kInvalid,
-          fmt::format("line {}: {} goes over several lines: change it by hand", at + 1, name));
+          fmt::format("line {}: {} spans several lines: change it by hand", at + 1, name));
     }
     lines[at] = line;
   }

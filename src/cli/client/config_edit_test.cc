@@ -46,8 +46,7 @@ TEST(WithValues, ChangesTheKeysAndNothingElse) {
 TEST(WithValues, LeavesAValueOfSeveralLinesToItsWriter) {
   const auto after = WithValues("[daemon]\nadmins = [\n  \"ann\",\n]\n", {{"daemon.admins", "[]"}});
   ASSERT_FALSE(after);
-  EXPECT_EQ(after.error().message,
-            "line 2: daemon.admins goes over several lines: change it by hand");
+  EXPECT_EQ(after.error().message, "line 2: daemon.admins spans several lines: change it by hand");
 }
 
 }  // namespace

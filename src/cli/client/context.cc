@@ -25,8 +25,8 @@ void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
   if (!own || !shown || !base::Exists(config::kServerSocket)) return;
   std::fprintf(context.err,
-               "carma: this is your own carmad at %s; the server's listens at %s (CARMA_SOCKET "
-               "chooses)\n",
+               "carma: this is your own carmad at %s; the server's listens at %s (choose one with "
+               "CARMA_SOCKET)\n",
                path.c_str(), config::kServerSocket);
 }
 

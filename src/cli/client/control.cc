@@ -132,7 +132,7 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
   const auto ids = chosen ? ChosenOf(context, flags) : ResolveTasks(context, flags.tasks);
   if (!ids) return context.Fail(ids.error());
   if (ids->empty() && !context.json)
-    Warn(context, verb + ": no waiting or running task fits; nothing was changed");
+    Warn(context, verb + ": no waiting or running task matches; nothing was changed");
   if (ids->size() > 1) return ChangeAll(context, *ids, verb, chosen);
   ChangeEach(context, *ids,
              [&](std::uint64_t id) { return ChangeTask(context.client(), id, verb); });
@@ -140,7 +140,7 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
 
 void RunEdit(Context& context, const EditFlags& flags) {
   if (flags.settings.empty()) {
-    return context.Fail({base::ErrorCode::kInvalid, "edit: expected what to change: --time, …"});
+    return context.Fail({base::ErrorCode::kInvalid, "edit: expected a change such as --time 2h"});
   }
   const auto ids = ResolveTasks(context, flags.tasks);
   if (!ids) return context.Fail(ids.error());

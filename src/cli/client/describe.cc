@@ -237,7 +237,7 @@ base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std
     return std::unexpected(applied.error());
   }
   if (flags.here && description.array())
-    return base::Fail(ErrorCode::kInvalid, "--array: expected one task for one terminal");
+    return base::Fail(ErrorCode::kInvalid, "--array: a terminal can run only one task");
   auto specs = description.Finish(caller);
   if (!specs) return std::unexpected(specs.error());
   Described described;

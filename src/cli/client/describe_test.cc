@@ -249,7 +249,7 @@ TEST_F(DescribeTest, ANameInBracesIsAParameter) {
   EXPECT_TRUE(CheckParameters(spec));
   spec.command.push_back("--lr={l}");
   EXPECT_EQ(CheckParameters(spec).error().message,
-            "{l} in the command is no parameter of the sweep, did you mean lr?");
+            "{l} in the command is not a parameter of the sweep, did you mean lr?");
   spec.parameters.clear();
   EXPECT_TRUE(CheckParameters(spec)) << "no sweep";
 }

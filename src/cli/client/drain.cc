@@ -40,9 +40,9 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
 // The result of drain or resume.
 std::string StandingText(const std::string& state, std::optional<base::Time> empty_by) {
   if (state == "drng" && empty_by)
-    return " takes no new task; what runs there leaves by " + base::FormatTime(*empty_by);
-  if (state == "drng") return " takes no new task; what runs there goes on";
-  if (state == "drain") return " takes no new task, and is empty";
+    return " takes no new tasks; running tasks leave by " + base::FormatTime(*empty_by);
+  if (state == "drng") return " takes no new tasks; running tasks continue";
+  if (state == "drain") return " takes no new tasks and is empty";
   return " takes tasks again";
 }
 
@@ -102,7 +102,7 @@ Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView
       answered = now;
       const std::int64_t tasks = TasksThatHold(status->value);
       if (status->value.closed.empty() && !status->value.starting)
-        return Fail(ErrorCode::kConflict, "the server was opened again");
+        return Fail(ErrorCode::kConflict, "the server was reopened");
       if (tasks == 0 && !status->value.starting) return status;
       if (now >= until) return Fail(ErrorCode::kUnavailable, TasksThatRun(tasks));
     } else if (status.error().code != ErrorCode::kUnavailable || now >= answered + kAwayAtMost) {
@@ -118,16 +118,16 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
   if (!status) return context.Fail(status.error());
   const std::int64_t tasks = TasksThatHold(status->value);
   const bool print = !context.json;
-  if (print && tasks == 0) Print(context, "The server takes no new task, and is empty\n");
+  if (print && tasks == 0) Print(context, "The server takes no new tasks and is empty\n");
   if (print && tasks > 0) {
     Print(context,
-          fmt::format("The server takes no new task; what runs there leaves by {}\n",
+          fmt::format("The server takes no new tasks; running tasks leave by {}\n",
                       base::FormatTime(base::FromMs(status->value.leave_by_ms.value_or(0)))));
   }
   if (flags.wait && tasks > 0) {
     status = AwaitEmptyServer(context, status->value);
     if (!status) return context.Fail(status.error());
-    if (print) Print(context, "No task runs any more\n");
+    if (print) Print(context, "No task is running any more\n");
   }
   if (context.json) Print(context, status->text + "\n");
 }
@@ -179,7 +179,7 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
     empty_by = *time;
   }
   if (flags.until_boot && flags.gpus != kAll)
-    return context.Fail({ErrorCode::kInvalid, "--until-boot: expected all, not single GPUs"});
+    return context.Fail({ErrorCode::kInvalid, "--until-boot: expected 'all', not single GPUs"});
   if (flags.until_boot) return CloseUntilBoot(context, flags, empty_by);
   const auto names = NamedGpus(context, flags.gpus);
   if (!names) return context.Fail(names.error());
@@ -189,7 +189,7 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
     auto empty = AwaitEmptyGpus(context, drained);
     if (!empty) return context.Fail(empty.error());
     drained = *std::move(empty);
-    if (!context.json) Print(context, "No task is there any more\n");
+    if (!context.json) Print(context, "No task is left on them\n");
   }
   if (context.json) PrintJson(context, drained);
 }

@@ -106,8 +106,8 @@ void AddMetrics(const GpuView& gpu, std::size_t width, Facts& facts) {
 std::string ActivityText(const GpuView& gpu) {
   const bool told = gpu.sm_active || gpu.sm_active_now;
   const bool nobody = gpu.activity_source == gpu::CounterSourceName(gpu::CounterSource::kNone);
-  if (!told) return nobody ? "not told" : "";
-  std::string text = OptionalPercent(gpu.sm_active) + " mean of the window, " +
+  if (!told) return nobody ? "not reported" : "";
+  std::string text = OptionalPercent(gpu.sm_active) + " mean over the window, " +
                      OptionalPercent(gpu.sm_active_p95) + " p95, " +
                      OptionalPercent(gpu.sm_active_ewma) + " EWMA, " +
                      OptionalPercent(gpu.sm_active_now) + " now";
@@ -191,7 +191,7 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
               base::Printable(gpu.mig_profile, 40) + " of " + base::Printable(gpu.mig_parent, 80));
   }
   if (gpu.pace < 1)
-    facts.Add("Speed", fmt::format("{:.2g} of the server's fastest GPU's", gpu.pace));
+    facts.Add("Speed", fmt::format("{:.2g} of the speed of the server's fastest GPU", gpu.pace));
   facts.Add(IsDown(gpu) ? "Trouble" : "Closed", TroubleText(gpu));
   for (const std::string& alert : gpu.alerts) facts.Add("Alert", base::Printable(alert, 400));
   for (const GpuView::Reserved& each : gpu.reserved) {
@@ -204,9 +204,9 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
     facts.Add("NVLink", fmt::format("to GPU {}", fmt::join(gpu.linked_to, ", ")));
   facts.Add("Memory", MemoryText(gpu));
   if (gpu.reserved_mib > 0)
-    facts.Add("", base::FormatMib(gpu.reserved_mib) + " kept by the driver");
+    facts.Add("", base::FormatMib(gpu.reserved_mib) + " reserved by the driver");
   if (gpu.unattributed_mib)
-    facts.Add("", base::FormatMib(*gpu.unattributed_mib) + " in use by no process that is listed");
+    facts.Add("", base::FormatMib(*gpu.unattributed_mib) + " used by unlisted processes");
   facts.Add("SM activity", ActivityText(gpu));
   facts.Add("Rule", base::Printable(gpu.activity_rule, 400));
   AddMetrics(gpu, width > kFactsIndent + 20 ? width - kFactsIndent : 20, facts);
@@ -216,7 +216,8 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
   std::string out = "GPU " + std::to_string(gpu.index) + " " + GpuName(gpu) + ": " +
                     base::Printable(gpu.state, 20) + "\n" + facts.text();
   if (!gpu.tasks.empty()) out += "  Tasks\n" + TaskLines(gpu, now_ms, screen);
-  if (!gpu.foreign.empty()) out += "  Processes of no task\n" + ForeignLines(gpu, screen);
+  if (!gpu.foreign.empty())
+    out += "  Processes that belong to no task\n" + ForeignLines(gpu, screen);
   return out;
 }
 

@@ -63,9 +63,9 @@ GPU 0 H100 MIG 3g.40gb: drng
   Closed        by rule: Xid 79
   Alert         3.0G are in use by nobody
   Memory        20.0G of 80.0G in use, 24.0G promised of 30.0G claimed, closed to new tasks
-                512M kept by the driver
-                3.0G in use by no process that is listed
-  SM activity   63% mean of the window, 90% p95, - EWMA, 71% now (gpm)
+                512M reserved by the driver
+                3.0G used by unlisted processes
+  SM activity   63% mean over the window, 90% p95, - EWMA, 71% now (gpm)
   From gpm      sm_occupancy 31%, pcie_tx_bytes_s 1.4 GiB/s
   From nvml     power_w 252 W, energy_j 123 kJ, sm_clock_mhz 1980 MHz,
                 utilization 100%
@@ -75,7 +75,7 @@ GPU 0 H100 MIG 3g.40gb: drng
       42  bob   resnet50  12.0G     10.0G  9.1G  9.8G  mps      40% kernel-time
       43  ann   bert          -         -    0M    0M  -        -
     task 43 has not used its GPUs for 10:00
-  Processes of no task
+  Processes that belong to no task
      PID  USER  USED  COMMAND
     4711  cleo  600M  python x.py
     4712  ?        ?  hidden
@@ -87,7 +87,7 @@ TEST_F(GpuDetailsTest, GpuDetailsTellASlowType) {
   EXPECT_THAT(GpuDetails(gpu, kNow, {}), ::testing::Not(::testing::HasSubstr("fastest")));
   gpu.pace = 0.184;
   EXPECT_THAT(GpuDetails(gpu, kNow, {}),
-              ::testing::HasSubstr("0.18 of the server's fastest GPU's"));
+              ::testing::HasSubstr("0.18 of the speed of the server's fastest GPU"));
 }
 
 TEST_F(GpuDetailsTest, GpuDetailsSayWhatDecidesWithoutSmActivity) {
@@ -98,10 +98,10 @@ TEST_F(GpuDetailsTest, GpuDetailsSayWhatDecidesWithoutSmActivity) {
                          .activity_source = "none",
                          .activity_rule = "one task at a time"};
   const std::string text = GpuDetails(gpu, kNow, {});
-  EXPECT_THAT(text, ::testing::HasSubstr("  SM activity   not told\n"
+  EXPECT_THAT(text, ::testing::HasSubstr("  SM activity   not reported\n"
                                          "  Rule          one task at a time\n"));
   EXPECT_EQ(text.find("Tasks"), std::string::npos);
-  EXPECT_EQ(text.find("no process that is listed"), std::string::npos) << "that is not known";
+  EXPECT_EQ(text.find("unlisted processes"), std::string::npos) << "that is not known";
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ std::string HistoryTitle(const HistorySpan& span) {
 std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
                         const HistorySpan& span) {
   std::string out = "GPU " + std::to_string(gpu.index) + " " + base::Printable(gpu.name, 60) + "\n";
-  if (gpu.points.empty()) return out + "  nothing is known of this time\n";
+  if (gpu.points.empty()) return out + "  no data for this time\n";
   out += BarLine(
       "SM mean", gpu, span, [](const Point& p) { return p.sm_active; }, 1, &MeanPercent);
   out += BarLine(

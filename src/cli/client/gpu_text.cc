@@ -186,7 +186,7 @@ std::string StatusText(const api::StatusView& status) {
   out += "  Tasks    " + (counts.empty() ? "none" : base::Join(counts, ", ")) + "\n";
   out += "  Clock    " + base::FormatTime(base::FromMs(status.now_ms));
   if (status.time_scale != 1)
-    out += fmt::format(", simulated, {:.6g} times as fast", status.time_scale);
+    out += fmt::format(", simulated, {:.6g} times as fast as real time", status.time_scale);
   out += "\n";
   if (status.config_read_ms > 0) {
     out += "  Config   read " + base::FormatTime(base::FromMs(status.config_read_ms));

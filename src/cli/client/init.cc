@@ -46,9 +46,10 @@ struct Question {
 constexpr std::array kQuestions{
     Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
              "Who may submit tasks? everybody, or the members of these groups", true},
-    Question{"admins", "daemon.admins", Form::kUsers, "nobody",
-             "Who may act on everybody's tasks and close GPUs, beside root? nobody, or these users",
-             true},
+    Question{
+        "admins", "daemon.admins", Form::kUsers, "nobody",
+        "Who may act on everybody's tasks and close GPUs, besides root? nobody, or these users",
+        true},
     Question{"order", "policy.order", Form::kWord, "",
              "Queue order? fifo: first come first served; fair: least usage first", true},
     Question{"sharing", "collocation.method", Form::kWord, "",
@@ -230,15 +231,15 @@ void AddInitCommand(Syntax app, Context& context) {
   const Syntax verb =
       app.AddVerb("init", "Ask a few questions and write the daemon's configuration");
   verb.Footer(
-      "  carma init                                    # five questions; of an ordinary user two\n"
+      "  carma init                                    # five questions; two for an ordinary user\n"
       "  carma init --yes --order fair --http-port 8080\n"
-      "An answer of nothing keeps what is in brackets. A file that exists is changed in the keys "
-      "that\n"
-      "were answered otherwise, and nowhere else. Every verb also takes --json.");
+      "An empty answer keeps the value in brackets. In an existing file, only the keys whose "
+      "answers\n"
+      "differ are changed. Every verb also takes --json.");
   auto flags = std::make_shared<Flags>();
   verb.AddOption("--file", "FILE", flags->file,
-                 "write this file (default: /etc/carma/carma.toml, or one's own)");
-  verb.AddFlag("-y,--yes", flags->yes, "ask nothing: what is not given stays as it is");
+                 "write this file (default: /etc/carma/carma.toml, or the user's own)");
+  verb.AddFlag("-y,--yes", flags->yes, "ask nothing; values that are not given stay as they are");
   const auto add = [&](std::size_t i, const char* help, const char* type) {
     verb.AddOption("--" + std::string(kQuestions[i].option), type, flags->given[i], help);
   };

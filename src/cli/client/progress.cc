@@ -67,7 +67,7 @@ std::string TextOf(const task::Progress& progress) {
   if (progress.total)
     text += fmt::format(" of {} ({:.1f} %)", *progress.total, *progress.fraction() * 100);
   if (progress.rate_per_s) text += fmt::format(", {:.3g} per second", *progress.rate_per_s);
-  if (progress.eta_s) text += ", " + Span(*progress.eta_s) + " left as printed";
+  if (progress.eta_s) text += ", " + Span(*progress.eta_s) + " left (as printed)";
   if (progress.loss) text += fmt::format(", loss {:.4g}", *progress.loss);
   text += "\n";
   if (progress.run_fraction)
@@ -82,7 +82,7 @@ std::string TextOf(const task::Progress& progress) {
 
 void AddProgressCommand(Syntax app, Context& context) {
   const Syntax verb =
-      app.AddVerb("progress", "What CARMA reads of a program's progress in its output");
+      app.AddVerb("progress", "Show the progress that CARMA reads from a program's output");
   verb.Footer(
       "  carma progress train.log\n"
       "  python train.py 2>&1 | carma progress - --json\n"

@@ -150,12 +150,12 @@ void Output(Context& context, const ReportFlags& flags, const std::vector<Report
 
 void RunReport(Context& context, const ReportFlags& flags) {
   if (flags.tasks && !flags.csv) {
-    return context.Fail({ErrorCode::kInvalid, "--tasks: expected together with --csv"});
+    return context.Fail({ErrorCode::kInvalid, "--tasks: needs --csv"});
   }
   const bool spans = !flags.since.empty() || !flags.until.empty() || flags.last > 0;
   if (!flags.files.empty() && (spans || !flags.name.empty())) {
-    return context.Fail(
-        {ErrorCode::kInvalid, "--since, --until, --last and --name: expected without files"});
+    return context.Fail({ErrorCode::kInvalid,
+                         "--since, --until, --last and --name: cannot be combined with files"});
   }
   Result<std::vector<Report>> reports =
       flags.files.empty() ? AskDaemon(context, flags) : LoadReports(flags.files);
@@ -167,32 +167,31 @@ void RunReport(Context& context, const ReportFlags& flags) {
 }  // namespace
 
 void AddReportCommand(Syntax app, Context& context) {
-  const Syntax verb = app.AddVerb("report", "What a run took: times, GPU use, energy, crashes");
+  const Syntax verb = app.AddVerb("report", "Report on a run: times, GPU use, energy, crashes");
   verb.Footer(
       "  carma report --since 12h\n"
       "  carma report --since \"2026-03-01 14:00\" --name magm --json > magm.json\n"
       "  carma report exclusive.json magm.json --html both.html\n"
       "  carma simulate --runs 20 --noise 0.03 --json | carma report - --html runs.html\n"
       "  carma report --last 100 --csv --tasks > tasks.csv\n"
-      "Tasks submitted in the span count; the definitions are in docs/server/metrics.md. The first "
-      "of "
-      "several\nreports is what the others are compared with; equal names are replays of one "
-      "run.\n"
+      "Covers tasks submitted in the span; docs/server/metrics.md has the definitions. Several "
+      "reports\n"
+      "are compared with the first; reports with the same name are replays of one run.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ReportFlags>();
   verb.AddOption("files", "FILE", flags->files,
-                 "kept reports (--json) instead of the daemon's history; -: standard input");
+                 "saved reports (--json) instead of the daemon's history; -: standard input");
   verb.AddOption("--since", "TIME", flags->since,
                  "only tasks submitted since: a date, or 2h for two hours ago");
   verb.AddOption("--until", "TIME", flags->until,
                  "only tasks submitted until: a date, or 2h for two hours ago");
-  verb.AddOption("--last", "N", flags->last, "only the N tasks of the span submitted last")
+  verb.AddOption("--last", "N", flags->last, "only the last N tasks submitted in the span")
       .Range(std::int64_t{1}, std::int64_t{1'000'000});
-  verb.AddOption("--name", "LABEL", flags->name, "what the run is called in tables");
+  verb.AddOption("--name", "LABEL", flags->name, "name of the run in tables");
   verb.AddFlag("--csv", flags->csv, "one row per run, comma-separated");
   verb.AddFlag("--tasks", flags->tasks, "with --csv: one row per task");
   verb.AddOption("--html", "FILE", flags->html,
-                 "write tables and figures as one HTML file; -: here");
+                 "write tables and figures as one HTML file; -: standard output");
 
   // The form of the first version.
   const Syntax compare = verb.AddVerb("compare", "Same as report FILE...");

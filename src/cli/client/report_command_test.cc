@@ -155,7 +155,7 @@ TEST_F(Reports, ConfigCheckNamesTheMistakeAndConfigShowCanBeReadAgain) {
   const std::string good = Write("good.toml", "[policy]\nsm_cap = 0.75\n");
   Ran ran = Run({"config", "check", "--config", good});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("is sound: 1 of "));
+  EXPECT_THAT(ran.out, HasSubstr("is valid: 1 of "));
   EXPECT_EQ(ran.err, "");
   ran = Run({"config", "check", "--config",
              Write("names.toml",

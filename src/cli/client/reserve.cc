@@ -81,7 +81,7 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
   if (flags.count > 0) booking.count = flags.count;
   if (names.empty() && !booking.gpu_type && !booking.count) {
     return Fail(ErrorCode::kInvalid,
-                "expected which GPUs: --gpus 0,1, --gpus all, --count N, or --type NAME");
+                "expected GPUs: --gpus 0,1, --gpus all, --count N, or --type NAME");
   }
   return Unit{};
 }
@@ -140,9 +140,9 @@ std::string GpusText(const api::ReservationView& view) {
 }
 
 std::string StateText(const api::ReservationView& view) {
-  if (!view.holds) return "to come";
+  if (!view.holds) return "upcoming";
   if (view.others.empty()) return "holds";
-  return fmt::format("holds; task {} of others runs on", fmt::join(view.others, ", "));
+  return fmt::format("active; still in use by task {}", fmt::join(view.others, ", "));
 }
 
 void RunMake(Context& context, const ReserveFlags& flags) {
@@ -169,7 +169,7 @@ void RunMake(Context& context, const ReserveFlags& flags) {
                     Minute(made->next_to_ms.value_or(made->from_ms)),
                     made->repeat == "once" ? "" : ", " + base::Printable(made->repeat, 20)));
   if (!made->others.empty())
-    Warn(context, fmt::format("task {} of others runs there and is left to end",
+    Warn(context, fmt::format("task {} of other users runs there and may finish",
                               fmt::join(made->others, ", ")));
 }
 
@@ -233,33 +233,33 @@ void AddReserveCommand(Syntax app, Context& context) {
       "  carma reserve --for nobody --gpus 0 --from 09:00 --to 18:00 --repeat weekdays\n"
       "  carma reserve list\n"
       "  carma reserve remove 3\n"
-      "What runs there when it begins is left to end; nobody else's task is put there who would\n"
-      "run into it by his time limit, or without one within reserve.lead before.\n"
+      "Tasks that run there when it begins may finish. No other task is placed there if its time\n"
+      "limit reaches into the reservation, or, without a limit, within reserve.lead before it.\n"
       "Every verb also takes --json and --socket PATH.");
   verb.AddOption("--for", "USER", flags->whom,
-                 "users whose tasks may run there; nobody: keep it free");
+                 "users whose tasks may run there; nobody: keep the GPUs free");
   verb.AddOption("--account", "NAME", flags->accounts, "accounts whose tasks may run there");
   verb.AddOption("--class", "NAME", flags->classes, "classes (--qos) whose tasks may run there");
-  verb.AddOption("--gpus", "LIST", flags->gpus, "which: indices or UUIDs, or all");
-  verb.AddOption("--type", "NAME", flags->type, "of this model: a100 …");
+  verb.AddOption("--gpus", "LIST", flags->gpus, "which GPUs: indices, UUIDs or all");
+  verb.AddOption("--type", "NAME", flags->type, "GPUs of this model: a100 …");
   verb.AddOption("--count", "N", flags->count, "number of GPUs, free ones first")
       .Range(1, core::kMaxGpus);
   verb.AddOption("--from", "TIME", flags->from,
-                 "14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)");
-  verb.AddOption("--to", "TIME", flags->to, "until then, in the same forms");
-  verb.AddOption("--for-time", "SPAN", flags->length, "or for this time: 4h, 2d");
+                 "start: 14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)");
+  verb.AddOption("--to", "TIME", flags->to, "end, in the same forms");
+  verb.AddOption("--for-time", "SPAN", flags->length, "length, instead of an end: 4h, 2d");
   verb.AddOption("--repeat", "HOW", flags->repeat, "once (default), daily, weekdays, weekly");
-  verb.AddOption("--until", "TIME", flags->until, "no repetition begins after that");
-  verb.AddOption("--why", "TEXT", flags->why, "shown as the reason to waiting tasks");
+  verb.AddOption("--until", "TIME", flags->until, "no repetition begins after this time");
+  verb.AddOption("--why", "TEXT", flags->why, "reason shown to waiting tasks");
   verb.TakesVerb();
   verb.OnRun([&context, flags, verb] {
     if (!verb.VerbGiven()) RunMake(context, *flags);
   });
-  const Syntax list = verb.AddVerb("list", "Show those that hold or will hold");
+  const Syntax list = verb.AddVerb("list", "List active and upcoming reservations");
   list.OnRun([&context] { RunList(context); });
   auto ids = std::make_shared<std::vector<std::string>>();
-  const Syntax remove = verb.AddVerb("remove", "End them at once");
-  remove.AddOption("ids", "", *ids, "numbers, as list shows them").Required();
+  const Syntax remove = verb.AddVerb("remove", "Remove reservations at once");
+  remove.AddOption("ids", "", *ids, "numbers, as shown by list").Required();
   remove.OnRun([&context, ids] { RunRemove(context, *ids); });
 }
 

@@ -48,12 +48,12 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
   std::string text;
   if (latest_ms) {
     text = "It starts by " + MomentBrief(*latest_ms, now_ms) +
-           " at the latest, by the time limits of those before it, if nobody comes who goes "
-           "before it and no GPU is closed or fails.\n";
+           " at the latest, judging by the time limits of the tasks before it, unless a task with "
+           "higher priority arrives or a GPU closes or fails.\n";
   }
   if (likely_ms && (!latest_ms || *likely_ms + 60'000 < *latest_ms)) {
-    text += "By the run times that are known it starts at about " +
-            MomentBrief(*likely_ms, now_ms) + ".\n";
+    text +=
+        "Judging by known run times, it starts at about " + MomentBrief(*likely_ms, now_ms) + ".\n";
   }
   return text;
 }

@@ -69,7 +69,7 @@ void AddMemory(const TaskView& task, Facts& facts) {
   }
   if (task.attempt > 0) {
     facts.Add("Promised", task.claim_mib > 0 ? base::FormatMib(task.claim_mib) + PerGpu(task)
-                                             : "nothing: only what is seen counts");
+                                             : "nothing; only measured memory counts");
   } else if (task.bound_mib && task.bound_mib != task.predicted_mib) {
     facts.Add("To promise", base::FormatMib(*task.bound_mib) + PerGpu(task));
   }
@@ -88,7 +88,7 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("Waited", SpanText(task.submitted_ms, *task.first_start_ms));
     facts.Add("First start", TimePoint(task.first_start_ms));
   } else if (!HasEnded(task)) {
-    facts.Add("Waits since", SpanText(task.submitted_ms, now_ms));
+    facts.Add("Waiting", SpanText(task.submitted_ms, now_ms));
   }
   facts.Add("Starts", StartBrief(task.latest_start_ms, task.likely_start_ms, now_ms));
   if (task.launched_ms && task.launched_ms != task.first_start_ms) {
@@ -109,9 +109,9 @@ std::string MethodText(const TaskView& task) {
   if (method == core::SharingMethod::kAlone) return "alone on its GPUs";
   const bool limited = task.group_limit_mib > 0;
   if (method == core::SharingMethod::kStreams)
-    return limited ? "time slices (streams)" : "time slices (streams), nothing is enforced";
+    return limited ? "time slices (streams)" : "time slices (streams), no limits enforced";
   if (method == core::SharingMethod::kMig) {
-    return "a MIG instance, whose memory and SMs the hardware enforces";
+    return "a MIG instance; the hardware enforces its memory and SMs";
   }
   if (method != core::SharingMethod::kMps) return base::Printable(task.sharing, 40);
   std::vector<std::string> limits;
@@ -120,7 +120,7 @@ std::string MethodText(const TaskView& task) {
   if (task.thread_percent > 0)
     limits.push_back(std::to_string(task.thread_percent) + "% of the SMs");
   if (!limits.empty()) return "MPS, each process may take " + base::Join(limits, " and ");
-  return limited ? "MPS" : "MPS, nothing is enforced";
+  return limited ? "MPS" : "MPS, no limits enforced";
 }
 
 std::string SharingText(const TaskView& task) {
@@ -159,7 +159,7 @@ std::string HostSentence(const api::HostVerdictView& host) {
                                                       base::FormatMib(host.memory_mib))
                                         : fmt::format("{} of memory, not counted", wanted));
   }
-  return "Of the server it wants " + base::Join(asked, " and ") + ".\n";
+  return "It also needs " + base::Join(asked, " and ") + ".\n";
 }
 
 // "uses 3.0G more than its promise and the margin", for tasks that hold GPUs; empty if it does not.
@@ -190,10 +190,10 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   facts.Add(task.sharing.empty() ? "Sharing" : "", base::Printable(task.sharing_note, 400));
   if (task.sm_share) {
     const long percent = std::lround(*task.sm_share * 100);
-    facts.Add("SMs asked", "at most " + std::to_string(percent) + "% of each GPU's");
+    facts.Add("SM limit", "at most " + std::to_string(percent) + "% of each GPU's");
   }
   if (task.max_slowdown) {
-    facts.Add("Bears", fmt::format("{:g} times its run time alone", *task.max_slowdown));
+    facts.Add("Slowdown", fmt::format("at most {:g} times its run time alone", *task.max_slowdown));
   }
   facts.Add("Serves", ServesText(task));
   facts.Add("Over promise", OverPromiseText(task));
@@ -206,19 +206,19 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
 
 void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (!task.checkpoint_signal.empty())
-    facts.Add("Saves by", base::Printable(task.checkpoint_signal, 20));
+    facts.Add("Save signal", base::Printable(task.checkpoint_signal, 20));
   if (task.no_slots) facts.Add("Slots", "excepted");
   if (task.checkpoints > 0)
-    facts.Add("Checkpoints", fmt::format("went on from one {} time{}", task.checkpoints,
+    facts.Add("Checkpoints", fmt::format("resumed from one {} time{}", task.checkpoints,
                                          task.checkpoints == 1 ? "" : "s"));
   const auto in = [now_ms](std::int64_t ms) { return SpanText(now_ms, std::max(now_ms, ms)); };
   if (HoldsGpus(task) && task.leaves_by_ms) {
     facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " + in(*task.leaves_by_ms) + ")");
   } else if (task.turn_ends_ms && *task.turn_ends_ms > now_ms) {
-    facts.Add("Turn ends", fmt::format("{} (in {}), if another task waits for its GPUs",
-                                       TimePoint(task.turn_ends_ms), in(*task.turn_ends_ms)));
+    facts.Add("Slice ends", fmt::format("{} (in {}), if another task waits for its GPUs",
+                                        TimePoint(task.turn_ends_ms), in(*task.turn_ends_ms)));
   } else if (task.turn_ends_ms) {
-    facts.Add("Turn ends", "when another task waits for its GPUs");
+    facts.Add("Slice ends", "when another task waits for its GPUs");
   }
 }
 
@@ -355,7 +355,7 @@ std::string SaidOnce(std::string_view text) {
     }
     out += (out.empty() ? "" : " ") + std::string(sentences[i]);
     if (!others.empty())
-      out += fmt::format(" (GPU{} {} alike)", others.size() == 1 ? "" : "s", RangesText(others));
+      out += fmt::format(" (also GPU{} {})", others.size() == 1 ? "" : "s", RangesText(others));
     // An incomplete sentence gets no full stop.
     if (i + 1 < sentences.size() || text.ends_with('.') || !others.empty()) out += ".";
   }
@@ -404,15 +404,15 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   facts.Add("Errors", apart ? base::Printable(task.stderr_path, 4096) : "");
   facts.Add("Account", base::Printable(task.account, 64));
   facts.Add("Class", base::Printable(task.qos, 64));
-  if (task.origin == "lease") facts.Add("Origin", "lease: its process is not started by carmad");
-  if (task.origin == "slurm") facts.Add("Origin", "lease: its process is started by Slurm");
+  if (task.origin == "lease") facts.Add("Origin", "lease: carmad did not start its process");
+  if (task.origin == "slurm") facts.Add("Origin", "lease: Slurm started its process");
   facts.Add("Container", base::Printable(task.container, 4096));
   facts.Add("Comment", task.comment.empty() ? "" : base::Printable(task.comment, 4096));
   facts.Add("Waits for", base::Printable(base::Join(task.dependencies, ", "), 4096));
   facts.Add("Not before", task.begin_ms ? base::FormatTime(base::FromMs(*task.begin_ms)) : "");
   if (!task.parameters.empty()) facts.Add("Parameters", ParametersText(task));
-  for (const std::string& rule : task.notify) facts.Add("Tells", base::Printable(rule, 400));
-  for (const api::NoticeView& notice : task.notices) facts.Add("Told", NoticeText(notice));
+  for (const std::string& rule : task.notify) facts.Add("Notifies", base::Printable(rule, 400));
+  for (const api::NoticeView& notice : task.notices) facts.Add("Notified", NoticeText(notice));
   return "Task " + std::to_string(task.id) + " " + Line(task.name) + "\n" + facts.text();
 }
 
@@ -448,10 +448,10 @@ std::string Explanation(const api::ExplainView& explain) {
     if (WaitsForNoGpu(task)) {
       out += explain.gpus.empty() ? "" : "Apart from that:\n";
     } else if (explain.ahead) {
-      out += *explain.ahead == 0 ? "It is the first of its queue.\n"
+      out += *explain.ahead == 0 ? "It is first in its queue.\n"
                                  : std::to_string(*explain.ahead) +
                                        (*explain.ahead == 1 ? " task is" : " tasks are") +
-                                       " before it in the " + Line(task.queue) + " queue.\n";
+                                       " ahead of it in the " + Line(task.queue) + " queue.\n";
     }
     out += HostSentence(explain.host);
     out += StartSentences(task.latest_start_ms, task.likely_start_ms, explain.now_ms);
@@ -466,8 +466,8 @@ std::string Explanation(const api::ExplainView& explain) {
   }
   out += EstimateSentence(task);
   if (explain.taught_mib) {
-    out += "Tasks of its kind have shown to need " + base::FormatMib(*explain.taught_mib) +
-           ", which it asks for.\n";
+    out += "Tasks of its kind have needed " + base::FormatMib(*explain.taught_mib) +
+           ", so that is what it asks for.\n";
   }
   if (DependsOnRules(task) && !explain.policy.empty())
     out += "Rules: " + base::Printable(explain.policy, 400) + "\n";

@@ -21,11 +21,11 @@ TEST_F(TaskTextTest, FactsSayWhenTheTurnOfARunningTaskEnds) {
   EXPECT_THAT(TaskFacts(task, kNow),
               ::testing::HasSubstr(" (in 1:30:00), if another task waits for its GPUs\n"));
   EXPECT_THAT(TaskFacts(task, kNow + 6'000'000),
-              ::testing::HasSubstr("  Turn ends     when another task waits for its GPUs\n"));
+              ::testing::HasSubstr("  Slice ends    when another task waits for its GPUs\n"));
   task.leaves_by_ms = kNow + 60'000;
   const std::string leaving = TaskFacts(task, kNow);
   EXPECT_THAT(leaving, ::testing::HasSubstr("  Leaves by     "));
-  EXPECT_THAT(leaving, ::testing::Not(::testing::HasSubstr("Turn ends")));
+  EXPECT_THAT(leaving, ::testing::Not(::testing::HasSubstr("Slice ends")));
 }
 
 TEST_F(TaskTextTest, FactsKeepPredictedPromisedAndMeasuredApart) {
@@ -105,8 +105,8 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
   };
   const Case cases[] = {
       {{.sharing = "alone"}, "  Sharing       alone on its GPUs\n"},
-      {{.sharing = "streams"}, "  Sharing       time slices (streams), nothing is enforced\n"},
-      {{.sharing = "mps"}, "  Sharing       MPS, nothing is enforced\n"},
+      {{.sharing = "streams"}, "  Sharing       time slices (streams), no limits enforced\n"},
+      {{.sharing = "mps"}, "  Sharing       MPS, no limits enforced\n"},
       {{.sharing = "mps", .memory_limit_mib = 12'288},
        "  Sharing       MPS, each process may take 12.0G of memory\n"},
       {{.sharing = "mps", .memory_limit_mib = 12'288, .thread_percent = 30},
@@ -115,11 +115,11 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
        "  Sharing       time slices (streams); the kernel limits all its processes together to "
        "12.0G of each GPU\n"},
       {{.sharing = "mig"},
-       "  Sharing       a MIG instance, whose memory and SMs the hardware enforces\n"},
+       "  Sharing       a MIG instance; the hardware enforces its memory and SMs\n"},
       {{.sharing = "streams", .sharing_note = "no MPS for root", .sm_share = 0.3},
-       "  Sharing       time slices (streams), nothing is enforced\n"
+       "  Sharing       time slices (streams), no limits enforced\n"
        "                no MPS for root\n"
-       "  SMs asked     at most 30% of each GPU's\n"},
+       "  SM limit      at most 30% of each GPU's\n"},
   };
   for (const Case& c : cases) {
     TaskView task = c.task;
@@ -130,7 +130,7 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
   TaskView task = std::end(cases)[-1].task;
   task.state = "running";
   EXPECT_THAT(Explanation({.task = task, .collocation = "mps"}),
-              ::testing::HasSubstr("This task: time slices (streams), nothing is enforced.\n"
+              ::testing::HasSubstr("This task: time slices (streams), no limits enforced.\n"
                                    "  no MPS for root\n"));
   EXPECT_EQ(TaskFacts({.state = "queued"}, kNow).find("Sharing"), std::string::npos)
       << "not known before it starts";
@@ -156,12 +156,12 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
                                  .taught_mib = 20'480};
   EXPECT_EQ(Explanation(explain),
             "Task 7 gpt2-small waits (GpuMemory): needs 30000 MiB on 2 GPUs\n"
-            "3 tasks are before it in the main queue.\n"
+            "3 tasks are ahead of it in the main queue.\n"
             "  GPU 0 (0M promised, 0M in use) could take it.\n"
             "  GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use) cannot take it now: 91 % busy\n"
             "  GPU 2 (0M promised, 0M in use) can never take it: GpuMemory\n"
             "Memory: 29.3G predicted (given).\n"
-            "Tasks of its kind have shown to need 20.0G, which it asks for.\n");
+            "Tasks of its kind have needed 20.0G, so that is what it asks for.\n");
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))
@@ -181,7 +181,7 @@ TEST_F(TaskTextTest, WhoWaitsByItsOwnersWishStandsInNoQueue) {
   const std::string text =
       Explanation({.task = task, .gpus = {{.gpu = 0, .fit = "fits"}}, .ahead = 0});
   EXPECT_THAT(text, ::testing::HasSubstr("Apart from that:\n  GPU 0 "));
-  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("first of its queue")));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("first in its queue")));
 }
 
 TEST_F(TaskTextTest, WhatHoldsForSeveralGpusIsSaidOnce) {
@@ -191,10 +191,10 @@ TEST_F(TaskTextTest, WhatHoldsForSeveralGpusIsSaidOnce) {
   } cases[] = {
       {"The samples of GPU 0 do not show it. The samples of GPU 1 do not show it. The samples of "
        "GPU 3 do not show it.",
-       "The samples of GPU 0 do not show it (GPUs 1,3 alike)."},
+       "The samples of GPU 0 do not show it (also GPUs 1,3)."},
       {"GPU 0 is busy. GPU 1 is full.", "GPU 0 is busy. GPU 1 is full."},
       {"GPU 0 is busy. GPU 1 is busy. GPU 2 is 91.5 % full.",
-       "GPU 0 is busy (GPU 1 alike). GPU 2 is 91.5 % full."},
+       "GPU 0 is busy (also GPU 1). GPU 2 is 91.5 % full."},
       {"Held until it is released.", "Held until it is released."},
       {"", ""},
   };
@@ -247,10 +247,9 @@ TEST_F(TaskTextTest, ATaskWithoutGpuIsToldByCoresAndMemory) {
                                   .free_cpus = 2,
                                   .memory_mib = 65'536,
                                   .free_memory_mib = 32'768};
-  EXPECT_THAT(
-      Explanation({.task = task, .host = host}),
-      ::testing::HasSubstr("Of the server it wants 4 CPUs (2 of 16 free) and 8.0G of memory "
-                           "(32.0G of 64.0G free).\n"));
+  EXPECT_THAT(Explanation({.task = task, .host = host}),
+              ::testing::HasSubstr("It also needs 4 CPUs (2 of 16 free) and 8.0G of memory "
+                                   "(32.0G of 64.0G free).\n"));
   task.state = "running";
   EXPECT_THAT(Explanation({.task = task}), ::testing::HasSubstr("is running.\n"));
 }

@@ -58,7 +58,7 @@ void RunCreate(Context& context, const CreateFlags& flags) {
       json ? api::FromJson<api::TokenView>(*json) : std::unexpected(json.error());
   if (!made) return context.Fail(made.error());
   Print(context, base::Printable(made->token, 200) + "\n");
-  Warn(context, fmt::format("token {} until {}: its holder may cancel, hold and read your "
+  Warn(context, fmt::format("token {}, valid until {}: its holder may cancel, hold and read your "
                             "tasks; it is not shown again",
                             made->id, base::FormatTime(base::FromMs(made->expires_ms))));
 }
@@ -99,30 +99,30 @@ void RunRevoke(Context& context, const std::vector<std::string>& tokens) {
 }  // namespace
 
 void AddTokenCommand(Syntax app, Context& context) {
-  const Syntax verb = app.AddVerb("token", "Tokens: let a browser act for you over TCP");
+  const Syntax verb = app.AddVerb("token", "Manage tokens that let a browser act for you over TCP");
   verb.NeedsVerb();
   verb.Footer(
       "  carma token create laptop --expires 7d\n"
       "  carma token list\n"
       "  carma token revoke 3\n"
-      "The web page asks for it (docs/use/page.md). Whoever has it may cancel, hold, release and\n"
-      "requeue your tasks, lower their priority and read their output; never submit.\n"
+      "The web page asks for it (docs/use/page.md). Anyone who has it may cancel, hold, release\n"
+      "and requeue your tasks, lower their priority and read their output, but not submit.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<CreateFlags>();
-  const Syntax create = verb.AddVerb("create", "Make one and print it, once");
-  create.AddOption("name", "", flags->name, "what you call it");
+  const Syntax create = verb.AddVerb("create", "Create a token and print it once");
+  create.AddOption("name", "", flags->name, "a name for it");
   create.AddOption("--expires", "SPAN", flags->expires,
-                   "how long it lives: 12h, 7d … (default: 30d)");
+                   "how long it is valid: 12h, 7d … (default: 30d)");
   create.OnRun([&context, flags] { RunCreate(context, *flags); });
 
   auto all = std::make_shared<bool>(false);
-  const Syntax list = verb.AddVerb("list", "Show yours, without the secret");
-  list.AddFlag("--all", *all, "everybody's (administrators)");
+  const Syntax list = verb.AddVerb("list", "List your tokens, without their secrets");
+  list.AddFlag("--all", *all, "tokens of all users (administrators)");
   list.OnRun([&context, all] { RunList(context, *all); });
 
   auto tokens = std::make_shared<std::vector<std::string>>();
-  const Syntax revoke = verb.AddVerb("revoke", "End them at once");
-  revoke.AddOption("tokens", "", *tokens, "numbers, as list shows them").Required();
+  const Syntax revoke = verb.AddVerb("revoke", "Revoke tokens at once");
+  revoke.AddOption("tokens", "", *tokens, "numbers, as shown by list").Required();
   revoke.OnRun([&context, tokens] { RunRevoke(context, *tokens); });
 }
 

@@ -162,7 +162,7 @@ void RunUsage(Context& context, const UsageFlags& flags) {
   const Result<std::vector<UsageView>> rows = ReadRows(*answer);
   if (!rows) return context.Fail(rows.error());
   if (flags.csv) return Print(context, CsvOf(*rows));
-  if (rows->empty()) return Warn(context, "nobody held a GPU in that time");
+  if (rows->empty()) return Warn(context, "no task held a GPU in that time");
   Print(context, TableOf(context, *rows, flags.by));
 }
 
@@ -170,17 +170,17 @@ void RunUsage(Context& context, const UsageFlags& flags) {
 
 void AddUsageCommand(Syntax app, Context& context) {
   const Syntax verb = app.AddVerb(
-      "usage", "Who had what: GPU hours, energy, waiting, crashes, memory promised in vain");
+      "usage", "Show usage per user: GPU hours, energy, waiting, crashes, unused promised memory");
   verb.Footer(
       "  carma usage --since 7d\n"
       "  carma usage --by account,month --csv > months.csv\n"
       "  carma usage --by user,qos --since 2026-03-01 --until 2026-04-01\n"
-      "Sums of starts, from the decision to the end of each; what runs counts up to now. Months "
+      "Adds up starts, each from its placement to its end; running ones count up to now. Months "
       "and\n"
-      "days are those of UTC. The books keep starts for a year (docs/server/sharing.md).\n"
+      "days are in UTC. Starts are kept for a year (docs/server/sharing.md).\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<UsageFlags>();
-  verb.AddOption("--by", "LIST", flags->by, "rows for each user, account, qos, and month or day")
+  verb.AddOption("--by", "LIST", flags->by, "one row per user, account, qos, and month or day")
       .ShowDefault();
   verb.AddOption("--since", "TIME", flags->since,
                  "only usage since: a date, or 2h for two hours ago");

@@ -71,7 +71,7 @@ TEST_F(Usage, OfNobodySaysSo) {
              [](const api::Request&) { return api::Response{.body = R"({"usage":[]})"}; });
   const Ran ran = Run({"usage"});
   EXPECT_EQ(ran.exit_code, 0);
-  EXPECT_THAT(ran.err, HasSubstr("nobody held a GPU"));
+  EXPECT_THAT(ran.err, HasSubstr("no task held a GPU"));
   EXPECT_EQ(Run({"usage", "--since=yesterday"}).exit_code, 2);
 }
 

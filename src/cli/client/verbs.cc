@@ -33,25 +33,25 @@ void AddSubmit(Syntax app, Context& context) {
   auto flags = NewFlags<SubmitFlags>();
   const Syntax verb = AddVerb(
       app, "submit", "Submit a task: a command, a script with #CARMA or #SBATCH lines, a .rad file",
-      "What is run follows the options:\n"
+      "The command follows the options:\n"
       "  carma submit --gpus 2 --memory 12G python train.py --lr 0.1\n"
       "  carma submit --time 12h train.sh resnet50       a script that starts with #!\n"
-      "  carma submit --array 0-15 -- ./sweep            -- : never taken for a script\n"
+      "  carma submit --array 0-15 -- ./sweep            after --: never read as a script\n"
       "  carma submit resnet50.rad                       a description of the original system\n"
       "  echo 'nvidia-smi' | sed '1i #!/bin/sh' | carma submit -\n"
       "  carma submit --batch tasks.jsonl                one JSON description per line\n"
-      "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 wrong description;\n"
-      "with --wait that of the task.\n");
+      "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 invalid description;\n"
+      "with --wait the exit code of the task.\n");
   AddTaskOptions(verb);
   verb.AddFlag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
   verb.AddFlag("--no-check", flags->no_check,
                "skip the check that program, working directory and conda environment exist");
-  verb.AddFlag("-W,--wait", flags->wait, "wait for its end and exit with its exit code");
-  verb.AddFlag("--parsable", flags->parsable, "print only the number, or first-last");
+  verb.AddFlag("-W,--wait", flags->wait, "wait until it ends and exit with its exit code");
+  verb.AddFlag("--parsable", flags->parsable, "print only the task number, or first-last");
   verb.AddOption("--batch", "FILE", flags->batch,
                  "submit every line of FILE, - for standard input");
   verb.AddFlag("--lines", flags->lines,
-               "the lines of --batch are shell commands, all with the options given here");
+               "the lines of --batch are shell commands that share the options given here");
   verb.AddOption("--sbatch", "", flags->sbatch, "").OneWord().Group("");  // hidden
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
@@ -62,12 +62,12 @@ void AddSubmit(Syntax app, Context& context) {
 void AddLease(Syntax app, Context& context) {
   auto flags = NewFlags<SubmitFlags>();
   const Syntax verb = AddVerb(
-      app, "lease", "Wait for GPUs, then become a command: for launchers other than carmad",
+      app, "lease", "Wait for GPUs, then exec a command; for launchers other than carmad",
       "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
       "  srun --gres=gpu:0 carma lease --gpu-mem 8G -- ./job.sh\n"
-      "Waits like any task; then this very process becomes the command, with the GPUs in its\n"
-      "environment. They are given back when it ends, by whatever cause. It is not started again,\n"
-      "and its output is its own. 'carma cancel' ends it; Ctrl-C while it waits gives up.\n");
+      "Waits like any task; then this process becomes the command, with the GPUs in its\n"
+      "environment. They are released when it ends, for whatever reason. It is never restarted,\n"
+      "and CARMA does not capture its output. 'carma cancel' ends it; Ctrl-C stops waiting.\n");
   AddTaskOptions(verb);
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
@@ -78,17 +78,17 @@ void AddLease(Syntax app, Context& context) {
 void AddRedo(Syntax app, Context& context) {
   auto flags = NewFlags<RedoFlags>();
   const Syntax verb =
-      AddVerb(app, "redo", "Submit tasks again, as new ones, described as they were",
+      AddVerb(app, "redo", "Submit tasks again as new tasks with the same description",
               "  carma redo @                     my last task once more\n"
               "  carma redo 42 --gpu-mem 20G      with more memory\n"
-              "  carma redo 42 --cascade          and those that depend on it\n"
-              "Dependencies, begin time and hold are left out. The new task belongs to\n"
-              "the owner of the first and runs with his rights, also if an administrator\n"
-              "asks for it.\n");
+              "  carma redo 42 --cascade          and the tasks that depend on it\n"
+              "Dependencies, begin time and hold are not copied. The new task belongs to\n"
+              "the owner of the old one and runs with that user's rights, even if an\n"
+              "administrator resubmits it.\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
   AddTaskOptions(verb, &IsEditable);
-  verb.AddFlag("--cascade", flags->cascade, "the tasks that depend on them, too");
-  verb.AddFlag("--parsable", flags->parsable, "print only the number");
+  verb.AddFlag("--cascade", flags->cascade, "also the tasks that depend on them");
+  verb.AddFlag("--parsable", flags->parsable, "print only the task number");
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
     RunRedo(context, *flags);
@@ -98,9 +98,9 @@ void AddRedo(Syntax app, Context& context) {
 void AddEdit(Syntax app, Context& context) {
   auto flags = NewFlags<EditFlags>();
   const Syntax verb = AddVerb(
-      app, "edit", "Change what tasks ask for: all of it while they wait",
-      "  carma edit 42 --time 12h              also while it runs: limit, class, priority, name,\n"
-      "                                        comment, notify\n"
+      app, "edit", "Change options of waiting tasks, and some options of running ones",
+      "  carma edit 42 --time 12h              a running task, too: limit, class, priority,\n"
+      "                                        name, comment, notify\n"
       "  carma edit 40-45 --gpu-mem 20G -G 2\n"
       "  carma edit @ --begin tomorrow --notify me\n"
       "The history shows all changes and their authors.\n");
@@ -115,15 +115,15 @@ void AddEdit(Syntax app, Context& context) {
 // ---- showing tasks ----
 
 void AddWatch(Syntax verb, bool& watch, double& interval_s) {
-  verb.AddFlag("-w,--watch", watch, "show again and again until interrupted");
-  verb.AddOption("--interval", "S", interval_s, "seconds between two updates (default: 2)")
+  verb.AddFlag("-w,--watch", watch, "refresh until interrupted");
+  verb.AddOption("--interval", "S", interval_s, "seconds between updates (default: 2)")
       .Range(0.1, 3600.0);
 }
 
 void AddList(Syntax app, Context& context) {
   auto flags = NewFlags<ListFlags>();
   const Syntax verb =
-      AddVerb(app, "list", "List tasks: those that have not ended, as they will be served",
+      AddVerb(app, "list", "List unfinished tasks in the order in which they will be served",
               "MEM is per GPU: used/promised while it runs, ~predicted while it waits, the peak at "
               "the end.\nColumns for -o:\n" +
                   ColumnHelp() +
@@ -131,18 +131,18 @@ void AddList(Syntax app, Context& context) {
                   "  carma list -w --tree\n"
                   "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
   verb.Alias("queue").Alias("ls");
-  verb.AddOption("-u,--user", "NAME", flags->user, "only this user's");
+  verb.AddOption("-u,--user", "NAME", flags->user, "only tasks of this user");
   verb.AddOption("-t,--state", "LIST", flags->states,
-                 "only these: running, R, failed,OOM … or all (newest first)");
-  verb.AddOption("--name", "NAME", flags->name, "only tasks of this name");
+                 "only these states: running, R, failed,OOM …, or all (newest first)");
+  verb.AddOption("--name", "NAME", flags->name, "only tasks with this name");
   verb.AddOption("--limit", "N", flags->limit, "at most N tasks (default: 500)")
       .Range(std::size_t{1}, std::size_t{10'000'000});
-  verb.AddFlag("-a,--all", flags->all, "ended ones too, newest first");
+  verb.AddFlag("-a,--all", flags->all, "also ended tasks, newest first");
   verb.AddFlag("--unfold", flags->unfold,
-               "a row for each waiting task of an array, not one for all that are alike");
-  verb.AddFlag("--tree", flags->tree, "each task below the one that it waits for");
-  verb.AddOption("-o,--format", "LIST", flags->columns, "columns, see below");
-  verb.AddFlag("--no-header", flags->no_titles, "without the title line");
+               "one row per waiting task of an array, instead of one for all that are alike");
+  verb.AddFlag("--tree", flags->tree, "show each task below the one it waits for");
+  verb.AddOption("-o,--format", "LIST", flags->columns, "columns, listed below");
+  verb.AddFlag("--no-header", flags->no_titles, "omit the title line");
   AddWatch(verb, flags->watch, flags->interval_s);
   verb.OnRun([&context, flags] { RunList(context, *flags); });
 }
@@ -157,22 +157,22 @@ void AddTaskLook(Syntax app, Context& context, const char* name, const char* hel
 }
 
 void AddShow(Syntax app, Context& context) {
-  AddTaskLook(app, context, "show",
-              "Show all facts of a task; memory predicted, promised, measured", "  carma show 42\n",
-              &RunShow);
+  AddTaskLook(app, context, "show", "Show a task's details: memory predicted, promised, measured",
+              "  carma show 42\n", &RunShow);
 }
 
 void AddExplain(Syntax app, Context& context) {
-  AddTaskLook(app, context, "explain", "Say why a task waits, GPU by GPU, or why it is where it is",
+  AddTaskLook(app, context, "explain",
+              "Explain why a task waits, GPU by GPU, or why it runs where it does",
               "  carma explain 42\n", &RunExplain);
 }
 
 void AddHistory(Syntax app, Context& context) {
   auto flags = NewFlags<HistoryFlags>();
-  const Syntax verb = AddVerb(app, "history", "What happened, to some tasks or to all",
+  const Syntax verb = AddVerb(app, "history", "Show what happened to some tasks or to all",
                               "  carma history 42\n  carma history --limit 1000\n");
   verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
-  verb.AddOption("-n,--limit", "N", flags->limit, "the last N events of each (default: 100)")
+  verb.AddOption("-n,--limit", "N", flags->limit, "the last N events of each task (default: 100)")
       .Range(std::size_t{1}, std::size_t{10'000});
   verb.OnRun([&context, flags] { RunHistory(context, *flags); });
 }
@@ -184,18 +184,18 @@ void AddChange(Syntax app, Context& context, const std::string& name, const char
   auto flags = NewFlags<ChangeFlags>();
   const Syntax verb = AddVerb(app, name.c_str(), help, example);
   verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
-  verb.AddFlag("--all", flags->all, "all my tasks that have not ended");
-  verb.AddOption("--name", "NAME", flags->name, "my tasks of this name");
+  verb.AddFlag("--all", flags->all, "all my unfinished tasks");
+  verb.AddOption("--name", "NAME", flags->name, "my tasks with this name");
   verb.AddOption("-t,--state", "LIST", flags->states,
                  "my tasks in these states: queued, running …");
   verb.AddOption("--array", "TASKS", flags->arrays,
-                 "my tasks of these arrays, named by their first tasks");
-  verb.AddOption("-u,--user", "NAME", flags->user, "this user's instead, for administrators");
+                 "my tasks in these arrays, each given by its first task");
+  verb.AddOption("-u,--user", "NAME", flags->user, "tasks of this user (administrators)");
   verb.OnRun([&context, flags, name] { RunChange(context, name, *flags); });
 }
 
 void AddCancel(Syntax app, Context& context) {
-  AddChange(app, context, "cancel", "End tasks, or take them from the queue",
+  AddChange(app, context, "cancel", "Cancel tasks, running or waiting",
             "  carma cancel 42,43\n  carma cancel --name sweep --state queued\n"
             "  carma cancel --array 40        the whole array that starts with task 40\n"
             "  carma cancel --all\n");
@@ -239,12 +239,12 @@ void AddWait(Syntax app, Context& context) {
   const Syntax verb = AddVerb(
       app, "wait", "Wait until tasks have ended and exit with their exit code",
       "  carma wait @ && echo trained\n"
-      "Exit code: that of the task, 128 + N after signal N, 1 if it ended otherwise without one;\n"
-      "of several tasks the highest; 124 when --timeout is over.\n");
+      "Exit code: that of the task, 128 + N after signal N, or 1 if it has none; the highest of\n"
+      "several tasks; 124 after --timeout.\n");
   verb.AddOption("tasks", "", flags->wait.tasks, std::string(kTasksHelp) + " (default: @)");
   verb.AddOption("--timeout", "SPAN", flags->timeout,
-                 "give up after 90s, 15m, 2h … (bare: minutes)");
-  verb.AddFlag("--any", flags->wait.any, "only until the first of them has ended");
+                 "give up after 90s, 15m, 2h … (a bare number is minutes)");
+  verb.AddFlag("--any", flags->wait.any, "return when the first of them has ended");
   verb.AddFlag("-q,--quiet", flags->wait.quiet, "print nothing");
   verb.OnRun([&context, flags] {
     if (!flags->timeout.empty()) {
@@ -266,8 +266,8 @@ void AddLogs(Syntax app, Context& context) {
                               "  carma logs -f            follow my last task until it ends\n"
                               "  carma logs --err -n 20 42\n");
   verb.AddOption("tasks", "", flags->logs.tasks, std::string(kTasksHelp) + " (default: @)");
-  verb.AddFlag("-f,--follow", flags->logs.follow, "go on until the task has ended");
-  verb.AddFlag("--err", flags->logs.errors, "its standard error");
+  verb.AddFlag("-f,--follow", flags->logs.follow, "follow the output until the task ends");
+  verb.AddFlag("--err", flags->logs.errors, "show its standard error");
   verb.AddOption("-n,--lines", "N", flags->lines, "only the last N lines")
       .Range(std::int64_t{0}, std::int64_t{1'000'000'000});
   verb.OnRun([&context, flags] {
@@ -307,13 +307,13 @@ void AddGpus(Syntax app, Context& context) {
       "USED is measured, PROMISED is booked for tasks, FREE is left for a new one.\n"
       "  carma gpus -w\n"
       "  carma gpus -v 0           everything known about it, with sources\n"
-      "  carma gpus --history 6h   activity, memory and power; at the end of a line the mean,\n"
-      "                            or the highest for peaks\n");
+      "  carma gpus --history 6h   activity, memory and power; each line ends with its mean,\n"
+      "                            or its maximum for peaks\n");
   verb.AddOption("gpus", "", flags->gpus.gpus, "indices or UUIDs: 0, 0,2, GPU-… (default: all)");
   verb.AddFlag("-v,--verbose", flags->gpus.verbose,
                "every metric with its source, tasks, foreign processes, alerts");
   const Option history = verb.AddOption("--history", "[SPAN]", flags->history,
-                                        "over time: the last hour, or 90m, 6h, 7d …")
+                                        "history of the last hour, or of 90m, 6h, 7d …")
                              .Values(0, 1);
   const Option points = verb.AddOption("--points", "N", flags->points,
                                        "with --history: at most N spans (default: 60)")
@@ -342,27 +342,27 @@ Syntax AddGpuChange(Syntax app, const std::string& name, const char* help, const
 void AddDrain(Syntax app, Context& context) {
   auto flags = NewFlags<GpuChangeFlags>();
   const Syntax verb =
-      AddGpuChange(app, "drain", "Close GPUs to new tasks; running ones go on",
+      AddGpuChange(app, "drain", "Close GPUs to new tasks; running tasks continue",
                    "  carma drain 0,2 --reason 'new fan on Monday'\n"
-                   "  carma drain all --by 18:00     tasks save and leave until then\n"
+                   "  carma drain all --by 18:00     tasks save and leave by then\n"
                    "  carma drain all --until-boot --wait    in a script, before the machine goes "
                    "down\n",
                    flags);
-  verb.AddOption("--reason", "TEXT", flags->reason, "shown as the reason to waiting tasks");
-  verb.AddOption("--by", "TIME", flags->by,
-                 "their tasks are asked to save before, and are ended then and wait again: "
-                 "18:00, 2026-03-01T14:05, now+2hours");
-  verb.AddFlag("--until-boot", flags->until_boot,
-               "all: the machine goes down. Nothing starts until it has booted, tasks without "
-               "GPUs neither; without --by tasks have slots.shutdown_notice from now");
-  verb.AddFlag("--wait", flags->wait, "until the tasks have left");
+  verb.AddOption("--reason", "TEXT", flags->reason, "reason shown to waiting tasks");
+  verb.AddOption(
+      "--by", "TIME", flags->by,
+      "ask tasks to save, and requeue those left at TIME: 18:00, 2026-03-01T14:05, now+2hours");
+  verb.AddFlag(
+      "--until-boot", flags->until_boot,
+      "with all: start no task until the next boot (default --by: slots.shutdown_notice from now)");
+  verb.AddFlag("--wait", flags->wait, "wait until the tasks have left");
   verb.OnRun([&context, flags] { RunDrain(context, *flags); });
 }
 
 void AddResume(Syntax app, Context& context) {
   auto flags = NewFlags<GpuChangeFlags>();
   AddGpuChange(app, "resume", "Open drained GPUs again",
-               "  carma resume all     also a server that was closed until it boots\n", flags)
+               "  carma resume all     also reopens a server closed until it boots\n", flags)
       .OnRun([&context, flags] { RunResume(context, *flags); });
 }
 
@@ -373,10 +373,10 @@ void AddStatus(Syntax app, Context& context) {
   };
   auto flags = NewFlags<Flags>();
   const Syntax verb = AddVerb(
-      app, "status", "Show the daemon: version, rules, tasks, troubles",
-      "  carma status --wait      until it answers and has looked for its GPUs, for scripts\n");
-  verb.AddFlag("--wait", flags->wait, "keep trying until it answers and has looked for its GPUs");
-  verb.AddOption("--timeout", "S", flags->timeout_s, "seconds that --wait tries (default: 30)")
+      app, "status", "Show the daemon's version, rules, tasks and problems",
+      "  carma status --wait      for scripts: until it answers and has searched for GPUs\n");
+  verb.AddFlag("--wait", flags->wait, "keep trying until it answers and has searched for GPUs");
+  verb.AddOption("--timeout", "S", flags->timeout_s, "how long --wait keeps trying (default: 30)")
       .Range(0.0, 86'400.0);
   verb.OnRun([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });
 }
@@ -384,15 +384,15 @@ void AddStatus(Syntax app, Context& context) {
 void AddBackup(Syntax app, Context& context) {
   auto flags = NewFlags<BackupFlags>();
   const Syntax verb = AddVerb(
-      app, "backup", "Copy the books (queue, history, what was learned) while the daemon runs",
-      "  carma backup /backup/              there as carma-YYYYMMDD-HHMMSS.db\n"
+      app, "backup", "Back up the database (queue, history, learned data) while the daemon runs",
+      "  carma backup /backup/              creates carma-YYYYMMDD-HHMMSS.db in it\n"
       "  carma backup --force carma.db\n"
-      "For root and the user that carmad runs as. How to restore it: docs/server/operations.md.\n");
-  verb.AddOption("target", "FILE", flags->target, "the new file, or a folder to make it in")
+      "For root and the user that carmad runs as. To restore it, see docs/server/operations.md.\n");
+  verb.AddOption("target", "FILE", flags->target, "the new file, or a folder in which to create it")
       .Required();
   verb.AddFlag("-f,--force", flags->force, "replace an existing file");
   verb.AddOption("--state-dir", "DIR", flags->state_dir,
-                 "the books of this folder (default: the daemon's)");
+                 "the database in this folder (default: the daemon's)");
   verb.OnRun([&context, flags] { RunBackup(context, *flags); });
 }
 
@@ -446,8 +446,8 @@ Program ServerProgram() {
       {"completion", &AddCompletionCommand},
       {"version", &AddVersion},
       {"demo", nullptr, "See CARMA at work on simulated GPUs: 60 tasks in under two minutes"},
-      {"trace", nullptr, "Look at, cut, make up, replay and export traces"},
-      {"simulate", nullptr, "What this load would have come to under other policies, in seconds"},
+      {"trace", nullptr, "Inspect, cut, generate, replay and export traces"},
+      {"simulate", nullptr, "Simulate this load under other policies, in seconds"},
       {"report", &AddReportCommand},
       {"config", &AddConfigCommand},
       {"init", &AddInitCommand},
@@ -456,7 +456,7 @@ Program ServerProgram() {
       {"mcp", &AddMcpCommand},
       {"evaluate", nullptr, "Compare the estimators with measured runs", "estimate"},
       {"profile", nullptr,
-       "Measure workloads on this server's GPUs, alone and together, and its monitors"},
+       "Measure workloads on this server's GPUs, alone and together; check its monitors"},
       {"pilot", &AddPilotCommand},
       {"slurm", &AddSlurmCommand},
   };

@@ -143,7 +143,7 @@ Result<DriverFacts> AskRecording(const std::string& path) {
                     .dcgm_trouble = "",
                     .simulated = false};
   for (const gpu::DeviceInfo& info : recording->devices) {
-    facts.gpus->push_back({info, Fail(ErrorCode::kUnavailable, "nothing was recorded of it")});
+    facts.gpus->push_back({info, Fail(ErrorCode::kUnavailable, "no sample of it was recorded")});
   }
   for (const gpu::RecordedAnswer& answer : recording->answers) {
     (*facts.gpus)[answer.device].reading = answer.reading;
@@ -185,7 +185,7 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
     } else {
       context.cost = std::unexpected(
           gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kHung,
-                              .text = "the driver does not answer since a context was made"});
+                              .text = "the driver has not answered since a context was created"});
     }
   }
 }

@@ -171,25 +171,26 @@ void RunRecord(Context& context, const DoctorFlags& flags) {
 }  // namespace
 
 void AddDoctorCommand(Syntax app, Context& context) {
-  const Syntax verb = app.AddVerb("doctor", "Look over driver, GPUs, rights and surroundings");
+  const Syntax verb =
+      app.AddVerb("doctor", "Check the driver, the GPUs, permissions and the environment");
   verb.Footer(
       "  carma doctor\n"
-      "  carma doctor --record gpus.jsonl --seconds 60   # what the driver answers, once a second\n"
-      "  carma doctor --replay gpus.jsonl                # the GPUs of a recording\n"
-      "Exit code: 0 nothing is bad, 1 something is. Every verb also takes --json and --socket "
+      "  carma doctor --record gpus.jsonl --seconds 60   # the driver's answers, once a second\n"
+      "  carma doctor --replay gpus.jsonl                # check the GPUs in a recording\n"
+      "Exit code: 1 if something is bad, otherwise 0. Every verb also takes --json and --socket "
       "PATH.");
   auto flags = std::make_shared<DoctorFlags>();
-  verb.AddOption("--config", "FILE", flags->config, "this file instead of the ordinary ones");
+  verb.AddOption("--config", "FILE", flags->config, "read this file instead of the default ones");
   const Option record = verb.AddOption("--record", "FILE", flags->record,
-                                       "write what the driver answers, and check nothing");
-  verb.AddOption("--seconds", "", flags->seconds, "how long to record")
+                                       "record the driver's answers instead of checking");
+  verb.AddOption("--seconds", "", flags->seconds, "how many seconds to record")
       .Range(1, 86'400)
       .Needs(record)
       .ShowDefault();
-  verb.AddOption("--replay", "FILE", flags->replay, "look at the GPUs of a recording")
+  verb.AddOption("--replay", "FILE", flags->replay, "check the GPUs in a recording")
       .Excludes(record);
   verb.AddFlag("!--no-measure", flags->measure,
-               "make no CUDA context on an idle GPU to see what it takes");
+               "do not create a CUDA context on an idle GPU to measure its memory");
   verb.OnRun([&context, flags, app] {
     flags->socket_given = app.Given("--socket") || !base::GetEnv("CARMA_SOCKET").empty();
     if (flags->record.empty()) {

@@ -93,7 +93,7 @@ TEST_F(DoctorCommand, FailsWhereSomethingIsBad) {
   ::setenv(gpu::kFakeNvmlVariable, "gpu remap-failed", 1);
   const Ran broken = Doctor({});
   EXPECT_EQ(broken.exit_code, 1);
-  EXPECT_THAT(broken.out, HasSubstr("spares are used up"));
+  EXPECT_THAT(broken.out, HasSubstr("no spare rows are left"));
   nvml_->errors = {{"nvmlInit_v2", gpu::nvml::kDriverNotLoaded}};
   const Ran gone = Doctor({});
   EXPECT_EQ(gone.exit_code, 1);

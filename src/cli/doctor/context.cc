@@ -19,12 +19,10 @@ struct KnownCode {
 constexpr KnownCode kCodes[] = {
     {2, "its memory is used by a process that is not listed: see nvidia-smi on the host"},
     {46, "another process uses it exclusively: see its compute mode in nvidia-smi -q"},
-    {100,
-     "CUDA sees no GPU: see that /dev/nvidia* and /dev/nvidia-uvm are there and may be opened"},
-    {101, "CUDA does not find the GPU that NVML shows: are both libraries of one driver?"},
+    {100, "CUDA sees no GPU: check that /dev/nvidia* and /dev/nvidia-uvm exist and may be opened"},
+    {101, "CUDA does not find the GPU that NVML shows: do both libraries belong to one driver?"},
     {802, "start the fabric manager (nvidia-fabricmanager): GPUs behind NVSwitch wait for it"},
-    {803,
-     "libcuda and the kernel's driver are of different versions: reboot, or reload the driver"},
+    {803, "libcuda and the kernel's driver have different versions: reboot, or reload the driver"},
     {804, "libcuda is too new for this driver: remove the CUDA compatibility package"},
     {999, "load the module nvidia-uvm (nvidia-modprobe -u), and see the kernel's log (dmesg)"},
 };
@@ -37,18 +35,18 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
     case Kind::kRefused: {
       const auto* const known = std::ranges::find(kCodes, trouble.cuda_code, &KnownCode::code);
       return known != std::end(kCodes) ? known->remedy
-                                       : "every CUDA program will fail so; see the kernel's log "
-                                         "(dmesg) for NVRM and Xid lines";
+                                       : "every CUDA program will fail like this; see the kernel's "
+                                         "log (dmesg) for NVRM and Xid lines";
     }
     case Kind::kHung:
     case Kind::kDied:
       return "see the kernel's log (dmesg) for NVRM and Xid lines; a reset or a reboot may be "
              "needed";
     case Kind::kUnclear:
-      return "try again when nothing starts on the GPU; run as root on the host, where the driver "
+      return "try again while nothing starts on the GPU; run as root on the host, where the driver "
              "names processes";
     case Kind::kMachine:
-      return "run carma doctor with its program in place, or with --no-measure";
+      return "run an installed carma doctor, or use --no-measure";
   }
   return "";
 }
@@ -86,10 +84,10 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   finding.text += fmt::format(
       ": {} MiB less than the bare context, so that predictions are too low", -libraries_mib);
   finding.remedy = assumed.learns
-                       ? "nothing but to run tasks with a summary: five that finish teach CARMA "
-                         "the value of this server (docs/inside/estimators.md)"
-                       : "set estimate.history = true: five tasks with a summary that finish teach "
-                         "CARMA the value of this server (docs/inside/estimators.md)";
+                       ? "run tasks with a summary: after five have finished, CARMA knows this "
+                         "server's value (docs/inside/estimators.md)"
+                       : "set estimate.history = true: after five tasks with a summary have "
+                         "finished, CARMA knows this server's value (docs/inside/estimators.md)";
   return finding;
 }
 

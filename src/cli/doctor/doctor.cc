@@ -55,16 +55,15 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
            base::Printable(settings.simgpu_state);
   }
   if (answer == gpu::nvml::kLibRmVersionMismatch) {
-    return "the driver was updated while its old module is loaded: end all GPU programs and reload "
-           "the module, or reboot";
+    return "the driver was updated while its old module was loaded: end all GPU programs and "
+           "reload the module, or reboot";
   }
   if (answer == gpu::nvml::kDriverNotLoaded) {
     return "load the module (modprobe nvidia), and see the kernel's log (dmesg) if that fails";
   }
   return "install the NVIDIA driver" + InstallCommand("", Missing::kDriver) +
-         " so that nvidia-smi works, or name its library with monitor.nvml_library; simulated "
-         "GPUs: "
-         "carmad --background --simulate 4xA100-40GB";
+         " so that nvidia-smi works, or name its library with monitor.nvml_library; for simulated "
+         "GPUs: carmad --background --simulate 4xA100-40GB";
 }
 
 // "0-3,5"
@@ -153,7 +152,7 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
     return findings;
   }
   if (facts.gpus->empty()) {
-    findings.push_back({"gpus", Level::kBad, "the driver knows no GPU",
+    findings.push_back({"gpus", Level::kBad, "the driver lists no GPU",
                         "see lspci and the kernel's log (dmesg) for NVRM lines"});
   }
   for (std::size_t i = 0; i < facts.gpus->size(); ++i) {
@@ -195,10 +194,10 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
                          [level](const Finding& finding) { return finding.level == level; });
   };
   const auto bad = count(Level::kBad), warnings = count(Level::kWarn);
-  if (bad == 0 && warnings == 0) return text + "All is well.\n";
+  if (bad == 0 && warnings == 0) return text + "No problems found.\n";
   std::vector<std::string> counts;
   if (bad > 0) counts.push_back(fmt::format("{} bad", bad));
-  if (warnings > 0) counts.push_back(fmt::format("{} to be looked at", warnings));
+  if (warnings > 0) counts.push_back(fmt::format("{} to look at", warnings));
   return text + base::Join(counts, ", ") + ".\n";
 }
 

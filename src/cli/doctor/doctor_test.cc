@@ -57,7 +57,7 @@ TEST(DoctorGpus, AHealthyGpuIsAllWell) {
   EXPECT_THAT(findings[0].text, HasSubstr("driver 550.1, NVML 12.550.1, CUDA up to 12.4"));
   EXPECT_THAT(findings[1].text, HasSubstr("A100, 1000M of 39.6G in use, GPU-a"));
   EXPECT_THAT(findings[2].text, HasSubstr("(GPM); a task joins others while"));
-  EXPECT_THAT(findings[3].text, HasSubstr("not told: "));
+  EXPECT_THAT(findings[3].text, HasSubstr("not reported: "));
 }
 
 TEST(DoctorGpus, AmountsOfMemoryThatDoNotAddUp) {
@@ -71,7 +71,7 @@ TEST(DoctorGpus, AmountsOfMemoryThatDoNotAddUp) {
   const Finding trouble = FirstTrouble(CheckDriver(facts, {}));
   EXPECT_EQ(trouble.level, Level::kWarn);
   EXPECT_THAT(trouble.text,
-              HasSubstr("40.0G in all, but 1.0G reserved, 30.0G free and 10.0G used"));
+              HasSubstr("40.0G in total, but 1.0G reserved, 30.0G free and 10.0G used"));
 }
 
 TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
@@ -87,7 +87,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
       {"nobody counts",
        [](gpu::Reading& r, config::Settings&) { r.counters = gpu::CounterSource::kNone; },
        Level::kWarn,
-       "nobody counts SM activity (dcgmi cannot be started); a task may join others while "
+       "no source counts SM activity (dcgmi cannot be started); a task may join others while "
        "kernels ran at most 80 % of the time"},
       {"nobody counts, and nobody asks",
        [](gpu::Reading& r, config::Settings& s) {
@@ -97,11 +97,11 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
        Level::kWarn, "by memory alone"},
       {"spares used up",
        [](gpu::Reading& r, config::Settings&) { r.condition.remap_failed = true; }, Level::kBad,
-       "spares"},
+       "no spare rows"},
       {"rows wait", [](gpu::Reading& r, config::Settings&) { r.condition.remap_pending = true; },
-       Level::kWarn, "wait to be remapped"},
+       Level::kWarn, "waiting to be remapped"},
       {"memory errors", [](gpu::Reading& r, config::Settings&) { r.condition.ecc_uncorrected = 2; },
-       Level::kWarn, "2 memory errors"},
+       Level::kWarn, "2 uncorrectable memory errors"},
       {"reset wanted",
        [](gpu::Reading& r, config::Settings&) { r.condition.recovery = RecoveryAction::kGpuReset; },
        Level::kBad, "asks for a reset"},
@@ -120,7 +120,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
        Level::kBad, "traffic"},
       {"something new",
        [](gpu::Reading& r, config::Settings&) { r.condition.recovery = RecoveryAction::kOther; },
-       Level::kBad, "does not know"},
+       Level::kBad, "unknown to this version"},
       {"prohibited",
        [](gpu::Reading& r, config::Settings&) {
          r.condition.compute_mode = ComputeMode::kProhibited;
@@ -139,7 +139,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
        },
        Level::kWarn, "only one user's MPS server"},
       {"a program's fault", [](gpu::Reading& r, config::Settings&) { r.xids = {31}; }, Level::kWarn,
-       "Xid 31 while it was looked at"},
+       "Xid 31 during the check"},
       {"memory of a program", [](gpu::Reading& r, config::Settings&) { r.xids = {94}; },
        Level::kWarn, "Xid 94"},
       {"the GPU's fault", [](gpu::Reading& r, config::Settings&) { r.xids = {79}; }, Level::kBad,
@@ -189,7 +189,7 @@ TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
   EXPECT_EQ(mixed.back().text,
             "1 of 2 boards divided: 2 x 3g.20gb; one task each (collocation.share_mig = false)");
   settings.policy.share_mig = true;
-  EXPECT_THAT(CheckDriver(facts, settings).back().text, HasSubstr("by the rules of a GPU"));
+  EXPECT_THAT(CheckDriver(facts, settings).back().text, HasSubstr("by the rules for GPUs"));
   (*facts.gpus)[2].reading->counters = gpu::CounterSource::kNone;
   const Finding uncounted = FirstTrouble(CheckDriver(facts, settings));
   EXPECT_EQ(uncounted.topic, "gpu 2");
@@ -198,13 +198,13 @@ TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
   EXPECT_EQ(Worst(CheckDriver(facts, settings)), Level::kOk) << "one task needs no counters";
   facts.pending_mig = {{.uuid = "GPU-a", .on = true}};
   const Finding pending = FirstTrouble(CheckDriver(facts, settings));
-  EXPECT_EQ(pending.text, "MIG of GPU-a is to be turned on, which waits for a reset");
+  EXPECT_EQ(pending.text, "MIG of GPU-a will be turned on at its next reset");
   EXPECT_NE(pending.remedy, "");
   facts.pending_mig.clear();
   facts.gpus->erase(facts.gpus->begin());
   const Finding divided = FirstTrouble(CheckDriver(facts, settings));
   EXPECT_EQ(divided.topic, "mig");
-  EXPECT_THAT(divided.text, HasSubstr("no GPU is whole: tasks of several GPUs can never run"));
+  EXPECT_THAT(divided.text, HasSubstr("no GPU is undivided: tasks on several GPUs can never run"));
   EXPECT_NE(divided.remedy, "");
 }
 
@@ -240,7 +240,7 @@ TEST(DoctorGpus, ADriverThatDoesNotAnswerIsBad) {
   EXPECT_EQ(FirstTrouble(CheckDriver(silent, {})).topic, "gpus");
   DriverFacts empty = OneGpu(Healthy());
   empty.gpus->clear();
-  EXPECT_EQ(FirstTrouble(CheckDriver(empty, {})).text, "the driver knows no GPU");
+  EXPECT_EQ(FirstTrouble(CheckDriver(empty, {})).text, "the driver lists no GPU");
   const Finding lost = FirstTrouble(CheckDriver(OneGpu(Fail(ErrorCode::kNotFound, "lost")), {}));
   EXPECT_EQ(lost.level, Level::kBad);
   EXPECT_THAT(lost.remedy, HasSubstr("nvidia-smi -r"));
@@ -282,7 +282,7 @@ TEST(Doctor, WhatHoldsForSeveralGpusIsSaidOnce) {
             "warn  gpu 0-2,4  nobody counts\n"
             "                 -> install DCGM\n"
             "ok    disk       free\n"
-            "2 to be looked at.\n");
+            "2 to look at.\n");
 }
 
 TEST(Doctor, LongLinesGoOnBelowTheirText) {
@@ -293,7 +293,7 @@ TEST(Doctor, LongLinesGoOnBelowTheirText) {
             "            left of it\n"
             "            -> make room there,\n"
             "               or move it\n"
-            "1 to be looked at.\n");
+            "1 to look at.\n");
 }
 
 TEST(Doctor, TextAndJsonSayTheSame) {
@@ -307,8 +307,8 @@ TEST(Doctor, TextAndJsonSayTheSame) {
             "              -> turn it on\n"
             "bad   gpu 0   lost\n"
             "              -> reset\n"
-            "1 bad, 1 to be looked at.\n");
-  EXPECT_THAT(DoctorText({findings[0]}, {}), HasSubstr("All is well."));
+            "1 bad, 1 to look at.\n");
+  EXPECT_THAT(DoctorText({findings[0]}, {}), HasSubstr("No problems found."));
   (*facts.gpus)[0].info.mig = gpu::MigPlace{.parent_uuid = "GPU-b", .profile_name = "1g.5gb"};
   ContextFacts known{.gpu_type = "A100", .gpu = 0, .cost = gpu::ContextCost{.mib = 412}};
   known.assumed.mib = 1'455;

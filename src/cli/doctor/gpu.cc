@@ -80,13 +80,13 @@ constexpr RecoveryAdvice kRecoveries[] = {
     {RecoveryAction::kNodeReboot, Level::kBad, "the driver asks for a reboot",
      "drain all GPUs and reboot"},
     {RecoveryAction::kDrainP2p, Level::kBad, "the driver asks to stop traffic between GPUs",
-     "end the multi-GPU tasks, then ask again"},
+     "end the multi-GPU tasks, then check again"},
     {RecoveryAction::kDrainAndReset, Level::kWarn, "the GPU runs with reduced capacity",
      "drain it (carma drain) and reset it when its tasks have ended"},
 };
 constexpr RecoveryAdvice kUnknownRecovery = {
     RecoveryAction::kOther, Level::kBad,
-    "the driver asks for a recovery that this version does not know",
+    "the driver asks for a recovery action unknown to this version",
     "see nvidia-smi -q, and update CARMA"};
 
 struct XidAdvice {
@@ -97,10 +97,10 @@ struct XidAdvice {
 constexpr XidAdvice kXidAdvice[] = {
     {gpu::XidClass::kNews, Level::kOk, ""},
     {gpu::XidClass::kTask, Level::kWarn,
-     "a program's own fault: see which one ended (carma list --states failed)"},
+     "a program's own fault: find the task that failed (carma list --state failed)"},
     {gpu::XidClass::kContained, Level::kWarn, "reset it (nvidia-smi -r) when its tasks have ended"},
     {gpu::XidClass::kDevice, Level::kBad,
-     "end its processes and reset it (nvidia-smi -r); have it looked at if that comes back"},
+     "end its processes and reset it (nvidia-smi -r); have it examined if this happens again"},
 };
 
 class GpuCheck {
@@ -117,7 +117,8 @@ class GpuCheck {
       Add(Level::kBad, base::Printable(facts_.reading.error().Sentence()),
           facts_.reading.error().code == base::ErrorCode::kNotFound
               ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the others"
-              : "CARMA keeps this GPU closed until a good answer comes; see the kernel's log");
+              : "CARMA keeps this GPU closed until the driver gives a valid answer; see the "
+                "kernel's log");
       return std::move(findings_);
     }
     Identity();
@@ -142,18 +143,18 @@ class GpuCheck {
     switch (facts_.info.trouble.cause) {
       case gpu::TroubleCause::kSharedMemory:
         return Add(Level::kWarn, text,
-                   "divide it without parts of instances (nvidia-smi mig -cgi PROFILES -C)");
+                   "divide it without splitting instances (nvidia-smi mig -cgi PROFILES -C)");
       case gpu::TroubleCause::kNoInstance:
         return Add(Level::kBad, text,
-                   "divide it as it is wanted (nvidia-smi mig), or turn MIG off (nvidia-smi -mig "
-                   "0); CARMA serves the others");
+                   "divide it as needed (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
+                   "CARMA serves the others");
       case gpu::TroubleCause::kHangs:
         return Add(Level::kBad, text,
                    "see the kernel's log (dmesg: Xid); drain it (carma drain GPU), then reset it "
                    "(nvidia-smi -r -i GPU) or reboot; CARMA serves the others");
       case gpu::TroubleCause::kOther:
         return Add(Level::kBad, text,
-                   "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU wants a reset "
+                   "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU needs a reset "
                    "(nvidia-smi -r) or a reboot; CARMA serves the others");
     }
   }
@@ -171,17 +172,17 @@ class GpuCheck {
     const auto found = std::ranges::find(uneven, facts_.info.uuid, &gpu::UnevenMemory::uuid);
     if (found == uneven.end()) return;
     Add(Level::kWarn,
-        fmt::format("the driver's memory does not add up: {} in all, but {} reserved, {} free and "
-                    "{} used",
+        fmt::format("the driver's memory figures do not add up: {} in total, but {} reserved, {} "
+                    "free and {} used",
                     base::FormatMib(found->total_mib), base::FormatMib(found->reserved_mib),
                     base::FormatMib(found->free_mib), base::FormatMib(found->used_mib)),
-        "CARMA believes what is reserved and what is used; compare with nvidia-smi -q -d MEMORY, "
-        "and raise policy.margin if too much is given away");
+        "CARMA trusts the reserved and used figures; compare with nvidia-smi -q -d MEMORY, and "
+        "raise policy.margin if too much is promised");
   }
 
   void Missing() {
     const std::vector<std::string> missing = MissingValues(*facts_.reading);
-    if (!missing.empty()) Add(Level::kOk, "not told: " + base::Join(missing, ", "));
+    if (!missing.empty()) Add(Level::kOk, "not reported: " + base::Join(missing, ", "));
   }
 
   void Activity() {
@@ -194,7 +195,7 @@ class GpuCheck {
         break;
     }
     if (facts_.info.mig) return NoActivityOfInstances();
-    std::string text = "nobody counts SM activity";
+    std::string text = "no source counts SM activity";
     if (!driver_.dcgm_trouble.empty()) text += " (" + base::Printable(driver_.dcgm_trouble) + ")";
     if (const std::string rule = config::RuleWithoutActivity(settings_.policy); !rule.empty())
       text += "; " + rule;
@@ -206,21 +207,21 @@ class GpuCheck {
   // DCGM's counters of instances cannot be distinguished (docs/server/gpus.md), so it does not
   // help.
   void NoActivityOfInstances() {
-    const std::string text = "nobody counts SM activity of instances before Hopper";
+    const std::string text = "SM activity of instances is not counted before Hopper";
     const core::PolicyConfig& policy = settings_.policy;
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
     if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory) {
       return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
     }
     // Their coarse utilisation is not available either.
-    Add(Level::kWarn, text + ": no task joins another here, in spite of collocation.share_mig",
+    Add(Level::kWarn, text + ": tasks do not share here, despite collocation.share_mig",
         "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
         "memory alone");
   }
 
   std::string Rule() const {
     if (facts_.info.mig && !settings_.policy.share_mig) return "; one task at a time";
-    if (!settings_.policy.sm_cap) return "; not asked for (policy.sm_cap = false)";
+    if (!settings_.policy.sm_cap) return "; not needed (policy.sm_cap = false)";
     return fmt::format("; a task joins others while its mean over {} s is at most {:.0f} %",
                        settings_.window.count() / 1'000, *settings_.policy.sm_cap * 100);
   }
@@ -229,17 +230,17 @@ class GpuCheck {
     const gpu::Condition& condition = facts_.reading->condition;
     if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone) Recovery();
     if (condition.remap_failed.value_or(false)) {
-      Add(Level::kBad, "memory rows could not be remapped: the spares are used up",
+      Add(Level::kBad, "memory rows could not be remapped: no spare rows are left",
           "drain this GPU (carma drain) and have it replaced");
     } else if (condition.remap_pending.value_or(false)) {
-      Add(Level::kWarn, "memory rows wait to be remapped",
+      Add(Level::kWarn, "memory rows are waiting to be remapped",
           "drain this GPU and reset it (nvidia-smi -r) when its tasks have ended");
     }
     if (condition.ecc_uncorrected.value_or(0) > 0) {
       Add(Level::kWarn,
-          fmt::format("{} memory errors beyond repair since the driver was loaded",
+          fmt::format("{} uncorrectable memory errors since the driver was loaded",
                       *condition.ecc_uncorrected),
-          "a task may have failed by them; reset the GPU, and watch whether they come back");
+          "they may have made a task fail; reset the GPU, and watch whether they come back");
     }
   }
 
@@ -255,7 +256,7 @@ class GpuCheck {
       const gpu::XidFact fact = gpu::DescribeXid(xid);
       const auto& [meaning, level, remedy] =
           *std::ranges::find(kXidAdvice, fact.meaning, &XidAdvice::meaning);
-      Add(level, fmt::format("Xid {} while it was looked at: {}", xid, fact.text), remedy);
+      Add(level, fmt::format("Xid {} during the check: {}", xid, fact.text), remedy);
     }
   }
 
@@ -275,13 +276,13 @@ class GpuCheck {
         return;
       case core::SharingMethod::kStreams:
         return Add(Level::kBad,
-                   "compute mode EXCLUSIVE: a second task on this GPU fails at its start",
+                   "compute mode EXCLUSIVE: a second task on this GPU fails when it starts",
                    "nvidia-smi -c DEFAULT, or collocation.method = \"mps\"");
       case core::SharingMethod::kMps:
         return Add(Level::kWarn,
                    "compute mode EXCLUSIVE: only one user's MPS server can serve this GPU at a "
                    "time, and a task that falls back to streams fails beside it",
-                   "nvidia-smi -c DEFAULT, unless one user's tasks are all there is");
+                   "nvidia-smi -c DEFAULT, unless only one user has tasks");
     }
   }
 
@@ -291,9 +292,9 @@ class GpuCheck {
                                        [](const gpu::ProcessUse& use) { return !use.used_mib; });
     if (unknown == 0) return;
     Add(Level::kWarn,
-        fmt::format("the memory of {} of {} processes is not told", unknown, processes.size()),
-        "run carmad as root on the host, not in a container of its own; CARMA counts what nobody "
-        "is known to hold against the GPU");
+        fmt::format("the memory of {} of {} processes is not reported", unknown, processes.size()),
+        "run carmad as root on the host, not in a container of its own; CARMA counts memory "
+        "without a known owner against the GPU");
   }
 
   std::size_t index_;
@@ -354,14 +355,14 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
   for (const gpu::PendingMigMode& pending : driver.pending_mig) {
     findings.push_back(
         {"mig", Level::kWarn,
-         fmt::format("MIG of {} is to be turned {}, which waits for a reset",
-                     base::Printable(pending.uuid), pending.on ? "on" : "off"),
+         fmt::format("MIG of {} will be turned {} at its next reset", base::Printable(pending.uuid),
+                     pending.on ? "on" : "off"),
          "drain it, reset it (nvidia-smi -r) when its tasks have ended, and restart carmad"});
   }
   const Division division = DivisionOf(*driver.gpus);
   if (division.profiles.empty()) return findings;
   const char* const sharing = settings.policy.share_mig
-                                  ? "shared by the rules of a GPU (collocation.share_mig)"
+                                  ? "shared by the rules for GPUs (collocation.share_mig)"
                                   : "one task each (collocation.share_mig = false)";
   findings.push_back({"mig", Level::kOk,
                       fmt::format("{} of {} boards divided: {}; {}", division.boards.size(),
@@ -371,8 +372,8 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
   if (division.whole == 0) {
     findings.push_back(
         {"mig", Level::kWarn,
-         "no GPU is whole: tasks of several GPUs can never run, since instances do "
-         "not work together",
+         "no GPU is undivided: tasks on several GPUs can never run, because instances do not work "
+         "together",
          "leave as many GPUs undivided (nvidia-smi -mig 0) as such a task asks for"});
   }
   return findings;

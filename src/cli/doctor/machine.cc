@@ -69,14 +69,15 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   const std::string mounts = base::ReadFile(root + "/proc/mounts", kMaxFile).value_or("");
   if (const std::string hidden = HiddenProcesses(mounts); !hidden.empty() && !is_root) {
     add(Level::kBad, "processes of other users are hidden (" + base::Printable(hidden, 40) + ")",
-        "run carmad as root, or mount /proc without hidepid: foreign GPU users cannot be named");
+        "run carmad as root, or mount /proc without hidepid, so that foreign GPU users can be "
+        "named");
   }
   char target[64] = {};
   const ssize_t length =
       ::readlink((root + "/proc/self/ns/pid").c_str(), target, sizeof target - 1);
   // The kernel's own number of the first pid namespace (include/linux/proc_ns.h).
   if (!simulated && length > 0 && std::string_view(target) != "pid:[4026531836]") {
-    add(Level::kBad, "this is a pid namespace of its own, while the driver tells pids of the host",
+    add(Level::kBad, "this is a separate pid namespace, but the driver reports the host's pids",
         "run carmad on the host, or its container with the host's pids (--pid=host)");
   }
   const std::string parameters =
@@ -87,15 +88,15 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   }
   const std::string control = root + "/dev/nvidiactl";
   if (base::Exists(control) && ::access(control.c_str(), R_OK | W_OK) != 0) {
-    add(Level::kBad, "/dev/nvidiactl is not ours to open",
-        "run carmad as root, or give this user the group of the device files");
+    add(Level::kBad, "no permission to open /dev/nvidiactl",
+        "run carmad as root, or add this user to the group of the device files");
   }
   if (findings.empty()) {
-    findings.push_back({"rights", Level::kOk,
-                        is_root ? "root: every process can be seen and attributed"
-                                : "everything that was looked for is allowed; a daemon of this "
-                                  "user serves this user alone",
-                        ""});
+    findings.push_back(
+        {"rights", Level::kOk,
+         is_root ? "root: every process can be seen and attributed"
+                 : "all required access is allowed; a daemon of this user serves only this user",
+         ""});
   }
   return findings;
 }
@@ -104,21 +105,21 @@ Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& sett
   if (!settings.cgroups) return {"cgroups", Level::kOk, "not used (task.cgroups = false)", ""};
   if (place.path.empty()) {
     return {"cgroups", Level::kWarn, base::Printable(place.reason),
-            "run carmad as a systemd service with Delegate=yes; until then tasks are followed by "
-            "process group and descent"};
+            "run carmad as a systemd service with Delegate=yes; until then tasks are tracked by "
+            "process group and ancestry"};
   }
-  return {"cgroups", Level::kOk, "one group per task below " + base::Printable(place.path), ""};
+  return {"cgroups", Level::kOk, "one cgroup per task below " + base::Printable(place.path), ""};
 }
 
 Finding CheckDisk(const base::Result<DiskFacts>& disk) {
   if (!disk) {
     return {"disk", Level::kBad, base::Printable(disk.error().message),
-            "make daemon.state_dir a folder that carmad can reach"};
+            "set daemon.state_dir to a folder that carmad can reach"};
   }
   if (!disk->writable) {
     return {"disk", Level::kBad,
-            base::Printable(disk->path) + " is not ours to write, where daemon.state_dir is to be",
-            "make daemon.state_dir a folder that carmad can make and write"};
+            base::Printable(disk->path) + " is not writable, and daemon.state_dir belongs there",
+            "set daemon.state_dir to a folder that carmad can create and write"};
   }
   std::string text = fmt::format(
       "{} free at {}", base::FormatMib(static_cast<std::int64_t>(disk->free_bytes / kMib)),
@@ -129,20 +130,21 @@ Finding CheckDisk(const base::Result<DiskFacts>& disk) {
                       : disk->free_bytes < kLittleDisk              ? Level::kWarn
                                                                     : Level::kOk;
   return {"disk", level, std::move(text),
-          level == Level::kOk ? "" : "make space: on a full disk new tasks are refused"};
+          level == Level::kOk ? "" : "free some space: on a full disk new tasks are refused"};
 }
 
 Finding CheckClock(const ClockFacts& clock) {
   const std::string now = base::FormatTimeIso(base::FromMs(clock.now_ms));
   if (clock.now_ms < kFirstBelievableMs) {
-    return {"clock", Level::kBad, "it is said to be " + now,
+    return {"clock", Level::kBad, "the clock shows " + now,
             "set the clock: begin times and the history of tasks depend on it"};
   }
   if (clock.daemon_ms && std::abs(*clock.daemon_ms - clock.now_ms) > kClockSlackMs) {
-    return {"clock", Level::kWarn,
-            fmt::format("the daemon's clock differs by {} s",
-                        std::abs(*clock.daemon_ms - clock.now_ms) / 1'000),
-            "the clock was set after carmad started, which never goes back; restart carmad"};
+    return {
+        "clock", Level::kWarn,
+        fmt::format("the daemon's clock differs by {} s",
+                    std::abs(*clock.daemon_ms - clock.now_ms) / 1'000),
+        "the clock was changed after carmad started, whose clock never goes back; restart carmad"};
   }
   if (!clock.synchronised) {
     return {"clock", Level::kWarn, now + ", not synchronised",
@@ -155,23 +157,23 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
   const std::string path = base::Printable(settings.estimate_profiles);
   const auto broken = [](const std::string& why) {
     return Finding{"profiles", Level::kWarn, "estimate.profiles: " + base::Printable(why),
-                   "write it anew with carma profile, or set estimate.profiles = \"\": carmad goes "
-                   "without"};
+                   "write it again with carma profile, or set estimate.profiles = \"\": carmad "
+                   "works without it"};
   };
   const base::Result<std::string> text =
       base::ReadFile(settings.estimate_profiles, profile::kMaxProfilesBytes);
   if (!text && text.error().code == base::ErrorCode::kDenied)
-    return {"profiles", Level::kOk, path + ": not ours to read, not looked at", ""};
+    return {"profiles", Level::kOk, path + ": no permission to read it, not checked", ""};
   if (!text) return broken(text.error().message);
   const auto profiles = profile::ParseProfiles(*text, settings.estimate_profiles);
   if (!profiles) return broken(profiles.error().message);
   const auto signed_lines = std::ranges::count_if(
       *profiles, [](const profile::WorkloadProfile& each) { return !each.signature.empty(); });
   if (signed_lines == 0) {
-    return {
-        "profiles", Level::kWarn,
-        fmt::format("{}: none of {} profiles has a signature", path, profiles->size()),
-        "measure your own commands (docs/server/profile.md): built-in workloads are nobody's task"};
+    return {"profiles", Level::kWarn,
+            fmt::format("{}: none of {} profiles has a signature", path, profiles->size()),
+            "measure your own commands (docs/server/profile.md): built-in workloads match no "
+            "user's task"};
   }
   const bool of_here = std::ranges::any_of(*profiles, [&](const profile::WorkloadProfile& each) {
     return !each.signature.empty() &&
@@ -180,7 +182,7 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
   if (!gpu_types.empty() && !of_here) {
     return {"profiles", Level::kWarn,
             fmt::format("{}: nothing in it was measured on a GPU of this server", path),
-            "run carma profile here: of other GPUs only the SM activity is taken"};
+            "run carma profile here: from other GPUs only the SM activity is used"};
   }
   return {
       "profiles", Level::kOk,
@@ -208,7 +210,7 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
     if (!IsProgram(root + settings.notify_sendmail)) {
       findings.back() = {
           "notices", Level::kWarn, "no mail can be sent: there is no program " + shown,
-          "install one that takes mail as sendmail(8)" + InstallCommand(root, Missing::kMail) +
+          "install one that accepts mail like sendmail(8)" + InstallCommand(root, Missing::kMail) +
               ", or leave mail out of notify.allow"};
     }
   }
@@ -233,7 +235,7 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
   };
   for (const std::string& target : settings.notify_admin) {
     if (!target.starts_with('/') || IsProgram(root + target)) continue;
-    warn(fmt::format("notify.admin: {} is no program that can be run", base::Printable(target)),
+    warn(fmt::format("notify.admin: {} is not an executable program", base::Printable(target)),
          "install it, chmod +x it, and give it a first line such as #!/bin/sh");
   }
   if (settings.window < kFewSamples * settings.sample_period) {
@@ -250,9 +252,9 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
   }
   if (settings.idle_after && *settings.idle_after < settings.window) {
     warn(fmt::format("idle.after of {} is shorter than monitor.window: tasks that load their data "
-                     "are taken for idle",
+                     "count as idle",
                      Seconds(*settings.idle_after)),
-         "minutes are usual for idle.after");
+         "idle.after is usually several minutes");
   }
   return findings;
 }
@@ -314,7 +316,7 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
   return {{"settings", Level::kWarn,
            fmt::format("carmad reads {} GPU{}, this command none: they have different settings",
                        daemon.gpus.size(), daemon.gpus.size() == 1 ? "" : "s"),
-           "give this command what carmad was started with: --config, or the CARMA_ variables"}};
+           "give this command carmad's settings: --config, or the CARMA_ variables"}};
 }
 
 namespace {
@@ -338,7 +340,7 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   const base::Result<api::StatusView>& status = daemon.status;
   if (!status) {
     return {{"daemon", Level::kWarn, base::Printable(status.error().message),
-             "start carmad, or name its socket with --socket"}};
+             "start carmad, or give its socket with --socket"}};
   }
   std::vector<Finding> findings = {
       {"daemon", Level::kOk,
@@ -364,8 +366,8 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
     const std::string gpus = base::Join(each.gpus, ",");
     warn(fmt::format("gpu {} {} no tasks: {}", gpus, each.gpus.size() == 1 ? "takes" : "take",
                      base::Printable(each.why)),
-         each.down ? "carmad tries again by itself; see gpu above and the daemon's log"
-                   : "once that is mended: carma resume " + gpus);
+         each.down ? "carmad retries by itself; see gpu above and the daemon's log"
+                   : "once that is fixed: carma resume " + gpus);
   }
   return findings;
 }

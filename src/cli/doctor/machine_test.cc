@@ -125,7 +125,7 @@ class LockOf {
 TEST_F(DoctorMps, SaysWhatAControlDaemonCouldDo) {
   trial_ = task::MpsAbilities{.tells_state = true, .logs = true};
   EXPECT_EQ(Worst(Check()), Level::kOk);
-  EXPECT_THAT(Check()[1].text, HasSubstr("started, asked and ended"));
+  EXPECT_THAT(Check()[1].text, HasSubstr("started, queried and stopped"));
   trial_ = task::MpsAbilities{.tells_state = false, .logs = true};
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
   EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("550"));
@@ -174,11 +174,11 @@ TEST_F(DoctorMps, NeedsAFolderThatNobodyElseWrites) {
   ::chmod((root_ + "/run/carma/mps").c_str(), 0777);
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is writable by others"));
   settings_.mps_dir = "/run/carma/mps/.keep/mps";
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is no folder"));
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not a folder"));
   if (::geteuid() == 0) return;  // who may write everywhere
   settings_.mps_dir = "/run/other/mps";
   ::chmod((root_ + "/run").c_str(), 0555);
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("cannot be made or written: /run"));
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("cannot be created or written: /run"));
   EXPECT_EQ(Worst(CheckMps(root_, settings_, "/usr/bin", false, std::nullopt)), Level::kOk)
       << "carmad is another user, who may";
   ::chmod((root_ + "/run").c_str(), 0755);
@@ -222,7 +222,7 @@ TEST_F(DoctorMps, WarnsOfRootsDaemonOfProtocol3) {
 TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
   config::Settings settings;
   settings.notify_admin = {"root@example.org", "/opt/tell"};
-  const std::string expected = "notify.admin: /opt/tell is no program that can be run";
+  const std::string expected = "notify.admin: /opt/tell is not an executable program";
   EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).text, expected);
   Put("/opt/tell", "", 0644);
   EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).text, expected);
@@ -318,7 +318,7 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
   const Finding closed = CheckDisk(
       DiskFacts{.path = "/s", .free_bytes = 1ULL << 40, .free_files = 5'000, .writable = false});
   EXPECT_EQ(closed.level, Level::kBad);
-  EXPECT_EQ(closed.text, "/s is not ours to write, where daemon.state_dir is to be");
+  EXPECT_EQ(closed.text, "/s is not writable, and daemon.state_dir belongs there");
 
   constexpr std::int64_t kNow = 1'790'000'000'000;
   EXPECT_EQ(CheckClock({.now_ms = kNow, .daemon_ms = kNow - 4'000}).level, Level::kOk);
@@ -361,7 +361,7 @@ TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   daemon.gpus[1].index = 1;
   daemon.status->troubles = {"GPU 1 takes no new tasks: Xid 79: fell off the bus"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "what holds for several is said once";
-  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).remedy, "once that is mended: carma resume 1,2");
+  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).remedy, "once that is fixed: carma resume 1,2");
   daemon.status->troubles = {"GPU 1: 4.0 GiB in use by no process"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "an alert is told beside what closes the GPU";
   daemon.status->driver = "it hangs";

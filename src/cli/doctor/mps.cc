@@ -96,9 +96,9 @@ std::string OwnText(const OwnDaemons& own) {
                          ? "1 control daemon of CARMA runs"
                          : fmt::format("{} control daemons of CARMA run", own.living.size());
   if (!own.living.empty()) text += ": " + base::Join(own.living, ", ");
-  if (own.dead > 0) text += fmt::format("; {} ended, started again when needed", own.dead);
+  if (own.dead > 0) text += fmt::format("; {} ended and will be restarted when needed", own.dead);
   if (own.hidden > 0)
-    text += fmt::format("; those of {} other user{} are not ours to see", own.hidden,
+    text += fmt::format("; those of {} other user{} are not visible", own.hidden,
                         own.hidden == 1 ? "" : "s");
   return text;
 }
@@ -136,7 +136,7 @@ class MpsCheck {
   void NotUsed() {
     if (own_.living.empty()) return Add(Level::kOk, "not used (collocation.method)");
     Add(Level::kWarn, "collocation.method is not \"mps\", but " + OwnText(own_),
-        "tasks of before keep them; else end each: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
+        "older tasks keep them; otherwise end each: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
             base::Printable(settings_.mps_dir) + "/UID/GPU nvidia-cuda-mps-control");
   }
 
@@ -146,13 +146,13 @@ class MpsCheck {
       const bool searched = settings_.mps_control.find('/') == std::string::npos;
       Add(WithoutMps(),
           base::Printable(settings_.mps_control) +
-              (searched ? " is not in $PATH" : " is no program that can be run") +
+              (searched ? " is not in $PATH" : " is not an executable program") +
               ": all tasks share by streams, without limits",
           settings_.simgpu_state.empty()
               ? "install the driver's MPS programs" + InstallCommand(root_, Missing::kMps) +
-                    ", or name the one to take with collocation.mps_control"
+                    ", or name the one to use with collocation.mps_control"
               : "set collocation.mps_control to the path of carma-simmps, which a simulated server "
-                "takes in its place");
+                "uses instead");
     } else {
       Add(Level::kOk,
           fmt::format("{}; {} processes at most per server, {}; {}", base::Printable(program),
@@ -182,16 +182,17 @@ class MpsCheck {
                  "CUDA_MPS_PIPE_DIRECTORY=/tmp/mps CUDA_MPS_LOG_DIRECTORY=/tmp/mps-log " +
                      base::Printable(settings_.mps_control) + " -d; echo $?");
     }
-    Add(Level::kOk, "a control daemon was started, asked and ended");
+    Add(Level::kOk, "a control daemon was started, queried and stopped");
     if (!trial->tells_state) {
       Add(Level::kWarn,
-          "this driver does not tell the state of MPS servers: one that a client's fault has "
-          "stopped is known only by the tasks that end",
-          "driver branch 550 or newer tells it");
+          "this driver does not report the state of MPS servers: one stopped by a client's fault "
+          "is noticed only when tasks end",
+          "driver branch 550 or newer reports it");
     }
     if (!trial->logs) {
-      Add(Level::kWarn, "control daemons write no logs: why a server fails cannot be told",
-          "see whether this user may write files below /tmp, and report it");
+      Add(Level::kWarn,
+          "control daemons write no logs, so the cause of a server's failure stays unknown",
+          "check whether this user may write files below /tmp, and report it");
     }
   }
 
@@ -207,10 +208,10 @@ class MpsCheck {
     const std::string existing = Existing(root_, settings_.mps_dir);
     struct stat facts {};
     const char* const remedy =
-        "name a folder that carmad can make and write with collocation.mps_dir; until then tasks "
+        "set collocation.mps_dir to a folder that carmad can create and write; until then tasks "
         "share by streams";
     if (::stat((root_ + existing).c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) {
-      return Add(Level::kBad, base::Printable(existing) + " is no folder", remedy);
+      return Add(Level::kBad, base::Printable(existing) + " is not a folder", remedy);
     }
     if (existing == settings_.mps_dir && (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
       return Add(Level::kBad,
@@ -219,7 +220,7 @@ class MpsCheck {
     }
     if (is_daemon_user && ::access((root_ + existing).c_str(), W_OK | X_OK) != 0) {
       Add(Level::kBad,
-          fmt::format("{} cannot be made or written: {}: {}", shown, base::Printable(existing),
+          fmt::format("{} cannot be created or written: {}: {}", shown, base::Printable(existing),
                       std::strerror(errno)),
           remedy);
     }

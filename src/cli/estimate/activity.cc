@@ -62,12 +62,13 @@ std::string KnownText(const api::KnowledgeView& known, const ModelWork& model,
                       const core::Profile& profile) {
   if (!known.sm_active && model.guess) {
     return fmt::format(
-        "SM activity: about {:.0f} % alone (by multiply-adds of the model; mean error {:.0f} "
+        "SM activity: about {:.0f} % alone (from the model's multiply-adds; mean error {:.0f} "
         "points)\n",
         100 * model.guess->sm_active, 100 * model.guess->mean_error);
   }
   if (!known.sm_active) {
-    return fmt::format("SM activity: not known, {:.0f} % is assumed\n", 100 * core::kUsualActivity);
+    return fmt::format("SM activity: unknown, assumed to be {:.0f} %\n",
+                       100 * core::kUsualActivity);
   }
   std::string text = fmt::format("SM activity: {:.0f} % alone (by {})", 100 * *known.sm_active,
                                  base::Printable(known.profile_by, 40));

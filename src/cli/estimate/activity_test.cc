@@ -14,7 +14,7 @@ using ::testing::Not;
 TEST(ActivityText, WhatIsKnownAndByWhom) {
   const api::KnowledgeView nothing;
   EXPECT_THAT(ActivityText(nothing, {}, {}),
-              HasSubstr("SM activity: not known, 60 % is assumed\n"));
+              HasSubstr("SM activity: unknown, assumed to be 60 %\n"));
   const api::KnowledgeView seen{.sm_active = 0.3, .profile_by = "runs"};
   EXPECT_THAT(ActivityText(seen, {}, {}), HasSubstr("SM activity: 30 % alone (by runs)\n"));
   EXPECT_THAT(ActivityText(seen, {}, {}), Not(HasSubstr("beside 60 %")));
@@ -46,7 +46,7 @@ TEST(ActivityText, WithoutAMeasurementBatchAndLayersTellHowItMinds) {
 TEST(ActivityText, BeforeTheFirstRunTheModelsWorkTells) {
   const ModelWork work{.grain = {}, .guess = estimate::ActivityGuess{0.47, 0.1}};
   EXPECT_THAT(ActivityText({}, work, {}),
-              HasSubstr("SM activity: about 47 % alone (by multiply-adds of the model; mean error "
+              HasSubstr("SM activity: about 47 % alone (from the model's multiply-adds; mean error "
                         "10 points)\n"));
   const api::KnowledgeView seen{.sm_active = 0.3, .profile_by = "runs"};
   EXPECT_THAT(ActivityText(seen, work, {}), HasSubstr("30 % alone (by runs)"));

@@ -131,7 +131,7 @@ void Remember(const api::KnowledgeView& view, const estimate::Question& question
   for (auto run = view.runs.rbegin(); run != view.runs.rend(); ++run)
     history.Add(FromView(*run, question.signature, ""));
   for (auto run = view.kin_runs.rbegin(); run != view.kin_runs.rend(); ++run)
-    history.Add(FromView(*run, "kin of task " + std::to_string(run->task), question.kin));
+    history.Add(FromView(*run, "similar to task " + std::to_string(run->task), question.kin));
 }
 
 estimate::Site SiteOf(const api::KnowledgeView& view, const std::string& gpu_type) {
@@ -188,7 +188,7 @@ void AddKnowledge(Context& context, estimate::Question& question, estimate::Hist
     sheet.remarks.push_back((known.error().code == ErrorCode::kUnavailable
                                  ? "no daemon answers"
                                  : known.error().message) +
-                            ": constants as shipped, no history");
+                            ": using the shipped constants, without history");
     return;
   }
   sheet.knowledge = known->value;
@@ -270,15 +270,15 @@ void RunHfConfig(Context& context, const EstimateFlags& flags) {
 void RunReset(Context& context) {
   const Result<std::string> answer = context.client().Call("POST", "/v1/estimate/reset");
   if (!answer) return context.Fail(answer.error());
-  Print(context, context.json ? *answer + "\n"
-                              : "The calibration is as shipped again; measured peaks are kept.\n");
+  Print(context,
+        context.json ? *answer + "\n" : "The calibration was reset; measured peaks are kept.\n");
 }
 
 }  // namespace
 
 void AddEstimateCommand(Syntax app, Context& context) {
   const Syntax verb =
-      app.AddVerb("estimate", "Predict the GPU memory of a model, by every estimator");
+      app.AddVerb("estimate", "Predict the GPU memory of a model with every estimator");
   verb.Footer(
       "  carma estimate resnet50.txt --batch 32 --optimizer adam --explain\n"
       "  carma estimate train.sh\n"
@@ -288,7 +288,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "      --gradient-checkpointing full\n"
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py),\n"
       "a script with #CARMA lines, or a .rad file. A daemon adds its calibration and history.\n"
-      "BOUND covers a share of the tasks: --coverage.\n"
+      "BOUND covers the share of tasks given by --coverage.\n"
       "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
@@ -298,31 +298,30 @@ void AddEstimateCommand(Syntax app, Context& context) {
     verb.AddOption(name, type, target, help);
   };
   add("-b,--batch,--batch-size", flags->batch,
-      "samples per GPU and step; of all GPUs for a model in DataParallel", "N");
+      "samples per GPU and step; with DataParallel, of all GPUs together", "N");
   add("--optimizer", flags->optimizer, "sgd, sgd-momentum, adam, adamw …", "NAME");
   add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
   add("-G,--gpus", flags->gpus, "GPUs of the task", "N");
-  add("--memory", flags->memory, "what you would state yourself", "SIZE");
+  add("--memory", flags->memory, "the memory you would state yourself", "SIZE");
   add("--gpu-type", flags->gpu_type, "GPU as the driver names it (default: the server's)", "NAME");
-  add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
+  add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--weights", flags->weights,
-      "of the gpumemnet estimators (default: the shipped ones); of a transformer: bf16, fp16, "
-      "fp32, nf4, nf4-dq, gptq4, int8 (default: as config.json says)",
+      "folder of the gpumemnet weights (default: shipped); or how a transformer stores its "
+      "weights: bf16, fp16, fp32, nf4, nf4-dq, gptq4, int8 (default: from config.json)",
       "DIR|NAME");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of tasks the bound should cover")
       .Range(0.5, 0.999);
   verb.AddOption("--beside", "LIST", flags->beside,
-                 "SM activity of neighbours, 0 to 1 each: how much longer would it take there?")
+                 "SM activity of neighbours, 0 to 1 each, to see how much they slow it down")
       .List()
       .Values(1, 15)
       .OneWord()
       .Range(0.0, 1.0);
-  verb.AddFlag("--explain", flags->explain, "the parts of each number, notes, calibration");
-  verb.AddFlag(
-      "--run", flags->run,
-      "run the Python command that follows up to the end of its first step, without a GPU");
+  verb.AddFlag("--explain", flags->explain, "show the parts of each number, notes, calibration");
+  verb.AddFlag("--run", flags->run,
+               "run the given Python command to the end of its first step, without a GPU");
   verb.AddFlag("--reset-calibration", flags->reset,
-               "forget what finished tasks taught about the formula; administrators only");
+               "discard what the formula learned from finished tasks; administrators only");
   AddTransformerOptions(verb, flags->transformer);
   verb.OnRun([&context, flags, verb] {
     if (verb.VerbGiven()) return;

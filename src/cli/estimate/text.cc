@@ -260,7 +260,7 @@ std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen&
   if (sheet.knowledge || sheet.work.guess) {
     out += ActivityText(sheet.knowledge.value_or(api::KnowledgeView{}), sheet.work, sheet.beside);
   } else if (!sheet.beside.empty()) {
-    out += "--beside is ignored: nothing is known of how the task computes\n";
+    out += "--beside is ignored: nothing is known about the task's SM activity\n";
   }
   return explain ? out + Details(sheet) : out;
 }

@@ -96,7 +96,7 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
            "PEFT's adapter_config.json; implies lora");
   add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed's configuration, JSON");
   verb.AddOption("--gpu-memory", "MIB", flags.gpu_mib,
-                 "of the GPU: near it the allocator gives back")
+                 "memory of the GPU: close to it the allocator frees cached memory")
       .Group(group)
       .Positive();
 }
@@ -122,10 +122,10 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
               {meaning}});
   };
   add("needed", estimate.needed, "allocated by PyTorch");
-  add("reserved", estimate.reserved, "with what its allocator keeps");
-  add("shown", estimate.shown, "by nvidia-smi: what to book on each GPU");
+  add("reserved", estimate.reserved, "including the cache of its allocator");
+  add("shown", estimate.shown, "as nvidia-smi shows it: what to book on each GPU");
   text += sums.Text(Screen{});
-  text += fmt::format("\nOn the GPU that needs most; BOUND covers {:g} % of such runs.\n",
+  text += fmt::format("\nFor the GPU that needs most; BOUND covers {:g} % of such runs.\n",
                       100 * estimate.coverage);
   for (const std::string& warning : estimate.warnings) text += "note: " + warning + "\n";
   return text;

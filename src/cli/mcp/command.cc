@@ -52,11 +52,11 @@ void Serve(Context& context, bool changes) {
 
 void AddMcpCommand(Syntax app, Context& context) {
   auto changes = std::make_shared<bool>(false);
-  const Syntax verb =
-      app.AddVerb("mcp", "Serve agents: the Model Context Protocol over standard input and output");
+  const Syntax verb = app.AddVerb(
+      "mcp", "Serve AI agents: the Model Context Protocol over standard input and output");
   verb.Footer(
       "Tools: list, gpus, show, explain, logs, preview, estimate; with --allow-changes also\n"
-      "submit and cancel. Each is one call of carma, with the rights of its user.\n"
+      "submit and cancel. Each runs carma once, with the rights of its user.\n"
       "  claude mcp add carma -- carma mcp\n"
       "Every verb also takes --json and --socket PATH.");
   verb.AddFlag("--allow-changes", *changes, "also the tools that submit and cancel tasks");

@@ -44,20 +44,21 @@ Json Object(Json properties, Json required = Json::array()) {
 }
 
 Json OfTask() {
-  return Object({{"task", Text("number of a task: 42; 40_3: index 3 of array 40; @: the caller's "
-                               "last one")}},
-                {"task"});
+  return Object(
+      {{"task", Text("task number: 42; 40_3: index 3 of array 40; @: the caller's last task")}},
+      {"task"});
 }
 Json OfLogs() {
-  return Object({{"task", Text("number of a task, or @")},
+  return Object({{"task", Text("task number, or @")},
                  {"lines", {{"type", "integer"}, {"minimum", 1}, {"maximum", 1000}}},
                  {"stderr", {{"type", "boolean"}}}},
                 {"task"});
 }
 Json OfList() {
-  return Object({{"state", Text("only these: running, queued, failed, oom …; all: ended ones too")},
-                 {"user", Text("only this user's")},
-                 {"name", Text("only tasks of this name")}});
+  return Object(
+      {{"state", Text("only these states: running, queued, failed, oom …; all: also ended tasks")},
+       {"user", Text("only tasks of this user")},
+       {"name", Text("only tasks with this name")}});
 }
 Json OfNothing() {
   return Object(Json::object());
@@ -67,8 +68,8 @@ Json OfSubmission() {
                   {{"type", "array"},
                    {"items", {{"type", "string"}}},
                    {"description",
-                    "program and arguments, without a shell; or a script that starts with #!, and "
-                    "arguments"}}},
+                    "program and arguments, run without a shell; or a script that starts with #!, "
+                    "and arguments"}}},
                  {"options",
                   {{"type", "object"},
                    {"description",
@@ -81,7 +82,7 @@ Json OfEstimate() {
                   {{"type", "array"},
                    {"items", {{"type", "string"}}},
                    {"description",
-                    "as after `carma estimate`: a model summary or a script, --batch 32, "
+                    "arguments as for `carma estimate`: a model summary or a script, --batch 32, "
                     "--optimizer adam"}}}},
                 {"words"});
 }
@@ -92,7 +93,7 @@ Result<std::string> TextOf(const Json& arguments, const char* name) {
   if (found == arguments.end()) return std::string();
   if (!found->is_string() || found->get_ref<const std::string&>().starts_with('-'))
     return Fail(ErrorCode::kInvalid,
-                fmt::format("{}: expected a text without a dash in front", name));
+                fmt::format("{}: expected a string that does not start with a dash", name));
   return found->get<std::string>();
 }
 
@@ -105,7 +106,7 @@ Result<Words> TextsOf(const Json& arguments, const char* name) {
     }
   }
   if (words.empty() || words.size() != found->size())
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a list of texts", name));
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a list of strings", name));
   return words;
 }
 
@@ -113,7 +114,7 @@ template <const char* const& kVerb>
 Result<Words> VerbOfTask(const Json& arguments) {
   const Result<std::string> task = TextOf(arguments, "task");
   if (!task) return std::unexpected(task.error());
-  if (task->empty()) return Fail(ErrorCode::kInvalid, "task: expected the number of a task");
+  if (task->empty()) return Fail(ErrorCode::kInvalid, "task: expected a task number");
   return Words{kVerb, *task};
 }
 constexpr const char* kExplain = "explain";
@@ -174,7 +175,7 @@ Result<Words> Submission(const Json& arguments, Words words) {
   }
   // A word that begins with a dash would be taken for an option.
   if (command->front().starts_with('-'))
-    return Fail(ErrorCode::kInvalid, "command: expected a program first");
+    return Fail(ErrorCode::kInvalid, "command: expected a program as its first item");
   words.insert(words.end(), command->begin(), command->end());
   return words;
 }
@@ -192,20 +193,19 @@ Result<Words> EstimateWords(const Json& arguments) {
 }
 
 constexpr std::array kTools{
-    Tool{"list", "List tasks: those that have not ended, or by state, user and name", &OfList,
-         &ListWords},
+    Tool{"list", "List unfinished tasks, or tasks by state, user and name", &OfList, &ListWords},
     Tool{"gpus", "List GPUs with their memory, activity and tasks", &OfNothing, &GpusWords},
-    Tool{"show", "Show all facts of one task", &OfTask, &VerbOfTask<kShow>},
-    Tool{"explain", "Say why a task waits, GPU by GPU, or how it ended", &OfTask,
+    Tool{"show", "Show the details of one task", &OfTask, &VerbOfTask<kShow>},
+    Tool{"explain", "Explain why a task waits, GPU by GPU, or how it ended", &OfTask,
          &VerbOfTask<kExplain>},
     Tool{"logs", "Print the last lines of a task's output (default: 100)", &OfLogs, &LogsWords},
     Tool{"preview",
-         "Dry run of a submission: accepted? memory predicted? could start now? Submits nothing",
+         "Dry run of a submission: accepted or not, predicted memory, whether it could start now",
          &OfSubmission, &PreviewWords},
-    Tool{"estimate", "Predict the GPU memory of a training from a model summary or a script",
+    Tool{"estimate", "Predict the GPU memory of a training run from a model summary or a script",
          &OfEstimate, &EstimateWords},
     Tool{"submit", "Submit a task; prints its number", &OfSubmission, &SubmitWords, true},
-    Tool{"cancel", "End a task, or take it from the queue", &OfTask, &VerbOfTask<kCancel>, true},
+    Tool{"cancel", "Cancel a task, running or waiting", &OfTask, &VerbOfTask<kCancel>, true},
 };
 
 Json Described(const Tool& tool) {

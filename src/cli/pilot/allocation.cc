@@ -70,19 +70,17 @@ std::optional<std::int64_t> MemoryOf(const config::Environment& environment,
 Result<base::Unit> CheckPlace(const config::Environment& environment, const std::string& job) {
   if (job.empty()) return base::Unit{};
   if (!environment.contains("SLURMD_NODENAME")) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("this is no node of job {}: expected 'srun carma pilot', or "
-                            "'carma pilot' in a batch script",
-                            job));
+    return Fail(ErrorCode::kInvalid, fmt::format("this is not a node of job {}: expected 'srun "
+                                                 "carma pilot', or 'carma pilot' in a batch script",
+                                                 job));
   }
   const bool step = environment.contains("SLURM_STEP_ID");
   const std::int64_t nodes = NumberOf(environment, "SLURM_JOB_NUM_NODES").value_or(1);
   if (step || nodes <= 1) return base::Unit{};
   return Fail(
       ErrorCode::kInvalid,
-      fmt::format("job {} has {} nodes, and a pilot serves one: expected one for each, with "
-                  "books of its own: srun --ntasks-per-node=1 sh -c 'carma pilot --name "
-                  "NAME-$SLURM_NODEID'",
+      fmt::format("job {} has {} nodes, but a pilot serves one: start one on each, with books of "
+                  "its own: srun --ntasks-per-node=1 sh -c 'carma pilot --name NAME-$SLURM_NODEID'",
                   job, nodes));
 }
 
@@ -91,8 +89,8 @@ Result<base::Unit> CheckGpus(const Allocation& allocation) {
   const std::string whose =
       allocation.job.empty() ? "this environment" : fmt::format("job {}", allocation.job);
   return Fail(ErrorCode::kInvalid,
-              fmt::format("{} has no GPU that CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS names: "
-                          "expected a job that asks for some (--gres=gpu:2), or --gpus LIST",
+              fmt::format("{} has no GPU in CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS: expected a job "
+                          "that asks for GPUs (--gres=gpu:2), or --gpus LIST",
                           whose));
 }
 

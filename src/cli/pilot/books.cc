@@ -49,8 +49,8 @@ Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string
   if (!*locked) {
     const std::string other = base::ReadFile(path, kMaxWhose).value_or("");
     return base::Fail(base::ErrorCode::kConflict,
-                      fmt::format("{} is in use by {}: expected another --name, for books of its "
-                                  "own, or the end of that pilot",
+                      fmt::format("{} is in use by {}: give another --name, for books of its own, "
+                                  "or wait until that pilot ends",
                                   folder, base::Printable(base::Trim(other), 400)));
   }
   if (::ftruncate(fd.get(), 0) != 0) return base::FailErrno(errno, path);

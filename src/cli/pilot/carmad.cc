@@ -68,8 +68,9 @@ Result<PilotPlace> MakePlace(const config::Environment& environment, const std::
       return std::unexpected(ours.error());
     return place;
   }
-  return base::Fail(base::ErrorCode::kUnavailable,
-                    "no folder for a socket: neither $XDG_RUNTIME_DIR, $TMPDIR nor /tmp will do");
+  return base::Fail(
+      base::ErrorCode::kUnavailable,
+      "no folder for a socket: none of $XDG_RUNTIME_DIR, $TMPDIR and /tmp can be used");
 }
 
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,

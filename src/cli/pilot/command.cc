@@ -23,40 +23,38 @@ Option AddSpan(Syntax verb, const char* name, std::optional<base::Duration>& spa
 
 void AddPilotCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<PilotFlags>();
-  const Syntax verb = app.AddVerb(
-      "pilot", "Serve the GPUs of this Slurm job as a CARMA of one's own, until the job ends");
+  const Syntax verb =
+      app.AddVerb("pilot", "Run your own CARMA on the GPUs of this Slurm job until the job ends");
   verb.Footer(
-      "In a batch script, without any right of an administrator:\n"
-      "  carma pilot ./submit-all.sh            runs it, then what it has submitted\n"
-      "  carma pilot --once --name sweep ./submit-all.sh   its first pilot alone runs it; the "
-      "next\n"
-      "                                         goes on with what waits\n"
-      "  carma pilot --until-empty              nothing but what waits already\n"
-      "Only the GPUs, cores and memory of the job are used. Before the end of the job tasks are\n"
-      "asked to save and wait for the next pilot of that name. Inside the job 'carma' finds it.\n"
-      "SIGUSR1 (sbatch --signal): the end is near. SIGTERM: within 15 s.\n"
-      "Exit code: that of the command if it failed; 75 where tasks wait for the next pilot, 3 "
-      "where\n"
-      "tasks have failed, 0 where all is done; 1 and 2 where it could not serve.\n"
+      "In a batch script, without administrator rights:\n"
+      "  carma pilot ./submit-all.sh            runs it, then the tasks it submitted\n"
+      "  carma pilot --once --name sweep ./submit-all.sh   only the first pilot runs it; the next\n"
+      "                                         continues with the waiting tasks\n"
+      "  carma pilot --until-empty              runs only tasks that already wait\n"
+      "Uses only the GPUs, cores and memory of the job. Before the job ends, tasks are asked to\n"
+      "save and wait for the next pilot of that name. Inside the job, 'carma' finds this pilot.\n"
+      "SIGUSR1 (sbatch --signal): the end is near. SIGTERM: the end comes within 15 s.\n"
+      "Exit code: that of the command if it failed; 75 if tasks wait for the next pilot, 3 if\n"
+      "tasks have failed, 0 if all is done; 1 or 2 if it could not serve.\n"
       "Every verb also takes --json.");
   verb.AddOption("--name", "NAME", flags->name,
-                 "of its books; pilots at the same time need several");
+                 "name of its books; pilots that run at the same time need different names");
   verb.AddOption("--books", "DIR", flags->books,
                  "folder with the books of all names (default: ~/.local/state/carma/pilot)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
-                 "numbers or UUIDs of GPUs, in place of what the job was given");
+                 "numbers or UUIDs of GPUs, instead of those the job was given");
   const Option until = verb.AddOption("--until", "TIME", flags->until,
                                       "when it ends: 18:00, +4h (default: the job's own end)");
-  AddSpan(verb, "--for", flags->length, "or after this time: 4h, 90m").Excludes(until);
+  AddSpan(verb, "--for", flags->length, "how long it runs: 4h, 90m").Excludes(until);
   AddSpan(verb, "--notice", flags->notice,
-          "so long before the end tasks are asked to save, and none without a time limit is\n"
-          "started (default: slots.notice, at most a quarter of the time)");
+          "how long before the end tasks are asked to save, and no task without a time limit\n"
+          "is started (default: slots.notice, at most a quarter of the time)");
   verb.AddFlag("--until-empty", flags->until_empty,
-               "end as soon as nothing runs and nothing that waits could start");
+               "end as soon as nothing runs and no waiting task could start");
   verb.AddFlag("--once", flags->once,
-               "the command is for new books: later pilots of the name leave it out");
+               "run the command only with new books; later pilots of the name skip it");
   verb.AddFlag("--beside", flags->beside,
-               "outside of any job: start although root's carmad manages the GPUs");
+               "outside a job: start even if root's carmad manages the GPUs");
   verb.OnRun([&context, flags] { RunPilot(context, *flags); });
 }
 

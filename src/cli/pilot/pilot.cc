@@ -131,7 +131,7 @@ class Pilot {
                   "--name: expected at most 32 letters, digits and any of _-+.");
     }
     if (flags_.once && context_.words.empty())
-      return Fail(ErrorCode::kInvalid, "--once: expected a command that it is about");
+      return Fail(ErrorCode::kInvalid, "--once: expected a command");
     if (!flags_.gpus.empty()) {
       allocation_.gpus.emplace();
       for (const std::string_view each : base::Split(flags_.gpus, ','))
@@ -156,7 +156,7 @@ class Pilot {
     const Duration left = *allocation_.ends - SystemTime();
     if (left <= Duration{0}) {
       return Fail(ErrorCode::kInvalid,
-                  fmt::format("the end is over: {}", base::FormatTime(*allocation_.ends)));
+                  fmt::format("the end is in the past: {}", base::FormatTime(*allocation_.ends)));
     }
     if (!flags_.notice) notice_ = std::min(notice_, left / kNoticeShare);
     empty_by_ = *allocation_.ends - std::min(grace_ + kSpare, left / kNoticeShare);
@@ -396,7 +396,7 @@ class Pilot {
     const Called<api::StatusView> status = GetStatus(context_.client());
     if (!status) return;
     if (RunningTasks(status->value) > 0)
-      Say("the end comes: tasks are asked to save, and leave by {}", base::FormatTime(by));
+      Say("the end is near: tasks are asked to save and leave by {}", base::FormatTime(by));
     for (const std::string& gpu : gpus_) {
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation,
                                      OnItsClock(by, status->value));
@@ -407,14 +407,14 @@ class Pilot {
   // The daemon's tasks go on meanwhile. A cluster that ends a job also ends the daemon.
   void TakeDaemonEnd() {
     if (leave_by_ || restarts_++ == kMostRestarts) {
-      if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended again and again"});
+      if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended repeatedly"});
       over_ = true;
       return;
     }
     // A signal for all processes of the job may reach us a moment later.
     TakeSignal(signals_.Wait(kLook));
     if (leave_by_) return;
-    Say("carmad ended with {}; it is started again", carmad_.end());
+    Say("carmad ended with {}; it is restarted", carmad_.end());
     if (const Result<Unit> started = StartDaemon(); !started) {
       context_.Fail(started.error());
       over_ = true;

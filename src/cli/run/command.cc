@@ -14,8 +14,8 @@ std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
   auto flags = std::make_shared<RunFlags>();
   AddTaskOptions(verb);
   verb.AddFlag("--no-check", flags->submit.no_check,
-               "its program, folder and conda environment need not be there yet");
-  verb.AddFlag("-q,--quiet", flags->quiet, "only the task's own words, and what goes wrong");
+               "skip the check that program, working directory and conda environment exist");
+  verb.AddFlag("-q,--quiet", flags->quiet, "print only the task's own output, and errors");
   return flags;
 }
 
@@ -28,20 +28,20 @@ void AddRunCommand(Syntax app, Context& context) {
   };
   auto pty = std::make_shared<Flags>();
   const Syntax verb = app.AddVerb(
-      "run", "Run a command here as soon as it has its place: this terminal, stdin, signals");
+      "run", "Wait for GPUs, then run a command here, with this terminal, stdin and signals");
   verb.Footer(
-      "Waits like any task; then it runs in this terminal, and its exit code is ours.\n"
+      "Waits like any task, then runs in this terminal and exits with the command's exit code.\n"
       "  carma run --gpu-mem 12G -- python3 train.py\n"
       "  carma run -G 2 -- torchrun --nproc-per-node 2 train.py\n"
-      "  zcat data.gz | carma run ./score > result      pipes are the task's own\n"
-      "Ctrl-C goes to the task, or takes it out of the queue. It goes on while carmad is away,\n"
-      "and gets SIGHUP when this program ends. After running out of GPU memory it starts again\n"
-      "here, unless its input is a pipe or a file. --output FILE keeps a copy of what it "
-      "writes.\n");
+      "  zcat data.gz | carma run ./score > result      pipes go to the task\n"
+      "Ctrl-C goes to the task, or removes it from the queue. The task keeps running while carmad\n"
+      "is down, and gets SIGHUP when this program ends. After running out of GPU memory it "
+      "restarts\n"
+      "here, unless its input is a pipe or a file. --output FILE keeps a copy of its output.\n");
   auto flags = AddRunOptions(verb);
   const Option always = verb.AddFlag(
       "--pty", pty->pty, "a terminal of its own (default: if stdin and stdout are terminals)");
-  verb.AddFlag("--no-pty", pty->no_pty, "none; its streams are ours").Excludes(always);
+  verb.AddFlag("--no-pty", pty->no_pty, "no terminal; use this program's streams").Excludes(always);
   verb.OnRun([&context, flags, pty, verb] {
     flags->submit.settings = GivenOptions(verb);
     if (pty->pty || pty->no_pty) flags->terminal = pty->pty;
@@ -50,10 +50,10 @@ void AddRunCommand(Syntax app, Context& context) {
 }
 
 void AddShellCommand(Syntax app, Context& context) {
-  const Syntax verb = app.AddVerb("shell", "A shell with GPUs, in this terminal, until it is left");
+  const Syntax verb = app.AddVerb("shell", "Open a shell with GPUs in this terminal");
   verb.Footer(
       "  carma shell -G 1 --gpu-mem 20G --time 2h\n"
-      "  carma shell -- bash -l        another than $SHELL\n");
+      "  carma shell -- bash -l        instead of $SHELL\n");
   auto flags = AddRunOptions(verb);
   verb.OnRun([&context, flags, verb] {
     flags->submit.settings = GivenOptions(verb);
@@ -68,14 +68,15 @@ void AddShellCommand(Syntax app, Context& context) {
 
 void AddSshCommand(Syntax app, Context& context) {
   const Syntax verb = app.AddVerb(
-      "ssh", "An ssh server inside a task, over stdin and stdout: the ProxyCommand of an editor");
+      "ssh", "Run an ssh server inside a task, over stdin and stdout, as an editor's ProxyCommand");
   verb.Footer(
-      "In ~/.ssh/config of your own machine:\n"
+      "In ~/.ssh/config on your own machine:\n"
       "  Host gpu\n"
       "    ProxyCommand ssh SERVER carma ssh -G 1 --gpu-mem 12G --time 8h\n"
-      "Then 'ssh gpu', or VS Code Remote, is inside a task: its GPUs, limits and environment.\n"
-      "The task ends with the connection, and the connection with the task. Keys are those of\n"
-      "~/.ssh/authorized_keys. Needs OpenSSH's sshd on the server; docs/use/notebooks.md.\n");
+      "Then 'ssh gpu', or VS Code Remote, is inside a task, with its GPUs, limits and "
+      "environment.\n"
+      "The task ends with the connection, and the connection with the task. Keys come from\n"
+      "~/.ssh/authorized_keys. Needs OpenSSH's sshd on the server; see docs/use/notebooks.md.\n");
   auto flags = AddRunOptions(verb);
   verb.OnRun([&context, flags, verb] {
     flags->submit.settings = GivenOptions(verb);

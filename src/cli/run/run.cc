@@ -165,8 +165,8 @@ void RunHere(Context& context, RunFlags flags) {
   const auto described = DescribeWords(context, flags.submit);
   if (!described) return context.Fail(described.error());
   if (!described->specs.empty()) {
-    return context.Fail({base::ErrorCode::kInvalid,
-                         "--param: a sweep is several tasks; expected carma submit for it"});
+    return context.Fail(
+        {base::ErrorCode::kInvalid, "--param: a sweep is several tasks; use carma submit for it"});
   }
   const auto answer = SubmitTasks(context.client(), {described->spec});
   if (!answer) return context.Fail(answer.error());

@@ -179,30 +179,30 @@ void RunEpilog(Context& context) {
 }  // namespace
 
 void AddSlurmCommand(Syntax app, Context& context) {
-  const Syntax verb = app.AddVerb("slurm", "For nodes of Slurm: configuration, check, prolog");
+  const Syntax verb =
+      app.AddVerb("slurm", "Set up and check a Slurm node: configuration, check, prolog");
   verb.NeedsVerb();
   verb.Footer(
       "  carma slurm config   # lines for slurm.conf, gres.conf, plugstack.conf\n"
-      "  carma slurm check    # what of this node is not right yet\n"
-      "docs/server/slurm.md tells the rest. Every verb also takes --json and --socket PATH.");
+      "  carma slurm check    # what is not yet right on this node\n"
+      "See docs/server/slurm.md. Every verb also takes --json and --socket PATH.");
   auto node = std::make_shared<std::string>();
   const auto add = [&](const char* name, const char* help) {
     const Syntax one = verb.AddVerb(name, help);
-    one.AddOption("--node", "NAME", *node, "its name in Slurm (default: this host's)");
+    one.AddOption("--node", "NAME", *node, "name of the node in Slurm (default: this host's)");
     return one;
   };
   add("config", "Print the lines that Slurm's configuration needs for this server")
       .OnRun([&context, node] { RunConfig(context, *node); });
-  add("check", "Look over plug-in, counts, prolog; exit code 1 if something is bad")
+  add("check", "Check plug-in, counts and prolog; exit code 1 if something is bad")
       .OnRun([&context, node] { RunCheck(context, *node); });
   auto always = std::make_shared<bool>(false);
   const Syntax guard =
       verb.AddVerb("guard", "In a prolog: fail unless carmad answers within a minute");
-  guard.AddFlag("--always", *always, "for jobs without options of the plug-in, too");
+  guard.AddFlag("--always", *always, "also for jobs without options of the plug-in");
   guard.OnRun([&context, always] { RunGuard(context, *always); });
-  verb.AddVerb("epilog", "In an epilog: end what the job has left of its leases").OnRun([&context] {
-    RunEpilog(context);
-  });
+  verb.AddVerb("epilog", "In an epilog: end the leases that the job has left behind")
+      .OnRun([&context] { RunEpilog(context); });
 }
 
 }  // namespace carma::cli

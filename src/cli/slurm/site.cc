@@ -45,19 +45,20 @@ Finding CheckPlugin(const SlurmFacts& facts) {
             "add the line that carma slurm config prints, and restart slurmd"};
   const PluginLine& line = *facts.plugin;
   if (facts.plugin_release.empty())
-    return {topic, Level::kBad, fmt::format("{}: no plug-in of CARMA's", line.path),
+    return {topic, Level::kBad, fmt::format("{}: no CARMA plug-in there", line.path),
             "install carma-slurm, or name its file in plugstack.conf"};
   if (!facts.release.empty() && facts.plugin_release != facts.release)
     return {topic, Level::kBad,
-            fmt::format("built for Slurm {}, here is {}", facts.plugin_release, facts.release),
-            "build CARMA beside the libslurm-dev of this release"};
+            fmt::format("built for Slurm {}, but this is Slurm {}", facts.plugin_release,
+                        facts.release),
+            "build CARMA with the libslurm-dev of this release"};
   if (!line.required)
     return {topic, Level::kWarn,
-            "optional in plugstack.conf: where it cannot be loaded jobs run without a lease",
+            "optional in plugstack.conf: if it cannot be loaded, jobs run without a lease",
             "required on nodes; optional is for hosts that only submit"};
   if (!line.socket.empty() && line.socket != facts.socket)
     return {topic, Level::kWarn,
-            fmt::format("asks at {}, this carmad listens at {}", line.socket, facts.socket),
+            fmt::format("connects to {}, but this carmad listens at {}", line.socket, facts.socket),
             "name the same socket in plugstack.conf and carma.toml"};
   return {topic, Level::kOk, fmt::format("{}, for Slurm {}", line.path, facts.plugin_release), ""};
 }
@@ -79,9 +80,9 @@ Finding CheckCount(const SlurmFacts& facts) {
 
 Finding CheckDevices(const SlurmFacts& facts) {
   const bool gpus = ValueOf(facts.node_config, "Gres").find("gpu") != std::string::npos;
-  if (!gpus) return {"devices", Level::kOk, "Slurm gives no GPUs of this node", ""};
+  if (!gpus) return {"devices", Level::kOk, "Slurm allocates no GPUs of this node", ""};
   return {"devices", Level::kWarn,
-          "Slurm gives GPUs of this node as well: such a job is foreign to CARMA",
+          "Slurm allocates GPUs of this node, too: CARMA treats such jobs as foreign",
           "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
@@ -89,11 +90,11 @@ Finding CheckProlog(const SlurmFacts& facts) {
   const std::string prolog = ValueOf(facts.config, "Prolog");
   if (prolog.empty() || prolog == "(null)")
     return {"prolog", Level::kWarn,
-            "none: while carmad is away this node takes job after job, and all fail",
+            "none: while carmad is down, this node takes job after job, and all fail",
             "set Prolog as carma slurm config prints it"};
   const std::string parameters = ValueOf(facts.config, "SchedulerParameters");
   if (!HasWord(parameters, "nohold_on_prolog_fail"))
-    return {"prolog", Level::kWarn, "jobs that meet a dead carmad stay held",
+    return {"prolog", Level::kWarn, "jobs that find carmad down stay held",
             "SchedulerParameters=nohold_on_prolog_fail"};
   return {"prolog", Level::kOk, prolog, ""};
 }
@@ -136,9 +137,9 @@ Finding CheckRetries(const SlurmFacts& facts) {
   const std::int64_t expire =
       base::ParseInt(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(kUsualS);
   if (expire <= kLongS)
-    return {"retries", Level::kOk, fmt::format("a job is started again after {} s", expire), ""};
+    return {"retries", Level::kOk, fmt::format("a job is restarted after {} s", expire), ""};
   return {"retries", Level::kWarn,
-          fmt::format("a job is started again no sooner than after {} s", expire),
+          fmt::format("a job is restarted after {} s at the earliest", expire),
           "AuthInfo=cred_expire=30"};
 }
 
@@ -157,9 +158,9 @@ std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus) {
 
 std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& gpus) {
   return fmt::format(
-      "# slurm.conf, on all hosts: added to the lines and lists that are there\n"
+      "# slurm.conf, on all hosts: add to the existing lines and lists\n"
       "# in the line of node {0}: Gres=carma:{1}\n"
-      "# in the lines of its partitions: LLN=YES, else jobs wait on a full node beside idle ones\n"
+      "# in the lines of its partitions: LLN=YES, or jobs wait on a full node beside idle ones\n"
       "GresTypes=carma\n"
       "SchedulerParameters=nohold_on_prolog_fail\n"
       "Prolog={2}/prolog\n"
@@ -183,8 +184,8 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
 std::vector<Finding> CheckSlurm(const SlurmFacts& facts) {
   std::vector<Finding> findings{CheckCarmad(facts), CheckPlugin(facts)};
   if (facts.config.empty()) {
-    findings.push_back({"slurm", Level::kBad, "scontrol tells nothing: is slurmctld there?",
-                        "run it where scontrol show config answers"});
+    findings.push_back({"slurm", Level::kBad, "scontrol does not answer: is slurmctld running?",
+                        "run it where scontrol show config works"});
     return findings;
   }
   for (const auto& check :

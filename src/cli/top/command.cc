@@ -156,13 +156,14 @@ void RunTop(Context& context, double interval_s) {
 
 void AddTopCommand(Syntax app, Context& context) {
   auto interval_s = std::make_shared<double>(1);
-  const Syntax verb = app.AddVerb("top", "The server on one screen: GPUs, tasks, keys to act");
+  const Syntax verb = app.AddVerb(
+      "top", "Watch the server on one screen: GPUs and tasks, with keys to act on them");
   verb.Footer(
-      "GPUs with memory in use and promised and the last 15 minutes of their SM activity; tasks\n"
-      "with what they wrote last, or why they wait. '?' shows the keys, 'q' leaves.\n"
+      "Shows GPUs with memory used and promised and SM activity over the last 15 minutes, and\n"
+      "tasks with their last output or why they wait. '?' shows the keys, 'q' quits.\n"
       "  carma top --interval 5\n"
-      "With --json: once what it shows of the server.\n");
-  verb.AddOption("--interval", "S", *interval_s, "seconds between two updates (default: 1)")
+      "With --json: prints the server's state once.\n");
+  verb.AddOption("--interval", "S", *interval_s, "seconds between updates (default: 1)")
       .Range(0.1, 3600.0);
   verb.OnRun([&context, interval_s] { RunTop(context, *interval_s); });
 }

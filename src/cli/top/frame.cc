@@ -25,7 +25,7 @@ using api::TaskView;
 constexpr int kBarWidth = 20;
 constexpr int kWideScreen = 120;
 constexpr std::string_view kKeys =
-    "Enter facts  e why  l output  c cancel  h hold  s sort  / find  ? keys  q quit";
+    "Enter details  e why  l output  c cancel  h hold  s sort  / find  ? keys  q quit";
 
 TopStyle StyleOf(Colour colour) {
   switch (colour) {
@@ -243,18 +243,18 @@ std::vector<std::string> Wrapped(const std::string& text, int columns) {
 
 constexpr std::string_view kHelp =
     "Up, Down, PgUp, PgDn, Home, End   choose a task\n"
-    "Enter   every fact of it          e   why it waits, or is where it is\n"
+    "Enter   its details               e   why it waits, or runs where it does\n"
     "l       the end of its output     c   cancel it (asks first)\n"
-    "h       hold it, or let it start again\n"
+    "h       hold it, or release it\n"
     "\n"
     "s       sort: queue, user, memory, time\n"
-    "/       show only tasks with a text in their name, user, state or reason\n"
-    "u       only mine                 a   those that have ended, too\n"
+    "/       show only tasks with this text in their name, user, state or reason\n"
+    "u       only mine                 a   ended tasks, too\n"
     "g       GPUs on or off\n"
-    "q, Esc  back, or out\n"
+    "q, Esc  back, or quit\n"
     "\n"
-    "The bar of a GPU: | is memory in use, : is promised beyond that. The small bars are its SM\n"
-    "activity in the last 15 minutes. MEM of a task: in use and promised, ~ expected while it\n"
+    "In the bar of a GPU, | is memory in use and : is promised beyond that. Small bars show its\n"
+    "SM activity over the last 15 minutes. MEM of a task: used and promised, ~predicted while it\n"
     "waits, the peak at the end.";
 
 // As many GPUs as leave room for tasks; the head line has the totals of all.
@@ -290,8 +290,7 @@ void DrawTasks(const TopData& data, TopState& state, const TopSize& size,
   for (std::size_t i = state.first_row; i < std::min(tasks.size(), state.first_row + rows); ++i)
     lines.push_back(TaskLine(*tasks[i], data, widths, i == chosen));
   if (tasks.empty() && rows > 0)
-    lines.push_back(
-        {{data.tasks.empty() ? "  no tasks" : "  no task that is looked for", TopStyle::kFaint}});
+    lines.push_back({{data.tasks.empty() ? "  no tasks" : "  no task matches", TopStyle::kFaint}});
 }
 
 std::string PageTitle(const TopState& state) {
@@ -299,9 +298,9 @@ std::string PageTitle(const TopState& state) {
     case TopPage::kFacts:
       return fmt::format("Task {}", state.selected);
     case TopPage::kExplanation:
-      return fmt::format("Why task {} is where it is", state.selected);
+      return fmt::format("Why task {} waits or runs where it does", state.selected);
     case TopPage::kOutput:
-      return fmt::format("The end of what task {} has written", state.selected);
+      return fmt::format("End of the output of task {}", state.selected);
     default:
       return "Keys";
   }

@@ -97,7 +97,7 @@ TEST_F(Top, ShowsTheServerInEightyColumns) {
             "     1 train.py         ann      R        1:05 0    11.0G/12.0G epoch 3: loss 0…");
   EXPECT_EQ(lines[5],
             "     2 eval             bob      PD       2:02 x1        ~12.0G (GpuMemory) GPU…");
-  EXPECT_THAT(lines[23], AllOf(StartsWith("Enter facts  e why"), EndsWith("q quit")));
+  EXPECT_THAT(lines[23], AllOf(StartsWith("Enter details  e why"), EndsWith("q quit")));
   for (const std::string& line : lines) EXPECT_LE(ShownWidth(line), 80U) << line;
 }
 

@@ -8,7 +8,7 @@ namespace carma::cli {
 
 void AddProfileCommand(Syntax app, Context& context) {
   const Syntax verb = app.AddVerb(
-      "profile", "Measure workloads on this server's GPUs, alone and together, and its monitors");
+      "profile", "Measure workloads on this server's GPUs, alone and together; check its monitors");
   verb.Footer(
       "  carma profile --dry-run                        what would be run, and for how long\n"
       "  carma profile ours.jsonl --gpus 0 --output measured\n"

@@ -381,7 +381,7 @@ void AddSimulateCommand(Syntax app, Context& context) {
   // shared_ptr: std::function wants to be copied.
   auto flags = std::make_shared<SimulateFlags>();
   const Syntax verb =
-      app.AddVerb("simulate", "What this load would have come to under other policies, in seconds");
+      app.AddVerb("simulate", "Simulate this load under other policies, in seconds");
   verb.AddOption("experiment", "FILE", flags->experiment, "TOML file of load and policies");
   SimLoad& load = flags->load;
   verb.AddOption("--trace", "FILE", load.trace,

@@ -190,7 +190,7 @@ void AddExport(Syntax trace, Context& context) {
 }  // namespace
 
 void AddTraceCommand(Syntax app, Context& context) {
-  const Syntax trace = app.AddVerb("trace", "Look at, cut, make up, replay and export traces");
+  const Syntax trace = app.AddVerb("trace", "Inspect, cut, generate, replay and export traces");
   trace.NeedsVerb();
   trace.Footer(
       "Made traces go to standard output and say in their first lines where they come from:\n"
