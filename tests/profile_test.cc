@@ -183,12 +183,12 @@ TEST_F(Profile, GoesOnFromWhereItWas) {
   first.Signal(SIGINT);
   const Ran interrupted = first.Wait();
   EXPECT_EQ(interrupted.code, 130) << interrupted.Text();
-  EXPECT_THAT(interrupted.err, HasSubstr("the same command goes on from there"));
+  EXPECT_THAT(interrupted.err, HasSubstr("the same command continues from there"));
   const std::size_t kept = RunsKept();
   ExpectNothingLeft();
   const Ran second = Run(what);
   EXPECT_EQ(second.code, 0) << second.Text();
-  EXPECT_THAT(second.err, HasSubstr("5 runs on 4 GPUs, " + std::to_string(kept) + " of them kept"));
+  EXPECT_THAT(second.err, HasSubstr("5 runs on 4 GPUs, " + std::to_string(kept) + " of them from"));
   EXPECT_EQ(RunsKept(), 5U);
   // A name cannot mean another workload in that folder.
   Describe({{"one", 0.9, 0.6, 0.2, 3000}}, 40);

@@ -54,7 +54,7 @@ Result<ClockOrigin> ReadServerClock(const std::string& path) {
   ServerHead head{};
   if (!S_ISREG(status.st_mode) || ::pread(fd.get(), &head, sizeof head, 0) != sizeof head ||
       status.st_size != static_cast<off_t>(head.bytes)) {
-    return Fail(ErrorCode::kCorrupt, path + ": not a simulated GPU server, or a torn one");
+    return Fail(ErrorCode::kCorrupt, path + ": not a simulated GPU server, or a damaged one");
   }
   if (Result<Unit> good = CheckServerHead(head, head.bytes, path); !good) {
     return std::unexpected(good.error());

@@ -134,7 +134,7 @@ Attempts::Step Attempts::OnComputing(JobIndex index) {
     WriteCheckpoint(index);
     return {};
   }
-  CARMA_CHECK(attempt.slot_ends && *attempt.slot_ends <= now, "a computing task has nothing to do");
+  CARMA_CHECK(attempt.slot_ends && *attempt.slot_ends <= now, "a computing task has no work left");
   *attempt.slot_ends += options_.time_slot;
   Schedule(index);
   return {.slot_over = options_.checkpoints.on_stop || job.work.HasSaved()};

@@ -150,8 +150,8 @@ base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
   std::vector<GpuType> gpus;
   for (const ShapedGpu& gpu : *shaped) {
     if (gpu.mig) {
-      return base::Fail(base::ErrorCode::kInvalid, "shape '" + base::Printable(shape, 60) +
-                                                       "': expected GPUs that are not divided");
+      return base::Fail(base::ErrorCode::kInvalid,
+                        "shape '" + base::Printable(shape, 60) + "': expected undivided GPUs");
     }
     gpus.push_back(gpu.type);
   }

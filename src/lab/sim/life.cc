@@ -126,7 +126,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
 void Simulation::Retire(JobIndex index, core::TaskState state) {
   Job& job = jobs_[index];
   CARMA_CHECK(job.phase == Phase::kWaiting || job.phase == Phase::kEstimating,
-              "a task ended while its process lives");
+              "a task ended while its process still runs");
   agenda_.Clear(Due::kTask, index);
   if (job.above.placed) LeaveAbove(index);
   results_.TaskEnded(job, state, now());

@@ -227,7 +227,7 @@ void Machines::CheckEmpty() const {
     CARMA_CHECK(gpu.occupants().empty() && gpu.used_mib() == 0, "a GPU is not empty after the run");
   for (const Host& host : hosts_) {
     CARMA_CHECK(host.computing == 0 && host.wanted_cores == 0,
-                "a server counts a task after the run");
+                "a server still counts a task after the run");
   }
 }
 

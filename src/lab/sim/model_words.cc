@@ -33,46 +33,47 @@ constexpr std::string_view kNumber = "number from 0 to 100";
 constexpr std::string_view kSpan = "time span";
 
 constexpr std::array kWords{
-    ModelWord{"memory_first", kShare, "of its peak that a task allocates first (1)",
+    ModelWord{"memory_first", kShare, "part of its peak that a task allocates first (1)",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.memory.first_share, value, 1);
               }},
-    ModelWord{"memory_ramp", kSpan, "until it holds the rest, in four steps (0s)",
+    ModelWord{"memory_ramp", kSpan, "time in which it allocates the rest, in four steps (0s)",
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.memory.ramp, value);
               }},
-    ModelWord{"memory_growth", kNumber, "share of its peak by which it grows in an hour (0)",
+    ModelWord{"memory_growth", kNumber, "growth per hour, as a share of its peak (0)",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.memory.growth_per_hour, value, 100);
               }},
-    ModelWord{"memory_spike", kNumber, "share of its peak that it holds besides for a moment (0)",
+    ModelWord{"memory_spike", kNumber, "extra memory held for a moment, as a share of its peak (0)",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.memory.spike_share, value, 100);
               }},
-    ModelWord{"memory_spike_every", kSpan, "from one such moment to the next (1h)",
+    ModelWord{"memory_spike_every", kSpan, "interval between two such spikes (1h)",
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.memory.spike_every, value);
               }},
-    ModelWord{"memory_spike_lasts", kSpan, "its length (30s)",
+    ModelWord{"memory_spike_lasts", kSpan, "length of a spike (30s)",
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.memory.spike_lasts, value);
               }},
-    ModelWord{"memory_fragments", "size", "that nobody can use, for each further task of a GPU (0)",
+    ModelWord{"memory_fragments", "size",
+              "memory lost to fragmentation for each further task of a GPU (0)",
               [](RunOptions& options, std::string_view value) {
                 const Result<std::int64_t> mib = base::ParseMemoryMib(value);
                 if (mib) options.memory.fragmentation_mib = *mib;
                 return mib.has_value();
               }},
-    ModelWord{"load", kSpan, "from the launch to the first allocation (14s)",
+    ModelWord{"load", kSpan, "time from the launch to the first allocation (14s)",
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.memory.load, value);
               }},
-    ModelWord{"crash", kSpan, "from a failed allocation to the end of the process (8s)",
+    ModelWord{"crash", kSpan, "time from a failed allocation to the end of the process (8s)",
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.memory.crash_delay, value);
               }},
     ModelWord{"oversubscription", kNumber,
-              "under MPS: loss of a GPU's tasks per GPU of SM activity wanted in excess (0)",
+              "under MPS: loss of a GPU's tasks per GPU of excess SM activity (0)",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.interference.mps_oversubscription, value, 100);
               }},
@@ -80,12 +81,13 @@ constexpr std::array kWords{
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.interference.streams_a, value, 100);
               }},
-    ModelWord{"cpu_cores", "number from 0 to 1e6", "of a server, which its tasks share; 0: enough",
+    ModelWord{"cpu_cores", "number from 0 to 1e6",
+              "CPU cores that the tasks of a server share; 0: always enough",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.host.cores, value, 1e6);
               }},
     ModelWord{"cpu_cores_wanted", "number from 0 to 1e6",
-              "by a task for each of its GPUs (8) where the load does not say",
+              "cores that a task uses per GPU, if the load does not say (8)",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.host.cores_per_gpu_task, value, 1e6);
               }},
@@ -95,33 +97,35 @@ constexpr std::array kWords{
                 options.host.promised = value == "true";
                 return value == "true" || value == "false";
               }},
-    ModelWord{"failures", "number from 0 to 1000", "of a task in an hour, not for memory (0)",
+    ModelWord{"failures", "number from 0 to 1000",
+              "failures of a task per hour, apart from lack of memory (0)",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.failures.per_hour, value, 1000);
               }},
-    ModelWord{"checkpoint", kSpan, "between two checkpoints of a task; 0s: it writes none",
+    ModelWord{"checkpoint", kSpan, "interval between two checkpoints of a task; 0s: none",
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.checkpoints.every, value);
               }},
-    ModelWord{"checkpoint_cost", kSpan, "during which it does not get on (0s)",
+    ModelWord{"checkpoint_cost", kSpan, "time that writing a checkpoint takes from its work (0s)",
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.checkpoints.cost, value);
               }},
-    ModelWord{"checkpoint_on_stop", "true or false", "a task that is stopped writes one first",
+    ModelWord{"checkpoint_on_stop", "true or false",
+              "a task that is stopped writes a checkpoint first",
               [](RunOptions& options, std::string_view value) {
                 options.checkpoints.on_stop = value == "true";
                 return value == "true" || value == "false";
               }},
-    ModelWord{"stop", kSpan, "until a task that is stopped has ended (2s)",
+    ModelWord{"stop", kSpan, "time until a stopped task has ended (2s)",
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.stopping.takes, value);
               }},
-    ModelWord{"progress", kShare, "of the tasks print how far they are (0)",
+    ModelWord{"progress", kShare, "share of the tasks that print their progress (0)",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.progress.share, value, 1);
               }},
     ModelWord{"time_slot", kSpan,
-              "after which a task goes back to the queue if others wait; 0s: never",
+              "run time after which a task is requeued if others wait; 0s: never",
               [](RunOptions& options, std::string_view value) {
                 return SetSpan(options.time_slot, value);
               }},
@@ -138,7 +142,7 @@ Result<Unit> SetModelWord(RunOptions& options, std::string_view name, std::strin
                                   [&](const ModelWord& each) { return each.name == name; });
   if (word == kWords.end()) {
     return Fail(ErrorCode::kInvalid,
-                fmt::format("no such word of the model: {}", base::Printable(name, 80)));
+                fmt::format("unknown word of the model: {}", base::Printable(name, 80)));
   }
   if (word->set(options, value)) return Unit{};
   return Fail(ErrorCode::kInvalid, fmt::format("{}: expected {}, not '{}'", name, word->type,

@@ -66,7 +66,7 @@ std::vector<NodeCounts::Part> NodeCounts::PartsFor(const Node& node,
 std::vector<std::uint32_t> NodeCounts::Book(std::uint32_t index, std::uint64_t task,
                                             const CountAsked& asked, base::Time ends) {
   Node& node = nodes_[index];
-  CARMA_CHECK(Fits(node, asked), "a task is booked where the count has too little");
+  CARMA_CHECK(Fits(node, asked), "a task is booked beyond the capacity");
   std::vector<Part> parts = PartsFor(node, asked);
   std::vector<std::uint32_t> gpus;
   for (const Part& part : parts) {
@@ -81,7 +81,7 @@ std::vector<std::uint32_t> NodeCounts::Book(std::uint32_t index, std::uint64_t t
 void NodeCounts::Release(std::uint32_t index, std::uint64_t task) {
   Node& node = nodes_[index];
   const auto booked = std::ranges::find(node.booked, task, &Booked::task);
-  CARMA_CHECK(booked != node.booked.end(), "a task is released that has booked nothing");
+  CARMA_CHECK(booked != node.booked.end(), "a task without a booking is released");
   for (const Part& part : booked->parts) node.left[part.pool] += part.units;
   node.gpus_booked -= booked->gpus;
   node.booked.erase(booked);

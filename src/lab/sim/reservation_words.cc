@@ -122,15 +122,15 @@ Result<Reservation> ParseReservation(std::string_view text) {
   const auto says = [&told](std::string_view name) { return std::ranges::count(told, name) > 0; };
   if (!says("for")) return Fail(ErrorCode::kInvalid, "expected users: for=ada, or for=nobody");
   if (!says("gpus") && !says("type") && !says("count"))
-    return Fail(ErrorCode::kInvalid, "expected which GPUs: gpus=0,1, gpus=all, count= or type=");
+    return Fail(ErrorCode::kInvalid, "expected GPUs: gpus=0,1, gpus=all, count= or type=");
   if (says("to") == says("for-time"))
     return Fail(ErrorCode::kInvalid, "expected either to= or for-time=");
   if (says("to")) booking.length -= booking.from.time_since_epoch();
   if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
-    return Fail(ErrorCode::kInvalid, "lasts less than a minute or more than 366 days");
+    return Fail(ErrorCode::kInvalid, "is shorter than a minute or longer than 366 days");
   const base::Duration again = booking.repeat == Repeat::kWeekly ? 7 * kDay : kDay;
   if (booking.repeat != Repeat::kOnce && booking.length >= again)
-    return Fail(ErrorCode::kInvalid, "begins again before it is over");
+    return Fail(ErrorCode::kInvalid, "repeats before it is over");
   return booking;
 }
 

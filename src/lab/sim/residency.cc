@@ -137,10 +137,11 @@ Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::
       tasks.push_back({.number = at->first, .workload_id = workload, .slowdown = *slowdown});
     }
     MeasuredTask& task = tasks[at->second];
-    if (task.workload_id != workload) return row.Wrong("the task has another workload further up");
+    if (task.workload_id != workload)
+      return row.Wrong("the task has another workload in an earlier line");
     const auto gpu_number = static_cast<int>(*gpu);
     for (const MeasuredTask::Part& part : task.parts) {
-      if (part.gpu == gpu_number) return row.Wrong("the task is on this GPU for the second time");
+      if (part.gpu == gpu_number) return row.Wrong("the task is listed twice on this GPU");
     }
     task.parts.push_back({gpu_number, *start_s, *end_s});
   }
@@ -180,7 +181,7 @@ Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
     if (!workload) return base::Wrap(workload.error(), fmt::format("task {}", task.number));
     if (task.parts.size() > (*workload)->sm_active.size()) {
       return Fail(ErrorCode::kInvalid,
-                  fmt::format("task {}: was on {} GPUs, its workload takes {}", task.number,
+                  fmt::format("task {}: ran on {} GPUs, its workload takes {}", task.number,
                               task.parts.size(), (*workload)->sm_active.size()));
     }
     for (std::size_t part = 0; part < task.parts.size(); ++part) {

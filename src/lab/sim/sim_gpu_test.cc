@@ -35,7 +35,7 @@ TEST(SimGpu, MemoryIsThatOfItsOccupants) {
   EXPECT_EQ(gpu.used_mib(), 3'500);
   gpu.Remove(1);
   EXPECT_EQ(gpu.used_mib(), 2'000);
-  EXPECT_DEATH(gpu.Remove(1), "on which it is not");
+  EXPECT_DEATH(gpu.Remove(1), "that it is not on");
 }
 
 TEST(SimDevice, IntegratesFromItsStart) {

@@ -113,13 +113,14 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   }
   if (Result<Unit> valid = CheckNumbers(options); !valid) return valid;
   if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
-    return Fail(ErrorCode::kInvalid, "servers with the published rules cannot be asked");
+    return Fail(ErrorCode::kInvalid,
+                "servers with the published rules do not answer placement questions");
   if (options.host.promised && options.host.cores < 1)
     return Fail(ErrorCode::kInvalid, "CPU cores are promised, but the server has none");
   if (Result<Unit> valid = CheckSpans(options); !valid) return valid;
   const MemoryModel& memory = options.memory;
   if (memory.spike_lasts >= memory.spike_every) {
-    return Fail(ErrorCode::kInvalid, "memory spikes last as long as from one to the next");
+    return Fail(ErrorCode::kInvalid, "memory spikes last as long as their interval");
   }
   // A shorter slice would be over before the task has done anything.
   if (options.time_slot > Duration{0} && options.time_slot <= memory.load) {
@@ -195,21 +196,23 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (const Result<Unit> may = core::MayName(options.policy, named); !may)
       return wrong(may.error().message);
     if (divided && gpus > 1) {
-      return wrong(fmt::format("wants {} GPUs, and MIG instances never work together", gpus));
+      return wrong(fmt::format("wants {} GPUs, but MIG instances never work together", gpus));
     }
     if (gpus > most && above.placing == Placing::kQueue) {
       return wrong(fmt::format("wants {} GPUs, the largest server has {}", gpus, most));
     }
     if (gpus > most && gpus > MostOfOneKind(cluster)) {
-      return wrong(fmt::format("wants {} GPUs, all servers of one kind have at most {}", gpus,
+      return wrong(fmt::format("wants {} GPUs, the servers of one kind have at most {}", gpus,
                                MostOfOneKind(cluster)));
     }
     const double solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);
     if (!(solo_s >= 0 && solo_s <= kMaxSoloS)) {
       return wrong(fmt::format("lasts {} s, expected 0 to ten years", solo_s));
     }
-    if (arrival.at < Duration{0} || arrival.at > kMaxSpan) return wrong("comes later than a year");
-    if (i > 0 && arrival.at < arrivals[i - 1].at) return wrong("comes before the task above it");
+    if (arrival.at < Duration{0} || arrival.at > kMaxSpan)
+      return wrong("is submitted more than a year after the first task");
+    if (i > 0 && arrival.at < arrivals[i - 1].at)
+      return wrong("is submitted before the task above it");
   }
   return Unit{};
 }

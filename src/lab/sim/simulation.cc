@@ -122,18 +122,18 @@ base::Result<RunResult> Simulation::Run() {
     if (still_days_ > kMostStillDays) {
       return base::Fail(
           base::ErrorCode::kInvalid,
-          "tasks wait and none has run for a year: reservations leave no time to them");
+          "tasks wait and none has run for a year: reservations leave no time for them");
     }
     if (InVain()) {
       return base::Fail(
           base::ErrorCode::kInvalid,
-          fmt::format("nothing gets done: the last {} starts of tasks, until {} after the first "
-                      "submission, were ended before anything was saved; turns are too short "
-                      "(slots.length), or tasks save too seldom (--model checkpoint, "
-                      "checkpoint_on_stop)",
-                      results_.starts_in_vain(), base::FormatSpan(now() - first_)));
+          fmt::format(
+              "no progress: the last {} starts of tasks, until {} after the first submission, were "
+              "ended before anything was saved; time slices are too short (slots.length), or tasks "
+              "save too rarely (--model checkpoint, checkpoint_on_stop)",
+              results_.starts_in_vain(), base::FormatSpan(now() - first_)));
     }
-    CARMA_CHECK(!agenda_.empty(), "tasks wait and nothing will ever happen");
+    CARMA_CHECK(!agenda_.empty(), "tasks wait but no event is left");
     const Agenda::Event event = agenda_.Next();
     Handle(event);
     Dispatch();
@@ -302,19 +302,20 @@ void Simulation::CheckBooks() const {
   for (const Server& server : servers_) {
     const std::optional<std::string> wrong = server.core.scheduler().CheckBooks();
     CARMA_CHECK(!wrong, *wrong);
-    CARMA_CHECK(server.core.scheduler().Tasks().empty(), "the core holds a task after the run");
+    CARMA_CHECK(server.core.scheduler().Tasks().empty(),
+                "the core still holds a task after the run");
     CARMA_CHECK(server.queue.waiting == 0 && server.queue.recovering == 0 && server.launched == 0,
-                "a server counts a task after the run");
+                "a server still counts a task after the run");
   }
   attempts_.machines().CheckEmpty();
-  CARMA_CHECK(lines_.empty() && lines_.taking() == 0, "a task stands above the servers");
+  CARMA_CHECK(lines_.empty() && lines_.taking() == 0, "a task is still queued above the servers");
   for (std::uint32_t i = 0; HasAbove() && i < servers_.size(); ++i) {
     CARMA_CHECK((!slurm_ || slurm_->Empty(i)) && !servers_[i].whole,
-                "a server is booked after the run");
+                "a server is still booked after the run");
   }
   const Totals& totals = results_.so_far();
   CARMA_CHECK(totals.tasks == totals.succeeded + totals.rejected + totals.failed,
-              "not every task ended once");
+              "not every task ended exactly once");
 }
 
 }  // namespace carma::sim

@@ -124,7 +124,7 @@ Result<Unit> CreateServer(const std::string& path, const std::string& shape,
     if (residents && !residents->empty()) {
       return Fail(ErrorCode::kConflict, path + ": a server with " +
                                             std::to_string(residents->size()) +
-                                            " processes on its GPUs is there");
+                                            " processes on its GPUs exists");
     }
   }
   return WriteState(path, *gpus, options);
@@ -189,7 +189,7 @@ Result<Unit> Server::CheckFile() {
   }
   if (!S_ISREG(status.st_mode) || status.st_size != sizeof(StateFile)) {
     return Fail(ErrorCode::kCorrupt,
-                mapping_->path + ": not a simulated GPU server, or a torn one");
+                mapping_->path + ": not a simulated GPU server, or a damaged one");
   }
   mapping_->checked_ns.store(now_ns, std::memory_order_relaxed);
   return Unit{};
@@ -334,7 +334,8 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
   shortage = FindShortage(state.world, arrival.shares, arrival.group);
   if (shortage) return nullptr;
   const int slot = FreeSlot(state.world);
-  if (slot < 0) return Fail(ErrorCode::kUnavailable, "the simulated server is full of processes");
+  if (slot < 0)
+    return Fail(ErrorCode::kUnavailable, "the simulated server has no room for another process");
   InitRobustMutex(state.lives[slot]);
   // The mutex is new and not yet known to others: locking can neither fail nor wait.
   CARMA_CHECK(::pthread_mutex_trylock(&state.lives[slot]) == 0, "a new mutex is free");
@@ -402,9 +403,9 @@ Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
   if (!lock) return std::unexpected(lock.error());
   World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[limit.gpu].mig != 0)
-    return Fail(ErrorCode::kInvalid, "no memory limits there");
+    return Fail(ErrorCode::kInvalid, "the driver has no memory limits");
   if (!SetLimit(world, limit.gpu, Text(limit.group), limit.soft_mib, limit.hard_mib))
-    return Fail(ErrorCode::kUnavailable, "too many memory limits, or too long a path");
+    return Fail(ErrorCode::kUnavailable, "too many memory limits, or the path is too long");
   return Unit{};
 }
 
@@ -414,7 +415,7 @@ Result<Server::GroupLook> Server::LookAtGroup(int gpu, const std::string& group)
   if (!lock) return std::unexpected(lock.error());
   const World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[gpu].mig != 0)
-    return Fail(ErrorCode::kInvalid, "no memory limits there");
+    return Fail(ErrorCode::kInvalid, "the driver has no memory limits");
   GroupLook look;
   if (const GroupLimit* limit = FindLimit(world, gpu, group))
     look = {limit->soft_mib, limit->hard_mib, 0};

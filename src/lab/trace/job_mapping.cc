@@ -130,10 +130,10 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   if (tasks > kMaxTraceTasks) {
     return Fail(ErrorCode::kInvalid, std::to_string(tasks) + " jobs: a task trace has at most " +
                                          std::to_string(kMaxTraceTasks) +
-                                         "; take a window or a sample");
+                                         "; use a window or a sample");
   }
   if (trace.jobs.back().submit > kMaxSubmission) {
-    return Fail(ErrorCode::kInvalid, "the jobs are submitted over more than a year: take a window");
+    return Fail(ErrorCode::kInvalid, "the jobs are submitted over more than a year: use a window");
   }
   const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);
   for (std::size_t i = 0; i < options.mix.size(); ++i) {

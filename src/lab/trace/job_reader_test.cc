@@ -142,9 +142,9 @@ TEST(ReadJobs, TellsWhatIsWrongWithALine) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"3,1", "f:3: a torn line: '3,1'; left out"},
       {"3,1,\"5,passed", "f:3: a torn line: '3,1,\"5,passed'; left out"},
-      {",1,5,", "f:3: no usable time of submission; left out"},
-      {"-3,1,5,", "f:3: no usable time of submission: '-3'; left out"},
-      {"1e99,1,5,", "f:3: no usable time of submission: '1e99'; left out"},
+      {",1,5,", "f:3: no usable submission time; left out"},
+      {"-3,1,5,", "f:3: no usable submission time: '-3'; left out"},
+      {"1e99,1,5,", "f:3: no usable submission time: '1e99'; left out"},
       {"3,,5,", "f:3: no number of GPUs; left out"},
       {"3,many,5,", "f:3: an impossible number of GPUs: 'many'; left out"},
       {"3,-1,5,", "f:3: an impossible number of GPUs: '-1'; left out"},
@@ -202,7 +202,7 @@ TEST(ReadJobs, RefusesWhatIsNoTrace) {
   EXPECT_FALSE(Read(kHelios, {.format = "slurm"}));
   const auto many = Read(kOpenb, {.max_jobs = 2});
   ASSERT_FALSE(many);
-  EXPECT_EQ(many.error().message, "f: more than 2 jobs with GPUs; take a part of the file");
+  EXPECT_EQ(many.error().message, "f: more than 2 jobs with GPUs; use a part of the file");
 }
 
 TEST(ReadJobs, SaysWhereATornJsonFileEnds) {
@@ -272,7 +272,7 @@ TEST(ReadJobs, PassesOverALineOfAnyLength) {
     EXPECT_EQ(trace->jobs.size(), 2u);
     ASSERT_EQ(trace->complaints.told().size(), 3u);
     EXPECT_TRUE(trace->complaints.told()[0].starts_with("f:3: a line of more than 64 KiB"));
-    EXPECT_TRUE(trace->complaints.told()[1].starts_with("f:4: no usable time of submission: 'x'"));
+    EXPECT_TRUE(trace->complaints.told()[1].starts_with("f:4: no usable submission time: 'x'"));
     EXPECT_TRUE(trace->complaints.told()[2].starts_with("f:6: a line of more than 64 KiB"));
   }
 }

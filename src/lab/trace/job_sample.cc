@@ -154,7 +154,7 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
   }
   if (!best) {
     return Fail(ErrorCode::kInvalid,
-                "not one job would be left, because they all come within " +
+                "no job would be left, because all are submitted within " +
                     base::FormatSpan(trace.jobs.back().submit - trace.jobs.front().submit) +
                     "; ask for more load, or for a number of tasks");
   }

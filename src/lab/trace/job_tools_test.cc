@@ -167,7 +167,7 @@ TEST(Sample, SaysWhyNothingIsLeft) {
   const auto facts = SampleJobs(trace, {.gpus = 4});
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().message,
-            "not one job would be left, because they all come within 0:02; ask for more load, or "
+            "no job would be left, because all are submitted within 0:02; ask for more load, or "
             "for a number of tasks");
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
     {"torn", "a torn line", "left out"},
     {"too_long", "a line of more than 64 KiB", "left out"},
-    {"submit", "no usable time of submission", "left out"},
+    {"submit", "no usable submission time", "left out"},
     {"gpus_missing", "no number of GPUs", "left out"},
     {"gpus", "an impossible number of GPUs", "left out"},
     {"duration_missing", "no duration", "kept without one"},

@@ -64,7 +64,7 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
             fmt::format("column '{}': expected 1 to 64 letters, digits, or _-+.", column));
     }
     if (!submission.gpu_type.empty() && !core::IsGpuTypeWord(submission.gpu_type))
-      return row.Wrong("column 'gpu_type' is no part of a GPU's name");
+      return row.Wrong("column 'gpu_type' is not a part of a GPU's name");
     if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");
     if (!trace.submissions.empty() && submission.at < trace.submissions.back().at) {
       return row.Wrong("submit_s is earlier than the one above it");

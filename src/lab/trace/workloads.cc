@@ -217,7 +217,7 @@ Result<const Workload*> Catalogue::Find(const std::string& id) const {
   const std::string shown = "workload '" + base::Printable(id, 60) + "'";
   if (const auto found = unusable_.find(id); found != unusable_.end()) {
     return Fail(ErrorCode::kInvalid,
-                shown + " cannot be replayed: the catalogue does not tell its " + found->second);
+                shown + " cannot be replayed: the catalogue does not state its " + found->second);
   }
   return Fail(ErrorCode::kNotFound, shown + " is not in the catalogue");
 }

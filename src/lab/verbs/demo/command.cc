@@ -99,7 +99,7 @@ class Demo {
     if (const Result<Unit> started = Start(); !started) return context_.Fail(started.error());
     if (const Result<Unit> watched = Watch(); !watched) return context_.Fail(watched.error());
     if (g_interrupted != 0 || left_) {
-      std::fprintf(context_.err, "carma: the demo was ended before its tasks had\n");
+      std::fprintf(context_.err, "carma: the demo ended before its tasks did\n");
       context_.exit_code = kExitFailure;
       return;
     }
@@ -207,7 +207,7 @@ class Demo {
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";
-    return fmt::format("Task {} ({}) said that it needs {} and takes {}. ", kUnderstated,
+    return fmt::format("Task {} ({}) asked for {} but needs {}. ", kUnderstated,
                        base::Printable(task->value.name, 60), base::FormatMib(kStatedMib),
                        base::FormatMib(task->value.peak_mib)) +
            fmt::format(
@@ -255,9 +255,9 @@ void AddDemoCommand(Syntax app, Context& context) {
       app.AddVerb("demo", "See CARMA at work on simulated GPUs: 60 tasks in under two minutes");
   verb.Footer(
       "Two simulated servers with 4 GPUs get the same 60 training tasks: one runs a task per GPU,\n"
-      "the other is CARMA with its defaults. Needs no GPU, no root and no compiler; leaves "
-      "nothing\n"
-      "behind. One task asks for half the memory that it takes, crashes and comes back.\n"
+      "the other is CARMA with its defaults. Needs no GPU, no root and no compiler; leaves no "
+      "file\n"
+      "behind. One task asks for half the memory that it needs, crashes and is retried.\n"
       "  carma demo --html demo.html\n"
       "With --json: the metrics of both runs.\n");
   verb.AddOption("--html", "FILE", flags->html,

@@ -182,10 +182,10 @@ std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flag
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
              "\nShares in %. UNDER: predicted below the measurement, by more than 0, 5, 10 %. "
-             "OVER: "
-             "mean over-provision of\nthe point. 1 GIB, 8 GIB: prediction and measurement in one "
-             "class. COVERED, BOUND OVER: of the bound at {} %.\nNONE: runs without an answer. OOM "
-             "SEEN: censored runs predicted above {} MiB; they count nowhere else.\n",
+             "OVER: mean over-provision of\nthe point. 1 GIB, 8 GIB: prediction and measurement in "
+             "the same class. COVERED, BOUND OVER: of the bound at {} %.\nNONE: runs without a "
+             "prediction. OOM SEEN: censored runs predicted above {} MiB; they count nowhere "
+             "else.\n",
              100 * flags.coverage, flags.card_mib);
 }
 
@@ -329,7 +329,7 @@ std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
     text += fmt::format("; {} more have no layer list", set.without_model);
   }
   if (site) {
-    text += fmt::format("; context shifted by {:.0f} MiB, taught by {} tasks of '{}': {}",
+    text += fmt::format("; context shifted by {:.0f} MiB, learned from {} tasks of '{}': {}",
                         site->context_shift_mib, site->tasks, flags.calibrate, site->reason);
   }
   text += "\n\n" + TableOf(all, flags);
@@ -400,34 +400,37 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
     verb.AddOption(name, type, target, help);
   };
   add("--layers", flags->layers, "layer lists of the models", "FILE");
-  add("--measured", flags->measured, "what was measured", "FILE");
+  add("--measured", flags->measured, "measurements of these models", "FILE");
   add("--catalogue", flags->catalogue, "task descriptions with their summaries instead", "FILE");
   verb.AddOption("--runs", "FILE", flags->runs,
                  "measured runs of transformers instead; may be repeated");
   verb.AddOption("--models", "FILE", flags->models, "the sizes of their models; may be repeated");
   add("--summaries", flags->summaries, "folder of the summaries (default: beside it)", "DIR");
-  add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
+  add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
-      "of rows that do not say theirs (default: sgd-momentum; adam for a catalogue)", "NAME");
-  add("--weights", flags->weights, "of the gpumemnet estimators (default: the shipped ones)",
-      "DIR");
+      "optimizer of rows that do not state one (default: sgd-momentum; adam for a catalogue)",
+      "NAME");
+  add("--weights", flags->weights,
+      "weights of the gpumemnet estimators (default: the shipped ones)", "DIR");
   add("--calibrate", flags->calibrate,
-      "let the runs of this family teach the constant part; each: every family in turn", "FAMILY");
+      "learn the constant part from the runs of this family; each: every family in turn", "FAMILY");
   add("--by", flags->by,
-      "a row per family besides; with --runs: per source, family, model, method, quantisation, "
+      "also a row per family; with --runs: per source, family, model, method, quantisation, "
       "parallel, gpus",
       "LIST");
   add("--leave-out", flags->leave_out,
-      "each group of these as the others alone correct and bound the answers", "LIST");
+      "predict each group of these with corrections and bounds learned from the others alone",
+      "LIST");
   verb.AddFlag("--summary-only", flags->summary_only,
                "as torchsummary would print the models: no input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,
                "as torchinfo prints the models by default: three levels, no input shapes");
-  verb.AddFlag("--exact", flags->exact, "with kept bytes as a dry run counted them");
-  verb.AddFlag("--rows", flags->rows, "every prediction as CSV instead");
+  verb.AddFlag("--exact", flags->exact, "use kept bytes as counted by a dry run");
+  verb.AddFlag("--rows", flags->rows, "print every prediction as CSV instead");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of runs the bound should cover")
       .Range(0.5, 0.999);
-  verb.AddOption("--card", "MIB", flags->card_mib, "usable memory of the GPU that was measured on")
+  verb.AddOption("--card", "MIB", flags->card_mib,
+                 "usable memory of the GPU used for the measurements")
       .Positive();
   verb.OnRun([&context, flags] { RunEvaluate(context, *flags); });
 }

@@ -116,8 +116,8 @@ std::string TableOf(const std::vector<Scored>& all, const RunsFlags& flags) {
          fmt::format(
              "\nShares in %. MEMORY: as the source defines it; unstated is compared with what "
              "nvidia-smi would\nshow. UNDER: predicted below the measurement, at all and by more "
-             "than 10 %. COVERED, BOUND OVER: of\nthe bound at {:g} %. NONE: rows that tell too "
-             "little, or a method that is not modelled.\n",
+             "than 10 %. COVERED, BOUND OVER: of\nthe bound at {:g} %. NONE: rows with too little "
+             "information, or a method that is not modelled.\n",
              100 * flags.coverage);
 }
 
@@ -142,7 +142,7 @@ std::string TroublesOf(const TrainingRuns& set) {
     text += "not answered: " + base::Printable(set.troubles[i], 300) + "\n";
   if (set.troubles.size() > kShown)
     text +=
-        fmt::format("not answered: {} more rows with such cells\n", set.troubles.size() - kShown);
+        fmt::format("no prediction: {} more rows with such cells\n", set.troubles.size() - kShown);
   return text;
 }
 

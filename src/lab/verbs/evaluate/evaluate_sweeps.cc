@@ -67,10 +67,10 @@ std::string TableOf(const Scores& scores) {
     table.Add(std::move(row));
   }
   return table.Text(ScreenOf(stdout)) +
-         "\nShares in %. Memory as the driver shows it. ASKED: a batch by all others; one of at "
-         "least twice\nthe size by two smaller ones; the batches on one type of GPU by those on "
-         "another; what a sample adds\nthere. COVERED, BOUND OVER: of the bound at 95 %. NONE: too "
-         "far from what was seen.\n";
+         "\nShares in %. Memory as the driver shows it. ASKED: a batch from all others; one of at "
+         "least twice\nthe size from two smaller ones; the batches on one type of GPU from those "
+         "on another; what a sample adds\nthere. COVERED, BOUND OVER: of the bound at 95 %. NONE: "
+         "too far from the measured runs.\n";
 }
 
 }  // namespace

@@ -118,8 +118,8 @@ Result<std::string> TrainScript() {
   for (const std::string& place : places) {
     if (base::Exists(place)) return place;
   }
-  return Fail(ErrorCode::kNotFound,
-              "the built-in workloads (" + places[0] + ") are not there: name a file of your own");
+  return Fail(ErrorCode::kNotFound, "the built-in workloads (" + places[0] +
+                                        ") are not installed: name a file of your own");
 }
 
 Result<std::vector<ProfiledWorkload>> WantedWorkloads(const ProfileFlags& flags, bool simulated) {
@@ -147,8 +147,8 @@ Result<Unit> RefuseSharedGpus(Context& context, std::span<const Lane> lanes) {
       const auto found = std::ranges::find(known->value, uuid, &api::GpuView::uuid);
       if (found == known->value.end() || found->state == "drain") continue;
       return Fail(ErrorCode::kConflict,
-                  fmt::format("the daemon gives tasks to GPU {0}: carma drain {0} first, and carma "
-                              "resume {0} afterwards (--beside-others measures all the same)",
+                  fmt::format("the daemon starts tasks on GPU {0}: use carma drain {0} first, and "
+                              "carma resume {0} afterwards (--beside-others measures anyway)",
                               found->index));
     }
   }
@@ -356,7 +356,7 @@ std::optional<double> ProfileCall::LeftS() const {
 
 std::string ProfileCall::LeftText() const {
   const std::optional<double> left_s = LeftS();
-  if (!left_s) return "how long they take is known when each workload has run alone";
+  if (!left_s) return "the remaining time is known when each workload has run alone";
   return "about " + base::FormatSpan(base::Duration(std::llround(*left_s * 1000))) + " to go";
 }
 
@@ -461,8 +461,9 @@ Result<Unit> ProfileCall::Run() {
   if (Result<Unit> found = FindGpus(); !found) return found;
   if (Result<Unit> taken = TakeWorkloads(std::move(*wanted)); !taken) return taken;
   MakePlan(PlanOptionsHere(std::move(*degrees)));
-  Say(fmt::format("{} runs on {} GPU{}, {} of them kept from before; {}", planned_, lanes_.size(),
-                  lanes_.size() == 1 ? "" : "s", planned_ - plan_.size(), LeftText()));
+  Say(fmt::format("{} runs on {} GPU{}, {} of them from an earlier call; {}", planned_,
+                  lanes_.size(), lanes_.size() == 1 ? "" : "s", planned_ - plan_.size(),
+                  LeftText()));
   if (flags_.dry_run) {
     PrintPlan();
     return Unit{};
@@ -492,7 +493,7 @@ void RunProfile(Context& context, const ProfileFlags& flags) {
   if (done) return;
   context.Fail(done.error());
   if (!interrupted) return;
-  Warn(context, "what was measured is kept: the same command goes on from there");
+  Warn(context, "the measurements so far are kept: the same command continues from there");
   context.exit_code = kExitInterrupted;
 }
 

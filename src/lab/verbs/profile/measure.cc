@@ -57,7 +57,7 @@ std::string LastLine(const std::string& path) {
   for (const std::string_view line : base::Split(text, '\n')) {
     if (!base::Trim(line).empty()) last = base::Trim(line);
   }
-  return last.empty() ? "it said nothing" : base::Printable(last);
+  return last.empty() ? "without output" : base::Printable(last);
 }
 
 }  // namespace
@@ -272,7 +272,7 @@ class Measurement::Place {
       }
       // In many containers the driver lists no processes.
       if (reading->used_mib > options.settings.unattributed_mib && !options.beside_others) {
-        by = fmt::format("somebody who holds {}", base::FormatMib(reading->used_mib));
+        by = fmt::format("a process that holds {}", base::FormatMib(reading->used_mib));
         return std::nullopt;
       }
       if (!first) first = SampleOf(*reading);
@@ -371,10 +371,10 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
   if (!before) return std::unexpected(before.error());
   if (!*before) {
     if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
-    return Fail(ErrorCode::kConflict,
-                fmt::format("GPU {} is used by {}, which is not ours (--beside-others measures "
-                            "all the same)",
-                            place.lane().devices[0], by));
+    return Fail(
+        ErrorCode::kConflict,
+        fmt::format("GPU {} is used by {}, which is not ours (--beside-others measures anyway)",
+                    place.lane().devices[0], by));
   }
   place.NotBusy();
   PlannedRun run = std::move(*next);

@@ -55,7 +55,7 @@ void ReadPlanned(JsonReader& in, PlannedRun& run) {
   if (!in.Get("gpu_type", run.gpu_type, profile::kMaxNameBytes) || !profile::IsName(run.gpu_type))
     in.Complain("gpu_type", profile::kNameRule);
   in.Get("members", run.members, kMostProfileDegree, profile::kMaxNameBytes);
-  if (run.members.empty()) in.Complain("members", "expected one name at least");
+  if (run.members.empty()) in.Complain("members", "expected at least one name");
   for (const std::string& member : run.members) {
     if (!profile::IsName(member)) in.Complain("members", profile::kNameRule);
   }

@@ -347,9 +347,9 @@ std::string CatalogueCsv(const TypeFindings& type) {
 std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
                          std::string_view title) {
   std::string body =
-      "<p>U: SM activity alone; S, P: sensitivity and pressure under MPS; TIME: of computing "
-      "alone; "
-      "ERROR: mean error of the predicted slowdowns. docs/server/profile.md of CARMA.</p>\n";
+      "<p>U: SM activity alone; S, P: sensitivity and pressure under MPS; TIME: computing time "
+      "alone; ERROR: mean error of the predicted slowdowns. See docs/server/profile.md of "
+      "CARMA.</p>\n";
   for (const TypeFindings& type : findings) PutType(body, type);
   const auto failures = Failures(runs);
   if (!failures.empty()) body += "<section><h2>What failed</h2><dl>\n";

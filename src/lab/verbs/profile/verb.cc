@@ -30,27 +30,28 @@ void AddProfileCommand(Syntax app, Context& context) {
   verb.AddOption("--output", "DIR", flags->output,
                  "folder of the results (default: carma-profile)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
-                 "numbers as carma gpus has them (default: all); those of one type at once")
+                 "numbers as in carma gpus (default: all); GPUs of one type run in parallel")
       .List()
       .OneWord();
   verb.AddOption("--methods", "LIST", flags->methods,
-                 "some of streams,mps,mig (default: all there are)")
+                 "some of streams,mps,mig (default: all available)")
       .List()
       .OneWord()
       .OneOf({"streams", "mps", "mig"});
   verb.AddOption("--degrees", "LIST", flags->degrees,
                  "how many copies of a workload at once: 1-7, 2,4, none (default: 1-7)");
-  verb.AddFlag("!--no-pairs", flags->pairs, "leave out the pairs, and with them s and p");
-  verb.AddFlag("!--no-watching", flags->watching, "leave out what monitoring costs");
+  verb.AddFlag("!--no-pairs", flags->pairs, "skip the pairs, and with them s and p");
+  verb.AddFlag("!--no-watching", flags->watching, "skip measuring the cost of monitoring");
   verb.AddOption("--repeat", "N", flags->repeats, "runs of each kind (default: 3)").Range(1, 100);
   verb.AddOption("--seconds", "S", flags->seconds,
-                 "of computing alone, built-in workloads (default: 60, simulated 300)")
+                 "computing time alone of built-in workloads (default: 60, simulated 300)")
       .Range(1.0, 86'400.0);
   verb.AddOption("--python", "PROGRAM", flags->python,
-                 "with PyTorch, for built-in workloads (default: python3)");
-  verb.AddOption("--config", "FILE", flags->config, "this file instead of the ordinary ones");
+                 "Python with PyTorch, for built-in workloads (default: python3)");
+  verb.AddOption("--config", "FILE", flags->config,
+                 "configuration file to use instead of the usual ones");
   verb.AddFlag("--beside-others", flags->beside_others,
-               "measure also where others compute, or the daemon may start tasks");
+               "also measure on GPUs that others use or on which the daemon may start tasks");
   verb.AddFlag("--dry-run", flags->dry_run, "print what would be run");
   verb.OnRun([&context, flags] { RunProfile(context, *flags); });
 }

@@ -119,7 +119,7 @@ Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view te
     Result<ProfiledWorkload> workload = ReadWorkload(*json);
     if (!workload) return wrong(workload.error().message);
     if (!names.insert(workload->name).second)
-      return wrong("'" + workload->name + "' stands above already");
+      return wrong("'" + workload->name + "' is already listed above");
     if (workloads.size() == kMaxProfiledWorkloads)
       return wrong(fmt::format("more than {} workloads", kMaxProfiledWorkloads));
     workloads.push_back(std::move(*workload));
@@ -150,7 +150,8 @@ Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::st
     if (!found) return std::unexpected(found.error());
     trace::Workload played = **found;
     if (played.gpus != 1)
-      return Fail(ErrorCode::kInvalid, "'" + name + "' wants several GPUs, one is measured");
+      return Fail(ErrorCode::kInvalid,
+                  "'" + name + "' wants several GPUs, but only one is measured");
     played.solo_s = seconds;
     ProfiledWorkload workload{.name = name, .command = trace::SimTaskArguments(played)};
     workload.command.insert(workload.command.begin(), simtask);
@@ -205,7 +206,7 @@ Result<double> StepsTold(std::string_view output) {
     const Json& steps = (*json)["steps"];
     if (steps.is_number()) told = steps.get<double>();
   }
-  if (!told) return Fail(ErrorCode::kInvalid, "its output tells no \"steps\"");
+  if (!told) return Fail(ErrorCode::kInvalid, "its output states no \"steps\"");
   if (!(*told >= 1 && *told <= kMostSteps))
     return Fail(ErrorCode::kInvalid, fmt::format("{} steps cannot be", *told));
   return *told;

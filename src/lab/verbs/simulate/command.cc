@@ -204,7 +204,8 @@ Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& fla
                     .policies = *std::move(policies)};
   auto arrivals = sim::Arrivals(*trace, prepared.catalogue, load.trace);
   if (!arrivals) {
-    const char* hint = load.workloads.empty() ? " (name its catalogue with --workloads)" : "";
+    const char* hint =
+        load.workloads.empty() ? " (give the catalogue that has it with --workloads)" : "";
     return Fail(arrivals.error().code, arrivals.error().message + hint);
   }
   prepared.arrivals = *std::move(arrivals);
@@ -391,43 +392,43 @@ void AddSimulateCommand(Syntax app, Context& context) {
   verb.AddOption("--summaries", "DIR", load.summaries,
                  "folder of the workloads' model summaries, for estimators that read them");
   verb.AddOption("--server", "SERVER", load.server, "name or shape (default: dgx-station-a100)");
-  verb.AddOption("--config", "FILE", load.config, "configuration that policies start from");
+  verb.AddOption("--config", "FILE", load.config, "configuration file that policies start from");
   verb.AddOption("--policy", "WORDS", flags->policies,
-                 "words between commas; each --policy is compared with the first")
+                 "words separated by commas; each --policy is compared with the first")
       .OneWord();
   verb.AddOption("--model", "WORDS", flags->model,
-                 "words between commas: how the simulated world behaves, for all policies");
+                 "words separated by commas: how the simulated world behaves, for all policies");
   verb.AddOption("--estimator", "NAME", flags->estimator,
-                 "for policies that name none: auto (default), oracle, none, horus, …");
+                 "estimator of policies that name none: auto (default), oracle, none, horus, …");
   verb.AddOption("--history", "WORD", flags->history,
-                 "what finished tasks teach: none, run (default: each run is a first day), runs "
-                 "(each goes on from those before it)");
+                 "what estimates learn from: none, run (default: the tasks of the same run), runs "
+                 "(also those of earlier runs)");
   verb.AddOption("--collocation", "METHOD", flags->collocation,
-                 "for policies that name none: mps (default), streams, mig, exclusive");
+                 "collocation of policies that name none: mps (default), streams, mig, exclusive");
   verb.AddOption("--published", "ERA", flags->published,
-                 "the original's rules and pauses for all: thesis or v2");
+                 "rules and pauses of the published system for all policies: thesis or v2");
   verb.AddOption("--runs", "N", load.runs,
-                 "runs of each policy, with seeds one after the other (default: 1)")
+                 "runs of each policy, with consecutive seeds (default: 1)")
       .Range(1, kMaxSimRuns);
   verb.AddOption("--noise", "SIGMA", load.noise,
-                 "sigma of the random factor on durations, as 0.03 (default: 0)")
+                 "sigma of the random factor on durations, such as 0.03 (default: 0)")
       .Range(0.0, 1.0);
-  verb.AddOption("--seed", "S", load.seed, "of the first run (default: 1)");
+  verb.AddOption("--seed", "S", load.seed, "seed of the first run (default: 1)");
   verb.AddOption("--slowdown-limit", "TIMES", load.slowdown_limit,
-                 "show also what no policy beats that lets no task run so many times as long as "
-                 "alone, as 2.5")
+                 "also show bounds for policies that slow no task down by more than this factor, "
+                 "such as 2.5")
       .Range(1.0, kMaxSlowdownLimit);
   verb.AddOption("--reserve", "WORDS", load.reserve,
-                 "GPUs of each server kept for somebody, in words of carma reserve: \"for=ada "
-                 "gpus=0,1 from=9h for-time=8h repeat=weekdays\"; times from the first "
-                 "submission, a Monday at midnight")
+                 "GPUs reserved on each server, in words of carma reserve: \"for=ada gpus=0,1 "
+                 "from=9h for-time=8h repeat=weekdays\"; times count from the first submission, a "
+                 "Monday at midnight")
       .OneWord();
   verb.AddOption("--threads", "N", flags->threads, "runs at once (default: one per core)")
       .Range(1, kMaxThreads);
   verb.AddFlag("--csv", flags->csv, "one line per run instead of the table");
   verb.AddFlag("--record", flags->record,
-               "with --json: the first run of each policy in full, for carma report");
-  verb.AddOption("--html", "FILE", flags->html, "write a report with figures too");
+               "with --json: include the full record of each policy's first run, for carma report");
+  verb.AddOption("--html", "FILE", flags->html, "also write a report with figures");
   verb.Footer(Footer());
   AddSimulateValidate(verb, context);
   verb.OnRun([&context, verb, flags] {

@@ -187,7 +187,7 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
       {{"--trace", unknown}, "k.csv:2"},
       {{"--runs", "0"}, "--runs"},
       {{"--policy", "magm,estimator=crystal-ball"}, "estimator: expected none, oracle"},
-      {{Write("bad.toml", "[run.x]\nmappr = \"lug\"\n")}, "bad.toml:2: mappr: no such word"},
+      {{Write("bad.toml", "[run.x]\nmappr = \"lug\"\n")}, "bad.toml:2: mappr: unknown word"},
       {{"--server", "1xA100-40GB"}, "wants 2 GPUs, the largest server has 1"},
   };
   for (const auto& each : cases) {
@@ -201,7 +201,7 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
 TEST_F(SimulateCommand, ValidateComparesTheModelsWithoutAnyFile) {
   const Ran ran = Run({"validate"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err << ran.out;
-  EXPECT_THAT(ran.out, HasSubstr("All that is asked for agrees."));
+  EXPECT_THAT(ran.out, HasSubstr("All required figures agree."));
 }
 
 TEST_F(SimulateCommand, ValidateReplaysAMeasuredRun) {

@@ -152,45 +152,46 @@ constexpr std::array kWords{
          "what is known of a task's memory; default: as estimate.method"},
         SetEstimator},
     Word{{"history", "none, run or runs",
-          "whether finished tasks teach the estimator: not, those of the same run, or those of all "
-          "runs before it too; default: run, unless estimate.history is false"},
+          "whether the estimator learns from finished tasks: none, those of the same run, or also "
+          "those of all earlier runs; default: run, unless estimate.history is false"},
          SetHistory},
     Word{{"coverage", "0, or a share from 0.5 to 0.999",
-          "of the runs that a promise should cover, as estimate.coverage"},
+          "share of the runs that a promise should cover, as estimate.coverage"},
          nullptr,
          "estimate.coverage"},
-    Word{{"estimator_sigma", "number from 0 to 5", "random error: times exp(N(bias, sigma))"},
+    Word{{"estimator_sigma", "number from 0 to 5",
+          "random error of estimates: a factor exp(N(bias, sigma))"},
          SetEstimate<&sim::EstimateOptions::sigma, 0, 5>},
-    Word{{"estimator_bias", "number from -5 to 5", "its mean"},
+    Word{{"estimator_bias", "number from -5 to 5", "mean of that error"},
          SetEstimate<&sim::EstimateOptions::bias, -5, 5>},
-    Word{{"estimator_missing", "share from 0 to 1", "tasks without any estimate"},
+    Word{{"estimator_missing", "share from 0 to 1", "share of the tasks without an estimate"},
          SetEstimate<&sim::EstimateOptions::missing_share, 0, 1>},
-    Word{{"estimator_time", "time span", "until an estimate is there"},
+    Word{{"estimator_time", "time span", "time that an estimate takes"},
          SetEstimate<&sim::EstimateOptions::takes>},
     Word{{"profiles", "none, activity or measured",
-          "what is known of how tasks use a GPU before they run: nothing, their SM activity, or "
-          "also how much they mind each other; default: none"},
+          "what is known about GPU use before tasks run: nothing, their SM activity, or also how "
+          "much they slow each other down; default: none"},
          SetProfiles},
     Word{{"durations", "true or false", "whether run times alone are known; default: false"},
          SetEstimate<&sim::EstimateOptions::durations>},
     Word{{"activity_sigma", "number from 0 to 5",
-          "random error of what profiles tells of SM activity: times exp(N(0, sigma))"},
+          "random error of the SM activity known by profiles: a factor exp(N(0, sigma))"},
          SetEstimate<&sim::EstimateOptions::activity_sigma, 0, 5>},
-    Word{{"slowdown_sigma", "number from 0 to 5", "of sensitivity and of pressure"},
+    Word{{"slowdown_sigma", "number from 0 to 5", "the same for sensitivity and pressure"},
          SetEstimate<&sim::EstimateOptions::slowdown_sigma, 0, 5>},
-    Word{{"duration_sigma", "number from 0 to 5", "of run times"},
+    Word{{"duration_sigma", "number from 0 to 5", "the same for run times"},
          SetEstimate<&sim::EstimateOptions::duration_sigma, 0, 5>},
     Word{{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"},
          SetCollocation},
     Word{{"streams_sm_cap", "fraction above 0 and at most 1, or false",
-          "in place of sm_cap, with collocation streams"},
+          "replaces sm_cap with collocation streams"},
          nullptr,
          "collocation.streams_sm_cap"},
     Word{{"streams_tasks", "whole number from 1 to 48",
-          "in place of max_tasks_per_gpu, with collocation streams"},
+          "replaces max_tasks_per_gpu with collocation streams"},
          nullptr,
          "collocation.streams_tasks"},
-    Word{{"mig_instances", "1, 2, 3 or 7", "of each GPU, with collocation mig"},
+    Word{{"mig_instances", "1, 2, 3 or 7", "instances of each GPU, with collocation mig"},
          [](Draft& draft, const std::string& value) {
            return SetWhole(draft.policy.options.mig_instances, value, 1, 7);
          }},
@@ -202,48 +203,51 @@ constexpr std::array kWords{
          nullptr,
          "collocation.mps_memory_limit"},
     Word{{"mps_servers", "gpu or user",
-          "one MPS server per GPU, beside which wider tasks take turns, or one for all GPUs"},
+          "one MPS server per GPU (tasks on several GPUs take turns beside it), or one for all "
+          "GPUs"},
          nullptr,
          "collocation.mps_servers"},
-    Word{
-        {"cluster", "queue, slurm or asked",
-         "which server a task comes to: that with the most idle GPUs, as Slurm places it, or where "
-         "the servers' own answers are best"},
-        SetAbove<&sim::Above::placing>},
+    Word{{"cluster", "queue, slurm or asked",
+          "which server gets a task: that with the most idle GPUs, the one that Slurm chooses, or "
+          "the one with the best answer"},
+         SetAbove<&sim::Above::placing>},
     Word{{"gres", "carma, gpu or shard",
-          "what Slurm counts: GiB of a server's GPU memory (CARMA places inside), GPUs, or GiB of "
-          "each GPU (Slurm alone; by streams unless a word after it says otherwise)"},
+          "what Slurm counts: GiB of a server's GPU memory (CARMA places tasks within it), GPUs, "
+          "or GiB of each GPU (Slurm alone; with streams unless a later word says otherwise)"},
          SetGres},
-    Word{{"spread", "true or false", "Slurm takes the server with the fewest tasks, not the first"},
+    Word{{"spread", "true or false",
+          "Slurm chooses the server with the fewest tasks, not the first"},
          SetAbove<&sim::Above::spread>},
-    Word{{"slurm_backfill", "true or false", "who does not delay the first in line may pass it"},
+    Word{{"slurm_backfill", "true or false",
+          "tasks may pass the first in line if they do not delay it"},
          SetAbove<&sim::Above::backfill>},
     Word{{"time_limit", "number from 0.01 to 1e6",
-          "of tasks, times their run time alone, for slurm_backfill; nobody is ended by it"},
+          "time limit as a multiple of the run time alone, for slurm_backfill; it ends no task"},
          [](Draft& draft, const std::string& value) {
            return SetNumber(draft.policy.options.above.time_limit, value, 0.01, 1e6);
          }},
     Word{{"wait", "time span",
           "how long a server may hold a task before it is offered to another server"},
          SetAbove<&sim::Above::wait>},
-    Word{{"wait_requeues", "whole number from 0 to 1000", "with slurm: as often at most"},
+    Word{{"wait_requeues", "whole number from 0 to 1000",
+          "with slurm: at most this many such requeues"},
          [](Draft& draft, const std::string& value) {
            return SetWhole(draft.policy.options.above.wait_requeues, value, 0, 1000);
          }},
-    Word{{"requeue_delay", "time span", "before Slurm starts a task again that came back"},
+    Word{{"requeue_delay", "time span", "delay before Slurm restarts a task that came back"},
          SetAbove<&sim::Above::requeue_delay>},
-    Word{{"report_every", "time span", "with asked: how old the servers' answers are at most"},
+    Word{{"report_every", "time span", "with asked: maximum age of the servers' answers"},
          SetAbove<&sim::Above::report_every>},
-    Word{{"published", "thesis, v2 or false", "the original's rules and pauses"},
+    Word{{"published", "thesis, v2 or false", "rules and pauses of the published system"},
          nullptr,
          "policy.published"},
-    Word{{"max_recoveries", "number from 0 to 1000", "retries of a task after lack of memory"},
+    Word{{"max_recoveries", "number from 0 to 1000", "retries of a task that ran out of memory"},
          [](Draft& draft, const std::string& value) {
            return SetWhole(draft.policy.options.max_recoveries, value, 0, 1000);
          }},
-    Word{{"sampling", "on-demand, periodic or none", "which samples the monitor makes"},
+    Word{{"sampling", "on-demand, periodic or none", "when the monitor takes samples"},
          SetSampling},
-    Word{{"sample_delay", "time span", "from a reading to its arrival"},
+    Word{{"sample_delay", "time span", "delay from a reading to its arrival"},
          [](Draft& draft, const std::string& value) {
            return Set(draft.policy.options.monitor.delay, value);
          }},
@@ -288,7 +292,7 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   const config::Key* key = FindPolicyKey(word.key);
   if (key == nullptr) {
     const std::optional<std::string> near = config::DidYouMean(word.key, KnownNames(), 3);
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: no such word of a policy{}", word.where,
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: unknown word of a policy{}", word.where,
                                                  base::Printable(word.key, 80),
                                                  near ? ", did you mean " + *near + "?" : ""));
   }

@@ -166,9 +166,9 @@ TEST(SimPolicy, ComplaintsNameThePlaceAndWhatWasExpected) {
   EXPECT_THAT(Complaint("magm,smcap=0.8"), HasSubstr("did you mean sm_cap?"));
   EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
   EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
-  EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("no such word of a policy"));
+  EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("unknown word of a policy"));
   // In the simulated cluster no task holds a GPU without using it.
-  EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("no such word of a policy"));
+  EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("unknown word of a policy"));
   EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
   EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));
 }

@@ -37,7 +37,7 @@ Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue,
     const auto file = files->find(base::ToLower(workload.summary_file));
     if (workload.summary_file.empty() || file == files->end()) {
       loaded.troubles.push_back(id + (workload.summary_file.empty()
-                                          ? ": no summary file is named"
+                                          ? ": no summary file is stated"
                                           : ": no file " + workload.summary_file));
       continue;
     }

@@ -163,9 +163,8 @@ std::string ReplayText(const Replayed& replayed, const Screen& screen) {
                {fmt::format("{:.2f}", replayed.guessed.predicted[i])}});
   }
   return fmt::format(
-             "{}: slowdown of {} tasks, each with the neighbours it had; of log slowdown, {} that "
-             "ran "
-             "for at least {}\n",
+             "{}: slowdown of {} tasks, each with its actual neighbours; agreement in log slowdown "
+             "of the {} that ran for at least {}\n",
              base::Printable(replayed.path), replayed.tasks.size(), replayed.listed.counted.tasks,
              base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
          agreement("parameters of the catalogue", replayed.listed.counted) +
@@ -263,7 +262,7 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
   for (const Part& part : parts) text += part.title + "\n\n" + sim::Table(part.comparisons) + "\n";
   for (const Replayed& replayed : replays) text += ReplayText(replayed, ScreenOf(context.out));
   for (const Paired& paired : pairs) text += PairsText(paired, ScreenOf(context.out));
-  text += agrees ? "All that is asked for agrees.\n" : "Not all that is asked for agrees.\n";
+  text += agrees ? "All required figures agree.\n" : "Not all required figures agree.\n";
   Print(context, text);
 }
 
@@ -273,7 +272,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
   // shared_ptr: std::function wants to be copied.
   auto flags = std::make_shared<ValidateFlags>();
   const Syntax verb =
-      simulate.AddVerb("validate", "The simulator beside published and measured figures");
+      simulate.AddVerb("validate", "Compare the simulator with published and measured figures");
   verb.AddOption("--trace", "FILE", flags->traces,
                  "a trace of the published evaluation (heavy60, mix90, t1); may be repeated")
       .OneWord();
@@ -281,8 +280,9 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
                  "a measured run, task by task: task_no, workload_id, gpu, start_s, end_s, "
                  "slowdown; may be repeated")
       .OneWord();
-  verb.AddOption("--least", "SPAN", flags->least,
-                 "tasks of --tasks that ran for less do not count in the agreement (default: 10m)");
+  verb.AddOption(
+      "--least", "SPAN", flags->least,
+      "shortest run time of tasks from --tasks that count in the agreement (default: 10m)");
   verb.AddOption("--pairs", "FILE", flags->pairs,
                  "measured pairs: speed1, speed2 (of alone), u1, m1, u2, m2 (percent of GPU and "
                  "memory utilisation alone), method (streams, mps; default: streams); may be "
@@ -292,9 +292,12 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
                  "catalogue of their workloads (default: built in)");
   verb.AddOption("--server", "SERVER", flags->server,
                  "name or shape (default: dgx-station-a100, where it was measured)");
-  verb.AddOption("--runs", "N", flags->runs, "of each policy (default: 40)").Range(1, kMaxSimRuns);
-  verb.AddOption("--noise", "SIGMA", flags->noise, "on durations (default: 0.03)").Range(0.0, 1.0);
-  verb.AddOption("--seed", "S", flags->seed, "of the first run (default: 1)");
+  verb.AddOption("--runs", "N", flags->runs, "runs of each policy (default: 40)")
+      .Range(1, kMaxSimRuns);
+  verb.AddOption("--noise", "SIGMA", flags->noise,
+                 "sigma of the random factor on durations (default: 0.03)")
+      .Range(0.0, 1.0);
+  verb.AddOption("--seed", "S", flags->seed, "seed of the first run (default: 1)");
   verb.Footer(
       "Without a trace the models alone are compared. Exit code 1: something disagrees.\n"
       "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");

@@ -24,7 +24,7 @@ Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* 
 }
 
 std::string FormatHelp() {
-  std::string help = "instead of telling it by the content:";
+  std::string help = "format of the trace, instead of detecting it:";
   for (const trace::TraceFormat& format : trace::TraceFormats()) {
     help += " " + std::string(format.name);
   }
@@ -34,7 +34,7 @@ std::string FormatHelp() {
 // name: the option or argument that names the file.
 Option AddSourceOptions(Syntax verb, JobSource& source, const char* name = "trace") {
   verb.AddOption("--format", "NAME", source.format, FormatHelp());
-  verb.AddFlag("--strict", source.strict, "what is wrong with a line is an error");
+  verb.AddFlag("--strict", source.strict, "fail on the first bad line");
   return verb.AddOption(name, "FILE", source.path,
                         "cluster or task trace, - for standard input, or demo60");
 }
@@ -50,20 +50,24 @@ void AddSeedOption(Syntax verb, std::uint64_t& seed) {
 
 void AddReplay(Syntax trace, Context& context) {
   std::shared_ptr<ReplayFlags> flags;
-  const Syntax verb = AddSubVerb(
-      trace, context, "replay",
-      "Submit a trace's tasks at their times, as simulated training tasks", flags, &RunTraceReplay);
+  const Syntax verb =
+      AddSubVerb(trace, context, "replay",
+                 "Submit a trace's tasks at their recorded times, as simulated training tasks",
+                 flags, &RunTraceReplay);
   verb.AddOption("trace", "FILE", flags->trace, "CSV of submit_s,workload_id, or demo60 (built in)")
       .Required();
   AddCatalogueOption(verb, flags->workloads);
-  verb.AddOption("--estimate", "NAME", flags->estimate,
-                 "memory told to CARMA: oracle (default), horus, faketensor, gpumemnet, none");
+  verb.AddOption(
+      "--estimate", "NAME", flags->estimate,
+      "memory estimate given to CARMA: oracle (default), horus, faketensor, gpumemnet, none");
   verb.AddOption("--memory", "N=SIZE", flags->memory,
-                 "the N-th task says that it needs SIZE, as people do, in place of the estimate");
+                 "let the N-th task ask for SIZE, as people do, instead of the estimate");
   verb.AddOption("--simtask", "PATH", flags->simtask, "carma-simtask (default: beside carma)");
-  verb.AddOption("--output-dir", "DIR", flags->output_dir, "for outputs (default: ./carma-replay)");
-  verb.AddFlag("-W,--wait", flags->wait, "until all tasks have ended; exit code 1 if one failed");
-  verb.AddFlag("--progress", flags->progress, "one line on stderr that tells how it goes");
+  verb.AddOption("--output-dir", "DIR", flags->output_dir,
+                 "folder for outputs (default: ./carma-replay)");
+  verb.AddFlag("-W,--wait", flags->wait,
+               "wait until all tasks have ended; exit code 1 if one failed");
+  verb.AddFlag("--progress", flags->progress, "show the progress in one line on stderr");
   verb.AddFlag("--parsable", flags->parsable, "print only the tasks' numbers");
   verb.AddFlag("-q,--quiet", flags->quiet, "print nothing but errors");
   verb.Footer(
@@ -73,9 +77,9 @@ void AddReplay(Syntax trace, Context& context) {
 
 void AddInfo(Syntax trace, Context& context) {
   std::shared_ptr<JobSource> flags;
-  const Syntax verb =
-      AddSubVerb(trace, context, "info", "What a trace holds: sizes, durations, arrivals, demand",
-                 flags, &RunTraceInfo);
+  const Syntax verb = AddSubVerb(trace, context, "info",
+                                 "Show what a trace contains: sizes, durations, arrivals, demand",
+                                 flags, &RunTraceInfo);
   AddSourceOptions(verb, *flags).Required();
   AddCatalogueOption(verb, flags->workloads);
   verb.Footer(
@@ -85,9 +89,9 @@ void AddInfo(Syntax trace, Context& context) {
 
 void AddWindow(Syntax trace, Context& context) {
   std::shared_ptr<WindowFlags> flags;
-  const Syntax verb =
-      AddSubVerb(trace, context, "window",
-                 "The jobs of a span of time, a virtual cluster or a user", flags, &RunTraceWindow);
+  const Syntax verb = AddSubVerb(trace, context, "window",
+                                 "Cut out the jobs of a span of time, a virtual cluster or a user",
+                                 flags, &RunTraceWindow);
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--from", "TIME", flags->from,
@@ -103,8 +107,8 @@ void AddWindow(Syntax trace, Context& context) {
 void AddSample(Syntax trace, Context& context) {
   std::shared_ptr<SampleFlags> flags;
   const Syntax verb = AddSubVerb(trace, context, "sample",
-                                 "Jobs for a small server, arriving in the trace's pattern", flags,
-                                 &RunTraceSample);
+                                 "Draw jobs for a small server that arrive in the trace's pattern",
+                                 flags, &RunTraceSample);
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--gpus", "N", flags->gpus, "GPUs of the server (default: 4)")
@@ -112,10 +116,10 @@ void AddSample(Syntax trace, Context& context) {
   verb.AddOption("--load", "SHARE", flags->load,
                  "GPU time submitted, as a share of what the server has (default: 1)")
       .Range(1e-6, 1e3);
-  verb.AddOption("--tasks", "N", flags->tasks, "about so many jobs, instead of a load")
+  verb.AddOption("--tasks", "N", flags->tasks, "approximate number of jobs, instead of a load")
       .Range(std::size_t{1}, trace::kMaxJobs);
   verb.AddFlag("--scale-time", flags->scale_time,
-               "shorten or lengthen all gaps until the jobs bring that load");
+               "shorten or lengthen all gaps until the jobs produce that load");
   AddSeedOption(verb, flags->seed);
   verb.Footer(
       "  carma trace sample week.csv --gpus 4 --load 1.2 > small.csv\n"
@@ -125,7 +129,7 @@ void AddSample(Syntax trace, Context& context) {
 void AddMap(Syntax trace, Context& context) {
   std::shared_ptr<MapFlags> flags;
   const Syntax verb = AddSubVerb(trace, context, "map",
-                                 "A task trace: every job becomes a workload of the catalogue",
+                                 "Make a task trace: every job becomes a workload of the catalogue",
                                  flags, &RunTraceMap);
   flags->mix = kDefaultMix;
   AddSourceOptions(verb, flags->source).Required();
@@ -135,9 +139,9 @@ void AddMap(Syntax trace, Context& context) {
       std::string("shares of the classes, shortest jobs first (default: ") + kDefaultMix + ")");
   verb.AddFlag("--keep-durations", flags->keep_durations,
                "tasks last as long as their jobs did, not as long as their workloads");
-  verb.AddOption("--users", "WORD", flags->users,
-                 "whose the tasks are: the jobs' users (user, default), or their virtual clusters "
-                 "(vc)")
+  verb.AddOption(
+          "--users", "WORD", flags->users,
+          "owners of the tasks: the jobs' users (user, default) or their virtual clusters (vc)")
       .OneOf({"user", "vc"});
   AddSeedOption(verb, flags->seed);
   verb.Footer("  carma trace map small.csv --mix light=50,medium=40,heavy=10 > tasks.csv");
@@ -147,7 +151,7 @@ void AddGenerate(Syntax trace, Context& context) {
   std::shared_ptr<GenerateFlags> flags;
   const Syntax verb =
       AddSubVerb(trace, context, "generate",
-                 "A made-up trace of any length, fitted to a real one or to defaults", flags,
+                 "Generate a trace of any length, fitted to a real one or to defaults", flags,
                  &RunTraceGenerate);
   AddSourceOptions(verb, flags->fit, "--fit");
   AddCatalogueOption(verb, flags->fit.workloads);
@@ -165,15 +169,14 @@ void AddGenerate(Syntax trace, Context& context) {
 
 void AddExport(Syntax trace, Context& context) {
   std::shared_ptr<ExportFlags> flags;
-  const Syntax verb =
-      AddSubVerb(trace, context, "export", "A trace or the daemon's history as CSV, or as a script",
-                 flags, &RunTraceExport);
+  const Syntax verb = AddSubVerb(trace, context, "export",
+                                 "Export a trace or the daemon's history as CSV or as a script",
+                                 flags, &RunTraceExport);
   const Option file = AddSourceOptions(verb, flags->source);
-  verb.AddOption("--from", "daemon",
-                 "daemon: the tasks that it remembers (default: without a FILE)")
+  verb.AddOption("--from", "daemon", "daemon: the tasks in its history (default without a FILE)")
       .OneOf({"daemon"})
       .Excludes(file);
-  verb.AddOption("--user", "NAME", flags->user, "of the daemon's tasks only this user's");
+  verb.AddOption("--user", "NAME", flags->user, "only this user's tasks of the daemon");
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--as", "FORM", flags->as,
                  "jobs (CSV, default), tasks (CSV for replay and simulate) or script (sh)");

@@ -56,7 +56,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                                                              .limit = trace::kMaxTraceTasks,
                                                              .newest_first = false});
   if (!page) return std::unexpected(page.error());
-  if (page->tasks.empty()) return Fail(ErrorCode::kNotFound, "the daemon knows no tasks");
+  if (page->tasks.empty()) return Fail(ErrorCode::kNotFound, "the daemon has no tasks");
   if (page->more) {
     Warn(context, fmt::format("only the first {} tasks are exported", page->tasks.size()));
   }

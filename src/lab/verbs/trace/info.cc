@@ -162,7 +162,7 @@ std::string GroupsText(const std::vector<trace::GroupFacts>& groups, double gpu_
   for (std::size_t i = 0; i < std::min(groups.size(), kShownGroups); ++i) {
     const trace::GroupFacts& group = groups[i];
     text += fmt::format("{}{} {:.0f} % ({} jobs)", i == 0 ? "" : ", ",
-                        group.name.empty() ? "(not told)" : base::Printable(group.name, 40),
+                        group.name.empty() ? "(not stated)" : base::Printable(group.name, 40),
                         gpu_hours > 0 ? 100 * group.gpu_hours / gpu_hours : 0.0, group.jobs);
   }
   return text + (groups.size() > kShownGroups ? ", …" : "");
@@ -191,7 +191,7 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
   row("GPUs", GpusText(facts));
   row("Submitted", "within " + Span(facts.last_submit_s));
   row("Durations", facts.durations_s.count > 0 ? SpreadText(facts.durations_s) : "not known");
-  row("Work", fmt::format("{:.1f} GPU hours, {:.1f} GPUs' worth while they are submitted",
+  row("Work", fmt::format("{:.1f} GPU hours, enough for {:.1f} GPUs while jobs are submitted",
                           facts.gpu_hours, facts.offered_gpus));
   const trace::Arrivals& arrivals = facts.arrivals;
   if (arrivals.gaps_s.count > 0) {
@@ -204,7 +204,7 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
                         : ""));
   }
   const trace::Concurrency& concurrency = facts.concurrency;
-  row("Concurrency", fmt::format("{:.1f} GPUs in the mean, at most {:.1f} ({} jobs) after {}",
+  row("Concurrency", fmt::format("{:.1f} GPUs on average, at most {:.1f} ({} jobs) after {}",
                                  concurrency.mean_gpus, concurrency.peak_gpus,
                                  concurrency.peak_jobs, Span(concurrency.peak_s)));
   row("", fmt::format("{} slices of {}", Bars(concurrency.mean_slices),

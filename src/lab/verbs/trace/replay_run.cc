@@ -40,7 +40,8 @@ Result<LoadedTrace> Load(const ReplayFlags& flags) {
       .trace = std::move(*trace), .catalogue = std::move(*catalogue), .workloads = {}};
   auto workloads = trace::MatchWorkloads(loaded.trace, loaded.catalogue, flags.trace);
   if (!workloads) {
-    const char* hint = flags.workloads.empty() ? " (name its catalogue with --workloads)" : "";
+    const char* hint =
+        flags.workloads.empty() ? " (give the catalogue that has it with --workloads)" : "";
     return Fail(workloads.error().code, workloads.error().message + hint);
   }
   loaded.workloads = std::move(*workloads);
@@ -66,8 +67,9 @@ Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::stri
     if (!task || *task < 1 || !mib) {
       return Fail(
           ErrorCode::kInvalid,
-          fmt::format("--memory {}: expected a task of the trace and what it says, as 38=6G",
-                      base::Printable(text, 60)));
+          fmt::format(
+              "--memory {}: expected a task of the trace and its stated need, such as 38=6G",
+              base::Printable(text, 60)));
     }
     said[static_cast<std::size_t>(*task)] = *mib;
   }

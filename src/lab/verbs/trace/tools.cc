@@ -114,8 +114,8 @@ void RunTraceWindow(Context& context, const WindowFlags& flags) {
 
 void RunTraceSample(Context& context, const SampleFlags& flags) {
   if (flags.tasks && flags.load && !flags.scale_time) {
-    return context.Fail({ErrorCode::kInvalid,
-                         "--tasks and --load: only one of them can be had without --scale-time"});
+    return context.Fail(
+        {ErrorCode::kInvalid, "--tasks and --load: use only one of them without --scale-time"});
   }
   Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
   if (!loaded) return context.Fail(loaded.error());
@@ -167,8 +167,9 @@ void RunTraceMap(Context& context, const MapFlags& flags) {
     facts +=
         fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped->by_class[i], (*mix)[i].weight_class);
   }
-  provenance.push_back(fmt::format("{}; {} jobs on another number of GPUs, {} of unknown duration",
-                                   facts, mapped->other_gpus, mapped->no_duration));
+  provenance.push_back(
+      fmt::format("{}; {} jobs moved to another number of GPUs, {} of unknown duration", facts,
+                  mapped->other_gpus, mapped->no_duration));
   if (Result<Unit> written =
           trace::WriteTasks(mapped->trace, provenance, loaded->trace.start_ms, OutputOf(context));
       !written) {

@@ -228,7 +228,8 @@ TEST_F(TraceTools, ExportTakesTheDaemonsHistory) {
       << "alone, not as long as it took beside others";
   const Ran tasks = Run({"export", "--as", "tasks"});
   EXPECT_EQ(tasks.exit_code, 2);
-  EXPECT_EQ(tasks.err, "carma: a job names no workload; carma trace map gives every job one\n");
+  EXPECT_EQ(tasks.err,
+            "carma: a job names no workload; carma trace map assigns one to every job\n");
 }
 
 TEST_F(TraceTools, WarnsOfBadLinesAndRefusesThemWhenStrict) {
@@ -262,7 +263,7 @@ TEST_F(TraceTools, RefusesWhatItCannotDo) {
       {{"window", undated, "--to", "2020-01-01"}, "--to: this trace has no dates"},
       {{"window", jobs, "--from", "9d"}, "no job is left"},
       {{"window", jobs, "--vc", "none"}, "the trace has no virtual cluster 'none'"},
-      {{"sample", jobs, "--tasks", "3", "--load", "2"}, "--tasks and --load: only one of them"},
+      {{"sample", jobs, "--tasks", "3", "--load", "2"}, "--tasks and --load: use only one of them"},
       {{"sample", jobs, "--gpus", "0"}, "--gpus"},
       {{"map", jobs, "--mix", "light"}, "mix 'light': expected shares"},
       {{"export", jobs, "--as", "pdf"}, "--as: expected jobs, tasks or script, not 'pdf'"},
