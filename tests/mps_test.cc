@@ -453,7 +453,7 @@ TEST_F(Mps, ARequestWaitsForACarmadThatHasJustStarted) {
   ASSERT_EQ(::connect(asks.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_TRUE(base::WriteAll(asks.get(), "GET /v1/gpus HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   // This is asked after it, and needs no GPU.
-  EXPECT_THAT(site.Status().collocation, HasSubstr("is being asked"));
+  EXPECT_THAT(site.Status().collocation, HasSubstr("being checked"));
   WriteText(gate.path(), "go\n");
   char answer[16] = {};
   ASSERT_GT(::read(asks.get(), answer, sizeof answer - 1), 0);

@@ -169,7 +169,7 @@ TEST_F(SlurmScripts, WhatDiffersIsReportedAtSubmission) {
   const Ran shard =
       site.Carma({"submit", "--check", WriteScript("s.sh", "#SBATCH --gres=shard:2\n")});
   EXPECT_EQ(shard.code, 0);
-  EXPECT_THAT(shard.err, HasSubstr("'shard:2' is a GPU that is shared"));
+  EXPECT_THAT(shard.err, HasSubstr("'shard:2' means one shared GPU"));
   EXPECT_THAT(shard.err, Not(HasSubstr("asks for a GPU")));
 }
 

@@ -34,7 +34,7 @@ TEST(ParseReservation, ReadsTheWordsOfCarmaReserve) {
 TEST(ParseReservation, SaysWhatWasExpected) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "expected users"},
-      {"for=ada from=1h for-time=1h", "expected which GPUs"},
+      {"for=ada from=1h for-time=1h", "expected GPUs"},
       {"for=ada gpus=all from=1h", "either to= or for-time="},
       {"for=ada gpus=all from=1h to=2h for-time=1h", "either to= or for-time="},
       {"for=ada gpus=all from=2h to=1h", "shorter than a minute"},

@@ -164,7 +164,7 @@ TEST_F(DriverTest, EveryFaultReachesTheProbeAsItsKindOfError) {
        "SM activity"},
       {"NaN", {FaultKind::kNanActivity, 0, 0, ""}, ErrorCode::kCorrupt, "SM activity"},
       {"too much", {FaultKind::kUsedOverTotal, 0, 0, ""}, ErrorCode::kCorrupt, "more memory"},
-      {"sentinel", {FaultKind::kNoMemoryValue, 0, 0, ""}, ErrorCode::kCorrupt, "not told"},
+      {"sentinel", {FaultKind::kNoMemoryValue, 0, 0, ""}, ErrorCode::kCorrupt, "not reported"},
       {"vanish", {FaultKind::kVanish, kWholeDriver, 0, ""}, ErrorCode::kUnavailable, "not loaded"},
   };
   ASSERT_TRUE(probe_->Devices());
