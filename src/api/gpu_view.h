@@ -128,7 +128,8 @@ struct GpuView {
     template <class Visitor, class Self>
     static void VisitFields(Visitor& field, Self& reserved) {
       field("id", reserved.id, "Number of the reservation.");
-      field("whom", reserved.whom, "Users, accounts or classes that may use it, or nobody.");
+      field("whom", reserved.whom,
+            "Users, accounts or classes that may use it; or the word nobody.");
       field("why", reserved.why, "One line for people.");
       field("from_ms", reserved.from_ms, "When it begins.");
       field("to_ms", reserved.to_ms, "When it ends.");

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +11,7 @@
 
 #include "api/gpu_view.h"
 #include "api/task_view.h"
+#include "base/text.h"
 
 namespace carma::api {
 
@@ -20,7 +19,7 @@ namespace carma::api {
 template <class Visitor>
 struct SelectedFields {
   Visitor& visitor;
-  std::span<const std::string_view> names;
+  const std::vector<std::string_view> names;
   template <class Value>
   void operator()(const char* name, Value& value, const char* text = "",
                   const base::FieldRule& rule = {}) {
@@ -28,49 +27,20 @@ struct SelectedFields {
   }
 };
 
-// A task as one row, in JSON without the fields that only its own page needs. Times of starts are
-// rounded up to a minute.
+// A task as one row. JSON has only the fields that a row shows. Expected starts are rounded up to a
+// minute.
 struct TaskRow : TaskView {
-  static constexpr auto kFields = std::to_array<std::string_view>({"id",
-                                                                   "name",
-                                                                   "user",
-                                                                   "state",
-                                                                   "reason",
-                                                                   "reason_text",
-                                                                   "gpus",
-                                                                   "gpu_indices",
-                                                                   "claim_mib",
-                                                                   "bound_mib",
-                                                                   "observed_mib",
-                                                                   "peak_mib",
-                                                                   "over_promise_mib",
-                                                                   "wrong_gpus",
-                                                                   "exclusive",
-                                                                   "priority",
-                                                                   "attempt",
-                                                                   "ooms",
-                                                                   "submitted_ms",
-                                                                   "waiting_since_ms",
-                                                                   "latest_start_ms",
-                                                                   "likely_start_ms",
-                                                                   "launched_ms",
-                                                                   "ended_ms",
-                                                                   "time_limit_s",
-                                                                   "exit_code",
-                                                                   "signal",
-                                                                   "exit_detail",
-                                                                   "sharing",
-                                                                   "leaves_by_ms",
-                                                                   "idle_since_ms",
-                                                                   "array_id",
-                                                                   "array_index",
-                                                                   "parameters",
-                                                                   "progress"});
+  static constexpr std::string_view kFields =
+      "id,name,user,state,reason,reason_text,gpus,gpu_indices,claim_mib,bound_mib,observed_mib,"
+      "peak_mib,over_promise_mib,wrong_gpus,exclusive,priority,attempt,ooms,submitted_ms,"
+      "waiting_since_ms,latest_start_ms,likely_start_ms,launched_ms,ended_ms,time_limit_s,"
+      "exit_code,signal,exit_detail,sharing,leaves_by_ms,idle_since_ms,array_id,array_index,"
+      "parameters,progress";
   std::optional<std::int64_t> turn;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& task) {
-    SelectedFields<Visitor> selected{field, kFields};
+    SelectedFields<Visitor> selected{field, base::Split(kFields, ',')};
     TaskView::VisitFields(selected, task);
     field("turn", task.turn,
           "Its place in the queue, from 1; tasks with GPUs and tasks without have separate queues. "
@@ -78,18 +48,19 @@ struct TaskRow : TaskView {
   }
 };
 
-// A GPU likewise; SM activity is rounded to 0.01, power to a watt, temperature to a degree.
+// A GPU as one card. JSON has only the fields that it shows. SM activity is rounded to 0.01, power
+// to a watt, temperature to a degree.
 struct GpuGlance : GpuView {
-  static constexpr auto kFields = std::to_array<std::string_view>(
-      {"index", "uuid", "name", "mig_profile", "state", "trouble", "drained_by_rule", "alerts",
-       "reserved", "used_mib", "promised_mib", "foreign_mib", "free_mib", "sm_active",
-       "sm_active_now", "power_w", "temperature_c", "tasks", "foreign"});
+  static constexpr std::string_view kFields =
+      "index,uuid,name,mig_profile,state,trouble,drained_by_rule,alerts,reserved,used_mib,"
+      "promised_mib,foreign_mib,free_mib,sm_active,sm_active_now,power_w,temperature_c,tasks,"
+      "foreign";
   std::optional<std::int64_t> read_ms;
   std::vector<std::int64_t> recent;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& gpu) {
-    SelectedFields<Visitor> selected{field, kFields};
+    SelectedFields<Visitor> selected{field, base::Split(kFields, ',')};
     GpuView::VisitFields(selected, gpu);
     field("total_mib", gpu.total_mib, "Memory for processes, without the driver's own.");
     field("read_ms", gpu.read_ms, "When it was last read, if that was not in the last round.");

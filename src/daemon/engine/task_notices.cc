@@ -93,19 +93,16 @@ std::string Forbidden(const NoticeRules& rules, const task::NotifyTarget& target
 }  // namespace
 
 std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
-                                        const std::vector<task::NotifyRule>& wanted) {
+                                        const std::set<std::string>& targets) {
   std::vector<std::string> warnings;
-  for (const task::NotifyRule& rule : wanted) {
-    const base::Result<task::NotifyTarget> target = task::ParseNotifyTarget(rule.target);
-    if (!target) continue;  // refused before
-    std::string why = Forbidden(rules, *target);
+  for (const std::string& text : targets) {
+    const base::Result<task::NotifyTarget> target = task::ParseNotifyTarget(text);
+    std::string why = target ? Forbidden(rules, *target) : target.error().message;
     if (why.empty() && target->kind == task::NotifyKind::kMail &&
         ::access(rules.sendmail.c_str(), X_OK) != 0)
-      why = fmt::format("this server cannot send mail: there is no program {}",
-                        base::Printable(rules.sendmail, 200));
-    if (why.empty()) continue;
-    why = fmt::format("--notify {}: {}", task::ShownTarget(rule.target), why);
-    if (std::ranges::find(warnings, why) == warnings.end()) warnings.push_back(std::move(why));
+      why = "this server cannot send mail: there is no program " + rules.sendmail;
+    if (!why.empty())
+      warnings.push_back(fmt::format("--notify {}: {}", task::ShownTarget(text), why));
   }
   return warnings;
 }

@@ -27,9 +27,9 @@ struct NoticeRules {
   std::string sendmail = "/usr/sbin/sendmail";
 };
 
-// One sentence for each notification of a new task that this server cannot send now.
+// One sentence for each target of new tasks to which this server cannot send now.
 std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
-                                        const std::vector<task::NotifyRule>& wanted);
+                                        const std::set<std::string>& targets);
 
 // Events of a change of state, the most specific first; empty: none.
 std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);

@@ -114,7 +114,7 @@ TEST_F(TaskNoticesTest, WhatWasToldOfAnArrayInAnEarlierLifeIsNotToldAgain) {
 }
 
 TEST(NoticeWarnings, SayWhatCannotBeSentHere) {
-  const std::vector<task::NotifyRule> wanted{{.target = "me"}, {.target = "https://h/secret"}};
+  const std::set<std::string> wanted{"me", "https://h/secret"};
   NoticeRules rules{.sendmail = "/bin/true"};
   EXPECT_THAT(NoticeWarnings(rules, wanted), IsEmpty());
   rules.sendmail = "/no/sendmail";
@@ -124,10 +124,10 @@ TEST(NoticeWarnings, SayWhatCannotBeSentHere) {
   rules.allowed = {task::NotifyKind::kProgram};
   EXPECT_THAT(
       NoticeWarnings(rules, wanted),
-      ElementsAre("--notify me: not allowed on this server (notify.allow): mail",
-                  "--notify https://h/…: not allowed on this server (notify.allow): webhook"));
+      ElementsAre("--notify https://h/…: not allowed on this server (notify.allow): webhook",
+                  "--notify me: not allowed on this server (notify.allow): mail"));
   rules.enabled = false;
-  EXPECT_THAT(NoticeWarnings(rules, {{.target = "me"}, {.target = "me"}}),
+  EXPECT_THAT(NoticeWarnings(rules, {"me"}),
               ElementsAre("--notify me: notifications are off on this server (notify.enabled)"));
 }
 

@@ -43,8 +43,7 @@ constexpr GpuGauge kGpuGauges[] = {
        return static_cast<double>(view.claimed_mib) * kMib;
      }},
     {"carma_gpu_memory_promised_bytes",
-     "Memory kept for tasks: their claims, or their measured need once their memory no longer "
-     "grows.",
+     "Memory kept for tasks: their claims, or their need once their memory no longer grows.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.promised_mib) * kMib;
      }},
@@ -90,8 +89,7 @@ constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_utilization_ratio", "Share of the last sample period in which a kernel ran.",
      &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
-     "Memory used by no process that the driver lists; absent if the memory of a process is not "
-     "reported.",
+     "Memory used by no listed process; absent if the memory of a process is not reported.",
      &Unattributed},
     {"carma_gpu_sm_active_ratio", "SM activity, mean over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},
@@ -254,11 +252,9 @@ void WriteHost(const Engine& engine, api::MetricsText& out) {
     out.Sample(host.cpus - host.free_cpus);
   }
   if (host.memory_mib > 0) {
-    out.Begin("carma_host_memory_bytes", "gauge",
-              "Memory of the server that can be promised to tasks.");
+    out.Begin("carma_host_memory_bytes", "gauge", "Server memory that tasks can be promised.");
     out.Sample(static_cast<double>(host.memory_mib) * kMib);
-    out.Begin("carma_host_memory_promised_bytes", "gauge",
-              "Memory of the server promised to tasks.");
+    out.Begin("carma_host_memory_promised_bytes", "gauge", "Server memory promised to tasks.");
     out.Sample(static_cast<double>(host.memory_mib - host.free_memory_mib) * kMib);
   }
 }

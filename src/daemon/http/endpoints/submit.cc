@@ -270,14 +270,20 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   });
 }
 
-// What this server cannot do of what the task asks for, one sentence each.
-std::vector<std::string> Warnings(const Engine& engine, const task::TaskSpec& spec) {
-  std::vector<std::string> warnings = NoticeWarnings(engine.notice_rules(), spec.notify);
-  if (spec.serve && engine.scheduler().config().sharing != core::SharingMethod::kMps) {
-    warnings.push_back(fmt::format(
+// What this server cannot do of what the tasks ask for, one sentence each.
+std::vector<std::string> Warnings(const Engine& engine, const TaskList& tasks) {
+  std::set<std::string> targets;
+  bool serve = false;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    serve |= tasks.Like(i).serve;
+    for (const task::NotifyRule& rule : tasks.Like(i).notify)
+      if (targets.size() < task::kMaxNotifyRules) targets.insert(rule.target);
+  }
+  std::vector<std::string> warnings = NoticeWarnings(engine.notice_rules(), targets);
+  if (serve && engine.scheduler().config().sharing != core::SharingMethod::kMps) {
+    warnings.emplace_back(
         "--serve: this server does not use MPS, so the task has no priority over its neighbours; "
-        "its --max-slowdown {:g} holds",
-        spec.max_slowdown.value_or(task::kServeSlowdown)));
+        "its --max-slowdown holds");
   }
   return warnings;
 }
@@ -350,16 +356,15 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
     const task::TaskSpec& like = tasks.Like(i);
     if (like.lease || like.lease_key || like.lease_retries)
       return Fail(ErrorCode::kInvalid, "lease: not allowed in a submission (use POST /v1/leases)");
-    const std::int64_t priority = tasks.Like(i).priority;
-    if (Result<Unit> ranked = CheckPriority(priority, caller); !ranked) return ranked;
+    if (Result<Unit> ranked = CheckPriority(like.priority, caller); !ranked) return ranked;
     const core::SlotRules& slots = services.engine.scheduler().config().slots;
-    if (Result<Unit> may = CheckSlots(tasks.Like(i), slots, caller); !may) return may;
+    if (Result<Unit> may = CheckSlots(like, slots, caller); !may) return may;
   }
   if (call.request.Query("check") == "1") {
     CheckTasks(services, caller, tasks, reply);
     return Unit{};
   }
-  std::vector<std::string> warnings = Warnings(services.engine, tasks.Like(0));
+  std::vector<std::string> warnings = Warnings(services.engine, tasks);
   services.engine.Submit(std::move(described->tasks),
                          {.uid = caller.uid,
                           .gid = caller.gid,
@@ -419,7 +424,8 @@ Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
   LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);
   Submitter owner = OwnerOf(*stored, call.caller);
   owner.task = TaskOf(services, call);
-  std::vector<std::string> warnings = Warnings(services.engine, *spec);
+  TaskList tasks({*spec});
+  std::vector<std::string> warnings = Warnings(services.engine, tasks);
   services.engine.Submit(TaskList({*spec}), owner,
                          AnswerWithNumbers(call.caller, stored->user, std::move(warnings), reply));
   return Unit{};

@@ -94,7 +94,7 @@ TEST_F(SubmitTest, ServingWithoutMpsIsSaidToHaveNoPriority) {
   ASSERT_TRUE(heard.body.contains("warnings")) << heard.body;
   EXPECT_EQ(heard.body["warnings"][0],
             "--serve: this server does not use MPS, so the task has no priority over its "
-            "neighbours; its --max-slowdown 1.25 holds");
+            "neighbours; its --max-slowdown holds");
 }
 
 TEST_F(SubmitTest, WhatTheTasksShareIsSaidOnce) {
