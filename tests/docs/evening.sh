@@ -49,9 +49,10 @@ carma list                                                                # -> (
 carma release @
 carma wait @
 carma logs @                                                              # -> at last
-carma submit -J parts --array 1-3 -- sleep 1                              # -> Submitted tasks
+carma submit --hold -J parts --array 1-3 -- true                          # -> Submitted tasks
 carma submit -J merged -d afterok:@ -- echo all parts                     # -> Submitted task
 carma show @                                                              # -> afterok
+carma release --name parts
 carma wait @ && carma logs @                                              # -> all parts
 carma submit --check --gpu-mem 12G -- python3 hello.py                    # -> Nothing was submitted
 carma submit --notify me -J mailed -- true                                # -> Submitted task
