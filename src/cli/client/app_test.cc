@@ -361,7 +361,7 @@ TEST_F(App, ALongRangeDoesNotFloodTheTerminal) {
   EXPECT_EQ(std::ranges::count(ran.out, '\n'), 21);
   EXPECT_TRUE(ran.out.ends_with("... and 10 more\n")) << ran.out;
   EXPECT_EQ(std::ranges::count(ran.err, '\n'), 21);
-  EXPECT_TRUE(ran.err.ends_with("10 more tasks were refused alike\n")) << ran.err;
+  EXPECT_TRUE(ran.err.ends_with("10 more tasks were not changed\n")) << ran.err;
 }
 
 TEST_F(App, OneThatIsNamedMustBeThere) {

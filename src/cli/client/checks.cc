@@ -145,6 +145,47 @@ std::vector<std::string> NamesInBraces(std::string_view word) {
   return names;
 }
 
+// Files that the task does not need itself: without them there is no estimate or no notice.
+std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
+  std::vector<std::string> warnings;
+  const std::string summary = spec.model_summary.value_or("");
+  if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
+    warnings.push_back(
+        fmt::format("--model-summary: cannot read {}", base::Printable(summary, 200)));
+  for (const task::NotifyRule& rule : spec.notify) {
+    const auto target = task::ParseNotifyTarget(rule.target);
+    if (target && target->kind == task::NotifyKind::kProgram && !IsProgram(target->address))
+      warnings.push_back(
+          fmt::format("--notify: no program {}", base::Printable(target->address, 200)));
+  }
+  return warnings;
+}
+
+std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
+  const std::optional<std::string> script = ScriptOf(spec.command);
+  if (!script) return {};
+  const auto text = base::ReadFile(Below(spec, *script), kMaxSourceBytes);
+  if (!text) return {};
+  int number = 0;
+  for (const std::string_view line : base::Split(*text, '\n')) {
+    ++number;
+    const std::size_t at = line.find("CUDA_VISIBLE_DEVICES");
+    const std::size_t comment = line.find('#');
+    if (at == line.npos || comment < at) continue;
+    // environ["CUDA_VISIBLE_DEVICES"] = …; export CUDA_VISIBLE_DEVICES=…
+    const std::string_view rest = base::Trim(line.substr(at + 20));
+    const std::size_t equals = rest.find('=');
+    const bool sets = equals != rest.npos && !rest.substr(equals).starts_with("==") &&
+                      rest.substr(0, equals).find_first_not_of("\"'] ") == rest.npos;
+    if (sets) {
+      return {
+          fmt::format("{}:{}: sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given",
+                      base::Printable(*script, 200), number)};
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<std::string> ScriptOf(const std::vector<std::string>& command) {
@@ -222,51 +263,6 @@ base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec) {
   }
   return base::Unit{};
 }
-
-namespace {
-
-// Files that the task does not need itself: without them there is no estimate or no notice.
-std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
-  std::vector<std::string> warnings;
-  const std::string summary = spec.model_summary.value_or("");
-  if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
-    warnings.push_back(
-        fmt::format("--model-summary: cannot read {}", base::Printable(summary, 200)));
-  for (const task::NotifyRule& rule : spec.notify) {
-    const auto target = task::ParseNotifyTarget(rule.target);
-    if (target && target->kind == task::NotifyKind::kProgram && !IsProgram(target->address))
-      warnings.push_back(
-          fmt::format("--notify: no program {}", base::Printable(target->address, 200)));
-  }
-  return warnings;
-}
-
-std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
-  const std::optional<std::string> script = ScriptOf(spec.command);
-  if (!script) return {};
-  const auto text = base::ReadFile(Below(spec, *script), kMaxSourceBytes);
-  if (!text) return {};
-  int number = 0;
-  for (const std::string_view line : base::Split(*text, '\n')) {
-    ++number;
-    const std::size_t at = line.find("CUDA_VISIBLE_DEVICES");
-    const std::size_t comment = line.find('#');
-    if (at == line.npos || comment < at) continue;
-    // environ["CUDA_VISIBLE_DEVICES"] = …; export CUDA_VISIBLE_DEVICES=…
-    const std::string_view rest = base::Trim(line.substr(at + 20));
-    const std::size_t equals = rest.find('=');
-    const bool sets = equals != rest.npos && !rest.substr(equals).starts_with("==") &&
-                      rest.substr(0, equals).find_first_not_of("\"'] ") == rest.npos;
-    if (sets) {
-      return {
-          fmt::format("{}:{}: sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given",
-                      base::Printable(*script, 200), number)};
-    }
-  }
-  return {};
-}
-
-}  // namespace
 
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings = FileWarnings(spec);

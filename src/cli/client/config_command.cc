@@ -48,7 +48,7 @@ base::Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
   return config::Load(config::StandardSources(file, ::geteuid() == 0));
 }
 
-// Warns of users that this machine has not, and of accounts and classes that [fair] has not: most
+// Warns of users that do not exist here, and of accounts and classes that are not configured: most
 // likely they are misspelt.
 void WarnOfUnknownNames(const Context& context, const config::Settings& settings) {
   const core::PolicyConfig& policy = settings.policy;

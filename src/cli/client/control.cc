@@ -20,7 +20,7 @@ constexpr std::size_t kMostLines = 20;  // of tasks that were changed, and of th
 // --json all results at the end.
 class Told {
  public:
-  explicit Told(Context& context, std::string how = "") : context_(context), how_(how) {}
+  explicit Told(Context& context, std::string how = "") : context_(context), how_(std::move(how)) {}
   void Changed(const api::TaskView& task) {
     if (context_.json) {
       texts_.push_back(base::DumpJson(api::ToJson(task)));
@@ -42,7 +42,7 @@ class Told {
     if (changed_ > kMostLines)
       Print(context_, fmt::format("... and {} more\n", changed_ - kMostLines));
     if (refused_ > kMostLines)
-      Warn(context_, fmt::format("{} more tasks were refused alike", refused_ - kMostLines));
+      Warn(context_, fmt::format("{} more tasks were not changed", refused_ - kMostLines));
   }
 
  private:

@@ -46,10 +46,9 @@ struct Question {
 constexpr std::array kQuestions{
     Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
              "Who may submit tasks? everybody, or the members of these groups", true},
-    Question{
-        "admins", "daemon.admins", Form::kUsers, "nobody",
-        "Who may act on everybody's tasks and close GPUs, besides root? nobody, or these users",
-        true},
+    Question{"admins", "daemon.admins", Form::kUsers, "nobody",
+             "Users who may manage all tasks and close GPUs, as root may: nobody, or their names",
+             true},
     Question{"order", "policy.order", Form::kWord, "",
              "Queue order? fifo: first come first served; fair: least usage first", true},
     Question{"sharing", "collocation.method", Form::kWord, "",
@@ -233,9 +232,8 @@ void AddInitCommand(Syntax app, Context& context) {
   verb.Footer(
       "  carma init                                    # five questions; two for an ordinary user\n"
       "  carma init --yes --order fair --http-port 8080\n"
-      "An empty answer keeps the value in brackets. In an existing file, only the keys whose "
-      "answers\n"
-      "differ are changed. Every verb also takes --json.");
+      "An empty answer keeps the value in brackets. An existing file is changed only where an\n"
+      "answer differs. Every verb also takes --json.");
   auto flags = std::make_shared<Flags>();
   verb.AddOption("--file", "FILE", flags->file,
                  "write this file (default: /etc/carma/carma.toml, or the user's own)");

@@ -144,7 +144,7 @@ Finding CheckClock(const ClockFacts& clock) {
         "clock", Level::kWarn,
         fmt::format("the daemon's clock differs by {} s",
                     std::abs(*clock.daemon_ms - clock.now_ms) / 1'000),
-        "the clock was changed after carmad started, whose clock never goes back; restart carmad"};
+        "the clock was changed after carmad started; carmad's own never goes back, so restart it"};
   }
   if (!clock.synchronised) {
     return {"clock", Level::kWarn, now + ", not synchronised",

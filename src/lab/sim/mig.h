@@ -1,7 +1,6 @@
 // Multi-Instance GPU: a GPU divided into equal, independent parts.
 #pragma once
 
-
 namespace carma::sim {
 
 // The equal partitions of an A100 (NVIDIA's profiles 7g.40gb, 3g.20gb, 2g.10gb, 1g.5gb): of seven

@@ -30,10 +30,10 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
   const Result<CsvTable> table =
       CsvTable::Parse(csv, {"submit_s", "workload_id"}, kMaxTraceTasks, base::Printable(path, 200));
   if (!table) {
-    const bool cluster = table.error().message.contains("no column 'workload_id'");
+    const bool other = !csv.substr(0, csv.find('\n')).contains("workload_id");
     return Fail(table.error().code,
                 table.error().message +
-                    (cluster ? " (for a cluster trace, run 'carma trace map' first)" : ""));
+                    (other ? " (for a cluster trace, run 'carma trace map' first)" : ""));
   }
   if (table->size() == 0) {
     return Fail(ErrorCode::kInvalid, base::Printable(path, 200) + ": no tasks");
