@@ -75,7 +75,7 @@ TEST_F(SubmitTest, ANotificationThatCannotBeSentIsSaid) {
   options.state_dir = state_dir_;
   options.notices.sendmail = "/no/sendmail";
   engine_->Follow(options);
-  const Heard heard = Submit({{"spec", notifies}});
+  const Heard heard = Submit({{"tasks", {SpecJson(), notifies}}});
   EXPECT_EQ(heard.status, 201);
   EXPECT_THAT(heard.body.at("warnings").at(0), HasSubstr("there is no program /no/sendmail"));
 }
