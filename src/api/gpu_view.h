@@ -130,7 +130,7 @@ struct GpuView {
       field("id", reserved.id, "Number of the reservation.");
       field("whom", reserved.whom,
             "Users, accounts or classes that may use it; or the word nobody.");
-      field("why", reserved.why, "One line for people.");
+      field("why", reserved.why, "Its purpose, in one line.");
       field("from_ms", reserved.from_ms, "When it begins.");
       field("to_ms", reserved.to_ms, "When it ends.");
       field("holds", reserved.holds, "It is in force now.");

@@ -47,7 +47,7 @@ struct ReservationView {
     field("repeat", reservation.repeat, "How often it repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
     field("until_ms", reservation.until_ms, "No repetition begins after this time; null: no end.");
-    field("why", reservation.why, "One line for people.");
+    field("why", reservation.why, "Its purpose, in one line.");
     field("next_from_ms", reservation.next_from_ms, "Its present or next start; null: it is over.");
     field("next_to_ms", reservation.next_to_ms, "When that period ends.");
     field("holds", reservation.holds, "It is in force now.");

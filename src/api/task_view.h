@@ -184,7 +184,7 @@ struct TaskView {
     field("array_id", task.array_id, "First task of its array.");
     field("array_index", task.array_index, "Index in its array.");
     field("pid", task.pid, "Process id while it runs.");
-    field("comment", task.comment, "One line for people.");
+    field("comment", task.comment, "A one-line note.");
     field("container", task.container, "Image in which it runs; empty: none.");
     field("origin", task.origin,
           "Who starts its process: empty: the daemon; lease: another program (/v1/leases); slurm: "
@@ -215,10 +215,9 @@ struct TaskView {
           "It is latency-sensitive: under MPS its kernels go before those of its user's other "
           "tasks.");
     field("cpus", task.cpus,
-          "Cores of the server that are kept for it, once it starts; null: none are counted.");
+          "Cores of the server that are kept for it once it starts; null: not counted.");
     field("host_memory_mib", task.host_memory_mib,
-          "Memory of the server, not of its GPUs, that is kept for it, once it starts; null: none "
-          "is counted.");
+          "RAM of the server that is kept for it once it starts; null: not counted.");
     field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.");
     field("own_cores", task.own_cores, "The numbers of those cores: 0-3,8; empty: none.");
     field("host_note", task.host_note,
@@ -240,7 +239,7 @@ struct TaskView {
     field("dependencies", task.dependencies, "What it waits for: afterok:12, afterany:13 …");
     field("parameters", task.parameters, "Its values in a sweep.");
     field("notify", task.notify,
-          "Who gets notices of which events. Of a URL, only the server is shown.");
+          "Notifications: targets and events. Of a URL, only the server is shown.");
     field("notices", task.notices, "Its notices and their results; empty in lists.");
     field("progress", task.progress,
           "Its progress, read from its output; null: the output shows none, or it does not run.");

@@ -167,10 +167,6 @@ bool Syntax::VerbGiven() const {
   return !app_->get_subcommands().empty();
 }
 
-bool Syntax::WasGiven() const {
-  return app_->parsed();
-}
-
 std::vector<std::pair<std::string, std::string>> Syntax::GivenOptions() const {
   std::vector<std::pair<std::string, std::string>> given;
   std::map<const CLI::Option*, std::size_t> seen;

@@ -87,7 +87,6 @@ class Syntax {
   // Valid after parsing:
   bool Given(const std::string& option) const;  // "--socket"
   bool VerbGiven() const;                       // of its subverbs
-  bool WasGiven() const;                        // this verb itself
   // Long names (without dashes) and values of the given options, in order; flags have "true".
   std::vector<std::pair<std::string, std::string>> GivenOptions() const;
 

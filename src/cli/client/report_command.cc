@@ -1,4 +1,4 @@
-// report, report compare.
+// report: what ended tasks used and waited for, and comparisons of reports.
 #include <memory>
 
 #include "base/calendar.h"
@@ -192,15 +192,7 @@ void AddReportCommand(Syntax app, Context& context) {
   verb.AddFlag("--tasks", flags->tasks, "with --csv: one row per task");
   verb.AddOption("--html", "FILE", flags->html,
                  "write tables and figures as one HTML file; -: standard output");
-
-  // The form of the first version.
-  const Syntax compare = verb.AddVerb("compare", "Same as report FILE...");
-  auto compared = std::make_shared<ReportFlags>();
-  compare.AddOption("reports", "FILE", compared->files, "files of carma report --json").Required();
-  compare.OnRun([&context, compared] { RunReport(context, *compared); });
-  verb.OnRun([&context, flags, compare] {
-    if (!compare.WasGiven()) RunReport(context, *flags);
-  });
+  verb.OnRun([&context, flags] { RunReport(context, *flags); });
 }
 
 }  // namespace carma::cli

@@ -67,17 +67,16 @@ TEST_F(Reports, SinceIsADateOrASpanOnTheDaemonsClock) {
 TEST_F(Reports, AreComparedFromFiles) {
   const std::string one = Write("exclusive.json", R"({"trace_total_s":1000})");
   const std::string two = Write("other.json", R"({"trace_total_s":750,"label":"magm"})");
-  const Ran ran = Run({"report", "compare", one, two});
+  const Ran ran = Run({"report", one, two});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("exclusive"));
   EXPECT_THAT(ran.out, HasSubstr("magm"));
   EXPECT_THAT(ran.out, HasSubstr("-25.0 %"));
   EXPECT_THAT(daemon_.requests(), ::testing::IsEmpty());
-  const Ran broken = Run({"report", "compare", one, Write("broken.json", "{")});
+  const Ran broken = Run({"report", one, Write("broken.json", "{")});
   EXPECT_EQ(broken.exit_code, kExitUsage);
   EXPECT_THAT(broken.err, HasSubstr("broken.json"));
-  EXPECT_EQ(Run({"report", "compare", "/nowhere.json"}).exit_code, kExitUsage);
-  EXPECT_EQ(Run({"report", "compare"}).exit_code, kExitUsage);
+  EXPECT_EQ(Run({"report", "/nowhere.json"}).exit_code, kExitUsage);
 }
 
 TEST_F(Reports, AreHundredAtOnceAtMost) {

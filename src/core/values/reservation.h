@@ -81,7 +81,7 @@ struct Reservation {
           {.words = "once,daily,weekdays,weekly"});
     field("until_ms", booking.until, "No repetition begins after this time; null: no end.",
           {.low = 0, .high = kMaxBeginMs});
-    field("why", booking.why, "One line for people.", {.max_bytes = 500});
+    field("why", booking.why, "Its purpose, in one line.", {.max_bytes = 500});
   }
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };

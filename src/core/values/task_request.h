@@ -113,7 +113,7 @@ struct TaskRequest {
     field("cpus", task.cpus, "Cores of the server that are kept for it.",
           {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
-          "Memory of the server, not of its GPUs, that is kept for it; it may not use more.",
+          "RAM of the server that is kept for it; it may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
     field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.",
           {.unless_empty = true});

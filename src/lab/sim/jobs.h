@@ -93,9 +93,9 @@ struct Job {
   bool Computes() const { return phase == Phase::kComputing; }
 };
 
-// Does it want more GPUs than a server has?
+// Whether it wants more GPUs than a server has.
 bool IsGang(const Layout& layout, const Job& job);
-// How many of its GPUs are on that server of it.
+// How many of the job's GPUs are on that server.
 int GpusOn(const Layout& layout, const Job& job, std::uint32_t server);
 // Cores that its data loading wants, on all its servers.
 double CoresOf(const RunOptions& options, const Job& job);

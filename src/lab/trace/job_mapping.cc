@@ -17,7 +17,7 @@ using base::Result;
 
 namespace {
 
-// The workloads with one number of GPUs, by class of the mix.
+// Workloads that want the same number of GPUs, by class of the mix.
 using Shelf = std::vector<std::vector<const Workload*>>;
 
 std::map<int, Shelf> Shelves(const Catalogue& catalogue, const std::vector<ClassShare>& mix) {

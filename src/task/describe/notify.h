@@ -71,19 +71,19 @@ struct NotifyRule {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& rule) {
     field("target", rule.target,
-          "Who is notified: me, a mail address, [FORM+]http(s)://… with FORM json, slack, discord, "
+          "The target: me, a mail address, [FORM+]http(s)://… with FORM json, slack, discord, "
           "matrix or ntfy, or the absolute path of a program.",
           {.max_bytes = kMaxNotifyTargetBytes,
            .fits = IsTarget,
            .required = true,
            .expected = "me, a mail address, an http or https URL, or the path of a program"});
-    field("events", rule.events, "Of which events: start, end, fail, oom, requeue.",
+    field("events", rule.events, "The events: start, end, fail, oom, requeue.",
           {.max_bytes = 16,
            .max_items = 5,
            .fits = IsEvent,
            .expected = "a list of start, end, fail, oom and requeue"});
-    field("each_task", rule.each_task,
-          "For an array: notified of each of its tasks, not once for all.", {.unless_empty = true});
+    field("each_task", rule.each_task, "For an array: one notification per task, not one for all.",
+          {.unless_empty = true});
   }
   friend bool operator==(const NotifyRule&, const NotifyRule&) = default;
 

@@ -98,7 +98,7 @@ struct TaskSpec : core::TaskRequest {
   // As one JSON object, the body of POST /v1/tasks.
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& task) {
-    field("name", task.name, "Shown in lists; default: base name of the script or command.",
+    field("name", task.name, "Name shown in lists; default: base name of the script or command.",
           {.max_bytes = kMaxNameBytes,
            .fits = [](std::string_view name) { return !name.empty() && IsOneLine(name); },
            .expected = "1 to 256 bytes of UTF-8 without control characters"});
@@ -113,7 +113,8 @@ struct TaskSpec : core::TaskRequest {
     field("script_args", task.script_args, "Arguments of the script.",
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
     field("workdir", task.workdir, "Absolute working directory.", kPath);
-    field("environment", task.environment, "Variables of the task: its submitter's exported ones.",
+    field("environment", task.environment,
+          "Environment of the task: the variables that its submitter exports.",
           {.unless_empty = true});
     field("conda_env", task.conda_env,
           "Conda environment to activate (PATH and CONDA_* variables): name or absolute path.",
@@ -124,7 +125,7 @@ struct TaskSpec : core::TaskRequest {
            .fits = IsContainer,
            .expected = "an image such as pytorch/pytorch:latest or /images/train.sif"});
     field("container_mounts", task.container_mounts,
-          "Further folders in the container, SOURCE[:DESTINATION][:ro] each; absolute.",
+          "Additional folders in the container, SOURCE[:DESTINATION][:ro] each; absolute.",
           {.max_bytes = kMaxPathBytes,
            .max_items = kMaxMounts,
            .fits = IsMount,
@@ -141,9 +142,8 @@ struct TaskSpec : core::TaskRequest {
            .fits = [](std::string_view path) { return path.empty() || IsAbsolutePath(path); },
            .expected = kPath.expected});
     field("umask", task.umask,
-          "Rights that new files of the task do not get, its output among them; octal digits.",
-          kUmask);
-    field("comment", task.comment, "One line for people.", kOneLine);
+          "The umask of the task, which also applies to its output files; octal digits.", kUmask);
+    field("comment", task.comment, "A one-line note.", kOneLine);
     core::TaskRequest::VisitFields(field, task);
     field("memory_source", task.memory_source, "Where memory_mib came from.", kOneWord);
     field(
@@ -156,8 +156,8 @@ struct TaskSpec : core::TaskRequest {
     field("precision", task.precision, "Number format of the training, one word: fp32, amp, bf16 …",
           kOneWord);
     field("training", task.training,
-          "How a transformer is trained, for the memory estimate; of two words with one name the "
-          "later one counts.",
+          "How a transformer is trained, for the memory estimate; the later of two values for one "
+          "name counts.",
           {.max_items = kMaxTrainingWords, .unless_empty = true});
     field("array_index", task.array_index, "Index of this task in its array.",
           {.low = 0, .high = core::kMaxArrayIndex});
@@ -167,7 +167,7 @@ struct TaskSpec : core::TaskRequest {
           "Values of this task in a sweep by name: variables CARMA_PARAM_NAME, and {NAME} in the "
           "command and the script's arguments.",
           {.max_items = kMaxParameters, .unless_empty = true});
-    field("notify", task.notify, "Who gets notices of which events.",
+    field("notify", task.notify, "Notifications: targets and events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});
     field("append_output", task.append_output,
           "Existing output files are appended to, not emptied.", {.unless_empty = true});
@@ -200,10 +200,9 @@ struct TaskSpec : core::TaskRequest {
           "For a lease of a workload manager: cluster, job, step, rank and restart; set in the "
           "same way.",
           {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
-    field(
-        "lease_retries", task.lease_retries,
-        "For such a lease: how often its job may be started again after running out of GPU memory.",
-        {.low = 0, .high = core::kMaxRecoveries});
+    field("lease_retries", task.lease_retries,
+          "For such a lease: how often its job may be restarted after running out of GPU memory.",
+          {.low = 0, .high = core::kMaxRecoveries});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

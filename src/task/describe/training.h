@@ -21,7 +21,7 @@ struct TrainingWord {
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& word) {
     field("name", word.name, "Name of an option of carma submit, without dashes.",
-          {.max_bytes = 64, .fits = IsName, .expected = "an option that tells of a training"});
+          {.max_bytes = 64, .fits = IsName, .expected = "an option that describes a training run"});
     field("value", word.value, "Its value; on for a switch.", kValue);
     field("from", word.from, "Where it was read; empty: the user stated it.", kValue);
   }
