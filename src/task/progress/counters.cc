@@ -231,6 +231,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     if (!reading.epoch) return ReadBrackets(line);
     reading.unit = "epoch";
     reading.loop = *reading.epoch;
+    reading.named = HasWord(line, "train epoch");  // more than a heading
     reading.epoch.reset();
   }
   reading.phase = PhaseOf(line.substr(0, before));

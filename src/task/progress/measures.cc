@@ -1,6 +1,6 @@
 // What a line prints beside its counter: losses, remaining time, speed.
 #include <algorithm>
-#include <array>
+#include <string>
 
 #include "base/text.h"
 #include "task/progress/reading.h"
@@ -11,39 +11,13 @@ namespace {
 
 using std::string_view;
 
-constexpr std::array<string_view, 33> kLossKeys{"loss",
-                                                "lm_loss",
-                                                "train_loss",
-                                                "train/loss",
-                                                "loss/train",
-                                                "training_loss",
-                                                "total_loss",
-                                                "loss_total",
-                                                "loss_step",
-                                                "train_loss_step",
-                                                "train_loss_epoch",
-                                                "reduced_train_loss",
-                                                "trainloss",
-                                                "avg_loss",
-                                                "avr_loss",
-                                                "running_loss",
-                                                "batch_loss",
-                                                "step_loss",
-                                                "mean_loss",
-                                                "tr_loss",
-                                                "loss_avg",
-                                                "avg_train_loss",
-                                                "train/loss_step",
-                                                "train/loss_epoch",
-                                                "train-loss",
-                                                "train.loss",
-                                                "train/total_loss",
-                                                "loss/train/total",
-                                                "train/crossentropyloss",
-                                                "d_loss",
-                                                "loss_d",
-                                                "nll_loss",
-                                                "losses/total_loss"};
+// Names of the training loss, a space before and behind each.
+constexpr string_view kLossKeys =
+    " loss lm_loss train_loss train/loss loss/train training_loss total_loss loss_total"
+    " loss_step train_loss_step train_loss_epoch reduced_train_loss trainloss avg_loss avr_loss"
+    " running_loss batch_loss step_loss mean_loss tr_loss loss_avg avg_train_loss"
+    " train/loss_step train/loss_epoch train-loss train.loss train/total_loss loss/train/total"
+    " train/crossentropyloss d_loss loss_d nll_loss losses/total_loss ";
 
 std::size_t FindLoss(string_view line, std::size_t from) {
   for (std::size_t i = from; i + 4 <= line.size(); ++i) {
@@ -120,12 +94,12 @@ std::optional<double> ReadLoss(string_view line) {
     while (first > 0 && in_key(line[first - 1])) --first;
     Scan scan{line, at + 4};
     while (IsNameChar(scan.peek()) || scan.peek() == '/') ++scan.at;
-    const std::string key = base::ToLower(line.substr(first, scan.at - first));
-    if (std::ranges::find(kLossKeys, key) == kLossKeys.end() || OfOtherData(line.substr(0, first)))
-      continue;
+    const std::string key = " " + base::ToLower(line.substr(first, scan.at - first)) + " ";
+    if (!kLossKeys.contains(key) || OfOtherData(line.substr(0, first))) continue;
     const std::size_t value = scan.at;
     scan.SkipAny("\"' ", 40);
     (void)scan.Skip("train");
+    (void)scan.Skip("is ");  // MindSpore
     scan.SkipAny(":=|", 1);
     scan.SkipAny("\"' ", 40);
     (void)scan.Skip("tensor(");

@@ -194,8 +194,8 @@ void ProgressReader::TakeCounters(Reading reading) {
   if (!reading.loop.total && loops_total_ && *loops_total_ >= reading.loop.done &&
       reading.unit != "epoch")
     reading.loop.total = loops_total_;
-  const bool heading =
-      reading.unit == "epoch" && !reading.loss && !reading.loop.total && !reading.result;
+  const bool heading = reading.unit == "epoch" && !reading.loss && !reading.loop.total &&
+                       !reading.result && !reading.named;
   if (!reading.loop.total && !heading && train_ && train_->loop.total) {
     // The reading adds a loss to what is known, but its counter is less exact.
     if (reading.loss) loss_ = reading.loss;
@@ -232,7 +232,9 @@ void ProgressReader::SetEpoch(Counter epoch, bool completed) {
   if (!completed && (epoch.done == 0 || (epoch.total && of_tens(*epoch.total)))) from_zero_ = true;
   if (completed) from_zero_ = false;
   if (epoch.total && from_zero_ && *epoch.total < epoch.done + 1e9) ++*epoch.total;
-  if (!epoch.total && epochs_total_ && *epochs_total_ >= epoch.done) epoch.total = epochs_total_;
+  for (const auto& total : {epochs_total_, epoch_ ? epoch_->total : std::nullopt}) {
+    if (!epoch.total && total && *total >= epoch.done) epoch.total = total;
+  }
   epoch_ = epoch;
   completed_ = completed || epoch.done != std::floor(epoch.done);
 }
@@ -256,7 +258,7 @@ void ProgressReader::TakeContext(string_view line) {
   downloads_ = head.starts_with("downloading");
   if (const auto total = NumberAfter(line, "Num Epochs =")) epochs_total_ = total;
   if (const auto total = NumberAfter(line, "Scheduled epochs:")) epochs_total_ = total;
-  for (const string_view name : {"max_iters =", "num_rounds="}) {
+  for (const string_view name : {"max_iters =", "num_rounds=", "Starting training..., iters:"}) {
     if (const auto total = NumberAfter(line, name)) loops_total_ = total;
   }
   if (line.find("otal optimization steps") != string_view::npos ||
@@ -275,20 +277,68 @@ void ProgressReader::TakeContext(string_view line) {
   if (std::ranges::any_of(kDownloads,
                           [&](string_view text) { return line.find(text) != string_view::npos; }))
     download_ = true;
+  if (train_ && train_->whole_run && head.starts_with("eta:")) train_->eta_s = ReadEta(line);
   if (line.find('|') != string_view::npos) return TakeTable(line);
+  if (!TakeChainer(line)) TakeRow(line);
+}
+
+void ProgressReader::TakeRow(string_view line) {
   const std::vector<string_view> words = base::SplitWords(line.substr(0, 300));
-  if (words.size() >= 3 && words[0] == "epoch" && words[1] == "train_loss") {
-    rows_ = true;
-  } else if (rows_ && words.size() >= 3 && words[0][0] != '-') {
-    Scan epoch{words[0]};
-    Scan loss{words[1]};
-    Scan time{words.back()};
-    const std::optional<double> done = epoch.Count();
-    const std::optional<double> value = loss.Number();
-    rows_ = done && value && epoch.done() && loss.done() && (time.Span() || time.Number());
-    if (!rows_ || (train_ && train_->bar && train_->loop.total)) return;
-    TakeTraining({.unit = "epoch", .loop = {*done, std::nullopt}, .loss = value});
+  if (words.size() < 3) return;
+  if (words[0] == "epoch" || (words[0] == "E" && words[1] == "#")) {
+    const auto loss = std::ranges::find_if(
+        words, [](string_view name) { return name == "train_loss" || name == "main/loss"; });
+    steps_at_ = words[0] == "E" ? 1 : 0;
+    losses_at_ = loss == words.end() ? 0 : static_cast<std::size_t>(loss - words.begin());
+    return;
   }
+  const std::size_t column = std::max(losses_at_, steps_at_);
+  if (column == 0 || words[0][0] == '-') return;
+  Scan epoch{words[0]};
+  Scan cell{words[std::min(column, words.size() - 1)]};
+  Scan time{words.back()};
+  const std::optional<double> done = epoch.Count();
+  const std::optional<double> value = cell.Number();
+  if (!done || !value || !epoch.done() || !cell.done() || (!time.Span() && !time.Number())) {
+    losses_at_ = steps_at_ = 0;
+    return;
+  }
+  if (losses_at_ > 0) loss_ = value;
+  if (train_ && train_->bar && train_->loop.total) return;
+  if (losses_at_ > 0) return TakeTraining({.unit = "epoch", .loop = {*done, {}}, .loss = value});
+  TakeTraining({.unit = "step", .loop = {*value, {}}, .epoch = Counter{*done, {}}});
+}
+
+// "     total [###....]  6.40%", then "      1000 iter, 1 epoch / 20 epochs" and
+// "     126.4 iters/sec. Estimated time to finish: 0:01:55."
+bool ProgressReader::TakeChainer(string_view line) {
+  Scan scan{line};
+  scan.SkipAny(" ");
+  if (scan.Skip("this epoch [")) return true;
+  if (scan.Skip("total [")) {
+    scan.SkipAny("#.");
+    (void)scan.Skip("]");
+    scan.SkipAny(" ");
+    share_ = scan.Number();
+    return share_.has_value();
+  }
+  const std::optional<double> number = scan.Number();  // "inf" at first
+  if (number && scan.Skip(" iter, ") && scan.Count() && scan.Skip(" epoch / ")) {
+    const std::optional<double> total = scan.Count();
+    const bool epochs = scan.Skip(" epochs");
+    const double done = epochs ? share_.value_or(0) / 100 * total.value_or(0) : *number;
+    if (!total || *total < 1 || done > *total || (!epochs && !scan.Skip(" iterations")))
+      return false;
+    TakeTraining(
+        {.unit = epochs ? "epoch" : "iter", .loop = {done, total}, .bar = true, .whole_run = true});
+    return true;
+  }
+  if (number && scan.Skip(" iters/sec. ") && scan.Skip("Estimated time to finish: ") && train_) {
+    train_->eta_s = scan.Span();
+    if (train_->unit == "iter") train_->rate_per_s = number;
+    return true;
+  }
+  return line.find("inf iters/sec. Estimated") != string_view::npos;
 }
 
 void ProgressReader::TakeTable(string_view line) {

@@ -27,6 +27,9 @@ class ProgressReader {
   // Reads lines that explain the lines around them.
   void TakeContext(std::string_view line);
   void TakeTable(std::string_view line);  // of Stable-Baselines3
+  void TakeRow(std::string_view line);    // of fastai, skorch, Chainer and spaCy
+  // The bars of Chainer. True: the line belongs to them.
+  bool TakeChainer(std::string_view line);
   void TakeTraining(Reading reading);
   void TakeEvaluation(const Reading& reading);
   // True: an unnamed bar beside another one is that of an evaluation.
@@ -53,12 +56,14 @@ class ProgressReader {
   bool download_ = false;
   bool prepares_ = false;               // by the line above an unnamed bar
   bool downloads_ = false;              // likewise
-  bool rows_ = false;                   // a table of fastai has begun
+  std::size_t losses_at_ = 0;           // column of a table that has begun; 0: none
+  std::size_t steps_at_ = 0;            // likewise
   bool labelled_ = false;               // lines begin with the rank
   std::optional<double> epochs_total_;  // printed separately
   std::optional<double> loops_total_;
   std::optional<double> run_loops_;  // of all epochs together
   std::optional<double> rate_;       // of a table
+  std::optional<double> share_;      // of the whole run, by Chainer's bar
 };
 
 }  // namespace carma::task

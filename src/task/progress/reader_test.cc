@@ -65,6 +65,26 @@ TEST(ProgressReader, TrustsAReportOfTheProgramMost) {
   EXPECT_EQ(progress.loss, 1.5);
 }
 
+TEST(ProgressReader, FollowsTheBarsOfChainer) {
+  constexpr char kFirst[] =
+      "     total [..................]  0.64%\nthis epoch [###...............] 12.80%\n"
+      "       100 iter, 0 epoch / 20 epochs\n"
+      "       inf iters/sec. Estimated time to finish: 0:00:00.\n\x1b[4A";
+  EXPECT_FALSE(Read(kFirst).run_left_s) << "no speed yet";
+  ProgressReader reader;
+  reader.Feed(0, kFirst);
+  reader.Feed(0,
+              "     total [########..........] 48.00%\nthis epoch [###########.......] 60.00%\n"
+              "      7500 iter, 9 epoch / 20 epochs\n"
+              "    96.012 iters/sec. Estimated time to finish: 1 day, 0:01:24.50.\n\x1b[4A");
+  const Progress progress = reader.Now();
+  EXPECT_EQ(progress.unit, "epoch");
+  EXPECT_THAT(progress.done, Optional(DoubleNear(9.6, 1e-9)));
+  EXPECT_EQ(progress.epoch, 10);
+  EXPECT_THAT(progress.run_fraction, Optional(DoubleNear(0.48, 1e-9)));
+  EXPECT_THAT(progress.run_left_s, Optional(DoubleNear(86'484.5, 1e-6)));
+}
+
 TEST(ProgressReader, IgnoresWhatIsNoProgress) {
   for (const char* text : {
            "[12/100] Building CXX object a.o",
@@ -75,6 +95,8 @@ TEST(ProgressReader, IgnoresWhatIsNoProgress) {
            "50/10 [00:01<00:02, 3it/s]",
            "step -5/100",
            "epoch nan/inf",
+           "checking [....................] 12.00%\ntotal [####......] 40.00% of 12 files",
+           "epoch       best/loss  file\n3           0.25       12",
        }) {
     EXPECT_FALSE(Read(text).found()) << text;
   }

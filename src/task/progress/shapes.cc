@@ -129,8 +129,13 @@ std::optional<Reading> ReadHead(string_view line) {
   return reading;
 }
 
-// "3epoch:train:451-500batch: …" of ESPnet.
+// "3epoch:train:451-500batch: …" of ESPnet, after "3/100epoch started. …".
 std::optional<Reading> ReadRange(string_view line) {
+  if (const std::size_t begun = line.find("epoch started. "); begun != string_view::npos) {
+    Scan pair{line, line.rfind(' ', begun) + 1};
+    const std::optional<Counter> epoch = ReadPair(pair);
+    if (epoch && pair.at == begun) return Reading{.unit = "epoch", .loop = *epoch};
+  }
   const std::size_t key = line.find("epoch:train:");
   std::size_t first = key;
   while (key != string_view::npos && first > 0 && IsDigit(line[first - 1])) --first;
