@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # All benchmarks, beside sbatch and tsp where they are installed, and one table of budgets and measured figures.
 # Says what was measured and never fails for a figure: machines differ.
-# usage: run.sh BIN_DIR [PART…]   parts: decision store submit idle start launch page sim (default: all, about 9 minutes)
+# usage: run.sh BIN_DIR [PART…]   parts: decision store submit idle start launch page sim progress (default: all, about 9 minutes)
 set -euo pipefail
-bin=$(realpath "${1:?usage: run.sh BIN_DIR [decision|store|submit|idle|start|launch|page|sim]…}")
+bin=$(realpath "${1:?usage: run.sh BIN_DIR [decision|store|submit|idle|start|launch|page|sim|progress]…}")
 parts=${*:2}
-parts=${parts:-decision store submit idle start launch page sim}
+parts=${parts:-decision store submit idle start launch page sim progress}
 here=$(dirname "$(realpath "$0")")
 out=$here/../out/bench
 mkdir -p "$out"
@@ -94,16 +94,21 @@ sim() {
   csv_figure sim.Published.60x4 "$out/sim.csv" BM_Published/copies:1 cpu_time ms
 }
 
+progress() {
+  gbench progress_bench 'BM_HundredTasks' progress
+  csv_figure progress.for_100 "$out/progress.csv" BM_HundredTasks percent_of_a_core '% core'
+}
+
 for part in $parts; do
   case "$part" in
-    decision | store | sim)
+    decision | store | sim | progress)
       echo "$part (load $(cut -d' ' -f1-3 /proc/loadavg))"
       $part
       ;;
     page) "${clean[@]}" python3 "$here/page_bench.py" "$bin" 30 "$results" ;;
     submit | idle | start | launch) "${clean[@]}" bash "$here/${part}_bench.sh" "$bin" "$work" ;;
     *)
-      echo "run.sh: no part '$part', expected decision, store, submit, idle, start, launch, page or sim" >&2
+      echo "run.sh: no part '$part', expected decision, store, submit, idle, start, launch, page, sim or progress" >&2
       exit 2
       ;;
   esac
@@ -167,6 +172,7 @@ row "the first launch on a GPU, MPS" - launch.mps.first
 row "page, first paint with 100 000 tasks" "200 ms" page.first_paint
 row "page, bytes of the first view" "60 KB" page.bytes
 row "page, what 50 open ones cost carmad" "2 % core" page.cpu.for_50
+row "reading the progress of 100 running tasks" "0.1 % core" progress.for_100
 row "simulating 10 000 tasks on 1000 GPUs, claims" - sim.Claims.10000x1000
 row "simulating 10 000 tasks on 1000 GPUs, sampled" - sim.Sampled.10000x1000
 row "simulating 60 tasks on 4 GPUs, as published" - sim.Published.60x4

@@ -88,20 +88,24 @@ struct Found {
   std::size_t end = 0;
 };
 
+// In one pass, because this is the longest part of reading a line.
 std::optional<Found> FindLoop(string_view line) {
-  std::optional<Found> found;
-  for (const Key& key : kKeys) {
-    for (std::size_t at = FindWord(line, key.word); at != string_view::npos;
-         at = FindWord(line, key.word, at + 1)) {
+  std::array<std::optional<Found>, kKeys.size()> by_key;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (!IsLetter(line[at]) || (at > 0 && IsNameChar(line[at - 1]))) continue;
+    for (std::size_t i = 0; i < kKeys.size(); ++i) {
+      const Key& key = kKeys[i];
+      if ((line[at] | ' ') != key.word.front() || by_key[i] || !IsWordAt(line, key.word, at))
+        continue;
       Scan scan{line, at + key.word.size()};
-      const std::optional<Counter> counter = CounterAfter(scan);
-      if (!counter) continue;
-      // A counter with a total says more.
-      if (!found || (counter->total && !found->counter.total))
-        found = Found{*counter, key.unit, key.plain, at, scan.at};
-      break;
+      if (const std::optional<Counter> counter = CounterAfter(scan))
+        by_key[i] = Found{*counter, key.unit, key.plain, at, scan.at};
     }
-    if (found && found->counter.total) break;
+  }
+  std::optional<Found> found;
+  for (const std::optional<Found>& each : by_key) {
+    // A counter with a total says more.
+    if (each && (!found || (each->counter.total && !found->counter.total))) found = each;
   }
   if (!found || found->counter.total) return found;
   for (const string_view word : {"total_steps", "max_steps", "total_iters", "max_iters"}) {

@@ -29,7 +29,9 @@ bool IsDigit(char c);
 bool IsLetter(char c);
 // A part of a name such as "train_loss".
 bool IsNameChar(char c);
-// Position of the word in the text, as a whole word in upper or lower case; npos: none.
+// The word in the text, as a whole word in upper or lower case; npos: it is not there. It is given
+// in lower case and begins with a letter.
+bool IsWordAt(std::string_view text, std::string_view word, std::size_t at);
 std::size_t FindWord(std::string_view text, std::string_view word, std::size_t from = 0);
 bool HasWord(std::string_view text, std::string_view word);
 

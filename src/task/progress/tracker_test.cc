@@ -64,9 +64,10 @@ TEST(ProgressTracker, CountsOnAfterACheckpoint) {
   EXPECT_EQ(report->ends_ms, kStart + 500'000) << "by the speed since this start";
 }
 
-TEST(ProgressTracker, ReadsTheEndOfAFlood) {
+TEST(ProgressTracker, ReadsTheEndOfAGigabyteWithoutALine) {
   ProgressTracker tracker;
-  for (int i = 0; i < 1000; ++i) tracker.Take(0, std::string(65'536, 'x'));
+  const std::string piece(65'536, 'x');
+  for (int i = 0; i < 16'000; ++i) tracker.Take(0, piece);
   tracker.Take(0, "1234/99999 [00:10<00:50,  2.00it/s]\nstep 60/100\n");
   EXPECT_EQ(tracker.Look(kStart)->done, 60);
 }
@@ -79,6 +80,33 @@ TEST(ProgressTracker, LooksRarelyAfterAWhile) {
   }
   tracker.Take(1, Bar(2, 10));
   EXPECT_EQ(tracker.NextLookMs(), kStart + 3'600'000 + ProgressTracker::kLastGapMs);
+}
+
+TEST(ProgressTracker, LooksRarelyHoweverMuchIsPrinted) {
+  ProgressTracker tracker;
+  int looks = 0;
+  for (std::int64_t now_ms = kStart; now_ms < kStart + 3'600'000; now_ms += 50) {
+    tracker.Take(0, "\x1b]0;title");
+    tracker.Take(1, "\x1b[31m 1/2 [");
+    if (*tracker.NextLookMs() > now_ms) continue;
+    ++looks;
+    EXPECT_FALSE(tracker.Look(now_ms));
+  }
+  EXPECT_LT(looks, 500) << "nearly all in the first minutes and then each ten seconds";
+}
+
+TEST(ProgressTracker, ReportsNothingOfTheTextItReads) {
+  for (const char* text : {
+           "\x1b]0;<b>\aEpoch <b>\x1b[31m 1/2:  50%|<b>  | 50/100 [00:10<00:10,  5.00<b>/s]\n",
+           "<script>\x1b[2J step 50/100 loss: 0.5 <b>\n",
+           "carma: progress 50/100 loss 0.5<b>\x1b[31m\n",
+       }) {
+    ProgressTracker tracker;
+    tracker.Take(0, text);
+    const auto report = tracker.Look(kStart);
+    ASSERT_TRUE(report) << text;
+    EXPECT_EQ(ToText(*report).find_first_of("<>\x1b"), std::string::npos) << text;
+  }
 }
 
 TEST(ProgressReport, ComesBackFromItsText) {
