@@ -30,6 +30,7 @@ constexpr int kGpus = 3;
 constexpr std::int64_t kGpuMib = 40'000;
 constexpr int kMostTurns = 200;
 constexpr std::size_t kMostUnfinished = 60;
+constexpr int kLookUpEvery = 200;
 // The number of rounds in which all waiting tasks must have ended.
 constexpr int kLastRounds = 4'000;
 
@@ -84,7 +85,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     for (int round = 0; round < kLastRounds && violation_.empty(); ++round) {
       Turns();
       Check();
-      if (engine_->scheduler().Tasks().empty()) return;
+      if (engine_->scheduler().Tasks().empty()) return LookUpAll();
       for (const auto& [id, record] : engine_->scheduler().Tasks()) {
         if (record.held) engine_->Post(core::ReleaseRequested{id});
       }
@@ -143,6 +144,10 @@ class World : public daemon::Engine::Host, public task::Launcher {
     requests_.reset();
     engine_.reset();
     servers_.reset();
+    if (plant_ == Plant::kLostTask && store_ && store_->Begin()) {
+      (void)store_->Prune(clock_.Now(), 1);
+      (void)store_->Commit();
+    }
     store_.reset();
     told_.clear();
     estimates_.clear();
@@ -471,15 +476,29 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (!engine_ || !violation_.empty()) return;
     const core::Scheduler& scheduler = engine_->scheduler();
     if (const auto wrong = scheduler.CheckBooks()) return Note(*wrong);
-    for (const TaskId id : accepted_) {
-      const auto state = store_->StateOf(id);
-      if (!state || !*state) return Note(fmt::format("task {} was accepted and is lost", id));
-    }
+    CheckStored();
     // Changes that still wait for the disk have not happened yet.
     if (!engine_->store_trouble().empty() || retry_) return;
     for (const auto& [key, process] : processes_) CheckProcess(key, process);
     for (const Key& key : servers_->clients()) CheckClient(key);
     for (const auto& [id, record] : scheduler.Tasks()) CheckTask(record);
+  }
+  // A row that is lost never returns. So rows are counted after each step, and looked up by number
+  // every kLookUpEvery steps and at the end.
+  void CheckStored() {
+    const auto counts = store_->Counts();
+    if (!counts) return Note("the tasks cannot be counted: " + counts.error().message);
+    std::int64_t rows = 0;
+    for (const auto& [state, count] : *counts) rows += count;
+    if (std::cmp_less(rows, accepted_.size()))
+      Note(fmt::format("{} tasks were accepted, {} are stored", accepted_.size(), rows));
+    if (++checks_ % kLookUpEvery == 0) LookUpAll();
+  }
+  void LookUpAll() {
+    for (const TaskId id : accepted_) {
+      const auto state = store_->StateOf(id);
+      if (!state || !*state) return Note(fmt::format("task {} was accepted and is lost", id));
+    }
   }
   void CheckProcess(const Key& key, const Process& process) {
     if (process.state != Process::State::kRuns && process.state != Process::State::kEnded) return;
@@ -550,6 +569,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::vector<task::ShimEvent> told_;
   std::optional<base::Time> wake_;
   bool turn_ = false, retry_ = false;
+  int checks_ = 0;
 };
 
 }  // namespace

@@ -31,6 +31,7 @@ enum class Plant {
   kKeptClaim,     // the end of a process is never told
   kFalseReason,   // a task that waits is told that it is held
   kSharedFolder,  // two tasks get one folder for their checkpoints
+  kLostTask,      // a task that has ended is deleted
 };
 
 std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count);

@@ -59,7 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Faults, Planted,
                                            std::pair(Plant::kDoubleStart, "DoubleStart"),
                                            std::pair(Plant::kKeptClaim, "KeptClaim"),
                                            std::pair(Plant::kFalseReason, "FalseReason"),
-                                           std::pair(Plant::kSharedFolder, "SharedFolder")),
+                                           std::pair(Plant::kSharedFolder, "SharedFolder"),
+                                           std::pair(Plant::kLostTask, "LostTask")),
                          [](const auto& each) { return each.param.second; });
 
 int Run(const std::map<std::string, std::string>& arguments) {
@@ -84,6 +85,9 @@ int Run(const std::map<std::string, std::string>& arguments) {
       fmt::print("{}", Told(seed, *violation, list));
       return 1;
     }
+    if ((seed - first + 1) % 10 != 0) continue;
+    fmt::print("{} seeds done\n", seed - first + 1);
+    std::fflush(stdout);
   }
   fmt::print("{} seeds of {} steps: nothing is wrong\n", seeds, steps);
   return 0;
