@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <ranges>
+#include <span>
 #include <utility>
 
 #include "api/changes_view.h"
@@ -65,29 +67,48 @@ Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask&
       };
 }
 
-// Fields of a description that may be changed while the task is unfinished.
-constexpr std::array<std::string_view, 7> kEditableAlways{
-    "name", "comment", "notify", "time_limit_s", "signal_before_s", "priority", "qos"};
-constexpr std::array<std::string_view, 20> kEditableWhileItWaits{"gpu_type",
-                                                                 "gpu_memory_min_mib",
-                                                                 "on_gpus",
-                                                                 "not_on_gpus",
-                                                                 "linked_gpus",
-                                                                 "cpus",
-                                                                 "host_memory_mib",
-                                                                 "own_cpus",
-                                                                 "gpus",
-                                                                 "memory_mib",
-                                                                 "exclusive",
-                                                                 "sm_share",
-                                                                 "account",
-                                                                 "begin_ms",
-                                                                 "dependencies",
-                                                                 "max_recoveries",
-                                                                 "requeue",
-                                                                 "signal",
-                                                                 "signal_main",
-                                                                 "checkpoint_signal"};
+// A field of a description that may be changed, and the option of `carma edit` that changes it.
+struct EditableField {
+  std::string_view name, option;
+};
+constexpr std::array kEditableAlways{EditableField{"name", "--job-name"},
+                                     EditableField{"comment", "--comment"},
+                                     EditableField{"notify", "--notify"},
+                                     EditableField{"time_limit_s", "--time"},
+                                     EditableField{"priority", "--priority"},
+                                     EditableField{"qos", "--qos"},
+                                     EditableField{"signal_before_s", "seconds of --signal"}};
+constexpr std::array kEditableWhileItWaits{
+    EditableField{"gpu_type", "--gpu-type"},
+    EditableField{"gpu_memory_min_mib", "--gpu-memory-min"},
+    EditableField{"on_gpus", "--gpu"},
+    EditableField{"not_on_gpus", "--not-on"},
+    EditableField{"linked_gpus", "--linked"},
+    EditableField{"cpus", "--cpus"},
+    EditableField{"host_memory_mib", "--mem"},
+    EditableField{"own_cpus", "--own-cpus"},
+    EditableField{"gpus", "--gpus"},
+    EditableField{"memory_mib", "--memory"},
+    EditableField{"exclusive", "--exclusive"},
+    EditableField{"sm_share", "--sm-share"},
+    EditableField{"account", "--account"},
+    EditableField{"begin_ms", "--begin"},
+    EditableField{"dependencies", "--dependency"},
+    EditableField{"max_recoveries", "--retries"},
+    EditableField{"requeue", "--requeue"},
+    EditableField{"signal", "--signal"},
+    EditableField{"signal_main", "B: of --signal"},
+    EditableField{"checkpoint_signal", "--checkpoint-signal"}};
+
+const EditableField* FindEditable(std::string_view name) {
+  for (const std::span<const EditableField> fields :
+       {std::span<const EditableField>(kEditableAlways),
+        std::span<const EditableField>(kEditableWhileItWaits)}) {
+    const auto found = std::ranges::find(fields, name, &EditableField::name);
+    if (found != fields.end()) return &*found;
+  }
+  return nullptr;
+}
 
 // Its current description, with the core's part from the core.
 Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
@@ -99,7 +120,7 @@ Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) 
 // Errors: kConflict for what can no longer be changed.
 Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record) {
   if (!core::HoldsGpus(record.state)) return Unit{};
-  for (const std::string_view name : kEditableWhileItWaits) {
+  for (const auto& [name, option] : kEditableWhileItWaits) {
     if (!changes.contains(name)) continue;
     return Fail(ErrorCode::kConflict,
                 fmt::format("task {} is {}: {} can only be changed while it waits", record.id,
@@ -108,19 +129,45 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
-// "time_limit_s 3600 -> 7200, priority 0 -> -5, by ada". Notification targets may contain secrets.
+// As `carma edit` takes it.
+std::string ValueText(const std::string& field, const Json& value) {
+  if (value.is_null()) return "none";
+  if (value.is_array()) {
+    std::vector<std::string> texts;
+    for (const Json& each : value) texts.push_back(ValueText(field, each));
+    return texts.empty() ? "none" : base::Printable(base::Join(texts, ","), 80);
+  }
+  if (field == "dependencies" && value.is_object())
+    return fmt::format("{}:{}", value.value("kind", ""), value.value("task", 0));
+  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
+  if (value.is_string()) return base::Printable(value.get<std::string>(), 80);
+  if (value.is_number()) {
+    const auto number = value.get<double>();
+    const auto whole = static_cast<std::int64_t>(number);
+    if (field.ends_with("_mib")) return base::FormatMib(whole);
+    if (field == "begin_ms") return base::FormatTimeIso(base::FromMs(whole));
+    if (field == "time_limit_s") return base::FormatSpan(base::Duration(whole * 1000));
+  }
+  return base::Printable(value.dump(), 80);
+}
+
+// "--time 1:00:00 -> 2:00:00, --priority 0 -> -5, by ada". Notification targets may contain
+// secrets.
 std::string WhatChanged(const Json& before, const Json& after, const Json& changes,
                         const Caller& caller) {
   const auto value = [](const Json& of, const std::string& name) {
     const auto at = of.find(name);
-    return at == of.end() ? "none" : base::Printable(at->dump(), 80);
+    return at == of.end() ? Json() : *at;
   };
   std::string text;
   for (const auto& [name, unused] : changes.items()) {
-    if (value(before, name) == value(after, name)) continue;
+    const Json was = value(before, name), is = value(after, name);
+    if (was == is) continue;
+    const EditableField* field = FindEditable(name);
+    const std::string option(field == nullptr ? name : field->option);
     text += name == "notify"
-                ? "notify, "
-                : fmt::format("{} {} -> {}, ", name, value(before, name), value(after, name));
+                ? option + ", "
+                : fmt::format("{} {} -> {}, ", option, ValueText(name, was), ValueText(name, is));
   }
   return fmt::format("{}by {}", text, caller.user);
 }
@@ -379,13 +426,12 @@ Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint3
   if (!changes.is_object() || changes.empty())
     return Fail(ErrorCode::kInvalid, "body: expected an object of fields to change");
   for (const auto& [name, value] : changes.items()) {
-    if (std::ranges::find(kEditableAlways, name) != kEditableAlways.end() ||
-        std::ranges::find(kEditableWhileItWaits, name) != kEditableWhileItWaits.end())
-      continue;
-    return Fail(
-        ErrorCode::kInvalid,
-        fmt::format("/{}: expected a field that can be changed: {}, {}", base::Printable(name, 40),
-                    fmt::join(kEditableAlways, ", "), fmt::join(kEditableWhileItWaits, ", ")));
+    if (FindEditable(name) != nullptr) continue;
+    const auto names = std::views::transform(&EditableField::name);
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("/{}: expected a field that can be changed: {}, {}",
+                            base::Printable(name, 40), fmt::join(kEditableAlways | names, ", "),
+                            fmt::join(kEditableWhileItWaits | names, ", ")));
   }
   if (changes.contains("notify") && caller.uid != owner)
     return Fail(ErrorCode::kDenied, "only its owner may change a task's notifications");

@@ -388,10 +388,28 @@ TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
   const auto events = store_->Events(id, std::nullopt, 10).value();
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events.back().what, "edited");
-  EXPECT_THAT(events.back().text, HasSubstr("gpus 1 -> 2"));
+  for (const char* change : {"--gpus 1 -> 2", "--time none -> 2:00:00", " -> 8.8G", " -> again"})
+    EXPECT_THAT(events.back().text, HasSubstr(change)) << "as carma edit takes it";
   EXPECT_THAT(events.back().text, HasSubstr("by ada"));
   EXPECT_THAT(events.back().text, testing::Not(HasSubstr("secret")));
   EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
+}
+
+TEST_F(TasksTest, TheHistoryOfAnEditHasTheWordsOfTheHelp) {
+  Submit();
+  const core::TaskId id = SubmitHeld();
+  ASSERT_EQ(Ask(Services(), &EditTask,
+                By(kAda, "2", "",
+                   R"({"dependencies":[{"task":1}],"exclusive":true,"host_memory_mib":2048,
+                       "on_gpus":["0","1"],"begin_ms":86400000})"))
+                .status,
+            200);
+  const std::string text = store_->Events(id, std::nullopt, 10).value().back().text;
+  for (const char* change :
+       {"--dependency none -> afterok:1", "--exclusive off -> on", "--mem none -> 2.0G",
+        "--gpu none -> 0,1", "--begin none -> 1970-01-02T00:00:00.000Z"})
+    EXPECT_THAT(text, HasSubstr(change));
+  EXPECT_THAT(text, testing::Not(HasSubstr("_")));
 }
 
 TEST_F(TasksTest, ARunningTaskKeepsWhatItsGpusWereChosenBy) {
