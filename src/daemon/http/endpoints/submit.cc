@@ -184,8 +184,26 @@ Json OptionalMs(const std::optional<base::Time>& time) {
   return time ? Json(base::ToMs(*time)) : Json(nullptr);
 }
 
+// A prediction may be wrong, so a task is accepted that seems larger than every GPU that it may
+// use. Empty: it is not.
+std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& request,
+                     const std::optional<core::Estimate>& estimate) {
+  if (request.gpus == 0 || !estimate || !estimate->predicted_mib) return "";
+  const std::vector<core::GpuInfo>& gpus = scheduler.GpuInfos();
+  const core::GpuChoice choice(request, gpus);
+  std::int64_t largest_mib = 0;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    if (choice.Allows(core::GpuIndex{i})) largest_mib = std::max(largest_mib, gpus[i].UsableMib());
+  }
+  if (*estimate->predicted_mib <= largest_mib) return "";
+  return fmt::format(
+      "No GPU here is large enough: {} predicted on each, the largest that it may use has {}. "
+      "Use more GPUs or a smaller batch, or give --memory if you know that it needs less.",
+      base::FormatMib(*estimate->predicted_mib), base::FormatMib(largest_mib));
+}
+
 Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core::Trial& trial,
-           const core::ExpectedStart& start, base::Time now) {
+           const core::ExpectedStart& start, base::Time now, const std::string& too_large) {
   const bool hindered = trial.reason.code != core::ReasonCode::kNone;
   Json task = {{"name", spec.name},
                {"gpus", spec.gpus},
@@ -198,6 +216,8 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
                {"predicted_mib", nullptr},
                {"estimate_method", nullptr},
                {"estimate_remarks", result.forecast.remarks}};
+  if (!too_large.empty())
+    task["estimate_remarks"].insert(task["estimate_remarks"].begin(), too_large);
   if (const std::optional<core::Estimate>& estimate = result.estimate) {
     task["predicted_mib"] = estimate->predicted_mib.value_or(estimate->peak_mib);
     task["estimate_method"] = estimate->method;
@@ -241,7 +261,10 @@ Answer Checked(const Check& check) {
     if (trial.fit == core::Fit::kNever) {
       return Fail(ErrorCode::kConflict, core::CanNeverRun(spec.name, *trial.reason.text));
     }
-    if (!late) tasks.push_back(Shown(spec, result, trial, start, now));
+    if (!late) {
+      tasks.push_back(
+          Shown(spec, result, trial, start, now, TooLarge(scheduler, request, result.estimate)));
+    }
   }
   return JsonAnswer({{"count", check.count}, {"tasks", std::move(tasks)}});
 }
