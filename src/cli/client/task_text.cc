@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "base/text.h"
 #include "cli/client/facts.h"
@@ -13,9 +12,9 @@
 #include "cli/client/progress_text.h"
 #include "cli/client/start_text.h"
 #include "cli/client/task_words.h"
+#include "cli/client/verdict_text.h"
 #include "cli/ids.h"
 #include "cli/table.h"
-#include "core/policy/policy.h"
 #include "core/values/sharing.h"
 #include "core/values/task_state.h"
 
@@ -237,50 +236,6 @@ std::string EstimateSentence(const TaskView& task) {
   return out;
 }
 
-// The reason, with the GPU's number replaced by other words.
-std::string OfAnyGpu(const api::VerdictView& verdict, std::string_view words) {
-  const std::string gpu = fmt::format("GPU {}", verdict.gpu);
-  std::string text = verdict.reason_text;
-  for (std::size_t at = 0; (at = text.find(gpu, at)) != std::string::npos; at += words.size())
-    text.replace(at, gpu.size(), words);
-  return text;
-}
-
-// The verdict on GPUs in the same situation.
-std::string Verdict(const api::VerdictView& verdict, const std::vector<std::uint64_t>& gpus) {
-  const std::string gpu =
-      fmt::format("GPU{} {} ({}, {} in use{}) ", gpus.size() == 1 ? "" : "s", RangesText(gpus),
-                  PromisedText(verdict.promised_mib, verdict.claimed_mib),
-                  base::FormatMib(verdict.used_mib), gpus.size() == 1 ? "" : " each");
-  const std::string why = verdict.reason_text.empty() ? verdict.reason
-                          : gpus.size() == 1          ? verdict.reason_text
-                                                      : OfAnyGpu(verdict, "each GPU");
-  const std::string because = why.empty() ? "." : ": " + base::Printable(LocalTimes(why), 400);
-  const auto fit = base::FromWord<core::Fit>(verdict.fit);
-  if (fit == core::Fit::kFits) return gpu + "could take it" + because;
-  if (fit == core::Fit::kNever) return gpu + "can never take it" + because;
-  return gpu + "cannot take it now" + because;
-}
-
-// One sentence for all GPUs with the same verdict.
-std::string Verdicts(const std::vector<api::VerdictView>& verdicts) {
-  const auto said = [](const api::VerdictView& verdict) {
-    return std::tuple(verdict.fit, verdict.reason, OfAnyGpu(verdict, "each GPU"),
-                      verdict.claimed_mib, verdict.promised_mib, verdict.used_mib);
-  };
-  std::string out;
-  for (auto verdict = verdicts.begin(); verdict != verdicts.end(); ++verdict) {
-    const auto alike = [&](const auto& other) { return said(other) == said(*verdict); };
-    if (std::any_of(verdicts.begin(), verdict, alike)) continue;
-    std::vector<std::uint64_t> gpus;
-    for (const api::VerdictView& other : verdicts) {
-      if (alike(other)) gpus.push_back(static_cast<std::uint64_t>(other.gpu));
-    }
-    out += "  " + Verdict(*verdict, gpus) + "\n";
-  }
-  return out;
-}
-
 // Sentences without their ends; an end is a point before a blank and a capital letter.
 std::vector<std::string_view> SentencesOf(std::string_view text) {
   std::vector<std::string_view> sentences;
@@ -455,7 +410,7 @@ std::string Explanation(const api::ExplainView& explain) {
     }
     out += HostSentence(explain.host);
     out += StartSentences(task.latest_start_ms, task.likely_start_ms, explain.now_ms);
-    out += Verdicts(explain.gpus);
+    out += VerdictsText(explain.gpus);
   }
   if (!task.placement_reason.empty()) {
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";

@@ -208,12 +208,13 @@ TEST_F(TaskTextTest, EqualGpusAreExplainedOnce) {
   explain.gpus[3].used_mib = 1024;
   EXPECT_THAT(Explanation(explain),
               ::testing::HasSubstr(
-                  "  GPUs 0-2,4-5 (0M promised, 0M in use each) cannot take it now: SmBusy\n"
-                  "  GPU 3 (0M promised, 1.0G in use) cannot take it now: SmBusy\n"));
+                  "  GPUs 0-5 (0M promised, 0M to 1.0G in use each) cannot take it now: SmBusy\n"));
   for (api::VerdictView& verdict : explain.gpus)
     verdict.reason_text = "GPU " + std::to_string(verdict.gpu) + " is busy.";
   EXPECT_THAT(Explanation(explain),
               ::testing::HasSubstr("cannot take it now: each GPU is busy.\n"));
+  explain.gpus[1].reason_text = "GPU 1 is linked to GPU 12.";
+  EXPECT_THAT(Explanation(explain), ::testing::HasSubstr("GPU 1 is linked to GPU 12.\n"));
 }
 
 TEST_F(TaskTextTest, SaysWhetherAServingTaskHasPriority) {

@@ -1,0 +1,14 @@
+// Text about which GPUs can take a waiting task.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/explain_view.h"
+
+namespace carma::cli {
+
+// One sentence for all GPUs with the same verdict, whatever memory they have in use.
+std::string VerdictsText(const std::vector<api::VerdictView>& verdicts);
+
+}  // namespace carma::cli
