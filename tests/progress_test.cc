@@ -75,11 +75,22 @@ TEST_F(ProgressTest, IsNotReadWhereTheUserDoesNotWantIt) {
 }
 
 TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
+  // In a file, because the task's command is shown as its user typed it.
+  const std::string file = site.folder() / "hostile";
+  WriteText(file, "\n\033[2J\033]0;<b>\aEpoch 1/2 <b>:  60%|##| 60/100 [00:10<00:10, 5.00<b>/s]");
   const std::uint64_t id =
-      Print("yes '<b>\033]0;x' | tr -d '\\n' | head -c 100000000; echo; echo step 60/100");
+      Print("yes \"$(cat " + file + ")\" | tr -d '\\n' | head -c 100000000; cat " + file);
   ASSERT_TRUE(Reaches(id, 60));
-  EXPECT_THAT(site.Carma({"list"}).out, Not(HasSubstr("<b>")));
   EXPECT_EQ(site.Task(id).progress->unit, "step");
+  for (const std::string& text :
+       {site.Carma({"list"}).out, site.Carma({"show", std::to_string(id)}).out,
+        site.Carma({"progress", file}).out, site.Carma({"progress", file, "--json"}).out,
+        site.client().Get("/metrics/tasks").value_or("<b>"),
+        site.client().Get("/v1/overview").value_or("<b>")}) {
+    EXPECT_THAT(text, Not(HasSubstr("<b>")));
+    EXPECT_THAT(text, Not(HasSubstr("\033]")));
+    EXPECT_FALSE(text.empty());
+  }
 }
 
 // A small training that goes on from its checkpoint, with an evaluation after each epoch.
