@@ -9,11 +9,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/process_id.h"
 #include "base/text.h"
 #include "cli/calls.h"
 
@@ -318,6 +320,27 @@ Ran Site::SimGpu(std::vector<std::string> args) const {
   args.insert(args.begin(), Program("carma-simgpu"));
   args.insert(args.end(), {"--state", gpus_file()});
   return RunProgram(args);
+}
+
+std::vector<pid_t> Site::Processes(const std::string& name) const {
+  std::vector<pid_t> pids;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const auto pid = base::ParseInt(entry.path().filename().string());
+    if (!pid) continue;
+    const std::string folder = entry.path().string();
+    if (base::ReadFile(folder + "/comm", 64).value_or("") != name + "\n") continue;
+    const std::string words = base::ReadFile(folder + "/cmdline", kMaxText).value_or("") +
+                              base::ReadFile(folder + "/environ", kMaxText).value_or("");
+    if (words.find(folder_.path() + "/") != std::string::npos)
+      pids.push_back(static_cast<pid_t>(*pid));
+  }
+  // A child that a shim has just forked has the shim's name until it becomes the task.
+  const std::vector<pid_t> all = pids;
+  std::erase_if(pids, [&](pid_t pid) {
+    const auto stat = base::ReadProcessStat(pid);
+    return !stat || std::ranges::find(all, stat->parent) != all.end();
+  });
+  return pids;
 }
 
 void Site::ExpectIdle() {

@@ -121,6 +121,8 @@ class Site {
 
   // `carma-simgpu …` on this server.
   Ran SimGpu(std::vector<std::string> args) const;
+  // The programs of this name that belong to this server; empty if none lives.
+  std::vector<pid_t> Processes(const std::string& name) const;
   // True if no task holds GPU memory, neither in the server's books nor in the daemon's.
   void ExpectIdle();
 

@@ -6,12 +6,10 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "base/file.h"
-#include "base/process_id.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "cli/calls.h"
@@ -93,30 +91,8 @@ class Stress : public ::testing::Test {
     }
   }
 
-  // Processes with this name that belong to this server.
-  std::vector<pid_t> Processes(const std::string& name) {
-    std::vector<pid_t> pids;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      const auto pid = base::ParseInt(entry.path().filename().string());
-      if (!pid) continue;
-      const std::string folder = entry.path().string();
-      if (base::ReadFile(folder + "/comm", 64).value_or("") != name + "\n") continue;
-      const std::string words = base::ReadFile(folder + "/cmdline", 65'536).value_or("") +
-                                base::ReadFile(folder + "/environ", 65'536).value_or("");
-      if (words.find(site_.folder() / "") != std::string::npos)
-        pids.push_back(static_cast<pid_t>(*pid));
-    }
-    return pids;
-  }
-
   void KillOneOf(const std::string& name) {
-    std::vector<pid_t> pids = Processes(name);
-    // A process that a shim has just forked has the shim's name until it becomes the task: killing
-    // it means a killed task.
-    std::erase_if(pids, [&](pid_t pid) {
-      const auto stat = base::ReadProcessStat(pid);
-      return !stat || std::ranges::find(pids, stat->parent) != pids.end();
-    });
+    const std::vector<pid_t> pids = site_.Processes(name);
     if (pids.empty()) return;
     ::kill(pids[rng_.Below(pids.size())], SIGKILL);
     ++killed_[name];
@@ -197,10 +173,10 @@ TEST_F(Stress, NoAttemptBeginsTwiceThoughEverythingIsKilled) {
   EXPECT_TRUE(Eventually([&] {
     return std::filesystem::is_empty(site_.state_dir() + "/attempts");
   })) << "folders are left";
-  EXPECT_TRUE(Eventually([&] { return Processes("carma-shim").empty(); }));
-  EXPECT_TRUE(Eventually([&] { return Processes("carma-simmps").empty(); }));
+  EXPECT_TRUE(Eventually([&] { return site_.Processes("carma-shim").empty(); }));
+  EXPECT_TRUE(Eventually([&] { return site_.Processes("carma-simmps").empty(); }));
   site_.Stop(SIGTERM);
-  EXPECT_TRUE(Eventually([&] { return Processes("carma-reader").empty(); }));
+  EXPECT_TRUE(Eventually([&] { return site_.Processes("carma-reader").empty(); }));
 }
 
 }  // namespace
