@@ -20,6 +20,9 @@ Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, uns
 // mkdir -p; existing folders are left as they are.
 Result<Unit> MakeDirs(const std::string& path, unsigned mode = 0755);
 bool Exists(const std::string& path);
+bool IsFolder(const std::string& path);
+// A file that this process may run.
+bool IsProgram(const std::string& path);
 // Folder of the running executable, for programs and data installed with it.
 std::string ExecutableDir();
 std::string GetEnv(const char* name, std::string_view fallback = "");

@@ -59,15 +59,15 @@ class Plan {
   }
 };
 
-std::vector<char*> Pointers(const std::vector<std::string>& words) {
+}  // namespace
+
+std::vector<char*> Argv(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
   return pointers;
 }
-
-}  // namespace
 
 Result<Pipe> MakePipe(bool blocking_read) {
   int ends[2];
@@ -99,11 +99,11 @@ std::expected<Spawned, int> Spawn(const std::vector<std::string>& words,
                                   const SpawnOptions& options) {
   const Plan plan(options);
   std::vector<char*> block;
-  if (options.environment) block = Pointers(*options.environment);
+  if (options.environment) block = Argv(*options.environment);
   pid_t pid = 0;
   const int error =
       ::posix_spawnp(&pid, words.front().c_str(), &plan.actions, &plan.attributes,
-                     Pointers(words).data(), options.environment ? block.data() : environ);
+                     Argv(words).data(), options.environment ? block.data() : environ);
   if (error != 0) return std::unexpected(error);
   // Our child is not yet reaped, so no other process can have its number.
   return Spawned{pid, OpenPidfd(pid)};

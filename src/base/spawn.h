@@ -43,6 +43,9 @@ struct Spawned {
   UniqueFd process;  // pidfd; empty if not available
 };
 
+// What exec takes: valid while the words are.
+std::vector<char*> Argv(const std::vector<std::string>& words);
+
 // Runs words[0], searched in $PATH unless it contains a slash, with default actions for all
 // signals. Errors: errno; then no program runs.
 std::expected<Spawned, int> Spawn(const std::vector<std::string>& words,

@@ -118,6 +118,10 @@ std::vector<std::string_view> SplitWords(std::string_view text) {
   return words;
 }
 
+std::string_view BaseName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 std::string ToLower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {

@@ -17,6 +17,8 @@ std::string_view Trim(std::string_view text);
 std::vector<std::string_view> Split(std::string_view text, char separator);
 // Pieces between runs of blanks and tabs; none for blank text.
 std::vector<std::string_view> SplitWords(std::string_view text);
+// What follows the last slash.
+std::string_view BaseName(std::string_view path);
 std::string ToLower(std::string_view text);
 std::string Join(const std::vector<std::string>& pieces, std::string_view separator);
 

@@ -22,16 +22,6 @@ using base::ErrorCode;
 
 constexpr std::size_t kMaxSourceBytes = 1 << 20;
 
-bool IsFolder(const std::string& path) {
-  struct stat st {};
-  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-bool IsProgram(const std::string& path) {
-  struct stat st {};
-  return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && ::access(path.c_str(), X_OK) == 0;
-}
-
 std::string Below(const task::TaskSpec& spec, const std::string& path) {
   return path.starts_with('/') ? path : spec.workdir + "/" + path;
 }
@@ -40,7 +30,7 @@ std::string Below(const task::TaskSpec& spec, const std::string& path) {
 std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
   if (program.find('/') != std::string::npos) {
     const std::string path = Below(spec, program);
-    return IsProgram(path) ? std::optional(path) : std::nullopt;
+    return base::IsProgram(path) ? std::optional(path) : std::nullopt;
   }
   const auto path = spec.environment.find("PATH");
   const std::string folders =
@@ -48,7 +38,7 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
   for (const std::string_view folder : base::Split(folders, ':')) {
     const std::string found =
         Below(spec, folder.empty() ? "." : std::string(folder)) + "/" + program;
-    if (IsProgram(found)) return found;
+    if (base::IsProgram(found)) return found;
   }
   return std::nullopt;
 }
@@ -101,8 +91,8 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program)
     return program.find('/') == std::string::npos ? SimilarProgram(spec, program)
                                                   : SimilarFile(path);
   if (program.ends_with(".py")) return fmt::format("; did you mean: python3 {}?", program);
-  if (IsFolder(path)) return "; that is a folder";
-  if (program.find('/') == std::string::npos && IsProgram(path))
+  if (base::IsFolder(path)) return "; that is a folder";
+  if (program.find('/') == std::string::npos && base::IsProgram(path))
     return fmt::format("; did you mean: ./{}?", program);
   return "; that file is not executable (chmod +x)";
 }
@@ -119,7 +109,7 @@ bool CanWrite(const std::string& pattern) {
   while (!folder.empty() && ::stat(folder.c_str(), &st) != 0)
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.rfind('/'));
   if (folder.empty()) folder = "/";
-  return IsFolder(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0;
+  return base::IsFolder(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
 base::Result<base::Unit> CheckOutput(const task::TaskSpec& spec) {
@@ -154,7 +144,7 @@ std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
         fmt::format("--model-summary: cannot read {}", base::Printable(summary, 200)));
   for (const task::NotifyRule& rule : spec.notify) {
     const auto target = task::ParseNotifyTarget(rule.target);
-    if (target && target->kind == task::NotifyKind::kProgram && !IsProgram(target->address))
+    if (target && target->kind == task::NotifyKind::kProgram && !base::IsProgram(target->address))
       warnings.push_back(
           fmt::format("--notify: no program {}", base::Printable(target->address, 200)));
   }
@@ -223,14 +213,14 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
   const auto refuse = [](std::string text) {
     return base::Fail(ErrorCode::kInvalid, base::Printable(text, 1000));
   };
-  if (!IsFolder(spec.workdir))
+  if (!base::IsFolder(spec.workdir))
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
   if (auto writable = CheckOutput(spec); !writable) return writable;
   if (spec.conda_env) {
     const auto home = spec.environment.find("HOME");
     const auto found =
         task::FindCondaEnv(*spec.conda_env, spec.environment,
-                           home == spec.environment.end() ? "/" : home->second, &IsFolder);
+                           home == spec.environment.end() ? "/" : home->second, &base::IsFolder);
     if (!found) return std::unexpected(NamedWrongly(found.error()));
     return base::Unit{};  // its programs come first, and what they are is its own affair
   }
@@ -252,14 +242,14 @@ base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec) {
   if (spec.parameters.empty()) return base::Unit{};
   std::vector<std::string> known;
   for (const auto& [name, value] : spec.parameters) known.push_back(name);
-  for (const std::vector<std::string>* words : {&spec.command, &spec.script_args}) {
-    for (const std::string& word : *words) {
-      for (const std::string& name : NamesInBraces(word)) {
-        return base::Fail(ErrorCode::kInvalid,
-                          fmt::format("{{{}}} in the command is not a parameter of the sweep{}",
-                                      name, base::Suggestion(name, known)));
-      }
-    }
+  std::vector<std::string> words = spec.command;
+  words.insert(words.end(), spec.script_args.begin(), spec.script_args.end());
+  words.insert(words.end(), {spec.name, spec.stdout_path, spec.stderr_path});
+  for (const std::string& word : words) {
+    if (const std::vector<std::string> unknown = NamesInBraces(word); !unknown.empty())
+      return base::Fail(ErrorCode::kInvalid,
+                        fmt::format("{{{}}} is not a parameter of the sweep{}", unknown.front(),
+                                    base::Suggestion(unknown.front(), known)));
   }
   return base::Unit{};
 }

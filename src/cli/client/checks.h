@@ -15,7 +15,8 @@ namespace carma::cli {
 // for the caller, and that its output files can be written. Errors: kInvalid, one sentence.
 base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec);
 
-// For a task of a sweep: checks that each {NAME} in its command is a parameter. Errors: kInvalid.
+// For a task of a sweep: checks that each {NAME} in its command, name and output paths is a
+// parameter. Errors: kInvalid.
 base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec);
 
 // Warnings, one line each, about a task that can start.

@@ -249,7 +249,10 @@ TEST_F(DescribeTest, ANameInBracesIsAParameter) {
   EXPECT_TRUE(CheckParameters(spec));
   spec.command.push_back("--lr={l}");
   EXPECT_EQ(CheckParameters(spec).error().message,
-            "{l} in the command is not a parameter of the sweep, did you mean lr?");
+            "{l} is not a parameter of the sweep, did you mean lr?");
+  spec.command.pop_back();
+  spec.stdout_path = "/o/{rl}.out";
+  EXPECT_FALSE(CheckParameters(spec));
   spec.parameters.clear();
   EXPECT_TRUE(CheckParameters(spec)) << "no sweep";
 }

@@ -81,7 +81,7 @@ Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
     if (spec.name.empty()) spec.name = "wrap";
   } else if (spec.script && spec.name.empty()) {
     const std::string_view path = draft.script_path;
-    spec.name = path == "-" ? "stdin" : base::Printable(path.substr(path.rfind('/') + 1), 200);
+    spec.name = path == "-" ? "stdin" : base::Printable(base::BaseName(path), 200);
   }
   return Unit{};
 }
@@ -241,6 +241,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   FillDefaults(spec);
   if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());
   for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
+    if (sweeps && path.find('{') != path.npos) continue;  // a value of the sweep
     if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))
       Warn("all tasks of the array write to " + base::Printable(path) +
            ": add %a to separate them");

@@ -19,11 +19,6 @@ using base::ParseInt;
 using base::Result;
 using base::Time;
 
-std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text) {
-  return Fail(ErrorCode::kInvalid,
-              "expected " + std::string(expected) + ", not '" + base::Printable(text, 60) + "'");
-}
-
 constexpr std::string_view kBeginForms =
     "a time like 14:05, 2026-03-01T14:05, now+1hour, tomorrow or +30m";
 
@@ -107,24 +102,24 @@ std::optional<Duration> ParseOffset(std::string_view text) {
   std::size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
   const std::string_view unit = base::Trim(text.substr(digits));
-  struct Unit {
+  struct TimeUnit {
     std::string_view name;
     std::int64_t seconds;
   };
-  constexpr std::array<Unit, 12> kUnits{{{"", 1},
-                                         {"second", 1},
-                                         {"seconds", 1},
-                                         {"minute", 60},
-                                         {"minutes", 60},
-                                         {"hour", 3600},
-                                         {"hours", 3600},
-                                         {"day", 86400},
-                                         {"days", 86400},
-                                         {"w", 604800},
-                                         {"week", 604800},
-                                         {"weeks", 604800}}};
+  constexpr std::array<TimeUnit, 12> kUnits{{{"", 1},
+                                             {"second", 1},
+                                             {"seconds", 1},
+                                             {"minute", 60},
+                                             {"minutes", 60},
+                                             {"hour", 3600},
+                                             {"hours", 3600},
+                                             {"day", 86400},
+                                             {"days", 86400},
+                                             {"w", 604800},
+                                             {"week", 604800},
+                                             {"weeks", 604800}}};
   const std::optional<std::int64_t> number = ParseInt(text.substr(0, digits));
-  for (const Unit& known : kUnits) {
+  for (const TimeUnit& known : kUnits) {
     if (number && *number <= 1'000'000'000 && unit == known.name) {
       return Duration(std::chrono::seconds(*number * known.seconds));
     }
@@ -191,6 +186,11 @@ Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& in
 }
 
 }  // namespace
+
+std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text) {
+  return Fail(ErrorCode::kInvalid,
+              "expected " + std::string(expected) + ", not '" + base::Printable(text, 60) + "'");
+}
 
 Result<Time> ParseBegin(std::string_view text, Time now) {
   const std::string lower = base::ToLower(base::Trim(text));

@@ -14,7 +14,9 @@
 
 namespace carma::task {
 
-// All errors are kInvalid and say what was expected, without naming the option.
+// All errors are kInvalid and say what was expected, without naming the option:
+// "expected a date, not 'x'".
+std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text);
 
 // When a task may start; relative to `now`:
 //   2026-03-01, 2026-03-01T14:05[:30][Z]    local time, or UTC with Z

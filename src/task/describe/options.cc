@@ -23,11 +23,6 @@ using base::Unit;
 // Stores one value; on error the draft stays as it was. Errors say what was expected, not where.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 
-std::unexpected<base::Error> Expected(std::string_view expected, std::string_view value) {
-  return Fail(ErrorCode::kInvalid,
-              "expected " + std::string(expected) + ", not '" + base::Printable(value, 60) + "'");
-}
-
 // A member of the specification or of the draft itself.
 template <auto kMember>
 auto& Member(Draft& draft) {
@@ -370,7 +365,9 @@ constexpr std::array kRows{
          true},
         SetArray},
     Row{{"param", 0, "NAME=LIST",
-         "a sweep: one task per value, {NAME} in the command; repeat for all combinations", false},
+         "a sweep: one task per value of {NAME} in command, -J, -o, -e; repeat for all "
+         "combinations",
+         false},
         SetParameter},
     Row{{"param-file", 0, "FILE", "a sweep: one task per line of a CSV table with a header line",
          false},

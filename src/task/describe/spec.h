@@ -164,8 +164,8 @@ struct TaskSpec : core::TaskRequest {
     field("slurm", task.slurm, "A script written for Slurm: it gets variables as Slurm sets them.",
           {.unless_empty = true});
     field("parameters", task.parameters,
-          "Values of this task in a sweep by name: variables CARMA_PARAM_NAME, and {NAME} in the "
-          "command and the script's arguments.",
+          "Values of this task in a sweep by name: variables CARMA_PARAM_NAME, and {NAME} in its "
+          "command, name and output files.",
           {.max_items = kMaxParameters, .unless_empty = true});
     field("notify", task.notify, "Notifications: targets and events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});

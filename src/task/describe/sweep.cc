@@ -127,6 +127,8 @@ void ApplyParameters(const Parameters& parameters, TaskSpec& spec) {
   for (std::vector<std::string>* words : {&spec.command, &spec.script_args}) {
     for (std::string& word : *words) word = Replaced(word, parameters);
   }
+  for (std::string* text : {&spec.name, &spec.stdout_path, &spec.stderr_path})
+    *text = Replaced(*text, parameters);
 }
 
 }  // namespace carma::task

@@ -27,8 +27,8 @@ base::Result<std::vector<Parameters>> Combinations(
     const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters,
     const std::vector<Parameters>& table);
 
-// The task for these values: "{lr}" in the command and in the arguments of a script becomes the
-// value of lr. Other braces stay.
+// The task for these values: "{lr}" in its command, the arguments of its script, its name and the
+// paths of its output becomes the value of lr. Other braces stay.
 void ApplyParameters(const Parameters& parameters, TaskSpec& spec);
 
 }  // namespace carma::task

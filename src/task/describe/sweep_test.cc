@@ -44,11 +44,17 @@ TEST(Sweep, RefusesWhatCannotBeMeant) {
 
 TEST(Sweep, PutsValuesWhereTheirNamesStandInBraces) {
   TaskSpec spec;
+  spec.name = "train {lr}";
+  spec.stdout_path = "/o/{lr}/{seed}.out";
+  spec.stderr_path = "/o/{lr}.err";
   spec.command = {"python", "t.py", "--lr={lr}", "{seed}", "{other}", "{lr", "{{lr}}"};
   ApplyParameters({{"lr", "0.1"}, {"seed", "{lr}"}}, spec);
   EXPECT_EQ(spec.command, (std::vector<std::string>{"python", "t.py", "--lr=0.1", "{lr}", "{other}",
                                                     "{lr", "{0.1}"}));
   EXPECT_EQ(spec.parameters.at("lr"), "0.1");
+  EXPECT_EQ(spec.name, "train 0.1");
+  EXPECT_EQ(spec.stdout_path, "/o/0.1/{lr}.out");
+  EXPECT_EQ(spec.stderr_path, "/o/0.1.err");
 }
 
 }  // namespace
