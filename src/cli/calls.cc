@@ -23,7 +23,6 @@ constexpr std::chrono::seconds kRepeatFor{20};
 constexpr int kRepeatAfterMs = 200;
 // The most tasks of one request: the daemon serves no other client while it writes them.
 constexpr std::size_t kPage = 1000;
-constexpr int kTimeoutS = 60;
 // A large batch becomes durable in one transaction.
 constexpr int kSubmitTimeoutS = 600;
 
@@ -188,7 +187,7 @@ Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query) {
     if (!query.user.empty()) target += "&user=" + api::Escape(query.user);
     if (!query.name.empty()) target += "&name=" + api::Escape(query.name);
     if (next) target += "&before=" + std::to_string(*next);
-    auto answer = Parse(client.Get(target, kTimeoutS), &ReadPage);
+    auto answer = Parse(client.Get(target, kAnswerS), &ReadPage);
     if (!answer) return std::unexpected(answer.error());
     next = answer->value.next;
     std::move(answer->value.tasks.begin(), answer->value.tasks.end(),
@@ -203,39 +202,39 @@ Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& 
   std::string target =
       "/v1/estimate?signature=" + api::Escape(signature) + "&kin=" + api::Escape(kin);
   if (!gpu_type.empty()) target += "&gpu_type=" + api::Escape(gpu_type);
-  return Parse<api::KnowledgeView>(client.Get(target, kTimeoutS));
+  return Parse<api::KnowledgeView>(client.Get(target, kAnswerS));
 }
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id) {
-  return Parse<api::TaskView>(client.Get(TaskPath(id), kTimeoutS));
+  return Parse<api::TaskView>(client.Get(TaskPath(id), kAnswerS));
 }
 
 Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_s) {
   return Parse<api::TaskView>(
-      client.Get(TaskPath(id, "?wait_s=" + std::to_string(wait_s)), wait_s + kTimeoutS));
+      client.Get(TaskPath(id, "?wait_s=" + std::to_string(wait_s)), wait_s + kAnswerS));
 }
 
 Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id) {
-  return Parse<api::ExplainView>(client.Get(TaskPath(id, "/explain"), kTimeoutS));
+  return Parse<api::ExplainView>(client.Get(TaskPath(id, "/explain"), kAnswerS));
 }
 
 Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const std::string& verb) {
-  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/" + verb), "", kTimeoutS));
+  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/" + verb), "", kAnswerS));
 }
 
 Called<api::ChangesView> ChangeTasks(api::Client& client, std::span<const std::uint64_t> ids,
                                      const std::string& verb) {
   const std::string body = base::DumpJson({{"verb", verb}, {"tasks", ids}});
-  return Parse<api::ChangesView>(client.Call("POST", "/v1/changes", body, kTimeoutS));
+  return Parse<api::ChangesView>(client.Call("POST", "/v1/changes", body, kAnswerS));
 }
 
 Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority) {
   const std::string body = "{\"priority\":" + std::to_string(priority) + "}";
-  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/priority"), body, kTimeoutS));
+  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/priority"), body, kAnswerS));
 }
 
 Called<std::vector<api::GpuView>> ListGpus(api::Client& client) {
-  return Parse(client.Get("/v1/gpus", kTimeoutS), &ReadGpus);
+  return Parse(client.Get("/v1/gpus", kAnswerS), &ReadGpus);
 }
 
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
@@ -243,7 +242,7 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
   const std::string target =
       "/v1/gpus/" + api::Escape(gpu) + "/history?from_ms=" + std::to_string(from_ms) +
       "&to_ms=" + std::to_string(to_ms) + "&points=" + std::to_string(points);
-  return Parse<api::GpuHistoryView>(client.Get(target, kTimeoutS));
+  return Parse<api::GpuHistoryView>(client.Get(target, kAnswerS));
 }
 
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
@@ -252,7 +251,7 @@ Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, cons
   if (empty_by) asked["by_ms"] = base::ToMs(*empty_by);
   const std::string body = verb == "drain" ? base::DumpJson(asked) : "";
   const std::string target = "/v1/gpus/" + api::Escape(gpu) + "/" + verb;
-  return Parse<api::GpuView>(client.Call("POST", target, body, kTimeoutS));
+  return Parse<api::GpuView>(client.Call("POST", target, body, kAnswerS));
 }
 
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
@@ -260,11 +259,11 @@ Called<api::StatusView> CloseServer(api::Client& client, const std::string& reas
   base::Json asked = {{"reason", reason}};
   if (empty_by) asked["by_ms"] = base::ToMs(*empty_by);
   return Parse<api::StatusView>(
-      client.Call("POST", "/v1/server/drain", base::DumpJson(asked), kTimeoutS));
+      client.Call("POST", "/v1/server/drain", base::DumpJson(asked), kAnswerS));
 }
 
 Called<api::StatusView> OpenServer(api::Client& client) {
-  return Parse<api::StatusView>(client.Call("POST", "/v1/server/resume", "", kTimeoutS));
+  return Parse<api::StatusView>(client.Call("POST", "/v1/server/resume", "", kAnswerS));
 }
 
 Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQuery& query) {
@@ -276,15 +275,15 @@ Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQ
   };
   if (query.task) add("task", *query.task);
   if (query.limit) add("limit", *query.limit);
-  return Parse(client.Get(target, kTimeoutS), &ReadEvents);
+  return Parse(client.Get(target, kAnswerS), &ReadEvents);
 }
 
 Called<api::StatusView> GetStatus(api::Client& client) {
-  return Parse<api::StatusView>(client.Get("/v1/status", kTimeoutS));
+  return Parse<api::StatusView>(client.Get("/v1/status", kAnswerS));
 }
 
 Called<api::OverviewView> GetOverview(api::Client& client) {
-  return Parse<api::OverviewView>(client.Get("/v1/overview", kTimeoutS));
+  return Parse<api::OverviewView>(client.Get("/v1/overview", kAnswerS));
 }
 
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
@@ -311,7 +310,7 @@ Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::st
 }
 
 Called<api::TaskView> EditTask(api::Client& client, std::uint64_t id, const std::string& changes) {
-  return Parse<api::TaskView>(client.Call("PATCH", TaskPath(id), changes, kTimeoutS));
+  return Parse<api::TaskView>(client.Call("PATCH", TaskPath(id), changes, kAnswerS));
 }
 
 std::string CommonJson(const task::SubmitterContext& caller) {

@@ -20,6 +20,9 @@
 
 namespace carma::cli {
 
+constexpr int kAnswerS = 60;        // how long a call waits for its answer
+constexpr int kBooksAnswerS = 600;  // the same if it is made from the books of a year
+
 // The answer of a call: the value, and its original text (for --json).
 template <class T>
 struct Answer {

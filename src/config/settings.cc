@@ -25,7 +25,7 @@ using base::Unit;
 
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 1 << 20;
+constexpr std::size_t kMaxSettingsBytes = 1 << 20;
 
 std::string ValueOr(const std::map<std::string, std::string>& environment, const char* name,
                     const std::string& fallback) {
@@ -110,7 +110,7 @@ class Loading {
 
   Result<Unit> AddFile(const std::string& path, bool optional) {
     if (optional && !base::Exists(path)) return Unit{};
-    Result<std::string> text = base::ReadFile(path, kMaxFileBytes);
+    Result<std::string> text = base::ReadFile(path, kMaxSettingsBytes);
     if (!text && text.error().code == ErrorCode::kNotFound)
       return Fail(ErrorCode::kInvalid, "configuration: " + text.error().message);
     if (!text) return base::Wrap(text.error(), "configuration");

@@ -17,7 +17,6 @@ constexpr double kFarthest = 4;  // times the largest, or of the least, amount t
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // of two amounts
 constexpr double kBeyondAllowance = 0.2;
-constexpr double kMoreThanRanOut = 1.1;
 
 // The highest value of each amount: readings may miss peaks, but do not invent them.
 Needs NeedsOf(std::span<const Sighting> seen) {

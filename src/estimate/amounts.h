@@ -8,6 +8,9 @@
 
 namespace carma::estimate {
 
+// A task that ran out of memory needs at least this many times what it had.
+inline constexpr double kMoreThanRanOut = 1.1;
+
 // A measured run.
 struct Sighting {
   double amount = 0;  // samples, tokens, or both multiplied; above 0

@@ -22,7 +22,7 @@ using Index = Eigen::Index;
 
 // Our networks are below a tenth of these limits; beyond them one inference takes more than
 // milliseconds.
-constexpr Index kMaxWidth = 512;
+constexpr Index kMaxFeatures = 512;
 constexpr Index kMaxClasses = 64;
 constexpr int kMaxMembers = 32;
 constexpr int kMaxDepth = 16;
@@ -92,7 +92,7 @@ class Network::Member {
 // it still returns tensors of the size that a correct file would have.
 class Network::Loader {
  public:
-  static constexpr Index kAny = -1;  // decided by the file, up to kMaxWidth
+  static constexpr Index kAny = -1;  // decided by the file, up to kMaxFeatures
 
   Loader(const TensorFile& file, std::string_view path) : file_(file), path_(path) {}
 
@@ -167,11 +167,11 @@ class Network::Loader {
     taken_.insert(name);
     const std::vector<std::int64_t>& actual = found->second.shape;
     const bool fits = std::ranges::equal(actual, shape, [](std::int64_t is, Index wanted) {
-      return wanted == kAny ? is <= kMaxWidth : is == wanted;
+      return wanted == kAny ? is <= kMaxFeatures : is == wanted;
     });
     if (fits) return &found->second;
-    Complain(
-        fmt::format("tensor '{}' is {}, expected {} (-1: 1..{})", name, actual, shape, kMaxWidth));
+    Complain(fmt::format("tensor '{}' is {}, expected {} (-1: 1..{})", name, actual, shape,
+                         kMaxFeatures));
     return nullptr;
   }
 
@@ -351,7 +351,7 @@ std::int64_t Network::TakeScales(Loader& in) {
   if (kind_ == NetworkKind::kTransformer) {
     in.Expect("layer_types", kLayerTypeNames);
     in.Expect("layer_sizes", LayerSizeNameList());
-    heads = in.Number("heads", 1, kMaxWidth);
+    heads = in.Number("heads", 1, kMaxFeatures);
     layer_mean_ = in.Values("layers.mean", kSizeCount);
     layer_scale_ = in.Values("layers.scale", kSizeCount);
   }

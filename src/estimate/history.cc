@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "estimate/amounts.h"
 #include "estimate/estimator.h"
 
 namespace carma::estimate {
@@ -17,7 +18,6 @@ constexpr double kLaterRunWeighs = 0.70710678;  // of the run before it, half of
 constexpr double kPointShare = 0.75;
 constexpr double kStillCounts = 0.05;
 constexpr double kLoneAllowance = 0.10, kLeastAllowance = 0.03;
-constexpr double kMoreThanRanOut = 1.1;
 
 // Rounded up, but not because of the rounding error of the product: 3000 x 1.1 is 3300.
 std::int64_t Scaled(std::int64_t mib, double factor) {

@@ -8,16 +8,16 @@
 namespace carma::estimate {
 namespace {
 
-struct Shipped {
+struct ShippedCode {
   LoadedCode code;
   double mib = 0;
 };
-constexpr std::array kShipped{Shipped{{Loading::kEager, Libraries::kPlain}, 1455},
-                              Shipped{{Loading::kEager, Libraries::kSequences}, 1455 + 62},
-                              Shipped{{Loading::kEager, Libraries::kConvolutions}, 1455 + 257},
-                              Shipped{{Loading::kLazy, Libraries::kPlain}, 808},
-                              Shipped{{Loading::kLazy, Libraries::kSequences}, 824},
-                              Shipped{{Loading::kLazy, Libraries::kConvolutions}, 828}};
+constexpr std::array kShipped{ShippedCode{{Loading::kEager, Libraries::kPlain}, 1455},
+                              ShippedCode{{Loading::kEager, Libraries::kSequences}, 1455 + 62},
+                              ShippedCode{{Loading::kEager, Libraries::kConvolutions}, 1455 + 257},
+                              ShippedCode{{Loading::kLazy, Libraries::kPlain}, 808},
+                              ShippedCode{{Loading::kLazy, Libraries::kSequences}, 824},
+                              ShippedCode{{Loading::kLazy, Libraries::kConvolutions}, 828}};
 
 // Takes the number from the start of the text; -1 if there is none.
 int TakeNumber(std::string_view& text) {
@@ -39,12 +39,13 @@ Loading LoadingOf(std::string_view torch) {
 }
 
 double ShippedMib(LoadedCode code) {
-  return std::ranges::find(kShipped, code, &Shipped::code)->mib;
+  return std::ranges::find(kShipped, code, &ShippedCode::code)->mib;
 }
 
 LoadedCode CodeOf(double shipped_mib) {
   return std::ranges::min_element(
-             kShipped, {}, [&](const Shipped& each) { return std::abs(each.mib - shipped_mib); })
+             kShipped, {},
+             [&](const ShippedCode& each) { return std::abs(each.mib - shipped_mib); })
       ->code;
 }
 

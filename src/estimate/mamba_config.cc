@@ -6,7 +6,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr std::int64_t kMaxWidth = 10'000'000;
+constexpr std::int64_t kMaxChannels = 10'000'000;
 
 // Bytes for each channel and state that the loop of Transformers over the tokens keeps: in fp32 the
 // decays, the steps times the input's matrix and the state before each step, which is also copied
@@ -19,11 +19,11 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
   std::int64_t states = second ? 128 : 16;
   std::int64_t kernel = 4;
   double grows = 2;
-  in.Get("state_size", states, 1, kMaxWidth);
+  in.Get("state_size", states, 1, kMaxChannels);
   in.Get("conv_kernel", kernel, 1, 1'000);
   in.Get("expand", grows, 0.01, 1'000);
   std::int64_t inner = std::llround(grows * static_cast<double>(hidden));
-  in.Get("intermediate_size", inner, 1, kMaxWidth);
+  in.Get("intermediate_size", inner, 1, kMaxChannels);
   const auto width = static_cast<double>(hidden);
   const auto wide = static_cast<double>(inner);
   const auto state = static_cast<double>(states);
@@ -32,13 +32,13 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
   if (second) {
     std::int64_t heads = std::max<std::int64_t>(1, inner / 64);
     std::int64_t groups = 8;
-    in.Get("num_heads", heads, 1, kMaxWidth);
-    in.Get("n_groups", groups, 1, kMaxWidth);
+    in.Get("num_heads", heads, 1, kMaxChannels);
+    in.Get("n_groups", groups, 1, kMaxChannels);
     projected += 2 * static_cast<double>(groups) * state + static_cast<double>(heads);
   } else {
     std::int64_t rank = (hidden + 15) / 16;
     const base::Json* told = in.Raw("time_step_rank");
-    if (told != nullptr && told->is_number()) in.Get("time_step_rank", rank, 1, kMaxWidth);
+    if (told != nullptr && told->is_number()) in.Get("time_step_rank", rank, 1, kMaxChannels);
     const auto narrow = static_cast<double>(rank);
     more = wide * (narrow + 2 * state) + narrow * wide + wide * state;
   }

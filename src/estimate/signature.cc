@@ -127,7 +127,7 @@ bool IsStamp(std::string_view word) {
 }
 
 // Every word of the command: arguments with blanks (of sh -c) and lines of a script are split.
-std::vector<std::string> WordsOf(const task::TaskSpec& spec) {
+std::vector<std::string> CommandWords(const task::TaskSpec& spec) {
   std::vector<std::string> words;
   const auto take = [&](std::string_view text) {
     for (const std::string_view word : base::SplitWords(text)) words.emplace_back(word);
@@ -184,19 +184,19 @@ void AddCommandShape(Digest& digest, const std::vector<std::string>& words) {
   }
 }
 
-std::string Base(std::string_view path) {
+std::string LastName(std::string_view path) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  return std::string(path.substr(path.rfind('/') + 1));
+  return std::string(base::BaseName(path));
 }
 
 // The training program itself: the first Python file or module, else the first word.
 std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i].ends_with(".py")) return Base(words[i]);
+    if (words[i].ends_with(".py")) return LastName(words[i]);
     const bool module = words[i] == "-m" && i + 1 < words.size();
     if (module && !words[i + 1].starts_with("torch.distributed")) return words[i + 1];
   }
-  return spec.script || words.empty() ? spec.name : Base(words.front());
+  return spec.script || words.empty() ? spec.name : LastName(words.front());
 }
 
 }  // namespace
@@ -260,7 +260,7 @@ std::string WordShape(const std::string& word) {
   const std::string key = setting ? word.substr(0, equals + 1) : "";
   if (setting && IsIrrelevant(word)) return key + "*";
   const std::string value = word.substr(key.size());
-  const std::string base = value.find('/') == std::string::npos ? value : Base(value);
+  const std::string base = value.find('/') == std::string::npos ? value : LastName(value);
   return key + (IsStamp(base) ? "*" : base);
 }
 
@@ -277,7 +277,7 @@ void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
     digest.Add(base::ToLower(word.value));
   }
   digest.Add(std::int64_t{spec.gpus});
-  digest.Add(Base(spec.conda_env.value_or("")));
+  digest.Add(LastName(spec.conda_env.value_or("")));
 }
 
 }  // namespace
@@ -285,7 +285,7 @@ void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
 std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
                       const std::string& fingerprint) {
   Digest digest;
-  AddCommandShape(digest, WordsOf(spec));
+  AddCommandShape(digest, CommandWords(spec));
   digest.Add(fingerprint.empty() ? spec.workdir : fingerprint);
   digest.Add(spec.batch_size);
   AddRest(digest, spec, true);
@@ -293,7 +293,7 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
 }
 
 Amounts AmountsOf(const task::TaskSpec& spec) {
-  std::vector<std::string> words = WordsOf(spec);
+  std::vector<std::string> words = CommandWords(spec);
   Amounts amounts = TakeAmounts(words);
   TakeStated(spec, amounts);
   return amounts;
@@ -301,7 +301,7 @@ Amounts AmountsOf(const task::TaskSpec& spec) {
 
 std::string Relation(const task::TaskSpec& spec, std::uint32_t uid,
                      const std::string& fingerprint) {
-  std::vector<std::string> words = WordsOf(spec);
+  std::vector<std::string> words = CommandWords(spec);
   Amounts amounts = TakeAmounts(words);
   TakeStated(spec, amounts);
   if (amounts == Amounts{}) return "";
@@ -321,7 +321,7 @@ core::KindId KindOf(const std::string& signature) {
 
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid) {
   Digest digest;
-  digest.Add(ProgramOf(spec, WordsOf(spec)));
+  digest.Add(ProgramOf(spec, CommandWords(spec)));
   digest.Add(std::int64_t{spec.gpus});
   return fmt::format("{}-{}", uid, digest.Text());
 }

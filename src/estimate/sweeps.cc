@@ -15,7 +15,7 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxSweepBytes = std::size_t{64} << 20;
 constexpr double kKibPerMib = 1024;
 
 using Curve = std::map<std::int64_t, std::int64_t>;                  // MiB by batch
@@ -125,14 +125,14 @@ void AskGpus(const Curves& curves, const std::string& benchmark,
 }  // namespace
 
 Result<bool> IsSweep(const std::string& path) {
-  const Result<base::CsvTable> table = base::CsvTable::Read(path, {}, kMaxTableBytes);
+  const Result<base::CsvTable> table = base::CsvTable::Read(path, {}, kMaxSweepBytes);
   if (!table) return std::unexpected(table.error());
   return table->HasColumn("benchmark") && table->HasColumn("mem_mib_median");
 }
 
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path) {
   const Result<base::CsvTable> table =
-      base::CsvTable::Read(path, {"gpu", "benchmark", "batch", "mem_mib_median"}, kMaxTableBytes);
+      base::CsvTable::Read(path, {"gpu", "benchmark", "batch", "mem_mib_median"}, kMaxSweepBytes);
   if (!table) return std::unexpected(table.error());
   std::vector<SweepPoint> points;
   for (std::size_t i = 0; i < table->size(); ++i) {

@@ -21,8 +21,8 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-constexpr std::int64_t kMaxLayers = 10'000;
-constexpr std::int64_t kMaxWidth = 10'000'000;
+constexpr std::int64_t kMaxBlocks = 10'000;
+constexpr std::int64_t kMaxHidden = 10'000'000;
 constexpr std::int64_t kMaxVocabulary = 100'000'000;
 
 using Keys = std::initializer_list<const char*>;
@@ -94,22 +94,22 @@ void GetHeads(base::JsonReader& in, const TransformerFamily& family, Transformer
   }
   config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
   if (family.head_width > 0) config.head_width = family.head_width;
-  GetFirst(in, {"head_dim", "kv_channels", "d_kv"}, config.head_width, 1, kMaxWidth);
+  GetFirst(in, {"head_dim", "kv_channels", "d_kv"}, config.head_width, 1, kMaxHidden);
 }
 
 // Queries and keys through narrow matrices (multi-head latent attention): part of a head's width is
 // rotated by the position, and keys and values are made from one latent vector.
 void GetLatents(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t latent = 0;
-  if (!in.Get("kv_lora_rank", latent, 1, kMaxWidth)) return;
+  if (!in.Get("kv_lora_rank", latent, 1, kMaxHidden)) return;
   std::int64_t fixed = 0;
   std::int64_t turning = 0;
   std::int64_t narrow = 0;  // of queries; 0: they come straight from the stream
-  Need(in, {"qk_nope_head_dim"}, fixed, kMaxWidth);
-  Need(in, {"qk_rope_head_dim"}, turning, kMaxWidth);
-  in.Get("q_lora_rank", narrow, 1, kMaxWidth);
+  Need(in, {"qk_nope_head_dim"}, fixed, kMaxHidden);
+  Need(in, {"qk_rope_head_dim"}, turning, kMaxHidden);
+  in.Get("q_lora_rank", narrow, 1, kMaxHidden);
   config.value_width = std::max<std::int64_t>(1, config.hidden / config.heads);
-  in.Get("v_head_dim", config.value_width, 1, kMaxWidth);
+  in.Get("v_head_dim", config.value_width, 1, kMaxHidden);
   config.kv_heads = config.heads;
   config.head_width = fixed + turning;
   const auto width = static_cast<double>(config.hidden);
@@ -136,7 +136,7 @@ void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
     return;
   }
   std::int64_t decoder = config.layers;
-  GetFirst(in, {"num_decoder_layers", "decoder_layers"}, decoder, 1, kMaxLayers);
+  GetFirst(in, {"num_decoder_layers", "decoder_layers"}, decoder, 1, kMaxBlocks);
   config.layers += decoder;
   config.decoder_layers = decoder;
 }
@@ -184,7 +184,7 @@ void GetForward(base::JsonReader& in, const TransformerFamily& family, Transform
   const bool said = GetFirst(in,
                              {"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim",
                               "hidden_dim", "d_ff", "encoder_ffn_dim"},
-                             config.feed_forward, 1, kMaxWidth);
+                             config.feed_forward, 1, kMaxHidden);
   if (!said && family.feed_forward > 0) {
     config.feed_forward = family.feed_forward;
   } else if (!said && family.gated) {
@@ -200,18 +200,18 @@ void GetWidths(base::JsonReader& in, const TransformerFamily& family, Transforme
   config.heads = family.heads;
   config.vocabulary = family.vocabulary;
   Need(in, {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers"},
-       config.layers, kMaxLayers);
-  Need(in, {"hidden_size", "n_embd", "d_model", "dim", "n_embed"}, config.hidden, kMaxWidth);
+       config.layers, kMaxBlocks);
+  Need(in, {"hidden_size", "n_embd", "d_model", "dim", "n_embed"}, config.hidden, kMaxHidden);
   if (family.mamba > 0) config.heads = 1;
   if (family.mamba == 0) {
     Need(in, {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads"},
-         config.heads, kMaxWidth);
+         config.heads, kMaxHidden);
   }
   if (!family.sees_images)
     Need(in, {"vocab_size", "padded_vocab_size"}, config.vocabulary, kMaxVocabulary);
   (void)in.Get("padded_vocab_size", config.vocabulary, 1, kMaxVocabulary);
   if (in.error()) return;
-  GetFirst(in, {"embedding_size", "word_embed_proj_dim"}, config.table_width, 1, kMaxWidth);
+  GetFirst(in, {"embedding_size", "word_embed_proj_dim"}, config.table_width, 1, kMaxHidden);
   if (config.table_width == config.hidden) config.table_width = 0;
   if (family.mamba > 0) {
     config.kv_heads = config.head_width = config.feed_forward = 1;
@@ -262,7 +262,7 @@ void GetHead(base::JsonReader& in, TransformerConfig& config) {
 void GetBlocksWithout(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t step = 1;
   in.Get("first_k_dense_replace", config.dense_layers, 0, config.layers);
-  if (GetFirst(in, {"interleave_moe_layer_step", "decoder_sparse_step"}, step, 1, kMaxLayers))
+  if (GetFirst(in, {"interleave_moe_layer_step", "decoder_sparse_step"}, step, 1, kMaxBlocks))
     config.dense_layers = config.layers - config.layers / step;
 }
 
@@ -274,9 +274,9 @@ void GetExperts(base::JsonReader& in, TransformerConfig& config) {
   config.active_experts = 0;
   Need(in, {"num_experts_per_tok"}, config.active_experts, config.experts);
   config.dense_forward = config.feed_forward;
-  in.Get("intermediate_size_mlp", config.dense_forward, 1, kMaxWidth);
-  in.Get("moe_intermediate_size", config.feed_forward, 1, kMaxWidth);
-  in.Get("shared_expert_intermediate_size", config.shared_forward, 0, kMaxWidth);
+  in.Get("intermediate_size_mlp", config.dense_forward, 1, kMaxHidden);
+  in.Get("moe_intermediate_size", config.feed_forward, 1, kMaxHidden);
+  in.Get("shared_expert_intermediate_size", config.shared_forward, 0, kMaxHidden);
   std::int64_t shared = 0;
   if (GetFirst(in, {"n_shared_experts", "num_shared_experts"}, shared, 0, 1'000))
     config.shared_forward = shared * config.feed_forward;
@@ -347,13 +347,13 @@ bool GetEncoder(base::JsonReader& outer, const char* key, TransformerConfig& con
   std::int64_t width = 0;
   std::int64_t forward = 0;
   GetFirst(in, {"num_hidden_layers", "depth", "layers", "num_layers", "encoder_layers"}, layers, 1,
-           kMaxLayers);
-  GetFirst(in, {"embed_dim", "hidden_size", "width", "d_model"}, width, 1, kMaxWidth);
+           kMaxBlocks);
+  GetFirst(in, {"embed_dim", "hidden_size", "width", "d_model"}, width, 1, kMaxHidden);
   std::int64_t more = 0;
-  if (in.Get("num_global_layers", more, 0, kMaxLayers)) layers += more;
+  if (in.Get("num_global_layers", more, 0, kMaxBlocks)) layers += more;
   double ratio = 4;
   in.Get("mlp_ratio", ratio, 0, 1'000);
-  if (!GetFirst(in, {"intermediate_size", "encoder_ffn_dim"}, forward, 1, kMaxWidth))
+  if (!GetFirst(in, {"intermediate_size", "encoder_ffn_dim"}, forward, 1, kMaxHidden))
     forward = static_cast<std::int64_t>(ratio * static_cast<double>(width));
   if (in.error() || layers == 0 || width == 0) return false;
   const bool gated = in.Has("out_hidden_size") && in.Has("fullatt_block_indexes");

@@ -6,7 +6,7 @@ namespace carma::estimate {
 namespace {
 
 // After the modelling code of Transformers 4.30 to 4.57.
-constexpr TransformerFamily kFamilies[] = {
+constexpr TransformerFamily kTransformers[] = {
     // Decoders in the manner of Llama: RMSNorm, gated feed-forward part, rotary positions.
     {.name = "llama",
      .layers = 32,
@@ -299,12 +299,12 @@ constexpr TransformerFamily kFamilies[] = {
 }  // namespace
 
 std::span<const TransformerFamily> TransformerFamilies() {
-  return kFamilies;
+  return kTransformers;
 }
 
 const TransformerFamily* FindFamily(std::string_view name) {
-  const auto* const found = std::ranges::find(kFamilies, name, &TransformerFamily::name);
-  return found == std::end(kFamilies) ? nullptr : found;
+  const auto* const found = std::ranges::find(kTransformers, name, &TransformerFamily::name);
+  return found == std::end(kTransformers) ? nullptr : found;
 }
 
 }  // namespace carma::estimate

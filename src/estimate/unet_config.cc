@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxLevels = 16;
 constexpr std::int64_t kMaxChannels = 100'000;
-constexpr std::int64_t kMaxLayers = 50;
+constexpr std::int64_t kMaxUnetLayers = 50;
 
 // One resolution of the U-Net.
 struct Level {
@@ -82,8 +82,9 @@ class Builder {
     const std::size_t count = channels.size();
     const std::vector<std::string> down = Types("down_block_types", count);
     std::vector<std::string> up = Types("up_block_types", count);
-    const std::vector<double> layers = PerLevel("layers_per_block", count, kMaxLayers);
-    const std::vector<double> depths = PerLevel("transformer_layers_per_block", count, kMaxLayers);
+    const std::vector<double> layers = PerLevel("layers_per_block", count, kMaxUnetLayers);
+    const std::vector<double> depths =
+        PerLevel("transformer_layers_per_block", count, kMaxUnetLayers);
     // In this class attention_head_dim is the number of heads where the other key is missing.
     std::vector<double> heads = PerLevel("num_attention_heads", count, kMaxChannels);
     if (heads.empty()) heads = PerLevel("attention_head_dim", count, kMaxChannels);

@@ -11,8 +11,8 @@
 namespace carma::gpu {
 namespace {
 
-constexpr std::size_t kMaxLine = 8'192;
-constexpr std::size_t kUnknown = static_cast<std::size_t>(-1);
+constexpr std::size_t kMaxRow = 8'192;
+constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
 // DCGM's blank values: "not found", "not supported" and the like, for doubles and for integers.
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
@@ -105,7 +105,7 @@ std::vector<DmonRow> DmonParser::Feed(std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t end = bytes.find('\n');
     const std::string_view piece = bytes.substr(0, end);
-    if (line_.size() + piece.size() > kMaxLine) too_long_ = true;
+    if (line_.size() + piece.size() > kMaxRow) too_long_ = true;
     if (!too_long_) line_ += piece;
     if (end == std::string_view::npos) break;
     if (!too_long_) TakeLine(line_, rows);
@@ -131,7 +131,7 @@ void DmonParser::TakeTitles(std::string_view line) {
       const auto known = std::find_if(Fields().begin(), Fields().end(),
                                       [&](const Field& field) { return field.title == title; });
       columns_.push_back(
-          {known == Fields().end() ? kUnknown : static_cast<std::size_t>(known - Fields().begin()),
+          {known == Fields().end() ? kNoColumn : static_cast<std::size_t>(known - Fields().begin()),
            at});
     }
     at = end;
@@ -141,7 +141,7 @@ void DmonParser::TakeTitles(std::string_view line) {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const bool taken = std::any_of(columns_.begin(), columns_.end(),
                                    [i](const Column& column) { return column.field == i; });
-    if (columns_[i].field == kUnknown && !taken) columns_[i].field = i;
+    if (columns_[i].field == kNoColumn && !taken) columns_[i].field = i;
   }
 }
 
@@ -188,7 +188,7 @@ void DmonParser::TakeLine(std::string_view line, std::vector<DmonRow>& rows) {
   }
   DmonRow row{.kind = *kind, .id = static_cast<int>(*id), .pci = "", .values = {}, .objection = ""};
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].field == kUnknown) continue;
+    if (columns_[i].field == kNoColumn) continue;
     const Field& field = Fields()[columns_[i].field];
     if (Keep(field, cells[i + 2], row) || !row.objection.empty()) continue;
     row.objection = std::string(field.title) + " is " + base::Printable(cells[i + 2], 40);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kMib = 1 << 20;
 
-std::int64_t Mib(std::uint64_t bytes) {
+std::int64_t MibOf(std::uint64_t bytes) {
   return static_cast<std::int64_t>(bytes / kMib);
 }
 
@@ -35,10 +35,10 @@ std::vector<UnevenMemory> AskUnevenMemory(const std::string& library) {
     memory.version = nvml::StructVersion<nvml::MemoryV2>(2);
     if (nvml->api.memory_v2(device, &memory) != nvml::kSuccess || !Told(memory)) return;
     const UnevenMemory found{.uuid = uuid,
-                             .total_mib = Mib(memory.total),
-                             .reserved_mib = Mib(memory.reserved),
-                             .free_mib = Mib(memory.free),
-                             .used_mib = Mib(memory.used)};
+                             .total_mib = MibOf(memory.total),
+                             .reserved_mib = MibOf(memory.reserved),
+                             .free_mib = MibOf(memory.free),
+                             .used_mib = MibOf(memory.used)};
     if (!AddsUp(found)) uneven.push_back(found);
   });
   return uneven;

@@ -11,7 +11,7 @@
 namespace carma::gpu {
 namespace {
 
-constexpr std::size_t kMaxText = 65'536;
+constexpr std::size_t kMaxCpuList = 65'536;
 constexpr std::size_t kDomainDigits = 4;  // of the kernel; the driver writes eight
 
 }  // namespace
@@ -23,9 +23,9 @@ std::vector<int> NearCpus(const std::string& root, std::string_view pci) {
   const std::string device =
       fmt::format("{}/sys/bus/pci/devices/{}", root, base::ToLower(std::string(pci)));
   // A machine with one node has -1 here.
-  const std::string node = base::ReadFile(device + "/numa_node", kMaxText).value_or("");
+  const std::string node = base::ReadFile(device + "/numa_node", kMaxCpuList).value_or("");
   if (base::Trim(node).starts_with('-')) return {};
-  const std::string list = base::ReadFile(device + "/local_cpulist", kMaxText).value_or("");
+  const std::string list = base::ReadFile(device + "/local_cpulist", kMaxCpuList).value_or("");
   return base::ParseCpuList(list).value_or(std::vector<int>{});
 }
 

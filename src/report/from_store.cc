@@ -16,8 +16,6 @@ using core::Time;
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
 AttemptEnd EndOf(TaskState state) {
   switch (state) {
     case TaskState::kSucceeded:

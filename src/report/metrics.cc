@@ -20,7 +20,6 @@ using core::TaskState;
 namespace {
 
 constexpr double kMax = 1e18;
-constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 constexpr std::size_t kMaxGroups = 1'000;
 constexpr std::size_t kMaxUsers = 100'000;
 constexpr std::size_t kMaxBounds = 100;

@@ -26,11 +26,9 @@ constexpr int kVersion = 1;
 constexpr std::size_t kMaxAttempts = 10'000;
 constexpr std::size_t kMaxPoints = 1'000'000;
 constexpr std::size_t kMaxGpusOfTask = 100'000;
-constexpr std::size_t kMaxForecasts = 20;
+constexpr std::size_t kMaxForecastsShown = 20;
 constexpr std::size_t kMaxReasons = 1'000;
-constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 constexpr double kMaxValue = 1e15;
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 constexpr std::array<std::pair<AttemptEnd, std::string_view>, 5> kEnds{{
     {AttemptEnd::kSucceeded, "succeeded"},
@@ -48,10 +46,10 @@ std::string_view NameOf(AttemptEnd end) {
 
 // ---- writing: straight to text, because a tree of 100 000 tasks takes ten times the room ----
 
-using Text = fmt::memory_buffer;
+using JsonText = fmt::memory_buffer;
 
 template <class... Args>
-void Put(Text& out, fmt::format_string<Args...> format, Args&&... args) {
+void Put(JsonText& out, fmt::format_string<Args...> format, Args&&... args) {
   fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
 }
 
@@ -61,7 +59,7 @@ std::string Quoted(const std::string& text) {
 
 // A list with one item per value, written by `put`.
 template <class Range, class PutItem>
-void PutList(Text& out, const Range& range, PutItem put) {
+void PutList(JsonText& out, const Range& range, PutItem put) {
   out.push_back('[');
   bool first = true;
   for (const auto& each : range) {
@@ -72,7 +70,7 @@ void PutList(Text& out, const Range& range, PutItem put) {
 }
 
 // Null for a value that was not reported; no more digits than a reader can use.
-void PutNumber(Text& out, double value) {
+void PutNumber(JsonText& out, double value) {
   if (std::isfinite(value)) {
     Put(out, "{:.6g}", value);
   } else {
@@ -80,7 +78,7 @@ void PutNumber(Text& out, double value) {
   }
 }
 
-void PutTask(Text& out, const RunTask& task) {
+void PutTask(JsonText& out, const RunTask& task) {
   Put(out, R"({{"id":{},"name":{})", task.id, Quoted(task.name));
   if (!task.group.empty()) Put(out, R"(,"group":{})", Quoted(task.group));
   if (!task.user.empty()) Put(out, R"(,"user":{})", Quoted(task.user));
@@ -112,13 +110,13 @@ void PutTask(Text& out, const RunTask& task) {
   out.push_back('}');
 }
 
-void PutColumn(Text& out, const char* key, const std::vector<GpuPoint>& points,
+void PutColumn(JsonText& out, const char* key, const std::vector<GpuPoint>& points,
                double GpuPoint::*column) {
   Put(out, R"(,"{}":)", key);
   PutList(out, points, [&](const GpuPoint& point) { PutNumber(out, point.*column); });
 }
 
-void PutGpu(Text& out, const RunGpu& gpu) {
+void PutGpu(JsonText& out, const RunGpu& gpu) {
   Put(out, R"({{"name":{},"type":{},"usable_mib":{},"at_ms":)", Quoted(gpu.name), Quoted(gpu.type),
       gpu.usable_mib);
   PutList(out, gpu.points, [&](const GpuPoint& point) { Put(out, "{}", base::ToMs(point.at)); });
@@ -128,7 +126,7 @@ void PutGpu(Text& out, const RunGpu& gpu) {
   out.push_back('}');
 }
 
-void PutRun(Text& out, const RunRecord& run) {
+void PutRun(JsonText& out, const RunRecord& run) {
   Put(out, R"({{"version":{},"from_ms":{},"to_ms":{},"tasks":)", kVersion, base::ToMs(run.from),
       base::ToMs(run.to));
   PutList(out, run.tasks, [&](const RunTask& task) { PutTask(out, task); });
@@ -224,7 +222,7 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
   in.Get("whole_solo_s", task.whole_solo_s, 0, kMaxValue);
   in.Get("lost_s", task.lost_s, 0, kMaxValue);
   const Result<const Json*> attempts = ListOf(in, "attempts", kMaxAttempts, pointer);
-  const Result<const Json*> forecasts = ListOf(in, "forecasts", kMaxForecasts, pointer);
+  const Result<const Json*> forecasts = ListOf(in, "forecasts", kMaxForecastsShown, pointer);
   if (in.error()) return std::unexpected(*in.error());
   if (!attempts) return std::unexpected(attempts.error());
   if (!forecasts) return std::unexpected(forecasts.error());
@@ -368,7 +366,7 @@ Report MakeReport(RunRecord run) {
 std::string ToJsonText(const Report& report) {
   std::string metrics = ToJsonText(report.metrics);
   if (!report.run) return metrics;
-  Text out;
+  JsonText out;
   metrics.pop_back();  // the closing brace comes after the record
   Put(out, R"({},"run":)", metrics);
   PutRun(out, *report.run);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,9 @@
 #include "core/values/task_state.h"
 
 namespace carma::report {
+
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+inline constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 
 enum class AttemptEnd { kSucceeded, kOutOfMemory, kFailed, kStopped, kUnfinished };
 

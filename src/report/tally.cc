@@ -11,8 +11,6 @@ using base::Seconds;
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
 double NearestRank(const std::vector<double>& sorted, double fraction) {
   const auto rank =
       static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(sorted.size()) - 1e-9));

@@ -16,8 +16,6 @@ using base::Seconds;
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
 struct QuantityLook {
   double GpuPoint::*column;
   std::string_view what;

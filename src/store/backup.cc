@@ -25,7 +25,6 @@ using base::FailErrno;
 using base::Result;
 using base::Unit;
 
-constexpr int kBusyTimeoutMs = 5'000;
 constexpr int kMostTries = 50;
 constexpr int kTryAgainMs = 100;
 

@@ -20,16 +20,16 @@ RecordRow Row(core::TaskState state, int attempt) {
   return row;
 }
 
-struct Case {
+struct BatchCase {
   const char* name;
   Batch batch;
   Durability urgency;
 };
 
 // One batch for every kind of row.
-std::vector<Case> Cases() {
+std::vector<BatchCase> Cases() {
   using core::TaskState;
-  std::vector<Case> cases;
+  std::vector<BatchCase> cases;
   const auto add = [&](const char* name, Durability urgency) -> Batch& {
     return cases.emplace_back(name, Batch{}, urgency).batch;
   };
@@ -56,7 +56,7 @@ std::vector<Case> Cases() {
 
 TEST(Batch, ItWaitsForTheDiskUnlessARestartFindsItOutAgain) {
   EXPECT_TRUE(Batch{}.Empty());
-  for (const Case& each : Cases()) {
+  for (const BatchCase& each : Cases()) {
     EXPECT_FALSE(each.batch.Empty()) << each.name;
     EXPECT_EQ(each.batch.Urgency(), each.urgency) << each.name;
   }

@@ -20,8 +20,6 @@ using base::Unit;
 
 namespace {
 
-constexpr int kBusyTimeoutMs = 5'000;
-
 // The columns are in the order in which VisitTask() reads them.
 std::string SelectTasks() {
   return "SELECT id," + JoinColumns(TaskColumns()) + " FROM task ";

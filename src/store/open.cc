@@ -26,8 +26,6 @@ using base::Unit;
 
 namespace {
 
-constexpr int kBusyTimeoutMs = 5'000;  // an administrator's sqlite3 may hold the file for a moment
-
 // With statistics SQLite takes one lock of the process for each allocation, and reports made on
 // threads would delay the loop. Has an effect only before the first database is opened.
 void KeepNoStatistics() {

@@ -18,6 +18,9 @@ inline constexpr std::string_view kFileName = "carma.db";
 // I/O).
 base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing);
 
+// How long one waits for an administrator's sqlite3 that holds the file.
+inline constexpr int kBusyTimeoutMs = 5'000;
+
 // Only reads the file: neither it nor its write-ahead log changes, and no other file is made.
 // Errors: kCorrupt (not SQLite, not CARMA's, damaged pages, a log without its file), kConflict (a
 // newer schema), kNotFound (no file: a new one may be made).

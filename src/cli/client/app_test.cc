@@ -26,7 +26,7 @@ namespace {
 
 using base::Json;
 
-api::Response Answer(const Json& json, int status = 200) {
+api::Response JsonAnswer(const Json& json, int status = 200) {
   return {.status = status, .body = base::DumpJson(json)};
 }
 
@@ -45,7 +45,7 @@ class App : public ::testing::Test {
       body_ = base::ParseJson(request.body).value();
       const std::size_t count =
           body_.contains("tasks") ? body_["tasks"].size() : body_["array"].size();
-      return Answer({{"first", 42}, {"count", count}, {"warnings", {"mind the gap"}}}, 201);
+      return JsonAnswer({{"first", 42}, {"count", count}, {"warnings", {"mind the gap"}}}, 201);
     });
   }
 
@@ -97,12 +97,12 @@ TEST_F(App, ADependencyOnTheLastTaskMeansItsArray) {
       api::TaskView task{.id = id, .state = "queued"};
       task.array_id = id < 44 ? 40 : 44;
       task.array_index = static_cast<std::int64_t>(id < 44 ? 2 * (id - 40) : id - 44);
-      return Answer(ToJson(task));
+      return JsonAnswer(ToJson(task));
     });
   }
   daemon_.On("GET /v1/tasks", [](const api::Request&) {
     api::TaskView last{.id = 43, .state = "queued"};
-    return Answer({{"tasks", {ToJson(last)}}});
+    return JsonAnswer({{"tasks", {ToJson(last)}}});
   });
   const auto waits_for = [&](const std::string& dependency) {
     const Ran ran = Run({"submit", "--no-check", "-d", dependency, "true"});
@@ -140,7 +140,7 @@ TEST_F(App, SubmitAndWaitGivesTheTasksExitCode) {
   daemon_.On("GET /v1/tasks/42", [](const api::Request&) {
     Json task = TaskJson(42, "failed");
     task["exit_code"] = 7;
-    return Answer(task);
+    return JsonAnswer(task);
   });
   const Ran ran = Run({"submit", "--wait", "false"});
   EXPECT_EQ(ran.exit_code, 7);
@@ -150,15 +150,15 @@ TEST_F(App, SubmitAndWaitGivesTheTasksExitCode) {
 TEST_F(App, ChecksWithAndWithoutTheDaemon) {
   daemon_.On("POST /v1/tasks", [](const api::Request& request) {
     EXPECT_EQ(request.Query("check"), "1");
-    return Answer({{"count", 1},
-                   {"tasks",
-                    {{{"name", "true"},
-                      {"gpus", 1},
-                      {"predicted_mib", 1024},
-                      {"estimate_method", "given"},
-                      {"fits", "later"},
-                      {"reason", "GpuMemory"},
-                      {"reason_text", "all is claimed"}}}}});
+    return JsonAnswer({{"count", 1},
+                       {"tasks",
+                        {{{"name", "true"},
+                          {"gpus", 1},
+                          {"predicted_mib", 1024},
+                          {"estimate_method", "given"},
+                          {"fits", "later"},
+                          {"reason", "GpuMemory"},
+                          {"reason_text", "all is claimed"}}}}});
   });
   const Ran ran = Run({"submit", "--check", "--memory", "1G", "true"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -264,7 +264,7 @@ TEST(AppWithoutAnswer, ASubmissionWhoseAnswerIsCutIsRepeatedUnderItsName) {
 TEST_F(App, RedoIsLeftToTheDaemonWhoKnowsTheOwner) {
   daemon_.On("POST /v1/tasks/7/redo", [](const api::Request& request) {
     EXPECT_EQ(request.body, "");
-    return Answer({{"first", 42}, {"count", 1}}, 201);
+    return JsonAnswer({{"first", 42}, {"count", 1}}, 201);
   });
   EXPECT_EQ(Run({"redo", "7"}).out, "Submitted task 42\n");
   EXPECT_EQ(daemon_.requests(), std::vector<std::string>{"POST /v1/tasks/7/redo"});
@@ -274,13 +274,13 @@ TEST_F(App, RedoAndEditSendWhatIsToBeOtherwise) {
   std::vector<std::string> bodies;
   const auto keep = [&bodies](const api::Request& request) {
     bodies.push_back(request.body);
-    return Answer({{"first", 42}, {"count", 1}}, 201);
+    return JsonAnswer({{"first", 42}, {"count", 1}}, 201);
   };
   daemon_.On("POST /v1/tasks/7/redo", keep);
   EXPECT_EQ(Run({"redo", "7", "--gpu-mem", "20G", "-G", "2"}).out, "Submitted task 42\n");
   daemon_.On("PATCH /v1/tasks/7", [&bodies](const api::Request& request) {
     bodies.push_back(request.body);
-    return Answer({{"id", 7}, {"state", "queued"}});
+    return JsonAnswer({{"id", 7}, {"state", "queued"}});
   });
   const Ran edited = Run({"edit", "7", "--time", "2h", "-J", "again", "--notify", "me:fail"});
   EXPECT_EQ(edited.out, "Task 7 is changed and queued\n") << edited.err;
@@ -295,10 +295,10 @@ TEST_F(App, RedoAndEditSendWhatIsToBeOtherwise) {
 }
 
 TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {
-  daemon_.On("GET /v1/status", [](const api::Request&) { return Answer({{"now_ms", 5000}}); });
+  daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {
     const bool waiting = request.Query("state") == "submitted,estimating,queued";
-    return Answer(
+    return JsonAnswer(
         {{"tasks", {waiting ? TaskJson(1, "queued") : TaskJson(9, "running")}}, {"next", nullptr}});
   });
   const Ran ran = Run({"list", "-u", "ann b", "-o", "id,st", "--no-header"});
@@ -315,7 +315,7 @@ TEST_F(App, ListPagesUpToItsLimit) {
     Json tasks = Json::array();
     const bool first = !request.Query("before");
     for (int i = 0; i < (first ? 1000 : 5); ++i) tasks.push_back(TaskJson(1, "failed"));
-    return Answer({{"tasks", tasks}, {"next", first ? Json(77) : Json(nullptr)}});
+    return JsonAnswer({{"tasks", tasks}, {"next", first ? Json(77) : Json(nullptr)}});
   });
   const Ran ran = Run({"list", "--all", "--limit", "20000", "--json"});
   EXPECT_EQ(base::ParseJson(ran.out).value()["tasks"].size(), 1005u);
@@ -324,7 +324,7 @@ TEST_F(App, ListPagesUpToItsLimit) {
 
 TEST_F(App, SeveralAreChangedInOneRequestAndWhatIsRefusedIsSaid) {
   daemon_.On("POST /v1/changes", [](const api::Request&) {
-    return Answer(
+    return JsonAnswer(
         {{"tasks", {TaskJson(3, "stopping")}},
          {"refused", {{{"task", 2}, {"code", "denied"}, {"message", "task 2 is bob's"}}}}});
   });
@@ -341,7 +341,7 @@ TEST_F(App, AThousandAreChangedInARequest) {
   std::vector<std::size_t> asked;
   daemon_.On("POST /v1/changes", [&](const api::Request& request) {
     asked.push_back(base::ParseJson(request.body)->at("tasks").size());
-    return Answer({{"tasks", Json::array()}, {"refused", Json::array()}});
+    return JsonAnswer({{"tasks", Json::array()}, {"refused", Json::array()}});
   });
   EXPECT_EQ(Run({"hold", "1-2001"}).exit_code, 0);
   EXPECT_EQ(asked, (std::vector<std::size_t>{1000, 1000, 1}));
@@ -354,7 +354,7 @@ TEST_F(App, ALongRangeDoesNotFloodTheTerminal) {
       tasks.push_back(TaskJson(id, "cancelled"));
       refused.push_back({{"task", id + 30}, {"code", "not_found"}, {"message", "no task"}});
     }
-    return Answer({{"tasks", tasks}, {"refused", refused}});
+    return JsonAnswer({{"tasks", tasks}, {"refused", refused}});
   });
   const Ran ran = Run({"cancel", "1-60"});
   EXPECT_EQ(ran.exit_code, 1);
@@ -376,11 +376,13 @@ TEST_F(App, OneThatIsNamedMustBeThere) {
 TEST_F(App, CancelAllTakesMyOwnTasks) {
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {
     EXPECT_EQ(request.Query("user"), OwnUserName());
-    return Answer({{"tasks", {TaskJson(3, "queued"), TaskJson(2, "running")}}, {"next", nullptr}});
+    return JsonAnswer(
+        {{"tasks", {TaskJson(3, "queued"), TaskJson(2, "running")}}, {"next", nullptr}});
   });
   daemon_.On("POST /v1/changes", [](const api::Request&) {
-    return Answer({{"tasks", {TaskJson(3, "cancelled")}},
-                   {"refused", {{{"task", 2}, {"code", "conflict"}, {"message", "has ended"}}}}});
+    return JsonAnswer(
+        {{"tasks", {TaskJson(3, "cancelled")}},
+         {"refused", {{{"task", 2}, {"code", "conflict"}, {"message", "has ended"}}}}});
   });
   const Ran ran = Run({"cancel", "--all"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -389,7 +391,7 @@ TEST_F(App, CancelAllTakesMyOwnTasks) {
 
 TEST_F(App, PriorityMayBeNegative) {
   daemon_.On("POST /v1/tasks/3/priority",
-             [](const api::Request&) { return Answer(TaskJson(3, "queued")); });
+             [](const api::Request&) { return JsonAnswer(TaskJson(3, "queued")); });
   EXPECT_EQ(Run({"priority", "-10", "3"}).exit_code, 0);
   EXPECT_EQ(daemon_.requests().at(0), "POST /v1/tasks/3/priority {\"priority\":-10}");
 }
@@ -397,12 +399,12 @@ TEST_F(App, PriorityMayBeNegative) {
 TEST_F(App, WaitGivesTheHighestExitCodeAndOutlastsPolls) {
   std::atomic<int> polls = 0;
   daemon_.On("GET /v1/tasks/1", [&](const api::Request&) {
-    return Answer(TaskJson(1, ++polls < 3 ? "running" : "succeeded"));
+    return JsonAnswer(TaskJson(1, ++polls < 3 ? "running" : "succeeded"));
   });
   daemon_.On("GET /v1/tasks/2", [](const api::Request&) {
     Json task = TaskJson(2, "failed");
     task["signal"] = 9;
-    return Answer(task);
+    return JsonAnswer(task);
   });
   const Ran ran = Run({"wait", "1,2"});
   EXPECT_EQ(ran.exit_code, 137);
@@ -411,7 +413,8 @@ TEST_F(App, WaitGivesTheHighestExitCodeAndOutlastsPolls) {
 }
 
 TEST_F(App, WaitEndsAtItsTimeout) {
-  daemon_.On("GET /v1/tasks/1", [](const api::Request&) { return Answer(TaskJson(1, "running")); });
+  daemon_.On("GET /v1/tasks/1",
+             [](const api::Request&) { return JsonAnswer(TaskJson(1, "running")); });
   const Ran ran = Run({"wait", "--timeout", "0s", "1"});
   EXPECT_EQ(ran.exit_code, kExitTimeout);
   EXPECT_EQ(ran.out, "");
@@ -420,9 +423,11 @@ TEST_F(App, WaitEndsAtItsTimeout) {
 TEST_F(App, LastTaskIsFoundByTheCallersName) {
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {
     EXPECT_EQ(request.Query("user"), OwnUserName());
-    return Answer({{"tasks", {TaskJson(9, "failed"), TaskJson(5, "failed")}}, {"next", nullptr}});
+    return JsonAnswer(
+        {{"tasks", {TaskJson(9, "failed"), TaskJson(5, "failed")}}, {"next", nullptr}});
   });
-  daemon_.On("GET /v1/tasks/5", [](const api::Request&) { return Answer(TaskJson(5, "failed")); });
+  daemon_.On("GET /v1/tasks/5",
+             [](const api::Request&) { return JsonAnswer(TaskJson(5, "failed")); });
   const Ran ran = Run({"show", "--json", "@~1"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(base::ParseJson(ran.out).value()["id"], 5);
@@ -449,7 +454,7 @@ TEST_F(App, LogsFollowThroughRotationUntilTheEnd) {
       append("d\n");
       task["state"] = "succeeded";
     }
-    return Answer(task);
+    return JsonAnswer(task);
   });
   const Ran ran = Run({"logs", "-f", "-n", "1", "1"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -461,7 +466,7 @@ TEST_F(App, LogsSayWhereTheFileIs) {
     Json task = TaskJson(1, "succeeded");
     task["stdout_path"] = daemon_.dir();  // not a file
     task["attempt"] = 1;
-    return Answer(task);
+    return JsonAnswer(task);
   });
   const Ran ran = Run({"logs", "1"});
   EXPECT_NE(ran.exit_code, 0);
@@ -471,16 +476,16 @@ TEST_F(App, LogsSayWhereTheFileIs) {
 // A server of two GPUs whose clock shows the end of its first day.
 void AddGpus(FakeDaemon& daemon) {
   daemon.On("GET /v1/status", [](const api::Request&) {
-    return Answer(ToJson(api::StatusView{.now_ms = 86'400'000}));
+    return JsonAnswer(ToJson(api::StatusView{.now_ms = 86'400'000}));
   });
   daemon.On("GET /v1/gpus", [](const api::Request&) {
-    return Answer({{"gpus",
-                    {ToJson(api::GpuView{.index = 0, .uuid = "GPU-a", .state = "idle"}),
-                     ToJson(api::GpuView{.index = 1, .uuid = "GPU-b", .state = "mix"})}}});
+    return JsonAnswer({{"gpus",
+                        {ToJson(api::GpuView{.index = 0, .uuid = "GPU-a", .state = "idle"}),
+                         ToJson(api::GpuView{.index = 1, .uuid = "GPU-b", .state = "mix"})}}});
   });
   for (const std::string uuid : {"GPU-a", "GPU-b"}) {
     daemon.On("GET /v1/gpus/" + uuid + "/history", [uuid](const api::Request&) {
-      return Answer(ToJson(api::GpuHistoryView{
+      return JsonAnswer(ToJson(api::GpuHistoryView{
           .index = uuid == "GPU-b",
           .uuid = uuid,
           .points = {{.from_ms = 1, .to_ms = 2, .sm_active = 0.5, .used_mib = 100}}}));
@@ -544,7 +549,7 @@ TEST_F(App, AsksForTheHistoryOnTheDaemonsClock) {
 TEST_F(App, DrainsSeveralGpusWithAReason) {
   for (const char* gpu : {"0", "2"}) {
     daemon_.On("POST /v1/gpus/" + std::string(gpu) + "/drain", [gpu](const api::Request&) {
-      return Answer(ToJson(api::GpuView{.index = *gpu - '0', .state = "drng"}));
+      return JsonAnswer(ToJson(api::GpuView{.index = *gpu - '0', .state = "drng"}));
     });
   }
   const Ran ran = Run({"drain", "0,2", "--reason", "new \"fan\""});
@@ -552,7 +557,7 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
             "GPU 0 takes no new tasks; running tasks continue\n"
             "GPU 2 takes no new tasks; running tasks continue\n");
   EXPECT_EQ(daemon_.requests().at(1), R"(POST /v1/gpus/2/drain {"reason":"new \"fan\""})");
-  daemon_.On("GET /v1/status", [](const api::Request&) { return Answer({{"now_ms", 5000}}); });
+  daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   Run({"drain", "0", "--by", "+10s"});
   EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/gpus/0/drain {"by_ms":15000,"reason":""})")
       << "by the daemon's clock";
@@ -564,15 +569,15 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
 
 TEST_F(App, AnArrayIsNamedByAnyOfItsTasks) {
   daemon_.On("GET /v1/tasks/43", [](const api::Request&) {
-    return Answer(ToJson(api::TaskView{.id = 43, .state = "queued", .array_id = 40}));
+    return JsonAnswer(ToJson(api::TaskView{.id = 43, .state = "queued", .array_id = 40}));
   });
   daemon_.On("GET /v1/tasks/7", [](const api::Request&) {
-    return Answer(ToJson(api::TaskView{.id = 7, .state = "queued"}));
+    return JsonAnswer(ToJson(api::TaskView{.id = 7, .state = "queued"}));
   });
   daemon_.On("GET /v1/tasks", [](const api::Request&) {
-    return Answer({{"tasks",
-                    {ToJson(api::TaskView{.id = 43, .state = "queued", .array_id = 40}),
-                     ToJson(api::TaskView{.id = 44, .state = "queued", .array_id = 44})}}});
+    return JsonAnswer({{"tasks",
+                        {ToJson(api::TaskView{.id = 43, .state = "queued", .array_id = 40}),
+                         ToJson(api::TaskView{.id = 44, .state = "queued", .array_id = 44})}}});
   });
   Run({"cancel", "--array", "43"});
   EXPECT_THAT(daemon_.requests().back(), ::testing::HasSubstr("43"));

@@ -49,7 +49,8 @@ Extremes Measure(const api::GpuHistoryView& gpu, const Value& value) {
   return of;
 }
 
-std::string Line(std::string_view label, const std::string& cells, const std::string& value) {
+std::string HistoryLine(std::string_view label, const std::string& cells,
+                        const std::string& value) {
   std::string line = fmt::format("  {:<10}{} {}", label, cells, value);
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
@@ -66,7 +67,7 @@ std::string BarLine(std::string_view label, const api::GpuHistoryView& gpu, cons
     const std::optional<double> known = value(point);
     return std::string(SmallBar(known && scale > 0 ? std::optional(*known / scale) : known));
   });
-  return Line(label, cells, summary(of));
+  return HistoryLine(label, cells, summary(of));
 }
 
 std::string MeanPercent(const Extremes& of) {
@@ -108,7 +109,7 @@ std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
   out += BarLine(
       "Power", gpu, span, [](const Point& p) { return p.power_w; }, 0,
       [](const Extremes& of) { return fmt::format("{:.0f}W", of.Mean().value_or(0)); });
-  return out + Line("Tasks", Drawn(gpu, span, &TaskDigit), "");
+  return out + HistoryLine("Tasks", Drawn(gpu, span, &TaskDigit), "");
 }
 
 std::string HistoryCsv(const std::vector<api::GpuHistoryView>& gpus) {

@@ -30,7 +30,7 @@ using base::ErrorCode;
 using base::Result;
 using base::Unit;
 
-constexpr std::size_t kMaxFileBytes = 1 << 20;
+constexpr std::size_t kMaxConfigurationBytes = 1 << 20;
 constexpr std::size_t kMaxAnswerBytes = 4096;
 
 enum class Form { kWord, kPort, kGroups, kUsers };
@@ -203,7 +203,7 @@ void RunInit(Context& context, const Flags& flags) {
   const std::string path = flags.file.empty() ? DefaultFile(of_root) : flags.file;
   std::string before(kConfigurationExample);
   if (base::Exists(path)) {
-    Result<std::string> text = base::ReadFile(path, kMaxFileBytes);
+    Result<std::string> text = base::ReadFile(path, kMaxConfigurationBytes);
     if (!text) return context.Fail(text.error());
     before = *std::move(text);
   }

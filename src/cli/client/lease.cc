@@ -23,9 +23,8 @@ using base::Json;
 using base::Result;
 
 constexpr int kFirstPollS = 1;  // then it is told why it waits
-constexpr int kPollS = 30;
-constexpr int kTimeoutS = 60;
-constexpr std::chrono::seconds kRetry{1};
+constexpr int kLeasePollS = 30;
+constexpr std::chrono::seconds kAskAgain{1};
 // If the daemon is not back after this time, we must assume that our place in the queue is lost.
 constexpr std::chrono::minutes kPatience{10};
 // A daemon that has not answered yet may be restarting at the moment.
@@ -47,16 +46,16 @@ class Asker {
     for (;;) {
       const auto asked = std::chrono::steady_clock::now();
       const Result<std::string> answer =
-          context_.client().Call(method, target, body, kPollS + kTimeoutS);
+          context_.client().Call(method, target, body, kLeasePollS + kAnswerS);
       if (answer) return base::ParseJson(*answer);
       const std::chrono::seconds patience = connected_ ? kPatience : kFirstPatience;
       if (answer.error().code != ErrorCode::kUnavailable || away_for >= patience)
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
-      std::this_thread::sleep_for(kRetry);
+      std::this_thread::sleep_for(kAskAgain);
       // The time while this process was stopped does not count.
       away_for += std::min<std::chrono::steady_clock::duration>(
-          std::chrono::steady_clock::now() - asked, std::chrono::seconds(kPollS));
+          std::chrono::steady_clock::now() - asked, std::chrono::seconds(kLeasePollS));
     }
   }
 
@@ -79,7 +78,7 @@ class Asker {
 };
 
 Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
-  for (int poll_s = kFirstPollS; lease.state == "waiting"; poll_s = kPollS) {
+  for (int poll_s = kFirstPollS; lease.state == "waiting"; poll_s = kLeasePollS) {
     if (lease.task_state == "queued" && !lease.reason.empty())
       asker.Tell(fmt::format("lease {} waits ({}): {}", lease.id, lease.reason,
                              base::Printable(lease.reason_text, 500)));

@@ -17,7 +17,7 @@
 namespace carma::cli {
 namespace {
 
-constexpr int kPollS = 5;
+constexpr int kOutputPollS = 5;
 constexpr std::chrono::seconds kRetry{1};
 
 bool IsSet(int event_fd) {
@@ -41,7 +41,7 @@ base::Result<base::Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int e
 base::Result<base::Unit> AwaitEnd(api::Client& client, std::uint64_t id,
                                   const std::atomic<bool>& copying) {
   while (copying) {
-    const auto task = AwaitTask(client, id, kPollS);
+    const auto task = AwaitTask(client, id, kOutputPollS);
     if (task && HasEnded(task->value)) break;
     if (task) continue;
     // Waits for a daemon that restarts, because the task and its output go on meanwhile.

@@ -6,7 +6,7 @@
 namespace carma::cli {
 namespace {
 
-constexpr std::int64_t kNow = 1'772'000'000'000;
+constexpr std::int64_t kTextNow = 1'772'000'000'000;
 
 task::ProgressReport Report() {
   return {.phase = "train",
@@ -17,30 +17,30 @@ task::ProgressReport Report() {
           .loss = 0.4123,
           .epoch = 3,
           .fraction = 0.4299,
-          .ends_ms = kNow + 4'200'000};
+          .ends_ms = kTextNow + 4'200'000};
 }
 
 TEST(ProgressText, IsShortInLists) {
-  EXPECT_EQ(ProgressBrief(std::nullopt, kNow), "-");
+  EXPECT_EQ(ProgressBrief(std::nullopt, kTextNow), "-");
   task::ProgressReport report = Report();
-  EXPECT_EQ(ProgressBrief(report, kNow), "42% 1:10:00");
+  EXPECT_EQ(ProgressBrief(report, kTextNow), "42% 1:10:00");
   report.ends_ms.reset();
-  EXPECT_EQ(ProgressBrief(report, kNow), "42%");
+  EXPECT_EQ(ProgressBrief(report, kTextNow), "42%");
   report.fraction.reset();
-  EXPECT_EQ(ProgressBrief(report, kNow), "12% of epoch 3");
+  EXPECT_EQ(ProgressBrief(report, kTextNow), "12% of epoch 3");
   report.epoch.reset();
-  EXPECT_EQ(ProgressBrief(report, kNow), "12% of steps");
+  EXPECT_EQ(ProgressBrief(report, kTextNow), "12% of steps");
   report.total.reset();
-  EXPECT_EQ(ProgressBrief(report, kNow), "120 steps");
+  EXPECT_EQ(ProgressBrief(report, kTextNow), "120 steps");
 }
 
 TEST(ProgressText, SaysAllThatIsKnown) {
   task::ProgressReport report = Report();
-  EXPECT_EQ(ProgressSentence(report, kNow),
+  EXPECT_EQ(ProgressSentence(report, kTextNow),
             "43.0% done, about 1:10:00 left; training, epoch 3, step 120 of 1000, 2.12 per second, "
             "loss 0.4123");
   report = {.phase = "eval", .unit = "iter", .done = 5};
-  EXPECT_EQ(ProgressSentence(report, kNow), "evaluation, iter 5");
+  EXPECT_EQ(ProgressSentence(report, kTextNow), "evaluation, iter 5");
 }
 
 }  // namespace

@@ -25,7 +25,6 @@ using report::Report;
 
 constexpr std::size_t kMaxReportBytes = std::size_t{512} << 20;
 constexpr std::size_t kMaxFiles = 100;
-constexpr int kTimeoutS = 600;  // the books of a year
 
 struct ReportFlags {
   std::string since;
@@ -72,7 +71,7 @@ Result<std::string> Query(Context& context, const ReportFlags& flags) {
 Result<std::vector<Report>> AskDaemon(Context& context, const ReportFlags& flags) {
   const Result<std::string> target = Query(context, flags);
   if (!target) return std::unexpected(target.error());
-  const Result<std::string> answer = context.client().Get(*target, kTimeoutS);
+  const Result<std::string> answer = context.client().Get(*target, kBooksAnswerS);
   if (!answer) return std::unexpected(answer.error());
   Result<std::vector<Report>> reports = report::ReportsFromJsonText(*answer);
   if (!reports) return Fail(ErrorCode::kIo, "the daemon's report: " + reports.error().message);
@@ -80,7 +79,7 @@ Result<std::vector<Report>> AskDaemon(Context& context, const ReportFlags& flags
 }
 
 std::string NameFrom(const std::string& path) {
-  const std::string file = path.substr(path.rfind('/') + 1);
+  const std::string file(base::BaseName(path));
   return file.ends_with(".json") ? file.substr(0, file.size() - 5) : file;
 }
 

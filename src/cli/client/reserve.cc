@@ -27,8 +27,6 @@ using base::Json;
 using base::Result;
 using base::Unit;
 
-constexpr int kTimeoutS = 60;
-
 struct ReserveFlags {
   std::vector<std::string> whom;  // users, "nobody"
   std::vector<std::string> accounts;
@@ -156,7 +154,7 @@ void RunMake(Context& context, const ReserveFlags& flags) {
   }
   const Result<std::string> answer = context.client().Call(
       "POST", "/v1/reservations",
-      base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kTimeoutS);
+      base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kAnswerS);
   if (!answer) return context.Fail(answer.error());
   for (const std::string& user : booking.users) WarnIfNoUser(context, user);
   if (context.json) return Print(context, *answer + "\n");
@@ -174,7 +172,7 @@ void RunMake(Context& context, const ReserveFlags& flags) {
 }
 
 void RunList(Context& context) {
-  const Result<std::string> answer = context.client().Get("/v1/reservations", kTimeoutS);
+  const Result<std::string> answer = context.client().Get("/v1/reservations", kAnswerS);
   if (!answer) return context.Fail(answer.error());
   if (context.json) return Print(context, *answer + "\n");
   const Result<Json> json = base::ParseJson(*answer);
@@ -210,7 +208,7 @@ void RunRemove(Context& context, const std::vector<std::string>& ids) {
   std::vector<std::string> removed;
   for (const std::string& id : ids) {
     const Result<std::string> answer = context.client().Call(
-        "POST", "/v1/reservations/" + api::Escape(id) + "/remove", "", kTimeoutS);
+        "POST", "/v1/reservations/" + api::Escape(id) + "/remove", "", kAnswerS);
     if (!answer) {
       context.Fail(answer.error());
       continue;

@@ -17,8 +17,6 @@ namespace {
 using base::Json;
 using base::Result;
 
-constexpr int kTimeoutS = 60;
-
 struct CreateFlags {
   std::string name;
   std::string expires;
@@ -50,7 +48,7 @@ void RunCreate(Context& context, const CreateFlags& flags) {
     body["expires_s"] = life->count() / 1000;
   }
   const Result<std::string> answer =
-      context.client().Call("POST", "/v1/tokens", base::DumpJson(body), kTimeoutS);
+      context.client().Call("POST", "/v1/tokens", base::DumpJson(body), kAnswerS);
   if (!answer) return context.Fail(answer.error());
   if (context.json) return Print(context, *answer + "\n");
   const Result<Json> json = base::ParseJson(*answer);
@@ -65,7 +63,7 @@ void RunCreate(Context& context, const CreateFlags& flags) {
 
 void RunList(Context& context, bool all) {
   const Result<std::string> answer =
-      context.client().Get(all ? "/v1/tokens?all=1" : "/v1/tokens", kTimeoutS);
+      context.client().Get(all ? "/v1/tokens?all=1" : "/v1/tokens", kAnswerS);
   if (!answer) return context.Fail(answer.error());
   if (context.json) return Print(context, *answer + "\n");
   const Result<std::vector<api::TokenView>> tokens = ReadTokens(*answer);
@@ -84,8 +82,8 @@ void RunList(Context& context, bool all) {
 void RunRevoke(Context& context, const std::vector<std::string>& tokens) {
   std::vector<std::string> revoked;
   for (const std::string& token : tokens) {
-    const Result<std::string> answer = context.client().Call(
-        "POST", "/v1/tokens/" + api::Escape(token) + "/revoke", "", kTimeoutS);
+    const Result<std::string> answer =
+        context.client().Call("POST", "/v1/tokens/" + api::Escape(token) + "/revoke", "", kAnswerS);
     if (!answer) {
       context.Fail(answer.error());
       continue;

@@ -20,8 +20,6 @@ using api::UsageView;
 using base::Json;
 using base::Result;
 
-constexpr int kTimeoutS = 600;  // the books of a year
-
 struct UsageFlags {
   std::string by = "user";
   std::string since;
@@ -156,7 +154,7 @@ std::string CsvOf(const std::vector<UsageView>& rows) {
 void RunUsage(Context& context, const UsageFlags& flags) {
   const Result<std::string> target = Target(context, flags);
   if (!target) return context.Fail(target.error());
-  const Result<std::string> answer = context.client().Get(*target, kTimeoutS);
+  const Result<std::string> answer = context.client().Get(*target, kBooksAnswerS);
   if (!answer) return context.Fail(answer.error());
   if (context.json) return Print(context, *answer + "\n");
   const Result<std::vector<UsageView>> rows = ReadRows(*answer);

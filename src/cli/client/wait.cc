@@ -14,8 +14,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPoll{300};
-constexpr std::chrono::seconds kRetry{1};
-constexpr std::chrono::seconds kLookAgain{2};
+constexpr std::chrono::seconds kCallAgain{1};
+constexpr std::chrono::seconds kLongestCall{2};
 
 class Waiter {
  public:
@@ -37,7 +37,7 @@ class Waiter {
         if (HasEnded(task->value)) return std::optional(std::move(*task));
       }
       if (deadline_ && SteadyClock::now() >= *deadline_) return std::nullopt;
-      const auto patience = std::min(Left(), kLookAgain);
+      const auto patience = std::min(Left(), kLongestCall);
       const auto task = AwaitTask(context_.client(), ids[next], static_cast<int>(patience.count()));
       if (!task) Reconnect(task.error());
     }
@@ -72,7 +72,7 @@ class Waiter {
   void Reconnect(const base::Error& error) {
     if (!told_) Warn(context_, error.message + "; waiting for it");
     told_ = true;
-    std::this_thread::sleep_for(kRetry);
+    std::this_thread::sleep_for(kCallAgain);
   }
 
   Context& context_;

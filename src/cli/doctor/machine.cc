@@ -190,14 +190,7 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
       ""};
 }
 
-namespace {
-
-bool IsProgram(const std::string& path) {
-  struct stat facts {};
-  return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && (facts.st_mode & 0111) != 0;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings) {
   const auto allowed = [&](std::string_view kind) {
@@ -207,7 +200,7 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
   if (allowed("mail")) {
     const std::string shown = base::Printable(settings.notify_sendmail);
     findings.push_back({"notices", Level::kOk, "mail through " + shown, ""});
-    if (!IsProgram(root + settings.notify_sendmail)) {
+    if (!base::IsProgram(root + settings.notify_sendmail)) {
       findings.back() = {
           "notices", Level::kWarn, "no mail can be sent: there is no program " + shown,
           "install one that accepts mail like sendmail(8)" + InstallCommand(root, Missing::kMail) +
@@ -216,7 +209,9 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
   }
   if (allowed("webhook")) {
     findings.push_back({"notices", Level::kOk, "webhooks through curl", ""});
-    const auto has_curl = [&](const char* folder) { return IsProgram(root + folder + "/curl"); };
+    const auto has_curl = [&](const char* folder) {
+      return base::IsProgram(root + folder + "/curl");
+    };
     constexpr std::array kFolders{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                   "/usr/bin",        "/sbin",          "/bin"};
     if (std::ranges::none_of(kFolders, has_curl)) {
@@ -234,7 +229,7 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
     findings.push_back({"settings", Level::kWarn, std::move(text), std::move(remedy)});
   };
   for (const std::string& target : settings.notify_admin) {
-    if (!target.starts_with('/') || IsProgram(root + target)) continue;
+    if (!target.starts_with('/') || base::IsProgram(root + target)) continue;
     warn(fmt::format("notify.admin: {} is not an executable program", base::Printable(target)),
          "install it, chmod +x it, and give it a first line such as #!/bin/sh");
   }

@@ -26,18 +26,13 @@ constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
 constexpr std::size_t kMaxFolders = 1'000;  // users, and GPUs of one user
 
-bool IsProgram(const std::string& path) {
-  struct stat facts {};
-  return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && (facts.st_mode & 0111) != 0;
-}
-
 // The program as execvp finds it; empty if it is nowhere.
 std::string FindProgram(const std::string& root, const std::string& name,
                         const std::string& search_path) {
-  if (name.find('/') != std::string::npos) return IsProgram(root + name) ? name : "";
+  if (name.find('/') != std::string::npos) return base::IsProgram(root + name) ? name : "";
   for (const std::string_view folder : base::Split(search_path, ':')) {
     std::string path = std::string(folder.empty() ? "." : folder) + "/" + name;
-    if (IsProgram(root + path)) return path;
+    if (base::IsProgram(root + path)) return path;
   }
   return "";
 }

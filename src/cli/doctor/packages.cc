@@ -13,7 +13,7 @@
 namespace carma::cli {
 namespace {
 
-constexpr std::size_t kMaxFile = 64 * 1024;
+constexpr std::size_t kMaxReleaseFile = 64 * 1024;
 
 struct Packages {
   std::string_view distribution;  // a word of ID or ID_LIKE; the first row that is one counts
@@ -79,7 +79,7 @@ std::string InstallCommandFor(std::string_view os_release, Missing what) {
 }
 
 std::string InstallCommand(const std::string& root, Missing what) {
-  const auto text = base::ReadFile(root + "/etc/os-release", kMaxFile);
+  const auto text = base::ReadFile(root + "/etc/os-release", kMaxReleaseFile);
   return text ? InstallCommandFor(*text, what) : "";
 }
 

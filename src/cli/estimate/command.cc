@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/client/describe.h"
@@ -26,8 +27,6 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 using base::Unit;
-
-constexpr double kUsualCoverage = 0.9;
 
 struct EstimateFlags {
   std::string file;
@@ -52,11 +51,6 @@ struct Described {
   std::vector<std::string> remarks;
 };
 
-bool IsFolder(const std::string& path) {
-  std::error_code none;
-  return std::filesystem::is_directory(path, none);
-}
-
 // Adds the options about a training, in their order.
 void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
   const TransformerFlags& training = flags.transformer;
@@ -65,7 +59,7 @@ void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
     const bool adapter = file.kind == task::PlanFile::Kind::kAdapter;
     options.settings.emplace_back(adapter ? "adapter-config" : "deepspeed", file.path);
   }
-  if (!flags.weights.empty() && !IsFolder(flags.weights))
+  if (!flags.weights.empty() && !base::IsFolder(flags.weights))
     options.settings.emplace_back("weights", flags.weights);
   for (const task::TrainingWord& word : training.words)
     options.settings.emplace_back(word.name, word.value == "on" ? "" : word.value);
@@ -243,7 +237,7 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   bool answered = false;
   for (const estimate::EstimatorEntry* entry : *chosen) {
     const auto estimator =
-        estimate::MakeWithWeights(*entry, IsFolder(flags.weights) ? flags.weights : "");
+        estimate::MakeWithWeights(*entry, base::IsFolder(flags.weights) ? flags.weights : "");
     if (!estimator) return context.Fail(estimator.error());
     sheet.opinions.push_back({std::string(entry->name), (*estimator)->Ask(question)});
     answered = answered || sheet.opinions.back().answer.has_value();

@@ -25,12 +25,8 @@ constexpr const char* kExpected =
 // The helper ends itself earlier, with a reason (script.py).
 constexpr std::chrono::seconds kLimit{150};
 
-std::string_view NameOf(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 bool IsInterpreter(std::string_view word) {
-  const std::string_view name = NameOf(word);
+  const std::string_view name = base::BaseName(word);
   return name.starts_with("python") &&
          name.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
 }
@@ -43,8 +39,8 @@ bool IsLauncher(std::string_view word) {
                                              "srun",
                                              "torch.distributed.run",
                                              "torch.distributed.launch"};
-  return std::ranges::find(kLaunchers, NameOf(word)) != std::end(kLaunchers) ||
-         NameOf(word) == "accelerate" || word.starts_with("accelerate.");
+  return std::ranges::find(kLaunchers, base::BaseName(word)) != std::end(kLaunchers) ||
+         base::BaseName(word) == "accelerate" || word.starts_with("accelerate.");
 }
 
 base::Error LauncherError(const std::string& word) {

@@ -27,7 +27,6 @@ using estimate::TrainingPlan;
 using estimate::TransformerConfig;
 using estimate::TransformerEstimate;
 
-constexpr double kUsualCoverage = 0.9;
 // The parts under their names in JSON and in text.
 std::array<std::pair<const char*, double>, 9> NamedParts(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;

@@ -15,6 +15,8 @@
 
 namespace carma::cli {
 
+inline constexpr double kUsualCoverage = 0.9;  // of an estimate without a daemon
+
 struct TransformerFlags {
   std::string config;                      // path of config.json, "-": standard input
   std::vector<task::TrainingWord> words;   // of options, in the order given

@@ -67,7 +67,6 @@ constexpr int kMostRestarts = 5;
 // A pilot that ends without work ends after this many checks in a row in which nothing could start.
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
-constexpr int kTimeoutS = 60;
 
 class Pilot {
  public:
@@ -232,7 +231,7 @@ class Pilot {
   }
 
   Result<Unit> RemoveReservations() {
-    const Result<std::string> text = context_.client().Get("/v1/reservations", kTimeoutS);
+    const Result<std::string> text = context_.client().Get("/v1/reservations", kAnswerS);
     if (!text) return std::unexpected(text.error());
     const Result<Json> json = base::ParseJson(*text);
     if (!json) return std::unexpected(json.error());
@@ -243,7 +242,7 @@ class Pilot {
       const Result<api::ReservationView> view = api::FromJson<api::ReservationView>(item);
       if (!view || view->why != kEndOfAllocation) continue;
       const Result<std::string> removed = context_.client().Call(
-          "POST", fmt::format("/v1/reservations/{}/remove", view->id), "", kTimeoutS);
+          "POST", fmt::format("/v1/reservations/{}/remove", view->id), "", kAnswerS);
       if (!removed) return std::unexpected(removed.error());
     }
     return Unit{};
@@ -258,7 +257,7 @@ class Pilot {
     booking.why = kEndOfAllocation;
     const Result<std::string> made = context_.client().Call(
         "POST", "/v1/reservations",
-        base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kTimeoutS);
+        base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kAnswerS);
     if (!made) return std::unexpected(made.error());
     return Unit{};
   }

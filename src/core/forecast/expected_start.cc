@@ -6,18 +6,18 @@
 namespace carma::core {
 namespace {
 
-constexpr Time kNever = Time::max();
+constexpr Time kNoTime = Time::max();
 // Maximum number of consecutive reservations considered.
 constexpr int kMostPeriods = 64;
 
 // A set of interchangeable GPUs: tasks that may use the same set wait for the same GPUs.
 struct Pool {
   std::vector<bool> gpus;
-  std::vector<Time> free;  // rising; kNever: nobody knows
+  std::vector<Time> free;  // rising; kNoTime: nobody knows
 };
 
 bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
-  return RunsInto(gpu.booked, {.from = {}, .to = kNever, .own = task.own_reservations}) != nullptr;
+  return RunsInto(gpu.booked, {.from = {}, .to = kNoTime, .own = task.own_reservations}) != nullptr;
 }
 
 // The GPUs that the task may use; without those ever reserved for others, if enough are left.
@@ -33,7 +33,7 @@ std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& 
 // The first moment from `start` on at which no reservation excludes the task from any of them.
 Time PastReservations(std::span<const ExpectedGpu> gpus, const std::vector<bool>& pool,
                       const ExpectedTask& task, Time start) {
-  for (int i = 0; i < kMostPeriods && start != kNever; ++i) {
+  for (int i = 0; i < kMostPeriods && start != kNoTime; ++i) {
     const ReservedPeriod* into = nullptr;
     for (std::size_t gpu = 0; gpu < gpus.size() && into == nullptr; ++gpu) {
       if (!pool[gpu]) continue;
@@ -43,7 +43,7 @@ Time PastReservations(std::span<const ExpectedGpu> gpus, const std::vector<bool>
     if (into == nullptr) return start;
     start = into->to;
   }
-  return kNever;
+  return kNoTime;
 }
 
 std::size_t Both(const std::vector<bool>& a, const std::vector<bool>& b) {
@@ -75,10 +75,10 @@ class Line {
       const Time start =
           PastReservations(gpus_, pool.gpus, task,
                            task.gpus == 0 ? before : std::max(before, pool.free[task.gpus - 1]));
-      if (start == kNever) break;  // and nobody behind it starts before it
+      if (start == kNoTime) break;  // and nobody behind it starts before it
       starts[i] = start;
       before = start + asked_for;
-      Take(task, task.takes ? start + *task.takes : kNever);
+      Take(task, task.takes ? start + *task.takes : kNoTime);
     }
     return starts;
   }
@@ -106,7 +106,7 @@ class Line {
       if (task.takes) todo -= static_cast<std::int64_t>(TakenOf(task, pool.gpus)) * *task.takes;
       const Time start =
           PastReservations(gpus_, pool.gpus, task, now_ + todo / static_cast<std::int64_t>(busy));
-      if (start != kNever) starts[i] = start;
+      if (start != kNoTime) starts[i] = start;
     }
     return starts;
   }
@@ -134,13 +134,13 @@ class Line {
   std::vector<Time> FreeIn(const std::vector<bool>& pool) const {
     std::vector<Time> free;
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
-      if (pool[i]) free.push_back(std::max(now_, gpus_[i].free_at.value_or(kNever)));
+      if (pool[i]) free.push_back(std::max(now_, gpus_[i].free_at.value_or(kNoTime)));
     }
     std::ranges::sort(free);
     for (const ExpectedReturn& each : returning_) {
       const std::size_t there = std::min(each.gpus, Both(each.holds, pool));
       for (std::size_t i = there; i < std::min(each.gpus, Both(each.may, pool)); ++i)
-        free[i - there] = kNever;
+        free[i - there] = kNoTime;
       std::ranges::sort(free);
     }
     return free;
@@ -157,7 +157,7 @@ class Line {
   Work WorkIn(const Pool& pool) const {
     Work work;
     for (const Time free : pool.free) {
-      if (free == kNever) {
+      if (free == kNoTime) {
         ++work.endless;
       } else {
         work.todo += free - now_;

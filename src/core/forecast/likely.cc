@@ -7,9 +7,9 @@
 namespace carma::core {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 // Remaining work below this is a rounding error.
-constexpr double kDoneS = 1e-6;
+constexpr double kRoundingS = 1e-6;
 // Maximum number of checks whether a task fits: some milliseconds.
 constexpr int kMostLooks = 100'000;
 
@@ -40,12 +40,12 @@ class Play {
  private:
   struct Going {
     TaskId task{};
-    double left_s = kNever;
-    double leaves_s = kNever;  // on the clock
+    double left_s = kNoEnd;
+    double leaves_s = kNoEnd;  // on the clock
   };
 
   void Add(const LikelyRun& run) {
-    going_.push_back({run.task, run.left_s.value_or(kNever), now_s_ + run.most_s.value_or(kNever)});
+    going_.push_back({run.task, run.left_s.value_or(kNoEnd), now_s_ + run.most_s.value_or(kNoEnd)});
   }
 
   std::optional<std::size_t> First() const {
@@ -92,14 +92,14 @@ class Play {
       const auto at = slowdowns.find(each.task);
       return at == slowdowns.end() ? 1.0 : at->second;
     };
-    double next_s = kNever;
+    double next_s = kNoEnd;
     for (const Going& each : going_)
       next_s = std::min({next_s, now_s_ + each.left_s * slowdown(each), each.leaves_s});
-    if (next_s == kNever) return false;
+    if (next_s == kNoEnd) return false;
     for (Going& each : going_) each.left_s -= (next_s - now_s_) / slowdown(each);
     now_s_ = next_s;
     std::erase_if(going_, [&](const Going& each) {
-      if (each.left_s > kDoneS && each.leaves_s > now_s_) return false;
+      if (each.left_s > kRoundingS && each.leaves_s > now_s_) return false;
       room_.Leave(each.task);
       return true;
     });

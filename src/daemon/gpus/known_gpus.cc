@@ -13,7 +13,7 @@
 namespace carma::daemon {
 namespace {
 
-constexpr std::size_t kMaxBytes = 1 << 20;
+constexpr std::size_t kMaxFileBytes = 1 << 20;
 constexpr std::size_t kMaxDevices = 4'096;
 
 std::string PathIn(const std::string& state_dir) {
@@ -54,7 +54,7 @@ const gpu::DeviceInfo* Before(const gpu::DeviceInfo& device,
 }  // namespace
 
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir) {
-  const base::Result<std::string> text = base::ReadFile(PathIn(state_dir), kMaxBytes);
+  const base::Result<std::string> text = base::ReadFile(PathIn(state_dir), kMaxFileBytes);
   if (!text) return {};
   base::Result<std::vector<gpu::DeviceInfo>> devices = Parse(*text);
   if (devices) return std::move(*devices);

@@ -23,10 +23,6 @@ using base::Result;
 constexpr int kMaxNesting = 3;  // of scripts that start scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
-std::string BaseName(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
-
 // True for names as on the hub; a name that leads out of the cache is refused.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
@@ -49,7 +45,7 @@ class Finder {
 
   TrainingFound Find() {
     if (spec_.script) {
-      const std::string name = spec_.script_path ? BaseName(*spec_.script_path) : "";
+      const std::string name(spec_.script_path ? base::BaseName(*spec_.script_path) : "");
       LookAtScript(*spec_.script, name, spec_.script_args, spec_.workdir, spec_.environment, 0);
     } else {
       std::vector<ShellWord> words;
@@ -101,7 +97,8 @@ class Finder {
       return LookAtScript(nested->text, place.substr(0, place.find(':')), nested->args, folder,
                           inside, depth + 1);
     if (const Result<std::string> text = Read(Below(folder, nested->path), task::kMaxScriptBytes))
-      LookAtScript(*text, BaseName(nested->path), nested->args, folder, inside, depth + 1);
+      LookAtScript(*text, std::string(base::BaseName(nested->path)), nested->args, folder, inside,
+                   depth + 1);
   }
 
   // ---- a training ----
@@ -133,7 +130,7 @@ class Finder {
     for (std::string& note : meaning.notes) Note(std::move(note));
     meaning.words.insert(meaning.words.end(), words.begin(), words.end());
     if (path.ends_with("/unet/config.json") || path.ends_with("/transformer/config.json"))
-      AddDiffusion(BaseName(launch.program), settings, meaning.words);
+      AddDiffusion(std::string(base::BaseName(launch.program)), settings, meaning.words);
     AddAllocator(command, meaning.words);
     Judge(path, std::move(meaning));
   }
@@ -192,14 +189,14 @@ class Finder {
                   std::vector<Setting>& settings) {
     if (!program.ends_with(".py")) return;
     const Result<std::string> text = Read(Below(folder, program), kMaxConfigBytes);
-    if (text) settings = ReadPythonText(*text, BaseName(program));
+    if (text) settings = ReadPythonText(*text, base::BaseName(program));
   }
 
   void AddFile(const std::string& name, const std::string& folder, const std::string& prefix,
                std::vector<Setting>& settings) {
     const Result<std::string> text = Read(Below(folder, name), kMaxConfigBytes);
     if (!text) return Note(text.error().message);
-    const std::string shown = BaseName(name);
+    const std::string shown(base::BaseName(name));
     Result<std::vector<Setting>> read = name.ends_with(".json")   ? ReadJsonSettings(*text, shown)
                                         : name.ends_with(".toml") ? ReadToml(*text, shown)
                                                                   : ReadYaml(*text, shown);
@@ -223,7 +220,7 @@ class Finder {
         AddWords(&ReadDeepSpeed, setting.value, folder, words);
       } else if (setting.key == "fsdp_config") {
         AddFile(setting.value, folder, "fsdp_config.", settings);
-      } else if (BaseName(setting.value) == "adapter_config.json") {
+      } else if (base::BaseName(setting.value) == "adapter_config.json") {
         AddWords(&ReadAdapterConfig, setting.value, folder, words);
       }
     }
@@ -233,7 +230,7 @@ class Finder {
                 const std::string& name, const std::string& folder, TrainingWords& words) {
     const Result<std::string> text = Read(Below(folder, name), kMaxConfigBytes);
     if (!text) return Note(text.error().message);
-    const Result<TrainingWords> read = reader(*text, BaseName(name));
+    const Result<TrainingWords> read = reader(*text, base::BaseName(name));
     if (!read) return Note(read.error().message);
     words.insert(words.end(), read->begin(), read->end());
   }

@@ -17,12 +17,8 @@ bool IsOneOf(std::string_view word, Names names) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
-std::string_view BaseName(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 bool IsPython(std::string_view program) {
-  program = BaseName(program);
+  program = base::BaseName(program);
   if (!program.starts_with("python")) return false;
   return program.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
 }
@@ -89,8 +85,9 @@ class CommandReader {
  private:
   static bool IsLauncher(std::string_view word) {
     return IsPython(word) ||
-           IsOneOf(BaseName(word), {"torchrun", "accelerate", "accelerate-launch", "deepspeed",
-                                    "axolotl", "llamafactory-cli", "lmf", "tune", "trl", "swift"});
+           IsOneOf(base::BaseName(word),
+                   {"torchrun", "accelerate", "accelerate-launch", "deepspeed", "axolotl",
+                    "llamafactory-cli", "lmf", "tune", "trl", "swift"});
   }
 
   bool Next(std::string_view word) {
@@ -100,7 +97,7 @@ class CommandReader {
   }
 
   bool ReadLauncher() {
-    const std::string name(BaseName(words_[at_++].text));
+    const std::string name(base::BaseName(words_[at_++].text));
     if (IsPython(name)) return ReadPython();
     if (name == "accelerate" && !Next("launch")) return false;
     if (name == "torchrun" || name == "accelerate" || name == "accelerate-launch" ||
@@ -232,7 +229,7 @@ class CommandReader {
   // True for "dpo.py" and "train_ppo.py": they hold a second model, which is not modelled.
   static bool IsOfPreferences(std::string_view program) {
     std::string word;
-    for (const char c : base::ToLower(BaseName(program)) + ".") {
+    for (const char c : base::ToLower(base::BaseName(program)) + ".") {
       if (c != '.' && c != '_' && c != '-') {
         word += c;
         continue;
@@ -279,7 +276,7 @@ std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_
 std::optional<NestedScript> NestedScriptOf(const std::vector<ShellWord>& words) {
   std::size_t at = 0;
   while (at < words.size() &&
-         !IsOneOf(BaseName(words[at].text), {"bash", "sh", "zsh", "source", "."}) &&
+         !IsOneOf(base::BaseName(words[at].text), {"bash", "sh", "zsh", "source", "."}) &&
          !words[at].text.ends_with(".sh"))
     ++at;
   if (at == words.size()) return std::nullopt;

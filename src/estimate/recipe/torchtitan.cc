@@ -28,9 +28,9 @@ std::string From(const Setting& setting) {
   return base::Printable(option ? setting.from : setting.from + ": " + setting.key, 500);
 }
 
-class Reader {
+class TitanReader {
  public:
-  explicit Reader(const std::vector<Setting>& settings) : settings_(settings) {}
+  explicit TitanReader(const std::vector<Setting>& settings) : settings_(settings) {}
 
   TorchtitanPlan Read() {
     Model();
@@ -206,7 +206,7 @@ bool IsOfTorchtitan(const std::vector<Setting>& settings) {
 }
 
 TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings) {
-  return Reader(settings).Read();
+  return TitanReader(settings).Read();
 }
 
 }  // namespace carma::estimate

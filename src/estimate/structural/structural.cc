@@ -30,7 +30,7 @@ constexpr std::string_view kFullDepth =
     "depth=20 and col_names=(\"input_size\", \"output_size\", \"num_params\"), or use "
     "carma_summary.py";
 
-constexpr double kMib = 1024.0 * 1024.0;
+constexpr double kMibBytes = 1024.0 * 1024.0;
 
 // Copies of the parameters while activations exist: weights, gradients (not quite at the same time
 // as all activations), states of the optimizer.
@@ -103,11 +103,11 @@ void TakeHeld(const Question& question, Numbers& numbers) {
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
   if (!held || half != (CountedIn(*question.layers) == Precision::kHalf)) return;
   const double before_mib = numbers.trained_mib;
-  numbers.trained_mib = held->trained / kMib;
-  numbers.frozen_mib = (held->frozen + held->others) / kMib;
+  numbers.trained_mib = held->trained / kMibBytes;
+  numbers.frozen_mib = (held->frozen + held->others) / kMibBytes;
   if (before_mib > 0) numbers.states_mib *= numbers.trained_mib / before_mib;
-  if (held->states) numbers.states_mib = *held->states / kMib;
-  if (held->step) numbers.step_mib = *held->step / kMib;
+  if (held->states) numbers.states_mib = *held->states / kMibBytes;
+  if (held->step) numbers.step_mib = *held->step / kMibBytes;
 }
 
 Numbers NumbersOf(const Question& question, const Kept& kept) {
@@ -120,7 +120,7 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
   numbers.counted_size = numbers.activation_size / SizeOf(counted);
   numbers.keeps_wide = precision == Precision::kMixed && counted == Precision::kFp32;
   const auto mib_of = [&](std::int64_t params) {
-    return weight_size * 4 * static_cast<double>(params) / kMib;
+    return weight_size * 4 * static_cast<double>(params) / kMibBytes;
   };
   numbers.trained_mib = mib_of(TrainedParams(*question.layers));
   numbers.frozen_mib = mib_of(question.layers->params) - numbers.trained_mib;
@@ -133,7 +133,7 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
     numbers.copies_mib = (numbers.trained_mib + numbers.frozen_mib) / 2;
   for (const double bytes : kept.weights) {
     if (bytes <= kept.largest * numbers.batch) break;
-    numbers.large_mib += weight_size * bytes / kMib;
+    numbers.large_mib += weight_size * bytes / kMibBytes;
   }
   numbers.large_mib = std::min(numbers.large_mib, numbers.trained_mib);
   return numbers;
@@ -162,7 +162,7 @@ double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   const double shrink = ShrinkOf(kept, numbers);
   const double per_sample = layers.saved ? layers.saved->per_sample : kept.per_sample;
   const double constant = layers.saved ? layers.saved->constant : kept.constant;
-  const double mib = (per_sample * numbers.batch + constant) * shrink / kMib;
+  const double mib = (per_sample * numbers.batch + constant) * shrink / kMibBytes;
   const double mean_mib = mib / std::max(kept.operations, 1.0);
   return (kKeptFactor + kSharedGaps / (1 + mean_mib / kSegmentMib)) * mib;
 }
@@ -170,13 +170,13 @@ double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
 // A dry run with a loss over the scores has already counted log-softmax's result, one of the three.
 double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
   const bool counted = layers.saved && (layers.loss == "cross-entropy" || layers.loss == "own");
-  return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMib;
+  return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMibBytes;
 }
 
 // All of the formula's `rest`, in the order in which it is shown and summed.
 std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   const auto of_batch = [&](double factor, double bytes) {
-    return factor * bytes * numbers.batch * numbers.activation_size / kMib;
+    return factor * bytes * numbers.batch * numbers.activation_size / kMibBytes;
   };
   const double run_mib = numbers.frozen_mib + numbers.copies_mib + numbers.states_mib +
                          numbers.run_copies * numbers.trained_mib;

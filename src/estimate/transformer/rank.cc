@@ -200,13 +200,14 @@ namespace {
 // A second model is sharded like the first, without gradients and states. The memory of the engine
 // stays reserved. Frozen models are whole, in 16 bits if anything is.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
-  constexpr double kMib = 1 << 20;
+  constexpr double kBytesPerMib = 1 << 20;
   const bool on_host = plan.offload_parameters;
   const double reference =
       plan.reference && !on_host ? BytesOf(plan.weights) * parameters / by_weights : 0;
   const double size = plan.amp ? 2 : BytesOf(plan.weights);
   const double frozen = size * static_cast<double>(plan.frozen_parameters);
-  return reference + frozen + averaged + plan.rollout_share * plan.gpu_mib.value_or(0) * kMib;
+  return reference + frozen + averaged +
+         plan.rollout_share * plan.gpu_mib.value_or(0) * kBytesPerMib;
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ struct Word {
 };
 
 // "to" gives a time; ParseReservation turns it into a length.
-constexpr std::array kWords{
+constexpr std::array kReservationWords{
     Word{"for", "users, or nobody", SetUsers},
     Word{"gpus", "the numbers of GPUs, or all", SetGpus},
     Word{"type", "a part of a GPU's name",
@@ -106,8 +106,8 @@ Result<Reservation> ParseReservation(std::string_view text) {
   for (const std::string_view piece : base::Split(text, ' ')) {
     if (piece.empty()) continue;
     const std::size_t equals = std::min(piece.find('='), piece.size());
-    const auto* word = std::ranges::find(kWords, piece.substr(0, equals), &Word::name);
-    if (word == kWords.end() || equals == piece.size()) {
+    const auto* word = std::ranges::find(kReservationWords, piece.substr(0, equals), &Word::name);
+    if (word == kReservationWords.end() || equals == piece.size()) {
       return Fail(ErrorCode::kInvalid,
                   fmt::format("expected words like for=ada gpus=0,1 from=9h for-time=8h, not '{}'",
                               base::Printable(piece, 60)));

@@ -15,7 +15,7 @@ namespace {
 
 // Reservations of this many days ahead are passed on, and again a day later.
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
-constexpr base::Duration kDay = std::chrono::hours(24);
+constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
 // In the published system, the rounds of the daemon's loop and its window begin independently of
 // the first submission. The longest round is that of the window.
@@ -196,7 +196,7 @@ void Simulation::SendReservations() {
     still = still && servers_[i].launched == 0;
   }
   still_days_ = still ? still_days_ + 1 : 0;
-  if (!periods.empty()) agenda_.Set(now() + kDay, Due::kReservations);
+  if (!periods.empty()) agenda_.Set(now() + kOneDay, Due::kReservations);
 }
 
 void Simulation::OnSamples(std::uint32_t index) {

@@ -19,7 +19,7 @@ namespace carma::slurm {
 namespace {
 
 constexpr off_t kTailBytes = 16 << 10;
-constexpr std::size_t kMostBytes = 2 * kTailBytes;
+constexpr std::size_t kMostTailBytes = 2 * kTailBytes;
 constexpr int kLimitMs = 3'000;
 constexpr int kReapMs =
     1'000;  // the kernel takes so long at most to end what is killed, else it hangs
@@ -71,7 +71,7 @@ std::string ReadOfChild(pid_t child, int from, int limit_ms) {
   std::string text;
   const std::int64_t end = MonotonicMs() + limit_ms;
   char buffer[4096];
-  while (text.size() < kMostBytes) {
+  while (text.size() < kMostTailBytes) {
     pollfd ready{from, POLLIN, 0};
     const std::int64_t left_ms = end - MonotonicMs();
     const int count = left_ms > 0 ? ::poll(&ready, 1, static_cast<int>(left_ms)) : 0;

@@ -247,7 +247,7 @@ Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description&
   const std::string where = base::Printable(path, 200);
   std::vector<std::pair<std::string_view, std::string>> settings{
       {"gpus", std::to_string(file->gpus)}};
-  std::string_view name = path.substr(path.rfind('/') + 1);
+  std::string_view name = base::BaseName(path);
   if (name.ends_with(".rad")) name.remove_suffix(4);
   if (!name.empty()) settings.emplace_back("job-name", base::Printable(name, 200));
   if (file->conda_env) settings.emplace_back("conda-env", *file->conda_env);

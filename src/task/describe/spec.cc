@@ -158,10 +158,6 @@ Result<Unit> CheckParameters(const TaskSpec& spec) {
   return Unit{};
 }
 
-std::string_view BaseName(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 template <std::size_t kCount>
 bool IsOneOf(std::string_view word, const std::array<std::string_view, kCount>& words) {
   return std::ranges::find(words, word) != words.end();
@@ -194,7 +190,7 @@ using Words = std::span<const std::string>;
 
 std::string_view Launched(std::string_view program, Words arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].ends_with(".py")) return BaseName(arguments[i]);
+    if (arguments[i].ends_with(".py")) return base::BaseName(arguments[i]);
     if ((arguments[i] == "-m" || arguments[i] == "--module") && i + 1 < arguments.size())
       return arguments[i + 1];
   }
@@ -210,20 +206,20 @@ std::string_view Interpreted(std::string_view program, Words arguments) {
       const std::string_view module = arguments[i + 1];
       return IsTrainingLauncher(module) ? Launched(module, arguments.subspan(i + 2)) : module;
     }
-    if (!word.starts_with('-')) return BaseName(word);
+    if (!word.starts_with('-')) return base::BaseName(word);
     if (IsOneOf(word, kWithValue)) ++i;
   }
   return program;
 }
 
 std::string_view NameOf(Words command) {
-  const std::string_view program = BaseName(command.front());
+  const std::string_view program = base::BaseName(command.front());
   const Words arguments = command.subspan(1);
   if (IsInterpreter(program)) return Interpreted(program, arguments);
   if (IsTrainingLauncher(program)) return Launched(program, arguments);
   if (!IsWrapper(program)) return program;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view inner = BaseName(arguments[i]);
+    const std::string_view inner = base::BaseName(arguments[i]);
     if (IsInterpreter(inner) || IsTrainingLauncher(inner)) return NameOf(arguments.subspan(i));
   }
   return program;
@@ -282,7 +278,7 @@ bool IsParameterName(std::string_view text) {
 std::string NameOfCommand(const std::vector<std::string>& command) {
   std::string name = base::Printable(NameOf(command), 200);
   // For "python3 ''" and the like nothing is left, but a task must have a name.
-  return name.empty() ? base::Printable(BaseName(command.front()), 200) : name;
+  return name.empty() ? base::Printable(base::BaseName(command.front()), 200) : name;
 }
 
 void FillDefaults(TaskSpec& spec) {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "task/process/memory_protection.h"
@@ -111,14 +112,6 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   return block;
 }
 
-std::vector<char*> Pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 void ResetProcess() {
   GiveUpMemoryProtection();
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
@@ -145,7 +138,7 @@ Result<Unit> Become(const MpsOrder& order) {
   if (Result<Unit> taken = TakeRights(*user); !taken) return taken;
   if (Result<Unit> made = MakeFolders(order, *mine); !made) return made;
   const std::vector<std::string> block = Environment(order, *user);
-  ::execve(order.argv.front().c_str(), Pointers(order.argv).data(), Pointers(block).data());
+  ::execve(order.argv.front().c_str(), base::Argv(order.argv).data(), base::Argv(block).data());
   return FailErrno(errno, "cannot run " + order.argv.front());
 }
 

@@ -20,6 +20,7 @@
 
 #include "base/file.h"
 #include "base/open_files.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "task/process/cgroup.h"
@@ -41,14 +42,6 @@ LaunchError Failure(int error, const std::string& what) {
   return {what + ": " + std::strerror(error), Passing(error)};
 }
 
-std::vector<char*> Pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 LaunchError ExecFailure(int error, const std::string& program) {
   const std::string quoted = "'" + base::Printable(program) + "'";
   if (error == ENOENT && base::Exists(program)) {
@@ -65,7 +58,7 @@ LaunchError ExecFailure(int error, const std::string& program) {
 
 // Returns only if no program could be run.
 LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& arguments) {
-  const std::vector<char*> argv = Pointers(arguments), block = Pointers(plan.block);
+  const std::vector<char*> argv = base::Argv(arguments), block = base::Argv(plan.block);
   const std::string& name = arguments.front();
   if (name.find('/') != std::string::npos) {
     ::execve(name.c_str(), argv.data(), block.data());

@@ -28,23 +28,16 @@ using base::UniqueFd;
 constexpr int kAliveFd = 3;
 constexpr int kDoneFd = 4;
 constexpr int kOrderFd = 5;
-constexpr std::size_t kMaxOrderBytes = 64 << 20;
+constexpr std::size_t kMaxGuardBytes = 64 << 20;
 constexpr char kOnlyScript = 's';
 constexpr std::chrono::milliseconds kPatience{60'000};
 
 Result<GuardOrder> ReadOrder() {
-  const Result<std::string> text = base::ReadAll(kOrderFd, kMaxOrderBytes);
+  const Result<std::string> text = base::ReadAll(kOrderFd, kMaxGuardBytes);
   if (!text) return std::unexpected(text.error());
   const Result<base::Json> json = base::ParseJson(*text);
   if (!json) return std::unexpected(json.error());
   return base::FieldsFromJson<GuardOrder>(*json, "", base::Unknown::kRefused);
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // Becomes the user for good. Returns only if there is nothing to run.
@@ -56,7 +49,7 @@ void CleanUpAsUser(const GuardOrder& order, bool removes) {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   (void)!::chdir("/");
-  const std::vector<char*> argv = Pointers(order.removal), block = Pointers(order.block);
+  const std::vector<char*> argv = base::Argv(order.removal), block = base::Argv(order.block);
   ::execve(argv.front(), argv.data(), block.data());
 }
 

@@ -27,22 +27,10 @@ using base::Result;
 constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
                             "/usr/bin/catatonit", "/usr/bin/tini", "/usr/bin/dumb-init"};
 
-bool IsFolder(const std::string& path) {
-  struct stat st {};
-  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-// Checked with the effective rights, which are the user's.
-bool MayRun(const std::string& path) {
-  struct stat st {};
-  return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) &&
-         ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
-}
-
 std::string FindOnPath(const std::string& search, std::string_view name) {
   for (const std::string_view folder : base::Split(search, ':')) {
     std::string program = fmt::format("{}/{}", folder, name);
-    if (folder.starts_with('/') && MayRun(program)) return program;
+    if (folder.starts_with('/') && base::IsProgram(program)) return program;
   }
   return "";
 }
@@ -93,7 +81,7 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
   run->cores = order.cores;
   run->max_processes = order.max_processes;
   for (const char* init : kInits) {
-    if (run->init.empty() && MayRun(init)) run->init = init;
+    if (run->init.empty() && base::IsProgram(init)) run->init = init;
   }
   for (const std::string& text : order.spec.container_mounts) {
     const Result<ContainerMount> mount = ParseMount(text);
@@ -103,10 +91,10 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
   for (const std::string& folder :
        {Lookup(environment, "HOME"), order.spec.workdir, CheckpointFolder(order),
         Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY")}) {
-    if (folder != "/" && IsFolder(folder)) AddMount({folder, folder, false}, *run);
+    if (folder != "/" && base::IsFolder(folder)) AddMount({folder, folder, false}, *run);
   }
   // The folder of a session that has ended: Podman would fail without it.
-  if (!IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
+  if (!base::IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
   run->variables = ContainerVariables(environment);
   return run;
 }

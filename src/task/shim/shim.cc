@@ -53,11 +53,6 @@ Refusal Refuse(const base::Error& error, bool retryable = false) {
   return Refusal(LaunchError{error.message, retryable});
 }
 
-bool IsFolder(const std::string& path) {
-  struct stat st {};
-  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 WarningSignal WarningOf(const TaskSpec& spec) {
   return {.number = spec.signal ? base::SignalNumber(*spec.signal).value_or(0) : 0,
           .main_only = spec.signal_main,
@@ -243,9 +238,9 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   std::optional<CondaEnv> conda;
   if (order_.spec.conda_env) {
     const auto home = order_.spec.environment.find("HOME");
-    Result<CondaEnv> found =
-        FindCondaEnv(*order_.spec.conda_env, order_.spec.environment,
-                     home == order_.spec.environment.end() ? user_.home : home->second, IsFolder);
+    Result<CondaEnv> found = FindCondaEnv(
+        *order_.spec.conda_env, order_.spec.environment,
+        home == order_.spec.environment.end() ? user_.home : home->second, base::IsFolder);
     if (!found) {
       rights_->DropPrivileges();
       return Refuse(found.error());
@@ -438,7 +433,7 @@ void Shim::LeaveReport(const ShimReport& report) {
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
     // If the daemon that started us still runs, it need not wait for the disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
-    if (!IsFolder(dir_)) return;  // there is no other place where anybody would look for it
+    if (!base::IsFolder(dir_)) return;  // there is no other place where anybody would look for it
     if (written.error().code == base::ErrorCode::kNotFound) {
       (void)exit_file_.Reserve(dir_, kExitFile, kReportReserveBytes);
     }

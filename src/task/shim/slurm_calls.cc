@@ -128,7 +128,7 @@ Result<CarmaCall> ShowOf(const Words& words, std::size_t at, bool one_line,
         TaskNumber(given.empty() ? Lookup(environment, "SLURM_JOB_ID") : given, environment);
     if (!number) return std::unexpected(number.error());
     return CarmaCall{.words = {"show", "--json", *number},
-                     .show = one_line ? CarmaCall::Show::kOneLine : CarmaCall::Show::kJob};
+                     .show = one_line ? CarmaCall::Show::kJobLine : CarmaCall::Show::kJob};
   }
   return Fail(ErrorCode::kInvalid,
               "show: expected job or hostnames, not '" + base::Printable(what, 40) + "'");
@@ -253,7 +253,7 @@ int Run(const char* program, const Result<CarmaCall>& call) {
     if (json.size() < kMaxTaskBytes) json += line + "\n";
   });
   if (code != 0) return code;
-  const auto text = JobText(json, call->show == CarmaCall::Show::kOneLine);
+  const auto text = JobText(json, call->show == CarmaCall::Show::kJobLine);
   if (!text) return Refuse(program, text.error());
   std::fputs(text->c_str(), stdout);
   return 0;

@@ -18,7 +18,7 @@ struct CarmaCall {
   enum class Show {
     kAsItIs,
     kJob,     // a task's JSON as `scontrol show job` prints it
-    kOneLine  // the same with -o
+    kJobLine  // the same with -o
   } show = Show::kAsItIs;
 };
 

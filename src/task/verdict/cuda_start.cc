@@ -11,10 +11,10 @@
 namespace carma::task {
 namespace {
 
-constexpr std::size_t kTailBytes = 16 << 10;
-constexpr std::size_t kTailLines = 200;
+constexpr std::size_t kStartTailBytes = 16 << 10;
+constexpr std::size_t kStartTailLines = 200;
 
-constexpr std::array<std::string_view, 22> kForms{
+constexpr std::array<std::string_view, 22> kNoDriverForms{
     "CUDA initialization",
     "No CUDA GPUs are available",
     "no CUDA-capable device is detected",
@@ -42,11 +42,12 @@ constexpr std::array<std::string_view, 22> kForms{
 }  // namespace
 
 std::optional<std::string> FindCudaStartText(std::string_view stderr_tail) {
-  if (stderr_tail.size() > kTailBytes) stderr_tail.remove_prefix(stderr_tail.size() - kTailBytes);
+  if (stderr_tail.size() > kStartTailBytes)
+    stderr_tail.remove_prefix(stderr_tail.size() - kStartTailBytes);
   std::vector<std::string_view> lines = base::Split(stderr_tail, '\n');
-  if (lines.size() > kTailLines) lines.erase(lines.begin(), lines.end() - kTailLines);
+  if (lines.size() > kStartTailLines) lines.erase(lines.begin(), lines.end() - kStartTailLines);
   for (const std::string_view line : std::views::reverse(lines)) {
-    const bool says = std::ranges::any_of(kForms, [line](std::string_view form) {
+    const bool says = std::ranges::any_of(kNoDriverForms, [line](std::string_view form) {
       return line.find(form) != std::string_view::npos;
     });
     if (says) return base::Printable(line);

@@ -17,13 +17,13 @@ namespace {
 using base::Result;
 using base::Unit;
 
-struct Asked {
+struct ClosingAsked {
   std::string why;
   std::optional<std::int64_t> by_ms;
 };
 
-Result<Asked> AskedIn(const Call& call) {
-  Asked asked;
+Result<ClosingAsked> AskedIn(const Call& call) {
+  ClosingAsked asked;
   if (call.request.body.empty()) return asked;
   const Result<base::Json> json = ReadBody(call);
   if (!json) return std::unexpected(json.error());
@@ -55,7 +55,7 @@ Result<Unit> MayClose(const Call& call) {
 Result<Unit> CloseServer(const ClosingServices& services, const Call& call,
                          const api::Responder& reply) {
   if (Result<Unit> may = MayClose(call); !may) return may;
-  const Result<Asked> asked = AskedIn(call);
+  const Result<ClosingAsked> asked = AskedIn(call);
   if (!asked) return std::unexpected(asked.error());
   core::ServerClosed closing;
   closing.why = fmt::format("closed by {} until the machine boots", call.caller.user);

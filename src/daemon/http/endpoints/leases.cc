@@ -24,7 +24,7 @@ using base::Json;
 using base::Result;
 using base::Unit;
 
-constexpr std::int64_t kMaxWaitS = 300;
+constexpr std::int64_t kMaxLeaseWaitS = 300;
 constexpr std::size_t kMaxTail = 65'536;
 
 // The lease of {id}, if this caller may act on it.
@@ -125,7 +125,7 @@ struct Owner {
   }
 };
 
-struct Asked {
+struct LeaseAsked {
   task::TaskSpec spec;
   std::string request;
   task::LeaseProcess process;
@@ -134,7 +134,7 @@ struct Asked {
 };
 
 // Fields that only launchers of all users' processes may send.
-Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, Asked& asked) {
+Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& asked) {
   const Json* key = in.Raw("key");
   const Json* owner = in.Raw("owner");
   if (key == nullptr && owner == nullptr) return Unit{};
@@ -158,7 +158,7 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, Asked& asked)
 }
 
 // Only the same process can repeat a request, because job numbers may be reused.
-void GiveKey(Asked& asked) {
+void GiveKey(LeaseAsked& asked) {
   const std::string key = task::TextOf(*asked.key);
   asked.request = fmt::format("lease {} {}", key, task::TextOf(asked.process));
   asked.spec.lease_key = key;
@@ -168,13 +168,13 @@ void GiveKey(Asked& asked) {
   }
 }
 
-Result<Asked> ReadAsked(const LeaseServices& services, const Call& call) {
+Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
   const Result<Json> json = ReadBody(call);
   if (!json) return std::unexpected(json.error());
   base::JsonReader in(*json, "");
   const Json* spec = in.Raw("spec");
   std::optional<std::int64_t> pid, time_left_s;
-  Asked asked;
+  LeaseAsked asked;
   asked.owner = {call.caller.uid, call.caller.gid};
   if (Result<Unit> read = ReadForOthers(call, in, asked); !read)
     return std::unexpected(read.error());
@@ -213,8 +213,8 @@ Result<Asked> ReadAsked(const LeaseServices& services, const Call& call) {
 }
 
 // The existing lease of the key or of the job's script. Empty: none.
-Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services, const Asked& asked,
-                                              const Caller& caller) {
+Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services,
+                                              const LeaseAsked& asked, const Caller& caller) {
   const task::LeaseKey& key = *asked.key;
   for (const auto& [id, known] : services.leases.LeasesOfJob(key.job)) {
     if (known == key) {
@@ -243,7 +243,7 @@ void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
   if (spec.memory_mib && *spec.memory_mib < counted_mib) spec.memory_mib = counted_mib;
 }
 
-Result<Unit> Submit(const LeaseServices& services, const Asked& asked, const Caller& owner,
+Result<Unit> Submit(const LeaseServices& services, const LeaseAsked& asked, const Caller& owner,
                     const Caller& caller, const api::Responder& reply) {
   if (Result<Unit> may = CheckPriority(asked.spec.priority, owner); !may) return may;
   const core::SlotRules& slots = services.engine.scheduler().config().slots;
@@ -280,7 +280,7 @@ std::vector<core::TaskId> Unfinished(const LeaseServices& services) {
 
 Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
                        const api::Responder& reply) {
-  Result<Asked> asked = ReadAsked(services, call);
+  Result<LeaseAsked> asked = ReadAsked(services, call);
   if (!asked) return std::unexpected(asked.error());
   if (!asked->key) return Submit(services, *asked, call.caller, call.caller, reply);
   const Result<std::optional<core::TaskId>> known = FindKnown(services, *asked, call.caller);
@@ -293,14 +293,14 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
                                        reply](const Result<std::string>& name) {
     if (!name) return reply(std::unexpected(name.error()));
     const Caller owner{asked.owner.uid, asked.owner.gid, *name, false};
-    const auto submit = [services, owner, caller, reply](const Asked& what) {
+    const auto submit = [services, owner, caller, reply](const LeaseAsked& what) {
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
     // Slurm does not tell batch steps the restart count of their job.
     if (!services.ask_claim || !asked.key->IsBase()) return submit(asked);
     services.ask_claim(asked.key->job, [asked, submit](std::optional<std::int64_t> gib) {
-      Asked raised = asked;
+      LeaseAsked raised = asked;
       RaiseClaim(raised.spec, gib);
       submit(raised);
     });
@@ -327,7 +327,7 @@ Answer ListLeases(const LeaseServices& services, const Call& call) {
 Result<Unit> ShowLease(const LeaseServices& services, const Call& call,
                        const api::Responder& reply) {
   QueryReader in(call);
-  const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxWaitS));
+  const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxLeaseWaitS));
   if (in.error()) return std::unexpected(*in.error());
   const Result<store::StoredTask> stored = OwnLease(services, call);
   if (!stored) return std::unexpected(stored.error());

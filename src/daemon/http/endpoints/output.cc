@@ -14,7 +14,7 @@ using base::Result;
 using base::Unit;
 
 constexpr std::int64_t kUsualBytes = 16 << 10;
-constexpr std::int64_t kMostBytes = 1 << 20;
+constexpr std::int64_t kMostOutputBytes = 1 << 20;
 
 Answer ReadEnd(std::uint32_t uid, std::uint32_t gid, const std::string& path, std::size_t bytes) {
   const Result<task::UserInfo> user = task::LookUpUser(uid, gid);
@@ -32,7 +32,7 @@ Result<Unit> ShowOutput(const OutputServices& services, const Call& call,
   const Result<store::StoredTask> stored = Touchable(services.store, call);
   if (!stored) return std::unexpected(stored.error());
   QueryReader in(call);
-  const auto bytes = static_cast<std::size_t>(in.Number("bytes", kUsualBytes, 1, kMostBytes));
+  const auto bytes = static_cast<std::size_t>(in.Number("bytes", kUsualBytes, 1, kMostOutputBytes));
   if (in.error()) return std::unexpected(*in.error());
   const std::string stream = call.request.Query("stream").value_or("stdout");
   if (stream != "stdout" && stream != "stderr")

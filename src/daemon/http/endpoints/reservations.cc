@@ -20,8 +20,8 @@ using base::Json;
 using base::Result;
 using base::Unit;
 
-api::ReservationView Present(const ReservationServices& services, const core::Reservation& booking,
-                             base::Time now) {
+api::ReservationView PresentBooking(const ReservationServices& services,
+                                    const core::Reservation& booking, base::Time now) {
   api::ReservationView view;
   view.id = core::Number(booking.id);
   view.made_by = booking.made_by;
@@ -61,7 +61,7 @@ Answer ListReservations(const ReservationServices& services, const Call&) {
   const base::Time now = services.clock.Now();
   Json list = Json::array();
   for (const auto& [id, booking] : services.engine.reservations().all()) {
-    const api::ReservationView view = Present(services, booking, now);
+    const api::ReservationView view = PresentBooking(services, booking, now);
     if (view.next_from_ms) list.push_back(ToJson(view));
   }
   return JsonAnswer({{"reservations", std::move(list)}});
@@ -84,7 +84,7 @@ Result<Unit> MakeReservation(const ReservationServices& services, const Call& ca
     const core::Reservation* kept = services.engine.reservations().Find(*made);
     if (kept == nullptr) return reply(JsonAnswer(Json::object()));
     LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller);
-    reply(JsonAnswer(ToJson(Present(services, *kept, services.clock.Now())), 201));
+    reply(JsonAnswer(ToJson(PresentBooking(services, *kept, services.clock.Now())), 201));
   };
   const Result<core::ReservationId> id = services.engine.Book(*std::move(booking), answer);
   if (!id) return std::unexpected(id.error());

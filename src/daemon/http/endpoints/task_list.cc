@@ -62,12 +62,12 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
 }
 
 // The requested tasks and their order.
-struct Asked {
+struct ListAsked {
   store::TaskFilter filter;
   bool by_turn = false;
 };
-Result<Asked> QueryFilter(const Call& call) {
-  Asked asked;
+Result<ListAsked> QueryFilter(const Call& call) {
+  ListAsked asked;
   store::TaskFilter& filter = asked.filter;
   Result<std::vector<core::TaskState>> states = QueryStates(call.request);
   if (!states) return std::unexpected(states.error());
@@ -292,7 +292,7 @@ void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid
 
 Result<Unit> ListTasks(const TaskServices& services, const Call& call,
                        const api::Responder& reply) {
-  Result<Asked> asked = QueryFilter(call);
+  Result<ListAsked> asked = QueryFilter(call);
   if (!asked) return std::unexpected(asked.error());
   store::TaskFilter& filter = asked->filter;
   filter.limit = std::min(filter.limit, kMostRows);

@@ -26,7 +26,7 @@ using base::Json;
 using base::JsonReader;
 using base::Result;
 
-constexpr double kMostSeconds = 1e9;
+constexpr double kMostWorkloadSeconds = 1e9;
 constexpr double kMostSteps = 1e15;
 constexpr std::array<std::string_view, 4> kUsualSimulated{"resnet34-cifar-b128", "mobilenet-b64",
                                                           "resnet50-b64", "bert-base-b32"};
@@ -86,8 +86,8 @@ Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   ReadCommand(in, "calibrate", workload.calibrate);
   in.Get("workdir", workload.workdir);
   in.Get("iterations", workload.iterations, 1e-6, kMostSteps);
-  in.Get("load_s", workload.load_s, 0, kMostSeconds);
-  in.Get("seconds", workload.seconds, 1e-3, kMostSeconds);
+  in.Get("load_s", workload.load_s, 0, kMostWorkloadSeconds);
+  in.Get("seconds", workload.seconds, 1e-3, kMostWorkloadSeconds);
   ReadTask(in, workload);
   in.NoOthers();
   if (!in.error() && !profile::IsName(workload.name)) in.Complain("name", profile::kNameRule);
