@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a folder under src/ includes from a folder that it does not declare (cmake/carma.cmake, carma_layer).
+"""Fails when a folder under src/ includes from a folder that it does not declare (cmake/carma.cmake, carma_layer), and when a
+constant has the name of one in a header of its folder: the files of a folder are compiled together (carma_unity).
 
 usage: check_layers.py BUILD/layers.txt
 """
@@ -13,6 +14,8 @@ INCLUDE = re.compile(r'^#include "([^"]+/[^"]+)"', re.MULTILINE)  # of a folder
 # The core is told the time and does no input or output.
 IMPURE = re.compile(
     r"^#include <(chrono|thread|mutex|fstream|iostream|unistd\.h|sys/.*|random|filesystem)>", re.MULTILINE)
+
+SHARED = re.compile(r"^(?:inline )?constexpr [^=;({]*?\b(k\w+)(?= =|\{|\[|;)", re.MULTILINE)
 
 
 def declared(layers):
@@ -69,8 +72,19 @@ def complaints(rooms, allowed):
                 yield f"{name}: core must not include <{found[1]}>: clocks, threads, files stay outside"
 
 
+def hidden():
+    """A constant of one file that hides a header's in the files compiled with it."""
+    for header in sorted(SOURCE.rglob("*.h")):
+        names = set(SHARED.findall(header.read_text())) if not header.stem.endswith("_test") else set()
+        for source in sorted(header.parent.glob("*.cc")) if names else []:
+            if source.stem.endswith("_test") or source.stem.startswith("fake_"):
+                continue
+            for name in names & set(SHARED.findall(source.read_text())):
+                yield f"src/{source.relative_to(SOURCE)}: {name} has the name of a constant in {header.name}: choose another one"
+
+
 def main():
-    found = list(complaints(*declared(sys.argv[1])))
+    found = [*complaints(*declared(sys.argv[1])), *hidden()]
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 
