@@ -408,7 +408,7 @@ def users():
     ones["sessions"] = [of_users(("--trace", made_up(f"sessions{seed}-{users}", 120, 300, seed, "--workloads", CATALOGUE), "--workloads", CATALOGUE), session(seed, users))
                         for seed in (1, 2, 3) for users in (3, 8)]
     head("", *ones)
-    for rule in ("magm", BY_WORK):
+    for rule in ("magm", BY_WORK, f"{BY_WORK},mps_servers=shared"):
         cells = [[measure(each, rule) for each in loads] for loads in ones.values()]
         row(rule, *[f"{number(mean(cell, makespan))}, {mean(cell, 'completion'):.0f}" for cell in cells])
 

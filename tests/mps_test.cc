@@ -353,6 +353,60 @@ TEST_P(MpsBranch, ADaemonThatDoesNotServeIsDoneWithout) {
       << site.Task(again).sharing_note;
 }
 
+TEST_F(Mps, ASharedServerRunsTheTasksOfAllUsers) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root";
+  branch = "r580";
+  Behave("");
+  site.Set("collocation.mps_servers", "\"shared\"");
+  site.Start();
+  EXPECT_THAT(site.Status().collocation,
+              HasSubstr("tasks of all users, not isolated from each other, compute"));
+  EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
+              HasSubstr("nothing isolates their processes from each other"));
+  Words words = SimTask(kSmall);
+  words[0] = site.folder() / "carma-simtask";
+  std::filesystem::copy_file(Program("carma-simtask"), words[0]);
+  words.insert(words.begin(), {"--gpu-mem", "4000", "--"});
+  const std::uint64_t mine = site.Submit(words);
+  const std::uint64_t theirs = site.Submit(words, {.uid = OtherUser()});
+  AwaitClient(mine);
+  AwaitClient(theirs);
+  EXPECT_THAT(site.Carma({"show", std::to_string(mine)}).out,
+              HasSubstr("Its MPS server is shared by all users"));
+  const task::MpsControl control({.dir = dir()}, task::SharedMpsServer(Uuid(0)));
+  const auto daemon = control.Daemon();
+  ASSERT_TRUE(daemon);
+  RunOptions options{.input = "get_server_list\n"};
+  options.environment["CUDA_MPS_PIPE_DIRECTORY"] = task::MpsPipeDir(dir(), control.id());
+  const std::string program = site.folder() / "carma-simmps";
+  const std::string server(base::Trim(RunProgram({program}, options).out));
+  options.input = "get_client_list " + server + "\n";
+  EXPECT_EQ(task::ParseMpsPids(RunProgram({program}, options).out).value().size(), 2U);
+  site.Restart(SIGKILL);
+  site.Carma({"cancel", std::to_string(mine)});
+  site.Await(mine);
+  EXPECT_EQ(site.Task(theirs).attempt, 1) << "the neighbour of a cancelled client lives on";
+  EXPECT_EQ(control.Daemon(), daemon);
+  site.CancelAll();
+  site.Await(theirs);
+  ExpectNoDaemons();
+}
+
+TEST_F(Mps, AControlProgramWithoutASharedServerIsRefused) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root";
+  site.Set("collocation.mps_servers", "\"shared\"");
+  site.Start();
+  const std::uint64_t id = site.Submit({"--gpu-mem", "1G", "--", "/bin/true"});
+  EXPECT_EQ(site.Await(id).sharing, "streams");
+  EXPECT_THAT(site.Task(id).sharing_note, HasSubstr("needs driver branch 580 or newer"));
+  site.Stop(SIGTERM);
+  site.Set("collocation.method", "\"auto\"");
+  site.Start();
+  EXPECT_THAT(site.Status().collocation,
+              HasSubstr("without MPS: this driver's MPS control program cannot start a server for "
+                        "all users"));
+}
+
 TEST_F(Mps, AFullServerTakesNoFurtherTask) {
   site.Set("collocation.mps_clients", "1");
   site.Start();

@@ -255,6 +255,23 @@ TEST_P(NvidiaMpsWithoutDriver, AControlProgramThatDoesNotStartIsASentence) {
               HasSubstr("the MPS control program failed: it ended with exit code"));
 }
 
+// Earlier branches have none, and are refused before they are started.
+class NvidiaMultiUser : public NvidiaMps {};
+INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMultiUser, ::testing::Values("535", "550", "580"),
+                         BranchName);
+
+TEST_P(NvidiaMultiUser, AServerForAllUsersIsKnownByTheHelp) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root";
+  if (DriverHere()) GTEST_SKIP() << "there is a driver";
+  id_ = task::SharedMpsServer(kGpu);
+  const auto server = Control().Ready(Soon());
+  ASSERT_FALSE(server);
+  EXPECT_THAT(server.error().message,
+              HasSubstr(std::string(GetParam()) < "580"
+                            ? "needs driver branch 580 or newer"
+                            : "the MPS control program failed: it ended with exit code"));
+}
+
 class NvidiaNvml : public Branch {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaNvml, ::testing::Values("535", "550"), BranchName);
 

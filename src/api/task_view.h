@@ -207,7 +207,7 @@ struct TaskView {
           "Percent of the SMs that each of its processes may use, enforced; 0: no limit.",
           {.low = 0});
     field("sharing_note", task.sharing_note,
-          "Why it does not share as configured; empty: it does.");
+          "Why it does not share as configured, or that its MPS server is shared by all users.");
     field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
     field("max_slowdown", task.max_slowdown,
           "Its longest run time as a multiple of that alone, as its submitter asked.");

@@ -21,15 +21,19 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"2", "3"}));
   bool quit = false;
   app.add_flag("-q,--quit", quit, "end the daemon (protocol 3)");
+  const carma::simgpu::MpsFolders folders = carma::simgpu::MpsFoldersFromEnvironment();
+  bool multi_user = false;
+  if (carma::simgpu::MpsBehaves(folders, "r580"))
+    app.add_flag("-M,--multiuser-server", multi_user, "clients of all users on one server");
   app.allow_extras();  // protocol 3: one command as arguments
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const carma::simgpu::MpsFolders folders = carma::simgpu::MpsFoldersFromEnvironment();
   if (!protocol.empty()) ::setenv(carma::simgpu::kMpsProtocolVariable, protocol.c_str(), 0);
-  if (background || foreground) return carma::simgpu::StartMpsDaemon(folders, foreground);
+  if (background || foreground)
+    return carma::simgpu::StartMpsDaemon(folders, foreground, multi_user);
   std::string command = quit ? "quit" : "";
   for (const std::string& word : app.remaining()) command += word + " ";
   return command.empty() ? carma::simgpu::RunMpsCommands(folders)

@@ -156,6 +156,7 @@ Key Remembered(Key key) {
 std::vector<Key> MakeKeys() {
   using core::IdleAction, core::RecoveryMode, core::WithoutActivity, gpu::ActivitySource;
   using enum Takes;
+  using enum task::MpsScope;
   return {
       // sun_path has 108 bytes including the final NUL.
       Of("daemon.socket", "Socket that commands talk to.",
@@ -372,17 +373,16 @@ std::vector<Key> MakeKeys() {
       Of("collocation.mps_dir", "Folder of the pipes and logs of MPS servers.",
          Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",
-         "One MPS server per user for all whole GPUs, or per user and GPU "
-         "(docs/server/collocation.md).",
-         Choice<bool>({{"user", false}, {"gpu", true}}), AT(mps_server_per_gpu), kRestart),
+         "One MPS server per user, per user and GPU, or shared by all users without isolation.",
+         Choice<task::MpsScope>({{"user", kUser}, {"gpu", kGpu}, {"shared", kShared}}),
+         AT(mps_servers), kRestart),
       Of("collocation.mps_clients", "An MPS server with this many processes takes no further task.",
          Count(1, 60), AT(mps_clients), kRestart),
       Of("collocation.mps_memory_limit",
          "Limit a task to its promise plus policy.margin: by the kernel, under MPS each process.",
          Flag(), AT(mps_memory_limit)),
       Of("collocation.mps_timeout",
-         "How long (real time) to wait for an MPS control daemon before the task shares by streams "
-         "instead.",
+         "Real time to wait for an MPS control daemon before a task shares by streams instead.",
          Span(100 * kMs, kHour), AT(mps_timeout), kRestart),
       Of("collocation.share_mig",
          "Share MIG instances among tasks by the rules for GPUs; false: one task each.", Flag(),

@@ -344,7 +344,8 @@ core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod metho
   core::PolicyConfig policy = std::move(decided.policy);
   policy.sharing = method == core::SharingMethod::kMps ? core::SharingMethod::kMps
                                                        : core::SharingMethod::kStreams;
-  policy.gangs_take_turns = settings.mps_server_per_gpu && !settings.published;
+  policy.gangs_take_turns = settings.mps_servers == task::MpsScope::kGpu && !settings.published;
+  policy.users_take_turns = settings.mps_servers != task::MpsScope::kShared;
   if (method != core::SharingMethod::kStreams || settings.published) return policy;
   policy.sm_cap = settings.streams_sm_cap;
   policy.max_tasks_per_gpu = settings.streams_tasks;

@@ -17,6 +17,7 @@
 #include "core/values/pace.h"
 #include "gpu/health.h"
 #include "gpu/reader/load_probe.h"
+#include "task/mps/mps.h"
 
 namespace carma::config {
 
@@ -62,8 +63,8 @@ struct Settings {
   std::string without_mps;                      // why "auto" chose streams; no key
   bool kernel_limits = false;                   // of GPU memory; found by the daemon, no key
   std::string without_limits;                   // why there are none
-  bool mps_server_per_gpu = false;              // "gpu"; false, "user": one for all whole GPUs
-  int mps_clients = 48;                         // an MPS server with this many takes no more
+  task::MpsScope mps_servers = task::MpsScope::kUser;
+  int mps_clients = 48;  // an MPS server with this many takes no more
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
   // Folder of the pipes and logs of MPS servers; default /run/carma/mps, rootless
   // $XDG_RUNTIME_DIR/carma/mps.

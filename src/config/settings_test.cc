@@ -155,7 +155,7 @@ constexpr KeyCase kKeyCases[] = {
     {"collocation.streams_tasks", "2", "0"},
     {"collocation.mps_control", R"("/opt/mps-control")", R"("bin/control")"},
     {"collocation.mps_dir", R"("/run/mps")", R"("mps")"},
-    {"collocation.mps_servers", R"("user")", R"("task")"},
+    {"collocation.mps_servers", R"("shared")", R"("task")"},
     {"collocation.mps_clients", "16", "61"},
     {"collocation.mps_memory_limit", "false", "2"},
     {"collocation.mps_timeout", R"("5s")", R"("1ms")"},

@@ -74,7 +74,7 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
   const bool is_root = ::geteuid() == 0;
   std::vector<Finding> findings = CheckRights("", is_root, driver.simulated);
   Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root,
-                  TryMps(settings)),
+                  TryMps(settings, is_root == of_root)),
          findings);
   Append({CheckCgroups(AskCgroups(daemon), settings),
           CheckDisk(AskDisk(settings.state_dir, is_root == of_root)), CheckClock(AskClock(daemon))},

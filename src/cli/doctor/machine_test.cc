@@ -21,6 +21,7 @@ namespace {
 using base::ErrorCode;
 using base::Fail;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The first finding that is not kOk; kOk if all are.
 Finding FirstTrouble(const std::vector<Finding>& findings) {
@@ -136,6 +137,23 @@ TEST_F(DoctorMps, SaysWhatAControlDaemonCouldDo) {
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("exit code 100: all tasks share by streams"));
 }
 
+TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNobodyAndSaysWhatItLacks) {
+  settings_.mps_servers = task::MpsScope::kShared;
+  trial_ = task::MpsAbilities{.tells_state = true, .logs = true};
+  EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("nothing isolates their processes"));
+  EXPECT_THAT(FirstTrouble(Check()).remedy, Not(HasSubstr("root")));
+  EXPECT_THAT(FirstTrouble(CheckMps(root_, settings_, "/usr/bin", false, trial_)).remedy,
+              HasSubstr("only root's carma doctor finds out"));
+  trial_ = base::Fail(base::ErrorCode::kDenied, "that needs driver branch 580 or newer");
+  EXPECT_EQ(FirstTrouble(Check()).level, Level::kBad);
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("branch 580 or newer: all tasks share by"));
+  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("set collocation.mps_servers to \"user\""));
+  for (const Finding& each : Check()) EXPECT_THAT(each.text, Not(HasSubstr("isolates")));
+  trial_ = base::Fail(base::ErrorCode::kUnavailable, "it ended with exit code 100");
+  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("-d -M"));
+}
+
 TEST_F(DoctorMps, ThatThereIsNoneIsNoFaultWhereItIsLeftOpen) {
   settings_.collocation.reset();
   trial_ = base::Fail(base::ErrorCode::kUnavailable, "it ended with exit code 100");
@@ -151,7 +169,7 @@ TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_EQ(Worst(Check()), Level::kOk) << FirstTrouble(Check()).text;
   EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; 48 processes at most"));
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited where there is one GPU"));
-  settings_.mps_server_per_gpu = true;
+  settings_.mps_servers = task::MpsScope::kGpu;
   EXPECT_THAT(Check()[0].text, HasSubstr("none above its task's promise and policy.margin"));
   settings_.mps_memory_limit = false;
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is not limited"));

@@ -63,7 +63,7 @@ Listing FoldersIn(const std::string& path) {
 
 // CARMA's own: mps_dir/UID/GPU.
 struct OwnDaemons {
-  std::vector<std::string> living;  // "uid 1000 (pid 4242)"
+  std::vector<std::string> living;  // "uid 1000 (pid 4242)", "all users (pid 4242)"
   int dead = 0;                     // folders whose daemon has ended
   int hidden = 0;                   // of users whose folders are not ours to read
 };
@@ -79,7 +79,10 @@ OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
       if (!base::Exists(pipes + kLock)) continue;
       const std::optional<pid_t> pid = task::MpsLockHolder(pipes);
       if (pid)
-        own.living.push_back(fmt::format("uid {} (pid {})", base::Printable(user, 20), *pid));
+        own.living.push_back(fmt::format(
+            "{} (pid {})",
+            user == task::kSharedMpsFolder ? "all users" : "uid " + base::Printable(user, 20),
+            *pid));
       if (!pid) ++own.dead;
     }
   }
@@ -154,17 +157,35 @@ class MpsCheck {
                       settings_.mps_clients, MemoryText(), OwnText(own_)));
       if (trial) Tried(*trial);
     }
+    if (IsShared() && (!trial || *trial)) {
+      Add(Level::kWarn,
+          "all users share one MPS server (collocation.mps_servers): nothing isolates their "
+          "processes from each other, and a fault of one ends all on the same GPUs",
+          std::string("set it to \"user\" unless all users trust each other") +
+              (is_daemon_user ? "" : "; only root's carma doctor finds out whether it can start"));
+    }
     Folder(is_daemon_user);
   }
 
   std::vector<Finding> Take() { return std::move(findings_); }
 
  private:
+  bool IsShared() const { return settings_.mps_servers == task::MpsScope::kShared; }
+
   std::string_view MemoryText() const {
     if (!settings_.mps_memory_limit) return "memory is not limited (collocation.mps_memory_limit)";
-    if (!settings_.mps_server_per_gpu)
+    if (settings_.mps_servers != task::MpsScope::kGpu)
       return "memory is limited where there is one GPU (collocation.mps_servers)";
     return "none above its task's promise and policy.margin";
+  }
+
+  // What to do about a trial that failed.
+  std::string TrialRemedy(const base::Error& why) const {
+    if (IsShared() && why.code == base::ErrorCode::kDenied)
+      return "set collocation.mps_servers to \"user\": each user then has a server of their own";
+    return "it was started as this user in an empty folder; try it by hand: "
+           "CUDA_MPS_PIPE_DIRECTORY=/tmp/mps CUDA_MPS_LOG_DIRECTORY=/tmp/mps-log " +
+           base::Printable(settings_.mps_control) + (IsShared() ? " -d -M" : " -d") + "; echo $?";
   }
 
   void Tried(const base::Result<task::MpsAbilities>& trial) {
@@ -173,9 +194,7 @@ class MpsCheck {
                  fmt::format("no control daemon serves: {}: all tasks share by streams, without "
                              "limits",
                              base::Printable(trial.error().message)),
-                 "it was started as this user in an empty folder; try it by hand: "
-                 "CUDA_MPS_PIPE_DIRECTORY=/tmp/mps CUDA_MPS_LOG_DIRECTORY=/tmp/mps-log " +
-                     base::Printable(settings_.mps_control) + " -d; echo $?");
+                 TrialRemedy(trial.error()));
     }
     Add(Level::kOk, "a control daemon was started, queried and stopped");
     if (!trial->tells_state) {
@@ -229,9 +248,12 @@ class MpsCheck {
 
 }  // namespace
 
-MpsTrial TryMps(const config::Settings& settings) {
+MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user) {
   if (!MayUseMps(settings)) return std::nullopt;
-  return task::TryMps({base::ExecutableDir() + "/carma-shim", settings.mps_control, "", {}},
+  // An ordinary user cannot try what root's carmad can.
+  const bool shared =
+      settings.mps_servers == task::MpsScope::kShared && (::geteuid() == 0 || is_daemon_user);
+  return task::TryMps({base::ExecutableDir() + "/carma-shim", settings.mps_control, "", {}}, shared,
                       std::chrono::steady_clock::now() + settings.mps_timeout);
 }
 

@@ -16,9 +16,9 @@ namespace carma::cli {
 // The result of starting, asking and ending a control daemon; empty: not tried.
 using MpsTrial = std::optional<base::Result<task::MpsAbilities>>;
 
-// Starts one as this user in a temporary folder, if the settings allow MPS. Blocks up to
-// collocation.mps_timeout and a second.
-MpsTrial TryMps(const config::Settings& settings);
+// Starts one as this user in a temporary folder, if the settings allow MPS. is_daemon_user: as in
+// CheckMps. Blocks up to collocation.mps_timeout and a second.
+MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
 // Checks below `root` ("" on a real machine). search_path: folders as in $PATH. is_daemon_user:
 // carmad has the rights of this process.

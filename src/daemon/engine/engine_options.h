@@ -50,8 +50,8 @@ struct EngineOptions {
   MpsServers* mps = nullptr;  // outlives the engine; null: MPS was never used
   bool share_by_mps = false;  // share through MPS servers, else by streams
   std::string mps_dir;
-  bool mps_server_per_gpu = true;  // false: one for all whole GPUs
-  bool mps_memory_limit = true;    // limits each process to claim and margin
+  task::MpsScope mps_servers = task::MpsScope::kGpu;
+  bool mps_memory_limit = true;  // limits each process to claim and margin
   // Command that sets GPU memory limits of groups, as in task::LaunchOrder; empty: the kernel
   // enforces none. With mps_memory_limit all processes of a task together may use its claim and
   // margin.

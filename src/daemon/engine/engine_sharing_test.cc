@@ -211,6 +211,19 @@ TEST_F(SharingTest, ServingTasksHavePriorityOverTheOtherClients) {
   EXPECT_EQ(launcher_.started[1].extra_environment.at("CUDA_MPS_CLIENT_PRIORITY"), "1");
 }
 
+TEST_F(SharingTest, AllUsersHaveOneServerIfItIsShared) {
+  options_.mps_servers = task::MpsScope::kShared;
+  Open();
+  const core::TaskId id = Submit();
+  EXPECT_TRUE(servers_.clients.back().server.shared);
+  Answer(Unit{});
+  const std::string server = Record(id).attempt->sharing.server;
+  EXPECT_THAT(server, ::testing::StartsWith("shared:"));
+  EXPECT_THAT(Record(id).attempt->sharing.note, HasSubstr("shared by all users"));
+  EXPECT_EQ(launcher_.started.back().extra_environment.at("CUDA_MPS_PIPE_DIRECTORY"),
+            task::MpsPipeDir("/m", servers_.clients.back().server));
+}
+
 TEST_F(SharingTest, TheKernelLimitsWhatATaskIsPromisedWithAndWithoutMps) {
   options_.limiter = {"/bin/limiter", "memory-limits", "libnvidia-ml.so.1"};
   for (const bool mps : {true, false}) {
@@ -364,7 +377,7 @@ TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
 }
 
 TEST_F(SharingTest, OneServerForAllGpusTakesTasksOfSeveral) {
-  options_.mps_server_per_gpu = false;
+  options_.mps_servers = task::MpsScope::kUser;
   Open();
   const core::TaskId both = Submit([](task::TaskSpec& spec) { spec.gpus = 2; });
   ASSERT_EQ(servers_.clients.size(), 1U);

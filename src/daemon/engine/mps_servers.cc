@@ -83,7 +83,7 @@ class RealMpsServers : public MpsServers {
   void Close() override;
 
  private:
-  using ServerKey = std::pair<std::uint32_t, std::string>;
+  using ServerKey = std::pair<std::uint32_t, std::string>;  // its user and name
 
   Entry& EntryOf(const task::MpsServerId& server);
   Entry* Find(const Key& client);
@@ -111,7 +111,7 @@ class RealMpsServers : public MpsServers {
 };
 
 RealMpsServers::ServerKey RealMpsServers::KeyOf(const Entry& entry) {
-  return {entry.control->id().uid, entry.control->id().gpus};
+  return {entry.control->id().uid, task::MpsServerName(entry.control->id())};
 }
 
 template <class T>
@@ -123,7 +123,7 @@ void RealMpsServers::Do(Entry& entry, std::function<T(const MpsControl&)> job,
 }
 
 Entry& RealMpsServers::EntryOf(const task::MpsServerId& server) {
-  std::unique_ptr<Entry>& entry = servers_[{server.uid, server.gpus}];
+  std::unique_ptr<Entry>& entry = servers_[{server.uid, task::MpsServerName(server)}];
   if (!entry) entry = std::make_unique<Entry>(loop_, MpsControl(options_.setup, server));
   return *entry;
 }
@@ -139,7 +139,7 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const Key who{client.id, client.attempt};
   Entry& entry = EntryOf(client.server);
   entry.linger.Stop();
-  clients_[who] = {client.server.uid, client.server.gpus};
+  clients_[who] = {client.server.uid, task::MpsServerName(client.server)};
   entry.clients.Add(who, Clock::now());
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
@@ -220,7 +220,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
   const Key who{client.id, client.attempt};
   Entry& entry = EntryOf(client.server);
   entry.linger.Stop();
-  clients_[who] = {client.server.uid, client.server.gpus};
+  clients_[who] = {client.server.uid, task::MpsServerName(client.server)};
   entry.clients.Add(who, Clock::now());
   using Look = Result<std::optional<MpsServer>>;
   Do<Look>(
@@ -285,7 +285,7 @@ void RealMpsServers::EndNow(Entry& entry) {
 
 void RealMpsServers::Drain(const std::string& gpu_uuid) {
   for (auto& [key, entry] : servers_) {
-    if (key.second == gpu_uuid) EndNow(*entry);
+    if (entry->control->id().gpus == gpu_uuid) EndNow(*entry);
   }
 }
 
@@ -463,8 +463,10 @@ std::vector<std::string> RealMpsServers::Troubles() const {
   std::vector<std::string> troubles;
   for (const auto& [key, entry] : servers_) {
     if (entry->failures > 0) {
-      troubles.push_back(fmt::format("MPS: no server for user {}, tasks take turns instead: {}",
-                                     key.first, entry->told));
+      const std::string whose =
+          entry->control->id().shared ? "all users" : fmt::format("user {}", key.first);
+      troubles.push_back(
+          fmt::format("MPS: no server for {}, tasks take turns instead: {}", whose, entry->told));
     }
     for (const auto& [who, pids] : entry->check.outside()) {
       troubles.push_back(fmt::format(

@@ -257,6 +257,24 @@ TEST_F(MpsServersTest, ServersWithoutTasksEndWhenTheirGpuIsDrained) {
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 
+TEST_F(MpsServersTest, ASharedServerThatCannotStartIsMissingForAllUsers) {
+  fake_.id = task::SharedMpsServer(fake_.id.gpus);
+  ASSERT_FALSE(Attach(kFirst)) << "the program has no such option, or this user is not root";
+  EXPECT_THAT(servers_->Troubles(),
+              ::testing::ElementsAre(HasSubstr("MPS: no server for all users, tasks take turns")));
+}
+
+TEST_F(MpsServersTest, ASharedServerOfOneGpuEndsWithItsDrain) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  fake_.id = task::SharedMpsServer(fake_.id.gpus);
+  fake_.Write("/help", "  -M,--multiuser-server    Enable multi-user mode\n");
+  ASSERT_TRUE(Attach(kFirst));
+  servers_->Detach(kFirst, 1);
+  EXPECT_TRUE(DaemonRuns());
+  servers_->Drain(fake_.id.gpus);
+  EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
+}
+
 TEST_F(MpsServersTest, TheEndOfTheDaemonLeavesServersWithTasksOnly) {
   ASSERT_TRUE(Attach(kFirst));
   servers_->Close();

@@ -55,9 +55,9 @@ void Starts::Adopt(const core::TaskRecord& record, std::uint32_t gid) {
   launcher_.Adopt({record.id, record.attempt->number, AttemptDir(record.id, record.attempt->number),
                    record.request->uid, record.attempt->started.has_value()});
   if (options_.mps == nullptr || record.attempt->sharing.server.empty()) return;
-  options_.mps->Adopt({record.id,
-                       record.attempt->number,
-                       {record.request->uid, gid, record.attempt->sharing.server}});
+  options_.mps->Adopt(
+      {record.id, record.attempt->number,
+       task::MpsServerNamed(record.request->uid, gid, record.attempt->sharing.server)});
 }
 
 void Starts::Sweep(const std::function<bool(core::TaskId, int)>& kept) const {
@@ -79,7 +79,8 @@ std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) 
                                  : SharingMethod::kStreams;
   if (sharing.method == SharingMethod::kStreams && options_.share_by_mps &&
       options_.mps != nullptr) {
-    if (start.placement.size() == 1 || !options_.mps_server_per_gpu) return std::nullopt;
+    if (start.placement.size() == 1 || options_.mps_servers != task::MpsScope::kGpu)
+      return std::nullopt;
     sharing.note = "It uses several GPUs, and an MPS server serves one (collocation.mps_servers).";
   }
   if (record != nullptr && record->request->sm_share) {
@@ -95,7 +96,9 @@ core::Sharing Starts::MpsSharing(const core::StartTask& start,
                                  const task::MpsServerId& server) const {
   core::Sharing sharing;
   sharing.method = core::SharingMethod::kMps;
-  sharing.server = server.gpus;
+  sharing.server = task::MpsServerName(server);
+  if (server.shared)
+    sharing.note = "Its MPS server is shared by all users, who are not isolated from each other.";
   const core::Placement& at = start.placement.front();
   if (options_.mps_memory_limit && at.claim_mib > 0 && task::MpsLimitHolds(server.gpus)) {
     sharing.memory_limit_mib = std::min(
@@ -166,7 +169,7 @@ void Starts::FollowPromises(base::Time now) {
   }
 }
 
-// Includes those of the other setting of collocation.mps_servers, which may have been changed.
+// Includes those of other settings of collocation.mps_servers, which may have been changed.
 std::vector<std::string> Starts::MpsServers() const {
   std::vector<std::string> servers{AllMpsGpus(core_.GpuInfos())};
   for (const core::GpuInfo& gpu : core_.GpuInfos()) servers.push_back(gpu.uuid);
@@ -174,8 +177,11 @@ std::vector<std::string> Starts::MpsServers() const {
 }
 
 task::MpsServerId Starts::MpsServerOf(const task::LaunchOrder& order) const {
-  return {order.uid, order.gid,
-          options_.mps_server_per_gpu ? order.gpu_uuids.front() : AllMpsGpus(core_.GpuInfos())};
+  if (options_.mps_servers == task::MpsScope::kGpu)
+    return {order.uid, order.gid, order.gpu_uuids.front()};
+  const std::string all = AllMpsGpus(core_.GpuInfos());
+  if (options_.mps_servers == task::MpsScope::kShared) return task::SharedMpsServer(all);
+  return {order.uid, order.gid, all};
 }
 
 void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& start,
@@ -191,8 +197,9 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
   // An exclusive task may use an MPS server of its own for its processes.
   if (!client && start.alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
   for (const auto& [name, value] :
-       client ? task::MpsClientEnvironment(options_.mps_dir, {order.uid, order.gid, sharing.server},
-                                           sharing, order.spec.serve)
+       client ? task::MpsClientEnvironment(
+                    options_.mps_dir, task::MpsServerNamed(order.uid, order.gid, sharing.server),
+                    sharing, order.spec.serve)
               : task::WithoutMpsEnvironment()) {
     order.extra_environment[name] = value;
   }

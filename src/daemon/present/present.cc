@@ -399,8 +399,12 @@ std::string MethodLine(const config::Settings& settings, bool one_gpu) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
   if (!settings.collocation) return "mps if NVIDIA's control daemon answers: being checked";
   if (settings.collocation == core::SharingMethod::kMps) {
-    const bool memory = settings.mps_memory_limit && (settings.mps_server_per_gpu || one_gpu);
-    return std::string("mps: tasks of one user compute on a GPU at the same time. MPS limits ") +
+    const bool memory =
+        settings.mps_memory_limit && (settings.mps_servers == task::MpsScope::kGpu || one_gpu);
+    const std::string whose = settings.mps_servers == task::MpsScope::kShared
+                                  ? "all users, not isolated from each other,"
+                                  : "one user";
+    return "mps: tasks of " + whose + " compute on a GPU at the same time. MPS limits " +
            (memory ? "each process's memory to its task's promise and margin, and SMs to --sm-share"
                    : "SMs to --sm-share, but not memory");
   }

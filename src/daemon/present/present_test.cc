@@ -56,7 +56,10 @@ TEST(CollocationLine, SaysWhatLimitsMemory) {
   config::Settings settings;
   settings.collocation = core::SharingMethod::kMps;
   EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith("SMs to --sm-share, but not memory"));
-  settings.mps_server_per_gpu = true;
+  settings.mps_servers = task::MpsScope::kShared;
+  EXPECT_THAT(CollocationLine(settings, nullptr),
+              HasSubstr("tasks of all users, not isolated from each other, compute"));
+  settings.mps_servers = task::MpsScope::kGpu;
   EXPECT_THAT(CollocationLine(settings, nullptr),
               HasSubstr("MPS limits each process's memory to its task's promise and margin"));
   settings.collocation = core::SharingMethod::kStreams;

@@ -335,8 +335,9 @@ void RealDaemon::DecideSharing(std::vector<gpu::DeviceInfo> devices) {
   if (settings.collocation) return OpenEngine(std::move(devices));
   OpenRoutes("carmad is asking NVIDIA's MPS control daemon");
   trial_.Ask(
-      [setup = MpsSetupOf(in_force_.settings, options_.shim_path), limit = settings.mps_timeout] {
-        return task::TryMps(setup, std::chrono::steady_clock::now() + limit);
+      [setup = MpsSetupOf(in_force_.settings, options_.shim_path), limit = settings.mps_timeout,
+       shared = settings.mps_servers == task::MpsScope::kShared] {
+        return task::TryMps(setup, shared, std::chrono::steady_clock::now() + limit);
       },
       [this, devices = std::move(devices)](const Result<task::MpsAbilities>& mps) {
         TakeMpsTrial(mps);
@@ -354,6 +355,12 @@ void RealDaemon::TakeMpsTrial(const Result<task::MpsAbilities>& mps) {
 
 void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   config::Settings& settings = in_force_.settings;
+  if (settings.collocation == core::SharingMethod::kMps &&
+      settings.mps_servers == task::MpsScope::kShared) {
+    base::LogWarn("mps_shared", {{"text",
+                                  "one MPS server for all users: nothing isolates their processes "
+                                  "from each other (collocation.mps_servers)"}});
+  }
   std::vector<core::GpuInfo> gpus = GpuInfosOf(settings, devices, launching_.machine);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     base::LogInfo("gpu", {{"index", i},

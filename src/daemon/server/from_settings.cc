@@ -99,7 +99,7 @@ EngineOptions EngineOptionsOf(const config::Settings& settings, const task::Host
   options.share_by_mps = settings.collocation == core::SharingMethod::kMps;
   options.mps_dir = settings.mps_dir;
   options.mps_memory_limit = settings.mps_memory_limit;
-  options.mps_server_per_gpu = settings.mps_server_per_gpu;
+  options.mps_servers = settings.mps_servers;
   if (!settings.simgpu_state.empty())
     options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
   return options;

@@ -35,17 +35,17 @@ int Complain(const std::string& text) {
 }
 
 // The daemon's own process; it calls `ready` when it starts to answer.
-int RunDaemon(const MpsFolders& folders, const std::function<void()>& ready) {
+int RunDaemon(const MpsFolders& folders, bool multi_user, const std::function<void()>& ready) {
   ::prctl(PR_SET_NAME, "nvidia-cuda-mps-control");
   Result<base::UniqueFd> lock = TakeLock(folders);
   if (!lock) return Complain(lock.error().message);
-  ControlDaemon control(folders, std::move(*lock));
+  ControlDaemon control(folders, std::move(*lock), multi_user);
   if (const Result<Unit> opened = control.Open(); !opened) return Complain(opened.error().message);
   ready();
   return control.Run();
 }
 
-int RunInBackground(const MpsFolders& folders) {
+int RunInBackground(const MpsFolders& folders, bool multi_user) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Complain("pipe failed");
   const base::UniqueFd read_end(ends[0]);
@@ -56,7 +56,7 @@ int RunInBackground(const MpsFolders& folders) {
     ::setsid();
     CloseAllBut(write_end.get(), write_end.get());
     if (::chdir("/") != 0) ::_exit(1);
-    ::_exit(RunDaemon(folders, [&] {
+    ::_exit(RunDaemon(folders, multi_user, [&] {
       const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
       for (const int fd : {0, 1, 2}) ::dup2(null.get(), fd);
       (void)!::write(write_end.get(), "!", 1);
@@ -74,14 +74,16 @@ int RunInBackground(const MpsFolders& folders) {
 
 }  // namespace
 
-int StartMpsDaemon(const MpsFolders& folders, bool foreground) {
+int StartMpsDaemon(const MpsFolders& folders, bool foreground, bool multi_user) {
+  if (multi_user && ::geteuid() != 0)
+    return Complain("Only root user may enable -multiuser-server!");
   if (MpsBehaves(folders, "refuse-start")) return Complain("Failed to start the control daemon");
   while (MpsBehaves(folders, "hang-start")) ::pause();
   for (const std::string& folder : {folders.pipes, folders.logs}) {
     const Result<Unit> made = base::MakeDirs(folder);
     if (!made) return Complain(made.error().message);
   }
-  return foreground ? RunDaemon(folders, [] {}) : RunInBackground(folders);
+  return foreground ? RunDaemon(folders, multi_user, [] {}) : RunInBackground(folders, multi_user);
 }
 
 }  // namespace carma::simgpu

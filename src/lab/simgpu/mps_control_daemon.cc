@@ -68,8 +68,8 @@ void CloseAllBut(int a, int b) {
   ::close_range(high + 1, ~0U, 0);
 }
 
-ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock)
-    : folders_(std::move(folders)), lock_(std::move(lock)) {
+ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock, bool multi_user)
+    : folders_(std::move(folders)), lock_(std::move(lock)), multi_user_(multi_user) {
   const std::string percentage = base::GetEnv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
   terms_.thread_percentage = ParseMpsPercentage(percentage).value_or(100);
   const std::string limits = base::GetEnv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
@@ -180,7 +180,7 @@ void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid) {
     peer.Send(fmt::format("error {}", static_cast<int>(error)));
   };
   // One user at a time, as with NVIDIA's; there the second user waits, here it is refused.
-  const bool others = !servers_.empty() && servers_.front().uid != uid;
+  const bool others = !multi_user_ && !servers_.empty() && servers_.front().uid != uid;
   if (quitting_ || others) return refuse(MpsError::kConnectionFailed);
   if (!servers_.empty()) {
     peer.Send("server " + servers_.front().path);

@@ -21,7 +21,7 @@ namespace carma::simgpu {
 
 class ControlDaemon {
  public:
-  ControlDaemon(MpsFolders folders, base::UniqueFd lock);
+  ControlDaemon(MpsFolders folders, base::UniqueFd lock, bool multi_user);
 
   // Makes its sockets and files; from then on clients wait for it.
   base::Result<base::Unit> Open();
@@ -76,6 +76,7 @@ class ControlDaemon {
 
   MpsFolders folders_;
   base::UniqueFd lock_, listener_, privileged_, signals_;
+  bool multi_user_ = false;
   MpsWelcome terms_;
   std::vector<Server> servers_;
   int started_ = 0;

@@ -60,7 +60,7 @@ class MpsTest : public ::testing::Test {
     return {code, process.out(), process.err()};
   }
   Ran StartDaemon() {
-    Process process([this] { return StartMpsDaemon(folders_, false); });
+    Process process([this] { return StartMpsDaemon(folders_, false, false); });
     return Finish(process);
   }
   int Command(const std::string& lines) const {
@@ -423,7 +423,7 @@ TEST_F(MpsTest, ItMisbehavesAsItIsTold) {
   const MpsFolders other = {server_.folder() + "/other", server_.folder() + "/log"};
   std::filesystem::create_directories(other.pipes);
   ASSERT_TRUE(base::WriteFileAtomic(other.BehaviourFile(), "hang-start\n"));
-  Process stuck([&other] { return StartMpsDaemon(other, false); });
+  Process stuck([&other] { return StartMpsDaemon(other, false, false); });
   Behave("tolerant,server-fails");
   ASSERT_EQ(StartDaemon().code, 0);
   EXPECT_EQ(Do("start_server -uid " + std::to_string(::geteuid())).out, "");

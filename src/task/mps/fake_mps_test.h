@@ -17,16 +17,18 @@
 
 namespace carma::task {
 
-// refuse, refuse-once: -d fails. ends: -d succeeds, but nobody stays. late: -d hangs, its daemon
-// comes when that is over. hang: commands hang. no-server: start_server does nothing. status: what
-// get_server_status says. ready: what control.log is told of a new server. reason: what server.log
-// is told of one that does not start. clients: the list of clients. terminate: what
-// terminate_client says. terminated, asked, variables: what it was told, for the test to read.
-// The daemon is a Python that holds the lock and nothing else; -d returns when it has it.
+// help: what -h prints. refuse, refuse-once: -d fails. ends: -d succeeds, but nobody stays. late:
+// -d hangs, its daemon comes when that is over. hang: commands hang. no-server: start_server does
+// nothing. status: what get_server_status says. ready: what control.log is told of a new server.
+// reason: what server.log is told of one that does not start. clients: the list of clients.
+// terminate: what terminate_client says. terminated, asked, variables: what it was told, for the
+// test to read. The daemon is a Python that holds the lock and nothing else; -d returns when it has
+// it.
 inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh
 P=$CUDA_MPS_PIPE_DIRECTORY
 L=$CUDA_MPS_LOG_DIRECTORY
 echo "$@" >> "$P/runs"
+if [ "$1" = -h ]; then cat "$P/help" 2> /dev/null; exit 0; fi
 log() { echo "[2026-01-01 00:00:00.000 Fake $$] $2" >> "$L/$1.log"; }
 if [ "$1" = -d ]; then
   if [ -e "$P/refuse" ]; then echo "no MPS on this device"; exit 1; fi

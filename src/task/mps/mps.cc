@@ -15,6 +15,7 @@ using base::Unit;
 
 constexpr std::size_t kNameLetters = 12;
 constexpr std::size_t kMaxLines = 4096;
+constexpr std::string_view kSharedPrefix = "shared:";
 
 bool IsLetterOrDigit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -55,12 +56,29 @@ std::string MpsFolderName(const std::string& gpus) {
   return count == 1 ? name : name + "-" + std::to_string(count);
 }
 
+MpsServerId SharedMpsServer(std::string gpus) {
+  return {0, 0, std::move(gpus), true};
+}
+
+std::string MpsServerName(const MpsServerId& id) {
+  return id.shared ? std::string(kSharedPrefix) + id.gpus : id.gpus;
+}
+
+MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name) {
+  if (name.starts_with(kSharedPrefix)) return SharedMpsServer(name.substr(kSharedPrefix.size()));
+  return {uid, gid, name};
+}
+
+std::string MpsOwnerFolder(const MpsServerId& id) {
+  return id.shared ? kSharedMpsFolder : std::to_string(id.uid);
+}
+
 std::string MpsPipeDir(const std::string& dir, const MpsServerId& id) {
-  return dir + "/" + std::to_string(id.uid) + "/" + MpsFolderName(id.gpus);
+  return dir + "/" + MpsOwnerFolder(id) + "/" + MpsFolderName(id.gpus);
 }
 
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id) {
-  return dir + "/" + std::to_string(id.uid) + "/" + MpsLogName(id.gpus);
+  return dir + "/" + MpsOwnerFolder(id) + "/" + MpsLogName(id.gpus);
 }
 
 std::string MpsLogName(const std::string& gpus) {

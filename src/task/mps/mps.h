@@ -16,22 +16,39 @@
 
 namespace carma::task {
 
-// One control daemon with one server of one user, for one GPU or several. Users never share a
-// server. With a server per GPU a fault does not affect other GPUs; with one for all of them a task
-// of several GPUs can be a client.
+// How many servers there are (collocation.mps_servers).
+enum class MpsScope {
+  kUser,    // one per user, for all whole GPUs
+  kGpu,     // one per user and GPU
+  kShared,  // one for all users and all whole GPUs
+};
+
+// One control daemon with one server of one user, for one GPU or several. With a server per GPU a
+// fault does not affect other GPUs; with one for all of them a task of several GPUs can be a
+// client. Users have no server in common, except a shared one: it is root's and in multi-user mode,
+// and nothing isolates the users' processes from each other there.
 struct MpsServerId {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::string gpus;  // UUIDs as in CUDA_VISIBLE_DEVICES: separated by commas
+  bool shared = false;
   friend auto operator<=>(const MpsServerId&, const MpsServerId&) = default;
 };
+
+// The server of a user, or the shared one, and its name as in core::Sharing::server.
+MpsServerId SharedMpsServer(std::string gpus);
+std::string MpsServerName(const MpsServerId& id);
+MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name);
 
 // Last part of the server's folder: the last letters of the (last) UUID, and the number of GPUs if
 // several. It is short because the folder has a Unix socket, whose path may have 107 bytes in all.
 std::string MpsFolderName(const std::string& gpus);
-// <dir>/<uid>/<folder name>, the pipe directory: only NVIDIA's programs put files there.
+// First part of it: the user's id, or that of the shared server.
+inline constexpr char kSharedMpsFolder[] = "shared";
+std::string MpsOwnerFolder(const MpsServerId& id);
+// <dir>/<owner>/<folder name>, the pipe directory: only NVIDIA's programs put files there.
 std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
-// <dir>/<uid>/<folder name>.log, beside it.
+// <dir>/<owner>/<folder name>.log, beside it.
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // its last part
 

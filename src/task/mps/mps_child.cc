@@ -48,8 +48,10 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   return fd;
 }
 
-// Makes the folder if it is missing. Only its owner may have rights to it.
-Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid) {
+// Makes the folder if it is missing. Only its owner may have rights to it, unless all users pass
+// through it to a shared server.
+Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid,
+                         bool shared = false) {
   if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
     return FailErrno(errno, "cannot create the folder '" + name + "' for MPS");
   UniqueFd fd(::openat(parent.get(), name.c_str(), kFolderFlags));
@@ -62,7 +64,8 @@ Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t 
     return Fail(ErrorCode::kDenied, "the folder '" + name + "' for MPS belongs to user " +
                                         std::to_string(st.st_uid) + ", not " + std::to_string(uid));
   }
-  if (::fchmod(fd.get(), 0700) != 0) return FailErrno(errno, "chmod '" + name + "'");
+  if (::fchmod(fd.get(), shared ? 0711 : 0700) != 0)
+    return FailErrno(errno, "chmod '" + name + "'");
   return fd;
 }
 
@@ -84,11 +87,11 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
   const uid_t uid = order.id.uid;
   const gid_t gid = order.id.gid;
   const std::string name = MpsFolderName(order.id.gpus);
-  Result<UniqueFd> pipes = OpenOwn(mine, name, uid, gid);
+  Result<UniqueFd> pipes = OpenOwn(mine, name, uid, gid, order.id.shared);
   if (!pipes) return std::unexpected(pipes.error());
   Result<UniqueFd> logs = OpenOwn(mine, MpsLogName(order.id.gpus), uid, gid);
   if (!logs) return std::unexpected(logs.error());
-  if (order.argv.back() == "-d") PutLogsAside(*logs);
+  if (order.argv.size() > 1 && order.argv[1] == "-d") PutLogsAside(*logs);
   return Unit{};
 }
 
@@ -132,7 +135,8 @@ Result<Unit> Become(const MpsOrder& order) {
   if (!user) return std::unexpected(user.error());
   const Result<UniqueFd> base = OpenBase(order.dir);
   if (!base) return std::unexpected(base.error());
-  const Result<UniqueFd> mine = OpenOwn(*base, std::to_string(uid), uid, order.id.gid);
+  const Result<UniqueFd> mine =
+      OpenOwn(*base, MpsOwnerFolder(order.id), uid, order.id.gid, order.id.shared);
   if (!mine) return std::unexpected(mine.error());
   ResetProcess();
   if (Result<Unit> taken = TakeRights(*user); !taken) return taken;
@@ -146,7 +150,7 @@ Result<Unit> Become(const MpsOrder& order) {
 
 std::vector<std::string> ToArguments(const MpsOrder& order) {
   std::vector<std::string> arguments{order.dir, std::to_string(order.id.uid),
-                                     std::to_string(order.id.gid), order.id.gpus};
+                                     std::to_string(order.id.gid), MpsServerName(order.id)};
   for (const auto& [name, value] : order.environment) arguments.push_back(name + "=" + value);
   arguments.emplace_back("--");
   arguments.insert(arguments.end(), order.argv.begin(), order.argv.end());
@@ -166,7 +170,8 @@ Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
   if (!uid || !gid || *uid < 0 || *gid < 0 || *uid > kMaxId || *gid > kMaxId) return fail();
   MpsOrder order;
   order.dir = arguments[0];
-  order.id = {static_cast<std::uint32_t>(*uid), static_cast<std::uint32_t>(*gid), arguments[3]};
+  order.id = MpsServerNamed(static_cast<std::uint32_t>(*uid), static_cast<std::uint32_t>(*gid),
+                            arguments[3]);
   std::size_t at = 4;
   for (; at < arguments.size() && arguments[at] != "--"; ++at) {
     const std::size_t equals = arguments[at].find('=');

@@ -24,12 +24,12 @@ std::vector<std::string> ToArguments(const MpsOrder& order);
 // Errors: kInvalid.
 base::Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
-// Makes <dir>/<uid> (the user's, 0700) and, with the user's rights, the folders below it, following
-// no links. "-d" sets aside the logs of the previous daemon. Then becomes the program: user and
-// groups of the server, no new privileges, its own session, default signals, and an environment
-// with only HOME, USER, LOGNAME, PATH (the program's folder first), the MPS folders, the GPU and
-// the order's additions. Blocks while the user database does. Returns only on failure, with a line
-// on stderr.
+// Makes <dir>/<owner> (the user's, 0700; 0711 for a shared server) and, with the user's rights, the
+// folders below it, following no links. "-d" sets aside the logs of the previous daemon. Then
+// becomes the program: user and groups of the server, no new privileges, its own session, default
+// signals, and an environment with only HOME, USER, LOGNAME, PATH (the program's folder first), the
+// MPS folders, the GPU and the order's additions. Blocks while the user database does. Returns only
+// on failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

@@ -247,8 +247,31 @@ void MpsControl::EndLate() const {
   if (const std::optional<base::ProcessId> late = Daemon()) Kill({*late});
 }
 
+Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
+  if (::geteuid() != 0) {
+    return Fail(ErrorCode::kDenied,
+                "only root's carmad can start an MPS server for all users "
+                "(collocation.mps_servers)");
+  }
+  const Result<std::string> help = Run({"-h"}, "", deadline);
+  if (!help) return help;
+  // By its manual, protocol 3 has the second.
+  for (const std::string option : {"--multiuser-server", "--multiuser"}) {
+    if (help->find(option) != std::string::npos) return option;
+  }
+  return Fail(ErrorCode::kDenied,
+              "this driver's MPS control program cannot start a server for all users; that needs "
+              "driver branch 580 or newer (collocation.mps_servers)");
+}
+
 Result<Unit> MpsControl::Start(Deadline deadline) const {
-  const Result<std::string> said = Run({"-d"}, "", deadline);
+  std::vector<std::string> words{"-d"};
+  if (id_.shared) {
+    Result<std::string> option = MultiUserOption(deadline);
+    if (!option) return std::unexpected(option.error());
+    words.push_back(*std::move(option));
+  }
+  const Result<std::string> said = Run(words, "", deadline);
   // It takes its lock before it listens, and -d returns once it listens.
   if (said && Daemon()) return Unit{};
   if (!said) {
@@ -415,13 +438,13 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
   if (!AwaitEnds(processes, patience)) Kill(processes);
 }
 
-Result<MpsAbilities> TryMps(MpsSetup setup, MpsControl::Deadline deadline) {
+Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline) {
   setup.dir = "/tmp/carma-mps-XXXXXX";  // short: a socket's path is
   if (::mkdtemp(setup.dir.data()) == nullptr) return base::FailErrno(errno, setup.dir);
   const std::string dir = setup.dir;
   // No server is started, so the choice of the GPU does not matter.
-  Result<MpsAbilities> abilities =
-      MpsControl(std::move(setup), {::geteuid(), ::getegid(), "0"}).Try(deadline);
+  const MpsServerId id = shared ? SharedMpsServer("0") : MpsServerId{::geteuid(), ::getegid(), "0"};
+  Result<MpsAbilities> abilities = MpsControl(std::move(setup), id).Try(deadline);
   std::error_code ignored;
   std::filesystem::remove_all(dir, ignored);
   return abilities;
@@ -432,13 +455,15 @@ std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
   std::vector<MpsServerId> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(setup.dir.c_str()), ::closedir);
   while (const dirent* entry = dir == nullptr ? nullptr : ::readdir(dir.get())) {
-    const std::optional<std::int64_t> uid = base::ParseInt(entry->d_name);
+    const bool shared = std::string_view(entry->d_name) == kSharedMpsFolder;
+    const std::optional<std::int64_t> uid = shared ? 0 : base::ParseInt(entry->d_name);
     struct stat st {};
     const bool folder = uid && *uid >= 0 && *uid < 0xffffffff &&
                         ::fstatat(::dirfd(dir.get()), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (!folder || !S_ISDIR(st.st_mode) || st.st_uid != static_cast<uid_t>(*uid)) continue;
     for (const std::string& each : gpus) {
-      const MpsServerId id{st.st_uid, st.st_gid, each};
+      const MpsServerId id =
+          shared ? SharedMpsServer(each) : MpsServerId{st.st_uid, st.st_gid, each};
       if (MpsControl(setup, id).Daemon()) found.push_back(id);
     }
   }

@@ -70,6 +70,9 @@ class MpsControl {
 
  private:
   base::Result<base::Unit> Start(Deadline deadline) const;
+  // The control program's option for a shared server. Errors: kDenied: it has none, or we are not
+  // root; otherwise its help could not be read.
+  base::Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
   // asked: the logs before the server was requested; said: the daemon's answer.
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
@@ -88,8 +91,9 @@ class MpsControl {
 };
 
 // Whether MPS works: MpsControl::Try() as this process's user in a temporary folder, whatever
-// setup.dir is.
-base::Result<MpsAbilities> TryMps(MpsSetup setup, MpsControl::Deadline deadline);
+// setup.dir is. shared: whether a server for all users works. Errors: kDenied: this driver or this
+// user cannot have one.
+base::Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
 // Servers below `dir` with running control daemons, left by an earlier carmad. Only for the given
 // GPU sets, each as MpsServerId::gpus.

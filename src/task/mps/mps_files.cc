@@ -32,7 +32,7 @@ UniqueFd OpenFolder(int parent, const std::string& name) {
 // mps_dir itself belongs to carmad; the folders below it do not.
 UniqueFd OpenUserFolder(const std::string& dir, const MpsServerId& id) {
   const UniqueFd base(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return base ? OpenFolder(base.get(), std::to_string(id.uid)) : UniqueFd();
+  return base ? OpenFolder(base.get(), MpsOwnerFolder(id)) : UniqueFd();
 }
 
 struct OpenLog {

@@ -40,6 +40,16 @@ TEST(MpsFolders, AreShortEnoughForASocket) {
   EXPECT_EQ(MpsFolderName("../.."), "gpu");
 }
 
+TEST(MpsServers, OfAllUsersHaveANameAndAFolderOfTheirOwn) {
+  const MpsServerId one{1000, 100, "GPU-0"}, shared = SharedMpsServer("GPU-0");
+  EXPECT_EQ(MpsServerName(one), "GPU-0");
+  EXPECT_EQ(MpsServerNamed(1000, 100, "GPU-0"), one);
+  EXPECT_EQ(MpsServerNamed(1000, 100, MpsServerName(shared)), shared) << "root's, not the user's";
+  EXPECT_EQ(shared.uid, 0U);
+  EXPECT_EQ(MpsPipeDir("/m", shared), "/m/shared/GPU0");
+  EXPECT_NE(MpsPipeDir("/m", shared), MpsPipeDir("/m", {0, 0, "GPU-0"}));
+}
+
 TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
   const MpsServerId id{1000, 1000, "GPU-0"};
   core::Sharing sharing{.method = core::SharingMethod::kMps};
@@ -165,6 +175,25 @@ TEST_F(MpsControlTest, StartsDaemonAndServerOnceAndEndsThem) {
   EXPECT_FALSE(control.Daemon());
   EXPECT_FALSE(base::Alive(*daemon));
   EXPECT_THAT(FindMpsServers(fake_.setup, {fake_.id.gpus}), ElementsAre());
+}
+
+TEST_F(MpsControlTest, AServerForAllUsersNeedsAProgramThatHasOne) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  fake_.id = SharedMpsServer(fake_.id.gpus);
+  fake_.Write("/help", "  -d,--daemon    Setup the daemon in the background\n");
+  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("driver branch 580 or newer"));
+  EXPECT_THAT(fake_.Read("/runs"), Not(HasSubstr("-d"))) << "not even started";
+  fake_.Write("/help", "  -M,--multiuser-server    Enable multi-user mode\n");
+  const auto server = Control().Ready(Soon());
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_THAT(fake_.Read("/runs"), HasSubstr("-d --multiuser-server\n"));
+  EXPECT_THAT(fake_.Read("/asked"), HasSubstr("start_server -uid 0\n"));
+  struct stat st {};
+  ASSERT_EQ(::stat(fake_.Pipes().c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0711U) << "clients of all users pass through";
+  EXPECT_THAT(FindMpsServers(fake_.setup, {fake_.id.gpus}), ElementsAre(fake_.id));
+  for (const char* file : {"/runs", "/asked", "/variables", "/help"}) fake_.Remove(file);
+  Control().Quit(Soon());
 }
 
 TEST_F(MpsControlTest, TheDaemonGetsNothingOfOurEnvironment) {

@@ -300,7 +300,7 @@ PlanOptions ProfileCall::PlanOptionsHere(std::vector<int> degrees) {
   const auto mps = std::ranges::find(options.methods, ProfileMethod::kMps);
   if (mps != options.methods.end() && whole) {
     const auto trial =
-        task::TryMps({base::ExecutableDir() + "/carma-shim", settings_.mps_control, "", {}},
+        task::TryMps({base::ExecutableDir() + "/carma-shim", settings_.mps_control, "", {}}, false,
                      std::chrono::steady_clock::now() + settings_.mps_timeout);
     if (!trial) {
       Warn(context_, "left out: mps: " + trial.error().message);

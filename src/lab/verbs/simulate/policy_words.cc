@@ -202,11 +202,12 @@ constexpr std::array kWords{
           "no task may hold more than its promise and margin, with collocation mps; default: true"},
          nullptr,
          "collocation.mps_memory_limit"},
-    Word{{"mps_servers", "gpu or user",
-          "one MPS server per GPU (tasks on several GPUs take turns beside it), or one for all "
-          "GPUs"},
-         nullptr,
-         "collocation.mps_servers"},
+    Word{
+        {"mps_servers", "gpu, user or shared",
+         "one MPS server per GPU (tasks on several GPUs take turns beside it), per user or for all "
+         "users"},
+        nullptr,
+        "collocation.mps_servers"},
     Word{{"cluster", "queue, slurm or asked",
           "which server gets a task: that with the most idle GPUs, the one that Slurm chooses, or "
           "the one with the best answer"},
@@ -424,7 +425,7 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   // The published systems had none, and Slurm alone starts no MPS server.
   // A limit holds for no client of a server of several GPUs (task::MpsLimitHolds).
   policy.options.mps_memory_limit = draft.settings.mps_memory_limit &&
-                                    draft.settings.mps_server_per_gpu &&
+                                    draft.settings.mps_servers == task::MpsScope::kGpu &&
                                     !draft.settings.published && policy.options.above.WithCarma();
   for (const PolicyWord& word : words) {
     if (!HoldsForAnySharing(word)) continue;

@@ -102,7 +102,8 @@ TEST(SimPolicy, MpsServersAreThoseOfTheDaemon) {
   EXPECT_TRUE(each.policy.gangs_take_turns);
   EXPECT_TRUE(each.mps_memory_limit);
   EXPECT_FALSE(Policy("magm,published=v2").options.policy.gangs_take_turns);
-  EXPECT_THAT(Complaint("magm,mps_servers=task"), HasSubstr("mps_servers: expected gpu or user"));
+  EXPECT_THAT(Complaint("magm,mps_servers=task"),
+              HasSubstr("mps_servers: expected gpu, user or shared"));
 }
 
 TEST(SimPolicy, AConfigurationThatLearnsNothingLeavesItAtThat) {
