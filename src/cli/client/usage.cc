@@ -175,7 +175,7 @@ void AddUsageCommand(Syntax app, Context& context) {
       "  carma usage --by user,qos --since 2026-03-01 --until 2026-04-01\n"
       "Adds up starts, each from its placement to its end; running ones count up to now. Months "
       "and\n"
-      "days are in UTC. Starts are kept for a year (docs/server/sharing.md).\n"
+      "days are in UTC. Starts are kept for 400 days (docs/server/sharing.md).\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<UsageFlags>();
   verb.AddOption("--by", "LIST", flags->by, "one row per user, account, qos, and month or day")
