@@ -51,6 +51,8 @@ def make_private():
         shutil.copymode(folder, upper)
         run("mount", "-t", "overlay", "-o", f"lowerdir={folder},upperdir={upper},workdir={work}", "overlay", folder)
     run("mount", "-t", "tmpfs", "-o", "mode=755", "reader", "/run")
+    for books in pathlib.Path("/var/lib").glob("carma*"):  # of a carmad of this machine: hidden, not removed
+        shutil.rmtree(books)
 
 
 def make_home(programs):
