@@ -12,6 +12,7 @@
 #include "api/lease_view.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/calls.h"
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
 
