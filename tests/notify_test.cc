@@ -202,7 +202,7 @@ TEST(Edit, ChangesWaitingAndRunningTasksAndTheHistoryTells) {
   EXPECT_EQ(task.predicted_mib, 3072);
   EXPECT_TRUE(task.begin_ms);
   EXPECT_EQ(task.dependencies.at(0), "afterok:" + first);
-  EXPECT_THAT(site.Carma({"history", second}).out, HasSubstr("memory_mib 1024 -> 3072"));
+  EXPECT_THAT(site.Carma({"history", second}).out, HasSubstr("--memory 1.0G -> 3.0G"));
   EXPECT_EQ(site.Carma({"edit", second, "--begin", "now"}).code, 0);
   gated.Open();
   EXPECT_EQ(site.Await(waits).state, "succeeded");
