@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -189,8 +188,6 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
       fmt::format("{}: {} of {} profiles have a signature", path, signed_lines, profiles->size()),
       ""};
 }
-
-namespace {}  // namespace
 
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings) {
   const auto allowed = [&](std::string_view kind) {

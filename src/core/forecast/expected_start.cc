@@ -13,7 +13,7 @@ constexpr int kMostPeriods = 64;
 // A set of interchangeable GPUs: tasks that may use the same set wait for the same GPUs.
 struct Pool {
   std::vector<bool> gpus;
-  std::vector<Time> free;  // rising; kNoTime: nobody knows
+  std::vector<Time> free;  // rising; kNoTime: not known
 };
 
 bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
@@ -75,7 +75,7 @@ class Line {
       const Time start =
           PastReservations(gpus_, pool.gpus, task,
                            task.gpus == 0 ? before : std::max(before, pool.free[task.gpus - 1]));
-      if (start == kNoTime) break;  // and nobody behind it starts before it
+      if (start == kNoTime) break;  // and no task behind it starts earlier
       starts[i] = start;
       before = start + asked_for;
       Take(task, task.takes ? start + *task.takes : kNoTime);
