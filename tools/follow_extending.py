@@ -69,12 +69,19 @@ def bring_over(fresh, kept):
         shutil.copy(fresh / name, target)
 
 
+def compiled(build, tree, name):
+    """The file through which the source `name` reaches the compiler: one that includes it with its neighbours, or itself."""
+    line = f'#include "{pathlib.PurePath(name).relative_to("src")}"'
+    together = (part for part in build.rglob("sources/**/*.cc") if line in part.read_text().splitlines())
+    return next(together, tree / name)
+
+
 def build_and_run(tree, page):
     subprocess.run(["cmake", "--preset", "release"], cwd=tree, check=True, stdout=subprocess.DEVNULL)
     build = tree / "build" / "release"
     lines = RUN.findall(page)
     programs = sorted({line.split()[0] for line in lines})
-    objects = [f"{tree / name}^" for line in COMPILE.findall(page) for name in line.split()]
+    objects = sorted({f"{compiled(build, tree, name)}^" for line in COMPILE.findall(page) for name in line.split()})
     subprocess.run(["ninja", "-C", build, *programs, *objects], check=True)
     for line in lines:
         program, *arguments = line.split()
