@@ -3,8 +3,6 @@
 namespace carma::sim {
 namespace {
 
-// A trace has no users, so all tasks belong to this one.
-constexpr std::uint32_t kUser = 0;
 constexpr std::string_view kFromHistory = "history";
 
 estimate::AppraisalRules RulesOf(const EstimateOptions& options,
@@ -39,8 +37,8 @@ Appraisals::Appraisals(const EstimateOptions& options, std::span<const core::Gpu
   for (const task::Observation& each : *options.taught) history_->Add(each);
 }
 
-Appraisals::Known& Appraisals::Find(const trace::Workload& workload) {
-  const auto [at, is_new] = known_.try_emplace(&workload);
+Appraisals::Known& Appraisals::Find(const trace::Workload& workload, std::uint32_t uid) {
+  const auto [at, is_new] = known_.try_emplace({uid, &workload});
   Known& known = at->second;
   if (!is_new) return known;
   known.spec = SpecOf(workload);
@@ -51,19 +49,20 @@ Appraisals::Known& Appraisals::Find(const trace::Workload& workload) {
   return known;
 }
 
-const core::Profile& Appraisals::ProfileOf(const trace::Workload& workload) {
-  Of(workload);
-  return Find(workload).appraisal.profile;
+const core::Profile& Appraisals::ProfileOf(const trace::Workload& workload, std::uint32_t uid) {
+  Of(workload, uid);
+  return Find(workload, uid).appraisal.profile;
 }
 
-const std::optional<core::Estimate>& Appraisals::Of(const trace::Workload& workload) {
-  Known& known = Find(workload);
+const std::optional<core::Estimate>& Appraisals::Of(const trace::Workload& workload,
+                                                    std::uint32_t uid) {
+  Known& known = Find(workload, uid);
   std::optional<core::Estimate>& estimate = known.appraisal.estimate;
   // An answer from its own runs changes only with them; any other may change with the calibration.
   const bool holds = !known.stale && (known.asked_after == lessons_ ||
                                       (estimate && estimate->method == kFromHistory));
   if (holds) return estimate;
-  known.appraisal = appraiser_.Appraise(known.spec, kUser, *known.summary,
+  known.appraisal = appraiser_.Appraise(known.spec, uid, *known.summary,
                                         known.asked ? &known.appraisal : nullptr);
   known.asked = true;
   known.asked_after = lessons_;
@@ -74,7 +73,7 @@ const std::optional<core::Estimate>& Appraisals::Of(const trace::Workload& workl
 void Appraisals::Learn(const trace::Workload& workload, const core::TaskRecord& record,
                        const estimate::RanOn& where, base::Duration watched, base::Time now) {
   if (!options_.learns || !estimate::Teaches(record, watched)) return;
-  Known& known = Find(workload);
+  Known& known = Find(workload, record.request->uid);
   history_->Add(estimate::LessonOf(record, known.spec, where, known.appraisal.model,
                                    known.appraisal.formula, now));
   known.stale = true;

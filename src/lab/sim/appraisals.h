@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -22,17 +23,17 @@
 
 namespace carma::sim {
 
-// What the servers of a run predict for its workloads and learn from their ends. A workload counts
-// as one user's program: its tasks are the same thing, those of another workload are not.
+// What the servers of a run predict for its workloads and learn from their ends. A user's tasks of
+// a workload are the same program; those of another workload or user (0: not told) are not.
 class Appraisals {
  public:
   // options: must have a method and outlive it. gpus: of all servers.
   Appraisals(const EstimateOptions& options, std::span<const core::GpuInfo> gpus);
 
   // The current estimate. Empty: none.
-  const std::optional<core::Estimate>& Of(const trace::Workload& workload);
+  const std::optional<core::Estimate>& Of(const trace::Workload& workload, std::uint32_t uid);
   // How its tasks use a GPU, as learned from its runs; may be empty.
-  const core::Profile& ProfileOf(const trace::Workload& workload);
+  const core::Profile& ProfileOf(const trace::Workload& workload, std::uint32_t uid);
   // An attempt of a task of the workload has left its GPUs after this run time.
   void Learn(const trace::Workload& workload, const core::TaskRecord& record,
              const estimate::RanOn& where, base::Duration watched, base::Time now);
@@ -48,13 +49,14 @@ class Appraisals {
     bool asked = false;
     bool stale = true;  // its own tasks have taught something since
   };
-  Known& Find(const trace::Workload& workload);
+  Known& Find(const trace::Workload& workload, std::uint32_t uid);
 
   const EstimateOptions& options_;
   const estimate::Summary no_summary_;
   std::shared_ptr<estimate::History> history_ = std::make_shared<estimate::History>();
   estimate::Appraiser appraiser_;
-  std::unordered_map<const trace::Workload*, Known> known_;  // for look-up only
+  // By user. For look-up only.
+  std::map<std::pair<std::uint32_t, const trace::Workload*>, Known> known_;
   std::uint64_t lessons_ = 0;
 };
 

@@ -1,8 +1,11 @@
 // The answers of the simulated estimators, with their errors.
 #include "lab/sim/predictions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "estimate/signature.h"
 #include "lab/sim/chance.h"
@@ -28,7 +31,7 @@ Predictions::Predictions(const RunOptions& options, const Layout& layout)
 }
 
 std::optional<core::Estimate> Predictions::Unchanged(const Job& job) {
-  if (appraisals_) return appraisals_->Of(job.workload());
+  if (appraisals_) return appraisals_->Of(job.workload(), job.uid);
   const trace::MemoryEstimate told = trace::Estimate(job.workload(), options_.estimates.source);
   // The original has no exclusive tasks: a task of unknown need asks for all memory of a GPU.
   const bool asks_for_all = told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate;
@@ -67,7 +70,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   const double fastest_here = layout_.servers()[job.node].fastest;
   // Without summaries the catalogue takes their place.
   profile.grain = core::GrainOf(workload.traits);
-  if (appraisals_) profile = appraisals_->ProfileOf(workload);
+  if (appraisals_) profile = appraisals_->ProfileOf(workload, job.uid);
   // The known time is that on the fastest GPU of all servers.
   if (profile.alone) profile.alone = LongerBy(*profile.alone, layout_.fastest() / fastest_here);
   if (options.durations) {
@@ -84,11 +87,13 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   return profile;
 }
 
-// A workload counts as one user's program (appraisals.h), so its tasks are of one kind.
+// A user's tasks of a workload are one program (appraisals.h), so they are of one kind.
 core::EstimateReady Predictions::AnswerFor(const Job& job) {
   const std::optional<core::Estimate> estimate =
       job.above.raised_mib ? core::Estimate{*job.above.raised_mib, "raised"} : EstimateOf(job);
-  return {job.id, estimate, estimate::KindOf(job.workload().id), ProfileOf(job)};
+  const std::string& program = job.workload().id;
+  const std::string kind = job.uid == 0 ? program : fmt::format("{}-{}", job.uid, program);
+  return {job.id, estimate, estimate::KindOf(kind), ProfileOf(job)};
 }
 
 void Predictions::Learn(const Job& job, const core::TaskRecord& record, base::Time now) {

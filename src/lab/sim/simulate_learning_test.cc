@@ -63,6 +63,19 @@ TEST(SimulateLearning, ALaterRunGoesOnFromWhatAnEarlierOneTaught) {
   EXPECT_EQ(second.taught.size(), first.taught.size() + 4);
 }
 
+TEST(SimulateLearning, AUserLearnsFromTheOwnTasksAlone) {
+  const trace::Workload half = MakeWorkload("half", 1, 1'000, 0.3, 25'000);
+  const Duration later{5'000'000};
+  const std::vector<Arrival> arrivals{{.at = Duration{0}, .workload = &half, .user = "ada"},
+                                      {.at = later, .workload = &half, .user = "ada"},
+                                      {.at = later * 2, .workload = &half, .user = "bob"}};
+  const RunResult run = Play(MakeWorld("A100-40GB"), arrivals, Learning());
+  ASSERT_EQ(run.taught.size(), 3u);
+  EXPECT_NE(run.taught[0].method, "history");
+  EXPECT_EQ(run.taught[1].method, "history");
+  EXPECT_NE(run.taught[2].method, "history");
+}
+
 TEST(SimulateLearning, WhatWasMeasuredHasNoErrorOfThePrediction) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Learning();
