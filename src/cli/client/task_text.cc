@@ -13,7 +13,6 @@
 #include "cli/client/start_text.h"
 #include "cli/client/task_words.h"
 #include "cli/client/verdict_text.h"
-#include "cli/ids.h"
 #include "cli/table.h"
 #include "core/values/sharing.h"
 #include "core/values/task_state.h"
@@ -236,39 +235,10 @@ std::string EstimateSentence(const TaskView& task) {
   return out;
 }
 
-// Sentences without their ends; an end is a point before a blank and a capital letter.
-std::vector<std::string_view> SentencesOf(std::string_view text) {
-  std::vector<std::string_view> sentences;
-  std::size_t from = 0;
-  for (std::size_t i = 0; i + 2 < text.size(); ++i) {
-    if (text.substr(i, 2) != ". " || text[i + 2] < 'A' || text[i + 2] > 'Z') continue;
-    sentences.push_back(text.substr(from, i - from));
-    from = i + 2;
-  }
-  if (text.ends_with('.')) text.remove_suffix(1);
-  if (from < text.size()) sentences.push_back(text.substr(from));
-  return sentences;
-}
-
-// A sentence about one GPU, in three parts.
-struct AboutGpu {
-  std::string_view before, number, after;
-};
-std::optional<AboutGpu> ParseAboutGpu(std::string_view sentence) {
-  constexpr std::string_view kGpu = "GPU ";
-  const std::size_t at = sentence.find(kGpu);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::size_t from = at + kGpu.size();
-  const std::size_t end = std::min(sentence.find_first_not_of("0123456789", from), sentence.size());
-  if (end == from) return std::nullopt;
-  return AboutGpu{sentence.substr(0, from), sentence.substr(from, end - from),
-                  sentence.substr(end)};
-}
-
 std::string Sentence(const std::string& reason, const std::string& text) {
   std::string out;
   if (!reason.empty()) out += " (" + base::Printable(reason, 40) + ")";
-  if (!text.empty()) out += ": " + base::Printable(LocalTimes(SaidOnce(text)), 400);
+  if (!text.empty()) out += ": " + base::Printable(LocalTimes(text), 400);
   return out;
 }
 
@@ -293,29 +263,6 @@ std::string EventText(const api::EventView& event, const std::vector<api::GpuVie
 }
 
 }  // namespace
-
-std::string SaidOnce(std::string_view text) {
-  const std::vector<std::string_view> sentences = SentencesOf(text);
-  std::vector<bool> said(sentences.size(), false);
-  std::string out;
-  for (std::size_t i = 0; i < sentences.size(); ++i) {
-    if (said[i]) continue;
-    const std::optional<AboutGpu> first = ParseAboutGpu(sentences[i]);
-    std::vector<std::uint64_t> others;
-    for (std::size_t k = i + 1; first && k < sentences.size(); ++k) {
-      const std::optional<AboutGpu> other = ParseAboutGpu(sentences[k]);
-      if (!other || other->before != first->before || other->after != first->after) continue;
-      others.push_back(static_cast<std::uint64_t>(base::ParseInt(other->number).value_or(0)));
-      said[k] = true;
-    }
-    out += (out.empty() ? "" : " ") + std::string(sentences[i]);
-    if (!others.empty())
-      out += fmt::format(" (also GPU{} {})", others.size() == 1 ? "" : "s", RangesText(others));
-    // An incomplete sentence gets no full stop.
-    if (i + 1 < sentences.size() || text.ends_with('.') || !others.empty()) out += ".";
-  }
-  return out;
-}
 
 std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   Facts facts;

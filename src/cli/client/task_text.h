@@ -14,9 +14,6 @@
 
 namespace carma::cli {
 
-// Merges sentences that differ only in the GPU number into one with all numbers.
-std::string SaidOnce(std::string_view sentences);
-
 // All facts, with predicted, promised and measured memory separately.
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
 // The explanation in sentences, one per GPU for a waiting task.

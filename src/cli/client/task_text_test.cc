@@ -184,23 +184,6 @@ TEST_F(TaskTextTest, WhoWaitsByItsOwnersWishStandsInNoQueue) {
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("first in its queue")));
 }
 
-TEST_F(TaskTextTest, WhatHoldsForSeveralGpusIsSaidOnce) {
-  const struct {
-    const char* text;
-    const char* said;
-  } cases[] = {
-      {"The samples of GPU 0 do not show it. The samples of GPU 1 do not show it. The samples of "
-       "GPU 3 do not show it.",
-       "The samples of GPU 0 do not show it (also GPUs 1,3)."},
-      {"GPU 0 is busy. GPU 1 is full.", "GPU 0 is busy. GPU 1 is full."},
-      {"GPU 0 is busy. GPU 1 is busy. GPU 2 is 91.5 % full.",
-       "GPU 0 is busy (also GPU 1). GPU 2 is 91.5 % full."},
-      {"Held until it is released.", "Held until it is released."},
-      {"", ""},
-  };
-  for (const auto& each : cases) EXPECT_EQ(SaidOnce(each.text), each.said);
-}
-
 TEST_F(TaskTextTest, EqualGpusAreExplainedOnce) {
   api::ExplainView explain{.task = SomeTasks()[0]};
   for (int gpu = 0; gpu < 6; ++gpu)

@@ -116,8 +116,7 @@ class Runner {
     const api::TaskView& view = task->value;
     if (HasEnded(view)) return TakeVerdict(view);
     if (view.state == "queued" && !view.reason.empty())
-      Tell("task {} waits ({}): {}", id_, view.reason,
-           base::Printable(SaidOnce(view.reason_text), 500));
+      Tell("task {} waits ({}): {}", id_, view.reason, base::Printable(view.reason_text, 500));
   }
 
   void TakeVerdict(const api::TaskView& view) {

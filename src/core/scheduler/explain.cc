@@ -20,30 +20,33 @@ namespace {
 // More sentences than these do not help a reader.
 constexpr std::size_t kMaxSentences = 4;
 
+// A GPU that cannot take a task.
+struct Closed {
+  GpuIndex gpu;
+  Verdict verdict;
+};
+
 // Sentences that differ in the number of their GPU alone are one: "each of GPUs 0-3".
-std::vector<std::string> Sentences(const std::vector<const Verdict*>& verdicts) {
+std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   struct Group {
     std::string_view before, after;
     std::vector<int> gpus;
   };
   std::vector<Group> groups;
-  for (const Verdict* verdict : verdicts) {
-    const std::string_view text = *verdict->reason.text;
-    constexpr std::string_view kGpu = "GPU ";
-    std::size_t at = text.find(kGpu), end = at;
-    while (at != text.npos && end == at) {
-      const std::size_t digits = at + kGpu.size();
-      end = std::min(text.find_first_not_of("0123456789", digits), text.size());
-      if (end == digits) at = end = text.find(kGpu, digits);
-    }
-    Group group{text.substr(0, at), {}, {}};
+  for (const Closed* each : closed) {
+    const std::string_view text = *each->verdict.reason.text;
+    const std::string name = fmt::format("GPU {}", each->gpu);
+    std::size_t at = text.find(name);
+    while (at != text.npos &&
+           text.find_first_of("0123456789", at + name.size()) == at + name.size())
+      at = text.find(name, at + 1);  // GPU 1 is not GPU 12
+    Group group{text.substr(0, at), "", {}};
     if (at != text.npos) {
-      group.after = text.substr(end);
-      const auto number = base::ParseInt(text.substr(at + kGpu.size(), end - at - kGpu.size()));
-      group.gpus = {static_cast<int>(number.value_or(0))};
+      group.after = text.substr(at + name.size());
+      group.gpus = {static_cast<int>(Number(each->gpu))};
     }
-    const auto same = std::ranges::find_if(groups, [&](const Group& each) {
-      return each.before == group.before && each.after == group.after;
+    const auto same = std::ranges::find_if(groups, [&](const Group& other) {
+      return other.before == group.before && other.after == group.after;
     });
     if (same == groups.end()) {
       groups.push_back(std::move(group));
@@ -52,32 +55,30 @@ std::vector<std::string> Sentences(const std::vector<const Verdict*>& verdicts) 
     }
   }
   std::vector<std::string> sentences;
-  for (const Group& each : groups) {
-    const std::string several = each.before.empty() ? "Each of GPUs " : "each of GPUs ";
-    const std::string gpus = each.gpus.empty() ? "" : base::CpuListText(each.gpus);
-    sentences.push_back(fmt::format("{}{}{}{}", each.before,
-                                    each.gpus.empty()       ? ""
-                                    : each.gpus.size() == 1 ? "GPU "
-                                                            : several,
-                                    gpus, each.after));
+  for (const auto& [before, after, gpus] : groups) {
+    const std::string name = gpus.empty()       ? ""
+                             : gpus.size() == 1 ? "GPU "
+                             : before.empty()   ? "Each of GPUs "
+                                                : "each of GPUs ";
+    sentences.push_back(fmt::format("{}{}{}{}", before, name, base::CpuListText(gpus), after));
   }
   return sentences;
 }
 
-Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
+Reason Summary(const std::vector<Closed>& closed, int wanted, int fitting) {
   // GPUs that are always too small do not explain the waiting, unless all are.
-  std::vector<const Verdict*> telling;
-  for (const Verdict& verdict : closed) {
-    if (verdict.fit == Fit::kNotNow) telling.push_back(&verdict);
+  std::vector<const Closed*> telling;
+  for (const Closed& each : closed) {
+    if (each.verdict.fit == Fit::kNotNow) telling.push_back(&each);
   }
   if (telling.empty()) {
-    for (const Verdict& verdict : closed) telling.push_back(&verdict);
+    for (const Closed& each : closed) telling.push_back(&each);
   }
   if (telling.empty()) return {ReasonCode::kResources, "No GPU is known."};
-  Reason reason{telling.front()->reason.code, ""};
+  Reason reason{telling.front()->verdict.reason.code, ""};
   if (wanted > 1) reason.text = fmt::format("Needs {} GPUs, {} can take it. ", wanted, fitting);
-  for (const Verdict* verdict : telling) {
-    if (verdict->reason.code != reason.code) reason.code = ReasonCode::kResources;
+  for (const Closed* each : telling) {
+    if (each->verdict.reason.code != reason.code) reason.code = ReasonCode::kResources;
   }
   std::vector<std::string> sentences = Sentences(telling);
   if (sentences.size() > kMaxSentences) {
@@ -155,7 +156,7 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
 Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   Verdict by_host = HostVerdictOn(state, task, at).verdict;
   if (task.request->gpus == 0 && by_host.fit != Fit::kFits) return std::move(by_host.reason);
-  std::vector<Verdict> closed;
+  std::vector<Closed> closed;
   std::vector<GpuLinks::Candidate> open;
   int fitting = 0;
   for (const GpuView& view : Views(state, at)) {
@@ -164,7 +165,7 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
       ++fitting;
       open.push_back({view.index, 0});
     } else {
-      closed.push_back(std::move(verdict));
+      closed.push_back({view.index, std::move(verdict)});
     }
   }
   if (fitting < task.request->gpus) return Summary(closed, task.request->gpus, fitting);
