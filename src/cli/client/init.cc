@@ -179,7 +179,7 @@ Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
 }
 
 void Tell(Context& context, const std::string& path, const std::vector<ConfigValue>& changed,
-          bool of_root) {
+          bool of_root, bool is_new) {
   if (context.json) {
     std::string set;
     for (const auto& [name, value] : changed)
@@ -188,7 +188,7 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
   }
   std::string text = fmt::format("Wrote {}", path);
   for (const auto& [name, value] : changed) text += fmt::format("\n  {} = {}", name, value);
-  text += changed.empty() ? ": the defaults\n" : "\n";
+  text += changed.empty() ? (is_new ? ": the defaults\n" : ": no value changed\n") : "\n";
   const char* start =
       base::Exists("/run/systemd/system")
           ? (of_root ? "systemctl restart carmad" : "systemctl --user restart carmad")
@@ -202,7 +202,8 @@ void RunInit(Context& context, const Flags& flags) {
   const bool of_root = ::geteuid() == 0;
   const std::string path = flags.file.empty() ? DefaultFile(of_root) : flags.file;
   std::string before(kConfigurationExample);
-  if (base::Exists(path)) {
+  const bool is_new = !base::Exists(path);
+  if (!is_new) {
     Result<std::string> text = base::ReadFile(path, kMaxConfigurationBytes);
     if (!text) return context.Fail(text.error());
     before = *std::move(text);
@@ -221,7 +222,7 @@ void RunInit(Context& context, const Flags& flags) {
   }
   if (const auto wrote = base::WriteFileAtomic(path, *after); !wrote)
     return context.Fail(wrote.error());
-  Tell(context, path, *changed, of_root);
+  Tell(context, path, *changed, of_root, is_new);
 }
 
 }  // namespace

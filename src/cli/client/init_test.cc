@@ -69,6 +69,7 @@ TEST_F(Init, KeepsWhatAFileHasAndWhatIsNotAnswered) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("\"set\":{}"));
   EXPECT_EQ(Text(), before);
+  EXPECT_THAT(Run({"--yes"}).out, HasSubstr("no value changed"));
   ASSERT_EQ(Run({"--yes", "--http-port", "none"}).exit_code, 0);
   EXPECT_EQ(Settings().http_port, std::nullopt);
   EXPECT_THAT(Text(), HasSubstr("# mine\n"));
