@@ -28,8 +28,6 @@
 namespace carma::api {
 namespace {
 
-using base::ErrorCode;
-
 std::string NewDir() {
   std::string path = ::testing::TempDir() + "/carma-api-XXXXXX";
   EXPECT_NE(::mkdtemp(path.data()), nullptr);

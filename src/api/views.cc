@@ -16,7 +16,6 @@
 namespace carma::api {
 
 using base::Json;
-using base::Result;
 
 template <base::HasFields View>
 Json ToJson(const View& view) {

@@ -46,5 +46,16 @@ std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
 
 }  // namespace carma::base
 
+namespace carma {
+
+// The words of every call that can fail are known in all rooms.
+using base::ErrorCode;
+using base::Fail;
+using base::FailErrno;
+using base::Result;
+using base::Unit;
+
+}  // namespace carma
+
 #define CARMA_CHECK(condition, what) \
   ((condition) ? static_cast<void>(0) : ::carma::base::CheckFailed(__FILE__, __LINE__, what))

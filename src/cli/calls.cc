@@ -14,10 +14,8 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
 using base::Json;
 using base::JsonReader;
-using base::Result;
 
 constexpr std::chrono::seconds kRepeatFor{20};
 constexpr int kRepeatAfterMs = 200;

@@ -9,8 +9,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-
 // "@~N" reaches back this far at most: one page of the daemon's list.
 constexpr std::int64_t kMaxBack = 9'999;
 

@@ -18,11 +18,6 @@ extern char** environ;
 
 namespace carma::config {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 namespace {
 
 constexpr std::size_t kMaxSettingsBytes = 1 << 20;

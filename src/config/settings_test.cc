@@ -14,8 +14,6 @@
 namespace carma::config {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

@@ -14,8 +14,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::Result;
-
 std::unique_ptr<Estimator> Make(const std::string& name) {
   const EstimatorEntry* entry = FindEstimator(name);
   CARMA_CHECK(entry != nullptr, "the configuration names an estimator that does not exist");

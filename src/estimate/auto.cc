@@ -16,10 +16,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 // Runs of the same user's same program with other settings. This covers very different runs, so it
 // is used only if nothing better is known.
 class ClassPrior {

@@ -20,10 +20,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::size_t kMaxTableBytes = std::size_t{256} << 20;
 constexpr double kMaxMib = 1e9;
 constexpr double kMaxBatch = 1e9;

@@ -26,7 +26,6 @@ extern const std::string_view kWeightsTransformerTransformer;
 
 namespace {
 
-using base::ErrorCode;
 using model::Family;
 
 constexpr std::array kFamilies{Family::kMlp, Family::kCnn, Family::kTransformer};

@@ -15,7 +15,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
 using Eigen::MatrixXf;
 using Eigen::VectorXf;
 using Index = Eigen::Index;

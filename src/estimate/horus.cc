@@ -16,7 +16,6 @@ class Horus : public Estimator {
  public:
   std::string_view name() const override { return "horus"; }
   base::Result<Answer> Ask(const Question& question) const override {
-    using base::ErrorCode;
     if (question.layers == nullptr) {
       return base::Fail(ErrorCode::kNotFound, "there is no model summary");
     }

@@ -14,7 +14,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
 using base::Json;
 
 constexpr std::size_t kLengthBytes = 8;

@@ -11,10 +11,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::size_t kMaxSweepBytes = std::size_t{64} << 20;
 constexpr double kKibPerMib = 1024;
 

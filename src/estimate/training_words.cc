@@ -10,10 +10,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
 using task::TrainingWord;
 
 constexpr std::int64_t kMostTokens = 1'000'000'000;

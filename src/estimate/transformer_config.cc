@@ -17,10 +17,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::int64_t kMaxBlocks = 10'000;
 constexpr std::int64_t kMaxHidden = 10'000'000;
 constexpr std::int64_t kMaxVocabulary = 100'000'000;

@@ -11,11 +11,6 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr std::int64_t kMostMib = std::int64_t{1} << 40;
 
 std::uint64_t ToBytes(std::int64_t mib) {

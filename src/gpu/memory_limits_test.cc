@@ -8,7 +8,6 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
 using ::testing::HasSubstr;
 
 constexpr const char* kGroup = "/sys/fs/cgroup/carma-7";

@@ -14,7 +14,6 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 

@@ -8,7 +8,6 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

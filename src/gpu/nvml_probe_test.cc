@@ -13,8 +13,6 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
-
 using NvmlProbeTest = FakeNvmlTest;
 
 TEST_F(NvmlProbeTest, ListsDevicesInPciOrderWithTheirMemory) {

@@ -5,8 +5,6 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
-
 TEST(ReadError, NamesTheGpuWhereNobodyElseDoes) {
   const ReadError lost(ErrorCode::kNotFound, "it is lost", "GPU-a");
   EXPECT_EQ(lost.message, "it is lost");

@@ -13,7 +13,6 @@ namespace {
 
 using base::Json;
 using base::JsonReader;
-using base::Result;
 
 constexpr std::int64_t kMaxMib = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;

@@ -11,11 +11,8 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
 using base::JsonReader;
-using base::Result;
 
 constexpr std::int64_t kMaxMs = std::int64_t{10} * 365 * 86'400 * 1'000;
 constexpr std::size_t kMaxDevices = 1'024;

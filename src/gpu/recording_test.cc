@@ -12,7 +12,6 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
 using ::testing::HasSubstr;
 
 // Each Read() of a device gives its next answer, `taken` at the recorded distance from the first

@@ -6,7 +6,6 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 

@@ -13,8 +13,6 @@ namespace carma::profile {
 namespace {
 
 using base::CsvRow;
-using base::Result;
-using base::Unit;
 
 constexpr std::string_view kHeader =
     "workload,gpu_type,sm_active,sensitivity,pressure,load_s,time_s,iterations,memory_mib,runs,"

@@ -13,12 +13,8 @@
 
 namespace carma::report {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
 using base::JsonReader;
-using base::Result;
-using base::Unit;
 
 namespace {
 

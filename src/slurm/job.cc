@@ -12,10 +12,6 @@
 namespace carma::slurm {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::size_t kColumns = 10;
 constexpr std::size_t kMostOfWord = 300;
 constexpr std::size_t kMostOfComment = 300;

@@ -9,10 +9,6 @@
 namespace carma::slurm {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::int64_t kMibPerGib = 1'024;
 // A job that was restarted this often for other reasons is left to its user.
 constexpr int kMostVictimRestarts = 10;

@@ -19,12 +19,6 @@
 namespace carma::store {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::FailErrno;
-using base::Result;
-using base::Unit;
-
 constexpr int kMostTries = 50;
 constexpr int kTryAgainMs = 100;
 

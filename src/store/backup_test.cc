@@ -14,8 +14,6 @@
 namespace carma::store {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
 using ::testing::HasSubstr;
 
 class BackUpTest : public ::testing::Test {

@@ -16,9 +16,6 @@
 namespace carma::store {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
-using base::Unit;
 using core::TaskId;
 
 constexpr std::uint64_t kBatchTasks = 12;

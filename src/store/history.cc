@@ -13,11 +13,6 @@
 
 namespace carma::store {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 namespace {
 
 // The columns are in the order in which VisitTask() reads them.

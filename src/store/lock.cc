@@ -15,12 +15,6 @@
 
 namespace carma::store {
 
-using base::ErrorCode;
-using base::Fail;
-using base::FailErrno;
-using base::Result;
-using base::Unit;
-
 namespace {
 
 // The books hold the environments of all users, and any user who can write to the folder can

@@ -18,12 +18,6 @@
 
 namespace carma::store {
 
-using base::ErrorCode;
-using base::Fail;
-using base::FailErrno;
-using base::Result;
-using base::Unit;
-
 namespace {
 
 // With statistics SQLite takes one lock of the process for each allocation, and reports made on

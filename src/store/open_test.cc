@@ -22,8 +22,6 @@
 namespace carma::store {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

@@ -26,11 +26,6 @@
 
 namespace carma::store {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 // A cached statement for one use: it is always reset at the end, so that no read transaction stays
 // open and prevents checkpoints of the log.
 class Use {

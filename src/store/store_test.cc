@@ -19,8 +19,6 @@ namespace {
 
 using namespace std::string_literals;
 
-using base::ErrorCode;
-using base::Result;
 using core::TaskId;
 using core::TaskState;
 using ::testing::ElementsAre;

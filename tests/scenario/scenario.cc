@@ -16,8 +16,6 @@
 namespace carma::sim {
 namespace {
 
-using base::ErrorCode;
-
 constexpr std::size_t kMaxScenarioBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxGpus = 64;
 constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;

@@ -14,9 +14,6 @@
 namespace carma::sim {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
-using base::Unit;
 using core::TaskId;
 
 class Player {

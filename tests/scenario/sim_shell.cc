@@ -5,9 +5,6 @@
 
 namespace carma::sim {
 
-using base::Result;
-using base::Unit;
-
 Result<Unit> SimShell::Open(const core::PolicyConfig& policy,
                             const std::vector<core::GpuInfo>& gpus, const core::HostInfo& host) {
   if (Result<Unit> valid = core::Validate(policy); !valid) return valid;

@@ -14,8 +14,6 @@
 namespace carma::cli {
 namespace {
 
-using base::Result;
-
 // The state folder of the daemon that answers; without one, the folder from its configuration.
 Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   if (!flags.state_dir.empty()) return flags.state_dir;

@@ -12,8 +12,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 // The descriptions with their environments are all in memory until the first is sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;

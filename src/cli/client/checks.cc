@@ -18,8 +18,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-
 constexpr std::size_t kMaxSourceBytes = 1 << 20;
 
 std::string Below(const task::TaskSpec& spec, const std::string& path) {

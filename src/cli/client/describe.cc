@@ -25,8 +25,6 @@ extern char** environ;
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-
 constexpr std::size_t kMaxRadBytes = 1 << 20;
 
 // Also a file that is missing, or lacks its "#!" line, if it is named like a script: the reader

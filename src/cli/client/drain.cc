@@ -17,10 +17,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::chrono::milliseconds kLookAgain{200};
 // A daemon that does not answer may be restarting, but not for longer than this.
 constexpr std::chrono::seconds kAwayAtMost{15};

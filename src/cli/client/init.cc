@@ -26,10 +26,6 @@ extern const std::string_view kConfigurationExample;  // packaging/carma.toml
 
 namespace {
 
-using base::ErrorCode;
-using base::Result;
-using base::Unit;
-
 constexpr std::size_t kMaxConfigurationBytes = 1 << 20;
 constexpr std::size_t kMaxAnswerBytes = 4096;
 

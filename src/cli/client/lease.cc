@@ -19,9 +19,7 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
 using base::Json;
-using base::Result;
 
 constexpr int kFirstPollS = 1;  // then it is told why it waits
 constexpr int kLeasePollS = 30;

@@ -8,10 +8,6 @@
 
 namespace carma::cli {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 namespace {
 
 std::optional<base::Time> ParseDate(const std::string& text) {

@@ -17,10 +17,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
 using report::Report;
 
 constexpr std::size_t kMaxReportBytes = std::size_t{512} << 20;

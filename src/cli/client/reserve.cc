@@ -21,11 +21,7 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 struct ReserveFlags {
   std::vector<std::string> whom;  // users, "nobody"

@@ -15,7 +15,6 @@ namespace carma::cli {
 namespace {
 
 using base::Json;
-using base::Result;
 
 struct CreateFlags {
   std::string name;

@@ -18,7 +18,6 @@ namespace {
 
 using api::UsageView;
 using base::Json;
-using base::Result;
 
 struct UsageFlags {
   std::string by = "user";

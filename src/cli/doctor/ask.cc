@@ -30,10 +30,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 // Real time in which the driver must have answered everything once.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};

@@ -24,8 +24,6 @@
 
 namespace carma::cli {
 namespace {
-using base::Fail;
-using base::Result;
 
 constexpr std::chrono::seconds kRecordPeriod{1};
 

@@ -11,8 +11,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using ::testing::HasSubstr;
 
 gpu::Reading Healthy() {

@@ -18,8 +18,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

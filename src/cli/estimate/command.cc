@@ -22,11 +22,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 struct EstimateFlags {
   std::string file;
   TransformerFlags transformer;  // without what is shared, which stands below

@@ -15,9 +15,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 using Words = std::vector<std::string>;
 
 constexpr const char* kExpected =

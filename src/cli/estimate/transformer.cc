@@ -19,8 +19,6 @@
 namespace carma::cli {
 namespace {
 
-using base::Result;
-using base::Unit;
 using estimate::MemoryBound;
 using estimate::MemoryParts;
 using estimate::TrainingPlan;

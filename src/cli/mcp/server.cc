@@ -15,10 +15,7 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
 using Words = std::vector<std::string>;
 
 constexpr const char* kProtocol = "2025-06-18";

@@ -11,10 +11,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 std::string ValueOf(const config::Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? "" : std::string(base::Trim(found->second));

@@ -15,9 +15,6 @@
 namespace carma::cli {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::milliseconds kLookAgain{50};
 constexpr std::size_t kMaxWhose = 4096;

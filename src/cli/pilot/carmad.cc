@@ -19,9 +19,6 @@ extern char** environ;
 namespace carma::cli {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 constexpr std::size_t kLongestSocket = 107;
 // Allocations end again and again, which is not the fault of their tasks.
 constexpr std::int64_t kLostWithAllocations = 1000;

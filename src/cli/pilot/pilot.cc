@@ -39,12 +39,8 @@ namespace carma::cli {
 namespace {
 
 using base::Duration;
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
 using base::Time;
-using base::Unit;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

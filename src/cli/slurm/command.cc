@@ -23,7 +23,6 @@ namespace carma::cli {
 namespace {
 
 using base::Json;
-using base::Result;
 
 constexpr int kGuardS = 5;
 // A carmad that restarts, or is being upgraded, is back within this time.

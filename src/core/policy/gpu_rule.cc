@@ -15,10 +15,6 @@
 namespace carma::core {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
-using base::Unit;
-
 ThroughputEstimate With(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
   const Neighbour newcomer = OnPart(config, need.load, gpu.compute);
   return ThroughputOf(gpu.residents, &newcomer, SaturationOf({}, config.sharing));

@@ -12,8 +12,6 @@
 namespace carma::core {
 namespace {
 
-using base::ErrorCode;
-
 // A server has at most terabytes; larger numbers are mistakes of units.
 constexpr std::int64_t kMaxMib = std::int64_t{1} << 30;
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};

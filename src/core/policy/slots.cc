@@ -10,9 +10,6 @@
 namespace carma::core {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-
 // A shorter time slice would be useless.
 constexpr Duration kShortestTurn{1'000};
 // Starting from one second this gives a year.

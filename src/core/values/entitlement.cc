@@ -11,10 +11,6 @@
 namespace carma::core {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::int64_t kMost = 1'000'000'000;
 constexpr double kMostHours = 1e9;
 constexpr double kMostWeight = 1e6;

@@ -12,8 +12,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-
 // Programs notice a broken driver soon after their start; importing frameworks takes longest.
 constexpr base::Duration kBeginning{180'000};
 

@@ -11,10 +11,6 @@
 
 namespace carma::daemon {
 
-using base::ErrorCode;
-using base::Result;
-using base::Unit;
-
 namespace {
 
 // The task of the event; empty: no single one.

@@ -11,8 +11,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-using base::Unit;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 

@@ -9,10 +9,6 @@
 
 namespace carma::daemon {
 
-using base::ErrorCode;
-using base::Result;
-using base::Unit;
-
 void Engine::Drain(const core::DrainRequested& drain, Done done) {
   const std::string& uuid = scheduler_.GpuInfos().at(core::Number(drain.gpu)).uuid;
   next_.rows.drains[{uuid, drain.by_rule}] = store::DrainReason{drain.why, drain.empty_by};

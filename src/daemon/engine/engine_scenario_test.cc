@@ -13,9 +13,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 class EngineShell : public sim::ScenarioShell, public Engine::Host, public task::Launcher {
  public:
   EngineShell() {

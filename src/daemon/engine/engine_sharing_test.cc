@@ -12,8 +12,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-using base::Unit;
 using core::ExitKind;
 using core::SharingMethod;
 using core::TaskState;

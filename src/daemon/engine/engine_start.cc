@@ -9,9 +9,6 @@
 
 namespace carma::daemon {
 
-using base::Result;
-using base::Unit;
-
 // GPU indexes of an earlier run may have changed, so the UUIDs are used.
 Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   core::TaskRecord record = std::move(stored.record);

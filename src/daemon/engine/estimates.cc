@@ -14,7 +14,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
 using Clock = std::chrono::steady_clock;
 
 // So that the first of thousands does not wait for the last.

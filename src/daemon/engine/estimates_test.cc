@@ -12,7 +12,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

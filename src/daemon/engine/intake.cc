@@ -14,11 +14,6 @@
 
 namespace carma::daemon {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 namespace {
 
 // A share is counted in tasks, because dependencies are looked up one by one; a long description

@@ -11,11 +11,6 @@
 
 namespace carma::daemon {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) {
   const Submitter& by = submission.submitter;
   if (by.request.empty()) return std::nullopt;

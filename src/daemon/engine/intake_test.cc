@@ -9,8 +9,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

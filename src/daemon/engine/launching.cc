@@ -19,8 +19,6 @@
 
 namespace carma::daemon {
 
-using base::Result;
-
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path) {
   Launching opened;
   task::ShimLauncherOptions options{shim_path, {}};

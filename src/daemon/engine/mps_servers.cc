@@ -18,10 +18,6 @@ namespace carma::daemon {
 namespace {
 
 namespace asio = boost::asio;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
 using Clock = std::chrono::steady_clock;
 using task::MpsControl;
 using task::MpsServer;

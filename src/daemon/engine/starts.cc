@@ -16,9 +16,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 // A limit follows what others are promised in steps of this size: each asks the driver.
 constexpr std::int64_t kLimitStepMib = 256;
 

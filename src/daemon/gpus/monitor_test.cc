@@ -9,7 +9,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
 using Words = std::vector<std::string>;
 
 gpu::DeviceInfo Device(const std::string& uuid) {

@@ -11,8 +11,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Fail;
-
 // A driver that the test controls from the next call on.
 class FakeDriver : public NumberedProbe {
  public:

@@ -11,11 +11,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 bool Matches(std::string_view pattern, Call& call) {
   const std::vector<std::string_view> wanted = base::Split(pattern, '/'),
                                       given = base::Split(call.request.path, '/');

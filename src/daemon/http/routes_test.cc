@@ -9,10 +9,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
 using ::testing::HasSubstr;
 
 Result<Unit> Echo(const Call& call, const api::Responder& reply) {

@@ -8,9 +8,6 @@
 
 namespace carma::daemon {
 
-using base::ErrorCode;
-using base::Fail;
-
 namespace {
 constexpr int kReportNice = 10;
 }  // namespace

@@ -27,9 +27,6 @@ namespace carma::daemon {
 namespace {
 
 namespace asio = boost::asio;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 
 // The loop gets the core if both want one.
 constexpr int kNice = 10;

@@ -15,11 +15,7 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 constexpr std::size_t kMaxFileBytes = 16 << 20;
 // So that people and secret scanners recognise tokens.

@@ -12,7 +12,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
 using std::chrono::hours;
 
 const api::Peer kAda{.uid = 1000, .gid = 100, .pid = 1, .groups = {100, 7}};

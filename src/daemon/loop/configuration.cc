@@ -8,8 +8,6 @@
 
 namespace carma::daemon {
 
-using base::Result;
-
 Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings) {
   std::vector<std::uint32_t> groups;
   for (const std::string& name : settings.allow_groups) {

@@ -17,11 +17,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::FailErrno;
-using base::Result;
-
 // The pipe is closed with the message, so that no other process keeps it open.
 void Say(base::UniqueFd& pipe) {
   [[maybe_unused]] const ssize_t told = ::write(pipe.get(), "1", 1);

@@ -8,7 +8,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
 constexpr std::chrono::milliseconds kLong{60'000};
 
 TEST(RunDetached, TellsOfAProcessThatServesInASessionOfItsOwn) {

@@ -17,10 +17,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 // glibc's setgroups() changes every thread of the process; the system call only this one.
 bool SetThreadGroups(const std::vector<gid_t>& groups) {
   return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;

@@ -15,7 +15,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
 using ::testing::HasSubstr;
 
 class ReadAsTest : public ::testing::Test {

@@ -10,8 +10,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 

@@ -13,11 +13,6 @@
 
 namespace carma::daemon {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 namespace {
 
 constexpr std::size_t kMostPoints = 4'000;  // of each GPU: more than any figure shows

@@ -45,8 +45,6 @@ namespace carma::daemon {
 namespace {
 
 namespace asio = boost::asio;
-using base::Result;
-using base::Unit;
 
 // The starter of the daemon, and early requests, wait at most this long for a silent driver or
 // control daemon.

@@ -20,8 +20,6 @@ namespace carma::daemon {
 namespace {
 
 namespace asio = boost::asio;
-using base::Result;
-using base::Unit;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};

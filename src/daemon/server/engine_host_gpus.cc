@@ -13,8 +13,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-
 constexpr auto kDriverGap = std::chrono::seconds(30);  // real time
 
 // gpu: empty for all of the server.

@@ -11,9 +11,6 @@
 
 namespace carma::daemon {
 
-using base::Result;
-using base::Unit;
-
 store::JobReturnRow RowOf(core::TaskId task, const slurm::JobReturn& back) {
   return {task, base::DumpJson(base::FieldsToJson(back, base::Absent::kLeftOut))};
 }

@@ -7,9 +7,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 constexpr core::TaskId kTask{7};
 
 class ReturningJobsTest : public SlurmProgramsFixture {

@@ -17,10 +17,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::size_t kMostWords = 1'000;  // of what a program says when it fails
 constexpr const char* kUnknownJob = "Invalid job id specified";
 

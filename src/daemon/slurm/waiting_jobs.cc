@@ -5,8 +5,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-
 // Comments written by people are kept.
 Result<std::string> Tell(const SlurmPrograms& programs,
                          const slurm::WaitComments::Comment& comment) {

@@ -18,8 +18,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::Result;
-
 constexpr int kMaxNesting = 3;  // of scripts that start scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 

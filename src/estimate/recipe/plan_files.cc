@@ -12,10 +12,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 Result<base::Json> Parsed(std::string_view text, std::string_view where) {
   if (text.size() > kMaxConfigBytes) {
     return Fail(ErrorCode::kInvalid,

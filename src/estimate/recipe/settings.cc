@@ -12,11 +12,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr std::size_t kMaxKeyBytes = 200;  // of one level
 
 std::string Below(const std::string& prefix, std::string_view key) {

@@ -13,10 +13,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::size_t kMaxKeyBytes = 400;
 
 // Where the quoted text that begins at `at` ends, behind its quote; npos: it has no end here.

@@ -14,7 +14,6 @@ class FakeTensor : public Estimator {
  public:
   std::string_view name() const override { return "faketensor"; }
   base::Result<Answer> Ask(const Question& question) const override {
-    using base::ErrorCode;
     if (question.layers == nullptr) {
       return base::Fail(ErrorCode::kNotFound, "there is no model summary");
     }

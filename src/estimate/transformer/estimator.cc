@@ -16,10 +16,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 // Their sum is what nvidia-smi shows.
 std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;

@@ -14,10 +14,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr double kMib = 1024.0 * 1024.0;
 constexpr double kGibMib = 1024;
 

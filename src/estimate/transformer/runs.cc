@@ -15,10 +15,6 @@
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
 constexpr double kMibPerGib = 1024;
 

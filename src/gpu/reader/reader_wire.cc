@@ -13,10 +13,7 @@
 namespace carma::gpu {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
 
 constexpr std::size_t kMaxDevices = 4'096;
 constexpr std::int64_t kMaxNumber = 1'024;  // of GPUs in NVML's list

@@ -9,10 +9,6 @@
 namespace carma::sim {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 // NVIDIA's own servers by their data sheets, and the common cloud shapes of other GPUs.
 constexpr std::array kServers{
     ServerName{"dgx-station-a100", "4xA100-40GB"}, ServerName{"dgx-a100", "8xA100-40GB"},

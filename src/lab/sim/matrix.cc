@@ -11,9 +11,6 @@
 namespace carma::sim {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 // Times of tasks come from the tally, figures of the GPUs from the simulator's exact integrals.
 report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, const Totals& totals,
                           const Above& above) {

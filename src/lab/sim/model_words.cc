@@ -10,11 +10,6 @@
 namespace carma::sim {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 bool SetNumber(double& target, std::string_view value, double most) {
   const std::optional<double> number = base::ParseDouble(value);
   if (!number || !(*number >= 0 && *number <= most)) return false;

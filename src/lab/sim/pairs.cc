@@ -12,9 +12,6 @@
 namespace carma::sim {
 namespace {
 
-using base::Fail;
-using base::Result;
-
 constexpr std::string_view kStreamsWord = "streams";
 constexpr std::string_view kMpsWord = "mps";
 constexpr double kMostSpeed = 10;

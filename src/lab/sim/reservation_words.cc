@@ -12,9 +12,6 @@
 namespace carma::sim {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 using core::Repeat;
 using core::Reservation;
 

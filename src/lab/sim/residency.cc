@@ -12,10 +12,6 @@
 namespace carma::sim {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr double kMaxTimeS = 366.0 * 86400;
 
 // A task on a GPU, from one moment to another.

@@ -20,10 +20,6 @@ namespace carma::sim {
 namespace {
 
 using base::Duration;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
 
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr Duration kCheckedFor = std::chrono::hours(28 * 24);

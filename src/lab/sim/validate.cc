@@ -13,8 +13,6 @@
 namespace carma::sim {
 namespace {
 
-using base::Result;
-
 struct TraceFacts {
   PublishedTrace trace;
   std::string_view name;

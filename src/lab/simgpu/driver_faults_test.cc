@@ -21,7 +21,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::ErrorCode;
 namespace nvml = gpu::nvml;
 
 // What an error in a function means for a reading of a whole GPU; other functions have no effect on

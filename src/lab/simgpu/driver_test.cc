@@ -20,7 +20,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::ErrorCode;
 namespace nvml = gpu::nvml;
 
 class DriverTest : public ::testing::Test {

@@ -12,8 +12,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::Result;
-
 constexpr const char* kNoDaemon = "Cannot find MPS control daemon process";
 constexpr auto kUntilAnswered = std::chrono::hours(24 * 365);
 

@@ -13,9 +13,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 // Held as long as the daemon lives; the kernel releases it however the daemon ends. Children do not
 // inherit it.
 Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {

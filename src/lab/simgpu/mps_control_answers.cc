@@ -12,8 +12,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::Result;
-
 std::string NoServer(std::string_view pid) {
   return fmt::format("Server {} not found", base::Printable(pid, 20));
 }

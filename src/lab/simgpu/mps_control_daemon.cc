@@ -23,8 +23,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::Result;
-using base::Unit;
 using namespace std::chrono_literals;
 
 // How long a silent peer is waited for.

@@ -23,7 +23,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::ErrorCode;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -16,10 +16,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr int kBacklog = 64;
 constexpr int kMaxDevices = 64;
 constexpr std::string_view kWelcome = "welcome ";

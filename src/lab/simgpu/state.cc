@@ -21,11 +21,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 // The death of a process is not announced: a waiter checks for it at least this often.
 constexpr double kLongestWaitS = 0.2;
 

@@ -7,11 +7,6 @@
 
 namespace carma::simgpu {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 Result<Unit> Server::AnnounceXid(int gpu, int xid) {
   if (gpu < 0 || gpu >= place_count()) return CheckGpu(gpu);
   const Result<Lock> lock = Lock::Take(*this);

@@ -16,8 +16,6 @@
 namespace carma::simgpu {
 namespace {
 
-using base::ErrorCode;
-
 Arrival Task(std::int64_t memory_mib, double u = 0.3, double work_s = 100) {
   return {.pid = ::getpid(),
           .sharing = core::SharingMethod::kMps,

@@ -12,10 +12,6 @@
 
 namespace carma::trace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 namespace {
 
 constexpr std::size_t kBufferBytes = 256 << 10;  // holds the longest line more than once

@@ -7,9 +7,6 @@
 
 namespace carma::trace {
 
-using base::ErrorCode;
-using base::Result;
-
 namespace {
 
 constexpr std::size_t kMaxProvenanceLines = 64;

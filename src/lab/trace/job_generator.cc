@@ -7,9 +7,6 @@
 namespace carma::trace {
 
 using base::Duration;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 
 namespace {
 

@@ -11,9 +11,6 @@
 namespace carma::trace {
 
 using base::Duration;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 
 namespace {
 

@@ -7,11 +7,7 @@
 namespace carma::trace {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 constexpr std::size_t kMaxObjectBytes = 1 << 20;
 

@@ -15,11 +15,6 @@
 namespace carma::trace {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 // Alibaba's zero is a made-up day; only its hour is real: seconds count as Unix time in UTC+8.
 constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 

@@ -13,10 +13,6 @@
 namespace carma::trace {
 
 using base::Duration;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
 
 namespace {
 

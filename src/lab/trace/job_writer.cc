@@ -9,9 +9,6 @@
 
 namespace carma::trace {
 
-using base::Result;
-using base::Unit;
-
 namespace {
 
 constexpr std::size_t kPieceBytes = 64 << 10;

@@ -16,9 +16,6 @@ extern const std::string_view kDemo60Csv;  // data/traces/demo60.csv
 namespace {
 
 using base::CsvTable;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 
 std::string Place(std::string_view path, int line) {
   return base::Printable(path, 200) + ":" + std::to_string(line) + ": ";

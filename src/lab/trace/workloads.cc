@@ -19,9 +19,6 @@ namespace {
 
 using base::CsvRow;
 using base::CsvTable;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 
 constexpr std::int64_t kNoEstimate = 40'000;
 constexpr std::string_view kOracle = "oracle";

@@ -17,10 +17,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::FailErrno;
-using base::Result;
 using base::UniqueFd;
 
 using Kind = AttachMessage::Kind;

@@ -16,7 +16,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
 using Kind = AttachMessage::Kind;
 
 TEST(AttachMessages, ComeBackAsTheyWere) {

@@ -11,12 +11,7 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::FailErrno;
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;

@@ -7,10 +7,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::size_t kMaxBytes = 4096;
 
 struct ToolEntry {

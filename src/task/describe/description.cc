@@ -10,11 +10,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 // "~/x" -> home, relative -> below base; empty stays empty.
 std::string Absolute(std::string_view path, const std::string& base, const std::string& home) {
   if (path.empty() || path.starts_with('/')) return std::string(path);

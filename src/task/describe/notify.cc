@@ -10,10 +10,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr std::string_view kForms =
     "me, a mail address, an http or https URL (or slack+https://… and the like), or the path of a "
     "program";

@@ -13,10 +13,7 @@ namespace carma::task {
 namespace {
 
 using base::Duration;
-using base::ErrorCode;
-using base::Fail;
 using base::ParseInt;
-using base::Result;
 using base::Time;
 
 constexpr std::string_view kBeginForms =

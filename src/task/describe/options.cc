@@ -15,11 +15,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 // Stores one value; on error the draft stays as it was. Errors say what was expected, not where.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 

@@ -13,11 +13,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr std::size_t kMaxRadBytes = 1 << 20;
 constexpr std::size_t kPositionalLines = 12;
 

@@ -14,11 +14,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr std::size_t kMaxDirectiveBytes = 8192;
 
 std::string Dashed(std::string_view option) {

@@ -16,11 +16,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 std::unexpected<base::Error> Bad(std::string_view field, std::string_view expected) {
   return Fail(ErrorCode::kInvalid, std::string(field) + ": expected " + std::string(expected));
 }

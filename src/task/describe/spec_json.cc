@@ -7,10 +7,7 @@
 
 namespace carma::task {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
 
 namespace {
 

@@ -10,10 +10,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 std::unexpected<base::Error> BadName(std::string_view name) {
   return Fail(ErrorCode::kInvalid, fmt::format("'{}': expected a name of letters, digits and _",
                                                base::Printable(name, 60)));

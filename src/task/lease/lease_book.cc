@@ -12,11 +12,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr std::size_t kMaxMembers = 4096;
 constexpr std::ptrdiff_t kMostOutputs = 8;
 

@@ -16,9 +16,7 @@ namespace carma::task {
 namespace {
 
 using base::Json;
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 
 constexpr char kLeaseFile[] = "lease";
 constexpr std::size_t kMaxFile = 4 << 20;

@@ -32,11 +32,7 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxEventsPerPoll = 256;

@@ -8,11 +8,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr std::size_t kNameLetters = 12;
 constexpr std::size_t kMaxLines = 4096;
 constexpr std::string_view kSharedPrefix = "shared:";

@@ -20,12 +20,7 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::FailErrno;
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;

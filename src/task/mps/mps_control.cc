@@ -27,11 +27,7 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 using Deadline = MpsControl::Deadline;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;

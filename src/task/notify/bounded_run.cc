@@ -16,10 +16,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 std::string Beginning(const base::UniqueFd& file, std::size_t most) {
   std::string text(most, '\0');
   const ssize_t read = ::pread(file.get(), text.data(), text.size(), 0);

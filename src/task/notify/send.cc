@@ -28,8 +28,6 @@
 namespace carma::task {
 namespace {
 
-using base::Result;
-
 constexpr std::size_t kMaxOrderBytes = 1 << 20;
 constexpr std::size_t kMaxSaid = 300;
 constexpr std::uint32_t kNobody = 65'534;

@@ -20,8 +20,6 @@
 namespace carma::task {
 namespace {
 
-using base::FailErrno;
-using base::Result;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxTextBytes = 4 << 20;

@@ -14,9 +14,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-
 constexpr std::size_t kMaxAnswer = 4096;
 constexpr std::size_t kWordsOfALimit = 3;
 

@@ -12,9 +12,6 @@
 namespace carma::task {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 constexpr int kMaxGroups = 65'536;  // the kernel's NGROUPS_MAX
 
 std::vector<gid_t> GroupsOf(const std::string& name, gid_t gid) {

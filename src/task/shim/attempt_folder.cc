@@ -21,12 +21,7 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::FailErrno;
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 
 constexpr int kKillRounds = 3;  // a process that is just forking may escape the first ones
 constexpr std::size_t kMaxLogBytes = 65'536;

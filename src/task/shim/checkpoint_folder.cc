@@ -18,12 +18,8 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 
 constexpr std::size_t kMaxOwnerFileBytes = 4096;
 // File servers show this user id for files of users that they do not know.

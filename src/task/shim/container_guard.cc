@@ -21,7 +21,6 @@
 namespace carma::task {
 namespace {
 
-using base::Result;
 using base::UniqueFd;
 
 // The guard's descriptors.

@@ -18,10 +18,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 // Process 1 of a container ignores signals that it does not handle, so a small program passes them
 // on. Podman is installed with one of these.
 constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",

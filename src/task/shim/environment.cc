@@ -13,10 +13,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 constexpr std::size_t kMaxShebangBytes = 4096;
 

@@ -12,7 +12,6 @@
 namespace carma::task {
 namespace {
 
-using base::Result;
 using base::UniqueFd;
 
 // O_NONBLOCK: a pipe without a reader must not hold the task up; regular files ignore it.

@@ -10,9 +10,7 @@
 namespace carma::task {
 namespace {
 
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 
 constexpr std::size_t kBufferBytes = 65'536;  // a pipe's usual capacity
 // How long the user's terminal may take for the last output. The task's GPUs are not free before.

@@ -38,9 +38,7 @@
 namespace carma::task {
 namespace {
 
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 using Refusal = std::unexpected<LaunchError>;
 
 constexpr int kFirstRetryMs = 50;

@@ -32,9 +32,7 @@ namespace carma::task {
 namespace {
 
 using base::Field;
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
 constexpr std::size_t kMaxEventsPerPoll = 256;

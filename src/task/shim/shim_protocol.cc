@@ -18,14 +18,9 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::FailErrno;
 using base::Json;
 using base::JsonReader;
-using base::Result;
 using base::UniqueFd;
-using base::Unit;
 
 constexpr std::string_view kBase64Digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

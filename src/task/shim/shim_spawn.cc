@@ -7,8 +7,6 @@
 
 namespace carma::task {
 
-using base::Result;
-
 Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& attempt_dir) {
   Result<base::Pipe> answers = base::MakePipe(false);
   if (!answers) return std::unexpected(answers.error());

@@ -26,10 +26,7 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
 using Variables = std::map<std::string, std::string>;
 using Words = std::vector<std::string>;
 

@@ -28,10 +28,6 @@
 namespace carma::task {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
 using Variables = std::map<std::string, std::string>;
 
 constexpr int kMostTasks = 1024;

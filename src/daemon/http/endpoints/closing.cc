@@ -14,9 +14,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 struct ClosingAsked {
   std::string why;
   std::optional<std::int64_t> by_ms;

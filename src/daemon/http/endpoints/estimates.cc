@@ -6,9 +6,6 @@
 
 namespace carma::daemon {
 
-using base::Result;
-using base::Unit;
-
 namespace {
 
 // The profile by which a task of this signature would be placed.

@@ -14,11 +14,7 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;

@@ -18,11 +18,7 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 constexpr std::int64_t kMaxLeaseWaitS = 300;
 constexpr std::size_t kMaxTail = 65'536;

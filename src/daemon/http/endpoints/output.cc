@@ -8,11 +8,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr std::int64_t kUsualBytes = 16 << 10;
 constexpr std::int64_t kMostOutputBytes = 1 << 20;
 

@@ -11,8 +11,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
 
 // Pages request it once a second at different moments; about one rendering per second serves all.

@@ -11,11 +11,7 @@
 
 namespace carma::daemon {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 std::int64_t QueryReader::Number(std::string_view key, std::int64_t fallback, std::int64_t low,
                                  std::int64_t high) {

@@ -12,8 +12,6 @@ namespace carma::daemon {
 namespace {
 
 using base::Json;
-using base::Result;
-using base::Unit;
 
 Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call) {
   ReportRequest request;

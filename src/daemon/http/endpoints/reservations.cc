@@ -14,11 +14,7 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 api::ReservationView PresentBooking(const ReservationServices& services,
                                     const core::Reservation& booking, base::Time now) {

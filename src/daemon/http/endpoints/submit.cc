@@ -20,11 +20,7 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
 // Limit on all descriptions of one submission, because a small body may expand to very much. Once

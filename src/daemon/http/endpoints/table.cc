@@ -20,9 +20,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 template <class Services>
 using Now = Answer (*)(const Services&, const Call&);
 template <class Services>

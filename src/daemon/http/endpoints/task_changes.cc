@@ -20,11 +20,7 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 constexpr std::size_t kChangesAtOnce = 100;  // of one request
 

@@ -17,11 +17,7 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 
 // Rows per answer; more would delay other calls.
 constexpr std::size_t kMostRows = 1'000;

@@ -12,9 +12,6 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-using base::Unit;
-
 constexpr int kMaxWaitS = 3600;
 
 // The store's data on one task.

@@ -12,11 +12,7 @@
 namespace carma::daemon {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
-using base::Unit;
 using std::chrono::duration_cast;
 using std::chrono::seconds;
 

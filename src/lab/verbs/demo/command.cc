@@ -26,8 +26,6 @@
 namespace carma::cli {
 namespace {
 
-using base::Result;
-using base::Unit;
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 

@@ -20,10 +20,6 @@ extern char** environ;
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
-using base::Unit;
-
 constexpr std::size_t kMaxLog = 1 << 20;
 constexpr std::size_t kToldOfLog = 300;
 

@@ -26,9 +26,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 using estimate::ClassScore;
 using estimate::DataSet;
 using estimate::Outcome;

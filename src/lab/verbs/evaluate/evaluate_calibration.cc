@@ -18,9 +18,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 using estimate::DataSet;
 using estimate::Outcome;
 using estimate::Run;

@@ -17,7 +17,6 @@
 namespace carma::cli {
 namespace {
 
-using base::Result;
 using estimate::Outcome;
 using estimate::Score;
 using estimate::SweepAnswer;

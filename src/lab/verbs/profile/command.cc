@@ -36,11 +36,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr int kExitInterrupted = 130;
 constexpr std::chrono::seconds kLogEvery{30};
 constexpr double kRealSeconds = 60, kSimulatedSeconds = 300;  // of computing, built-in workloads

@@ -26,9 +26,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
 using base::UniqueFd;
 using Clock = std::chrono::steady_clock;
 

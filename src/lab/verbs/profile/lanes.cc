@@ -10,10 +10,6 @@
 
 namespace carma::cli {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                   std::span<const std::size_t> chosen) {
   std::vector<std::size_t> numbers(chosen.begin(), chosen.end());

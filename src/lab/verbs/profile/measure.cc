@@ -16,11 +16,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr double kNsPerS = 1e9;
 // Real time between two readings of the GPUs, however fast a simulated server's clock runs.
 constexpr std::int64_t kLeastLookNs = 20'000'000;

@@ -14,12 +14,8 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
 using base::JsonReader;
-using base::Result;
-using base::Unit;
 
 constexpr const char* kRunsFile = "/runs.jsonl";
 constexpr double kMostSeconds = 1e9;

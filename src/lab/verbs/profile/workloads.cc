@@ -20,11 +20,8 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
 using base::JsonReader;
-using base::Result;
 
 constexpr double kMostWorkloadSeconds = 1e9;
 constexpr double kMostSteps = 1e15;

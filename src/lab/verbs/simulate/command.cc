@@ -29,11 +29,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 constexpr std::size_t kMaxExperimentBytes = 1 << 20;
 constexpr int kMaxThreads = 1024;
 

@@ -14,11 +14,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, SimLoad& load) {
   struct Text {
     std::string_view name;

@@ -14,11 +14,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
-
 // Sections of the configuration that say how a simulated server decides.
 constexpr std::array kSections{"policy.",  "fair.",     "limits.", "slots.",
                                "reserve.", "recovery.", "monitor."};

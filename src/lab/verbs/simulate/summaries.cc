@@ -11,8 +11,6 @@
 namespace carma::cli {
 namespace {
 
-using base::Result;
-
 // Paths of the folder's files by their lower-case names.
 Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
   std::map<std::string, std::string> files;

@@ -21,10 +21,7 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Json;
-using base::Result;
 
 constexpr std::size_t kMaxTasksBytes = 1 << 20;
 constexpr std::size_t kMaxPairsBytes = 64 << 20;

@@ -15,10 +15,6 @@ namespace carma::cli {
 namespace {
 
 using base::Duration;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
 
 // ---- the daemon's history ----
 

@@ -13,9 +13,6 @@
 
 namespace carma::cli {
 
-using base::Result;
-using base::Unit;
-
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 64 << 20;

@@ -15,7 +15,6 @@ namespace carma::cli {
 namespace {
 
 using base::Json;
-using base::Result;
 using trace::JobStatistics;
 
 constexpr std::size_t kSlices = 48;

@@ -14,9 +14,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Result;
-using base::Unit;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{1000};   // between two looks at the tasks

@@ -17,10 +17,6 @@
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-
 // How often progress is printed if the output is not a terminal.
 constexpr std::chrono::seconds kLogEvery{30};
 

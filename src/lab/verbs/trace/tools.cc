@@ -12,10 +12,6 @@ namespace carma::cli {
 namespace {
 
 using base::Duration;
-using base::ErrorCode;
-using base::Fail;
-using base::Result;
-using base::Unit;
 
 // "36h" or "0" since the start, or "2017-10-09", "2017-10-09 12:00", "2017-10-09T12:00:30" in the
 // trace's own time.
