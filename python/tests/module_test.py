@@ -117,6 +117,32 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual((details["serve"], details["max_slowdown"]), (True, 1.25))
         carma.cancel(task)
 
+    def test_a_task_in_a_container(self):
+        """The tool is a stand-in for Apptainer, which writes down its command line and runs the command."""
+        tool, image = self.path("apptainer"), self.path("a.sif")
+        for path, text in ((tool, '#!/bin/sh\necho "$*" >> line\nwhile [ "${1%.sif}" = "$1" ]; do shift; done\nshift\nexec "$@"\n'),
+                           (image, ""), (self.path("b.sh"), f"#!/bin/sh\n#CARMA --container {image} -G 0\necho $1\nexit 6\n")):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(path, 0o755)
+        env = {**os.environ, "PATH": f"{self.folder}:/usr/bin:/bin"}
+        task = carma.submit(["sh", "-c", "echo inside; exit 5"], cwd=self.folder, memory="1G", env=env, container=image,
+                            container_mounts=["/etc:/settings:ro"])
+        ended, = carma.wait(task, timeout=LIMIT_S)
+        self.assertEqual((ended.exit_code, ended.details["container"], self.client.output(task)), (5, image, "inside\n"))
+        number = int(subprocess.run([self.site.program("carma"), "submit", "--parsable", self.path("b.sh"), "by a directive"], check=True,
+                                    cwd=self.folder, env=env, capture_output=True, text=True).stdout)
+        ended, = carma.wait(number, timeout=LIMIT_S)
+        self.assertEqual((ended.exit_code, ended.details["container"], self.client.output(ended)), (6, image, "by a directive\n"))
+        with open(self.path("line"), encoding="utf-8") as file:
+            first, second = file.read().splitlines()
+        self.assertIn("exec --nv --pwd", first)
+        self.assertIn("--mount type=bind,source=/etc,destination=/settings,ro ", first)
+        self.assertTrue(first.endswith(f" {image} sh -c echo inside; exit 5"), first)
+        self.assertNotIn("--nv", second)
+        with self.assertRaisesRegex(carma.InvalidError, "nothing without a container"):
+            carma.submit(["true"], cwd=self.folder, memory="1G", container_mounts=["/etc"])
+
     def test_a_line_is_run_by_the_shell_and_one_task_after_another(self):
         first = carma.submit("echo first > made", cwd=self.folder, memory="1G", hold=True)
         second = carma.submit("cat made > seen", cwd=self.folder, after=first, memory="1G")
