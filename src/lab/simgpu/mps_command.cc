@@ -15,16 +15,11 @@ namespace {
 constexpr const char* kNoDaemon = "Cannot find MPS control daemon process";
 constexpr auto kUntilAnswered = std::chrono::hours(24 * 365);
 
-int Refuse(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stderr);
-  return 1;
-}
-
 int PrintAnswer(base::LineSocket& daemon) {
   while (true) {
     const Result<std::string> line = daemon.Receive(kUntilAnswered);
     std::fflush(stdout);
-    if (!line) return Refuse(kNoDaemon);
+    if (!line) return FailWith(kNoDaemon);
     if (*line == kMpsAnswerEnd) return 0;
     if (*line == kMpsFailed) return 1;
     std::puts(line->c_str());
@@ -48,9 +43,9 @@ bool MpsBehaves(const MpsFolders& folders, std::string_view word) {
 }
 
 int RunMpsCommand(const MpsFolders& folders, const std::string& command) {
-  if (command.size() > kMaxMpsLine - 16) return Refuse("the command is too long");
+  if (command.size() > kMaxMpsLine - 16) return FailWith("the command is too long");
   Result<base::LineSocket> daemon = ConnectTo(folders.Privileged());
-  if (!daemon || !daemon->Send("command " + command)) return Refuse(kNoDaemon);
+  if (!daemon || !daemon->Send("command " + command)) return FailWith(kNoDaemon);
   return PrintAnswer(*daemon);
 }
 

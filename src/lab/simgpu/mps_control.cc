@@ -26,29 +26,24 @@ Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   return base::Fail(base::ErrorCode::kConflict, "An instance of this daemon is already running");
 }
 
-int Complain(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stderr);
-  return 1;
-}
-
 // The daemon's own process; it calls `ready` when it starts to answer.
 int RunDaemon(const MpsFolders& folders, bool multi_user, const std::function<void()>& ready) {
   ::prctl(PR_SET_NAME, "nvidia-cuda-mps-control");
   Result<base::UniqueFd> lock = TakeLock(folders);
-  if (!lock) return Complain(lock.error().message);
+  if (!lock) return FailWith(lock.error().message);
   ControlDaemon control(folders, std::move(*lock), multi_user);
-  if (const Result<Unit> opened = control.Open(); !opened) return Complain(opened.error().message);
+  if (const Result<Unit> opened = control.Open(); !opened) return FailWith(opened.error().message);
   ready();
   return control.Run();
 }
 
 int RunInBackground(const MpsFolders& folders, bool multi_user) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Complain("pipe failed");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return FailWith("pipe failed");
   const base::UniqueFd read_end(ends[0]);
   base::UniqueFd write_end(ends[1]);
   const pid_t child = ::fork();
-  if (child < 0) return Complain("fork failed");
+  if (child < 0) return FailWith("fork failed");
   if (child == 0) {
     ::setsid();
     CloseAllBut(write_end.get(), write_end.get());
@@ -71,14 +66,19 @@ int RunInBackground(const MpsFolders& folders, bool multi_user) {
 
 }  // namespace
 
+int FailWith(const std::string& text) {
+  std::fputs((text + "\n").c_str(), stderr);
+  return 1;
+}
+
 int StartMpsDaemon(const MpsFolders& folders, bool foreground, bool multi_user) {
   if (multi_user && ::geteuid() != 0)
-    return Complain("Only root user may enable -multiuser-server!");
-  if (MpsBehaves(folders, "refuse-start")) return Complain("Failed to start the control daemon");
+    return FailWith("Only root user may enable -multiuser-server!");
+  if (MpsBehaves(folders, "refuse-start")) return FailWith("Failed to start the control daemon");
   while (MpsBehaves(folders, "hang-start")) ::pause();
   for (const std::string& folder : {folders.pipes, folders.logs}) {
     const Result<Unit> made = base::MakeDirs(folder);
-    if (!made) return Complain(made.error().message);
+    if (!made) return FailWith(made.error().message);
   }
   return foreground ? RunDaemon(folders, multi_user, [] {}) : RunInBackground(folders, multi_user);
 }

@@ -18,6 +18,9 @@ inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
 // Unknown words have no effect.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 
+// Prints one line on stderr and returns the exit code for it, 1.
+int FailWith(const std::string& text);
+
 // `-d`: the control daemon in the background; returns 0 once it answers, 1 with a line on stderr if
 // it cannot start or one is there. `-f`: in this process, to its end. multi_user: its server takes
 // clients of all users; for root only.
