@@ -24,7 +24,10 @@ PROGRAMS = None
 PATIENCE_S = 25
 USER, NAME = 64711, "carma-ada"
 GPU_WORDS = 'gpus=$CUDA_VISIBLE_DEVICES; seen=${SEEN_GPU:-$NVIDIA_VISIBLE_DEVICES}'
+# Podman 4.3 cannot remove a container whose processes are all gone, which is what a task's control group leaves when its shim is killed.
 SLOTS = """
+[task]
+cgroups = false
 [slots]
 length = "3m"
 notice = "1m"
@@ -64,6 +67,7 @@ def enter_own_view():
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
     folder = tempfile.mkdtemp(prefix="carma-containers.", dir="/tmp")
     os.chmod(folder, 0o755)
+    subprocess.run(["umount", "--recursive", "--lazy", "/sys/fs/cgroup"], check=False, stderr=subprocess.DEVNULL)
     subprocess.run(["mount", "-t", "cgroup2", "none", "/sys/fs/cgroup"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
     subprocess.run(["mount", "--make-rshared", "/"], check=True)  # among ourselves; Podman warns of anything else
@@ -196,6 +200,26 @@ class World:
             self.as_user("podman", "ps", "--all", "--format", "{{.Names}}").stdout
         self.end_pause()
         return found.split()
+
+    @contextlib.contextmanager
+    def limits(self):
+        """Another server meanwhile: its tasks have control groups, and its driver limits their GPU memory."""
+        before = self.site
+        with Site(PROGRAMS, "1xA100-40GB", policy="settle = false", memory_limits=True) as self.site:
+            try:
+                status = json.loads(self.site.carma("status", "--json"))
+                if status["memory_limits"] != "kernel":
+                    raise AssertionError(status["no_memory_limits"])
+                yield
+            finally:
+                self.site = before
+
+    def limited(self, number):
+        """Control groups of that task's containers whose GPU memory the simulated driver limits."""
+        left = subprocess.run([self.site.program("carma-simgpu"), "audit"], check=False, capture_output=True, text=True,
+                              env={**os.environ, "CARMA_SIMGPU_STATE": f"{self.site.folder}/gpus"})
+        words = [line.split() for line in (left.stdout + left.stderr).splitlines() if "memory limit" in line]
+        return [line[-1] for line in words if line[-1].endswith(f"-{number}.slice")]
 
     def close(self):
         """Nothing is left."""
@@ -337,6 +361,34 @@ class ContainersTest(unittest.TestCase):
         until(lambda: subprocess.run(["pgrep", "-x", "-f", "sleep 600"], check=False, capture_output=True).returncode != 0, "no container")
         self.world.as_user("podman", "rm", "--all", "--force")
         self.world.end_pause()
+
+    def test_the_gpu_memory_of_dockers_containers_is_limited(self):
+        self.enterContext(self.world.limits())
+        number = self.world.submit("--gpu-mem", "2G", "--container", "docker:localhost/tiny", "--", "sh", "-c",
+                                   "echo ready; while ! [ -e go-limit ]; do sleep 0.1; done")
+        self.world.says(number, "ready")
+        group, = self.world.limited(number)
+        container, = [name for name in os.listdir(group) if os.path.isdir(f"{group}/{name}")]
+        with open(f"{group}/{container}/cgroup.procs", encoding="utf-8") as processes:
+            self.assertTrue(processes.read(), "its container is in that group")
+        self.assertGreater(self.world.site.task(number)["group_limit_mib"], 2048)
+        write(f"{self.world.home}/go-limit", "")
+        self.assertEqual(self.world.ended(number)[0]["state"], "succeeded")
+        self.assertEqual(self.world.limited(number), [])
+
+    def test_a_container_that_a_task_starts_cannot_take_more_than_its_promise(self):
+        self.enterContext(self.world.limits())
+        # A simulated program of this machine, with its libraries; it finds its group where it sees the machine's groups.
+        train = ("docker run --rm --network=host --pid=host --ipc=host --cgroupns=host --cgroup-parent $CARMA_CONTAINER_GROUP "
+                 "--env CARMA_SIMGPU_STATE --env CUDA_VISIBLE_DEVICES --volume /:/host:ro --volume /tmp:/tmp localhost/tiny "
+                 f"/host{os.path.realpath('/lib64/ld-linux-x86-64.so.2')} --library-path /host/usr/lib/x86_64-linux-gnu "
+                 f"/host{self.world.site.program('carma-simtask')} --solo-s 1 --load-s 0 --crash-s 0 --memory-mib")
+        task, output = self.world.ended(self.world.submit("--gpu-mem", "2G", "--retries", "0", "--wrap", f"{train} 6000"))
+        self.assertEqual(task["state"], "out_of_memory", output)
+        self.assertIn("CUDA out of memory", output)
+        task, output = self.world.ended(self.world.submit("--gpu-mem", "2G", "--retries", "0", "--wrap", f"{train} 1000"))
+        self.assertEqual(task["state"], "succeeded", output)
+        self.assertEqual(self.world.limited(task["id"]), [])
 
     def test_apptainers_command_line(self):
         image = f"{self.world.folder}/image.tar"  # any file: the stand-in does not look into it

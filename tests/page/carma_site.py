@@ -22,7 +22,7 @@ def free_port():
 class Site:
     """`bin` holds the programs of one build. `policy`: the lines of carma.toml's [policy]."""
 
-    def __init__(self, programs, shape="4xA100-40GB", time_scale=60, policy='mapper = "magm"'):
+    def __init__(self, programs, shape="4xA100-40GB", time_scale=60, policy='mapper = "magm"', memory_limits=False):
         self.bin = os.path.realpath(programs)
         self.folder = tempfile.mkdtemp(prefix="carma-page.", dir="/tmp")
         os.chmod(self.folder, 0o777)  # other users submit tasks, too
@@ -32,7 +32,7 @@ class Site:
         self._daemon = None
         self._strangers = []
         subprocess.run([self.program("carma-simgpu"), "create", "--shape", shape, "--time-scale", str(time_scale), "--state",
-                        os.path.join(self.folder, "gpus")], check=True, stdout=subprocess.DEVNULL)
+                        os.path.join(self.folder, "gpus"), *["--memory-limits"] * memory_limits], check=True, stdout=subprocess.DEVNULL)
         with open(os.path.join(self.folder, "carma.toml"), "w", encoding="utf-8") as file:
             file.write(f"""
 [daemon]

@@ -29,6 +29,12 @@ std::vector<std::string> LimitWords(const std::vector<GpuMemoryLimit>& limits) {
   return words;
 }
 
+std::vector<std::string> HardLimitWords(const std::vector<std::string>& words) {
+  std::vector<std::string> hard = words;
+  for (std::size_t i = 1; i < hard.size(); i += kWordsOfALimit) hard[i] = "0";
+  return hard;
+}
+
 std::vector<std::string> NoLimitWords(const std::vector<std::string>& words) {
   std::vector<GpuMemoryLimit> none;
   for (std::size_t i = 0; i + kWordsOfALimit <= words.size(); i += kWordsOfALimit)

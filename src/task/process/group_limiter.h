@@ -20,6 +20,8 @@ struct GpuMemoryLimit {
 
 // As in LaunchOrder::memory_limits: UUID, soft and hard limit of each.
 std::vector<std::string> LimitWords(const std::vector<GpuMemoryLimit>& limits);
+// The same maxima, and nothing guaranteed.
+std::vector<std::string> HardLimitWords(const std::vector<std::string>& words);
 // The words that remove these limits.
 std::vector<std::string> NoLimitWords(const std::vector<std::string>& words);
 

@@ -16,6 +16,7 @@ TEST(GroupLimiter, GetsTheGroupAndTheLimitsBehindItsFirstWords) {
   const Words words = LimitWords({{"GPU-1", 100, 200}, {"GPU-2", 0, 0}});
   ASSERT_TRUE(LimitGpuMemory({"/bin/sh", "-c", "echo \"$@\" > " + said, "sh"}, "/g", words));
   EXPECT_EQ(base::ReadFile(said, 1'000), "/g GPU-1 100 200 GPU-2 0 0\n");
+  EXPECT_EQ(HardLimitWords(words), (Words{"GPU-1", "0", "200", "GPU-2", "0", "0"}));
   EXPECT_EQ(NoLimitWords(words), (Words{"GPU-1", "0", "0", "GPU-2", "0", "0"}));
 }
 

@@ -61,7 +61,7 @@ void CleanUp(const GuardOrder& order, bool removes) {
   if (child > 0) ::waitpid(child, nullptr, 0);
   // Podman leaves a process behind that keeps the user's namespaces for the next call.
   for (const base::ProcessStat& left : Descendants(::getpid())) Tell(left.id, {SIGKILL});
-  EndContainerGroup(order.group);
+  EndContainerGroup(order.group, order.limits);
 }
 
 }  // namespace

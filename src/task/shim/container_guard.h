@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "task/process/user.h"
+#include "task/shim/container_processes.h"
 
 namespace carma::task {
 
@@ -21,6 +22,7 @@ struct GuardOrder {
   std::vector<std::string> block;    // environment of that command
   std::string group;                 // ContainerGroup
   std::string script;                // a file of the user to be removed; or empty
+  ContainerLimits limits = {};       // of the group
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& order) {
@@ -32,6 +34,8 @@ struct GuardOrder {
     field("block", order.block);
     field("group", order.group);
     field("script", order.script);
+    field("limiter", order.limits.limiter);
+    field("limits", order.limits.words);
   }
 };
 

@@ -1,16 +1,20 @@
 #include "task/shim/container_processes.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <string_view>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "task/process/cgroup.h"
+#include "task/process/group_limiter.h"
 #include "task/process/process_tree.h"
 #include "task/shim/container_command.h"
 
@@ -43,10 +47,31 @@ std::vector<base::ProcessStat> ProcessesOfGroup(const std::string& group) {
   return found;
 }
 
+constexpr char kRoot[] = "/sys/fs/cgroup";
+
+// Where systemd puts a slice of this name.
+std::string SlicesOf(const std::string& group) {
+  return "carma.slice/" + group.substr(0, group.rfind('-')) + ".slice/" + group;
+}
+
+// Makes the folders of this path below the root of the v2 tree. Each group but the last passes the
+// controller of GPU memory on, which kernels before 6.14 do not have.
+bool MakeGroups(const std::string& path) {
+  std::string folder = kRoot;
+  for (const std::string_view name : base::Split(path, '/')) {
+    const base::UniqueFd control(
+        ::open((folder + "/cgroup.subtree_control").c_str(), O_WRONLY | O_CLOEXEC));
+    if (control) (void)base::WriteAll(control.get(), "+dmem");
+    folder += "/" + std::string(name);
+    if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return false;
+  }
+  return true;
+}
+
 // The places where Docker's drivers make the group: in each hierarchy, with or without systemd's
 // slices.
 std::vector<std::string> FoldersOf(const std::string& group) {
-  const std::string slices = "carma.slice/" + group.substr(0, group.rfind('-')) + ".slice/" + group;
+  const std::string slices = SlicesOf(group);
   std::vector<std::string> folders;
   for (const std::string& root :
        {std::string("/sys/fs/cgroup"), std::string("/sys/fs/cgroup/unified"),
@@ -75,6 +100,17 @@ bool IsInContainerGroup(pid_t pid, const std::string& group) {
   });
 }
 
+std::vector<std::string> MakeContainerGroups(const std::string& group) {
+  std::vector<std::string> made;
+  if (group.empty() || !base::Exists(std::string(kRoot) + "/cgroup.controllers")) return made;
+  std::vector<std::string> paths{group};
+  if (base::Exists("/run/systemd/system")) paths.push_back(SlicesOf(group));
+  for (const std::string& path : paths) {
+    if (MakeGroups(path)) made.push_back(std::string(kRoot) + "/" + path);
+  }
+  return made;
+}
+
 std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& group) {
   std::vector<base::ProcessStat> inside = Descendants(shim);
   for (base::ProcessStat& process : ProcessesOfGroup(group)) inside.push_back(std::move(process));
@@ -82,11 +118,17 @@ std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& gr
   return inside;
 }
 
-void EndContainerGroup(const std::string& group) {
+void EndContainerGroup(const std::string& group, const ContainerLimits& limits) {
   if (group.empty() || FoldersOf(group).empty()) return;
   for (int round = 0; round < kRounds; ++round) {
     const std::vector<base::ProcessStat> left = ProcessesOfGroup(group);
     for (const base::ProcessStat& process : left) Tell(process.id, {SIGKILL});
+    // Limits that are not removed would stay with the groups above.
+    for (const std::string& folder : FoldersOf(group)) {
+      if (round == 0 && !limits.limiter.empty() &&
+          folder.starts_with(std::string(kRoot) + "/carma"))
+        (void)LimitGpuMemory(limits.limiter, folder, NoLimitWords(limits.words));
+    }
     for (const std::string& folder : FoldersOf(group)) TaskCgroup::RemoveCgroup(folder);
     const bool gone = FoldersOf(group).empty();
     if (left.empty() && (gone || round >= kRoundsForFolders)) return;

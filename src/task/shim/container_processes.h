@@ -17,8 +17,19 @@ std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& gr
 // Whether the process is in that control group, in any of the machine's hierarchies.
 bool IsInContainerGroup(pid_t pid, const std::string& group);
 
-// Kills what is left in the group and removes it, if it exists. Also covers containers that a task
-// started itself with --cgroup-parent.
-void EndContainerGroup(const std::string& group);
+// Makes the folders in which Docker will put the containers of that group, so that they can have
+// limits before a container starts. Full paths: one for each of Docker's two drivers if the machine
+// runs systemd. Empty: Docker's groups here are not of version 2, or we are not root.
+std::vector<std::string> MakeContainerGroups(const std::string& group);
+
+// The limits of GPU memory of a group (group_limiter.h).
+struct ContainerLimits {
+  std::vector<std::string> limiter;  // empty: none
+  std::vector<std::string> words;
+};
+
+// Kills what is left in the group and removes it with its limits, if it exists. Also covers
+// containers that a task started itself with --cgroup-parent.
+void EndContainerGroup(const std::string& group, const ContainerLimits& limits);
 
 }  // namespace carma::task

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <expected>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -82,7 +83,11 @@ class Shim {
   void LeaveCheckpoints();
   void MakeGroup();
   void LimitGroup();
-  void LimitGpuMemoryOfGroup();
+  std::string Containers() const { return ContainerGroup(BooksWord(order_.books), order_.id); }
+  ContainerLimits Limits() const { return {order_.limiter, order_.memory_limits}; }
+  void LimitGpuMemoryOfGroups();
+  Result<Unit> LimitGpuMemoryOf(const std::string& folder, bool guarantees);
+  bool MayCallDocker() const;
   std::string ChangeGpuMemoryLimits();
   // Limits that are not removed would stay with the groups above.
   void RemoveGroup();
@@ -105,6 +110,7 @@ class Shim {
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
   std::string no_limit_;
+  std::map<std::string, bool> limited_;  // groups, and whether memory is guaranteed to them
   UniqueFd script_;
   std::string script_text_;
   std::optional<ContainerRun> container_;
@@ -184,7 +190,7 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   // Orphans of the task become our children, so that no process escapes by forking twice.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
-  LimitGpuMemoryOfGroup();
+  LimitGpuMemoryOfGroups();
   // After a power failure the daemon must not believe that a task that ran never began.
   if (Result<Unit> synced = SyncClaim(dir_); !synced) {
     return Refuse(synced.error(), /*retryable=*/true);
@@ -315,7 +321,8 @@ std::expected<Unit, LaunchError> Shim::EnterContainer() {
                    .switches_user = CanSwitchUser() && order_.uid != ::getuid(),
                    .removal = ContainerRemoval(*container_),
                    .block = plan_.block,
-                   .group = container_->group};
+                   .group = container_->group,
+                   .limits = Limits()};
   if (plan_.script_fd >= 0) {
     if (!rights_->Wear()) return Refusal(LaunchError{"cannot act as the task's user", true});
     Result<std::string> copy = CopyScript(order_, script_text_);
@@ -344,7 +351,7 @@ void Shim::EndContainer(const ShimReport* report) {
         report == nullptr || (report->signal == 0 && report->exit_code < kFirstOfTheTool);
     guard_->Finish(!removed);
   }
-  EndContainerGroup(ContainerGroup(BooksWord(order_.books), order_.id));
+  EndContainerGroup(Containers(), Limits());
 }
 
 void Shim::MakeGroup() {
@@ -376,14 +383,37 @@ void Shim::LimitGroup() {
 
 // Set before the task's first instruction, so that it sees its limit as the size of the GPU's
 // memory.
-void Shim::LimitGpuMemoryOfGroup() {
+//
+// A task in a Docker container has its processes in the group of its containers, not in its own. A
+// task that calls Docker itself has some in both: each group gets the maximum.
+void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
-  const Result<Unit> limited =
-      group_ ? LimitGpuMemory(order_.limiter, group_->path(), order_.memory_limits)
-             : base::Fail(base::ErrorCode::kUnavailable, "it has no control group");
+  const bool docker = container_ && container_->tool == ContainerTool::kDocker;
+  Result<Unit> limited = base::Fail(
+      base::ErrorCode::kUnavailable,
+      docker ? "Docker's control groups are not of version 2 here" : "it has no control group");
+  if (!docker && group_) limited = LimitGpuMemoryOf(group_->path(), true);
+  if (docker || (limited && MayCallDocker())) {
+    for (const std::string& folder : MakeContainerGroups(Containers())) {
+      const Result<Unit> also = LimitGpuMemoryOf(folder, docker);
+      if (docker && !limited) limited = also;  // only one of the two is used
+    }
+  }
   if (limited) return;
   no_limit_ = limited.error().message.substr(0, kMaxFailureText);
   order_.limiter.clear();
+}
+
+bool Shim::MayCallDocker() const {
+  return order_.spec.environment.contains("DOCKER_HOST") || base::Exists("/run/docker.sock");
+}
+
+Result<Unit> Shim::LimitGpuMemoryOf(const std::string& folder, bool guarantees) {
+  const std::vector<std::string>& words = order_.memory_limits;
+  Result<Unit> limited =
+      LimitGpuMemory(order_.limiter, folder, guarantees ? words : HardLimitWords(words));
+  if (limited) limited_[folder] = guarantees;
+  return limited;
 }
 
 std::string Shim::ChangeGpuMemoryLimits() {
@@ -391,13 +421,18 @@ std::string Shim::ChangeGpuMemoryLimits() {
   if (!text) return text.error().message;
   std::vector<std::string> words;
   for (const std::string_view word : base::SplitWords(*text)) words.emplace_back(word);
-  const Result<Unit> changed = LimitGpuMemory(order_.limiter, group_->path(), words);
-  return changed ? "" : changed.error().message;
+  order_.memory_limits = std::move(words);
+  std::string trouble;
+  for (const auto& [folder, guarantees] : std::map(limited_)) {
+    const Result<Unit> changed = LimitGpuMemoryOf(folder, guarantees);
+    if (!changed) trouble = changed.error().message;
+  }
+  return trouble;
 }
 
 void Shim::RemoveGroup() {
   if (!group_) return;
-  if (!order_.limiter.empty()) {
+  if (!order_.limiter.empty() && limited_.contains(group_->path())) {
     const Result<Unit> removed =
         LimitGpuMemory(order_.limiter, group_->path(), NoLimitWords(order_.memory_limits));
     if (!removed)
