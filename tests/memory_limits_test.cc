@@ -172,7 +172,7 @@ TEST_P(MemoryLimits, OutlastADaemonAndGoWithTheirTask) {
 
 TEST_P(MemoryLimits, AreReported) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
-  EXPECT_THAT(site.Carma({"status"}).out, HasSubstr("the kernel limits the memory of all"));
+  EXPECT_THAT(site.Carma({"status"}).out, HasSubstr("The kernel limits the memory of all"));
   EXPECT_THAT(site.Carma({"status", "--json"}).out, HasSubstr("\"memory_limits\":\"kernel\""));
   EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
               HasSubstr("enforced by the kernel, for all processes of a task together"));
