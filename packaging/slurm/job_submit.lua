@@ -3,6 +3,7 @@
 --
 -- What a site may set before:
 --   carma_gib_per_gpu   counted for a GPU whose memory nobody has said (carma slurm config prints it)
+--   carma_largest_gpu_gib   of all nodes (carma slurm config prints that of its node): --carma-mem beyond it is refused
 --   carma_partitions    { shared = true }: there GPUs of Slurm's are refused to all jobs; elsewhere, to those with CARMA's options
 --   carma_gres          "gres:carma:"; releases from 23.11 on want "gres/carma:"
 
@@ -25,12 +26,23 @@ local function options_of(job_desc)
   return any and found or nil
 end
 
--- "12G" as GiB, rounded up; nil: no size.
-function carma_gib(text)
+-- "1536M" as 1.5; nil: no size.
+local function exact_gib(text)
   local number, unit = string.match(string.lower(text or ""), "^([%d.]+)(%a*)$")
   number = tonumber(number)
   if not number or not MIB[unit] then return nil end
-  return math.max(1, math.ceil(number * MIB[unit] / 1024))
+  return number * MIB[unit] / 1024
+end
+
+-- "12G" as GiB, rounded up; nil: no size.
+function carma_gib(text)
+  local gib = exact_gib(text)
+  return gib and math.max(1, math.ceil(gib))
+end
+
+-- Nodes count whole GiB, so a GPU may have almost one more.
+local function fits_no_gpu(text)
+  return carma_largest_gpu_gib and exact_gib(text) >= math.floor(carma_largest_gpu_gib) + 1
 end
 
 -- What of gres/carma these options come to on a node. A whole GPU counts as nodes count it: rounded down.
@@ -93,6 +105,10 @@ function carma_job_submit(job_desc, part_list)
     return refuse("CARMA: a job of several nodes shares no GPUs: use --carma-exclusive, or --nodes=1")
   end
   if options.mem and not carma_gib(options.mem) then return refuse("CARMA: --carma-mem: expected GPU memory such as 12G or 800M") end
+  if options.mem and fits_no_gpu(options.mem) then
+    return refuse(string.format("CARMA: --carma-mem=%s does not fit on any GPU; the largest has %dG", options.mem,
+      math.floor(carma_largest_gpu_gib)))
+  end
   -- A person may count more, as for a job that grows; never less than its lease takes.
   local others, counted = split_count(job_desc.tres_per_node)
   table.insert(others, carma_gres .. string.format("%d", math.max(counted or 0, carma_count(options))))

@@ -12,13 +12,12 @@
 namespace carma::slurm {
 namespace {
 
-constexpr std::size_t kColumns = 10;
+constexpr std::size_t kColumns = 15;
 constexpr std::size_t kMostOfWord = 300;
 constexpr std::size_t kMostOfComment = 300;
-constexpr std::string_view kNoComment = "(null)";
-// The reasons of jobs that a user or an administrator holds, or that `scontrol requeuehold` held.
+// The reasons of jobs that a user or an administrator holds, or that are held until released.
 constexpr std::array<std::string_view, 3> kHeldReasons{"JobHeldAdmin", "JobHeldUser",
-                                                       "job requeued in held state"};
+                                                       kHeldByRequeue};
 constexpr std::array<std::string_view, 5> kRunningStates{"RUNNING", "COMPLETING", "SUSPENDED",
                                                          "STOPPED", "SIGNALING"};
 
@@ -27,15 +26,29 @@ std::optional<std::int64_t> NumberIn(std::string_view text, std::int64_t most) {
   return number && *number >= 0 && *number <= most ? number : std::nullopt;
 }
 
+// Slurm prints "(null)" or "N/A" for what there is not.
+std::string_view ValueIn(std::string_view word) {
+  return word == "(null)" || word == "N/A" ? std::string_view() : word;
+}
+
 // "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12"; a job of another kind has none.
-std::int64_t CarmaGib(std::string_view tres) {
-  for (const std::string_view each : base::Split(tres, ',')) {
+void ReadGres(std::string_view tres, Job& job) {
+  for (const std::string_view each : base::Split(ValueIn(tres), ',')) {
     const std::size_t at = each.rfind("carma:");
-    if (at == std::string_view::npos || (at > 0 && each[at - 1] != ':' && each[at - 1] != '/'))
-      continue;
-    return NumberIn(each.substr(at + 6), std::numeric_limits<int>::max()).value_or(0);
+    if (at == std::string_view::npos || (at > 0 && each[at - 1] != ':' && each[at - 1] != '/')) {
+      job.other_gres = job.other_gres || !each.empty();
+    } else if (job.carma_gib == 0) {
+      job.carma_gib = NumberIn(each.substr(at + 6), std::numeric_limits<int>::max()).value_or(0);
+    }
   }
-  return 0;
+}
+
+// "cpu=4,mem=1000M,node=1,billing=4"
+void ReadAllocated(std::string_view tres, Job& job) {
+  for (const std::string_view each : base::Split(tres, ',')) {
+    if (each.starts_with("cpu=")) job.cpus = base::ParseInt(each.substr(4)).value_or(0);
+    if (each.starts_with("mem=")) job.memory_mib = base::ParseMemoryMib(each.substr(4)).value_or(0);
+  }
 }
 
 bool IsName(std::string_view text) {
@@ -64,24 +77,30 @@ Result<Job> ParseLine(std::string_view line) {
   const auto nodes = NumberIn(words[8], kMostInt);
   if (!id || *id == 0 || !restarts || !nodes || !IsName(words[1]) || words[2].empty())
     return wrong();
-  return Job{
-      .id = static_cast<std::uint64_t>(*id),
-      .name = std::string(words[1]),
-      .state = std::string(words[2]),
-      .reason = std::string(words[3]),
-      .batch = words[4] == "1",
-      .requeue = words[5] == "1",
-      .restarts = static_cast<int>(*restarts),
-      .carma_gib = CarmaGib(words[7]),
-      .nodes = static_cast<int>(*nodes),
-      .admin_comment = comment == kNoComment ? "" : base::Printable(comment, kMostOfComment)};
+  Job job{.id = static_cast<std::uint64_t>(*id),
+          .name = std::string(words[1]),
+          .state = std::string(words[2]),
+          .reason = std::string(words[3]),
+          .batch = words[4] == "1",
+          .requeue = words[5] == "1",
+          .restarts = static_cast<int>(*restarts),
+          .nodes = static_cast<int>(*nodes),
+          .node_list = std::string(ValueIn(words[9])),
+          .asked_nodes = std::string(ValueIn(words[10])),
+          .partition = std::string(words[11]),
+          .reservation = std::string(ValueIn(words[12])),
+          .admin_comment = base::Printable(ValueIn(comment), kMostOfComment)};
+  ReadGres(words[7], job);
+  ReadAllocated(words[13], job);
+  return job;
 }
 
 }  // namespace
 
 const char* const kJobColumns =
     "JobID:20|,JobArrayID:60|,State:30|,Reason:80|,BatchFlag:4|,Requeue:4|,RestartCnt:12|,"
-    "tres-per-node:250|,NumNodes:12|,admin_comment:300|";
+    "tres-per-node:250|,NumNodes:12|,NodeList:250|,reqnodes:60|,Partition:120|,Reservation:120|,"
+    "tres-alloc:250|,admin_comment:300|";
 
 bool Job::Held() const {
   return Waits() && std::ranges::find(kHeldReasons, reason) != kHeldReasons.end();

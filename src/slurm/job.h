@@ -12,6 +12,9 @@
 
 namespace carma::slurm {
 
+// The reason of jobs that `scontrol requeuehold` has put back.
+inline constexpr std::string_view kHeldByRequeue = "job requeued in held state";
+
 struct Job {
   std::uint64_t id = 0;  // its own, also in an array
   std::string name;      // for scontrol: "4711", "4711_3"
@@ -22,7 +25,14 @@ struct Job {
   int restarts = 0;
   std::int64_t carma_gib = 0;  // requested GPU memory per node; 0: none
   int nodes = 1;
-  std::string admin_comment;  // empty: none
+  std::string node_list;    // where it runs: "n0", "n[0-1]"; empty: nowhere yet
+  std::string asked_nodes;  // by --nodelist, perhaps cut; empty: any
+  std::string partition;
+  std::string reservation;      // empty: none
+  bool other_gres = false;      // wants more of a node than GPU memory, for example Slurm's GPUs
+  std::int64_t cpus = 0;        // allocated
+  std::int64_t memory_mib = 0;  // allocated
+  std::string admin_comment;    // empty: none
   friend bool operator==(const Job&, const Job&) = default;
 
   bool Waits() const { return state == "PENDING"; }

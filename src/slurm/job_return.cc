@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "slurm/waits.h"
 
 namespace carma::slurm {
 namespace {
@@ -65,6 +66,8 @@ int RetriesToldIn(std::string_view admin_comment) {
 JobReturn Begun(JobReturn back, const Job& job) {
   if (back.restart) return back;
   back.restart = job.restarts;
+  back.comment = WithNodeName(std::move(back.comment),
+                              job.node_list.empty() ? "its node" : std::string_view(job.node_list));
   const int had = RetriesToldIn(job.admin_comment);
   if (back.claim_gib > 0) {
     back.comment += fmt::format("{}{} of {}", kRetry, had + 1, back.retries);
@@ -101,12 +104,13 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   JobReturn back{.job = run.job, .retries = run.most_retries};
   if (run.left) {
     back.retries = kMostDepartures;
-    back.comment = fmt::format("carma: had to leave its GPUs on {}, continues later", run.node);
+    back.comment = fmt::format("carma: had to leave its GPUs on {}, continues later", kNodePlace);
     return back;
   }
   if (!run.out_of_memory) {
     back.retries = kMostVictimRestarts;
-    back.comment = fmt::format("carma: ended by a neighbour's or its GPU's fault on {}", run.node);
+    back.comment =
+        fmt::format("carma: ended by a neighbour's or its GPU's fault on {}", kNodePlace);
     return back;
   }
   if (run.most_retries == 0) return Fail(ErrorCode::kConflict, "it wants no retry");
@@ -118,7 +122,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   // Rounded down at the most that the GPUs have, otherwise up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
-  back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", run.node,
+  back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", kNodePlace,
                              base::FormatMib(run.had_mib), base::FormatMib(next_mib));
   return back;
 }

@@ -37,7 +37,7 @@ struct JobReturn {
   std::optional<int> restart;
   int retries = 0;             // allowed retries; for a victim allowed restarts of any cause
   std::int64_t claim_gib = 0;  // its new claim; 0: as before
-  std::string comment;         // for sacct, one line
+  std::string comment;         // for sacct, one line; until Begun() with kNodePlace (waits.h)
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // of this step
 
@@ -74,7 +74,7 @@ struct NextStep {
   std::string why;  // kGiveUp: one sentence
 };
 
-// Adds which of its runs it was, once Slurm has shown the job.
+// Adds which of its runs it was, and on which node, once Slurm has shown the job.
 JobReturn Begun(JobReturn back, const Job& job);
 // job: as Slurm shows it now; empty: unknown to Slurm.
 NextStep Next(const JobReturn& back, const std::optional<Job>& job);
@@ -91,7 +91,6 @@ struct FailedRun {
   std::int64_t had_mib = 0;     // of each GPU
   std::int64_t wanted_mib = 0;  // of each GPU, next time
   std::int64_t most_mib = 0;    // of a GPU of this node; a run that had it all is not retried
-  std::string node;
   std::uint64_t job = 0;
 };
 // The plan for its requeue. Errors: kConflict: no requeue, with the reason.

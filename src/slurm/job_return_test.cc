@@ -216,12 +216,16 @@ TEST(JobReturn, SaysWhatARunNeedsNextTime) {
                       .had_mib = 10'240,
                       .wanted_mib = 15'000,
                       .most_mib = 40'536,
-                      .node = "n1",
                       .job = 10};
   const auto back = ReturnOf(run);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->claim_gib, 30);  // of both, rounded up
-  EXPECT_EQ(back->comment, "carma: out of GPU memory on n1 (10.0G to 14.6G)");
+  EXPECT_EQ(back->comment, "carma: out of GPU memory on %n (10.0G to 14.6G)");
+  Job job = Seen("RUNNING", 0);
+  job.node_list = "gpu07";
+  EXPECT_EQ(Begun(*back, job).comment,
+            "carma: out of GPU memory on gpu07 (10.0G to 14.6G), retry 1 of 3")
+      << "by its name in Slurm";
   FailedRun large = run;
   large.wanted_mib = 60'000;
   EXPECT_EQ(ReturnOf(large)->claim_gib, 79) << "what there is";
@@ -250,10 +254,10 @@ TEST(JobReturn, IsKeptWhole) {
 }
 
 TEST(JobReturn, OneThatHadToLeaveGoesOnHoweverOftenItWasAsked) {
-  const auto back = ReturnOf({.left = true, .most_retries = 0, .node = "n1", .job = 12});
+  const auto back = ReturnOf({.left = true, .most_retries = 0, .job = 12});
   ASSERT_TRUE(back) << "that it may not be repeated after failures is another matter";
   EXPECT_EQ(back->claim_gib, 0);
-  EXPECT_EQ(back->comment, "carma: had to leave its GPUs on n1, continues later");
+  EXPECT_EQ(back->comment, "carma: had to leave its GPUs on %n, continues later");
   Job job{.id = 12, .name = "12", .state = "RUNNING", .batch = true, .requeue = true};
   job.restarts = 200;
   EXPECT_EQ(Next(*back, job).step, ReturnStep::kRequeue);

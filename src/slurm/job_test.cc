@@ -8,10 +8,12 @@ namespace {
 // Lines as squeue of Slurm 22.05 prints them.
 constexpr const char* kArray =
     "2                   |2_2                 |PENDING             |job requeued in held state  "
-    "|1   |1   |1     |gres:carma:17          |1     |carma: out of GPU memory on n1 (12.0G to "
+    "|1   |1   |1     |gres:carma:17          |1     |      |   |main|(null)|"
+    "cpu=2,mem=1.50G,node=1,billing=2|carma: out of GPU memory on n1 (12.0G to "
     "17.0G), retry 1 of 3|\n"
     "3                   |2_1                 |RUNNING             |None                        "
-    "|1   |0   |0     |gres:gpu:1,gres:carma:1|2     |(null)      |\n";
+    "|1   |0   |0     |gres:gpu:1,gres:carma:1|2     |n[0-1]|n0 |main|maintenance|"
+    "cpu=1,mem=1000M,node=2|(null)      |\n";
 
 TEST(Job, IsReadFromALineOfSqueue) {
   const auto held = FindJob(kArray, 2);
@@ -20,6 +22,10 @@ TEST(Job, IsReadFromALineOfSqueue) {
   EXPECT_TRUE((*held)->Held());
   EXPECT_EQ((*held)->restarts, 1);
   EXPECT_EQ((*held)->carma_gib, 17);
+  EXPECT_EQ((*held)->node_list + (*held)->asked_nodes + (*held)->reservation, "");
+  EXPECT_FALSE((*held)->other_gres);
+  EXPECT_EQ((*held)->cpus, 2);
+  EXPECT_EQ((*held)->memory_mib, 1'536);
   EXPECT_EQ((*held)->admin_comment,
             "carma: out of GPU memory on n1 (12.0G to 17.0G), retry 1 of 3");
   const auto runs = FindJob(kArray, 3);
@@ -28,6 +34,11 @@ TEST(Job, IsReadFromALineOfSqueue) {
   EXPECT_FALSE((*runs)->requeue);
   EXPECT_EQ((*runs)->carma_gib, 1);
   EXPECT_EQ((*runs)->nodes, 2);
+  EXPECT_EQ((*runs)->node_list, "n[0-1]");
+  EXPECT_EQ((*runs)->asked_nodes, "n0");
+  EXPECT_EQ((*runs)->partition, "main");
+  EXPECT_EQ((*runs)->reservation, "maintenance");
+  EXPECT_TRUE((*runs)->other_gres);
   EXPECT_EQ((*runs)->admin_comment, "");
 }
 
@@ -39,16 +50,20 @@ TEST(Job, OthersAreNotMeant) {
 }
 
 TEST(Job, LinesOfAnotherShapeAreErrors) {
-  for (const char* line :
-       {"slurm_load_jobs error: Invalid job id specified", "1|1|RUNNING|None|1|1|0|N/A|1",
-        "x|1|RUNNING|None|1|1|0|N/A|1|(null)|", "1|1|RUNNING|None|1|1|-1|N/A|1|(null)|",
-        "1|a b|RUNNING|None|1|1|0|N/A|1|(null)|", "1|1||None|1|1|0|N/A|1|(null)|",
-        "1|1|RUNNING|None|1|1|0|N/A|1|a comment|more"}) {
+  for (const char* line : {"slurm_load_jobs error: Invalid job id specified",
+                           "1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1",
+                           "x|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|",
+                           "1|1|RUNNING|None|1|1|-1|N/A|1|n0||main|(null)|cpu=1|(null)|",
+                           "1|a b|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|",
+                           "1|1||None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|",
+                           "1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|a comment|more"}) {
     EXPECT_FALSE(FindJob(line, 1)) << line;
   }
-  EXPECT_TRUE(FindJob("1|1|RUNNING|None|1|1|0|N/A|1|(null)|", 1));
-  EXPECT_EQ((*FindJob("1|1|RUNNING|None|1|1|0|N/A|1| what | they | write |", 1))->admin_comment,
-            "what | they | write");
+  EXPECT_TRUE(FindJob("1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|", 1));
+  EXPECT_EQ(
+      (*FindJob("1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1| what | they | write |", 1))
+          ->admin_comment,
+      "what | they | write");
   EXPECT_FALSE(FindJob(std::string(kMostOfSqueue + 1, ' '), 1));
 }
 

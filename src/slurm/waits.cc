@@ -17,6 +17,12 @@ bool IsOfWaits(std::string_view admin_comment) {
   return admin_comment.starts_with(kFront);
 }
 
+std::string WithNodeName(std::string text, std::string_view node) {
+  if (const std::size_t at = text.find(kNodePlace); at != std::string::npos)
+    text.replace(at, kNodePlace.size(), node);
+  return text;
+}
+
 std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
                                                         std::span<const WaitingJob> waiting) {
   for (auto& [job, known] : known_) known.waits = false;
@@ -29,7 +35,7 @@ std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
   for (const WaitingJob& each : waiting) {
     const auto [at, fresh] = known_.try_emplace(each.job, Known{now, now, "", true});
     at->second.waits = true;
-    std::string told = fmt::format("carma: waits on {} for GPUs: {}", node_,
+    std::string told = fmt::format("carma: waits on {} for GPUs: {}", kNodePlace,
                                    base::Printable(each.why, kMostOfReason));
     if (!due(at->second, told) || (next != known_.end() && next->second.told <= at->second.told))
       continue;
@@ -46,9 +52,10 @@ std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
     at = known_.erase(at);
     if (over.text.empty()) continue;
     return Comment{
-        job, fmt::format(
-                 "carma: waited on {} for GPUs for {}", node_,
-                 base::FormatSpan(std::chrono::duration_cast<base::Duration>(now - over.since)))};
+        job,
+        fmt::format("carma: waited on {} for GPUs for {}", kNodePlace,
+                    base::FormatSpan(std::chrono::duration_cast<base::Duration>(now - over.since))),
+        false};
   }
   if (next == known_.end()) return std::nullopt;
   next->second.told = now;

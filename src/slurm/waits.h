@@ -20,6 +20,10 @@ struct WaitingJob {
 // stay.
 bool IsOfWaits(std::string_view admin_comment);
 
+// In a comment, for the node's name in Slurm.
+inline constexpr std::string_view kNodePlace = "%n";
+std::string WithNodeName(std::string text, std::string_view node);
+
 // Sets comments of jobs that have waited long enough, at most once a minute each and only if they
 // change; removes them when they no longer wait.
 class WaitComments {
@@ -27,11 +31,11 @@ class WaitComments {
   using Moment = std::chrono::steady_clock::time_point;
   struct Comment {
     std::uint64_t job = 0;
-    std::string text;
+    std::string text;  // with kNodePlace
+    bool waits = true;
     friend bool operator==(const Comment&, const Comment&) = default;
   };
-  WaitComments(std::string node, std::chrono::milliseconds quiet)
-      : node_(std::move(node)), quiet_(quiet) {}
+  explicit WaitComments(std::chrono::milliseconds quiet) : quiet_(quiet) {}
   // waiting: all that wait now. Returns the due comment that was updated longest ago; empty: none.
   std::optional<Comment> Next(Moment now, std::span<const WaitingJob> waiting);
 
@@ -41,7 +45,6 @@ class WaitComments {
     std::string text;  // empty: no comment
     bool waits = true;
   };
-  const std::string node_;
   const std::chrono::milliseconds quiet_;
   std::map<std::uint64_t, Known> known_;
 };

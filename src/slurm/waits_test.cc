@@ -10,26 +10,26 @@ namespace {
 using std::chrono::seconds;
 
 TEST(WaitComments, TellOfThoseThatWaitLongOnceAMinute) {
-  WaitComments comments("n1", seconds(10));
+  WaitComments comments(seconds(10));
   const WaitComments::Moment start{};
   std::vector<WaitingJob> waiting{{10, "(WarmUp) a"}, {11, "(NoGpuFits) b"}};
   EXPECT_FALSE(comments.Next(start, waiting));
   EXPECT_FALSE(comments.Next(start + seconds(9), waiting));
   const auto first = comments.Next(start + seconds(10), waiting);
   ASSERT_TRUE(first);
-  EXPECT_EQ(*first, (WaitComments::Comment{10, "carma: waits on n1 for GPUs: (WarmUp) a"}));
+  EXPECT_EQ(*first, (WaitComments::Comment{10, "carma: waits on %n for GPUs: (WarmUp) a"}));
   EXPECT_TRUE(IsOfWaits(first->text));
   EXPECT_EQ(comments.Next(start + seconds(12), waiting)->job, 11U) << "one at a time";
   EXPECT_FALSE(comments.Next(start + seconds(14), waiting));
   waiting[0].why = "(SmBusy) c";
   EXPECT_FALSE(comments.Next(start + seconds(69), waiting)) << "within the minute";
   EXPECT_EQ(comments.Next(start + seconds(70), waiting)->text,
-            "carma: waits on n1 for GPUs: (SmBusy) c");
+            "carma: waits on %n for GPUs: (SmBusy) c");
   EXPECT_FALSE(comments.Next(start + seconds(200), waiting)) << "nothing new";
 }
 
 TEST(WaitComments, TellWhenThoseWaitNoMore) {
-  WaitComments comments("n1", seconds(10));
+  WaitComments comments(seconds(10));
   const WaitComments::Moment start{};
   const std::vector<WaitingJob> waiting{{10, "(WarmUp) a"}}, none;
   comments.Next(start, waiting);
@@ -39,9 +39,15 @@ TEST(WaitComments, TellWhenThoseWaitNoMore) {
   const auto over = comments.Next(start + seconds(36), none);
   ASSERT_TRUE(over);
   EXPECT_EQ(over->job, 10U);
-  EXPECT_EQ(over->text, "carma: waited on n1 for GPUs for 0:30");
+  EXPECT_EQ(over->text, "carma: waited on %n for GPUs for 0:30");
   EXPECT_TRUE(IsOfWaits(over->text));
   EXPECT_FALSE(comments.Next(start + seconds(40), none));
+}
+
+TEST(WaitComments, NameTheNodeOnce) {
+  EXPECT_EQ(WithNodeName("carma: waits on %n for GPUs: %n", "n1"),
+            "carma: waits on n1 for GPUs: %n");
+  EXPECT_EQ(WithNodeName("of an older version", "n1"), "of an older version");
 }
 
 TEST(WaitComments, OfOthersAreLeftAlone) {

@@ -98,7 +98,7 @@ class Recovery(unittest.TestCase):
         self.assertEqual(self.bed.ended(job, 120), ("COMPLETED", 0), f"{self.bed.output(job)}\n{self.told('n0', job)}")
         found = self.bed.job(job)
         self.assertEqual((found["Restarts"], found["TresPerNode"]), ("2", "gres:carma:16"))
-        self.assertIn("AdminComment=carma: out of GPU memory on", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
+        self.assertIn("AdminComment=carma: out of GPU memory on n0 ", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
         self.assertIn("retry 2 of 3", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
         self.assertEqual(self.bed.output(job).count("run "), 3)
         # The claim of each start is that of Slurm's count.

@@ -5,7 +5,9 @@ Exit status 77: as plugin_test.py, or there is no job_submit_lua.so."""
 import glob
 import os
 import signal
+import socket
 import sys
+import time
 import unittest
 
 import bed as slurm
@@ -14,12 +16,19 @@ import spank_bed
 USER = "nobody"
 LUA = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "packaging", "slurm", "job_submit.lua")
 FILES = {
-    "job_submit.lua": 'carma_gib_per_gpu = 39\ncarma_partitions = { main = true }\ndofile("FOLDER/etc/carma.lua")\n',
+    "job_submit.lua": 'carma_gib_per_gpu = 39\ncarma_largest_gpu_gib = 39\ncarma_partitions = { main = true }\ndofile("FOLDER/etc/carma.lua")\n',
     "prolog": '#!/bin/sh\nexec "PROGRAMS/carma" --socket FOLDER/nodes/$SLURMD_NODENAME.sock slurm guard\n',
     "epilog": '#!/bin/sh\nexec "PROGRAMS/carma" --socket FOLDER/nodes/$SLURMD_NODENAME.sock slurm epilog\n',
 }
 SETTINGS = ("JobSubmitPlugins=lua\nProlog=FOLDER/etc/prolog\nEpilog=FOLDER/etc/epilog\n"
             "PartitionName=apart Nodes=ALL MaxTime=INFINITE State=UP DefMemPerCPU=100\n")
+
+
+class SiteBed(spank_bed.SpankBed):
+    """Slurm knows its nodes by this machine's name, as `scontrol show aliases` wants it."""
+
+    def _configuration(self, text):
+        return text.replace("NodeHostname=localhost", "NodeHostname=" + socket.gethostname().split(".")[0])
 
 
 class Site(unittest.TestCase):
@@ -31,7 +40,7 @@ class Site(unittest.TestCase):
     def setUpClass(cls):
         with open(LUA, encoding="utf-8") as file:
             files = {**FILES, "carma.lua": file.read()}
-        cls.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]), nodes=3, arguments="wait=1", settings=SETTINGS, files=files)
+        cls.bed = SiteBed(os.path.abspath(sys.argv[1]), nodes=3, arguments="wait=1", settings=SETTINGS, files=files)
         cls.addClassCleanup(cls.bed.close)
         # Beside all others, on a node that they do not use: wait= is in minutes.
         cls.bed.carma("n2", "submit", "--exclusive", "-G", "4", "-o", "/dev/null", "--", "sleep", "1000")  # Slurm knows nothing of it
@@ -68,7 +77,9 @@ class Site(unittest.TestCase):
         self.assertEqual(self.bed.run_as(USER, "scontrol", "update", f"JobId={job}", "Gres=carma:9").returncode, 0)
         self.bed.ask("scancel", str(job))
         refused = {("--carma-mem=6G", "--gres=gpu:1"): "CARMA gives the GPUs here", ("--gpus=1",): "CARMA gives the GPUs here",
-                   ("--carma-mem=6G", "--nodes=2"): "a job of several nodes shares no GPUs"}
+                   ("--carma-mem=6G", "--nodes=2"): "a job of several nodes shares no GPUs",
+                   ("--carma-mem=90G",): "--carma-mem=90G does not fit on any GPU; the largest has 39G",
+                   ("--carma-mem=40960M",): "does not fit on any GPU"}
         for options, sentence in refused.items():
             ran = self.bed.run_as(USER, "srun", "--mem=100", *options, "true")
             self.assertNotEqual(ran.returncode, 0, options)
@@ -98,6 +109,19 @@ class Site(unittest.TestCase):
         slurm.until(lambda: not self.bed.get("n1", "/v1/leases")[1]["leases"], "its lease has ended", 120)
         self.assertNotIn(self.bed.job(job)["JobState"], ("RUNNING", "PENDING"))
 
+    def test_a_carmad_that_hangs_holds_the_end_of_a_cancelled_waiter_for_seconds(self):
+        job = self.bed.sbatch(USER, "true\n", "--carma-mem=1G", "--nodelist=n2")
+        slurm.until(lambda: f"job {job} waits on n2" in self.bed.output(job), "it waits")
+        daemon = self.bed.daemons["n2"]
+        daemon.send_signal(signal.SIGSTOP)
+        try:
+            started = time.monotonic()
+            self.bed.ask("scancel", str(job))
+            self.assertEqual(self.bed.ended(job)[0], "CANCELLED")
+            self.assertLess(time.monotonic() - started, 12, "the epilog asks once, for five seconds")
+        finally:
+            daemon.send_signal(signal.SIGCONT)
+
     def test_the_node_is_looked_over(self):
         lines = self.carma("n0", "config").stdout
         for line in ("GresTypes=carma", f"NodeName=n0 Name=carma Count={spank_bed.CARMA_GIB}", "carma_gib_per_gpu = 39",
@@ -106,6 +130,9 @@ class Site(unittest.TestCase):
         good = self.carma("n0", "check")
         self.assertEqual(good.returncode, 0, good.stdout)
         self.assertIn(f"carma:{spank_bed.CARMA_GIB}", good.stdout)
+        many = self.bed.run_as("root", f"{self.bed.programs}/carma", "--socket", self.bed.socket("n0"), "slurm", "check")
+        self.assertEqual(many.returncode, 2, many.stdout)
+        self.assertIn("several nodes on this host: name one with --node (n0, n1, n2)", many.stderr)
         counts = f"Gres=gpu:a100:{slurm.GPUS},carma:"
         self.addCleanup(self.bed.ask, "scontrol", "update", "NodeName=n0", f"{counts}{spank_bed.CARMA_GIB}")
         self.bed.ask("scontrol", "update", "NodeName=n0", f"{counts}200")

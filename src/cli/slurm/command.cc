@@ -1,7 +1,6 @@
 // slurm: the parts of CARMA for a Slurm node: configuration, checks, prolog and epilog.
 #include <fmt/format.h>
 #include <glob.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -9,6 +8,7 @@
 
 #include "api/lease_view.h"
 #include "base/file.h"
+#include "base/host.h"
 #include "base/json.h"
 #include "base/program_output.h"
 #include "base/text.h"
@@ -34,11 +34,18 @@ constexpr std::size_t kMaxPlugin = 64 << 20;
 constexpr std::string_view kOptionSet = "SPANK__SLURM_SPANK_OPTION_carma_";
 
 std::string NodeName() {
-  if (std::string name = base::GetEnv("SLURMD_NODENAME"); !name.empty()) return name;
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  const std::string name = host;
-  return name.substr(0, name.find('.'));
+  std::string name = base::GetEnv("SLURMD_NODENAME");
+  return name.empty() ? base::ShortHostName() : name;
+}
+
+// `asked`, else the node that Slurm has on this host. Errors: kInvalid: it has several.
+Result<std::string> NodeHere(const std::string& asked) {
+  if (!asked.empty()) return asked;
+  if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
+  // Without slurm.conf it tries for a minute.
+  const std::string aliases =
+      base::OutputOf({"scontrol", "show", "aliases"}, kMaxText, std::chrono::seconds(3));
+  return OnlyNode(aliases, base::ShortHostName());
 }
 
 Result<std::vector<api::GpuView>> GpusOf(Context& context) {
@@ -54,11 +61,12 @@ std::string PluginFolder() {
   return base::Exists(beside) ? beside : "/usr/lib/carma/slurm";
 }
 
-void RunConfig(Context& context, const std::string& node) {
+void RunConfig(Context& context, const std::string& asked) {
   const Result<std::vector<api::GpuView>> gpus = GpusOf(context);
   if (!gpus) return context.Fail(gpus.error());
-  const std::string text =
-      ConfigText({node.empty() ? NodeName() : node, PluginFolder(), context.socket_path}, *gpus);
+  const Result<std::string> node = NodeHere(asked);
+  if (!node) return context.Fail(node.error());
+  const std::string text = ConfigText({*node, PluginFolder(), context.socket_path}, *gpus);
   if (!context.json) return Print(context, text);
   Print(context,
         base::DumpJson(
@@ -92,9 +100,7 @@ std::string WithNode(std::string path, const std::string& node) {
 }
 
 SlurmFacts AskSlurm(Context& context, const std::string& node) {
-  SlurmFacts facts{.node = node.empty() ? NodeName() : node,
-                   .socket = context.socket_path,
-                   .gpus = GpusOf(context)};
+  SlurmFacts facts{.node = node, .socket = context.socket_path, .gpus = GpusOf(context)};
   facts.config = ReadLines(base::OutputOf({"scontrol", "show", "config"}, kMaxText));
   facts.node_config =
       ReadWords(base::OutputOf({"scontrol", "-o", "show", "node", facts.node}, kMaxText));
@@ -113,8 +119,10 @@ SlurmFacts AskSlurm(Context& context, const std::string& node) {
   return facts;
 }
 
-void RunCheck(Context& context, const std::string& node) {
-  const std::vector<Finding> findings = CheckSlurm(AskSlurm(context, node));
+void RunCheck(Context& context, const std::string& asked) {
+  const Result<std::string> node = NodeHere(asked);
+  if (!node) return context.Fail(node.error());
+  const std::vector<Finding> findings = CheckSlurm(AskSlurm(context, *node));
   if (context.json) {
     Json list = Json::array();
     for (const Finding& each : findings)
@@ -139,19 +147,25 @@ bool JobUsesCarma() {
   return false;
 }
 
-Result<std::string> AskPatiently(Context& context, const std::string& target) {
-  const auto limit = std::chrono::steady_clock::now() + kRestart;
+// A carmad that accepts the call but does not answer hangs: asking again may not help.
+enum class IfItHangs { kAskAgain, kGiveUp };
+
+Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {
+  using Clock = std::chrono::steady_clock;
+  const auto limit = Clock::now() + kRestart;
   for (;;) {
+    const auto asked = Clock::now();
     Result<std::string> answer = context.client().Get(target, kGuardS);
     const bool away = !answer && answer.error().code == base::ErrorCode::kUnavailable;
-    if (!away || std::chrono::steady_clock::now() >= limit) return answer;
+    const bool hung = Clock::now() - asked >= std::chrono::seconds(kGuardS);
+    if (!away || Clock::now() >= limit || (hung && hangs == IfItHangs::kGiveUp)) return answer;
     std::this_thread::sleep_for(kAgain);
   }
 }
 
 void RunGuard(Context& context, bool always) {
   if (!always && !JobUsesCarma()) return;
-  const Result<std::string> answer = AskPatiently(context, "/v1/gpus");
+  const Result<std::string> answer = AskPatiently(context, "/v1/gpus", IfItHangs::kAskAgain);
   if (!answer) context.Fail(base::Wrap(answer.error(), "no GPUs on node " + NodeName()).error());
 }
 
@@ -163,15 +177,19 @@ void RunEpilog(Context& context) {
                          "expected SLURM_JOB_ID, as Slurm sets it for "
                          "epilogs"});
   const std::string target = "/v1/leases?job=" + job;
-  const Result<std::string> answer =
-      JobUsesCarma() ? AskPatiently(context, target) : context.client().Get(target, kGuardS);
+  const Result<std::string> answer = JobUsesCarma()
+                                         ? AskPatiently(context, target, IfItHangs::kGiveUp)
+                                         : context.client().Get(target, kGuardS);
   // The next job's prolog reports a node without carmad.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;
   for (const Json& each : json->at("leases")) {
     const Result<api::LeaseView> lease = api::FromJson<api::LeaseView>(each);
-    if (lease) (void)ChangeTask(context.client(), lease->id, "cancel");
+    if (!lease) continue;
+    const std::string cancel = fmt::format("/v1/tasks/{}/cancel", lease->id);
+    const Result<std::string> done = context.client().Call("POST", cancel, "", kGuardS);
+    if (!done && done.error().code == base::ErrorCode::kUnavailable) return;
   }
 }
 
@@ -188,7 +206,8 @@ void AddSlurmCommand(Syntax app, Context& context) {
   auto node = std::make_shared<std::string>();
   const auto add = [&](const char* name, const char* help) {
     const Syntax one = verb.AddVerb(name, help);
-    one.AddOption("--node", "NAME", *node, "name of the node in Slurm (default: this host's)");
+    one.AddOption("--node", "NAME", *node,
+                  "name of the node in Slurm (default: Slurm's node on this host)");
     return one;
   };
   add("config", "Print the lines that Slurm's configuration needs for this server")

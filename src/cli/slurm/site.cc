@@ -156,6 +156,11 @@ std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus) {
   return least == gpus.end() ? 0 : GibOf(*least);
 }
 
+std::int64_t LargestGib(const std::vector<api::GpuView>& gpus) {
+  const auto most = std::ranges::max_element(gpus, {}, GibOf);
+  return most == gpus.end() ? 0 : GibOf(*most);
+}
+
 std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& gpus) {
   return fmt::format(
       "# slurm.conf, on all hosts: add to the existing lines and lists\n"
@@ -177,8 +182,9 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
       "\n"
       "# job_submit.lua beside slurm.conf, on the controller\n"
       "carma_gib_per_gpu = {4}\n"
+      "carma_largest_gpu_gib = {5}  -- of all nodes: more than that is refused\n"
       "dofile(\"{2}/job_submit.lua\")\n",
-      site.node, UsableGib(gpus), site.folder, site.socket, SmallestGib(gpus));
+      site.node, UsableGib(gpus), site.folder, site.socket, SmallestGib(gpus), LargestGib(gpus));
 }
 
 std::vector<Finding> CheckSlurm(const SlurmFacts& facts) {
@@ -237,6 +243,18 @@ std::optional<PluginLine> FindPlugin(std::string_view plugstack) {
     return found;
   }
   return std::nullopt;
+}
+
+base::Result<std::string> OnlyNode(std::string_view aliases, const std::string& host) {
+  std::vector<std::string> names;
+  for (const std::string_view line : base::Split(aliases, '\n')) {
+    for (const std::string_view name : base::SplitWords(line)) names.emplace_back(name);
+  }
+  if (names.size() > 1)
+    return base::Fail(base::ErrorCode::kInvalid,
+                      fmt::format("Slurm has several nodes on this host: name one with --node ({})",
+                                  base::Join(names, ", ")));
+  return names.empty() ? host : names.front();
 }
 
 std::optional<std::int64_t> CarmaCount(std::string_view gres) {

@@ -17,8 +17,9 @@ namespace carma::cli {
 
 // GiB of GPU memory for tasks, rounded down per GPU.
 std::int64_t UsableGib(const std::vector<api::GpuView>& gpus);
-// The same for the smallest GPU of the node.
+// The same for the smallest and the largest GPU of the node; 0: it has none.
 std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus);
+std::int64_t LargestGib(const std::vector<api::GpuView>& gpus);
 
 // Folder of the files of the package carma-slurm.
 struct SiteLines {
@@ -56,6 +57,9 @@ std::map<std::string, std::string> ReadWords(std::string_view text);
 // The same for each line, by its PartitionName.
 std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::string_view text);
 std::optional<PluginLine> FindPlugin(std::string_view plugstack);
+// The node of `scontrol show aliases`, which lists those of this host; `host` if it lists none.
+// Errors: kInvalid: several.
+base::Result<std::string> OnlyNode(std::string_view aliases, const std::string& host);
 // carma:158 of "gpu:a100:4,carma:158"; empty: none.
 std::optional<std::int64_t> CarmaCount(std::string_view gres);
 // Of "slurm-wlm 22.05.8"; empty: none.

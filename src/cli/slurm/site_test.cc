@@ -43,10 +43,11 @@ TEST(SlurmSite, LinesNameTheCountOfTheNode) {
   EXPECT_EQ(UsableGib(Gpus(4)), 156);
   EXPECT_EQ(SmallestGib(Gpus(4)), 39);
   EXPECT_EQ(SmallestGib({}), 0);
+  EXPECT_EQ(LargestGib({}), 0);
   const std::string text = ConfigText({"gpu01", "/usr/lib/carma/slurm", "/run/c.sock"}, Gpus(2));
   EXPECT_THAT(text, HasSubstr("NodeName=gpu01 Name=carma Count=78\n"));
   EXPECT_THAT(text, HasSubstr("required /usr/lib/carma/slurm/spank_carma.so socket=/run/c.sock\n"));
-  EXPECT_THAT(text, HasSubstr("carma_gib_per_gpu = 39\n"));
+  EXPECT_THAT(text, HasSubstr("carma_gib_per_gpu = 39\ncarma_largest_gpu_gib = 39 "));
   EXPECT_THAT(text, HasSubstr("LLN=YES"));
 }
 
@@ -105,6 +106,14 @@ TEST(SlurmSite, WhatIsNotRightIsSaidWithItsRemedy) {
     EXPECT_THAT(found.text, HasSubstr(each.text));
     EXPECT_FALSE(found.remedy.empty()) << each.text;
   }
+}
+
+TEST(SlurmSite, TheNodeIsSlurmsOnThisHost) {
+  EXPECT_EQ(OnlyNode("gpu07\n", "vm").value(), "gpu07");
+  EXPECT_EQ(OnlyNode("", "vm").value(), "vm") << "Slurm does not know this host";
+  const auto several = OnlyNode("n0 n1\nn2\n", "vm");
+  ASSERT_FALSE(several);
+  EXPECT_THAT(several.error().message, HasSubstr("--node (n0, n1, n2)"));
 }
 
 TEST(SlurmSite, WhatSlurmPrintsIsRead) {

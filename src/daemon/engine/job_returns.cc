@@ -38,7 +38,7 @@ bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots) {
 
 base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
                                           std::span<const core::GpuInfo> gpus,
-                                          const ReturnRules& rules, const core::SlotRules& slots) {
+                                          std::int64_t step_mib, const core::SlotRules& slots) {
   const core::GpuChoice choice(record.request, gpus);
   std::vector<std::int64_t> usable_mib;
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
@@ -55,9 +55,8 @@ base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const 
                           .most_retries = of.retries,
                           .gpus = record.request->gpus,
                           .had_mib = had_mib,
-                          .wanted_mib = had_mib + std::max(rules.step_mib, tried_mib),
+                          .wanted_mib = had_mib + std::max(step_mib, tried_mib),
                           .most_mib = usable_mib.size() < wanted ? 0 : usable_mib[wanted - 1],
-                          .node = rules.node,
                           .job = of.job});
 }
 

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <span>
-#include <string>
 
 #include "base/result.h"
 #include "core/policy/slots.h"
@@ -18,16 +17,11 @@ struct JobOfTask {
   int retries = 3;  // after running out of memory
 };
 
-struct ReturnRules {
-  std::int64_t step_mib = 0;  // recovery.step
-  std::string node;
-};
-
 // Whether another start may help: by how its last attempt ended, or because it had to make room.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
-// Errors: kConflict: it is not requeued, with the reason.
+// step_mib: recovery.step. Errors: kConflict: it is not requeued, with the reason.
 base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
                                           std::span<const core::GpuInfo> gpus,
-                                          const ReturnRules& rules, const core::SlotRules& slots);
+                                          std::int64_t step_mib, const core::SlotRules& slots);
 
 }  // namespace carma::daemon

@@ -29,7 +29,7 @@ TEST(JobReturns, OneThatHadToLeaveItsGpusComesBack) {
   const JobOfTask of{.job = 12, .retries = 0};
   const core::TaskRecord ended = Ended(TaskState::kCancelled, ReasonCode::kDraining);
   EXPECT_TRUE(MayComeBack(ended, slots));
-  const auto back = PlanReturn(ended, of, {}, {.node = "n1"}, slots);
+  const auto back = PlanReturn(ended, of, {}, {}, slots);
   ASSERT_TRUE(back) << "retries are for failures";
   EXPECT_EQ(back->claim_gib, 0);
 

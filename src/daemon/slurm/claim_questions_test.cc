@@ -26,10 +26,12 @@ TEST_F(ClaimQuestionsTest, TellsWhatAJobClaims) {
 }
 
 TEST_F(ClaimQuestionsTest, WhoAsksWhileOthersDoSharesTheNextQuestion) {
-  WriteProgram("squeue",
-               "#!/bin/sh\necho $5 >> DIR/looks\n"
-               "for job in 10 11 12; do "
-               "echo \"$job|$job|RUNNING|None|1|1|0|gres:carma:$job|1|(null)|\"; done\n");
+  WriteProgram(
+      "squeue",
+      "#!/bin/sh\necho $5 >> DIR/looks\n"
+      "for job in 10 11 12; do "
+      "echo \"$job|$job|RUNNING|None|1|1|0|gres:carma:$job|1|n0||main|(null)|cpu=1|(null)|\"; "
+      "done\n");
   ClaimQuestions questions(loop_, Programs());
   std::vector<std::int64_t> claims;
   for (const std::uint64_t job : {10, 11, 12, 13})

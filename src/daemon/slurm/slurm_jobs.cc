@@ -4,7 +4,6 @@
 
 #include <optional>
 
-#include "base/host.h"
 #include "core/values/reason_line.h"
 #include "daemon/engine/job_returns.h"
 #include "daemon/slurm/returning_jobs.h"
@@ -19,9 +18,9 @@ JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   const auto key = spec ? task::ParseLeaseKey(spec->lease_key.value_or("")) : std::nullopt;
   if (!key) return {};
-  const base::Result<slurm::JobReturn> back = PlanReturn(
-      record, {key->job, spec->lease_retries.value_or(retries)}, scheduler.GpuInfos(),
-      {scheduler.config().recovery_step_mib, base::ShortHostName()}, scheduler.config().slots);
+  const base::Result<slurm::JobReturn> back =
+      PlanReturn(record, {key->job, spec->lease_retries.value_or(retries)}, scheduler.GpuInfos(),
+                 scheduler.config().recovery_step_mib, scheduler.config().slots);
   if (!back) {
     return {std::nullopt,
             fmt::format("job {} is not started again: {}", key->job, back.error().message)};

@@ -23,7 +23,7 @@ class SlurmProgramsFixture : public ::testing::Test {
   static constexpr const char* kSqueue = R"(#!/bin/sh
 [ -e DIR/job ] || { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
 IFS='|' read state restarts gib reason < DIR/job
-echo "10|10|$state|$reason|1|1|$restarts|gres:carma:$gib|1|(null)|"
+echo "10|10|$state|$reason|1|1|$restarts|gres:carma:$gib|1|n0||main|(null)|cpu=1,mem=1000M|(null)|"
 )";
   // The file `asked` has the requests.
   static constexpr const char* kScontrol = R"(#!/bin/sh

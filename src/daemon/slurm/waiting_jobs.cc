@@ -5,15 +5,19 @@
 namespace carma::daemon {
 namespace {
 
-// Comments written by people are kept.
-Result<std::string> Tell(const SlurmPrograms& programs,
-                         const slurm::WaitComments::Comment& comment) {
+// Returns the node's name in Slurm, which need not be that of the host. Comments written by people
+// are kept.
+Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComments::Comment& comment,
+                         std::string node) {
   const auto job = programs.Find(comment.job);
   if (!job) return std::unexpected(job.error());
-  const bool may =
-      *job && ((*job)->admin_comment.empty() || slurm::IsOfWaits((*job)->admin_comment));
-  if (!may) return "";
-  return programs.Control({"update", "JobId=" + (*job)->name, "AdminComment=" + comment.text});
+  if (!*job) return node;
+  if (comment.waits && (*job)->nodes == 1 && !(*job)->node_list.empty()) node = (*job)->node_list;
+  if (!(*job)->admin_comment.empty() && !slurm::IsOfWaits((*job)->admin_comment)) return node;
+  const auto told = programs.Control({"update", "JobId=" + (*job)->name,
+                                      "AdminComment=" + slurm::WithNodeName(comment.text, node)});
+  if (!told) return std::unexpected(told.error());
+  return node;
 }
 
 }  // namespace
@@ -22,7 +26,8 @@ WaitingJobs::WaitingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPro
                          WaitingJobsOptions options, List all)
     : programs_(std::move(programs)),
       every_(options.every),
-      comments_(std::move(options.node), options.quiet),
+      node_(std::move(options.node)),
+      comments_(options.quiet),
       all_(std::move(all)),
       worker_(loop, BackgroundWorker::AtEnd::kLeave),
       again_(*loop) {
@@ -32,10 +37,14 @@ WaitingJobs::WaitingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPro
 void WaitingJobs::Look() {
   const auto next = comments_.Next(std::chrono::steady_clock::now(), all_());
   if (!next) return LookAgain();
-  worker_.Ask([programs = programs_, comment = *next] { return Tell(programs, comment); },
-              [this](const Result<std::string>& told) {
-                if (told) return Look();  // more than one may be due
-                base::LogWarn("wait_not_told", {{"why", told.error().message}});
+  worker_.Ask([programs = programs_, comment = *next,
+               node = node_] { return Tell(programs, comment, node); },
+              [this](const Result<std::string>& node) {
+                if (node) {
+                  node_ = *node;
+                  return Look();  // more than one may be due
+                }
+                base::LogWarn("wait_not_told", {{"why", node.error().message}});
                 LookAgain();
               });
 }

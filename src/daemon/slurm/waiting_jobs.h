@@ -15,7 +15,7 @@
 namespace carma::daemon {
 
 struct WaitingJobsOptions {
-  std::string node;                         // its name in Slurm
+  std::string node;                         // its name until Slurm has shown a job on it
   std::chrono::milliseconds every{2'000};   // between checks; real time
   std::chrono::milliseconds quiet{10'000};  // reported after waiting this long
 };
@@ -33,6 +33,7 @@ class WaitingJobs {
 
   const SlurmPrograms programs_;
   const std::chrono::milliseconds every_;
+  std::string node_;
   slurm::WaitComments comments_;
   List all_;
   BackgroundWorker worker_;

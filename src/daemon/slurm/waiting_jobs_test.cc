@@ -13,12 +13,12 @@ class WaitingJobsTest : public SlurmProgramsFixture {
     WriteProgram("scontrol", "#!/bin/sh\necho \"$*\" >> DIR/asked\n");
   }
   void WriteComment(const std::string& text) {
-    WriteText("line", "10|10_3|RUNNING|None|1|1|0|N/A|1|" + text + "|\n");
+    WriteText("line", "10|10_3|RUNNING|None|1|1|0|N/A|1|gpu07||main|(null)|cpu=1|" + text + "|\n");
   }
   std::unique_ptr<WaitingJobs> Watch() {
     return std::make_unique<WaitingJobs>(
         loop_, Programs(),
-        WaitingJobsOptions{"n1", std::chrono::milliseconds(1), std::chrono::milliseconds(0)},
+        WaitingJobsOptions{"vm", std::chrono::milliseconds(1), std::chrono::milliseconds(0)},
         [this] {
           ++looks_;
           return std::vector<slurm::WaitingJob>{{10, "(WarmUp) a"}};
@@ -27,12 +27,12 @@ class WaitingJobsTest : public SlurmProgramsFixture {
   int looks_ = 0;
 };
 
-TEST_F(WaitingJobsTest, AreToldWhy) {
+TEST_F(WaitingJobsTest, AreToldWhyAndOnWhichOfSlurmsNodes) {
   WriteComment("(null)");
   const auto watched = Watch();
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
   EXPECT_EQ(Read("asked"),
-            "update JobId=10_3 AdminComment=carma: waits on n1 for GPUs: (WarmUp) a\n");
+            "update JobId=10_3 AdminComment=carma: waits on gpu07 for GPUs: (WarmUp) a\n");
 }
 
 TEST_F(WaitingJobsTest, WhatAPersonHasWrittenStays) {
