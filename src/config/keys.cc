@@ -463,7 +463,7 @@ std::vector<Key> MakeKeys() {
               kTextList, 8, Text("", &IsNotifyTarget)),
          AT(notify_admin)),
       Of("slurm.enabled",
-         "Requeue Slurm jobs that ran out of GPU memory, with a larger claim "
+         "Requeue Slurm jobs that ran out of GPU memory or wait on a full node "
          "(docs/server/slurm.md).",
          Flag(), AT(slurm_enabled), kRestart),
       Of("slurm.retries", "Default limit on restarts of a job.", Count(0, 100), AT(slurm_retries)),

@@ -33,6 +33,8 @@ struct Job {
   std::int64_t cpus = 0;        // allocated
   std::int64_t memory_mib = 0;  // allocated
   std::string admin_comment;    // empty: none
+  // As ExcludedNodes() (elsewhere.h), only for jobs that are sent elsewhere.
+  std::optional<std::string> excluded;
   friend bool operator==(const Job&, const Job&) = default;
 
   bool Waits() const { return state == "PENDING"; }

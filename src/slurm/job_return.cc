@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "slurm/elsewhere.h"
 #include "slurm/waits.h"
 
 namespace carma::slurm {
@@ -52,6 +53,49 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
 NextStep Done() {
   return {NextStep::What::kDone, {}, {}, {}};
 }
+// On its way into the queue.
+bool IsUnderway(const Job& job) {
+  return job.state == "COMPLETING" || job.state.starts_with("REQUEUE");
+}
+
+// Also after its end, while it could be requeued.
+NextStep Watch() {
+  return {NextStep::What::kWatch, ReturnStep::kRelease, {}, {}};
+}
+
+// Still the run that waits for GPUs on this node.
+NextStep SendElsewhere(const Job& job) {
+  if (std::string why = WhyItStays(job); !why.empty()) return GiveUp(std::move(why));
+  if (job.excluded != "") return GiveUp("it excludes nodes");
+  return Run(ReturnStep::kRequeue, {"requeuehold", job.name});
+}
+
+NextStep Exclude(const JobReturn& back, const Job& job) {
+  std::vector<std::string> words{"update", "JobId=" + job.name, "ExcNodeList=" + back.exclude};
+  if (job.admin_comment.empty() || IsOfWaits(job.admin_comment))
+    words.push_back("AdminComment=" + back.comment);
+  return Run(ReturnStep::kRaise, std::move(words));
+}
+
+NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue) {
+  const int restart = back.restart.value_or(job.restarts);
+  const bool first = job.restarts == restart + 1;
+  if (job.restarts == restart) return SendElsewhere(job);
+  // Rather back on this node than held for ever.
+  if (back.step == ReturnStep::kRaise && back.refusals >= kMostRefusals / 2 && job.Held())
+    return Run(ReturnStep::kRelease, {"release", job.name});
+  const bool excludes = job.excluded == back.exclude;
+  if (back.step != ReturnStep::kRelease && !excludes) {
+    if (job.Waits() && first) return Exclude(back, job);
+    return first && IsUnderway(job) ? NextStep{} : Done();
+  }
+  if (job.Waits() && first && job.reason == kHeldByRequeue)
+    return Run(ReturnStep::kRelease, {"release", job.name});
+  if (!excludes) return Done();
+  if (job.Waits() && (!first || long_in_queue))
+    return Run(ReturnStep::kRelease, {"update", "JobId=" + job.name, "ExcNodeList="});
+  return Watch();
+}
 
 }  // namespace
 
@@ -77,9 +121,11 @@ JobReturn Begun(JobReturn back, const Job& job) {
   return back;
 }
 
-NextStep Next(const JobReturn& back, const std::optional<Job>& job) {
+NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue) {
   if (back.refusals >= kMostRefusals) return GiveUp("Slurm refuses it");
+  if (!job && !back.exclude.empty()) return Done();
   if (!job) return GiveUp("Slurm no longer knows the job");
+  if (!back.exclude.empty()) return NextElsewhere(back, *job, long_in_queue);
   const int restart = back.restart.value_or(job->restarts);
   if (job->restarts > restart + 1) return Done();  // it went on without us
   if (job->Waits()) {
@@ -87,9 +133,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job) {
     return job->Held() ? Run(ReturnStep::kRelease, {"release", job->name}) : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);
-  // The job is on its way into the queue, or another person has released it.
-  const bool underway = job->state == "COMPLETING" || job->state.starts_with("REQUEUE");
-  return underway ? NextStep{} : Done();
+  // Else another person has released it.
+  return IsUnderway(*job) ? NextStep{} : Done();
 }
 
 JobReturn After(JobReturn back, ReturnStep done) {
@@ -125,6 +170,14 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", kNodePlace,
                              base::FormatMib(run.had_mib), base::FormatMib(next_mib));
   return back;
+}
+
+JobReturn LeaveNode(const Job& job) {
+  return {
+      .job = job.id,
+      .restart = job.restarts,
+      .comment = fmt::format("carma: waited on {} for GPUs, goes to another node", job.node_list),
+      .exclude = job.node_list};
 }
 
 }  // namespace carma::slurm

@@ -1,8 +1,9 @@
-// Requeueing a Slurm job that ran out of GPU memory, was ended by a neighbour or was asked to leave
-// its GPUs, with its new claim. Pure: each step follows from the request and from Slurm's state, so
-// it continues after a crash at any point; every step may be repeated.
+// Requeueing a Slurm job that ran out of GPU memory, was ended by a neighbour, was asked to leave
+// its GPUs, or waits on a full node, with its new claim. Pure: each step follows from the request
+// and from Slurm's state, so it continues after a crash at any point; every step may be repeated.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,8 +39,14 @@ struct JobReturn {
   int retries = 0;             // allowed retries; for a victim allowed restarts of any cause
   std::int64_t claim_gib = 0;  // its new claim; 0: as before
   std::string comment;         // for sacct, one line; until Begun() with kNodePlace (waits.h)
+  // A job that waits on this node and is sent elsewhere; empty: another return. Slurm cannot change
+  // what a running job excludes, so this is removed when the job waits in Slurm's queue again.
+  std::string exclude;
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // of this step
+
+  // Whether nothing was done yet, so that it may be dropped.
+  bool MayBeDropped() const { return !exclude.empty() && step == ReturnStep::kAsked; }
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& back) {
@@ -48,6 +55,7 @@ struct JobReturn {
     field("retries", back.retries, "", {.low = 0});
     field("claim_gib", back.claim_gib, "", {.low = 0});
     field("comment", back.comment, "", {.max_bytes = 400});
+    field("exclude", back.exclude, "", {.max_bytes = 300});
     field("step", back.step, "");
     field("refusals", back.refusals, "", {.low = 0});
   }
@@ -63,9 +71,10 @@ inline constexpr int kMostRefusals = 20;
 
 struct NextStep {
   enum class What {
-    kRun,   // words after scontrol's own path; `step` is to be durable before
-    kWait,  // look again
-    kDone,  // it waits or runs again
+    kRun,    // words after scontrol's own path; `step` is to be durable before
+    kWait,   // look again
+    kWatch,  // the same, rarely: it has left this node
+    kDone,   // it waits or runs again
     kGiveUp,
   };
   What what = What::kWait;
@@ -74,10 +83,14 @@ struct NextStep {
   std::string why;  // kGiveUp: one sentence
 };
 
+// A job that was sent elsewhere and has waited in the queue this long may run on any node again.
+inline constexpr std::chrono::minutes kLongInQueue{5};
+
 // Adds which of its runs it was, and on which node, once Slurm has shown the job.
 JobReturn Begun(JobReturn back, const Job& job);
-// job: as Slurm shows it now; empty: unknown to Slurm.
-NextStep Next(const JobReturn& back, const std::optional<Job>& job);
+// job: as Slurm shows it now; empty: unknown to Slurm. long_in_queue: kLongInQueue has passed since
+// it was released.
+NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue = false);
 // Slurm has done that step.
 JobReturn After(JobReturn back, ReturnStep done);
 
@@ -95,6 +108,8 @@ struct FailedRun {
 };
 // The plan for its requeue. Errors: kConflict: no requeue, with the reason.
 base::Result<JobReturn> ReturnOf(const FailedRun& run);
+// The plan for sending a job elsewhere that waits on its only node.
+JobReturn LeaveNode(const Job& job);
 
 }  // namespace carma::slurm
 

@@ -210,6 +210,127 @@ TEST(JobReturn, AJobThatSlurmDoesNotCountIsNotRaised) {
             (std::vector<std::string>{"update", "JobId=10", "AdminComment=carma: more"}));
 }
 
+// A Slurm with one job that waits on n0 for GPUs; each request is an assignment to it.
+class JobElsewhere : public ::testing::Test {
+ protected:
+  JobElsewhere() {
+    job.node_list = "n0";
+    job.excluded = "";
+    back = LeaveNode(job);
+  }
+  // The first word of the next request, after it was done; "" if there is none.
+  std::string Step(bool long_in_queue = false) {
+    back = Begun(back, job);
+    last = Next(back, job, long_in_queue);
+    if (last.what != What::kRun) return "";
+    back.step = last.step;
+    if (last.words[0] == "requeuehold") {
+      ++job.restarts;
+      job.state = "PENDING";
+      job.reason = kHeldByRequeue;
+      job.node_list = "";
+    }
+    for (const std::string& word : last.words) {
+      if (word.starts_with("ExcNodeList=")) job.excluded = word.substr(12);
+      if (word.starts_with("AdminComment=")) job.admin_comment = word.substr(13);
+    }
+    if (last.words[0] == "release") job.reason = "BeginTime";
+    back = After(back, last.step);
+    return last.words[0];
+  }
+  void Runs(const std::string& node) {
+    job.state = "RUNNING";
+    job.reason = "None";
+    job.node_list = node;
+  }
+
+  Job job = Seen("RUNNING", 0);
+  JobReturn back;
+  NextStep last;
+};
+
+TEST_F(JobElsewhere, ItExcludesItsNodeAndIsWatchedUntilSlurmForgetsIt) {
+  EXPECT_TRUE(back.MayBeDropped());
+  EXPECT_EQ(Step(), "requeuehold");
+  EXPECT_FALSE(back.MayBeDropped());
+  EXPECT_EQ(Step(), "update");
+  EXPECT_EQ(job.excluded, "n0");
+  EXPECT_EQ(job.admin_comment, "carma: waited on n0 for GPUs, goes to another node");
+  EXPECT_EQ(job.carma_gib, 10);
+  EXPECT_EQ(Step(), "release");
+  EXPECT_EQ(Step(), "");
+  EXPECT_EQ(last.what, What::kWatch) << "it waits for its credential to expire";
+  Runs("n1");
+  EXPECT_EQ(Step(true), "");
+  EXPECT_EQ(last.what, What::kWatch) << "what a running job excludes cannot be changed";
+  job.state = "COMPLETED";
+  Step();
+  EXPECT_EQ(last.what, What::kWatch) << "it may still be requeued";
+  EXPECT_EQ(Next(back, std::nullopt).what, What::kDone);
+}
+
+TEST_F(JobElsewhere, ItsNodeIsOpenToItAgainWhenItIsBackInTheQueue) {
+  while (last.what != What::kWatch) Step();
+  EXPECT_EQ(Step(true), "update") << "nothing was free elsewhere";
+  EXPECT_EQ(job.excluded, "");
+  Step();
+  EXPECT_EQ(last.what, What::kDone);
+
+  job.excluded = "n0";
+  Runs("n1");
+  Step();
+  EXPECT_EQ(last.what, What::kWatch);
+  job.state = "PENDING";
+  job.restarts = 2;  // for another cause
+  EXPECT_EQ(Step(), "update");
+  EXPECT_EQ(job.excluded, "");
+}
+
+TEST_F(JobElsewhere, ItIsTheSameAfterADeathAtAnyStep) {
+  for (const int steps : {0, 1, 2, 3}) {
+    job = Seen("RUNNING", 0);
+    job.node_list = "n0";
+    job.excluded = "";
+    back = LeaveNode(job);
+    JobReturn kept = back;
+    for (int i = 0; i < steps; ++i) {
+      kept = back;
+      Step();
+    }
+    kept.step = steps == 0 ? kept.step : last.step;  // stored before the request
+    back = kept;
+    for (int i = 0; i < 5; ++i) Step();
+    EXPECT_EQ(last.what, What::kWatch) << steps;
+    EXPECT_EQ(job.restarts, 1) << steps;
+    EXPECT_EQ(job.excluded, "n0") << steps;
+    EXPECT_FALSE(job.Held()) << steps;
+  }
+}
+
+TEST_F(JobElsewhere, OtherPeoplesChoicesStand) {
+  job.excluded = "n7";
+  Step();
+  EXPECT_EQ(last.what, What::kGiveUp);
+  job.excluded = "";
+  job.admin_comment = "ada: mine";
+  while (last.what != What::kWatch) Step();
+  EXPECT_EQ(job.admin_comment, "ada: mine");
+  job.reason = "JobHeldUser";
+  EXPECT_EQ(Step(), "") << "held by its user meanwhile";
+  job.excluded = "n0,n7";
+  Step();
+  EXPECT_EQ(last.what, What::kDone) << "changed by an administrator";
+}
+
+TEST_F(JobElsewhere, AJobThatSlurmDoesNotLetExcludeItsNodeIsReleased) {
+  Step();
+  back.step = ReturnStep::kRaise;
+  back.refusals = kMostRefusals / 2;
+  EXPECT_EQ(Step(), "release");
+  Step();
+  EXPECT_EQ(last.what, What::kDone);
+}
+
 TEST(JobReturn, SaysWhatARunNeedsNextTime) {
   const FailedRun run{.out_of_memory = true,
                       .gpus = 2,
@@ -246,6 +367,7 @@ TEST(JobReturn, IsKeptWhole) {
   back.restart = 1;
   back.step = ReturnStep::kRaise;
   back.refusals = 2;
+  back.exclude = "n0";
   const auto json =
       base::ParseJson(base::DumpJson(base::FieldsToJson(back, base::Absent::kLeftOut)));
   const auto again = base::FieldsFromJson<JobReturn>(*json, "", base::Unknown::kRefused);

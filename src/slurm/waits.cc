@@ -27,6 +27,7 @@ std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
                                                         std::span<const WaitingJob> waiting) {
   for (auto& [job, known] : known_) known.waits = false;
   const auto due = [&](const Known& known, const std::string& text) {
+    if (known.forgotten) return false;
     if (now - known.since < quiet_ || text == known.text) return false;
     return known.text.empty() || now - known.told >= kBetween;
   };
@@ -50,7 +51,7 @@ std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
     const Known over = at->second;
     const std::uint64_t job = at->first;
     at = known_.erase(at);
-    if (over.text.empty()) continue;
+    if (over.text.empty() || over.forgotten) continue;
     return Comment{
         job,
         fmt::format("carma: waited on {} for GPUs for {}", kNodePlace,
@@ -61,6 +62,10 @@ std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
   next->second.told = now;
   next->second.text = text;
   return Comment{next->first, std::move(text)};
+}
+
+void WaitComments::Forget(std::uint64_t job) {
+  if (const auto known = known_.find(job); known != known_.end()) known->second.forgotten = true;
 }
 
 }  // namespace carma::slurm

@@ -38,12 +38,15 @@ class WaitComments {
   explicit WaitComments(std::chrono::milliseconds quiet) : quiet_(quiet) {}
   // waiting: all that wait now. Returns the due comment that was updated longest ago; empty: none.
   std::optional<Comment> Next(Moment now, std::span<const WaitingJob> waiting);
+  // Its comments are another's from now on.
+  void Forget(std::uint64_t job);
 
  private:
   struct Known {
     Moment since, told;
     std::string text;  // empty: no comment
     bool waits = true;
+    bool forgotten = false;
   };
   const std::chrono::milliseconds quiet_;
   std::map<std::uint64_t, Known> known_;

@@ -49,6 +49,7 @@ struct EngineServices {
   std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
       ask_claim = nullptr;
   std::function<bool(core::TaskId)> holds_job = nullptr;  // LeaseServices
+  std::function<bool(core::TaskId)> leaves = nullptr;     // LeaseServices
   AnswerAside from_snapshot = AnswerAtOnce;
   // As FairTurns::Ask: for calls that take the loop for milliseconds. Null: they run at once.
   std::function<void(std::optional<std::uint32_t> user, std::function<void()> work)> in_turn =

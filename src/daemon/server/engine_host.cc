@@ -134,6 +134,7 @@ EngineServices EngineHost::Services() {
       slurm_desk_->claims.Ask(job, std::move(call));
     };
     services.holds_job = [this](core::TaskId id) { return slurm_desk_->returning.Holds(id); };
+    services.leaves = [this](core::TaskId id) { return slurm_desk_->Leaves(id); };
   }
   return services;
 }
@@ -255,16 +256,29 @@ void EngineHost::TellAdministrators(const std::string& event, const std::string&
 
 void EngineHost::OpenSlurmDesk() {
   if (!settings().slurm_enabled) return;
+  const task::LeaseLauncher& leases = *around_.launching.launcher;
   slurm_desk_ = std::make_unique<SlurmDesk>(
       around_.loop,
       SlurmPrograms{.scontrol = settings().slurm_scontrol, .squeue = settings().slurm_squeue},
       base::ShortHostName(),
-      [this](store::JobReturnRow row, const std::string& told, Engine::Done done) {
-        engine_.KeepJobReturn(std::move(row), told, std::move(done));
-      },
-      [this] {
-        return JobsThatWait(*around_.launching.launcher, engine_.scheduler(), around_.clock.Now());
-      });
+      SlurmDesk::Calls{
+          .keep =
+              [this](store::JobReturnRow row, const std::string& told, Engine::Done done) {
+                engine_.KeepJobReturn(std::move(row), told, std::move(done));
+              },
+          .runs = [&leases](core::TaskId id) { return leases.Adopted(id); },
+          .waiting =
+              [this, &leases] {
+                return JobsThatWait(leases, engine_.scheduler(), around_.clock.Now());
+              },
+          .may_leave =
+              [this, &leases] {
+                const base::Time now = around_.clock.Now();
+                const auto soon = [this, now](base::Time start) {
+                  return around_.clock.RealSpan(start - now) <= LeavingJobsOptions{}.after;
+                };
+                return JobsThatMayLeave(leases, engine_.scheduler(), now, soon);
+              }});
   const Result<std::vector<store::JobReturnRow>> left = around_.store.JobReturns();
   if (!left) return base::LogWarn("job_returns_not_read", {{"why", left.error().message}});
   JobReturnsChanged(*left);

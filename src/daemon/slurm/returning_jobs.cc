@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/fields_json.h"
@@ -16,11 +17,12 @@ store::JobReturnRow RowOf(core::TaskId task, const slurm::JobReturn& back) {
 }
 
 ReturningJobs::ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
-                             ReturningJobsOptions options, Keep keep)
+                             ReturningJobsOptions options, Keep keep, Runs runs)
     : loop_(loop),
       programs_(std::move(programs)),
       options_(options),
       keep_(std::move(keep)),
+      runs_(std::move(runs)),
       worker_(std::move(loop), BackgroundWorker::AtEnd::kLeave) {}
 
 void ReturningJobs::Take(const store::JobReturnRow& row) {
@@ -43,6 +45,17 @@ bool ReturningJobs::Holds(core::TaskId task) const {
   return found == returns_.end() || !found->second.sent;
 }
 
+bool ReturningJobs::Leaves(core::TaskId task) const {
+  const auto found = returns_.find(task);
+  return found != returns_.end() && !found->second.back.exclude.empty() && !found->second.released;
+}
+
+bool ReturningJobs::SendsElsewhere() const {
+  return std::ranges::any_of(returns_, [](const auto& each) {
+    return !each.second.back.exclude.empty() && !each.second.elsewhere;
+  });
+}
+
 void ReturningJobs::LookAgain(core::TaskId task, std::chrono::milliseconds wait) {
   const auto found = returns_.find(task);
   if (found != returns_.end()) found->second.again->Set(wait, [this, task] { Look(task); });
@@ -51,12 +64,18 @@ void ReturningJobs::LookAgain(core::TaskId task, std::chrono::milliseconds wait)
 void ReturningJobs::Look(core::TaskId task) {
   const auto found = returns_.find(task);
   if (found == returns_.end()) return;
-  worker_.Ask([programs = programs_, job = found->second.back.job] { return programs.Find(job); },
-              [this, task](const Result<std::optional<slurm::Job>>& seen) {
-                if (seen) return Decide(task, *seen);
-                base::LogWarn("slurm_not_asked", {{"task", task}, {"why", seen.error().message}});
-                LookAgain(task, options_.after_failure);
-              });
+  const slurm::JobReturn& back = found->second.back;
+  worker_.Ask(
+      [programs = programs_, job = back.job, elsewhere = !back.exclude.empty()] {
+        return elsewhere ? programs.FindWithExcluded(job) : programs.Find(job);
+      },
+      [this, task](const Result<std::optional<slurm::Job>>& seen) {
+        if (seen) return Decide(task, *seen);
+        base::LogWarn("slurm_not_asked", {{"task", task}, {"why", seen.error().message}});
+        // A job that waits for GPUs does not wait for Slurm as well.
+        if (returns_.at(task).back.MayBeDropped()) return Leave(task, "");
+        LookAgain(task, options_.after_failure);
+      });
 }
 
 void ReturningJobs::Decide(core::TaskId task, const std::optional<slurm::Job>& job) {
@@ -64,17 +83,29 @@ void ReturningJobs::Decide(core::TaskId task, const std::optional<slurm::Job>& j
   if (found == returns_.end()) return;
   slurm::JobReturn& back = found->second.back;
   if (job) back = slurm::Begun(back, *job);
-  const slurm::NextStep next = slurm::Next(back, job);
+  const bool elsewhere = !back.exclude.empty();
+  const auto now = std::chrono::steady_clock::now();
+  auto& released = found->second.released;
+  const bool late = released && now - *released >= slurm::kLongInQueue;
+  const slurm::NextStep next = slurm::Next(back, job, late);
   if (next.step != slurm::ReturnStep::kRequeue) found->second.sent = true;
   switch (next.what) {
     case slurm::NextStep::What::kWait:
       return LookAgain(task, options_.look_again);
+    case slurm::NextStep::What::kWatch:
+      if (!released) released = now;
+      found->second.elsewhere = late || job->Runs();
+      return LookAgain(task, found->second.elsewhere ? options_.watch : options_.after_failure);
     case slurm::NextStep::What::kRun:
+      if (elsewhere && next.step == slurm::ReturnStep::kRequeue && runs_(task))
+        return Leave(task, "");
       return Do(task, next);
     case slurm::NextStep::What::kDone:
-      return Leave(task, fmt::format("job {} is in Slurm's queue again", back.job));
+      return Leave(task,
+                   elsewhere ? "" : fmt::format("job {} is in Slurm's queue again", back.job));
     case slurm::NextStep::What::kGiveUp:
-      return Leave(task, fmt::format("job {} is not started again: {}", back.job, next.why));
+      return Leave(task, fmt::format("job {} is not {}: {}", back.job,
+                                     elsewhere ? "sent elsewhere" : "started again", next.why));
   }
 }
 

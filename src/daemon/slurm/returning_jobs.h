@@ -1,6 +1,6 @@
-// Requeues jobs of Slurm that ran out of GPU memory (slurm/job_return.h): runs one program after
-// another, on a thread. Each step is stored before it is done, so that a carmad killed at any point
-// continues with the next one.
+// Requeues jobs of Slurm that ran out of GPU memory or wait on a full node (slurm/job_return.h):
+// runs one program after another, on a thread. Each step is stored before it is done, so that a
+// carmad killed at any point continues with the next one.
 #pragma once
 
 #include <chrono>
@@ -26,6 +26,7 @@ store::JobReturnRow RowOf(core::TaskId task, const slurm::JobReturn& back);
 struct ReturningJobsOptions {
   std::chrono::milliseconds look_again{500};       // between checks of a job
   std::chrono::milliseconds after_failure{5'000};  // of a program
+  std::chrono::milliseconds watch{30'000};  // between checks of a job that was sent elsewhere
 };
 
 class ReturningJobs {
@@ -34,13 +35,19 @@ class ReturningJobs {
   // that failed.
   using Keep = std::function<void(store::JobReturnRow row, std::string told,
                                   std::function<void(base::Result<base::Unit>)> done)>;
+  // Whether the task's lease was adopted: then its job is not sent elsewhere.
+  using Runs = std::function<bool(core::TaskId)>;
   ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
-                ReturningJobsOptions options, Keep keep);
+                ReturningJobsOptions options, Keep keep, Runs runs);
 
   // Takes a stored job, also one of an earlier run.
   void Take(const store::JobReturnRow& row);
   // Whether the task's job is being requeued: it must not end before Slurm knows that.
   bool Holds(core::TaskId task) const;
+  // Whether the task's job is being sent elsewhere, so that its lease must not be adopted.
+  bool Leaves(core::TaskId task) const;
+  // Whether a job that was sent elsewhere has not started yet.
+  bool SendsElsewhere() const;
   std::size_t size() const { return returns_.size(); }
 
  private:
@@ -48,6 +55,9 @@ class ReturningJobs {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
     bool sent = false;  // Slurm knows that it is requeued
+    // Of one that is sent elsewhere.
+    std::optional<std::chrono::steady_clock::time_point> released = std::nullopt;
+    bool elsewhere = false;  // it has started there, or waits for long
   };
 
   void Look(core::TaskId task);
@@ -60,6 +70,7 @@ class ReturningJobs {
   const SlurmPrograms programs_;
   const ReturningJobsOptions options_;
   Keep keep_;
+  Runs runs_;
   std::map<core::TaskId, Returning> returns_;
   BackgroundWorker worker_;
 };

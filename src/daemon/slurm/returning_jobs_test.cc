@@ -27,7 +27,8 @@ class ReturningJobsTest : public SlurmProgramsFixture {
     returning_.reset();
     NewLoop();
     const ReturningJobsOptions options{.look_again = std::chrono::milliseconds(1),
-                                       .after_failure = std::chrono::milliseconds(1)};
+                                       .after_failure = std::chrono::milliseconds(1),
+                                       .watch = std::chrono::milliseconds(1)};
     returning_ = std::make_unique<ReturningJobs>(
         loop_, Programs(), options,
         [this](store::JobReturnRow row, const std::string& told, auto done) {
@@ -35,7 +36,8 @@ class ReturningJobsTest : public SlurmProgramsFixture {
           if (!told.empty()) told_.push_back(told);
           ++kept_;
           boost::asio::post(*loop_, [done] { done(Unit{}); });
-        });
+        },
+        [this](core::TaskId) { return runs_; });
   }
   bool RunToTheEnd() {
     return RunUntil([this] { return returning_->size() == 0; });
@@ -45,6 +47,7 @@ class ReturningJobsTest : public SlurmProgramsFixture {
   store::JobReturnRow row_;
   std::vector<std::string> told_;
   int kept_ = 0;
+  bool runs_ = false;
 };
 
 TEST_F(ReturningJobsTest, PutsAJobBackStepByStep) {
@@ -107,6 +110,56 @@ TEST_F(ReturningJobsTest, WaitsForAControllerThatDoesNotAnswer) {
   WriteProgram("squeue", kSqueue);
   ASSERT_TRUE(RunToTheEnd());
   EXPECT_EQ(Read("job"), "PENDING|1|15|BeginTime\n");
+}
+
+class LeavingJobTest : public ReturningJobsTest {
+ protected:
+  static constexpr const char* kExcludes = R"(#!/bin/sh
+echo "$*" >> DIR/asked
+IFS='|' read state restarts gib reason < DIR/job
+case "$*" in
+requeuehold*) echo "PENDING|1|$gib|job requeued in held state" > DIR/job ;;
+*ExcNodeList=n0*) echo n0 > DIR/excluded ;;
+*ExcNodeList=) rm DIR/excluded ;;
+release*) echo "$state|$restarts|$gib|BeginTime" > DIR/job ;;
+esac
+)";
+  void SetUp() override {
+    ReturningJobsTest::SetUp();
+    WriteProgram("scontrol", kExcludes);
+    row_ = RowOf(kTask, {.job = 10, .comment = "carma: waited", .exclude = "n0"});
+  }
+};
+
+TEST_F(LeavingJobTest, IsSentElsewhereAndWatched) {
+  returning_->Take(row_);
+  EXPECT_TRUE(returning_->Leaves(kTask)) << "its lease is not adopted";
+  EXPECT_TRUE(returning_->SendsElsewhere());
+  ASSERT_TRUE(RunUntil([this] { return !returning_->Leaves(kTask); }));
+  EXPECT_EQ(Read("asked"),
+            "requeuehold 10\nupdate JobId=10 ExcNodeList=n0 AdminComment=carma: waited\n"
+            "release 10\n");
+  EXPECT_TRUE(returning_->SendsElsewhere()) << "it has not started there yet";
+  WriteText("job", "RUNNING|1|10|None\n");
+  ASSERT_TRUE(RunUntil([this] { return !returning_->SendsElsewhere(); }));
+  EXPECT_EQ(returning_->size(), 1u);
+  WriteText("job", "PENDING|2|10|Resources\n");
+  ASSERT_TRUE(RunToTheEnd());
+  EXPECT_EQ(Read("excluded"), "");
+  EXPECT_EQ(told_, std::vector<std::string>{"carma: waited"});
+}
+
+TEST_F(LeavingJobTest, StaysIfItRunsOrSlurmDoesNotAnswer) {
+  runs_ = true;
+  returning_->Take(row_);
+  ASSERT_TRUE(RunToTheEnd());
+  runs_ = false;
+  row_ = RowOf(kTask, {.job = 10, .comment = "carma: waited", .exclude = "n0"});
+  WriteProgram("squeue", "#!/bin/sh\nexit 1\n");
+  returning_->Take(row_);
+  ASSERT_TRUE(RunToTheEnd());
+  EXPECT_EQ(Read("asked"), "");
+  EXPECT_TRUE(told_.empty());
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // Slurm's jobs as known from the store and the leases.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/scheduler/scheduler.h"
 #include "daemon/engine/engine_options.h"
+#include "daemon/slurm/leaving_jobs.h"
 #include "slurm/waits.h"
 #include "store/store.h"
 #include "task/lease/lease_launcher.h"
@@ -17,5 +19,10 @@ JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
 // Jobs whose steps wait here for GPUs, and why.
 std::vector<slurm::WaitingJob> JobsThatWait(const task::LeaseLauncher& leases,
                                             const core::Scheduler& scheduler, core::Time now);
+// Those that another node could serve: batch scripts that wait for a GPU with room. is_soon: of an
+// expected start.
+std::vector<LeavingJob> JobsThatMayLeave(const task::LeaseLauncher& leases,
+                                         const core::Scheduler& scheduler, core::Time now,
+                                         const std::function<bool(core::Time)>& is_soon);
 
 }  // namespace carma::daemon

@@ -84,4 +84,24 @@ Result<std::optional<slurm::Job>> SlurmPrograms::Find(std::uint64_t job) const {
   return slurm::FindJob(*text, job);
 }
 
+Result<std::optional<slurm::Job>> SlurmPrograms::FindWithExcluded(std::uint64_t job) const {
+  Result<std::optional<slurm::Job>> found = Find(job);
+  if (!found || !*found) return found;
+  const Result<std::string> text =
+      RunOfSlurm({squeue, "--noheader", "--all", "--array", "--states=all",
+                  fmt::format("--jobs={}", job), "--format=%A|%x|"},
+                 limit);
+  if (!text) return std::unexpected(text.error());
+  (*found)->excluded = slurm::ExcludedNodes(*text, job);
+  if (!(*found)->excluded)
+    return Fail(ErrorCode::kUnavailable, fmt::format("squeue does not show job {}", job));
+  return found;
+}
+
+Result<std::vector<slurm::Node>> SlurmPrograms::Nodes() const {
+  const Result<std::string> text = Control({"--details", "--oneliner", "show", "node"});
+  if (!text) return std::unexpected(text.error());
+  return slurm::ReadNodes(*text);
+}
+
 }  // namespace carma::daemon

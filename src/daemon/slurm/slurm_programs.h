@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "slurm/elsewhere.h"
 #include "slurm/job.h"
 
 namespace carma::daemon {
@@ -29,6 +30,9 @@ struct SlurmPrograms {
   base::Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
   // The job as squeue shows it; empty: Slurm does not know it.
   base::Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;
+  // The same with Job::excluded.
+  base::Result<std::optional<slurm::Job>> FindWithExcluded(std::uint64_t job) const;
+  base::Result<std::vector<slurm::Node>> Nodes() const;
 };
 
 }  // namespace carma::daemon

@@ -19,9 +19,10 @@ namespace carma::daemon {
 
 class SlurmProgramsFixture : public ::testing::Test {
  protected:
-  // Job 10, as in its line in the file `job`.
+  // Job 10, as in its line in the file `job`; `excluded` has the nodes that it excludes.
   static constexpr const char* kSqueue = R"(#!/bin/sh
 [ -e DIR/job ] || { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
+case $* in *--format=*) echo "10|$(cat DIR/excluded 2>/dev/null)|"; exit ;; esac
 IFS='|' read state restarts gib reason < DIR/job
 echo "10|10|$state|$reason|1|1|$restarts|gres:carma:$gib|1|n0||main|(null)|cpu=1,mem=1000M|(null)|"
 )";

@@ -352,6 +352,8 @@ Answer AdoptLease(const LeaseServices& services, const Call& call) {
   }
   const Result<task::LeaseProcess> process = ProcessOf(call, pid, stored->record.request->uid);
   if (!process) return std::unexpected(process.error());
+  if (services.leaves && services.leaves(stored->record.id))
+    return Fail(ErrorCode::kUnavailable, "its job is being sent to another node");
   const auto environment = services.leases.AdoptLease(stored->record.id, *process);
   if (!environment) return std::unexpected(environment.error());
   LogAsked("lease_adopted", {{"task", stored->record.id}, {"pid", process->process.pid}},

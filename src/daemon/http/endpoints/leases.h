@@ -24,6 +24,8 @@ struct LeaseServices {
       ask_claim = nullptr;
   // Whether the task's job is being requeued in Slurm and must not end yet; null: never.
   std::function<bool(core::TaskId)> holds_job = nullptr;
+  // Whether its job is being sent to another node, so that it must not start here; null: never.
+  std::function<bool(core::TaskId)> leaves = nullptr;
 };
 
 // Takes {"spec": description, "request": a unique name, "pid": N}, like a submission of one task;
@@ -40,7 +42,7 @@ base::Result<base::Unit> ShowLease(const LeaseServices& services, const Call& ca
                                    const api::Responder& reply);
 // Takes {"pid": N}, by default the calling process. Answers {"environment": {…}}. Errors: kConflict
 // unless the lease is granted, or adopted by the same process; kDenied for a process outside the
-// lease's step.
+// lease's step; kUnavailable while its job is being sent to another node.
 Answer AdoptLease(const LeaseServices& services, const Call& call);
 // Takes {"exit_code": N, "signal": N, "stderr_tail": text}, all optional. Only the first report
 // counts.

@@ -95,8 +95,8 @@ struct Resources {
                               [&engine = all.engine] { return engine.RunningAttempts(); }});
     output.emplace(OutputServices{all.store, all.read_file});
     leases.emplace(LeaseServices{all.engine, all.store, all.clock, all.leases,
-                                 all.when_lease_changes, all.ask_name, all.ask_claim,
-                                 all.holds_job});
+                                 all.when_lease_changes, all.ask_name, all.ask_claim, all.holds_job,
+                                 all.leaves});
   }
   std::optional<ServerServices> server;
   std::optional<SubmitServices> submit;

@@ -1,0 +1,81 @@
+// Finds jobs of Slurm's that wait here for GPUs while another node has room for them
+// (slurm/elsewhere.h), one at a time; ReturningJobs sends them there.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "core/values/ids.h"
+#include "daemon/loop/alarm.h"
+#include "daemon/loop/background_worker.h"
+#include "daemon/slurm/slurm_programs.h"
+#include "slurm/job_return.h"
+
+namespace carma::daemon {
+
+// A batch job that waits here for GPUs and has not run yet.
+struct LeavingJob {
+  core::TaskId task{};
+  std::uint64_t job = 0;
+  bool soon = false;  // its wait is expected to end soon
+};
+
+// All spans are in real time, like Slurm's.
+struct LeavingJobsOptions {
+  std::chrono::milliseconds every{10'000};    // between checks
+  std::chrono::milliseconds after{120'000};   // it has waited this long
+  std::chrono::milliseconds trust{360'000};   // how long it waits for a start that is expected soon
+  std::chrono::milliseconds again{60'000};    // between checks of a job, and after finding no room
+  std::chrono::milliseconds once{3'600'000};  // after it was sent and came to nothing
+};
+
+class LeavingJobs {
+ public:
+  struct Calls {
+    // Those that wait now, in the order in which they came.
+    std::function<std::vector<LeavingJob>()> waiting;
+    // Whether another job is on its way.
+    std::function<bool()> busy;
+    // Sends it elsewhere; calls `done` once that is durable or has failed.
+    std::function<void(core::TaskId, const slurm::JobReturn&, std::function<void()> done)> send;
+  };
+  // Calls come on the loop.
+  LeavingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
+              LeavingJobsOptions options, Calls calls);
+
+  // Whether the task's lease must not be adopted, because `send` was called for it and has not
+  // called back.
+  bool Leaves(core::TaskId task) const { return leaves_ == task; }
+
+ private:
+  using Moment = std::chrono::steady_clock::time_point;
+  struct Wait {
+    Moment since, next_check;
+  };
+  // What Slurm says of a job.
+  struct Answer {
+    std::optional<slurm::JobReturn> plan;
+    bool no_room = false;  // no node has room for it
+  };
+  static base::Result<Answer> AskSlurm(const SlurmPrograms& programs, std::uint64_t job);
+
+  void Look();
+  void LookAgain(std::chrono::milliseconds wait);
+  void Take(const LeavingJob& of, const base::Result<Answer>& answer);
+  std::optional<LeavingJob> FirstDue(Moment now);
+
+  const SlurmPrograms programs_;
+  const LeavingJobsOptions options_;
+  Calls calls_;
+  std::map<core::TaskId, Wait> waits_;
+  std::optional<core::TaskId> leaves_;
+  BackgroundWorker worker_;
+  Alarm again_;
+};
+
+}  // namespace carma::daemon

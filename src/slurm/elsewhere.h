@@ -1,0 +1,39 @@
+// Sending a Slurm job that waits on a full node to a node with room. Slurm decides only once where
+// a job runs, so the job is requeued, and excludes its node until it has started. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "slurm/job.h"
+
+namespace carma::slurm {
+
+struct Node {
+  std::string name;
+  bool takes_jobs = false;  // idle or partly used, and neither drained, reserved nor planned for
+  std::vector<std::string> partitions;
+  std::string features;
+  std::int64_t gib = 0, used_gib = 0;  // of gres/carma
+  std::int64_t free_cpus = 0;
+  std::int64_t free_mib = 0;  // of the node's memory
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+// Lines of `scontrol --details --oneliner show node`. Other lines are passed over.
+std::vector<Node> ReadNodes(std::string_view text);
+// The list of `squeue --format=%A|%x|` for that job; empty: Slurm does not show the job.
+std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id);
+
+// Why the job stays on its node, as a clause: it is not a batch job of one node that may be
+// restarted, or its user has chosen the node. Empty: it may go.
+std::string WhyItStays(const Job& job);
+// A node with room for the job: at most half of its GPU memory is counted afterwards, or the job
+// has it for itself. Empty: none.
+std::optional<std::string> NodeFor(const Job& job, std::span<const Node> nodes);
+
+}  // namespace carma::slurm
