@@ -1,6 +1,17 @@
 #include "task/progress/lines.h"
 
+#include <algorithm>
+
 namespace carma::task {
+
+std::size_t OutputLines::TakePlain(std::string_view bytes) {
+  if (escape_ != Escape::kNone) return 0;
+  const auto plain = [](char c) { return static_cast<unsigned char>(c) >= ' '; };
+  const auto end = std::ranges::find_if_not(bytes, plain);
+  const auto length = static_cast<std::size_t>(end - bytes.begin());
+  line_.append(bytes.substr(0, std::min(length, kMaxLine - line_.size())));
+  return length;
+}
 
 bool OutputLines::Ends(char c) {
   if (escape_ != Escape::kNone) return EndsEscape(c);

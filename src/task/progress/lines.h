@@ -15,11 +15,14 @@ class OutputLines {
   // backspaces and cursor movements. Escape sequences and other controls are dropped.
   template <class Take>
   void Feed(std::string_view bytes, Take take) {
-    for (const char c : bytes) {
-      if (Ends(c)) {
+    while (!bytes.empty()) {
+      bytes.remove_prefix(TakePlain(bytes));
+      if (bytes.empty()) return;
+      if (Ends(bytes.front())) {
         if (!line_.empty()) take(std::string_view(line_));
         line_.clear();
       }
+      bytes.remove_prefix(1);
     }
   }
   // The line that has not ended yet, such as a bar that the next one will overwrite.
@@ -27,6 +30,8 @@ class OutputLines {
 
  private:
   enum class Escape { kNone, kBegun, kControl, kText };
+  // Adds the ordinary characters at the beginning to the line, and returns their number.
+  std::size_t TakePlain(std::string_view bytes);
   // Adds the character to the line. True: it ends the line.
   bool Ends(char c);
   bool EndsEscape(char c);
