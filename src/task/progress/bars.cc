@@ -138,7 +138,8 @@ std::optional<Reading> Judge(Reading bar, string_view label, string_view unit, s
   const bool counts = unit.empty() || IsStepUnit(unit);
   const bool sanity = HasWord(label, "sanity");
   if (!bar.loss && !sanity && IsPreparation(WithoutHead(label))) bar.phase = Phase::kOther;
-  if (!learns && !counts) bar.phase = Phase::kOther;
+  const bool video = rest.contains("now=None");  // MoviePy
+  if ((!learns && !counts) || video) bar.phase = Phase::kOther;
   if (!bar.loss && bar.rate_per_s.value_or(0) > kMostRate) bar.phase = Phase::kDownload;
   const string_view about = WithoutHead(label);
   const string_view first = about.substr(0, about.find(' '));
@@ -168,23 +169,10 @@ string_view LabelBefore(string_view text) {
   return text;
 }
 
-// "      1/100      1.18G      1.287 …  640:" of Ultralytics: the row of an epoch is its bar's
-// description.
-std::optional<Counter> UltralyticsEpoch(string_view label) {
-  Scan scan{label};
-  scan.SkipAny(" ");
-  std::optional<Counter> epoch = ReadPair(scan);
-  if (!epoch) return std::nullopt;
-  scan.SkipAny(" ");
-  if (!scan.Number()) return std::nullopt;
-  const char unit = scan.peek();
-  return unit == 'G' || unit == 'M' ? epoch : std::nullopt;
-}
-
 std::optional<Reading> WithLabel(Reading bar, string_view before, string_view unit,
                                  string_view rest) {
   const string_view label = LabelBefore(before);
-  if (const std::optional<Counter> epoch = UltralyticsEpoch(label)) {
+  if (const std::optional<Counter> epoch = ReadUltralytics(label)) {
     if (bar.loop.total) bar.row = bar.loop.done / *bar.loop.total;
     bar.loop = *epoch;
     bar.unit = "epoch";
@@ -289,6 +277,18 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   }
   bar.loss = ReadLoss(rest);
   return bar;
+}
+
+// "[====>......... 27008/50000 ......]  ETA: 1m12s | Step: 3ms" of Torch.
+std::optional<Reading> XluaAt(string_view line, std::size_t bracket) {
+  Scan scan{line, bracket + 1};
+  scan.SkipAny("=>.");
+  if (scan.at == bracket + 1) return std::nullopt;
+  scan.SkipAny(" ");
+  const std::optional<Counter> loop = ReadPair(scan);
+  scan.SkipAny("=>. ");
+  if (!loop || !scan.Skip("]") || !HasWord(line.substr(scan.at), "step")) return std::nullopt;
+  return Reading{.unit = "sample", .loop = *loop, .eta_s = ReadEta(line), .bar = true};
 }
 
 // "300/500, 15.2 task/s, elapsed: 20s, ETA: 13s" after "[>>>   ] ": an evaluation of mmcv.
@@ -434,10 +434,30 @@ bool IsFigure(string_view label, std::size_t behind) {
 
 }  // namespace
 
+std::optional<Counter> ReadUltralytics(string_view row, int figures) {
+  Scan scan{row};
+  scan.SkipAny(" ");
+  std::optional<Counter> epoch = ReadPair(scan);
+  if (!epoch) return std::nullopt;
+  scan.SkipAny(" ");
+  if (!scan.Number() || (!scan.Skip("G") && !scan.Skip("M"))) return std::nullopt;
+  while (figures-- > 0) {
+    scan.SkipAny(" ");
+    if (!scan.Number()) return std::nullopt;
+  }
+  return epoch;
+}
+
 std::optional<Reading> ReadBar(string_view line) {
   for (std::size_t at = line.find('['); at != string_view::npos; at = line.find('[', at + 1)) {
-    for (const auto read : {TqdmAt, FastProgressAt, KerasAt, MmcvAt}) {
-      if (std::optional<Reading> bar = read(line, at)) return bar;
+    for (const auto read : {TqdmAt, FastProgressAt, KerasAt, XluaAt, MmcvAt}) {
+      std::optional<Reading> bar = read(line, at);
+      if (!bar) continue;
+      // Of two bars on a line the later one counts.
+      const std::size_t end = line.find(']', at);
+      const std::optional<Reading> next =
+          end == string_view::npos ? std::nullopt : ReadBar(line.substr(end + 1));
+      return next ? next : bar;
     }
   }
   if (const std::size_t at = line.find("%|"); at != string_view::npos) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -16,11 +17,11 @@ struct Key {
   string_view unit;
   bool plain = false;  // also a word of installers: its small counters need a loss beside them
 };
-constexpr std::array<Key, 20> kKeys{
+constexpr std::array<Key, 21> kKeys{
     Key{"current_steps", "step"},
     Key{"global_step", "step"},
     Key{"train_step", "step"},
-    Key{"iteration", "iter"},
+    Key{"iteration", "iter", true},
     Key{"iter", "iter"},
     Key{"iters", "iter"},
     Key{"step", "step", true},
@@ -30,6 +31,7 @@ constexpr std::array<Key, 20> kKeys{
     Key{"num_updates", "update", true},
     Key{"update", "update", true},
     Key{"episode", "episode"},
+    Key{"trial", "trial", true},
     Key{"training_iteration", "iter"},
     Key{"round", "round", true},
     Key{"boosting round", "round"},
@@ -119,9 +121,13 @@ std::optional<Found> FindLoop(string_view line) {
   return found;
 }
 
-// True where a speed shows that a loop runs, of programs that print no loss.
-bool HasSpeed(string_view line) {
-  return HasWord(line, "samples/sec") || HasWord(line, "images/sec") || HasWord(line, "img/s");
+// True where a speed or a word shows that a loop trains, of programs that print no loss: of MXNet,
+// Tesseract, DI-engine, rsl_rl, RLlib and RELION.
+bool Trains(string_view line) {
+  return HasWord(line, "samples/sec") || HasWord(line, "images/sec") || HasWord(line, "img/s") ||
+         HasWord(line, "mean rms") || HasWord(line, "training iteration") ||
+         HasWord(line, "learning iteration") || HasWord(line, "training_iteration") ||
+         HasWord(line, "expectation iteration");
 }
 
 // True for lines of reinforcement learning, which shows no loss, and of TensorFlow's object
@@ -196,7 +202,8 @@ std::optional<Counter> ReadEpoch(string_view text, std::size_t* end) {
          at = FindWord(text, word, at + 1)) {
       Scan scan{text, at + word.size()};
       const std::optional<Counter> epoch = CounterAfter(scan);
-      if (!epoch || (word == "epochs" && !epoch->total)) continue;
+      if (!epoch || (word == "epochs" && !epoch->total && epoch->done == std::floor(epoch->done)))
+        continue;
       if (end != nullptr) *end = scan.at;
       return epoch;
     }
@@ -213,7 +220,7 @@ std::optional<Reading> ReadCounters(string_view line) {
   reading.epoch = ReadEpoch(line, &end);
   if (reading.epoch) TakeLoopOfEpoch(line, reading, end);
   std::size_t before = end;  // up to where the line says what it is about
-  bool plain = false, setting = false;
+  bool plain = false, setting = false, batches = false;
   if (reading.unit.empty()) {
     const std::optional<Found> found = FindLoop(line);
     // An epoch with a known total says more than a step without one.
@@ -223,7 +230,11 @@ std::optional<Reading> ReadCounters(string_view line) {
       before = std::max(before, found->first);
       end = found->end;
       plain = found->plain && found->counter.total.value_or(kPlainTotal) < kPlainTotal;
-      setting = found->plain && !found->counter.total;
+      batches = IsWordAt(line, "batch", found->first) &&
+                (found->first == 0 || line[found->first - 1] != '[');
+      const bool leads =
+          found->first == line.find_first_not_of(' ') && IsWordAt(line, "step", found->first);
+      setting = found->plain && !found->counter.total && !leads && found->unit != "iter";
       reading.whole_run = !reading.epoch;
       if (HasWord(line, "training epoch") && reading.loop.total) {  // NeMo counts from 0
         ++reading.loop.done;
@@ -241,10 +252,11 @@ std::optional<Reading> ReadCounters(string_view line) {
   reading.phase = PhaseOf(line.substr(0, before));
   reading.result = line.find('{') != string_view::npos;
   AddMeasures(reading, line);
-  const bool works = reading.loss || reading.eta_s || HasReward(line) || HasSpeed(line);
+  const bool works = reading.loss || reading.eta_s || HasReward(line) || Trains(line);
   // "batch: 64, lr: 0.1" may be settings.
   const bool measured = works || (HasRate(line) && !setting);
-  if (plain && !measured && !reading.epoch) return std::nullopt;
+  reading.weak = batches && !measured && !reading.epoch && reading.phase == Phase::kTrain;
+  if (plain && !measured && !reading.epoch && reading.phase != Phase::kEval) return std::nullopt;
   if (!reading.loop.total && !measured && reading.unit != "epoch") return std::nullopt;
   if (!measured && IsBuildStep(line.substr(end))) return std::nullopt;
   return reading;

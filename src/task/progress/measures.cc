@@ -74,8 +74,8 @@ std::optional<double> ReadStepRate(string_view line) {
 }  // namespace
 
 std::optional<double> ReadEta(string_view line) {
-  for (const string_view word :
-       {"eta", "remaining", "remaining_time", "remaining time", "remaining wall clock time"}) {
+  for (const string_view word : {"eta", "remaining", "remaining_time", "remaining time",
+                                 "remaining wall clock time", "time_left"}) {
     if (const std::optional<double> span = SpanAfter(line, word)) return span;
   }
   return std::nullopt;

@@ -125,6 +125,8 @@ void ProgressReader::Take(string_view whole) {
   if (line->starts_with("wandb: ")) return;  // sums up what was read already
   if (line->starts_with(kExact)) return TakeExact(line->substr(kExact.size()));
   if (exact_) return;
+  const std::optional<std::string> english = InEnglish(*line);
+  if (english) line = *english;
   if (const std::optional<Reading> bar = ReadBar(*line)) return TakeBar(*bar);
   TakeContext(*line);
   if (const std::optional<Reading> counters = ReadCounters(*line)) return TakeCounters(*counters);
@@ -187,6 +189,9 @@ bool ProgressReader::IsEvaluationBar(const Reading& bar) {
 }
 
 void ProgressReader::TakeCounters(Reading reading) {
+  if (reading.weak && !epoch_ && !train_) return;
+  if (reading.unit == "percent" && train_ && train_->loop.total && train_->unit != "percent")
+    return;  // less exact
   if (reading.phase == Phase::kEval) {
     if (reading.loop.total) TakeEvaluation(reading);
     return;
@@ -195,7 +200,7 @@ void ProgressReader::TakeCounters(Reading reading) {
       reading.unit != "epoch")
     reading.loop.total = loops_total_;
   const bool heading = reading.unit == "epoch" && !reading.loss && !reading.loop.total &&
-                       !reading.result && !reading.named;
+                       !reading.eta_s && !reading.result && !reading.named;
   if (!reading.loop.total && !heading && train_ && train_->loop.total) {
     // The reading adds a loss to what is known, but its counter is less exact.
     if (reading.loss) loss_ = reading.loss;
@@ -272,14 +277,47 @@ void ProgressReader::TakeContext(string_view line) {
       HasWord(line.substr(0, 80), "start evaluating"))
     announced_ = true;
   constexpr string_view kDownloads[] = {
-      "Downloading ", "% Total    % Received", "Saving to:", "Receiving objects:", "Extracting ../",
-      "Length: ",     "Cloning into",          "Collecting "};
+      "Downloading ",       "% Total    % Received", "Saving to:",
+      "Receiving objects:", "Extracting ../",        "Length: ",
+      "Cloning into",       "Collecting ",           " .......... .......... "};
   if (std::ranges::any_of(kDownloads,
                           [&](string_view text) { return line.find(text) != string_view::npos; }))
     download_ = true;
   if (train_ && train_->whole_run && head.starts_with("eta:")) train_->eta_s = ReadEta(line);
   if (line.find('|') != string_view::npos) return TakeTable(line);
-  if (!TakeChainer(line)) TakeRow(line);
+  if (TakeChainer(line)) return;
+  TakeColumns(line);
+  TakeRow(line);
+}
+
+// "3000 (10.00%)  24.4 ms  …", "10.2%,51000,-512301.7,…,1:00:58" and "  100  0.757  -5.76 …", below
+// their headings.
+void ProgressReader::TakeColumns(string_view line) {
+  const string_view head = base::Trim(line);
+  if (head.starts_with("Step (% Done)") || head.starts_with("#\"Progress (%)\"") ||
+      (head.starts_with("Step ") && HasWord(head, "temp"))) {
+    columns_ = true;
+    return;
+  }
+  Scan scan{head};
+  const std::optional<double> first = columns_ ? scan.Count() : std::nullopt;
+  if (!first) {
+    if (head.find_first_not_of('-') != string_view::npos) columns_ = false;
+    return;
+  }
+  const bool counts = scan.peek() == ' ';
+  const std::optional<double> share = counts && scan.Skip(" (") ? scan.Number() : first;
+  const bool percent = scan.Skip("%") && share && *share >= 0 && *share <= 100;
+  scan.SkipAny(" ");
+  if (percent)
+    TakeTraining({.unit = "percent",
+                  .loop = {*share, 100},
+                  .eta_s = Scan{head, head.rfind(',') + 1}.Span(),
+                  .whole_run = true});
+  else if (counts && scan.Number())
+    TakeTraining({.unit = "step", .loop = {*first, {}}});
+  else
+    columns_ = false;
 }
 
 void ProgressReader::TakeRow(string_view line) {
@@ -346,8 +384,9 @@ void ProgressReader::TakeTable(string_view line) {
     rate_ = rate;
     if (train_ && train_->unit == "timestep") train_->rate_per_s = rate;
   }
-  if (const auto done = Cell(line, "total_timesteps");
-      done && *done >= 0 && !(train_ && train_->loop.total))
+  auto done = Cell(line, "total_timesteps");
+  if (!done) done = Cell(line, "totalenvinteracts");  // Spinning Up
+  if (done && *done >= 0 && !(train_ && train_->loop.total))
     TakeTraining({.unit = "timestep", .loop = {*done, std::nullopt}, .rate_per_s = rate_});
 }
 

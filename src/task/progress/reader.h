@@ -26,8 +26,9 @@ class ProgressReader {
   void TakeCounters(Reading reading);
   // Reads lines that explain the lines around them.
   void TakeContext(std::string_view line);
-  void TakeTable(std::string_view line);  // of Stable-Baselines3
-  void TakeRow(std::string_view line);    // of fastai, skorch, Chainer and spaCy
+  void TakeTable(std::string_view line);    // of Stable-Baselines3
+  void TakeColumns(std::string_view line);  // of nerfstudio, OpenMM and LAMMPS
+  void TakeRow(std::string_view line);      // of fastai, skorch, Chainer and spaCy
   // The bars of Chainer. True: the line belongs to them.
   bool TakeChainer(std::string_view line);
   void TakeTraining(Reading reading);
@@ -58,6 +59,7 @@ class ProgressReader {
   bool downloads_ = false;              // likewise
   std::size_t losses_at_ = 0;           // column of a table that has begun; 0: none
   std::size_t steps_at_ = 0;            // likewise
+  bool columns_ = false;                // a table of TakeColumns has begun
   bool labelled_ = false;               // lines begin with the rank
   std::optional<double> epochs_total_;  // printed separately
   std::optional<double> loops_total_;

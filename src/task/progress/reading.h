@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "task/progress/progress.h"
@@ -24,6 +25,7 @@ struct Reading {
   std::optional<Counter> epoch;  // beside the loop; of Ultralytics' rows it is the loop, and `row`
   std::optional<double> row;     // finished share of the current epoch, 0..1
   bool bar = false;
+  bool weak = false;       // a count of batches alone, which counts within training only
   bool named = false;      // the bar has a description
   bool result = false;     // of a dictionary of results, "{'eval_loss': 0.7, 'epoch': 1.0}"
   bool whole_run = false;  // eta_s is for the run, not the loop
@@ -31,6 +33,9 @@ struct Reading {
 
 // A bar of tqdm, Keras, rich, Ultralytics, fastprogress or mmcv, wherever in the line it stands.
 std::optional<Reading> ReadBar(std::string_view line);
+// "      1/100      1.18G      1.287 …  640:" of Ultralytics: the row of an epoch, with at least
+// this number of figures after the memory.
+std::optional<Counter> ReadUltralytics(std::string_view row, int figures = 0);
 // Counters in words: "Epoch 3/10", "Epoch: [0]  [ 10/1251]", "iteration 10/ 1000 | …",
 // "step 500 | loss 2.3". A counter without a total counts only beside a loss or an end time.
 std::optional<Reading> ReadCounters(std::string_view line);
@@ -53,6 +58,10 @@ std::optional<Counter> ReadEpoch(std::string_view text, std::size_t* end = nullp
 // "d/t", "d / t" or "d of t" at the place, all of it digits; moves behind it.
 struct Scan;
 std::optional<Counter> ReadPair(Scan& scan);
+
+// The line with its words for epoch, loss and the like in English; empty: it has none of another
+// language.
+std::optional<std::string> InEnglish(std::string_view line);
 
 // The phase by the description of a bar or the beginning of a line.
 Phase PhaseOf(std::string_view label);

@@ -49,6 +49,7 @@ std::optional<Reading> ReadBoosting(string_view line) {
 
 // "Train: 3 [  50/1251 (  4%)]" and "Test: [ 10/196]".
 std::optional<Reading> ReadTimm(string_view line) {
+  if (!line.contains('[')) return std::nullopt;
   for (const string_view word : {"train", "test", "valid", "validation", "val"}) {
     const std::size_t at = FindWord(line, word);
     if (at == string_view::npos) continue;
@@ -212,11 +213,57 @@ std::optional<Reading> ReadFlower(string_view line) {
   return Reading{.unit = "round", .loop = {*number, std::nullopt}};
 }
 
+// The row of Ultralytics without a bar.
+std::optional<Reading> ReadEpochRow(string_view line) {
+  const std::optional<Counter> epoch = ReadUltralytics(line, 4);
+  if (!epoch) return std::nullopt;
+  return Reading{.unit = "epoch", .loop = *epoch, .row = 1};
+}
+
+// "TIMING: 5000  CPU: 61.2, 0.0121/step  Wall: 61.9, 0.0122/step, 1.6 hours remaining, …" of NAMD.
+std::optional<Reading> ReadNamd(string_view line) {
+  Scan scan{line};
+  if (!scan.Skip("TIMING: ")) return std::nullopt;
+  const std::size_t left = line.find(" hours remaining");
+  if (left == string_view::npos) return std::nullopt;
+  const std::optional<double> done = scan.Count();
+  const std::optional<double> hours = Scan{line, line.rfind(' ', left - 1) + 1}.Number();
+  if (!done || !hours || *hours < 0) return std::nullopt;
+  return Reading{.unit = "step", .loop = {*done, {}}, .eta_s = 3600 * *hours, .whole_run = true};
+}
+
+// "EPOCH 1 - PROGRESS: at 58.13% examples, 175758 words/s", "Training progress: 37.5%", "Train
+// Epoch: 3 [45%]".
+std::optional<Reading> ReadPercent(string_view line) {
+  if (!line.contains('%')) return std::nullopt;
+  const std::size_t word = FindWord(line, "progress");
+  const bool named = word != string_view::npos;
+  if (!named && !line.contains("%]")) return std::nullopt;
+  std::size_t end = 0;
+  const std::optional<Counter> epoch = ReadEpoch(line, &end);
+  if (!named && (!epoch || epoch->total)) return std::nullopt;
+  Scan scan{line, named ? word + 8 : end};
+  scan.SkipAny(named ? " :" : " ", 4);
+  if (named) (void)scan.Skip("at ");
+  if (!named && !scan.Skip("[")) return std::nullopt;
+  const std::optional<double> share = scan.Number();
+  if (!share || *share < 0 || *share > 100 || !scan.Skip("%")) return std::nullopt;
+  Reading reading{.phase = PhaseOf(line.substr(0, scan.at)),
+                  .unit = "percent",
+                  .loop = {*share, 100},
+                  .epoch = epoch,
+                  .whole_run = !epoch};
+  AddMeasures(reading, line);
+  const bool learns = epoch || reading.loss || HasWord(line, "train") ||
+                      HasWord(line, "training") || HasWord(line, "words/s");
+  return learns ? std::optional(reading) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Reading> ReadShape(string_view line) {
   for (const auto read : {ReadTimm, ReadMarian, ReadDarknet, ReadLlama, ReadFlower, ReadBoosting,
-                          ReadHead, ReadRange}) {
+                          ReadHead, ReadRange, ReadEpochRow, ReadNamd, ReadPercent}) {
     if (std::optional<Reading> reading = read(line)) return reading;
   }
   return std::nullopt;
