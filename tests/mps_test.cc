@@ -407,6 +407,56 @@ TEST_F(Mps, AControlProgramWithoutASharedServerIsRefused) {
                         "all users"));
 }
 
+TEST_F(Mps, TasksWithAShareHaveSmsOfTheirOwnWhereTheDriverDividesThem) {
+  branch = "r590";
+  Behave("");
+  site.Set("collocation.sm_partitions", "true");
+  site.Start();
+  EXPECT_THAT(site.Status().collocation, HasSubstr("which are the task's own"));
+  EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
+              HasSubstr("tasks with --sm-share get an SM partition of their own"));
+  Training light = kSmall;
+  light.sm_active = 0.1;
+  const auto train = [&](const char* share) {
+    return site.Train({"--gpu-mem", "5000", "--sm-share", share}, light);
+  };
+  const std::uint64_t half = train("50%"), third = train("30%");
+  EXPECT_EQ(AwaitClient(half).partition_sms, 52) << "13 of 27 chunks of 4";
+  EXPECT_EQ(AwaitClient(third).partition_sms, 32);
+  EXPECT_EQ(site.Task(third).thread_percent, 0);
+  EXPECT_THAT(site.Carma({"show", std::to_string(half)}).out, HasSubstr("MPS, 52 SMs of its own"));
+  EXPECT_THAT(Ask("lspart"), ::testing::ContainsRegex(" 6 +21 +24 +84"));
+  const std::uint64_t without = site.Submit({"--gpu-mem", "1G", "--", "/bin/true"});
+  EXPECT_EQ(site.Await(without).sharing, "streams");
+  EXPECT_THAT(site.Task(without).sharing_note, HasSubstr("it asks for no --sm-share"));
+
+  // The next carmad knows whose they are.
+  site.Restart(SIGKILL);
+  const std::uint64_t late = train("20%");
+  EXPECT_EQ(AwaitClient(late).partition_sms, 20);
+  EXPECT_THAT(Ask("lspart"), ::testing::ContainsRegex(" 1 +26 +4 +104"));
+  site.Carma({"cancel", std::to_string(third)});
+  site.Await(third);
+  EXPECT_TRUE(Eventually([&] { return Ask("lspart").find(" 72 ") != std::string::npos; }))
+      << Ask("lspart");
+  EXPECT_EQ(site.Task(half).attempt, 1);
+  EXPECT_EQ(site.Task(late).attempt, 1);
+  site.CancelAll();
+  ExpectNoDaemons();
+}
+
+TEST_F(Mps, AShareIsALimitWhereTheDriverHasNoPartitions) {
+  site.Set("collocation.sm_partitions", "true");
+  site.Start();
+  const std::uint64_t id = site.Train({"--gpu-mem", "5000", "--sm-share", "30%"}, kSmall);
+  const api::TaskView task = AwaitClient(id);
+  EXPECT_EQ(task.thread_percent, 30);
+  EXPECT_EQ(task.partition_sms, 0);
+  EXPECT_THAT(task.sharing_note, HasSubstr("its MPS server runs without SM partitions"));
+  EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
+              HasSubstr("this driver has no SM partitions"));
+}
+
 TEST_F(Mps, AFullServerTakesNoFurtherTask) {
   site.Set("collocation.mps_clients", "1");
   site.Start();

@@ -91,6 +91,7 @@ struct TaskView {
   std::int64_t memory_limit_mib = 0;
   std::int64_t group_limit_mib = 0;
   int thread_percent = 0;
+  int partition_sms = 0;
   std::string sharing_note;
   std::optional<double> sm_share;
   std::optional<double> max_slowdown;
@@ -205,6 +206,9 @@ struct TaskView {
         {.low = 0});
     field("thread_percent", task.thread_percent,
           "Percent of the SMs that each of its processes may use, enforced; 0: no limit.",
+          {.low = 0});
+    field("partition_sms", task.partition_sms,
+          "SMs of its partition, which no other client of its MPS server uses; 0: no partition.",
           {.low = 0});
     field("sharing_note", task.sharing_note,
           "Why it does not share as configured, or that its MPS server is shared by all users.");

@@ -81,6 +81,7 @@ TaskView FullTask() {
           .memory_limit_mib = 12'500,
           .group_limit_mib = 13'000,
           .thread_percent = 30,
+          .partition_sms = 56,
           .sharing_note = "the server is another user's",
           .sm_share = 0.3,
           .max_slowdown = 2.5,

@@ -22,9 +22,12 @@ int main(int argc, char** argv) {
   bool quit = false;
   app.add_flag("-q,--quit", quit, "end the daemon (protocol 3)");
   const carma::simgpu::MpsFolders folders = carma::simgpu::MpsFoldersFromEnvironment();
-  bool multi_user = false;
-  if (carma::simgpu::MpsBehaves(folders, "r580"))
-    app.add_flag("-M,--multiuser-server", multi_user, "clients of all users on one server");
+  carma::simgpu::MpsDaemonOptions options;
+  const bool r590 = carma::simgpu::MpsBehaves(folders, "r590");
+  if (r590 || carma::simgpu::MpsBehaves(folders, "r580"))
+    app.add_flag("-M,--multiuser-server", options.multi_user, "clients of all users on one server");
+  if (r590)
+    app.add_flag("-S,--static-partitioning", options.partitions, "each client has SMs of its own");
   app.allow_extras();  // protocol 3: one command as arguments
   try {
     app.parse(argc, argv);
@@ -32,8 +35,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (!protocol.empty()) ::setenv(carma::simgpu::kMpsProtocolVariable, protocol.c_str(), 0);
-  if (background || foreground)
-    return carma::simgpu::StartMpsDaemon(folders, foreground, multi_user);
+  if (background || foreground) return carma::simgpu::StartMpsDaemon(folders, foreground, options);
   std::string command = quit ? "quit" : "";
   for (const std::string& word : app.remaining()) command += word + " ";
   return command.empty() ? carma::simgpu::RunMpsCommands(folders)

@@ -85,6 +85,7 @@ void AddCheckpoint(CLI::App& app, TrainingOptions& options) {
 carma::base::Result<carma::base::Unit> ReadMps(TrainingOptions& options) {
   using carma::base::GetEnv;
   options.mps_pipes = GetEnv("CUDA_MPS_PIPE_DIRECTORY");
+  options.mps_partition = GetEnv("CUDA_MPS_SM_PARTITION");
   const auto limits =
       carma::simgpu::ParseMpsMemoryLimits(GetEnv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
   if (!limits) return carma::base::Wrap(limits.error(), "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");

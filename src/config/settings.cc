@@ -187,6 +187,9 @@ class Loading {
     if (settings.collocation == core::SharingMethod::kAlone) {
       Decide("collocation.method", [&] { settings.mapper = core::kNeverSharing; });
     }
+    if (settings.sm_partitions && !settings.chosen.contains("collocation.mps_servers")) {
+      Decide("collocation.sm_partitions", [&] { settings.mps_servers = task::MpsScope::kGpu; });
+    }
     const auto method = settings.collocation.value_or(core::SharingMethod::kMps);
     if (settings.chosen.contains("policy.mapper")) {
       Decide("policy.mapper", [&] { UseMapper(settings, method); });
@@ -240,6 +243,10 @@ class Loading {
   // The default folder of an ordinary user comes from the environment and was not checked yet.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
+    if (settings.sm_partitions && settings.mps_servers != task::MpsScope::kGpu) {
+      return Contradiction("collocation.sm_partitions",
+                           "expected false unless collocation.mps_servers is \"gpu\"");
+    }
     if (settings.collocation != core::SharingMethod::kMps) return Unit{};  // "auto" does without
     const Key* key = FindKey("collocation.mps_dir");
     Settings probe;

@@ -64,7 +64,8 @@ struct Settings {
   bool kernel_limits = false;                   // of GPU memory; found by the daemon, no key
   std::string without_limits;                   // why there are none
   task::MpsScope mps_servers = task::MpsScope::kUser;
-  int mps_clients = 48;  // an MPS server with this many takes no more
+  bool sm_partitions = false;  // --sm-share gives SMs of its own; only with a server per GPU
+  int mps_clients = 48;        // an MPS server with this many takes no more
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
   // Folder of the pipes and logs of MPS servers; default /run/carma/mps, rootless
   // $XDG_RUNTIME_DIR/carma/mps.

@@ -154,6 +154,7 @@ constexpr KeyCase kKeyCases[] = {
     {"collocation.mps_control", R"("/opt/mps-control")", R"("bin/control")"},
     {"collocation.mps_dir", R"("/run/mps")", R"("mps")"},
     {"collocation.mps_servers", R"("shared")", R"("task")"},
+    {"collocation.sm_partitions", "true", R"("perhaps")"},
     {"collocation.mps_clients", "16", "61"},
     {"collocation.mps_memory_limit", "false", "2"},
     {"collocation.mps_timeout", R"("5s")", R"("1ms")"},
@@ -289,6 +290,9 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
       {"nothing is ever shared",
        "[collocation]\nmethod = \"exclusive\"\n[idle]\naction = \"share\"",
        "f.toml:4: idle.action: expected \"tell\" or \"end\" with policy.mapper = \"exclusive\""},
+      {"partitions of a server of several GPUs",
+       "[collocation]\nmps_servers = \"user\"\nsm_partitions = true",
+       "f.toml:3: collocation.sm_partitions: expected false unless collocation.mps_servers is"},
       {"control bytes", "[daemon]\nlog_level = \"a\\u0007\"", "not 'a?'"},
       {"comma inside a name", "[daemon]\nadmins = [\"a,b\"]", "f.toml:2: daemon.admins: expected"},
   };

@@ -411,6 +411,12 @@ ALTER TABLE task ADD COLUMN profile_cpus REAL;
 ALTER TABLE observation ADD COLUMN cpus REAL;
 )sql";
 
+// The SM partition of an MPS client.
+constexpr std::string_view kVersion24 = R"sql(
+ALTER TABLE task ADD COLUMN sharing_partition TEXT NOT NULL DEFAULT '';
+ALTER TABLE task ADD COLUMN sharing_sms INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
@@ -419,7 +425,7 @@ constexpr std::array kMigrations{
     Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
     Migration{16, kVersion16}, Migration{17, kVersion17}, Migration{18, kVersion18},
     Migration{19, kVersion19}, Migration{20, kVersion20}, Migration{21, kVersion21},
-    Migration{22, kVersion22}, Migration{23, kVersion23},
+    Migration{22, kVersion22}, Migration{23, kVersion23}, Migration{24, kVersion24},
 };
 
 }  // namespace

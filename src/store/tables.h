@@ -91,6 +91,8 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("sharing_server", attempt.sharing.server);
   column("sharing_note", attempt.sharing.note);
   column("sharing_group_mib", attempt.sharing.group_limit_mib);
+  column("sharing_partition", attempt.sharing.partition);
+  column("sharing_sms", attempt.sharing.partition_sms);
   column("idle_since_ms", attempt.idle_since);
   column("warned_ms", attempt.warned);
   column("slot_notice_ms", attempt.slot_notice);

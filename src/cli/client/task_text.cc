@@ -117,8 +117,10 @@ std::string MethodText(const TaskView& task) {
     limits.push_back(base::FormatMib(task.memory_limit_mib) + " of memory");
   if (task.thread_percent > 0)
     limits.push_back(std::to_string(task.thread_percent) + "% of the SMs");
-  if (!limits.empty()) return "MPS, each process may take " + base::Join(limits, " and ");
-  return limited ? "MPS" : "MPS, no limits enforced";
+  const std::string own =
+      task.partition_sms > 0 ? fmt::format("MPS, {} SMs of its own", task.partition_sms) : "MPS";
+  if (!limits.empty()) return own + ", each process may take " + base::Join(limits, " and ");
+  return limited || task.partition_sms > 0 ? own : own + ", no limits enforced";
 }
 
 std::string SharingText(const TaskView& task) {

@@ -111,6 +111,9 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
        "  Sharing       MPS, each process may take 12.0G of memory\n"},
       {{.sharing = "mps", .memory_limit_mib = 12'288, .thread_percent = 30},
        "  Sharing       MPS, each process may take 12.0G of memory and 30% of the SMs\n"},
+      {{.sharing = "mps", .memory_limit_mib = 12'288, .partition_sms = 56},
+       "  Sharing       MPS, 56 SMs of its own, each process may take 12.0G of memory\n"},
+      {{.sharing = "mps", .partition_sms = 56}, "  Sharing       MPS, 56 SMs of its own\n"},
       {{.sharing = "streams", .group_limit_mib = 12'288},
        "  Sharing       time slices (streams); the kernel limits all its processes together to "
        "12.0G of each GPU\n"},

@@ -130,6 +130,11 @@ TEST_F(DoctorMps, SaysWhatAControlDaemonCouldDo) {
   EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("550"));
   trial_ = task::MpsAbilities{.tells_state = true, .logs = false};
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("no logs"));
+  settings_.sm_partitions = true;
+  trial_ = task::MpsAbilities{.tells_state = true, .logs = true};
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("--sm-share only limits the SMs"));
+  trial_->value().partitions = true;
+  EXPECT_EQ(Worst(Check()), Level::kOk);
   trial_ = base::Fail(base::ErrorCode::kUnavailable, "it ended with exit code 100");
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("exit code 100: all tasks share by streams"));

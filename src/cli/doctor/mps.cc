@@ -203,6 +203,14 @@ class MpsCheck {
           "is noticed only when tasks end",
           "driver branch 550 or newer reports it");
     }
+    if (settings_.sm_partitions && trial->partitions)
+      Add(Level::kOk, "tasks with --sm-share get an SM partition of their own");
+    if (settings_.sm_partitions && !trial->partitions) {
+      Add(Level::kWarn,
+          "this driver has no SM partitions (collocation.sm_partitions): --sm-share only limits "
+          "the SMs that a task uses",
+          "a driver for CUDA 13.1 or newer has them");
+    }
     if (!trial->logs) {
       Add(Level::kWarn,
           "control daemons write no logs, so the cause of a server's failure stays unknown",

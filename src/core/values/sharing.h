@@ -29,6 +29,9 @@ struct Sharing {
   SharingMethod method = SharingMethod::kUnknown;
   std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
   int thread_percent = 0;             // of the SMs, enforced by the MPS server; 0: no limit
+  // Its SM partition, as CUDA_MPS_SM_PARTITION has it, and the number of SMs; empty, 0: none.
+  std::string partition = {};
+  int partition_sms = 0;
   // The GPUs that its MPS server serves, as task::MpsServerId::gpus; empty: it is no client.
   std::string server;
   std::string note;  // why it is not what the configuration asks for, one sentence; or empty

@@ -51,6 +51,7 @@ struct EngineOptions {
   bool share_by_mps = false;  // share through MPS servers, else by streams
   std::string mps_dir;
   task::MpsScope mps_servers = task::MpsScope::kGpu;
+  bool sm_partitions = false;    // of MPS, for tasks with a share of the SMs
   bool mps_memory_limit = true;  // limits each process to claim and margin
   // Command that sets GPU memory limits of groups, as in task::LaunchOrder; empty: the kernel
   // enforces none. With mps_memory_limit all processes of a task together may use its claim and

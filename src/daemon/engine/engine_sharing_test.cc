@@ -109,7 +109,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
     Settle();
     return id;
   }
-  void Answer(const Result<Unit>& attached) {
+  void Answer(const Result<MpsPlace>& attached) {
     ASSERT_FALSE(servers_.answers.empty());
     const MpsServers::Attached answer = std::move(servers_.answers.back());
     servers_.answers.pop_back();
@@ -119,7 +119,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   // A task that runs as a client of MPS.
   core::TaskId Client() {
     const core::TaskId id = Submit();
-    Answer(Unit{});
+    Answer(MpsPlace{});
     Begin(id);
     return id;
   }
@@ -183,7 +183,7 @@ TEST_F(SharingTest, AClientStartsOnceItsServerAndItsLimitsAreDurable) {
             (task::MpsServerId{1000, 100, servers_.clients[0].server.gpus}));
   EXPECT_THAT(launcher_.started, IsEmpty());
   EXPECT_EQ(Record(id).state, TaskState::kLaunching);
-  servers_.answers[0](Unit{});
+  servers_.answers[0](MpsPlace{});
   EXPECT_THAT(launcher_.started, IsEmpty()) << "not before it is durable";
   Settle();
   ASSERT_EQ(launcher_.started.size(), 1U);
@@ -199,11 +199,39 @@ TEST_F(SharingTest, AClientStartsOnceItsServerAndItsLimitsAreDurable) {
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "31");
 }
 
+TEST_F(SharingTest, AClientWithAPartitionHasItsSmsInsteadOfALimit) {
+  options_.mps_servers = task::MpsScope::kGpu;
+  options_.sm_partitions = true;
+  Open();
+  const core::TaskId id = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.3; });
+  EXPECT_EQ(servers_.clients.back().sm_share, 0.3);
+  Answer(MpsPlace{.partition = "GPU-0/Dx", .sms = 32});
+  core::Sharing sharing = Record(id).attempt->sharing;
+  EXPECT_EQ(sharing.partition, "GPU-0/Dx");
+  EXPECT_EQ(sharing.partition_sms, 32);
+  EXPECT_EQ(sharing.thread_percent, 0);
+  const auto& environment = launcher_.started.back().extra_environment;
+  EXPECT_EQ(environment.at("CUDA_MPS_SM_PARTITION"), "GPU-0/Dx");
+  EXPECT_FALSE(environment.contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
+  Begin(id);
+  const core::TaskId other = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.3; });
+  Answer(MpsPlace{.note = "It has none."});
+  sharing = Record(other).attempt->sharing;
+  EXPECT_EQ(sharing.thread_percent, 30) << "what every driver has";
+  EXPECT_EQ(sharing.note, "It has none.");
+  Submit();
+  EXPECT_EQ(servers_.clients.back().sm_share, 0);
+  servers_.adopted.clear();
+  Open();
+  ASSERT_FALSE(servers_.adopted.empty());
+  EXPECT_EQ(servers_.adopted.front().partition, "GPU-0/Dx");
+}
+
 TEST_F(SharingTest, ServingTasksHavePriorityOverTheOtherClients) {
   Submit([](task::TaskSpec& spec) { spec.serve = true; });
-  Answer(Unit{});
+  Answer(MpsPlace{});
   Submit();
-  Answer(Unit{});
+  Answer(MpsPlace{});
   ASSERT_EQ(launcher_.started.size(), 2U);
   EXPECT_EQ(launcher_.started[0].extra_environment.at("CUDA_MPS_CLIENT_PRIORITY"), "0");
   EXPECT_EQ(launcher_.started[1].extra_environment.at("CUDA_MPS_CLIENT_PRIORITY"), "1");
@@ -214,7 +242,7 @@ TEST_F(SharingTest, AllUsersHaveOneServerIfItIsShared) {
   Open();
   const core::TaskId id = Submit();
   EXPECT_TRUE(servers_.clients.back().server.shared);
-  Answer(Unit{});
+  Answer(MpsPlace{});
   const std::string server = Record(id).attempt->sharing.server;
   EXPECT_THAT(server, ::testing::StartsWith("shared:"));
   EXPECT_THAT(Record(id).attempt->sharing.note, HasSubstr("shared by all users"));
@@ -228,7 +256,7 @@ TEST_F(SharingTest, TheKernelLimitsWhatATaskIsPromisedWithAndWithoutMps) {
     options_.share_by_mps = mps;
     Open();
     const core::TaskId id = Submit();
-    if (mps) Answer(Unit{});
+    if (mps) Answer(MpsPlace{});
     Settle();
     const task::LaunchOrder& order = launcher_.started.back();
     ASSERT_EQ(order.id, id);
@@ -310,10 +338,10 @@ TEST_F(SharingTest, AKernelThatDoesNotLimitATaskAfterAllIsSaid) {
 
 TEST_F(SharingTest, TheLimitIsNeverMoreThanTheGpuAndNeedsAPromise) {
   const core::TaskId large = Submit([](task::TaskSpec& spec) { spec.memory_mib = 39'000; });
-  Answer(Unit{});
+  Answer(MpsPlace{});
   EXPECT_EQ(Record(large).attempt->sharing.memory_limit_mib, 40'000);
   const core::TaskId unknown = Submit([](task::TaskSpec& spec) { spec.memory_mib.reset(); });
-  Answer(Unit{});
+  Answer(MpsPlace{});
   EXPECT_EQ(Record(unknown).attempt->sharing.method, SharingMethod::kMps);
   EXPECT_EQ(Record(unknown).attempt->sharing.memory_limit_mib, 0);
   EXPECT_FALSE(
@@ -380,7 +408,7 @@ TEST_F(SharingTest, OneServerForAllGpusTakesTasksOfSeveral) {
   const core::TaskId both = Submit([](task::TaskSpec& spec) { spec.gpus = 2; });
   ASSERT_EQ(servers_.clients.size(), 1U);
   EXPECT_EQ(servers_.clients[0].server.gpus, "GPU-0,GPU-1");
-  Answer(Unit{});
+  Answer(MpsPlace{});
   EXPECT_EQ(Record(both).attempt->sharing.method, SharingMethod::kMps);
   EXPECT_EQ(Record(both).attempt->sharing.note, "");
   const core::TaskId one = Submit([](task::TaskSpec&) {});
@@ -394,7 +422,7 @@ TEST_F(SharingTest, AStopOvertakesTheServer) {
   Settle();
   EXPECT_EQ(Record(id).state, TaskState::kCancelled);
   EXPECT_THAT(servers_.left, ::testing::Contains(Pair(id, 1)));
-  Answer(Unit{});
+  Answer(MpsPlace{});
   EXPECT_THAT(launcher_.started, IsEmpty());
 }
 
@@ -431,7 +459,7 @@ TEST_F(SharingTest, ADaemonThatEndsBetweenServerAndStartTriesAgain) {
   engine_->PollLauncher();
   Settle();
   EXPECT_EQ(Record(id).attempt->number, 2);
-  Answer(Unit{});
+  Answer(MpsPlace{});
   EXPECT_EQ(launcher_.started.size(), 1U);
 }
 

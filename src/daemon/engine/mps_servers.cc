@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -35,11 +36,6 @@ std::string Full(std::size_t clients) {
 
 using Key = MpsClients::Key;
 
-struct Looked {
-  std::optional<MpsServer> server;
-  std::size_t clients = 0;
-};
-
 // One server with its tasks.
 struct Entry {
   Entry(const std::shared_ptr<asio::io_context>& loop, MpsControl made)
@@ -48,7 +44,9 @@ struct Entry {
         probe(*loop),
         worker(loop, BackgroundWorker::AtEnd::kLeave) {}
   std::shared_ptr<const MpsControl> control;  // shared with jobs of the worker
+  const std::shared_ptr<MpsPartitions> partitions = std::make_shared<MpsPartitions>();  // likewise
   MpsClients clients;
+  std::set<Key> divided;  // clients that may have a partition
   MpsClientCheck check;
   std::string told;  // trouble that the log has already been told of
   int failures = 0;
@@ -87,7 +85,7 @@ class RealMpsServers : public MpsServers {
   template <class T>
   void Do(Entry& entry, std::function<T(const MpsControl&)> job,
           std::function<void(Entry&, T)> then);
-  void TakeLooked(Entry& entry, const Key& who, Result<Looked> looked, const Attached& answer);
+  void TakeLooked(Entry& entry, const Key& who, Result<MpsLook> looked, const Attached& answer);
   void Refused(Entry& entry, const Key& who, const base::Error& why, bool back_off,
                const Attached& answer);
   void Note(Entry& entry, const std::optional<MpsServer>& server);
@@ -137,6 +135,7 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   entry.linger.Stop();
   clients_[who] = {client.server.uid, task::MpsServerName(client.server)};
   entry.clients.Add(who, Clock::now());
+  if (client.sm_share > 0) entry.divided.insert(who);
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
@@ -154,23 +153,23 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
     if (its == nullptr) return answer(Fail(ErrorCode::kUnavailable, kNoAnswer));
     Refused(*its, who, {ErrorCode::kUnavailable, kNoAnswer}, true, answer);
   });
-  Do<Result<Looked>>(
+  Do<Result<MpsLook>>(
       entry,
-      [deadline = Clock::now() + options_.timeout](const MpsControl& control) -> Result<Looked> {
-        const Result<MpsServer> server = control.Ready(deadline);
-        if (!server) return std::unexpected(server.error());
-        const Result<std::vector<pid_t>> clients = control.Clients(*server, deadline);
-        if (!clients) return std::unexpected(clients.error());
-        return Looked{*server, clients->size()};
+      [deadline = Clock::now() + options_.timeout, who, share = client.sm_share,
+       partitions = entry.partitions](const MpsControl& control) {
+        return partitions->Join(control, who, share, deadline);
       },
-      [this, who, first, answer = std::move(answer)](Entry& its, Result<Looked> looked) {
+      [this, who, first, answer = std::move(answer)](Entry& its, Result<MpsLook> looked) {
         if (first()) TakeLooked(its, who, std::move(looked), answer);
       });
 }
 
-void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<Looked> looked,
+void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<MpsLook> looked,
                                 const Attached& answer) {
-  if (!looked) return Refused(entry, who, looked.error(), true, answer);
+  if (!looked) {
+    const bool back_off = looked.error().code != ErrorCode::kConflict;
+    return Refused(entry, who, looked.error(), back_off, answer);
+  }
   if (looked->clients >= options_.clients) {
     return Refused(entry, who, {ErrorCode::kUnavailable, Full(looked->clients)}, false, answer);
   }
@@ -182,17 +181,18 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<Looked> loo
   entry.failures = 0;
   entry.not_before = {};
   Note(entry, looked->server);
-  if (entry.clients.Seat(who, looked->server->process, Clock::now())) {
+  if (entry.clients.Seat(who, looked->server.process, Clock::now())) {
     base::LogInfo("mps_seat", {{"task", who.first},
                                {"attempt", who.second},
                                {"uid", entry.control->id().uid},
                                {"gpu", entry.control->id().gpus},
-                               {"server", looked->server->process.pid}});
+                               {"server", looked->server.process.pid},
+                               {"sms", looked->place.sms}});
   } else if (entry.clients.empty()) {
     EndSoon(entry);  // it left meanwhile
   }
   KeepLooking(entry);
-  answer(Unit{});
+  answer(std::move(looked->place));
 }
 
 void RealMpsServers::Refused(Entry& entry, const Key& who, const base::Error& why, bool back_off,
@@ -218,10 +218,13 @@ void RealMpsServers::Adopt(const MpsClient& client) {
   entry.linger.Stop();
   clients_[who] = {client.server.uid, task::MpsServerName(client.server)};
   entry.clients.Add(who, Clock::now());
+  if (!client.partition.empty()) entry.divided.insert(who);
   using Look = Result<std::optional<MpsServer>>;
   Do<Look>(
       entry,
-      [limit = options_.timeout](const MpsControl& control) {
+      [limit = options_.timeout, who, partition = client.partition,
+       partitions = entry.partitions](const MpsControl& control) {
+        if (!partition.empty()) partitions->Adopt(who, partition);
         return control.Look(Clock::now() + limit);
       },
       [this, who](Entry& its, Look looked) {
@@ -242,6 +245,15 @@ void RealMpsServers::Detach(core::TaskId id, int attempt) {
   entry->clients.Remove(who);
   entry->check.Forget(who);
   clients_.erase(who);
+  if (entry->divided.erase(who) > 0) {
+    Do<bool>(
+        *entry,
+        [who, limit = options_.timeout, partitions = entry->partitions](const MpsControl& control) {
+          partitions->TakeBack(control, who, Clock::now() + limit);
+          return true;
+        },
+        [](Entry&, bool) {});
+  }
   if (entry->clients.empty()) EndSoon(*entry);
 }
 
@@ -386,8 +398,9 @@ void RealMpsServers::Probe(Entry& entry) {
   };
   Do<Answer>(
       entry,
-      [limit = options_.timeout](const MpsControl& control) {
+      [limit = options_.timeout, partitions = entry.partitions](const MpsControl& control) {
         const MpsControl::Deadline deadline = Clock::now() + limit;
+        partitions->Tidy(control, deadline);
         Answer answer{control.Look(deadline), std::nullopt};
         if (!answer.server || !*answer.server) return answer;
         if (auto clients = control.Clients(**answer.server, deadline))

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "core/values/ids.h"
 #include "daemon/engine/mps_clients.h"
+#include "daemon/engine/mps_partitions.h"
 #include "task/mps/mps_control.h"
 
 namespace boost::asio {
@@ -27,15 +28,17 @@ struct MpsClient {
   core::TaskId id{};
   int attempt = 0;
   task::MpsServerId server;
+  double sm_share = 0;         // wants a partition of this share of the SMs; 0: none
+  std::string partition = {};  // of an adopted one, as in core::Sharing; or empty
 };
 
 class MpsServers {
  public:
   virtual ~MpsServers() = default;
-  using Attached = std::function<void(base::Result<base::Unit>)>;
+  using Attached = std::function<void(base::Result<MpsPlace>)>;
 
-  // Asks for a client slot of a running server. Answers later, once: yes, or a sentence why the
-  // task must do without MPS.
+  // Asks for a client slot of a running server. Answers later, once: its place, or a sentence why
+  // the task must do without MPS.
   virtual void Attach(const MpsClient& client, Attached answer) = 0;
   // Registers an attempt of an earlier run of the daemon that is already a client.
   virtual void Adopt(const MpsClient& client) = 0;

@@ -40,9 +40,10 @@ class MpsServersTest : public ::testing::Test {
     }
     return true;
   }
-  Result<Unit> Attach(core::TaskId id) {
-    std::optional<Result<Unit>> answer;
-    servers_->Attach({id, 1, fake_.id}, [&](Result<Unit> given) { answer = std::move(given); });
+  Result<MpsPlace> Attach(core::TaskId id, double sm_share = 0) {
+    std::optional<Result<MpsPlace>> answer;
+    servers_->Attach({id, 1, fake_.id, sm_share},
+                     [&](Result<MpsPlace> given) { answer = std::move(given); });
     EXPECT_FALSE(answer) << "never from within the call";
     EXPECT_TRUE(Until([&] { return answer.has_value(); }));
     return answer.value_or(base::Fail(base::ErrorCode::kIo, "no answer"));
@@ -85,6 +86,51 @@ TEST_F(MpsServersTest, OneDaemonServesTheTasksOfAServerAndEndsAfterTheLast) {
   ASSERT_TRUE(Attach(kFirst)) << "and starts again for the next";
 }
 
+TEST_F(MpsServersTest, ClientsOfAServerWithPartitionsHaveOneEach) {
+  fake_.Write("/help", "  -S,--static-partitioning   Divide the SMs\n");
+  const Result<MpsPlace> first = Attach(kFirst, 0.5);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->partition, fake_.id.gpus + "/D1/x");
+  EXPECT_EQ(first->sms, 52) << "13 of 27 chunks, rounded down";
+  EXPECT_EQ(Attach(kSecond, 0.3)->partition, fake_.id.gpus + "/D2/x");
+  EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("it asks for no --sm-share"));
+  EXPECT_THAT(Attach(core::TaskId{4}, 0.4).error().message, HasSubstr("RESOURCE_CONFIGURATION"));
+  ASSERT_TRUE(Attach(core::TaskId{5}, 0.1)) << "no back-off";
+  servers_->Detach(kSecond, 1);
+  EXPECT_TRUE(Until([&] { return fake_.Read("/partitions").find("D2/x") == std::string::npos; }));
+  EXPECT_THAT(fake_.Read("/partitions"), HasSubstr("D1/x"));
+
+  // Another carmad keeps the partitions of the tasks that it finds, and removes the others.
+  Open();
+  servers_->Adopt({kFirst, 1, fake_.id, 0, first->partition});
+  EXPECT_TRUE(Attach(core::TaskId{6}, 0.5)) << "task 5 has ended meanwhile";
+  EXPECT_THAT(fake_.Read("/partitions"), HasSubstr("D1/x"));
+  EXPECT_THAT(fake_.Read("/partitions"), ::testing::Not(HasSubstr("D3/x")));
+
+  // An unused server starts again as the next task needs it.
+  for (const core::TaskId id : {kFirst, core::TaskId{6}}) servers_->Detach(id, 1);
+  EXPECT_TRUE(Attach(core::TaskId{7}));
+  EXPECT_THAT(Attach(core::TaskId{8}, 0.3)->note, HasSubstr("without SM partitions"));
+}
+
+TEST_F(MpsServersTest, WithoutPartitionsAServerLimitsTheSms) {
+  Result<MpsPlace> place = Attach(kFirst, 0.5);
+  ASSERT_TRUE(place) << place.error().message;
+  EXPECT_THAT(place->note, HasSubstr("its MPS server runs without SM partitions"));
+  EXPECT_EQ(place->partition, "");
+  EXPECT_EQ(Attach(kSecond)->note, "");
+}
+
+TEST_F(MpsServersTest, AGpuThatHasNoPartitionsGetsAServerWithout) {
+  fake_.Write("/help", "  -S,--static-partitioning   Divide the SMs\n");
+  fake_.Write("/no-partitions");
+  const Result<MpsPlace> place = Attach(kFirst, 0.5);
+  ASSERT_TRUE(place) << place.error().message;
+  EXPECT_THAT(place->note, HasSubstr("its MPS server runs without SM partitions"));
+  EXPECT_TRUE(Attach(kSecond)) << "it may have clients without a share too";
+  EXPECT_EQ(fake_.Read("/runs").rfind("-d -S"), fake_.Read("/runs").find("-d -S")) << "tried once";
+}
+
 TEST_F(MpsServersTest, ARefusalIsRememberedForAWhile) {
   fake_.Write("/refuse");
   EXPECT_THAT(Attach(kFirst).error().message, HasSubstr("no MPS on this device"));
@@ -111,7 +157,7 @@ TEST_F(MpsServersTest, ASuccessEndsTheBackOff) {
   std::vector<bool> attached;
   for (const core::TaskId id : {kFirst, kSecond})
     servers_->Attach({id, 1, fake_.id},
-                     [&](const Result<Unit>& given) { attached.push_back(!!given); });
+                     [&](const Result<MpsPlace>& given) { attached.push_back(!!given); });
   ASSERT_TRUE(Until([&] { return attached.size() == 2; }));
   EXPECT_EQ(attached, (std::vector{false, true})) << "the second was asked for before the refusal";
   EXPECT_TRUE(Attach(core::TaskId{3}));
@@ -123,7 +169,7 @@ TEST_F(MpsServersTest, AnEndDoesNotWaitForAServerThatHangsOverAnotherTask) {
   ASSERT_TRUE(Attach(kFirst));
   fake_.Write("/hang");
   bool answered = false;
-  servers_->Attach({kSecond, 1, fake_.id}, [&](const Result<Unit>&) { answered = true; });
+  servers_->Attach({kSecond, 1, fake_.id}, [&](const Result<MpsPlace>&) { answered = true; });
   EXPECT_FALSE(Evidence(kFirst).broke);
   EXPECT_FALSE(answered) << "it still has most of its time";
   fake_.Remove("/hang");

@@ -54,7 +54,8 @@ void Starts::Adopt(const core::TaskRecord& record, std::uint32_t gid) {
   if (options_.mps == nullptr || record.attempt->sharing.server.empty()) return;
   options_.mps->Adopt(
       {record.id, record.attempt->number,
-       task::MpsServerNamed(record.request->uid, gid, record.attempt->sharing.server)});
+       task::MpsServerNamed(record.request->uid, gid, record.attempt->sharing.server), 0,
+       record.attempt->sharing.partition});
 }
 
 void Starts::Sweep(const std::function<bool(core::TaskId, int)>& kept) const {
@@ -89,8 +90,8 @@ std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) 
   return sharing;
 }
 
-core::Sharing Starts::MpsSharing(const core::StartTask& start,
-                                 const task::MpsServerId& server) const {
+core::Sharing Starts::MpsSharing(const core::StartTask& start, const task::MpsServerId& server,
+                                 const MpsPlace& place) const {
   core::Sharing sharing;
   sharing.method = core::SharingMethod::kMps;
   sharing.server = task::MpsServerName(server);
@@ -102,8 +103,11 @@ core::Sharing Starts::MpsSharing(const core::StartTask& start,
         std::max(at.claim_mib, start.bound_mib) + options_.policy.margin_mib, Gpu(at).UsableMib());
   }
   sharing.group_limit_mib = GroupLimitMib(start.placement, start.bound_mib);
+  sharing.partition = place.partition;
+  sharing.partition_sms = place.sms;
+  if (!place.note.empty()) sharing.note = place.note;
   const core::TaskRecord* record = core_.Find(start.id);
-  if (record != nullptr && record->request->sm_share) {
+  if (record != nullptr && record->request->sm_share && place.partition.empty()) {
     const double percent = std::ceil(*record->request->sm_share * 100 - 1e-9);
     sharing.thread_percent = static_cast<int>(std::clamp(percent, 1.0, 100.0));
   }
@@ -215,10 +219,12 @@ void Starts::Launch(const core::StartTask& start) {
     ApplySharing(*sharing, start, *order);
     return launcher_.Start(*std::move(order));
   }
-  const MpsClient client{start.id, start.attempt, MpsServerOf(*order)};
+  MpsClient client{start.id, start.attempt, MpsServerOf(*order)};
+  if (const core::TaskRecord* record = core_.Find(start.id); options_.sm_partitions && record)
+    client.sm_share = record->request->sm_share.value_or(0);
   arranged_[core::Number(start.id)] = {*std::move(order), start, std::nullopt};
   options_.mps->Attach(
-      client, [this, id = start.id, attempt = start.attempt](const Result<Unit>& attached) {
+      client, [this, id = start.id, attempt = start.attempt](const Result<MpsPlace>& attached) {
         TakeAttached(id, attempt, attached);
       });
 }
@@ -296,13 +302,13 @@ void Starts::Confine(const core::TaskRecord& record) {
     launcher_.Confine(record.id, record.attempt->number, cores);
 }
 
-void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& attached) {
+void Starts::TakeAttached(core::TaskId id, int attempt, const Result<MpsPlace>& attached) {
   const auto found = arranged_.find(core::Number(id));
   if (found == arranged_.end() || found->second.order.attempt != attempt) return;
   Arranged& arranged = found->second;
   core::Sharing sharing;
   if (attached) {
-    sharing = MpsSharing(arranged.start, MpsServerOf(arranged.order));
+    sharing = MpsSharing(arranged.start, MpsServerOf(arranged.order), *attached);
   } else {
     sharing.method = core::SharingMethod::kStreams;
     sharing.note = "Without MPS: " + attached.error().message + ".";

@@ -183,6 +183,7 @@ void TellShares(const core::TaskRecord& record, api::TaskView& view) {
   view.memory_limit_mib = record.attempt->sharing.memory_limit_mib;
   view.group_limit_mib = record.attempt->sharing.group_limit_mib;
   view.thread_percent = record.attempt->sharing.thread_percent;
+  view.partition_sms = record.attempt->sharing.partition_sms;
   view.sharing_note = record.attempt->sharing.note;
   view.sm_share = record.request->sm_share;
   view.max_slowdown = record.request->max_slowdown;
@@ -406,7 +407,9 @@ std::string MethodLine(const config::Settings& settings, bool one_gpu) {
                                   : "one user";
     return "mps: tasks of " + whose + " compute on a GPU at the same time. MPS limits " +
            (memory ? "each process's memory to its task's promise and margin, and SMs to --sm-share"
-                   : "SMs to --sm-share, but not memory");
+                   : "SMs to --sm-share, but not memory") +
+           (settings.sm_partitions ? ", which are the task's own where the driver has SM partitions"
+                                   : "");
   }
   std::string line = fmt::format("streams: at most {} task{} on a GPU take turns on the SMs{}",
                                  settings.policy.max_tasks_per_gpu,

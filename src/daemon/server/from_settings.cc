@@ -100,6 +100,7 @@ EngineOptions EngineOptionsOf(const config::Settings& settings, const task::Host
   options.mps_dir = settings.mps_dir;
   options.mps_memory_limit = settings.mps_memory_limit;
   options.mps_servers = settings.mps_servers;
+  options.sm_partitions = settings.sm_partitions;
   if (!settings.simgpu_state.empty())
     options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
   return options;

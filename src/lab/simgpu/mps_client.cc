@@ -27,17 +27,18 @@ MpsError ErrorOf(const base::Result<std::string>& line) {
 
 }  // namespace
 
-std::unique_ptr<MpsClient> MpsClient::Join(const std::string& pipes, MpsError& refused) {
+std::unique_ptr<MpsClient> MpsClient::Join(const std::string& pipes, const std::string& partition,
+                                           MpsError& refused) {
   refused = MpsError::kNone;
   auto control = ConnectTo(MpsFolders{pipes, ""}.Control());
-  if (!control || !control->Send("client")) return nullptr;
+  if (!control || !control->Send("client " + partition)) return nullptr;
   const base::Result<std::string> place = control->Receive(kForEver);
   if (!place || !place->starts_with("server ")) {
     refused = ErrorOf(place);
     return nullptr;
   }
   auto server = ConnectTo(place->substr(7));
-  if (!server || !server->Send("join")) {
+  if (!server || !server->Send("join " + partition)) {
     refused = MpsError::kConnectionFailed;
     return nullptr;
   }

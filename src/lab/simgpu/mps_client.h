@@ -13,7 +13,9 @@ class MpsClient {
   // Makes the calling process a client of this folder's server, which is started if necessary.
   // Null: no daemon answers there, and the program silently runs without MPS, as real ones do. Null
   // too, with `refused` set, if a daemon or server refuses it. Blocks as long as the daemon does.
-  static std::unique_ptr<MpsClient> Join(const std::string& pipes, MpsError& refused);
+  // partition: CUDA_MPS_SM_PARTITION; or empty.
+  static std::unique_ptr<MpsClient> Join(const std::string& pipes, const std::string& partition,
+                                         MpsError& refused);
   // Leaves in order.
   ~MpsClient();
   MpsClient(const MpsClient&) = delete;

@@ -27,17 +27,18 @@ Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
 }
 
 // The daemon's own process; it calls `ready` when it starts to answer.
-int RunDaemon(const MpsFolders& folders, bool multi_user, const std::function<void()>& ready) {
+int RunDaemon(const MpsFolders& folders, const MpsDaemonOptions& options,
+              const std::function<void()>& ready) {
   ::prctl(PR_SET_NAME, "nvidia-cuda-mps-control");
   Result<base::UniqueFd> lock = TakeLock(folders);
   if (!lock) return FailWith(lock.error().message);
-  ControlDaemon control(folders, std::move(*lock), multi_user);
+  ControlDaemon control(folders, std::move(*lock), options);
   if (const Result<Unit> opened = control.Open(); !opened) return FailWith(opened.error().message);
   ready();
   return control.Run();
 }
 
-int RunInBackground(const MpsFolders& folders, bool multi_user) {
+int RunInBackground(const MpsFolders& folders, const MpsDaemonOptions& options) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return FailWith("pipe failed");
   const base::UniqueFd read_end(ends[0]);
@@ -48,7 +49,7 @@ int RunInBackground(const MpsFolders& folders, bool multi_user) {
     ::setsid();
     CloseAllBut(write_end.get(), write_end.get());
     if (::chdir("/") != 0) ::_exit(1);
-    ::_exit(RunDaemon(folders, multi_user, [&] {
+    ::_exit(RunDaemon(folders, options, [&] {
       const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
       for (const int fd : {0, 1, 2}) ::dup2(null.get(), fd);
       (void)!::write(write_end.get(), "!", 1);
@@ -71,8 +72,8 @@ int FailWith(const std::string& text) {
   return 1;
 }
 
-int StartMpsDaemon(const MpsFolders& folders, bool foreground, bool multi_user) {
-  if (multi_user && ::geteuid() != 0)
+int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOptions& options) {
+  if (options.multi_user && ::geteuid() != 0)
     return FailWith("Only root user may enable -multiuser-server!");
   if (MpsBehaves(folders, "refuse-start")) return FailWith("Failed to start the control daemon");
   while (MpsBehaves(folders, "hang-start")) ::pause();
@@ -80,7 +81,7 @@ int StartMpsDaemon(const MpsFolders& folders, bool foreground, bool multi_user) 
     const Result<Unit> made = base::MakeDirs(folder);
     if (!made) return FailWith(made.error().message);
   }
-  return foreground ? RunDaemon(folders, multi_user, [] {}) : RunInBackground(folders, multi_user);
+  return foreground ? RunDaemon(folders, options, [] {}) : RunInBackground(folders, options);
 }
 
 }  // namespace carma::simgpu

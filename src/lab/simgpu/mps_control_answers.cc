@@ -33,6 +33,8 @@ std::string ControlDaemon::Execute(std::string_view line) {
       Command{"get_default_active_thread_percentage", 0, &ControlDaemon::GetPercentage},
       Command{"set_default_active_thread_percentage", 1, &ControlDaemon::SetPercentage},
       Command{"set_default_device_pinned_mem_limit", 2, &ControlDaemon::SetMemoryLimit},
+      Command{"sm_partition", 3, &ControlDaemon::ChangePartitions},
+      Command{"lspart", 0, &ControlDaemon::ListPartitions},
       Command{"quit", 0, &ControlDaemon::Quit},
   };
   const Words words = base::SplitWords(line);
@@ -40,6 +42,7 @@ std::string ControlDaemon::Execute(std::string_view line) {
   if (three_) return ExecuteThree(words);
   for (const Command& command : kCommands) {
     if (command.name != words[0] || (Is535() && command.name == "get_server_status")) continue;
+    if (!options_.partitions && (words[0] == "sm_partition" || words[0] == "lspart")) continue;
     if (words.size() <= command.arguments) {
       return fmt::format("{}: expected {} arguments", command.name, command.arguments);
     }

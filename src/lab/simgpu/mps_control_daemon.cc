@@ -66,13 +66,18 @@ void CloseAllBut(int a, int b) {
   ::close_range(high + 1, ~0U, 0);
 }
 
-ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock, bool multi_user)
-    : folders_(std::move(folders)), lock_(std::move(lock)), multi_user_(multi_user) {
+ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock,
+                             const MpsDaemonOptions& options)
+    : folders_(std::move(folders)), lock_(std::move(lock)), options_(options) {
   const std::string percentage = base::GetEnv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
   terms_.thread_percentage = ParseMpsPercentage(percentage).value_or(100);
   const std::string limits = base::GetEnv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
   terms_.memory_limits = ParseMpsMemoryLimits(limits).value_or(MpsMemoryLimits{});
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) terms_.visible_devices = visible;
+  if (!options_.partitions) return;
+  const std::string gpus = terms_.visible_devices.value_or("");
+  for (const std::string_view uuid : base::Split(gpus, ','))
+    gpus_.push_back({std::string(uuid), {}});
 }
 
 Result<Unit> ControlDaemon::Open() {
@@ -163,7 +168,8 @@ void ControlDaemon::ServePeer(const base::UniqueFd& listener) {
   if (MpsBehaves(folders_, "crash")) ::_exit(134);
   ReapServers();
   const bool commands = &listener == &privileged_;
-  if (!commands && *line == "client") return ServeClient(peer, *uid);
+  if (!commands && line->starts_with("client "))
+    return ServeClient(peer, *uid, std::string_view(*line).substr(7));
   if (!commands || !line->starts_with("command ")) return;
   const bool allowed = *uid == 0 || *uid == ::geteuid();
   const std::string answer =
@@ -173,19 +179,18 @@ void ControlDaemon::ServePeer(const base::UniqueFd& listener) {
   peer.Send(std::exchange(refused_, false) ? kMpsFailed : kMpsAnswerEnd);
 }
 
-void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid) {
+void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition) {
   const auto refuse = [&peer](MpsError error) {
     peer.Send(fmt::format("error {}", static_cast<int>(error)));
   };
   // One user at a time, as with NVIDIA's; there the second user waits, here it is refused.
-  const bool others = !multi_user_ && !servers_.empty() && servers_.front().uid != uid;
+  const bool others = !options_.multi_user && !servers_.empty() && servers_.front().uid != uid;
   if (quitting_ || others) return refuse(MpsError::kConnectionFailed);
-  if (!servers_.empty()) {
-    peer.Send("server " + servers_.front().path);
-    return;
-  }
-  const Result<Server*> server = StartServer(uid);
+  const std::optional<double> percent = PartitionPercent(partition);
+  if (options_.partitions && !percent) return refuse(MpsError::kInvalidResourceConfiguration);
+  const Result<Server*> server = servers_.empty() ? StartServer(uid) : &servers_.front();
   if (!server) return refuse(MpsError::kServerNotReady);
+  if (percent) Ask(**server, fmt::format("partition {} {}", partition, *percent));
   peer.Send("server " + (*server)->path);
 }
 

@@ -5,7 +5,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +23,7 @@ namespace carma::simgpu {
 
 class ControlDaemon {
  public:
-  ControlDaemon(MpsFolders folders, base::UniqueFd lock, bool multi_user);
+  ControlDaemon(MpsFolders folders, base::UniqueFd lock, const MpsDaemonOptions& options);
 
   // Makes its sockets and files; from then on clients wait for it.
   base::Result<base::Unit> Open();
@@ -49,7 +51,7 @@ class ControlDaemon {
   void ServeSignals();
   void ReapServers();
   void ServePeer(const base::UniqueFd& listener);
-  void ServeClient(base::LineSocket& peer, uid_t uid);
+  void ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition);
   base::Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
   // The server's answer in one line; empty if it gives none: then its process is treated as ended.
@@ -74,9 +76,27 @@ class ControlDaemon {
   std::string SetMemoryLimit(const Words& words);
   std::string Quit(const Words& words);
 
+  // ---- mps_control_partitions.cc: static SM partitions ----
+  // A GPU of its own view. Partial UUIDs name it too.
+  struct Gpu {
+    std::string uuid;
+    std::map<std::string, int> partitions;  // chunks by id
+    int UsedChunks() const;
+  };
+  Gpu* FindGpu(std::string_view uuid);
+  // Percent of the SMs of a partition, as in CUDA_MPS_SM_PARTITION; empty: there is none.
+  std::optional<double> PartitionPercent(std::string_view name);
+  std::set<std::string> UsedPartitions();
+  std::string ChangePartitions(const Words& words);
+  std::string AddPartition(Gpu& gpu, std::string_view chunks);
+  std::string RemovePartition(Gpu& gpu, std::string_view id);
+  std::string ListPartitions(const Words&);
+
   MpsFolders folders_;
   base::UniqueFd lock_, listener_, privileged_, signals_;
-  bool multi_user_ = false;
+  MpsDaemonOptions options_;
+  std::vector<Gpu> gpus_;  // where it divides the SMs
+  int partitions_made_ = 0;
   MpsWelcome terms_;
   std::vector<Server> servers_;
   int started_ = 0;

@@ -107,6 +107,16 @@ std::string MpsServer::Answer(const std::string& request) {
     }
     return pids;
   }
+  if (request == "partitions") {
+    std::string used;
+    for (const Client& client : clients_) used += client.joined ? client.partition + " " : "";
+    return used;
+  }
+  if (request.starts_with("partition ")) {
+    const std::vector<std::string_view> words = base::SplitWords(request);
+    partitions_[std::string(words[1])] = ParseMpsPercentage(words[2]).value_or(100);
+    return "done";
+  }
   if (request.starts_with("terminate ")) {
     return Terminate(static_cast<pid_t>(base::ParseInt(request.substr(10)).value_or(0)));
   }
@@ -129,7 +139,7 @@ bool MpsServer::ServeClient(Client& client) {
   do {
     const base::Result<std::string> line = client.socket.Receive(0ms);
     if (!line) return line.error().code == base::ErrorCode::kUnavailable;
-    if (*line == "join" && !client.joined) Admit(client);
+    if (line->starts_with("join ") && !client.joined) Admit(client, line->substr(5));
     if (line->starts_with("uses ") && client.joined) {
       client.uses.insert(line->substr(5));
       ShowItself(line->substr(5));
@@ -140,14 +150,19 @@ bool MpsServer::ServeClient(Client& client) {
   return true;
 }
 
-void MpsServer::Admit(Client& client) {
+void MpsServer::Admit(Client& client, std::string_view partition) {
   if (Faulted()) {
     client.socket.Send(ErrorLine(MpsError::kServerNotReady));
   } else if (JoinedClients() >= kMaxMpsClients || MpsBehaves(folders_, "full")) {
     client.socket.Send(ErrorLine(MpsError::kMaxClients));
   } else {
+    MpsWelcome welcome = terms_;
+    if (const auto its = partitions_.find(partition); its != partitions_.end()) {
+      client.partition = its->first;
+      welcome.thread_percentage = its->second;
+    }
     client.joined = true;
-    client.socket.Send(FormatMpsWelcome(terms_));
+    client.socket.Send(FormatMpsWelcome(welcome));
     Note(fmt::format("Client {} connected", client.pid));
   }
 }

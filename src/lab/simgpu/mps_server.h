@@ -46,6 +46,7 @@ class MpsServer {
     base::LineSocket socket;
     pid_t pid = 0;
     bool joined = false;
+    std::string partition;       // of the SMs; empty: none
     bool affected = false;       // by a fault: no new clients until it is gone
     std::set<std::string> uses;  // "0 /path/of/the/state": the GPUs that it computes on
     bool terminated = false;     // was asked to end
@@ -60,7 +61,7 @@ class MpsServer {
   std::string Terminate(pid_t pid);
   // False: the client is gone.
   bool ServeClient(Client& client);
-  void Admit(Client& client);
+  void Admit(Client& client, std::string_view partition);
   void ShowItself(std::string_view place_and_path);
   void FaultOf(const Client& culprit);
   void Lose(const Client& client);
@@ -71,6 +72,7 @@ class MpsServer {
   base::LineSocket channel_;
   MpsWelcome terms_;
   std::vector<Client> clients_;
+  std::map<std::string, double, std::less<>> partitions_;  // percent of the SMs, where divided
   // Its own places on its clients' GPUs, where it is listed.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
   std::map<std::string, std::unique_ptr<Residency>> residencies_;

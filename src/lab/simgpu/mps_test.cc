@@ -59,7 +59,7 @@ class MpsTest : public ::testing::Test {
     return {code, process.out(), process.err()};
   }
   Ran StartDaemon() {
-    Process process([this] { return StartMpsDaemon(folders_, false, false); });
+    Process process([this] { return StartMpsDaemon(folders_, false, options_); });
     return Finish(process);
   }
   int Command(const std::string& lines) const {
@@ -104,6 +104,7 @@ class MpsTest : public ::testing::Test {
   // True if the task runs and computes.
   static void AwaitWork(Process& task) { ASSERT_TRUE(task.ReadUntil("epoch 1/")); }
 
+  MpsDaemonOptions options_;
   // Fast enough for an epoch of a thousand simulated seconds.
   TestServer server_{"2xA100-40GB", {.time_scale = 100'000}};
   std::unique_ptr<Server> shared_;
@@ -257,6 +258,42 @@ TEST_F(MpsTest, AThreadPercentageCapsActivityAndSpeed) {
   AwaitWork(task);
   EXPECT_NEAR(shared_->Residents()->at(0).pace, 0.5 / 0.8, 1e-9);
   EXPECT_NEAR(shared_->Look(0)->sm_active, 1 - std::pow(0.5, 0.95), 1e-9);
+}
+
+TEST_F(MpsTest, EachClientOfADaemonWithPartitionsNeedsOne) {
+  const std::string gpu = shared_->places()[0].uuid;
+  EXPECT_EQ(StartDaemon().code, 0);
+  EXPECT_THAT(Do("lspart").out, HasSubstr("Unknown command")) << "not without the option";
+  Do("quit -t 0");
+  ASSERT_EQ(DaemonPid(), 0);
+  options_.partitions = true;
+  ::setenv("CUDA_VISIBLE_DEVICES", gpu.c_str(), 1);
+  ASSERT_EQ(StartDaemon().code, 0);
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  Process refused(Task());
+  EXPECT_EQ(refused.Wait(), 1);
+  EXPECT_THAT(refused.err(), HasSubstr("invalid resource configuration"));
+
+  const std::string said = Do("sm_partition add " + gpu.substr(0, 8) + " 18").out;
+  ASSERT_TRUE(said.starts_with("Partition " + gpu + "/") && said.ends_with(" created\n")) << said;
+  const std::string name = said.substr(10, said.size() - 10 - 9);
+  EXPECT_THAT(Do("sm_partition add " + gpu + " 10").out,
+              HasSubstr("CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION"))
+      << "9 are left";
+  TrainingOptions options = Task();
+  options.sm_active = {0.8};
+  options.mps_partition = name;
+  options.mps_thread_percentage = 10;  // no longer counts
+  Process client(options);
+  AwaitWork(client);
+  EXPECT_NEAR(shared_->Residents()->at(0).pace, 72.0 / 108 / 0.8, 1e-9);
+  EXPECT_THAT(Do("lspart").out, ::testing::ContainsRegex(" 18 +72 +Yes"));
+  const std::string remove = "sm_partition rm " + gpu + " " + name.substr(gpu.size() + 1);
+  EXPECT_THAT(Do(remove).out, HasSubstr("in use"));
+  client.Kill(SIGTERM);
+  EXPECT_EQ(client.Wait(), 143);
+  EXPECT_EQ(Do(remove).out, "");
+  EXPECT_THAT(Do("lspart").out, ::testing::ContainsRegex(" 27 +0 +108 +0"));
 }
 
 TEST_F(MpsTest, TheGpusOfAClientAreThoseOfItsServer) {
@@ -422,7 +459,7 @@ TEST_F(MpsTest, ItMisbehavesAsItIsTold) {
   const MpsFolders other = {server_.folder() + "/other", server_.folder() + "/log"};
   std::filesystem::create_directories(other.pipes);
   ASSERT_TRUE(base::WriteFileAtomic(other.BehaviourFile(), "hang-start\n"));
-  Process stuck([&other] { return StartMpsDaemon(other, false, false); });
+  Process stuck([&other] { return StartMpsDaemon(other, false, {}); });
   Behave("tolerant,server-fails");
   ASSERT_EQ(StartDaemon().code, 0);
   EXPECT_EQ(Do("start_server -uid " + std::to_string(::geteuid())).out, "");
@@ -447,7 +484,7 @@ TEST_F(MpsTest, ItMisbehavesAsItIsTold) {
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
   // The daemon serves its peers one after the other: after this answer it has served the first.
-  Process waits([&] { return MpsClient::Join(folders_.pipes, refused) ? 0 : 1; });
+  Process waits([&] { return MpsClient::Join(folders_.pipes, "", refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();
   Behave("");

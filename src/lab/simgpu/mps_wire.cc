@@ -40,6 +40,8 @@ constexpr std::array kErrorFacts{
               "the hardware resources required to create MPS client have been exhausted"},
     ErrorFact{MpsError::kClientTerminated, "CUDA_ERROR_MPS_CLIENT_TERMINATED",
               "the MPS client has been terminated by the server"},
+    ErrorFact{MpsError::kInvalidResourceConfiguration, "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION",
+              "invalid resource configuration"},
 };
 
 Result<sockaddr_un> Address(const std::string& path) {

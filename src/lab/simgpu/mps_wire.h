@@ -45,6 +45,7 @@ enum class MpsError {
   kServerNotReady = 807,
   kMaxClients = 808,
   kClientTerminated = 810,
+  kInvalidResourceConfiguration = 915,  // a client without SM partition where each needs one
 };
 // "CUDA_ERROR_MPS_RPC_FAILURE"
 std::string_view MpsErrorName(MpsError error);

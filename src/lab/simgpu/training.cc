@@ -223,7 +223,7 @@ Run::Ending Run::JoinMps() {
   limits_mib_.resize(gpus_.size());
   if (options_.mps_pipes.empty()) return std::nullopt;
   MpsError refused = MpsError::kNone;
-  mps_ = MpsClient::Join(options_.mps_pipes, refused);
+  mps_ = MpsClient::Join(options_.mps_pipes, options_.mps_partition, refused);
   if (refused != MpsError::kNone)
     return CudaFailure({MpsErrorName(refused), MpsErrorText(refused)});
   if (!mps_) return std::nullopt;
@@ -253,8 +253,9 @@ Run::Ending Run::Allocate() {
     // The folder of its pipes identifies the server while it is used.
     arrival.mps_server =
         static_cast<std::uint32_t>(std::hash<std::string>{}(options_.mps_pipes)) | 1;
-    arrival.sm_cap =
-        std::min(options_.mps_thread_percentage, mps_->welcome().thread_percentage) / 100;
+    // Where the SMs are divided, the variable has no effect.
+    const double asked = options_.mps_partition.empty() ? options_.mps_thread_percentage : 100;
+    arrival.sm_cap = std::min(asked, mps_->welcome().thread_percentage) / 100;
   }
   arrival.sensitivity = options_.sensitivity;
   arrival.pressure = options_.pressure;

@@ -26,6 +26,7 @@ struct TrainingOptions {
   std::string mps_pipes;
   MpsMemoryLimits mps_memory_limits;   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+  std::string mps_partition;           // CUDA_MPS_SM_PARTITION
 
   std::vector<std::int64_t> memory_mib = {300};  // per GPU; the last value holds for the rest
   std::vector<double> sm_active = {0.5};         // likewise

@@ -21,6 +21,7 @@ namespace carma::task {
 // -d hangs, its daemon comes when that is over. hang: commands hang. no-server: start_server does
 // nothing. status: what get_server_status says. ready: what control.log is told of a new server.
 // reason: what server.log is told of one that does not start. clients: the list of clients.
+// no-partitions: sm_partition fails. partitions: those there are, of 27 chunks of 4 SMs.
 // terminate: what terminate_client says. terminated, asked, variables: what it was told, for the
 // test to read. The daemon is a Python that holds the lock and nothing else; -d returns when it has
 // it.
@@ -29,6 +30,7 @@ P=$CUDA_MPS_PIPE_DIRECTORY
 L=$CUDA_MPS_LOG_DIRECTORY
 echo "$@" >> "$P/runs"
 if [ "$1" = -h ]; then cat "$P/help" 2> /dev/null; exit 0; fi
+S=$2
 log() { echo "[2026-01-01 00:00:00.000 Fake $$] $2" >> "$L/$1.log"; }
 if [ "$1" = -d ]; then
   if [ -e "$P/refuse" ]; then echo "no MPS on this device"; exit 1; fi
@@ -51,7 +53,7 @@ fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 with open(pipes + "/daemon", "w") as file: file.write("%d\n" % os.getpid())
 os.write(done, b"!")
 for fd in (0, 1, 2): os.close(fd)
-time.sleep(1000)' "$P" < /dev/null
+time.sleep(1000)' "$P" $S < /dev/null
 fi
 while read -r command a b; do
   echo "$command $a $b" >> "$P/asked"
@@ -69,6 +71,27 @@ while read -r command a b; do
     get_server_list) cat "$P/server" 2> /dev/null;;
     get_server_status) cat "$P/status" 2> /dev/null || echo ACTIVE;;
     get_client_list) cat "$P/clients" 2> /dev/null;;
+    lspart) used=$(awk '{u += $4} END {print u + 0}' "$P/partitions" 2> /dev/null)
+            used=${used:-0}
+            echo "GPU Partition free used free used clients"
+            echo "chunks chunks SM SM"
+            echo "GPU-8f3a91c2 - $((27 - used)) $used $((108 - 4 * used)) $((4 * used)) -"
+            cat "$P/partitions" 2> /dev/null;;
+    sm_partition)
+      rest=${b#* }
+      if [ "$a" = rm ]; then
+        grep -vF " $rest " "$P/partitions" > "$P/rest"; mv "$P/rest" "$P/partitions"; continue
+      fi
+      used=$(awk '{u += $4} END {print u + 0}' "$P/partitions" 2> /dev/null)
+      if [ -e "$P/no-partitions" ] || [ $((${used:-0} + rest)) -gt 27 ]; then
+        echo "Failed to fulfill the requested SM partition of $rest chunks, error" \
+             "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION"
+        continue
+      fi
+      echo x >> "$P/made"
+      id=D$(wc -l < "$P/made")/x
+      echo "GPU-8f3a91c2 $id - $rest - $((4 * rest)) No" >> "$P/partitions"
+      echo "Partition ${b%% *}/$id created";;
     terminate_client) echo "$a $b" >> "$P/terminated"; cat "$P/terminate" 2> /dev/null;;
     quit) kill $(cat "$P/daemon" "$P/server" 2> /dev/null)
           rm -f "$P/server" "$P/daemon";;

@@ -1,6 +1,7 @@
 #include "task/mps/mps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/text.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::size_t kNameLetters = 12;
 constexpr std::size_t kMaxLines = 4096;
+constexpr std::int64_t kMostSms = 100'000;
 constexpr std::string_view kSharedPrefix = "shared:";
 
 bool IsLetterOrDigit(char c) {
@@ -98,6 +100,7 @@ std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
   }
   if (sharing.thread_percent > 0)
     environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(sharing.thread_percent);
+  if (!sharing.partition.empty()) environment["CUDA_MPS_SM_PARTITION"] = sharing.partition;
   return environment;
 }
 
@@ -151,6 +154,57 @@ Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+// NVIDIA's manual puts "-" into columns without a value, its programs leave them out.
+Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu) {
+  MpsPartitions found;
+  bool listed = false;
+  for (const std::string_view line : base::Split(text, '\n')) {
+    std::vector<std::string_view> words = base::SplitWords(line);
+    std::erase(words, "-");
+    if (words.empty() || !words[0].starts_with("GPU-")) continue;
+    const bool partition = words.back() == "Yes" || words.back() == "No";
+    const auto number = [&](std::size_t at) {
+      const auto value = words.size() == 5 ? base::ParseInt(words[at]) : std::nullopt;
+      return value && *value >= 0 && *value <= kMostSms ? static_cast<int>(*value) : -1;
+    };
+    if (number(2) < 0 || number(3) < 0 || found.partitions.size() == kMaxLines ||
+        (!partition && (number(1) < 0 || number(4) < 0))) {
+      return Fail(ErrorCode::kInvalid,
+                  "expected a line of SM partitions, found '" + base::Printable(line, 100) + "'");
+    }
+    if (!gpu.starts_with(words[0])) continue;
+    listed = true;
+    if (partition) {
+      found.partitions.push_back({std::string(words[1]), number(3), words.back() == "Yes"});
+    } else {
+      found.free_chunks = number(1);
+      found.used_chunks = number(2);
+    }
+  }
+  if (listed) return found;
+  return Fail(ErrorCode::kUnavailable, "the MPS control daemon lists no SMs of its GPU: '" +
+                                           base::Printable(FirstLine(text), 100) + "'");
+}
+
+// NVIDIA's manual shows the name alone, its programs answer "Partition GPU-…/… created". The id is
+// Base64, which may have further slashes.
+Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu) {
+  const std::string start = gpu + "/";
+  for (const std::string_view line : base::Split(text, '\n')) {
+    for (const std::string_view word : base::SplitWords(line)) {
+      if (word.size() > start.size() && word.starts_with(start))
+        return std::string(word.substr(start.size()));
+    }
+  }
+  return Fail(ErrorCode::kUnavailable, "the MPS control daemon made no SM partition: '" +
+                                           base::Printable(FirstLine(text), 160) + "'");
+}
+
+int MpsChunks(double share, const MpsPartitions& of) {
+  const int all = of.free_chunks + of.used_chunks;
+  return std::max(1, static_cast<int>(std::floor(std::clamp(share, 0.0, 1.0) * all + 1e-9)));
 }
 
 Result<Unit> ParseMpsTermination(std::string_view text) {

@@ -91,6 +91,28 @@ struct MpsServerRow {
 // Errors: kInvalid with the wrong line.
 base::Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
 
+// The SMs of a GPU under a server with static SM partitions (CUDA 13.1 and newer), as lspart
+// answers. Each client of such a server needs a partition, and no other client uses its SMs. They
+// are divided in chunks; the last partition may get those SMs that fill no chunk.
+struct MpsPartition {
+  std::string id;  // without the GPU's UUID
+  int sms = 0;
+  bool used = false;  // by a client; then it cannot be removed
+};
+struct MpsPartitions {
+  int free_chunks = 0;
+  int used_chunks = 0;
+  std::vector<MpsPartition> partitions;
+};
+// gpu: its UUID, of which the answer has the beginning. Errors: kInvalid with the wrong line,
+// kUnavailable with the answer if it has no line for this GPU.
+base::Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
+// Its id from the answer of `sm_partition add`. Errors: kUnavailable with the answer.
+base::Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
+// Chunks for this share of the SMs, 0..1: rounded down, so that shares that fit together do so in
+// chunks too, but at least one.
+int MpsChunks(double share, const MpsPartitions& of);
+
 // The answer of terminate_client: nothing or 0 on success. Errors: kUnavailable with its text.
 base::Result<base::Unit> ParseMpsTermination(std::string_view text);
 

@@ -260,8 +260,9 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
               "driver branch 580 or newer (collocation.mps_servers)");
 }
 
-Result<Unit> MpsControl::Start(Deadline deadline) const {
+Result<Unit> MpsControl::Start(Deadline deadline, bool partitions) const {
   std::vector<std::string> words{"-d"};
+  if (partitions && OffersPartitions(deadline)) words.emplace_back("-S");
   if (id_.shared) {
     Result<std::string> option = MultiUserOption(deadline);
     if (!option) return std::unexpected(option.error());
@@ -280,7 +281,9 @@ Result<Unit> MpsControl::Start(Deadline deadline) const {
 }
 
 Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
-  if (Result<Unit> started = Start(deadline); !started) return std::unexpected(started.error());
+  const bool partitions = OffersPartitions(deadline);
+  if (Result<Unit> started = Start(deadline, false); !started)
+    return std::unexpected(started.error());
   if (const auto daemon = Daemon(); daemon && MpsSpeaksThree(daemon->pid)) {
     const Result<std::optional<MpsServer>> looked = LookForNamed(deadline);
     const bool logs = !logs_.ControlSince({}).empty();
@@ -301,7 +304,8 @@ Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
     return Fail(ErrorCode::kUnavailable, state.error().message);
   }
   return MpsAbilities{.tells_state = !state || *state != MpsServerState::kUnknown,
-                      .logs = !log.empty()};
+                      .logs = !log.empty(),
+                      .partitions = partitions};
 }
 
 Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
@@ -347,9 +351,10 @@ Result<std::string> MpsControl::StartServer(Deadline deadline) const {
   return Ask("start_server -uid " + uid, deadline);
 }
 
-Result<MpsServer> MpsControl::Ready(Deadline deadline) const {
+Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
   if (!Daemon()) {
-    if (Result<Unit> started = Start(deadline); !started) return std::unexpected(started.error());
+    if (Result<Unit> started = Start(deadline, partitions); !started)
+      return std::unexpected(started.error());
   }
   std::optional<MpsLogMark> asked;  // the logs as they were before
   std::string said;

@@ -34,6 +34,7 @@ struct MpsServer {
 struct MpsAbilities {
   bool tells_state = false;  // of a server; only from branch 550 on
   bool logs = false;         // its log has lines
+  bool partitions = false;   // can be started with static SM partitions; from CUDA 13.1 on
 };
 
 class MpsControl {
@@ -51,8 +52,8 @@ class MpsControl {
   // that ends during its start is noticed at once; the error has the cause from its log. Errors,
   // each a sentence: kNotFound (no such program), kUnavailable (refused, ended, did not answer in
   // time, the server is in a faulted state), kDenied, kIo. A server that did not come up has been
-  // ended.
-  base::Result<MpsServer> Ready(Deadline deadline) const;
+  // ended. partitions: a daemon that is started now divides the SMs, if the driver can do that.
+  base::Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, asks it, and ends it again; no server is started. For an unused folder.
   // Errors: as Ready().
   base::Result<MpsAbilities> Try(Deadline deadline) const;
@@ -62,6 +63,17 @@ class MpsControl {
   // Ends the client's GPU context cleanly; the process continues and gets error 810.
   base::Result<base::Unit> TerminateClient(const MpsServer& server, pid_t client,
                                            Deadline deadline) const;
+
+  // ---- static SM partitions, of a server with one GPU ----
+  // Whether the running daemon divides the SMs, so that each client needs a partition.
+  bool DividesSms() const;
+  base::Result<MpsPartitions> Partitions(Deadline deadline) const;
+  // A new partition of this share of the SMs. Errors: kConflict: others leave too few;
+  // kUnavailable: refused for another reason, or no answer.
+  base::Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
+  // Errors: kUnavailable.
+  base::Result<base::Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
+
   // Ends daemon and server, kills those left at the deadline, and removes the files in the pipe
   // directory. For a server without clients.
   void Quit(Deadline deadline) const;
@@ -69,7 +81,9 @@ class MpsControl {
   const MpsServerId& id() const { return id_; }
 
  private:
-  base::Result<base::Unit> Start(Deadline deadline) const;
+  base::Result<base::Unit> Start(Deadline deadline, bool partitions) const;
+  // Whether the control program has static SM partitions, by its help.
+  bool OffersPartitions(Deadline deadline) const;
   // The control program's option for a shared server. Errors: kDenied: it has none, or we are not
   // root; otherwise its help could not be read.
   base::Result<std::string> MultiUserOption(Deadline deadline) const;

@@ -80,6 +80,14 @@ bool MpsSpeaksThree(pid_t daemon) {
   return false;
 }
 
+bool MpsDividesSms(pid_t daemon) {
+  const std::string line =
+      base::ReadFile("/proc/" + std::to_string(daemon) + "/cmdline", 1 << 16).value_or("");
+  const std::vector<std::string_view> words = base::Split(line, '\0');
+  return std::ranges::any_of(
+      words, [](std::string_view word) { return word == "-S" || word == "--static-partitioning"; });
+}
+
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir) {
   const UniqueFd fd(::open((pipe_dir + "/" + kLock).c_str(),
                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

@@ -26,6 +26,10 @@ std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 // its options.
 bool MpsSpeaksThree(pid_t daemon);
 
+// Whether a control daemon was started with static SM partitions, by its options. They are for the
+// daemon's whole life.
+bool MpsDividesSms(pid_t daemon);
+
 // The lengths of the two logs at a moment, for reading later additions.
 struct MpsLogMark {
   std::int64_t control = 0;

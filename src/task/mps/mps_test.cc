@@ -59,9 +59,11 @@ TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
                                    Pair("CUDA_MPS_CLIENT_PRIORITY", "1")));
   sharing.memory_limit_mib = 6'144;
   sharing.thread_percent = 30;
+  sharing.partition = "GPU-0/Dx4";
   const auto environment = MpsClientEnvironment("/m", id, sharing, true);
   EXPECT_EQ(environment.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=6144M");
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "30");
+  EXPECT_EQ(environment.at("CUDA_MPS_SM_PARTITION"), "GPU-0/Dx4");
   EXPECT_EQ(environment.at("CUDA_MPS_CLIENT_PRIORITY"), "0") << "normal, the highest there is";
   EXPECT_TRUE(MpsLimitHolds("GPU-0"));
   EXPECT_FALSE(MpsLimitHolds("GPU-0,GPU-1")) << "CUDA drops a list in a process that sees one GPU";
@@ -107,6 +109,47 @@ TEST(MpsAnswers, OfAServersStateAreUnderstoodOrAnError) {
   EXPECT_EQ(ParseMpsServerState("Server 12 not found\n").error().code, base::ErrorCode::kNotFound);
   EXPECT_EQ(ParseMpsServerState("").error().code, base::ErrorCode::kInvalid);
   EXPECT_THAT(ParseMpsServerState("on fire").error().message, HasSubstr("'on fire'"));
+}
+
+// Both tables were seen: the first in NVIDIA's manual, the second in the output of its programs.
+TEST(MpsAnswers, OfSmPartitionsAreUnderstoodOrAnError) {
+  const std::string gpu = "GPU-74d43ed3-cdf7-e667-3644-bf5b4f46ed65";
+  for (const char* text : {"GPU           Partition  free   used   free  used  clients\n"
+                           "                         chunk  chunk  SM    SM\n"
+                           "GPU-00000000  -          9      0      72    0     -\n"
+                           "GPU-74d43ed3  -          3      7      24    56    -\n"
+                           "GPU-74d43ed3  Dx4/AA+==  -      5      -     40    Yes\n"
+                           "GPU-74d43ed3  Bx4AAAAAA  -      2      -     16    No\n",
+                           "GPU Partition free used free used clients\nchunks chunks SM SM\n"
+                           "GPU-0 9 0 72 0\nGPU-7 3 7 24 56\nGPU-7 Dx4/AA+== 5 40 Yes\n"
+                           "GPU-7 Bx4AAAAAA 2 16 No\n"}) {
+    const auto found = ParseMpsPartitions(text, gpu);
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_EQ(found->free_chunks, 3);
+    EXPECT_EQ(found->used_chunks, 7);
+    ASSERT_EQ(found->partitions.size(), 2U);
+    EXPECT_EQ(found->partitions[0].id, "Dx4/AA+==");
+    EXPECT_EQ(found->partitions[0].sms, 40);
+    EXPECT_TRUE(found->partitions[0].used);
+    EXPECT_FALSE(found->partitions[1].used);
+  }
+  for (const char* text : {"", "Unknown command \"lspart\"", "GPU-1 3 7 24 56", "GPU-7 3 7 24",
+                           "GPU-7 x 7 24 56", "GPU-7 3 -7 24 56", "GPU-7 3 7 24 maybe"})
+    EXPECT_FALSE(ParseMpsPartitions(text, gpu)) << text;
+  for (const std::string& text :
+       {gpu + "/Dx4/AA+==\n", "Partition " + gpu + "/Dx4/AA+== created\n"})
+    EXPECT_EQ(ParseMpsPartitionAdded(text, gpu).value(), "Dx4/AA+==");
+  for (const std::string& text : {std::string("Failed to fulfill the requested SM partition of 28"),
+                                  std::string(), gpu + "/", std::string("GPU-0/Dx4")})
+    EXPECT_FALSE(ParseMpsPartitionAdded(text, gpu)) << text;
+}
+
+TEST(MpsPartitions, SharesThatFitTogetherFitInChunksToo) {
+  const MpsPartitions h100{.free_chunks = 9, .used_chunks = 6};  // 132 SMs in 15 chunks
+  EXPECT_EQ(MpsChunks(0.5, h100), 7);
+  EXPECT_EQ(MpsChunks(0.2, h100), 3) << "not 2 for 2.9999";
+  EXPECT_EQ(MpsChunks(1, h100), 15);
+  EXPECT_EQ(MpsChunks(0.01, h100), 1);
 }
 
 TEST(MpsAnswers, ToATerminationAreSilenceOrAnError) {

@@ -1,0 +1,58 @@
+// SM partitions of one MPS server: which attempt owns which. Its calls ask the control daemon, so
+// they belong on the server's worker, in the order of the attempts' arrivals and departures.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "daemon/engine/mps_clients.h"
+#include "task/mps/mps_control.h"
+
+namespace carma::daemon {
+
+// What an attempt gets from its server beside a client's slot.
+struct MpsPlace {
+  std::string partition = {};  // as in core::Sharing; empty: none
+  int sms = 0;
+  std::string note = {};  // why it has none although it was to have one, a sentence; or empty
+};
+
+// A server and the clients that it had before this one.
+struct MpsLook {
+  task::MpsServer server;
+  std::size_t clients = 0;
+  MpsPlace place = {};
+};
+
+class MpsPartitions {
+ public:
+  using Key = MpsClients::Key;
+  using Deadline = task::MpsControl::Deadline;
+
+  // A place on the server, which is started if necessary: with partitions if this attempt asks for
+  // a share of its SMs (0: it does not) and the GPU has them. Errors: as task::MpsControl::Ready();
+  // kConflict, a sentence: no partition is left, or it asks for none where each client needs one.
+  base::Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
+                             Deadline deadline);
+  // Registers the partition of an attempt of an earlier run of the daemon.
+  void Adopt(const Key& who, const std::string& partition);
+  // The attempt has ended.
+  void TakeBack(const task::MpsControl& control, const Key& who, Deadline deadline);
+  // Removes what no attempt owns, if a process still used it when its attempt ended.
+  void Tidy(const task::MpsControl& control, Deadline deadline);
+
+ private:
+  base::Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
+  // kUnavailable: the GPU has no partitions, or this attempt wants none and no other owns one.
+  base::Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
+                              Deadline deadline);
+  void RemoveUnowned(const task::MpsControl& control, Deadline deadline);
+
+  std::map<Key, std::string> owned_;  // without the GPU's UUID
+  bool leftovers_ = false;
+  bool work_ = true;  // as far as is known
+};
+
+}  // namespace carma::daemon

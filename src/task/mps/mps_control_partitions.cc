@@ -1,0 +1,49 @@
+// Static SM partitions: the syntax is NVIDIA's (manual of release 615, protocol 2).
+#include "task/mps/mps_control.h"
+
+namespace carma::task {
+
+bool MpsControl::OffersPartitions(Deadline deadline) const {
+  return Run({"-h"}, "", deadline).value_or("").find("static-partitioning") != std::string::npos;
+}
+
+bool MpsControl::DividesSms() const {
+  const std::optional<base::ProcessId> daemon = Daemon();
+  return daemon && MpsDividesSms(daemon->pid) && !MpsSpeaksThree(daemon->pid);
+}
+
+Result<MpsPartitions> MpsControl::Partitions(Deadline deadline) const {
+  const Result<std::string> said = Ask("lspart", deadline);
+  if (!said) return std::unexpected(said.error());
+  return ParseMpsPartitions(*said, id_.gpus);
+}
+
+Result<MpsPartition> MpsControl::AddPartition(double share, Deadline deadline) const {
+  const Result<MpsPartitions> before = Partitions(deadline);
+  if (!before) return std::unexpected(before.error());
+  const int chunks = MpsChunks(share, *before);
+  const Result<std::string> said =
+      Ask("sm_partition add " + id_.gpus + " " + std::to_string(chunks), deadline);
+  if (!said) return std::unexpected(said.error());
+  const Result<std::string> added = ParseMpsPartitionAdded(*said, id_.gpus);
+  if (!added) {
+    return Fail(before->used_chunks > 0 ? ErrorCode::kConflict : ErrorCode::kUnavailable,
+                added.error().message);
+  }
+  const Result<MpsPartitions> after = Partitions(deadline);
+  if (!after) return std::unexpected(after.error());
+  for (const MpsPartition& each : after->partitions) {
+    if (each.id == *added) return each;
+  }
+  return Fail(ErrorCode::kUnavailable,
+              "the MPS control daemon does not list the SM partition that it has made");
+}
+
+// The list of partitions shows the result; what the answer says is not documented.
+Result<Unit> MpsControl::RemovePartition(const std::string& partition, Deadline deadline) const {
+  const Result<std::string> said = Ask("sm_partition rm " + id_.gpus + " " + partition, deadline);
+  if (!said) return std::unexpected(said.error());
+  return Unit{};
+}
+
+}  // namespace carma::task
