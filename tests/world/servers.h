@@ -29,8 +29,8 @@ class Servers : public daemon::MpsServers {
     const auto [key, answer] = std::move(asked_.front());
     asked_.pop_front();
     if (!well) clients_.erase(key);
-    answer(well ? base::Result<base::Unit>(base::Unit{})
-                : base::Fail(base::ErrorCode::kUnavailable, "the MPS server did not start"));
+    answer(well ? Result<daemon::MpsPlace>(daemon::MpsPlace{})
+                : Fail(ErrorCode::kUnavailable, "the MPS server did not start"));
   }
   void AnswerAll() {
     while (!asked_.empty()) Answer(true);
