@@ -1,5 +1,5 @@
 // Sending a Slurm job that waits on a full node to a node with room. Slurm decides only once where
-// a job runs, so the job is requeued, and excludes its node until it has started. Pure.
+// a job runs, so the job is requeued and excludes its node (job_return.h says for how long). Pure.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,9 @@ struct Entry {
         linger(*loop),
         probe(*loop),
         worker(loop, BackgroundWorker::AtEnd::kLeave) {}
-  std::shared_ptr<const MpsControl> control;  // shared with jobs of the worker
-  const std::shared_ptr<MpsPartitions> partitions = std::make_shared<MpsPartitions>();  // likewise
+  // Shared with jobs of the worker.
+  std::shared_ptr<const MpsControl> control;
+  std::shared_ptr<MpsPartitions> partitions = std::make_shared<MpsPartitions>();
   MpsClients clients;
   std::set<Key> divided;  // clients that may have a partition
   MpsClientCheck check;
