@@ -211,9 +211,13 @@ function(carma_room name)
   endif()
 endfunction()
 
-# What is installed takes of the machine glibc alone.
+# What is installed takes of the machine glibc alone. Under sanitizers it shares the C++ library: each further copy, in a library that is closed again,
+# leaks the memory that it keeps for exceptions.
 function(carma_link_static target)
-  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed,--gc-sections)
+  if(NOT CARMA_SANITIZE)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+  target_link_options(${target} PRIVATE -Wl,--as-needed,--gc-sections)
   carma_portable(${target})
 endfunction()
 

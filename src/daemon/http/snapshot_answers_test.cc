@@ -96,7 +96,7 @@ TEST_F(SnapshotAnswersTest, AUsersQuestionsAreAnsweredOneAfterAnotherBesideThose
 }
 
 TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsToldAndHoldsUpNobody) {
-  Open({.at_once = 1, .waiting = 4, .limit = std::chrono::milliseconds(50)});
+  Open({.at_once = 1, .waiting = 4, .limit = std::chrono::milliseconds(500)});
   Ask(1, "hangs", Hangs());
   Ask(1, "dies", []() -> Answer {
     ::raise(SIGKILL);
