@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/keys.h"
+#include "config/names.h"
 #include "config/toml_text.h"
 #include "core/scheduler/published_rules.h"
 
@@ -184,6 +185,9 @@ class Loading {
 
   Result<Loaded> Finish() {
     Settings& settings = loaded_.settings;
+    for (const NameMistake& each : NameMistakes(settings))
+      Note(Contradiction(each.key, each.what).error());
+    if (Result<Unit> sound = Mistakes(); !sound) return std::unexpected(sound.error());
     if (settings.collocation == core::SharingMethod::kAlone) {
       Decide("collocation.method", [&] { settings.mapper = core::kNeverSharing; });
     }

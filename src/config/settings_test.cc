@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/keys.h"
+#include "config/names.h"
 #include "test_paths.h"
 
 namespace carma::config {
@@ -124,10 +125,10 @@ constexpr KeyCase kKeyCases[] = {
     {"policy.order", R"("fair")", R"("random")"},
     {"fair.half_life", R"("7d")", R"("7")"},
     {"fair.patience", R"("6h")", "0"},
-    {"fair.weights", R"(["ada=2", "@vision=0.5"])", R"(["ada"])"},
+    {"fair.weights", R"(["ada=2", "bob=0.5"])", R"(["ada"])"},
     {"fair.accounts", R"(["vision: ada bob", "course: *"])", R"(["vision"])"},
     {"fair.classes", R"(["interactive priority=10", "normal"])", R"(["two words"])"},
-    {"limits.rules", R"(["user=* running=4 gpu_hours=20/7d", "account=vision memory=80G"])",
+    {"limits.rules", R"(["user=* running=4 gpu_hours=20/7d", "account=* memory=80G"])",
      R"(["user=ada"])"},
     {"slots.length", R"("12h")", R"("half a day")"},
     {"slots.notice", R"("5m")", "5"},
@@ -297,6 +298,45 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
       {"comma inside a name", "[daemon]\nadmins = [\"a,b\"]", "f.toml:2: daemon.admins: expected"},
   };
   for (const Case& c : cases) EXPECT_THAT(ErrorOf(c.text), HasSubstr(c.error)) << c.name;
+}
+
+TEST(Settings, NamesThatAreNotConfiguredAreRefused) {
+  const std::string known = "[fair]\naccounts = ['vision: ada']\nclasses = ['normal', 'night']\n";
+  struct Case {
+    const char* name;
+    const char* text;
+    const char* error;
+  };
+  const Case cases[] = {
+      {"account of a limit", "[limits]\nrules = ['account=vsion running=2']",
+       "f.toml:5: limits.rules: no account 'vsion' in fair.accounts, did you mean vision?"},
+      {"class of a limit", "[limits]\nrules = ['qos=interactive running=2']",
+       "f.toml:5: limits.rules: no class 'interactive' in fair.classes"},
+      {"account with a weight", "weights = ['@nosuch=2']",
+       "f.toml:4: fair.weights: no account 'nosuch' in fair.accounts"},
+      {"class without time slices", "[slots]\nexempt = ['nihgt']",
+       "f.toml:5: slots.exempt: no class 'nihgt' in fair.classes, did you mean night?"},
+      {"two weights of a user", "weights = ['ada=2', 'bob=1', 'ada=3']",
+       "f.toml:4: fair.weights: expected 'ada' once"},
+      {"two mistakes", "weights = ['@a=2']\n[limits]\nrules = ['qos=b gpus=1']",
+       "f.toml:4: fair.weights: no account 'a' in fair.accounts; f.toml:6: limits.rules: no class"},
+  };
+  for (const Case& c : cases) EXPECT_THAT(ErrorOf(known + c.text), HasSubstr(c.error)) << c.name;
+  EXPECT_THAT(ErrorOf("fair.classes = ['normal', 'normal priority=2']"),
+              HasSubstr("f.toml:1: fair.classes: expected 'normal' once"));
+  FromText(known + "weights = ['@vision=2', 'ada=2']\n[slots]\nexempt = ['night']\n[limits]\n" +
+           "rules = ['account=* gpus=2', 'account=vision gpus=2', 'qos=night gpus=1']");
+  FromText("fair.classes = []\n[limits]\nrules = ['qos=normal gpus=2']");  // always there
+}
+
+TEST(Settings, NamedUsersAreThoseOfAllKeys) {
+  const Settings s =
+      FromText(
+          "[daemon]\nadmins = ['a']\nallow_users = ['b']\n[reserve]\nmakers = ['c']\n"
+          "[fair]\naccounts = ['x: d *']\nweights = ['e=2', '@x=2']\n"
+          "[limits]\nrules = ['user=f gpus=1', 'user=* gpus=2']")
+          .settings;
+  EXPECT_THAT(NamedUsers(s), ElementsAre("a", "b", "c", "d", "e", "f"));
 }
 
 TEST(Settings, OffIsWrittenAsFalse) {

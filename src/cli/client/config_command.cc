@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <set>
 
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
+#include "config/names.h"
 #include "config/settings.h"
 
 namespace carma::cli {
@@ -48,46 +48,11 @@ base::Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
   return config::Load(config::StandardSources(file, ::geteuid() == 0));
 }
 
-// Warns of users that do not exist here, and of accounts and classes that are not configured: most
-// likely they are misspelt.
-void WarnOfUnknownNames(const Context& context, const config::Settings& settings) {
-  const core::PolicyConfig& policy = settings.policy;
-  std::set<std::string> users(settings.allow_users.begin(), settings.allow_users.end());
-  std::set<std::string> accounts, known_accounts, classes, known_classes;
-  for (const core::AccountRule& each : policy.accounts) {
-    known_accounts.insert(each.name);
-    users.insert(each.users.begin(), each.users.end());
-  }
-  for (const core::QosClass& each : policy.classes) known_classes.insert(each.name);
-  for (const core::ShareWeight& each : policy.fair.weights) {
-    if (each.who.starts_with('@'))
-      accounts.insert(each.who.substr(1));
-    else
-      users.insert(each.who);
-  }
-  for (const core::LimitRule& each : policy.limits) {
-    users.insert(each.user);
-    accounts.insert(each.account);
-    classes.insert(each.qos);
-  }
-  const auto warn = [&](const char* kind, const std::set<std::string>& names,
-                        const std::set<std::string>& known) {
-    for (const std::string& name : names) {
-      if (!name.empty() && name != "*" && !known.contains(name))
-        Warn(context, fmt::format("no {} '{}' is configured", kind, base::Printable(name, 40)));
-    }
-  };
-  users.erase("*");
-  for (const std::string& user : users) WarnIfNoUser(context, user);
-  warn("account", accounts, known_accounts);
-  known_classes.emplace(core::kUsualQos);
-  warn("class", classes, known_classes);
-}
-
 void RunCheck(Context& context, const ConfigFlags& flags) {
   const base::Result<config::Loaded> loaded = LoadFor(flags);
   if (!loaded) return context.Fail(loaded.error());
-  WarnOfUnknownNames(context, loaded->settings);
+  // Most likely they are misspelt.
+  for (const std::string& user : config::NamedUsers(loaded->settings)) WarnIfNoUser(context, user);
   std::size_t set = 0;
   for (const auto& [name, origin] : loaded->origins) set += origin.where != "default";
   if (context.json) {

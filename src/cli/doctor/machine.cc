@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/doctor/packages.h"
+#include "config/names.h"
 #include "profile/profiles.h"
 
 namespace carma::cli {
@@ -247,6 +249,11 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
                      "count as idle",
                      Seconds(*settings.idle_after)),
          "idle.after is usually several minutes");
+  }
+  for (const std::string& user : config::NamedUsers(settings)) {
+    if (::getpwnam(user.c_str()) != nullptr) continue;
+    warn(fmt::format("this machine has no user '{}'", base::Printable(user, 40)),
+         "correct the name (carma config show --origin names the files), or leave it out");
   }
   return findings;
 }

@@ -263,6 +263,10 @@ TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
   EXPECT_NE(FirstTrouble(CheckSettings(root_, settings)).remedy, "");
   settings.idle_after.reset();
   EXPECT_TRUE(CheckSettings(root_, settings).empty());
+  settings.admins = {"root", "nobodyhere"};
+  const std::vector<Finding> findings = CheckSettings(root_, settings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_THAT(findings[0].text, HasSubstr("no user 'nobodyhere'"));
 }
 
 TEST_F(DoctorMachine, ProgramsThatTellPeople) {

@@ -1,0 +1,82 @@
+#include "config/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/suggest.h"
+#include "base/text.h"
+
+namespace carma::config {
+namespace {
+
+// The names that a list of the settings may use: those of another key.
+struct Known {
+  const char* what;  // "class"
+  const char* key;   // "fair.classes"
+  std::vector<std::string> names;
+};
+
+class Mistakes {
+ public:
+  void Need(const char* key, const Known& known, const std::string& name) {
+    if (name.empty() || name == "*" || std::ranges::count(known.names, name) > 0) return;
+    Add(key, fmt::format("no {} '{}' in {}{}", known.what, base::Printable(name, 40), known.key,
+                         base::Suggestion(name, known.names)));
+  }
+  void Once(const char* key, const std::string& name, std::set<std::string>& seen) {
+    if (!seen.insert(name).second)
+      Add(key, fmt::format("expected '{}' once", base::Printable(name, 40)));
+  }
+  std::vector<NameMistake> all;
+
+ private:
+  void Add(const char* key, std::string what) { all.push_back({key, std::move(what)}); }
+};
+
+}  // namespace
+
+std::vector<NameMistake> NameMistakes(const Settings& settings) {
+  const core::PolicyConfig& policy = settings.policy;
+  Known accounts{"account", "fair.accounts", {}};
+  Known classes{"class", "fair.classes", {std::string(core::kUsualQos)}};
+  for (const core::AccountRule& each : policy.accounts) accounts.names.push_back(each.name);
+  Mistakes mistakes;
+  std::set<std::string> seen;
+  for (const core::QosClass& each : policy.classes) {
+    classes.names.push_back(each.name);
+    mistakes.Once("fair.classes", each.name, seen);
+  }
+  seen.clear();
+  for (const core::ShareWeight& each : policy.fair.weights) {
+    if (each.who.starts_with('@')) mistakes.Need("fair.weights", accounts, each.who.substr(1));
+    mistakes.Once("fair.weights", each.who, seen);
+  }
+  for (const std::string& each : policy.slots.exempt) mistakes.Need("slots.exempt", classes, each);
+  // The default rule may name a class that this server's classes replaced.
+  if (!settings.chosen.contains("limits.rules")) return mistakes.all;
+  for (const core::LimitRule& each : policy.limits) {
+    mistakes.Need("limits.rules", accounts, each.account);
+    mistakes.Need("limits.rules", classes, each.qos);
+  }
+  return mistakes.all;
+}
+
+std::set<std::string> NamedUsers(const Settings& settings) {
+  std::set<std::string> users;
+  for (const auto* list : {&settings.admins, &settings.allow_users, &settings.reservation_makers}) {
+    users.insert(list->begin(), list->end());
+  }
+  const core::PolicyConfig& policy = settings.policy;
+  for (const core::AccountRule& each : policy.accounts)
+    users.insert(each.users.begin(), each.users.end());
+  for (const core::ShareWeight& each : policy.fair.weights) {
+    if (!each.who.starts_with('@')) users.insert(each.who);
+  }
+  for (const core::LimitRule& each : policy.limits) users.insert(each.user);
+  users.erase("");
+  users.erase("*");
+  return users;
+}
+
+}  // namespace carma::config
