@@ -136,27 +136,29 @@ std::string ShownTarget(std::string_view text) {
 
 Result<NotifyRule> ParseNotifyRule(std::string_view text) {
   NotifyRule rule{.target = std::string(text)};
+  const std::size_t colon = text.rfind(':');
+  const std::string_view last = colon == text.npos ? "" : text.substr(colon + 1);
   // The port of a URL, or whatever follows its last colon, must not be taken for events.
-  if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
-    if (std::vector<std::string> events = EventsOf(text.substr(colon + 1)); !events.empty()) {
-      rule.target = text.substr(0, colon);
-      rule.events = std::move(events);
-    }
+  if (std::vector<std::string> events = EventsOf(last); !events.empty()) {
+    rule.target = text.substr(0, colon);
+    rule.events = std::move(events);
+    const Result<NotifyTarget> target = ParseWritten(rule.target);
+    if (!target) return std::unexpected(target.error());
+    return rule;
   }
-  const Result<NotifyTarget> target = ParseWritten(rule.target);
-  if (target) return rule;
-  if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
-    const std::string_view events = text.substr(colon + 1);
-    const bool words = !events.empty() && std::ranges::all_of(events, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';
-    });
-    if (words && ParseWritten(text.substr(0, colon)))
-      return Fail(
-          ErrorCode::kInvalid,
-          fmt::format("unknown event in '{}', expected some of start, end, fail, oom, requeue",
-                      base::Printable(events, 80)));
-  }
-  return std::unexpected(target.error());
+  const Result<NotifyTarget> target = ParseWritten(text);
+  // Any path may name a program, but a word at the end of a URL is a misspelt event.
+  if (target && target->kind != NotifyKind::kWebhook) return rule;
+  const bool words = !last.empty() && std::ranges::all_of(last, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';
+  });
+  if (words && ParseWritten(text.substr(0, colon)))
+    return Fail(
+        ErrorCode::kInvalid,
+        fmt::format("unknown event in '{}', expected some of start, end, fail, oom, requeue",
+                    base::Printable(last, 80)));
+  if (!target) return std::unexpected(target.error());
+  return rule;
 }
 
 bool Wants(const NotifyRule& rule, NotifyEvent event) {

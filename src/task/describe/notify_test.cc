@@ -61,6 +61,14 @@ TEST(Notify, ReadsEventsBehindTheLastColon) {
   EXPECT_FALSE(ParseNotifyRule("me:won"));
   EXPECT_EQ(ParseNotifyRule("a@b.org:fail,ende").error().message,
             "unknown event in 'fail,ende', expected some of start, end, fail, oom, requeue");
+  for (const char* misspelt : {"https://hooks.example.org/T0/B0/xyz:fail,omm",
+                               "https://ntfy.sh:omm", "slack+https://chat.lab.org/hooks/x:omm"}) {
+    const auto refused = ParseNotifyRule(misspelt);
+    ASSERT_FALSE(refused) << misspelt;
+    EXPECT_TRUE(refused.error().message.starts_with("unknown event in '")) << misspelt;
+  }
+  EXPECT_EQ(ParseNotifyRule("https://h/x:y:end")->target, "https://h/x:y");
+  EXPECT_EQ(ParseNotifyRule("https://h/!r:m.org/send")->target, "https://h/!r:m.org/send");
   EXPECT_NE(ParseNotifyRule("a@b@c:ende").error().message.find("a mail address"),
             std::string::npos);
   EXPECT_TRUE(Wants(*rule, NotifyEvent::kFail));
