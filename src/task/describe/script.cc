@@ -38,6 +38,23 @@ std::string SimilarOption(const std::string& name) {
   return meant ? ", did you mean --" + *meant + "?" : "";
 }
 
+// "#CARMA" or "#SBATCH" if the line is a directive, else empty.
+std::string_view KeywordOf(std::string_view line) {
+  for (const std::string_view word : {"#CARMA", "#SBATCH"}) {
+    if (!line.starts_with(word)) continue;
+    if (line.size() == word.size() || line[word.size()] == ' ' || line[word.size()] == '\t')
+      return word;
+  }
+  return "";
+}
+
+// "#carma -G 2", "#CARMA: -G 2", "#CARMA-G 2"
+bool IsMisspelt(std::string_view line) {
+  if (base::ToLower(line.substr(0, 6)) != "#carma") return false;
+  const std::size_t option = line.find_first_not_of(": \t", 6);
+  return option != line.npos && line[option] == '-';
+}
+
 class Reader {
  public:
   Reader(std::string_view text, std::string_view path)
@@ -54,12 +71,20 @@ class Reader {
     }
     if (Result<Unit> readable = CheckBytes(); !readable) return std::unexpected(readable.error());
     line_ = 0;
+    bool in_head = true;  // before the first command
     for (std::string_view line : base::Split(text_, '\n')) {
       ++line_;
       const std::string_view trimmed = base::Trim(line);
       if (trimmed.empty()) continue;
-      if (trimmed.front() != '#') break;  // the first command
-      if (Result<Unit> read = ReadComment(trimmed); !read) return std::unexpected(read.error());
+      in_head = in_head && trimmed.front() == '#';
+      if (in_head) {
+        if (Result<Unit> read = ReadComment(trimmed); !read) return std::unexpected(read.error());
+        continue;
+      }
+      const std::string_view late = KeywordOf(trimmed);
+      if (!late.empty()) Warn(std::string(late) + " below the first command is not read");
+      // One warning is enough, and a here-document may be another script.
+      if (!late.empty() || trimmed.find("<<") != trimmed.npos) break;
     }
     TellPassedOver("these #SBATCH options");
     return std::move(found_);
@@ -98,10 +123,13 @@ class Reader {
   }
 
   Result<Unit> ReadComment(std::string_view line) {
-    const bool carma = line.starts_with("#CARMA"), sbatch = line.starts_with("#SBATCH");
-    if (!carma && !sbatch) return Unit{};
-    std::string_view rest = line.substr(carma ? 6 : 7);
-    if (!rest.empty() && rest.front() != ' ' && rest.front() != '\t') return Unit{};
+    const std::string_view keyword = KeywordOf(line);
+    if (keyword.empty()) {
+      if (IsMisspelt(line)) Warn("not read, expected #CARMA and a blank before the option");
+      return Unit{};
+    }
+    const bool sbatch = keyword == "#SBATCH";
+    const std::string_view rest = line.substr(keyword.size());
     if (rest.size() > kMaxDirectiveBytes) {
       return Wrong("a directive longer than " + std::to_string(kMaxDirectiveBytes) + " bytes");
     }

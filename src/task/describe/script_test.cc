@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
+
 namespace carma::task {
 namespace {
 
@@ -35,7 +37,6 @@ TEST(ReadDirectives, ReadsTheLeadingCommentBlock) {
       {"blank lines and plain comments between",
        "#!/bin/sh\n\n# hello\n   \n#CARMA --gpus 2\n## CARMA --gpus 3\n##SBATCH -t 1\n",
        "5:gpus=2 "},
-      {"stops at the first command", "#!/bin/sh\nset -e\n#CARMA --gpus=2\n", ""},
       {"DOS line ends", "#!/bin/sh\r\n#CARMA --gpus=2\r\n#SBATCH -t 5\r\ntrue\r\n",
        "2:gpus=2 3:time=5 "},
       {"indented directives", "#!/bin/sh\n  #CARMA --gpus=2\n", "2:gpus=2 "},
@@ -49,6 +50,29 @@ TEST(ReadDirectives, ReadsTheLeadingCommentBlock) {
     ASSERT_TRUE(directives) << c.name << ": " << directives.error().message;
     EXPECT_EQ(Show(*directives), c.settings) << c.name;
     EXPECT_TRUE(directives->warnings.empty()) << c.name;
+  }
+}
+
+TEST(ReadDirectives, WarnsOfDirectivesItDoesNotRead) {
+  constexpr const char* kMisspelt =
+      "x.sh:2: not read, expected #CARMA and a blank before the option";
+  const std::vector<std::pair<const char*, std::string>> cases{
+      {"set -e\n\n#CARMA --gpus=2\n#CARMA --hold\n",
+       "x.sh:4: #CARMA below the first command is not read"},
+      {"set -e\n#SBATCH -t 5\n", "x.sh:3: #SBATCH below the first command is not read"},
+      {"set -e\ncat >job.sh <<EOF\n#SBATCH -t 5\nEOF\n", ""},
+      {"true\n#CARMAX -G 2\n##CARMA -G 2\n# CARMA -G 2\n", ""},
+      {"#carma -G 2\n", kMisspelt},
+      {"#CARMA: -G 2\n", kMisspelt},
+      {"#CARMA-G 2\n", kMisspelt},
+      {"#carma shares the GPUs\n#CARMA: see below\n", ""},
+  };
+  for (const auto& [body, warning] : cases) {
+    const auto directives = ReadDirectives(std::string("#!/bin/sh\n") + body, "x.sh");
+    ASSERT_TRUE(directives) << body << directives.error().message;
+    EXPECT_EQ(Show(*directives), "") << body;
+    EXPECT_FALSE(directives->sbatch) << body;
+    EXPECT_EQ(base::Join(directives->warnings, "; "), warning) << body;
   }
 }
 

@@ -109,7 +109,7 @@ constexpr Head kHeads[] = {
      "gpus=1 name=x reports-gpu"},
     {"comments behind", "#SBATCH --time=10   # ten minutes\n", "gpus=1 time=600 reports-gpu"},
     {"behind the first command", "#SBATCH -J x\nmodule load cuda\n#SBATCH --gres=gpu:8\n",
-     "gpus=1 name=x reports-gpu"},
+     "gpus=1 name=x reports-gpu warned"},
     {"module and conda below",
      "#SBATCH --job-name=bert\n#SBATCH --gres=gpu:1\n\nmodule load cuda/12.1\n"
      "source activate torch\nsrun python train.py --seed $SLURM_ARRAY_TASK_ID\n",
