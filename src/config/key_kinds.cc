@@ -85,8 +85,11 @@ Kind<double> Fraction(const char* type, bool (*meant)(double)) {
 }
 
 Kind<std::int64_t> Size() {
-  return {"memory size like \"2G\" or \"512M\" (a bare number is MiB)", kText | kNumber,
+  return {"memory size like \"2G\" or \"512M\" (a bare whole number is MiB)", kText | kNumber,
           [](std::string_view text) -> std::optional<std::int64_t> {
+            // 0.5 was meant as a fraction or as GiB, hardly as MiB.
+            if (base::ParseDouble(base::Trim(text)) && !base::ParseInt(base::Trim(text)))
+              return std::nullopt;
             const base::Result<std::int64_t> mib = base::ParseMemoryMib(text);
             if (!mib || *mib > kMaxSizeMib) return std::nullopt;
             return *mib;

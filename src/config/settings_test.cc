@@ -1,5 +1,6 @@
 #include "config/settings.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -298,6 +299,20 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
       {"comma inside a name", "[daemon]\nadmins = [\"a,b\"]", "f.toml:2: daemon.admins: expected"},
   };
   for (const Case& c : cases) EXPECT_THAT(ErrorOf(c.text), HasSubstr(c.error)) << c.name;
+}
+
+TEST(Settings, SizesWithoutUnitAreWholeNumbers) {
+  for (const char* size : {"0.5", "5.0", "\"0.5\"", "1e3"}) {
+    for (const char* key : {"policy.margin", "host.memory", "monitor.unattributed"}) {
+      EXPECT_THAT(ErrorOf(fmt::format("{} = {}", key, size)),
+                  HasSubstr("expected memory size like \"2G\" or \"512M\""))
+          << key << size;
+    }
+  }
+  EXPECT_THAT(ErrorOf("policy.floor = 1.0"), HasSubstr("a fraction below 1"));
+  EXPECT_EQ(FromText("policy.margin = '0.5G'").settings.policy.margin_mib, 512);
+  EXPECT_EQ(FromText("policy.margin = 512").settings.policy.margin_mib, 512);
+  EXPECT_EQ(FromText("policy.sm_cap = 1.0").settings.policy.sm_cap, 1);
 }
 
 TEST(Settings, NamesThatAreNotConfiguredAreRefused) {

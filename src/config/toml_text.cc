@@ -28,7 +28,10 @@ std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   if (const auto* text = node.as_string()) return {text->get(), kText};
   if (const auto* whole = node.as_integer()) return {std::to_string(whole->get()), kNumber};
   if (const auto* number = node.as_floating_point()) {
-    return {fmt::format("{}", number->get()), kNumber};
+    const std::string written = fmt::format("{}", number->get());
+    // 1.0 is not a whole number, so it is not taken for one MiB.
+    return {written.find_first_not_of("-0123456789") == written.npos ? written + ".0" : written,
+            kNumber};
   }
   if (const auto* flag = node.as_boolean()) return {flag->get() ? "true" : "false", kBool};
   return {};

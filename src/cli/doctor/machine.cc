@@ -250,6 +250,15 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
                      Seconds(*settings.idle_after)),
          "idle.after is usually several minutes");
   }
+  const auto warn_if_small = [&](const char* key, std::int64_t mib, std::int64_t usual_mib) {
+    if (mib <= 0 || mib >= usual_mib) return;
+    warn(fmt::format("{} is only {}M; a number without unit is MiB", key, mib),
+         fmt::format("did you mean \"{}G\"?", mib));
+  };
+  warn_if_small("policy.margin", settings.policy.margin_mib, 256);
+  if (settings.policy.floor_share == 0)
+    warn_if_small("policy.floor", settings.policy.floor_mib, 256);
+  warn_if_small("host.memory", settings.host_memory_mib.value_or(0), 1024);
   for (const std::string& user : config::NamedUsers(settings)) {
     if (::getpwnam(user.c_str()) != nullptr) continue;
     warn(fmt::format("this machine has no user '{}'", base::Printable(user, 40)),

@@ -263,6 +263,19 @@ TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
   EXPECT_NE(FirstTrouble(CheckSettings(root_, settings)).remedy, "");
   settings.idle_after.reset();
   EXPECT_TRUE(CheckSettings(root_, settings).empty());
+  settings.policy.margin_mib = 5;
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
+              HasSubstr("policy.margin is only 5M"));
+  EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).remedy, "did you mean \"5G\"?");
+  settings.policy.margin_mib = 0;
+  settings.policy.floor_share = 0;
+  settings.policy.floor_mib = 255;
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("policy.floor"));
+  settings.policy.floor_share = 0.375;
+  settings.host_memory_mib = 64;
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("host.memory"));
+  settings.host_memory_mib.reset();
+  EXPECT_TRUE(CheckSettings(root_, settings).empty());
   settings.admins = {"root", "nobodyhere"};
   const std::vector<Finding> findings = CheckSettings(root_, settings);
   ASSERT_EQ(findings.size(), 1u);
