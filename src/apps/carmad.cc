@@ -29,6 +29,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "build_text.h"
+#include "config/names.h"
 #include "config/settings.h"
 #include "config/simulated.h"
 #include "daemon/loop/detach.h"
@@ -226,6 +227,8 @@ int Run(int argc, char** argv) {
   const Result<carma::config::Loaded> loaded = carma::config::Load(FindSources(flags));
   if (!loaded) return Refuse(loaded.error(), 2);
   if (flags.check_only) {
+    if (const Result<Unit> groups = carma::config::CheckGroups(loaded->settings); !groups)
+      return Refuse(groups.error(), 2);
     std::puts("configuration is valid");
     return 0;
   }

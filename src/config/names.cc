@@ -6,6 +6,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/user.h"
 
 namespace carma::config {
 namespace {
@@ -77,6 +78,18 @@ std::set<std::string> NamedUsers(const Settings& settings) {
   users.erase("");
   users.erase("*");
   return users;
+}
+
+Result<Unit> CheckGroups(const Settings& settings) {
+  if (!settings.socket_group.empty()) {
+    if (const Result<std::uint32_t> group = base::FindGroup(settings.socket_group); !group)
+      return base::Wrap(group.error(), "daemon.socket_group");
+  }
+  for (const std::string& name : settings.allow_groups) {
+    if (const Result<std::uint32_t> group = base::FindGroup(name); !group)
+      return base::Wrap(group.error(), "daemon.allow_groups");
+  }
+  return Unit{};
 }
 
 }  // namespace carma::config

@@ -51,6 +51,8 @@ base::Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
 void RunCheck(Context& context, const ConfigFlags& flags) {
   const base::Result<config::Loaded> loaded = LoadFor(flags);
   if (!loaded) return context.Fail(loaded.error());
+  if (const Result<Unit> groups = config::CheckGroups(loaded->settings); !groups)
+    return context.Fail({ErrorCode::kInvalid, groups.error().message});
   // Most likely they are misspelt.
   for (const std::string& user : config::NamedUsers(loaded->settings)) WarnIfNoUser(context, user);
   std::size_t set = 0;

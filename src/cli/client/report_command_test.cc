@@ -163,6 +163,10 @@ TEST_F(Reports, ConfigCheckNamesTheMistakeAndConfigShowCanBeReadAgain) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("this machine has no user 'nosuch'"));
   EXPECT_THAT(ran.err, HasSubstr("this machine has no user 'nobodyhere'"));
+  ran = Run({"config", "check", "--config",
+             Write("groups.toml", "[daemon]\nallow_groups = [\"nogroup_x\"]\n")});
+  EXPECT_EQ(ran.exit_code, kExitUsage);
+  EXPECT_THAT(ran.err, HasSubstr("daemon.allow_groups: no group 'nogroup_x'"));
   const std::string bad = Write("bad.toml", "[policy]\nsm_cap = 75\n");
   ran = Run({"config", "check", "--config", bad});
   EXPECT_EQ(ran.exit_code, kExitUsage);

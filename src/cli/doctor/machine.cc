@@ -259,6 +259,10 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
   if (settings.policy.floor_share == 0)
     warn_if_small("policy.floor", settings.policy.floor_mib, 256);
   warn_if_small("host.memory", settings.host_memory_mib.value_or(0), 1024);
+  if (const Result<Unit> groups = config::CheckGroups(settings); !groups) {
+    findings.push_back({"settings", Level::kBad, groups.error().message + ": carmad does not start",
+                        "create the group, or correct its name"});
+  }
   for (const std::string& user : config::NamedUsers(settings)) {
     if (::getpwnam(user.c_str()) != nullptr) continue;
     warn(fmt::format("this machine has no user '{}'", base::Printable(user, 40)),

@@ -276,6 +276,15 @@ TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
   EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("host.memory"));
   settings.host_memory_mib.reset();
   EXPECT_TRUE(CheckSettings(root_, settings).empty());
+  settings.socket_group = "nogroup_x";
+  EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).level, Level::kBad);
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
+              HasSubstr("daemon.socket_group: no group 'nogroup_x'"));
+  settings.socket_group = "root";
+  settings.allow_groups = {"root", "nogroup_y"};
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
+              HasSubstr("daemon.allow_groups: no group 'nogroup_y'"));
+  settings.allow_groups.clear();
   settings.admins = {"root", "nobodyhere"};
   const std::vector<Finding> findings = CheckSettings(root_, settings);
   ASSERT_EQ(findings.size(), 1u);

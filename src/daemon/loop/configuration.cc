@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/user.h"
+#include "config/names.h"
 
 namespace carma::daemon {
 
@@ -43,6 +44,10 @@ Result<Configuration::Outcome> Configuration::Read(const config::Sources& source
                                                    const config::Loaded& running) {
   Result<config::Reread> reread = config::LoadAgain(sources, running);
   if (!reread) return std::unexpected(reread.error());
+  // A new daemon.socket_group waits for a restart, which it must not prevent.
+  const Result<config::Loaded> next = config::Load(sources);
+  if (Result<Unit> found = next ? config::CheckGroups(next->settings) : Unit{}; !found)
+    return std::unexpected(found.error());
   Result<std::vector<std::uint32_t>> groups = FindAllowedGroups(reread->loaded.settings);
   if (!groups) return std::unexpected(groups.error());
   auto profiles = ReadMeasuredProfiles(reread->loaded.settings);

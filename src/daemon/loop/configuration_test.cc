@@ -109,6 +109,9 @@ TEST_F(ConfigurationTest, AMistakeChangesNothingUntilItIsMended) {
   Write("daemon.allow_groups = ['no such group here']\n");
   configuration_->ReadAgain();
   Until([&] { return Told("daemon.allow_groups"); });
+  Write("daemon.socket_group = 'nogroup_x'\n");
+  configuration_->ReadAgain();
+  Until([&] { return Told("daemon.socket_group: no group 'nogroup_x'"); });
   EXPECT_THAT(taken_, IsEmpty());
   Write("");
   configuration_->ReadAgain();
