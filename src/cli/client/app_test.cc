@@ -294,6 +294,13 @@ TEST_F(App, RedoAndEditSendWhatIsToBeOtherwise) {
   EXPECT_EQ(Run({"edit", "7", "--time", "soon"}).exit_code, 2);
 }
 
+TEST_F(App, OneTaskIsReportedLikeSeveral) {
+  daemon_.On("POST /v1/tasks/7/cancel", [](const api::Request&) {
+    return JsonAnswer({{"id", 7}, {"state", "cancelled"}, {"reason", "CancelledByUser"}});
+  });
+  EXPECT_EQ(Run({"cancel", "7"}).out, "Task 7 is cancelled (CancelledByUser)\n");
+}
+
 TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {

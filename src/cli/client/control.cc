@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t kMostLines = 20;  // of tasks that were changed, and of those that were not
 
+constexpr const char* kChanged = "changed and ";
+
 // Reports the result for each task, in order, and the number of those beyond kMostLines; with
 // --json all results at the end.
 class Told {
@@ -52,10 +54,11 @@ class Told {
   std::size_t changed_ = 0, refused_ = 0;
 };
 
-// Goes on after a failure, because the other tasks must still be changed.
-void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids,
+// Goes on after a failure, because the other tasks must still be changed. how: before the state,
+// which such a change may leave as it was.
+void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const std::string& how,
                 const std::function<Called<api::TaskView>(std::uint64_t id)>& change) {
-  Told told(context, "changed and ");
+  Told told(context, how);
   for (const std::uint64_t id : ids) {
     const auto task = change(id);
     if (task) {
@@ -134,7 +137,7 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
   if (ids->empty() && !context.json)
     Warn(context, verb + ": no waiting or running task matches; nothing was changed");
   if (ids->size() > 1) return ChangeAll(context, *ids, verb, chosen);
-  ChangeEach(context, *ids,
+  ChangeEach(context, *ids, "",
              [&](std::uint64_t id) { return ChangeTask(context.client(), id, verb); });
 }
 
@@ -146,14 +149,14 @@ void RunEdit(Context& context, const EditFlags& flags) {
   if (!ids) return context.Fail(ids.error());
   const auto changes = ChangesOf(context, flags.settings);
   if (!changes) return context.Fail(changes.error());
-  ChangeEach(context, *ids,
+  ChangeEach(context, *ids, kChanged,
              [&](std::uint64_t id) { return EditTask(context.client(), id, *changes); });
 }
 
 void RunPriority(Context& context, const std::vector<std::string>& tasks, std::int64_t priority) {
   const auto ids = ResolveTasks(context, tasks);
   if (!ids) return context.Fail(ids.error());
-  ChangeEach(context, *ids,
+  ChangeEach(context, *ids, kChanged,
              [&](std::uint64_t id) { return SetPriority(context.client(), id, priority); });
 }
 
