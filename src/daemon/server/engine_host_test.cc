@@ -7,6 +7,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
+#include <mutex>
 
 #include "task/shim/fake_launcher.h"
 
@@ -71,7 +72,11 @@ class EngineHostTest : public ::testing::Test {
                                  .after_next_reading = [](const auto& call) { call(); },
                                  .shim_path = "/no/such/program",
                                  .notify_path = "/no/such/program",
-                                 .driver_versions = [this] { return driver_; }},
+                                 .driver_versions =
+                                     [this] {
+                                       const std::lock_guard lock(driver_mutex_);
+                                       return driver_;
+                                     }},
         devices, gpus);
     ASSERT_TRUE(host_->Start(gpus));
   }
@@ -105,7 +110,12 @@ class EngineHostTest : public ::testing::Test {
   Configuration::InForce in_force_;
   Counters counters_;
   FaultOrigins fault_origins_{""};
-  gpu::InstalledDriver driver_;  // read on a thread, while the loop is not open
+  void Install(const gpu::InstalledDriver& driver) {
+    const std::lock_guard lock(driver_mutex_);
+    driver_ = driver;
+  }
+  std::mutex driver_mutex_;  // it is read on a thread of its own
+  gpu::InstalledDriver driver_;
   std::shared_ptr<asio::io_context> loop_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
   std::optional<LoopMeter> loop_meter_;
@@ -166,7 +176,7 @@ TEST_F(EngineHostTest, TellsAdministratorsOfAGpuThatItsRulesClose) {
 }
 
 TEST_F(EngineHostTest, ADriverThatIsBeingUpgradedClosesTheGpusUntilTheBoot) {
-  driver_ = {"535.183.01", "550.54.15"};
+  Install({"535.183.01", "550.54.15"});
   Open();
   Until([&] { return !host_->monitor().CudaTrouble(kSecond).empty(); });
   Read();
@@ -180,7 +190,7 @@ TEST_F(EngineHostTest, ADriverThatIsBeingUpgradedClosesTheGpusUntilTheBoot) {
   Open();  // tells nobody again
   Read();
   EXPECT_THAT(store_->WaitingNotices(10).value(), ::testing::SizeIs(1));
-  driver_.loaded = driver_.installed;
+  Install({"550.54.15", "550.54.15"});
   Open();
   Until([&] { return host_->monitor().CudaTrouble(kSecond).empty(); });
   Read();
