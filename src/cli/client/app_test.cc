@@ -419,6 +419,20 @@ TEST_F(App, WaitGivesTheHighestExitCodeAndOutlastsPolls) {
   EXPECT_EQ(polls, 3);
 }
 
+TEST_F(App, WaitOutlastsARestartDuringItsFirstLongPoll) {
+  std::atomic<int> long_polls = 0;
+  daemon_.On("GET /v1/tasks/1", [&](const api::Request& request) {
+    if (request.Query("wait_s") == "0") return JsonAnswer(TaskJson(1, "running"));
+    if (++long_polls == 1)
+      return api::ErrorResponse({base::ErrorCode::kUnavailable, "carmad is stopping"});
+    return JsonAnswer(TaskJson(1, "succeeded"));
+  });
+  const Ran ran = Run({"wait", "1"});
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_EQ(ran.out, "Task 1 succeeded\n");
+  EXPECT_EQ(ran.err, "carma: warning: carmad is stopping; waiting for it\n");
+}
+
 TEST_F(App, WaitEndsAtItsTimeout) {
   daemon_.On("GET /v1/tasks/1",
              [](const api::Request&) { return JsonAnswer(TaskJson(1, "running")); });

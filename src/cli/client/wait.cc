@@ -46,7 +46,9 @@ class Waiter {
   // Empty value: the time is over. Errors: the daemon's, or that it never answered.
   base::Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
-      auto task = AwaitTask(context_.client(), id, static_cast<int>(Left().count()));
+      // The first poll returns at once: a daemon that restarts during a long one has then answered.
+      const auto patience = connected_ ? Left() : std::chrono::seconds(0);
+      auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));
       const bool gone = !task && task.error().code == base::ErrorCode::kUnavailable;
       if (!task && !(gone && connected_)) return std::unexpected(task.error());
       if (gone) {
