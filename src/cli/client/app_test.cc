@@ -586,6 +586,16 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
   EXPECT_EQ(daemon_.requests().back(),
             R"(POST /v1/gpus/0/drain {"by_ms":1772373900000,"reason":""})");
   EXPECT_EQ(Run({"drain", "0", "--by", "soon"}).exit_code, 2);
+  daemon_.On("GET /v1/status", [](const api::Request&) {
+    return JsonAnswer({{"now_ms", 1'772'460'300'000}});
+  });
+  const Ran late = Run({"drain", "0", "--by", "2026-03-01T14:05Z"});
+  EXPECT_EQ(late.exit_code, 2);
+  EXPECT_THAT(late.err, ::testing::HasSubstr("has passed; --by now ends the tasks at once"));
+  EXPECT_THAT(daemon_.requests().back(), ::testing::StartsWith("GET /v1/status"));
+  Run({"drain", "0", "--by", "now"});
+  EXPECT_EQ(daemon_.requests().back(),
+            R"(POST /v1/gpus/0/drain {"by_ms":1772460300000,"reason":""})");
 }
 
 TEST_F(App, AnArrayIsNamedByAnyOfItsTasks) {

@@ -170,8 +170,14 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
   if (!flags.by.empty()) {
     const auto status = GetStatus(context.client());
     if (!status) return context.Fail(status.error());
-    const auto time = task::ParseBegin(flags.by, base::FromMs(status->value.now_ms));
+    const base::Time now = base::FromMs(status->value.now_ms);
+    const auto time = task::ParseBegin(flags.by, now);
     if (!time) return context.Fail({time.error().code, "--by: " + time.error().message});
+    if (*time < now) {
+      return context.Fail(
+          {ErrorCode::kInvalid, fmt::format("--by: {} has passed; --by now ends the tasks at once",
+                                            base::FormatTime(*time))});
+    }
     empty_by = *time;
   }
   if (flags.until_boot && flags.gpus != kAll)

@@ -393,8 +393,9 @@ class Pilot {
     if (RunningTasks(status->value) > 0)
       Say("the end is near: tasks are asked to save and leave by {}", base::FormatTime(by));
     for (const std::string& gpu : gpus_) {
-      const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation,
-                                     OnItsClock(by, status->value));
+      // A time that has passed would be refused.
+      const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
+      const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);
     }
   }

@@ -57,9 +57,10 @@ Result<Unit> CloseServer(const ClosingServices& services, const Call& call,
   core::ServerClosed closing;
   closing.why = fmt::format("closed by {} until the machine boots", call.caller.user);
   if (!asked->why.empty()) closing.why += ": " + base::Printable(asked->why, 500);
-  closing.empty_by = asked->by_ms
-                         ? base::FromMs(*asked->by_ms)
-                         : services.clock.Now() + services.settings.policy.slots.shutdown_notice;
+  const base::Time now = services.clock.Now();
+  closing.empty_by = asked->by_ms ? base::FromMs(*asked->by_ms)
+                                  : now + services.settings.policy.slots.shutdown_notice;
+  if (Result<Unit> ahead = CheckDeadline(closing.empty_by, now); !ahead) return ahead;
   std::vector<base::Field> fields = {{"empty_by", base::FormatTimeIso(closing.empty_by)}};
   if (!asked->why.empty()) fields.emplace_back("why", asked->why);
   services.engine.Close(

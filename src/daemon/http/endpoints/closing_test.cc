@@ -46,6 +46,9 @@ TEST_F(ClosingTest, WhoMayNotOrAsksForAnythingElseIsRefused) {
   EXPECT_EQ(Ask(Services(), &CloseServer, By(kRoot, "", "", R"({"by_ms":"soon"})")).status, 400);
   EXPECT_THAT(Ask(Services(), &CloseServer, By(kRoot, "", "", R"({"until":1})")).Message(),
               HasSubstr("until"));
+  clock_.Advance(std::chrono::hours(2));
+  EXPECT_EQ(Ask(Services(), &CloseServer, By(kRoot, "", "", R"({"by_ms":9000000})")).Message(),
+            "/by_ms: 1970-01-01T02:30:00.000Z has passed");
   EXPECT_FALSE(store_->ServerClosing().value());
 }
 

@@ -66,7 +66,7 @@ struct AskedDrain {
   std::optional<base::Time> empty_by;
 };
 
-Result<AskedDrain> DrainIn(const Call& call) {
+Result<AskedDrain> DrainIn(const Call& call, base::Time now) {
   AskedDrain asked;
   if (call.request.body.empty()) return asked;
   const Result<Json> json = ReadBody(call);
@@ -77,7 +77,10 @@ Result<AskedDrain> DrainIn(const Call& call) {
   in.Get("by_ms", by_ms, 0, core::kMaxBeginMs);
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
-  if (by_ms) asked.empty_by = base::FromMs(*by_ms);
+  if (!by_ms) return asked;
+  asked.empty_by = base::FromMs(*by_ms);
+  if (Result<Unit> ahead = CheckDeadline(*asked.empty_by, now); !ahead)
+    return std::unexpected(ahead.error());
   return asked;
 }
 
@@ -182,7 +185,7 @@ Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
 Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
   const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
   if (!gpu) return std::unexpected(gpu.error());
-  const Result<AskedDrain> asked = DrainIn(call);
+  const Result<AskedDrain> asked = DrainIn(call, services.clock.Now());
   if (!asked) return std::unexpected(asked.error());
   std::string why = fmt::format("drained by {}", call.caller.user);
   if (!asked->why.empty()) why += ": " + base::Printable(asked->why, 500);

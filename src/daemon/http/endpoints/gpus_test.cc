@@ -1,5 +1,7 @@
 #include "daemon/http/endpoints/gpus.h"
 
+#include <fmt/format.h>
+
 #include "daemon/http/endpoints/endpoint_fixture.h"
 
 namespace carma::daemon {
@@ -35,6 +37,16 @@ TEST_F(GpusTest, AnAdministratorClosesAndOpensOneByIndexOrUuid) {
   EXPECT_EQ(store_->Drains()->size(), 1U) << "it is durable";
   EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kRoot, "1")).body.at("state"), "idle");
   EXPECT_EQ(store_->Drains()->size(), 0U);
+}
+
+TEST_F(GpusTest, ADeadlineThatHasLongPassedIsRefused) {
+  clock_.Advance(std::chrono::hours(2));
+  EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "0", "", R"({"by_ms":9000000})")).Message(),
+            "/by_ms: 1970-01-01T02:30:00.000Z has passed");
+  EXPECT_EQ(store_->Drains()->size(), 0U);
+  const std::string just_now = fmt::format(R"({{"by_ms":{}}})", base::ToMs(clock_.Now()) - 1'000);
+  EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "0", "", just_now)).status, 200)
+      << "the caller's clock may be late";
 }
 
 TEST_F(GpusTest, WhoMayNotOrNamesNoneIsRefused) {

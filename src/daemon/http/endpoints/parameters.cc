@@ -13,6 +13,14 @@ namespace carma::daemon {
 
 using base::Json;
 
+namespace {
+
+// The caller's clock may differ, and that of a simulated server is fast. `carma drain` itself takes
+// no time that has passed.
+constexpr base::Duration kLateDeadline{std::chrono::hours(1)};
+
+}  // namespace
+
 std::int64_t QueryReader::Number(std::string_view key, std::int64_t fallback, std::int64_t low,
                                  std::int64_t high) {
   const std::optional<std::string> text = request_.Query(key);
@@ -49,6 +57,11 @@ Result<core::TaskId> TaskIdOf(std::string_view text) {
 Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may) {
   if (caller.admin) return Unit{};
   return Fail(ErrorCode::kDenied, fmt::format("only an administrator may {}", may));
+}
+
+Result<Unit> CheckDeadline(base::Time by, base::Time now) {
+  if (by >= now - kLateDeadline) return Unit{};
+  return Fail(ErrorCode::kInvalid, fmt::format("/by_ms: {} has passed", base::FormatTimeIso(by)));
 }
 
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller) {

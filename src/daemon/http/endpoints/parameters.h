@@ -40,6 +40,9 @@ base::Result<core::TaskId> TaskIdOf(std::string_view text);
 // Errors: kDenied, with the message that only an administrator may.
 base::Result<base::Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
 
+// Errors: kInvalid if a deadline (/by_ms) has long passed: a wrong date would end tasks at once.
+base::Result<base::Unit> CheckDeadline(base::Time by, base::Time now);
+
 // Logs one line about a request that was carried out: the fields, then the caller's "user" and
 // "uid" (from the kernel or the token).
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
