@@ -192,10 +192,9 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
   });
 }
 
-// Whether it waits for GPUs and not for a hold, a time or a dependency.
-bool WaitsForGpus(const core::TaskRecord& record) {
-  if (record.state != core::TaskState::kQueued) return false;
-  switch (record.reason.code) {
+// Whether a waiting task waits for GPUs and not for a hold, a time or a dependency.
+bool IsForGpus(core::ReasonCode why) {
+  switch (why) {
     case core::ReasonCode::kHeld:
     case core::ReasonCode::kBeginTime:
     case core::ReasonCode::kDependency:
@@ -210,11 +209,14 @@ bool WaitsForGpus(const core::TaskRecord& record) {
 void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
-    if (WaitsForGpus(record)) oldest = std::max(oldest, now - record.queued_since);
+    if (record.state != core::TaskState::kQueued) continue;
+    // Older tasks come first, so hardly a reason is computed once one waits for GPUs.
+    const base::Duration wait = now - record.queued_since;
+    if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
   out.Begin("carma_queue_oldest_wait_seconds", "gauge",
             "Waiting time of the task that has waited longest for GPUs; 0: none. Held tasks and "
-            "those that wait for other tasks do not count.");
+            "those that wait for a time or other tasks do not count.");
   out.Sample(base::Seconds(oldest));
 }
 

@@ -62,6 +62,32 @@ class MetricsTextTest : public EndpointTest {
                                [] { return config::Sources{}; }, clock_, nullptr};
 };
 
+TEST_F(MetricsTextTest, OnlyTasksThatWaitForGpusHaveAWaitingTime) {
+  const std::string family = "carma_queue_oldest_wait_seconds";
+  const auto wait = [&] { clock_.Advance(std::chrono::hours(1)); };
+  const core::TaskId held = SubmitHeld();
+  task::TaskSpec spec = Spec();
+  spec.begin = clock_.Now() + std::chrono::hours(10);
+  Submit(spec);
+  spec.begin.reset();
+  spec.dependencies = {{held, core::DependencyKind::kAfterOk, {}}};
+  Submit(spec);
+  wait();
+  EXPECT_EQ(ValueOf(family), "0");
+  spec = Spec();
+  spec.gpus = 2;
+  spec.exclusive = true;
+  Submit(spec);
+  const core::TaskId behind = Submit(spec);
+  ASSERT_EQ(engine_->scheduler().Find(behind)->state, core::TaskState::kQueued);
+  wait();
+  EXPECT_NE(ValueOf(family), "0");
+  engine_->Post(core::HoldRequested{behind});
+  engine_->Turn();
+  wait();
+  EXPECT_EQ(ValueOf(family), "0");
+}
+
 TEST_F(MetricsTextTest, TellsThatTheServerIsClosed) {
   EXPECT_EQ(ValueOf("carma_daemon_closed"), "0");
   engine_->Close({"closed by root until the machine boots", clock_.Now()});
