@@ -23,6 +23,11 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
       event);
 }
 
+// The answer to a change that is decided, or will be, but cannot be written now.
+base::Error NotYet(const std::string& why) {
+  return {ErrorCode::kIo, "not written yet, takes effect as soon as it can be: " + why};
+}
+
 }  // namespace
 
 Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launcher,
@@ -206,16 +211,15 @@ void Engine::Turn() {
 // them. False: the store refused.
 bool Engine::AcceptSubmissions() {
   const Result<Unit> accepted = intake_.AcceptShare(events_);
-  if (!accepted) store_trouble_ = accepted.error().message;
+  if (!accepted) NoteStoreTrouble(accepted.error());
   return accepted.has_value();
 }
 
 // Callers do not wait for a full disk: submissions are refused, and changes of tasks take effect as
 // soon as there is space.
 void Engine::AnswerWithTrouble() {
-  const base::Error why{ErrorCode::kIo, store_trouble_};
-  intake_.RefuseAll(why);
-  for (Done& done : std::exchange(next_.done, {})) done(std::unexpected(why));
+  intake_.RefuseAll({ErrorCode::kIo, store_trouble_});
+  for (Done& done : std::exchange(next_.done, {})) done(std::unexpected(NotYet(store_trouble_)));
 }
 
 void Engine::Collect(std::vector<core::Action> actions) {
@@ -311,7 +315,8 @@ bool Engine::Flush() {
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {
     NoteStoreTrouble(kept.error());
     // Callers get their answers now; decisions wait for the disk.
-    for (Done& done : std::exchange(decided_.done, {})) done(std::unexpected(kept.error()));
+    for (Done& done : std::exchange(decided_.done, {}))
+      done(std::unexpected(NotYet(store_trouble_)));
     host_.RetryTurnLater();
     return false;
   }

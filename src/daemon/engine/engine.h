@@ -55,7 +55,7 @@ class Engine {
 
   // Answers once the tasks are durable. Errors: those of Intake, kIo (nothing was accepted).
   void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
-  // The event is handled in the next turn; `done` once its effects are durable.
+  // Handled in the next turn; `done` once its effects are durable. kIo: they will be, but later.
   void Post(core::Event event, Done done = nullptr);
   // Posts EstimateReady and stores the other results. A turn handles only a share of very many.
   void TakeEstimate(EstimateResult result);

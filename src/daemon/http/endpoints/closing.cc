@@ -37,8 +37,8 @@ Engine::Done AnswerWithStatus(const ClosingServices& services, std::string_view 
                               const api::Responder& reply) {
   return [status = services.status, event, fields = std::move(fields), caller,
           reply](const Result<Unit>& done) {
+    LogAsked(event, fields, caller, done);
     if (!done) return reply(std::unexpected(done.error()));
-    LogAsked(event, fields, caller);
     reply(JsonAnswer(ToJson(status())));
   };
 }

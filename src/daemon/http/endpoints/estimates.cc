@@ -65,8 +65,8 @@ Result<Unit> ForgetCalibration(const EstimateServices& services, const Call& cal
                                const api::Responder& reply) {
   if (Result<Unit> may = OnlyAdministrators(call.caller, "reset the calibration"); !may) return may;
   services.engine.ForgetCalibration([reply, caller = call.caller](const Result<Unit>& done) {
+    LogAsked("calibration_forgotten", {}, caller, done);
     if (!done) return reply(std::unexpected(done.error()));
-    LogAsked("calibration_forgotten", {}, caller);
     reply(JsonAnswer({{"reset", true}}));
   });
   return Unit{};

@@ -52,11 +52,11 @@ Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std:
                            const std::string& reason, const Caller& caller,
                            const api::Responder& reply) {
   return [services, gpu, event, reason, caller, reply](const Result<Unit>& done) {
-    if (!done) return reply(std::unexpected(done.error()));
     std::vector<base::Field> fields = {
         {"gpu", gpu}, {"uuid", services.monitor.devices().at(core::Number(gpu)).uuid}};
     if (!reason.empty()) fields.emplace_back("why", reason);
-    LogAsked(event, std::move(fields), caller);
+    LogAsked(event, std::move(fields), caller, done);
+    if (!done) return reply(std::unexpected(done.error()));
     reply(JsonAnswer(ToJson(Views(services).at(core::Number(gpu)))));
   };
 }

@@ -71,6 +71,13 @@ void LogAsked(std::string_view event, std::vector<base::Field> fields, const Cal
   base::LogInfo(event, fields);
 }
 
+void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
+              const Result<Unit>& done) {
+  if (!done && done.error().code != ErrorCode::kIo) return;
+  if (!done) fields.emplace_back("not_yet", done.error().message);
+  LogAsked(event, std::move(fields), caller);
+}
+
 api::Response JsonAnswer(const Json& json, int status) {
   return {.status = status, .body = base::DumpJson(json)};
 }

@@ -46,6 +46,10 @@ base::Result<base::Unit> CheckDeadline(base::Time by, base::Time now);
 // Logs one line about a request that was carried out: the fields, then the caller's "user" and
 // "uid" (from the kernel or the token).
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
+// The same for a change of the engine, from its Done: also logs one that takes effect later because
+// the store cannot write it now, with the reason as "not_yet".
+void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
+              const base::Result<base::Unit>& done);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
 // A page of figures without scripts. An error becomes a page too, because a person reads it.

@@ -76,10 +76,10 @@ Result<Unit> MakeReservation(const ReservationServices& services, const Call& ca
   // By number, because it may have been removed again by then.
   const auto made = std::make_shared<core::ReservationId>();
   const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
+    LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller, done);
     if (!done) return reply(std::unexpected(done.error()));
     const core::Reservation* kept = services.engine.reservations().Find(*made);
     if (kept == nullptr) return reply(JsonAnswer(Json::object()));
-    LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller);
     reply(JsonAnswer(ToJson(PresentBooking(services, *kept, services.clock.Now())), 201));
   };
   const Result<core::ReservationId> id = services.engine.Book(*std::move(booking), answer);
@@ -104,8 +104,8 @@ Result<Unit> RemoveReservation(const ReservationServices& services, const Call& 
   }
   return services.engine.Unbook(
       id, call.caller.user, [reply, caller = call.caller, id](const Result<Unit>& done) {
+        LogAsked("unreserved", {{"reservation", core::Number(id)}}, caller, done);
         if (!done) return reply(std::unexpected(done.error()));
-        LogAsked("unreserved", {{"reservation", core::Number(id)}}, caller);
         reply(JsonAnswer(Json::object()));
       });
 }

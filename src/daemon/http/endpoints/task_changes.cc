@@ -58,7 +58,7 @@ Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask&
   return
       [answer = AnswerWithTask(services, id, caller, reply), event = fmt::format("task_{}", verb),
        fields = std::move(fields), caller](const Result<Unit>& done) {
-        if (done) LogAsked(event, fields, caller);
+        LogAsked(event, fields, caller, done);
         answer(done);
       };
 }
@@ -322,7 +322,7 @@ void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyC
     const auto done = [told, last, id, verb = changes->verb, owner = stored->user,
                        caller](const Result<Unit>& result) {
       told->Take(id, result);
-      if (result) LogAsked(fmt::format("task_{}", verb), {{"task", id}, {"owner", owner}}, caller);
+      LogAsked(fmt::format("task_{}", verb), {{"task", id}, {"owner", owner}}, caller, result);
     };
     const Result<Unit> posted = PostChange(services.engine, *stored, changes->verb, caller, done);
     if (!posted) told->Take(id, posted);

@@ -5,6 +5,7 @@
 
 #include "api/changes_view.h"
 #include "daemon/http/endpoints/endpoint_fixture.h"
+#include "store/fake_vfs.h"
 
 namespace carma::daemon {
 namespace {
@@ -469,6 +470,45 @@ TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
   const base::Time started = clock_.Now();
   Start(id);
   EXPECT_EQ(shown().at("turn_ends_ms"), base::ToMs(started + std::chrono::hours(12)));
+}
+
+class FullDiskTest : public TasksTest {
+ protected:
+  void RetryTurnLater() override {}
+  store::FakeVfs disk_;
+};
+
+TEST_F(FullDiskTest, AChangeTakesEffectLaterAndTheLogNamesItsUser) {
+  const core::TaskId id = SubmitHeld();
+  disk_.space_left = 0;
+  ::testing::internal::CaptureStderr();
+  const Heard first = Change(kAda, "cancel");
+  const Heard second = Change(kRoot, "cancel");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  for (const Heard& heard : {first, second}) {
+    EXPECT_EQ(heard.status, 500);
+    EXPECT_THAT(heard.Message(), HasSubstr("not written yet, takes effect as soon as it can be: "));
+  }
+  EXPECT_THAT(log, HasSubstr("event=store_failed"));
+  EXPECT_THAT(log, HasSubstr("event=task_cancel task=1 owner=ada not_yet="));
+  EXPECT_THAT(log, HasSubstr("user=ada"));
+  EXPECT_THAT(log, HasSubstr("user=root"));
+  EXPECT_EQ(store_->Get(id)->record.state, core::TaskState::kQueued);
+  disk_.space_left.reset();
+  Settle();
+  EXPECT_EQ(store_->Get(id)->record.state, core::TaskState::kCancelled);
+}
+
+TEST_F(FullDiskTest, ItIsLoggedAlsoIfASubmissionFindsItFirst) {
+  disk_.space_left = 0;
+  ::testing::internal::CaptureStderr();
+  bool refused = false;
+  engine_->Submit({Spec()}, {kAda.uid, kAda.gid, kAda.user},
+                  [&](const base::Result<Submitted>& answer) { refused = !answer; });
+  engine_->Turn();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(refused);
+  EXPECT_THAT(log, HasSubstr("event=store_failed"));
 }
 
 }  // namespace
