@@ -340,6 +340,8 @@ Finding MemoryLimitsFinding(const api::StatusView& status) {
     text = "enforced by the kernel, for all processes of a task together";
   } else if (status.memory_limits == "mps") {
     text = "enforced by MPS, for each process of a task";
+  } else if (status.collocation.starts_with("mps:")) {
+    text += " (under MPS it is with collocation.mps_servers = \"gpu\")";
   }
   if (!status.no_memory_limits.empty())
     text += "; not by the kernel: " + base::Printable(status.no_memory_limits, 400);

@@ -386,6 +386,20 @@ TEST(Doctor, ADaemonWithOtherSettingsIsNoticed) {
   EXPECT_TRUE(CheckSameDriver(daemon, same).empty());
 }
 
+TEST(Doctor, MemoryThatMpsDoesNotLimitHasARemedy) {
+  DaemonFacts daemon{.status = api::StatusView{}, .gpus = {}};
+  daemon.status->memory_limits = "nobody";
+  daemon.status->collocation = "mps: tasks of one user compute on a GPU at the same time";
+  const auto text = [&] {
+    for (const Finding& finding : CheckDaemon(daemon))
+      if (finding.topic == "GPU memory") return finding.text;
+    return std::string();
+  };
+  EXPECT_EQ(text(), "not enforced (under MPS it is with collocation.mps_servers = \"gpu\")");
+  daemon.status->collocation = "streams: at most 4 tasks";
+  EXPECT_EQ(text(), "not enforced");
+}
+
 TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   DaemonFacts daemon{.status = Fail(ErrorCode::kUnavailable, "not running"), .gpus = {}};
   EXPECT_EQ(CheckDaemon(daemon)[0].level, Level::kWarn);

@@ -388,26 +388,26 @@ api::EventView Present(const store::StoredEvent& event) {
   return view;
 }
 
-std::string MemoryLimitsBy(const config::Settings& settings) {
-  if (!settings.mps_memory_limit) return "nobody";
-  if (settings.kernel_limits) return "kernel";
-  return settings.collocation == core::SharingMethod::kMps ? "mps" : "nobody";
-}
-
 namespace {
 
-std::string MethodLine(const config::Settings& settings, bool one_gpu) {
+// The limit of an MPS server holds on all its GPUs alike.
+bool MpsLimitsMemory(const config::Settings& settings, const Monitor* monitor) {
+  const bool one_gpu = monitor != nullptr && monitor->devices().size() == 1;
+  return settings.collocation == core::SharingMethod::kMps && settings.mps_memory_limit &&
+         (settings.mps_servers == task::MpsScope::kGpu || one_gpu);
+}
+
+std::string MethodLine(const config::Settings& settings, const Monitor* monitor) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
   if (!settings.collocation) return "mps if NVIDIA's control daemon answers: being checked";
   if (settings.collocation == core::SharingMethod::kMps) {
-    const bool memory =
-        settings.mps_memory_limit && (settings.mps_servers == task::MpsScope::kGpu || one_gpu);
     const std::string whose = settings.mps_servers == task::MpsScope::kShared
                                   ? "all users, not isolated from each other,"
                                   : "one user";
     return "mps: tasks of " + whose + " compute on a GPU at the same time. MPS limits " +
-           (memory ? "each process's memory to its task's promise and margin, and SMs to --sm-share"
-                   : "SMs to --sm-share, but not memory") +
+           (MpsLimitsMemory(settings, monitor)
+                ? "each process's memory to its task's promise and margin, and SMs to --sm-share"
+                : "SMs to --sm-share, but not memory") +
            (settings.sm_partitions ? ", which are the task's own where the driver has SM partitions"
                                    : "");
   }
@@ -420,6 +420,11 @@ std::string MethodLine(const config::Settings& settings, bool one_gpu) {
 }
 
 }  // namespace
+
+std::string MemoryLimitsBy(const config::Settings& settings, const Monitor* monitor) {
+  if (settings.mps_memory_limit && settings.kernel_limits) return "kernel";
+  return MpsLimitsMemory(settings, monitor) ? "mps" : "nobody";
+}
 
 std::string PolicyLine(const config::Settings& settings) {
   const core::PolicyConfig& policy = settings.policy;
@@ -450,8 +455,8 @@ std::string PolicyLine(const config::Settings& settings) {
 }
 
 std::string CollocationLine(const config::Settings& settings, const Monitor* monitor) {
-  std::string line = MethodLine(settings, monitor != nullptr && monitor->devices().size() == 1);
-  if (core::Shares(settings.policy) && MemoryLimitsBy(settings) == "kernel")
+  std::string line = MethodLine(settings, monitor);
+  if (core::Shares(settings.policy) && MemoryLimitsBy(settings, monitor) == "kernel")
     line += ". The kernel limits the memory of all processes of a task together";
   const bool divided =
       monitor != nullptr &&

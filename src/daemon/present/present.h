@@ -34,8 +34,9 @@ std::string HostNote(const core::HostShare& share, const task::CgroupControls& c
 // One line with the rules in force: the policy's word and what was set to another value than the
 // word brings: "by-work, margin 4.0G".
 std::string PolicyLine(const config::Settings& settings);
-// What enforces the GPU memory promised to tasks: "kernel", "mps" or "nobody".
-std::string MemoryLimitsBy(const config::Settings& settings);
+// What enforces the GPU memory promised to tasks: "kernel", "mps" or "nobody". monitor: null while
+// no GPU is known.
+std::string MemoryLimitsBy(const config::Settings& settings, const Monitor* monitor);
 // How tasks share GPUs and what is enforced, in one sentence, including divided GPUs. monitor: null
 // while no GPU is known.
 std::string CollocationLine(const config::Settings& settings, const Monitor* monitor);

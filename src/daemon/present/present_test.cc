@@ -73,5 +73,20 @@ TEST(CollocationLine, SaysWhatLimitsMemory) {
                        "task together"));
 }
 
+TEST(MemoryLimitsBy, IsTheMethodThatLimitsThem) {
+  config::Settings settings;
+  settings.mps_servers = task::MpsScope::kUser;
+  settings.collocation = core::SharingMethod::kMps;
+  EXPECT_EQ(MemoryLimitsBy(settings, nullptr), "nobody") << "a server has one limit for all GPUs";
+  Monitor one({{"GPU-a", "A100", "", 41'000, 1'000, true}}, MonitorOptions{});
+  EXPECT_EQ(MemoryLimitsBy(settings, &one), "mps");
+  settings.mps_servers = task::MpsScope::kGpu;
+  EXPECT_EQ(MemoryLimitsBy(settings, nullptr), "mps");
+  settings.kernel_limits = true;
+  EXPECT_EQ(MemoryLimitsBy(settings, nullptr), "kernel");
+  settings.mps_memory_limit = false;
+  EXPECT_EQ(MemoryLimitsBy(settings, nullptr), "nobody");
+}
+
 }  // namespace
 }  // namespace carma::daemon

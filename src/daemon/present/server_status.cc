@@ -49,7 +49,7 @@ api::StatusView PresentStatus(const StatusSources& of) {
   view.policy = PolicyLine(of.settings);
   view.collocation = CollocationLine(of.settings, of.monitor);
   if (of.engine != nullptr) {
-    view.memory_limits = MemoryLimitsBy(of.settings);
+    view.memory_limits = MemoryLimitsBy(of.settings, of.monitor);
     view.no_memory_limits = of.settings.without_limits;
   }
   view.driver = !of.driver_trouble.empty() ? of.driver_trouble
