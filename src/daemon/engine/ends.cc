@@ -115,12 +115,16 @@ void Ends::Judge(core::TaskId id, int attempt, const MpsEvidence& mps) {
   if (!found || found.mapped().attempt != attempt) return;
   const task::ShimEvent& event = found.mapped();
   core::ExitInfo exit = Classify(event, mps);
-  base::LogInfo("task_exited", {{"task", id},
-                                {"attempt", attempt},
-                                {"code", exit.code},
-                                {"signal", exit.signal},
-                                {"kind", base::WordOf(exit.kind)},
-                                {"detail", exit.detail}});
+  std::vector<base::Field> fields = {{"task", id},
+                                     {"attempt", attempt},
+                                     {"code", exit.code},
+                                     {"signal", exit.signal},
+                                     {"kind", base::WordOf(exit.kind)},
+                                     {"detail", exit.detail}};
+  const core::TaskRecord* record = core_.Find(id);
+  if (record != nullptr && record->attempt->stopping != core::StopCause::kNone)
+    fields.emplace_back("why", base::WordOf(record->reason.code));
+  base::LogInfo("task_exited", fields);
   if (options_.mps != nullptr) {
     const bool own = exit.kind == core::ExitKind::kGpuFault || exit.kind == core::ExitKind::kFailed;
     if (own && task::FindGpuFaultText(event.stderr_tail)) options_.mps->Blame(id, attempt);

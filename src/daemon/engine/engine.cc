@@ -368,7 +368,12 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
     base::LogInfo("time_limit_near", {{"task", warn->id}, {"attempt", warn->attempt}});
     launcher_.Warn(warn->id, warn->attempt);
   } else if (const auto* ask = std::get_if<core::AskToSave>(&action)) {
-    base::LogInfo("asked_to_save", {{"task", ask->id}, {"attempt", ask->attempt}});
+    std::vector<base::Field> fields = {{"task", ask->id}, {"attempt", ask->attempt}};
+    if (scheduler_.Find(ask->id) != nullptr) {
+      const core::Reason why = scheduler_.ReasonFor(ask->id, clock_.Now());
+      fields.emplace_back("why", base::WordOf(why.code));
+    }
+    base::LogInfo("asked_to_save", fields);
     launcher_.AskToSave(ask->id, ask->attempt);
   } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
     host_.WakeAt(wake->when);
@@ -409,10 +414,11 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
       attribution_.Add(
           event.id, event.process, event.cgroup,
           task::ContainerGroup(task::BooksWord(store_.BooksOf(event.id).id), event.id));
-      base::LogInfo("task_started", {{"task", event.id},
-                                     {"attempt", event.attempt},
-                                     {"pid", event.process.pid},
-                                     {"gpus", record != nullptr ? GpuNumbers(*record) : ""}});
+      base::LogInfo(record != nullptr && record->attempt->started ? "task_found" : "task_started",
+                    {{"task", event.id},
+                     {"attempt", event.attempt},
+                     {"pid", event.process.pid},
+                     {"gpus", record != nullptr ? GpuNumbers(*record) : ""}});
       if (record != nullptr) starts_.Confine(*record);
       if (record != nullptr && !event.no_limit.empty()) NoteNoLimit(*record, event.no_limit);
       Post(core::TaskStarted{event.id, event.attempt});

@@ -47,24 +47,25 @@ std::vector<api::GpuView> Views(const GpuServices& services) {
   return PresentGpus(services.engine, services.monitor, services.clock.Now());
 }
 
+struct AskedDrain {
+  std::string why;
+  std::optional<base::Time> empty_by;
+};
+
 // Also logs who closed or opened the GPU, once that is durable: "gpu_drain".
 Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std::string_view event,
-                           const std::string& reason, const Caller& caller,
+                           const AskedDrain& asked, const Caller& caller,
                            const api::Responder& reply) {
-  return [services, gpu, event, reason, caller, reply](const Result<Unit>& done) {
+  return [services, gpu, event, asked, caller, reply](const Result<Unit>& done) {
     std::vector<base::Field> fields = {
         {"gpu", gpu}, {"uuid", services.monitor.devices().at(core::Number(gpu)).uuid}};
-    if (!reason.empty()) fields.emplace_back("why", reason);
+    if (asked.empty_by) fields.emplace_back("empty_by", base::FormatTimeIso(*asked.empty_by));
+    if (!asked.why.empty()) fields.emplace_back("why", asked.why);
     LogAsked(event, std::move(fields), caller, done);
     if (!done) return reply(std::unexpected(done.error()));
     reply(JsonAnswer(ToJson(Views(services).at(core::Number(gpu)))));
   };
 }
-
-struct AskedDrain {
-  std::string why;
-  std::optional<base::Time> empty_by;
-};
 
 Result<AskedDrain> DrainIn(const Call& call, base::Time now) {
   AskedDrain asked;
@@ -191,7 +192,7 @@ Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::
   if (!asked->why.empty()) why += ": " + base::Printable(asked->why, 500);
   if (asked->empty_by) why += ", has to be empty by " + base::FormatTimeIso(*asked->empty_by);
   services.engine.Drain({*gpu, why, false, asked->empty_by},
-                        AnswerWithGpu(services, *gpu, "gpu_drain", asked->why, call.caller, reply));
+                        AnswerWithGpu(services, *gpu, "gpu_drain", *asked, call.caller, reply));
   return Unit{};
 }
 
@@ -200,7 +201,7 @@ Result<Unit> ResumeGpu(const GpuServices& services, const Call& call, const api:
   if (!gpu) return std::unexpected(gpu.error());
   services.engine.Resume(
       {*gpu}, [&monitor = services.monitor, gpu = *gpu,
-               answer = AnswerWithGpu(services, *gpu, "gpu_resume", "", call.caller, reply)](
+               answer = AnswerWithGpu(services, *gpu, "gpu_resume", {}, call.caller, reply)](
                   const Result<Unit>& done) {
         if (done) monitor.Acknowledge(gpu);
         answer(done);

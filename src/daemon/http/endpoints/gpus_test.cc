@@ -49,6 +49,16 @@ TEST_F(GpusTest, ADeadlineThatHasLongPassedIsRefused) {
       << "the caller's clock may be late";
 }
 
+TEST_F(GpusTest, TheLogSaysUntilWhenOneMustBeEmptyAndWhyTasksAreAsked) {
+  Start(Submit());
+  const std::string soon = fmt::format(R"({{"by_ms":{}}})", base::ToMs(clock_.Now()) + 60'000);
+  ::testing::internal::CaptureStderr();
+  for (const char* gpu : {"0", "1"}) Ask(Services(), &DrainGpu, By(kRoot, gpu, "", soon));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("event=gpu_drain gpu=0 uuid=GPU-a empty_by=1970-01-01T02:"));
+  EXPECT_THAT(log, HasSubstr("event=asked_to_save task=1 attempt=1 why=Draining"));
+}
+
 TEST_F(GpusTest, WhoMayNotOrNamesNoneIsRefused) {
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kAda, "0")).Message(),
             "only an administrator may close and open GPUs");

@@ -472,6 +472,19 @@ TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
   EXPECT_EQ(shown().at("turn_ends_ms"), base::ToMs(started + std::chrono::hours(12)));
 }
 
+TEST_F(TasksTest, TheLogSaysWhyATaskWasEndedAndThatARunningOneWasFound) {
+  const core::TaskId id = Submit();
+  ::testing::internal::CaptureStderr();
+  Start(id);
+  Start(id);  // as from a restarted carmad's launcher
+  Change(kAda, "cancel");
+  End(id, 143);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("event=task_started task=1 attempt=1"));
+  EXPECT_THAT(log, HasSubstr("event=task_found task=1 attempt=1"));
+  EXPECT_THAT(log, HasSubstr("why=CancelledByUser"));
+}
+
 class FullDiskTest : public TasksTest {
  protected:
   void RetryTurnLater() override {}
