@@ -42,8 +42,7 @@ void Sampler::Discover() {
               });
 }
 
-gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(
-    std::vector<gpu::DeviceInfo> devices) const {
+gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::DeviceInfo> devices) {
   if (options_.only.empty()) return devices;
   gpu::OwnDevices own = gpu::OnlyNamed(std::move(devices), options_.only);
   if (own.unknown.empty()) return std::move(own.devices);
@@ -51,6 +50,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(
                                       base::Join(own.unknown, ", "));
   if (own.devices.empty()) return base::Fail(base::ErrorCode::kUnavailable, why);
   base::LogWarn("gpus_not_there", {{"why", why}});
+  missing_gpus_ = why;
   return std::move(own.devices);
 }
 

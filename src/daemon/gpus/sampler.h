@@ -51,6 +51,8 @@ class Sampler {
   void AfterNextReading(std::function<void()> call);
   // Why the driver as a whole does not answer; empty: it does, or its first answer is pending.
   const std::string& driver_trouble() const { return driver_trouble_; }
+  // Which of SamplerOptions::only the driver did not list, in a sentence; empty: none.
+  const std::string& missing_gpus() const { return missing_gpus_; }
 
  private:
   using Calls = std::vector<std::function<void()>>;
@@ -59,7 +61,7 @@ class Sampler {
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
   // Our GPUs of the driver's first list.
-  gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices) const;
+  gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
   void TakeRound(gpu::Round round);
@@ -74,7 +76,7 @@ class Sampler {
   SamplerOptions options_;
   Taker& taker_;
   std::size_t gpus_ = 0;  // 0: none announced yet
-  std::string driver_trouble_;
+  std::string driver_trouble_, missing_gpus_;
   bool hung_ = false;  // the current call was reported as hung
   // Callers that wait for a reading that has not begun, and for the current one.
   Calls next_reading_, this_reading_;

@@ -162,6 +162,16 @@ TEST_F(SamplerTest, OnlyGpusThatAreNamedAreTaken) {
   EXPECT_TRUE(gpus_.empty());
 }
 
+TEST_F(SamplerTest, TheOtherGpusServeIfOneIsMissing) {
+  options_.only = {"0", "99"};
+  const Sampler& sampler = Open();
+  EXPECT_EQ(sampler.missing_gpus(), "");
+  Until([&] { return !rounds_.empty(); });
+  EXPECT_EQ(gpus_.at(0).size(), 1U);
+  EXPECT_EQ(sampler.driver_trouble(), "");
+  EXPECT_EQ(sampler.missing_gpus(), "daemon.gpus names 99, which the driver does not list");
+}
+
 TEST_F(SamplerTest, AGpuThatIsNotThereIsNotReplacedByAnother) {
   options_.only = {"7"};
   const Sampler& sampler = Open();

@@ -15,6 +15,7 @@ namespace {
 std::vector<std::string> Troubles(const StatusSources& of) {
   std::vector<std::string> troubles;
   if (!of.driver_trouble.empty()) troubles.push_back(api::TroubleOfDriver(of.driver_trouble));
+  if (!of.missing_gpus.empty()) troubles.push_back(of.missing_gpus);
   if (of.engine != nullptr && !of.engine->store_trouble().empty())
     troubles.push_back(api::TroubleOfStore(of.engine->store_trouble()));
   if (of.engine != nullptr && !of.engine->scheduler().MachineTrouble().empty())

@@ -25,6 +25,7 @@ struct StatusSources {
   const Counters& counters;
   const Configuration& configuration;
   const std::string& driver_trouble;  // as in Sampler
+  const std::string& missing_gpus;    // as in Sampler
   // null: no GPU is known yet.
   const Engine* engine = nullptr;
   const Monitor* monitor = nullptr;

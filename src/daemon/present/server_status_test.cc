@@ -20,7 +20,8 @@ class ServerStatusTest : public EndpointTest {
             .store = *store_,
             .counters = counters_,
             .configuration = configuration_,
-            .driver_trouble = driver_trouble_};
+            .driver_trouble = driver_trouble_,
+            .missing_gpus = missing_gpus_};
   }
   StatusSources Serving() {
     StatusSources sources = Starting();
@@ -36,7 +37,7 @@ class ServerStatusTest : public EndpointTest {
   ForecastDrift forecast_drift_;
   Configuration configuration_{std::make_shared<boost::asio::io_context>(1), config::Loaded{},
                                [] { return config::Sources{}; }, clock_, nullptr};
-  std::string driver_trouble_;
+  std::string driver_trouble_, missing_gpus_;
 };
 
 TEST_F(ServerStatusTest, IsStartingUntilTheDriverHasAnswered) {
@@ -69,6 +70,11 @@ TEST_F(ServerStatusTest, OfAClosedServerTellsWhenTasksLeaveAndWhenNoneIsThere) {
   EXPECT_EQ(view.leave_by_ms, base::ToMs(clock_.Now()) + 60'000);
   EXPECT_GE(view.gone_by_ms, *view.leave_by_ms + 30'000) << "the grace of the last to leave";
   EXPECT_THAT(view.troubles, ElementsAre(api::ServerIsClosed(view.closed)));
+}
+
+TEST_F(ServerStatusTest, AGpuThatIsConfiguredButMissingIsATrouble) {
+  missing_gpus_ = "daemon.gpus names 99, which the driver does not list";
+  EXPECT_THAT(PresentStatus(Serving()).troubles, ElementsAre(missing_gpus_));
 }
 
 TEST_F(ServerStatusTest, ASilentDriverIsToldOnceNotOfEveryGpu) {

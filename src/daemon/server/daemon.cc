@@ -177,7 +177,8 @@ api::StatusView RealDaemon::Status() {
                         .store = *store_,
                         .counters = counters_,
                         .configuration = configuration_,
-                        .driver_trouble = sampler_->driver_trouble()};
+                        .driver_trouble = sampler_->driver_trouble(),
+                        .missing_gpus = sampler_->missing_gpus()};
   if (engine_host_) {
     sources.engine = &engine_host_->engine();
     sources.monitor = &engine_host_->monitor();
