@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <array>
 #include <cerrno>
@@ -158,6 +159,20 @@ void Upgrade(SQLite::Database& db) {
   if (version < SchemaVersion()) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
+// The index of the log, which SQLite makes when it opens a database; without space for it SQLite
+// reports an I/O error.
+constexpr std::uint64_t kIndexBytes = 32'768;
+
+base::Error OpeningError(const SQLite::Exception& exception, const std::string& path) {
+  base::Error error = FromSqlite(exception, "opening " + path);
+  const std::string folder = path.substr(0, path.rfind('/'));
+  struct statvfs disk {};
+  if ((exception.getErrorCode() & 0xFF) == SQLITE_IOERR && ::statvfs(folder.c_str(), &disk) == 0 &&
+      disk.f_bavail * disk.f_frsize < kIndexBytes)
+    error.message += " (no space left on the disk of " + folder + ")";
+  return error;
+}
+
 }  // namespace
 
 base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing) {
@@ -220,7 +235,7 @@ Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
     Upgrade(*db);
     return db;
   } catch (const SQLite::Exception& exception) {
-    return std::unexpected(FromSqlite(exception, "opening " + path));
+    return std::unexpected(OpeningError(exception, path));
   }
 }
 

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/unique_fd.h"
 #include "store/lock.h"
 #include "store/schema.h"
 #include "store/store.h"
@@ -200,6 +203,22 @@ TEST_F(StoreRefusal, ANewFileIsCompleteOrAbsent) {
   ASSERT_TRUE(OpenForWork(path_));
   EXPECT_FALSE(base::Exists(path_ + ".new"));
   EXPECT_TRUE(Inspect(path_));
+}
+
+TEST_F(StoreRefusal, AFullDiskIsNamed) {
+  const bool mounts = ::unshare(CLONE_NEWNS) == 0 &&
+                      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                      ::mount("carma-test", dir_.c_str(), "tmpfs", 0, "size=3m,mode=0700") == 0;
+  if (!mounts) GTEST_SKIP() << "needs the right to mount";
+  Fill();
+  const std::string page(4'096, 'x');
+  base::UniqueFd ballast(::open((dir_ + "/ballast").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  while (::write(ballast.get(), page.data(), page.size()) > 0) {
+  }
+  const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
+  const std::string message = store ? "" : store.error().message;
+  ::umount2(dir_.c_str(), MNT_DETACH);
+  EXPECT_THAT(message, HasSubstr("disk I/O error (no space left on the disk of " + dir_ + ")"));
 }
 
 TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
