@@ -598,6 +598,20 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
             R"(POST /v1/gpus/0/drain {"by_ms":1772460300000,"reason":""})");
 }
 
+TEST_F(App, ResumingAGpuOfAClosedServerIsAFailure) {
+  daemon_.On("POST /v1/gpus/0/resume", [](const api::Request&) {
+    return JsonAnswer(ToJson(api::GpuView{.index = 0, .state = "drain"}));
+  });
+  daemon_.On("GET /v1/status", [](const api::Request&) {
+    return JsonAnswer(ToJson(api::StatusView{.closed = "closed by root until the machine boots"}));
+  });
+  const Ran ran = Run({"resume", "0"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(ran.out, "GPU 0 is open, but takes no new tasks yet\n");
+  EXPECT_EQ(ran.err,
+            "carma: server: closed by root until the machine boots; carma resume all opens it\n");
+}
+
 TEST_F(App, AnArrayIsNamedByAnyOfItsTasks) {
   daemon_.On("GET /v1/tasks/43", [](const api::Request&) {
     return JsonAnswer(ToJson(api::TaskView{.id = 43, .state = "queued", .array_id = 40}));

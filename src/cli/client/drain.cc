@@ -6,10 +6,12 @@
 #include <cmath>
 #include <thread>
 
+#include "api/troubles.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/calls.h"
+#include "cli/client/gpu_text.h"
 #include "cli/client/verbs.h"
 #include "cli/terminal.h"
 #include "task/describe/option_values.h"
@@ -34,7 +36,10 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
 }
 
 // The result of drain or resume.
-std::string StandingText(const std::string& state, std::optional<base::Time> empty_by) {
+std::string StandingText(const std::string& verb, const api::GpuView& gpu,
+                         std::optional<base::Time> empty_by) {
+  const std::string& state = gpu.state;
+  if (verb == "resume" && IsClosed(gpu)) return " is open, but takes no new tasks yet";
   if (state == "drng" && empty_by)
     return " takes no new tasks; running tasks leave by " + base::FormatTime(*empty_by);
   if (state == "drng") return " takes no new tasks; running tasks continue";
@@ -56,7 +61,7 @@ std::vector<Answer<api::GpuView>> ChangeEach(Context& context, const std::string
     }
     if (!context.json) {
       Print(context,
-            fmt::format("GPU {}{}\n", gpu->value.index, StandingText(gpu->value.state, empty_by)));
+            fmt::format("GPU {}{}\n", gpu->value.index, StandingText(verb, gpu->value, empty_by)));
     }
     changed.push_back(*std::move(gpu));
   }
@@ -210,6 +215,10 @@ void RunResume(Context& context, const GpuChangeFlags& flags) {
   if (!names) return context.Fail(names.error());
   const auto opened = ChangeEach(context, "resume", *names, "", std::nullopt);
   if (context.json) PrintJson(context, opened);
+  if (std::ranges::none_of(opened, [](const auto& gpu) { return IsClosed(gpu.value); })) return;
+  const auto status = GetStatus(context.client());
+  if (status && !status->value.closed.empty())
+    context.Fail({ErrorCode::kConflict, api::ServerIsClosed(status->value.closed)});
 }
 
 }  // namespace carma::cli
