@@ -248,6 +248,20 @@ TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
   EXPECT_TRUE(daemon.Ends());
 }
 
+TEST_F(Background, StartsWithItsStreamsClosed) {
+  const Ran launched = RunProgram(
+      {"sh", "-c",
+       Program("carmad") + " --background --config " + site.config_file() + " <&- >&- 2>&-"});
+  EXPECT_EQ(launched.code, 0) << launched.Text();
+  const auto status = cli::GetStatus(site.client());
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_THAT(ReadText(site.state_dir() + "/lock"), Not(HasSubstr("event=")));
+  const auto pid = static_cast<pid_t>(status->value.pid);
+  const Watched daemon(pid);
+  ::kill(pid, SIGTERM);
+  EXPECT_TRUE(daemon.Ends());
+}
+
 TEST_F(Background, WhyItDoesNotServeIsSaidAndNobodyIsLeft) {
   const struct {
     std::string name;

@@ -103,6 +103,15 @@ TEST_F(Run, StreamsAndExitCodeAreTheTasks) {
   EXPECT_EQ(site.Carma({"run", "-q", "--", "sh", "-c", "kill -9 $$"}).code, 128 + 9);
 }
 
+TEST_F(Run, ClosedStreamsAreNotTheSocket) {
+  site.Start();
+  const std::string run = Program("carma") + " --socket " + site.socket() + " run -q -G 0 -- ";
+  for (const std::string closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
+    const Ran ran = RunProgram({"sh", "-c", run + "sh -c 'echo out; echo err >&2' " + closed});
+    EXPECT_TRUE(ran.Ok()) << closed << ran.Text();
+  }
+}
+
 TEST_F(Run, ACopyOfTheOutputIsKeptWhereItIsAskedFor) {
   site.Start();
   const Ran ran = site.Carma({"run", "-o", "kept-%j", "--", "echo", "hello"});

@@ -2,11 +2,13 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/standard_streams.h"
 #include "build_text.h"
 #include "cli/command.h"
 #include "gpu/cuda_context.h"
 
 int main(int argc, char** argv) {
+  carma::base::OpenStandardStreams();
   // A child of `carma doctor`; checked before anything else, because the CUDA driver needs a fresh
   // process.
   if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord) {

@@ -3,12 +3,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "build_text.h"
 #include "gpu/cuda_context.h"
 #include "lab/verbs/lab.h"
 #include "lab/verbs/profile/keeper.h"
 
 int main(int argc, char** argv) {
+  carma::base::OpenStandardStreams();
   // A child of `carma profile` that measures the memory of a CUDA context, as in carma.
   if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord) {
     return carma::gpu::HoldContext();

@@ -24,6 +24,7 @@
 #include "base/journal.h"
 #include "base/log.h"
 #include "base/spawn.h"
+#include "base/standard_streams.h"
 #include "base/suggest.h"
 #include "base/terminal_output.h"
 #include "base/text.h"
@@ -247,6 +248,7 @@ int Run(int argc, char** argv) {
 // An unexpected exception from a library (no descriptors, no memory) ends the daemon with one line;
 // tasks go on, and the service manager starts the next daemon.
 int main(int argc, char** argv) {
+  carma::base::OpenStandardStreams();
   // malloc_trim does not return the end of the arenas that threads get: ten megabytes, after a
   // batch of many tasks.
   ::mallopt(M_ARENA_MAX, 1);

@@ -7,11 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "gpu/cuda_context.h"
 #include "gpu/memory_limits.h"
 #include "gpu/reader/reader.h"
 
 int main(int argc, char** argv) {
+  carma::base::OpenStandardStreams();
   if (argc > 2 && std::string_view(argv[1]) == carma::gpu::kMemoryLimitsWord) {
     return carma::gpu::SetMemoryLimitsFromWords(std::vector<std::string>(argv + 2, argv + argc));
   }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "base/standard_streams.h"
 #include "task/mps/mps_child.h"
 #include "task/notify/send.h"
 #include "task/shim/container_guard.h"
@@ -31,6 +32,7 @@ int Notify(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  carma::base::OpenStandardStreams();
   if (std::string_view(argv[0]).ends_with("carma-notify")) return Notify(argc, argv);
   if (argc == 2 && std::string_view(argv[1]) == "--version") {
     std::puts("carma-shim " CARMA_VERSION);

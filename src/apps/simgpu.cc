@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/process_id.h"
+#include "base/standard_streams.h"
 #include "lab/simgpu/show.h"
 
 namespace {
@@ -228,6 +229,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  carma::base::OpenStandardStreams();
   CLI::App app{"Create, show and disturb a simulated GPU server", "carma-simgpu"};
   app.set_version_flag("--version", CARMA_VERSION);
   app.require_subcommand(1);

@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "base/standard_streams.h"
 #include "lab/simgpu/mps_control.h"
 
 int main(int argc, char** argv) {
+  carma::base::OpenStandardStreams();
   CLI::App app{
       "A simulated MPS control daemon (CUDA_MPS_PIPE_DIRECTORY, CUDA_MPS_LOG_DIRECTORY); without "
       "options: commands from stdin",

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/file.h"
+#include "base/standard_streams.h"
 #include "lab/simgpu/training.h"
 
 namespace {
@@ -101,6 +102,7 @@ carma::base::Result<carma::base::Unit> ReadMps(TrainingOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  carma::base::OpenStandardStreams();
   CLI::App app{
       "A training task on a simulated GPU server (CARMA_SIMGPU_STATE, CUDA_VISIBLE_DEVICES)",
       "carma-simtask"};

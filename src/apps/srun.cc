@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "task/shim/slurm_calls.h"
 
 int main(int argc, char** argv) {
+  carma::base::OpenStandardStreams();
   std::string_view name = argv[0];
   name.remove_prefix(name.rfind('/') + 1);
   const std::vector<std::string> words(argv + 1, argv + argc);
