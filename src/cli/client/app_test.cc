@@ -632,6 +632,42 @@ TEST_F(App, AnArrayIsNamedByAnyOfItsTasks) {
   EXPECT_EQ(ran.err, "carma: --array: task 7 is not of an array\n");
 }
 
+TEST_F(App, MyLastTaskIsItsWholeArrayToWaitForItAndToChangeIt) {
+  daemon_.On("GET /v1/tasks", [](const api::Request&) {
+    return JsonAnswer(
+        {{"tasks", {ToJson(api::TaskView{.id = 42, .state = "queued", .array_id = 40})}}});
+  });
+  for (const std::uint64_t id : {40, 41, 42}) {
+    daemon_.On("GET /v1/tasks/" + std::to_string(id), [id](const api::Request&) {
+      return JsonAnswer(TaskJson(id, id == 41 ? "failed" : "succeeded"));
+    });
+    daemon_.On("POST /v1/tasks/" + std::to_string(id) + "/priority",
+               [id](const api::Request&) { return JsonAnswer(TaskJson(id, "queued")); });
+  }
+  daemon_.On("POST /v1/changes", [](const api::Request&) {
+    return JsonAnswer(
+        {{"tasks", {TaskJson(42, "cancelled")}},
+         {"refused", {{{"task", 40}, {"code", "conflict"}, {"message", "has ended"}}}}});
+  });
+  const Ran wait = Run({"wait"});
+  EXPECT_EQ(wait.out, "Task 40 succeeded\nTask 41 failed\nTask 42 succeeded\n") << wait.err;
+  EXPECT_EQ(wait.exit_code, 1);
+  const Ran cancel = Run({"cancel", "@"});
+  EXPECT_EQ(cancel.exit_code, 0) << cancel.err << "one of its tasks has ended";
+  EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[42,41,40],"verb":"cancel"})");
+  daemon_.On("POST /v1/changes", [](const api::Request&) {
+    return JsonAnswer(
+        {{"tasks", Json::array()},
+         {"refused", {{{"task", 40}, {"code", "conflict"}, {"message", "has ended"}}}}});
+  });
+  EXPECT_EQ(Run({"cancel", "@"}).err,
+            "carma: warning: cancel: nothing was changed; see carma show\n");
+  const Ran priority = Run({"priority", "5", "@"});
+  EXPECT_EQ(std::ranges::count(priority.out, '\n'), 3) << priority.out << priority.err;
+  const Ran one = Run({"show", "--json", "@"});
+  EXPECT_EQ(base::ParseJson(one.out).value()["id"], 42) << "only the last task";
+}
+
 TEST_F(App, AMistypedVerbIsGuessedAndHelpIsAVerb) {
   EXPECT_THAT(Run({"lst"}).err, ::testing::HasSubstr("no verb 'lst', did you mean list?"));
   EXPECT_THAT(Run({"frobnicate"}).err, ::testing::HasSubstr("(see carma --help)"));

@@ -170,7 +170,7 @@ std::string WholeArray(Context& context, std::uint64_t id, bool own) {
 
 base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
                                                       std::vector<std::string> words,
-                                                      const std::string& fallback) {
+                                                      const std::string& fallback, Last last) {
   if (words.empty()) words.push_back(fallback);
   auto ranges = ParseTaskRanges(words);
   if (!ranges) return std::unexpected(ranges.error());
@@ -189,6 +189,12 @@ base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
                                                    .newest_first = true});
     if (!page) return std::unexpected(page.error());
     for (const api::TaskView& task : page->tasks) newest.push_back(task.id);
+    // The newest task of an array is its last; the numbers of the others come right before it.
+    const bool array = last == Last::kArray && !newest.empty() && page->tasks[0].array_id;
+    for (TaskRange& range : *ranges) {
+      if (array && range.own && range.back == 0)
+        range = {.first = *page->tasks[0].array_id, .last = newest[0]};
+    }
   }
   return ExpandRanges(*ranges, newest);
 }

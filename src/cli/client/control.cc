@@ -76,6 +76,7 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const s
 void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::string& verb,
                bool forgiving) {
   Told told(context);
+  bool changed = false;
   while (!ids.empty()) {
     const auto some = ids.first(std::min(ids.size(), api::kMostChanges));
     ids = ids.subspan(some.size());
@@ -84,11 +85,14 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
       told.Refused(changes.error(), false);
       break;
     }
+    changed |= !changes->value.tasks.empty();
     for (const api::TaskView& task : changes->value.tasks) told.Changed(task);
     for (const api::RefusedChange& each : changes->value.refused)
       told.Refused({base::ParseErrorCode(each.code), each.message}, forgiving);
   }
   told.End();
+  if (forgiving && !changed && context.exit_code == 0)
+    Warn(context, verb + ": nothing was changed; see carma show");
 }
 
 // The tasks of one user that the flags select.
@@ -132,11 +136,15 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
     return context.Fail({base::ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
-  const auto ids = chosen ? ChosenOf(context, flags) : ResolveTasks(context, flags.tasks);
+  auto ids =
+      chosen ? ChosenOf(context, flags) : ResolveTasks(context, flags.tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
+  // Tasks of an array may have ended, and waiting ones go first, as with --array.
+  const bool array = flags.tasks == std::vector<std::string>{"@"} && ids->size() > 1;
+  if (array) std::ranges::reverse(*ids);
   if (ids->empty() && !context.json)
     Warn(context, verb + ": no waiting or running task matches; nothing was changed");
-  if (ids->size() > 1) return ChangeAll(context, *ids, verb, chosen);
+  if (ids->size() > 1) return ChangeAll(context, *ids, verb, chosen || array);
   ChangeEach(context, *ids, "",
              [&](std::uint64_t id) { return ChangeTask(context.client(), id, verb); });
 }
@@ -145,7 +153,7 @@ void RunEdit(Context& context, const EditFlags& flags) {
   if (flags.settings.empty()) {
     return context.Fail({base::ErrorCode::kInvalid, "edit: expected a change such as --time 2h"});
   }
-  const auto ids = ResolveTasks(context, flags.tasks);
+  const auto ids = ResolveTasks(context, flags.tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
   const auto changes = ChangesOf(context, flags.settings);
   if (!changes) return context.Fail(changes.error());
@@ -154,7 +162,7 @@ void RunEdit(Context& context, const EditFlags& flags) {
 }
 
 void RunPriority(Context& context, const std::vector<std::string>& tasks, std::int64_t priority) {
-  const auto ids = ResolveTasks(context, tasks);
+  const auto ids = ResolveTasks(context, tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
   ChangeEach(context, *ids, kChanged,
              [&](std::uint64_t id) { return SetPriority(context.client(), id, priority); });

@@ -13,6 +13,9 @@ namespace {
 
 constexpr const char* kTasksHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (index 3 of array 40), @ (my last one), @~2 (two before it)";
+// Of verbs that wait for tasks or change them.
+constexpr const char* kArraysHelp =
+    "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last one or array), @~2 (two before it)";
 
 // The flags of a verb live as long as its callback. shared_ptr, because std::function must be
 // copyable.
@@ -104,7 +107,7 @@ void AddEdit(Syntax app, Context& context) {
       "  carma edit 40-45 --gpu-mem 20G -G 2\n"
       "  carma edit @ --begin tomorrow --notify me\n"
       "The history shows all changes and their authors.\n");
-  verb.AddOption("tasks", "", flags->tasks, kTasksHelp).Required();
+  verb.AddOption("tasks", "", flags->tasks, kArraysHelp).Required();
   AddTaskOptions(verb, &IsEditable);
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
@@ -183,7 +186,7 @@ void AddChange(Syntax app, Context& context, const std::string& name, const char
                const std::string& example) {
   auto flags = NewFlags<ChangeFlags>();
   const Syntax verb = AddVerb(app, name.c_str(), help, example);
-  verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
+  verb.AddOption("tasks", "", flags->tasks, kArraysHelp);
   verb.AddFlag("--all", flags->all, "all my unfinished tasks");
   verb.AddOption("--name", "NAME", flags->name, "my tasks with this name");
   verb.AddOption("-t,--state", "LIST", flags->states,
@@ -224,7 +227,7 @@ void AddPriority(Syntax app, Context& context) {
   const Syntax verb = AddVerb(app, "priority", "Change the priority of waiting tasks",
                               "  carma priority -10 42     let others go first\n");
   verb.AddOption("priority", "", flags->priority, "higher starts first").Required();
-  verb.AddOption("tasks", "", flags->tasks, kTasksHelp).Required();
+  verb.AddOption("tasks", "", flags->tasks, kArraysHelp).Required();
   verb.OnRun([&context, flags] { RunPriority(context, flags->tasks, flags->priority); });
 }
 
@@ -241,7 +244,7 @@ void AddWait(Syntax app, Context& context) {
       "  carma wait @ && echo trained\n"
       "Exit code: that of the task, 128 + N after signal N, or 1 if it has none; the highest of\n"
       "several tasks; 124 after --timeout.\n");
-  verb.AddOption("tasks", "", flags->wait.tasks, std::string(kTasksHelp) + " (default: @)");
+  verb.AddOption("tasks", "", flags->wait.tasks, std::string(kArraysHelp) + " (default: @)");
   verb.AddOption("--timeout", "SPAN", flags->timeout,
                  "give up after 90s, 15m, 2h … (a bare number is minutes)");
   verb.AddFlag("--any", flags->wait.any, "return when the first of them has ended");

@@ -18,10 +18,13 @@ namespace carma::cli {
 // Exit code of `wait --timeout` when the time is over, as in timeout(1).
 inline constexpr int kExitTimeout = 124;
 
+// What "@" names: the caller's last task, or all of its array if it is of one.
+enum class Last { kTask, kArray };
 // Numbers of the tasks that the words name; asks the daemon for "@". Without words: `fallback`.
 base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
                                                       std::vector<std::string> words,
-                                                      const std::string& fallback = "");
+                                                      const std::string& fallback = "",
+                                                      Last last = Last::kTask);
 // The same settings, with "afterok:@" and ranges in dependencies as numbers: "afterok:12:13".
 using Settings = std::vector<std::pair<std::string, std::string>>;
 base::Result<Settings> WithTasksResolved(Context& context, Settings settings);

@@ -116,7 +116,7 @@ void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const
 }
 
 void RunWait(Context& context, const WaitFlags& flags) {
-  const auto ids = ResolveTasks(context, flags.tasks, "@");
+  const auto ids = ResolveTasks(context, flags.tasks, "@", Last::kArray);
   if (!ids) return context.Fail(ids.error());
   AwaitTasks(context, *ids, flags);
 }
