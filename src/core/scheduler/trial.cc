@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/policy/gpu_links.h"
+#include "core/queue/dependencies.h"
 
 namespace carma::core {
 
@@ -14,9 +15,16 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
     return {Fit::kNever, {ReasonCode::kLimit, named.error().message}};
   if (const std::optional<LimitHit> hit = scheduler.LimitOnSubmission(request, 1))
     return {Fit::kNever, {ReasonCode::kLimit, TextOf(*hit)}};
+  // The core does not yet hold a task that was accepted a moment ago.
+  TaskRequest ended = request;
+  std::erase_if(ended.dependencies, [](const Dependency& each) { return !each.known_final; });
+  if (std::optional<Reason> never = NeverMetDependency({.request = std::move(ended)}, {}))
+    return {Fit::kNever, std::move(*never)};
   if (request.held) return {Fit::kNotNow, {ReasonCode::kHeld, "submitted on hold"}};
   if (request.begin && *request.begin > now)
     return {Fit::kNotNow, {ReasonCode::kBeginTime, "its begin time has not come"}};
+  if (std::optional<Reason> unmet = UnmetDependency({.request = request}, scheduler.Tasks()))
+    return {Fit::kNotNow, std::move(*unmet)};
   if (const std::size_t ahead = scheduler.AheadOf(request); ahead > 0) {
     return {Fit::kNotNow, {ReasonCode::kPriority, fmt::format("{} tasks are ahead of it", ahead)}};
   }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/values/reason_line.h"
 #include "daemon/engine/intake.h"
+#include "daemon/engine/known_ends.h"
 
 namespace carma::daemon {
 
@@ -138,13 +139,8 @@ Result<Unit> Intake::CheckDependencies(const TaskList& tasks, std::size_t begin,
     const task::TaskSpec& spec = tasks.Like(i);
     if (checked != nullptr && *checked == spec.dependencies) continue;
     checked = &spec.dependencies;
-    for (const core::Dependency& dependency : spec.dependencies) {
-      Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
-      if (!state) return std::unexpected(state.error());
-      if (*state) continue;
-      return Fail(ErrorCode::kNotFound,
-                  fmt::format("no task {} to wait for (see carma list --all)", dependency.task));
-    }
+    std::vector<core::Dependency> dependencies = spec.dependencies;
+    if (Result<Unit> known = FillKnownEnds(store_, dependencies); !known) return known;
   }
   return Unit{};
 }

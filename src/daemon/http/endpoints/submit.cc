@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "core/scheduler/trial.h"
 #include "core/values/reason_line.h"
+#include "daemon/engine/known_ends.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/tasks.h"
 #include "task/describe/spec_json.h"
@@ -284,7 +285,16 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
     }
     if (check->missing > 0) return;
     check->services.from_snapshot(
-        check->uid, [check] { return Result<MakeAnswer>([check] { return Checked(*check); }); },
+        check->uid,
+        [check]() -> Result<MakeAnswer> {
+          // The copy has no store.
+          for (task::TaskSpec& spec : check->specs) {
+            const Result<Unit> known =
+                FillKnownEnds(check->services.engine.store(), spec.dependencies);
+            if (!known) return std::unexpected(known.error());
+          }
+          return [check] { return Checked(*check); };
+        },
         reply);
   });
 }

@@ -288,6 +288,31 @@ TEST_F(SubmitTest, ACheckSaysWhatCanNeverRun) {
   EXPECT_THAT(last_heard_->Message(), HasSubstr("task 'train' can never run here: "));
 }
 
+TEST_F(SubmitTest, ACheckLooksAtDependencies) {
+  const core::TaskId waiting = SubmitHeld();
+  const core::TaskId failed = EndpointTest::Submit();
+  Start(failed);
+  End(failed, 1);
+  const auto check = [&](std::uint64_t task, const char* kind) {
+    Json spec = SpecJson();
+    spec["dependencies"] = {{{"task", task}, {"kind", kind}}};
+    Check({{"spec", spec}});
+    take_({Found(0, std::nullopt)});
+    return *last_heard_;
+  };
+  const Json waits = check(core::Number(waiting), "afterok").body.at("tasks")[0];
+  EXPECT_EQ(waits.at("fits"), "later");
+  EXPECT_EQ(waits.at("reason_text"), "Waits for task 1 to succeed.");
+  EXPECT_TRUE(waits.at("latest_start_ms").is_null());
+  const Heard never = check(core::Number(failed), "afterok");
+  EXPECT_EQ(never.status, 409);
+  EXPECT_THAT(never.Message(), HasSubstr("task 2 had to succeed first, but it is failed"));
+  EXPECT_EQ(check(core::Number(failed), "afterany").body.at("tasks")[0].at("fits"), "now");
+  const Heard unknown = check(77, "afterok");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(unknown.Message(), "no task 77 to wait for (see carma list --all)");
+}
+
 TEST_F(SubmitTest, ACheckSaysThatAPredictionIsLargerThanEveryGpu) {
   Check({{"spec", SpecJson()}});
   take_({Found(0, core::Estimate{6'000, "transformer", 99'000})});

@@ -1,0 +1,31 @@
+// How the tasks ended that others depend on.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "core/values/task_request.h"
+#include "core/values/task_state.h"
+#include "store/store.h"
+
+namespace carma::daemon {
+
+// Sets known_final of the dependencies on tasks that have ended. Errors: kNotFound for one on an
+// unknown task; those of the store.
+inline base::Result<base::Unit> FillKnownEnds(store::Store& store,
+                                              std::vector<core::Dependency>& dependencies) {
+  for (core::Dependency& dependency : dependencies) {
+    base::Result<std::optional<core::TaskState>> state = store.StateOf(dependency.task);
+    if (!state) return std::unexpected(state.error());
+    if (!*state) {
+      return base::Fail(
+          base::ErrorCode::kNotFound,
+          fmt::format("no task {} to wait for (see carma list --all)", dependency.task));
+    }
+    if (core::IsFinal(**state)) dependency.known_final = *state;
+  }
+  return base::Unit{};
+}
+
+}  // namespace carma::daemon
