@@ -373,6 +373,8 @@ Result<Unit> SetPriority(const TaskServices& services, const Call& call,
   if (in.error()) return std::unexpected(*in.error());
   if (Result<Unit> ranked = CheckPriority(priority, call.caller); !ranked) return ranked;
   const core::TaskId id = stored->record.id;
+  if (core::IsFinal(stored->record.state))
+    return std::unexpected(EndedAlready(id, stored->record.state));
   services.engine.Post(
       core::PriorityChanged{id, priority},
       AnswerAndLog(services, *stored, "priority", call.caller, reply,

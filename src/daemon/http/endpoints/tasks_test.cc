@@ -364,6 +364,11 @@ TEST_F(TasksTest, APriorityIsRaisedByAdministratorsOnly) {
   EXPECT_THAT(set(kAda, "5").Message(), HasSubstr("expected"));
   EXPECT_THAT(set(kAda, "{").Message(), HasSubstr("body: "));
   EXPECT_THAT(set(kAda, "{}").Message(), HasSubstr("priority"));
+  engine_->Post(core::CancelRequested{core::TaskId{1}, "ada"});
+  engine_->Turn();
+  const Heard ended = set(kAda, R"({"priority": -5})");
+  EXPECT_EQ(ended.status, 409);
+  EXPECT_EQ(ended.Message(), "task 1 has already been cancelled");
 }
 
 TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
