@@ -144,6 +144,7 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   if (!alike) columns.insert(columns.begin() + 1, {"NAME", false, 8});
   Table table(std::move(columns));
   for (GpuView gpu : gpus) {
+    const bool full = IsClosed(gpu) || api::StandingOf(gpu) == api::GpuStanding::kHeld;
     // It is not read, and may show the last task for ever.
     const bool unread = api::StandingOf(gpu) == api::GpuStanding::kDrained;
     if (unread) gpu.power_w = gpu.temperature_c = gpu.sm_active = std::nullopt;
@@ -152,7 +153,7 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
         {base::Printable(gpu.state, 20), StateColour(gpu)},
         {(unread ? "-" : base::FormatMib(gpu.used_mib)) + "/" + base::FormatMib(gpu.total_mib)},
         {base::FormatMib(gpu.promised_mib)},
-        {IsClosed(gpu) ? "-" : base::FormatMib(gpu.free_mib)},
+        {full ? "-" : base::FormatMib(gpu.free_mib)},
         {Percent(gpu.sm_active)},
         {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},
         {gpu.temperature_c ? fmt::format("{:.0f}C", *gpu.temperature_c) : "-"},

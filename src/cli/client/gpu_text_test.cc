@@ -26,6 +26,7 @@ TEST_F(GpuTextTest, GpuTableShowsMeasuredAndPromised) {
        .foreign_processes = 1,
        .tasks = {{.id = 42, .user = "bob"}, {.id = 43, .user = "ann"}}},
       {.index = 1, .name = "A100-SXM4-40GB", .state = "down", .trouble = "no sample for 12 s"},
+      {.index = 2, .name = "A100-SXM4-40GB", .state = "alloc", .free_mib = 40'550},
   };
   EXPECT_EQ(
       GpuTable(gpus, {}),
@@ -33,7 +34,8 @@ TEST_F(GpuTextTest, GpuTableShowsMeasuredAndPromised) {
       "  0  A100-SXM4-40GB  mix    20.0G/40.0G     24.0G  14.6G  63%   252W   61C  42 bob, 43 "
       "ann, 1 foreign (0M)\n"
       "  1  A100-SXM4-40GB  down         0M/0M        0M      -    -      -     -  (no sample "
-      "for 12 s)\n");
+      "for 12 s)\n"
+      "  2  A100-SXM4-40GB  alloc        0M/0M        0M      -    -      -     -  -\n");
 }
 
 TEST_F(GpuTextTest, AScreenOfGpusSaysTheirNameOnce) {
