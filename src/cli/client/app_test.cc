@@ -441,6 +441,20 @@ TEST_F(App, WaitEndsAtItsTimeout) {
   EXPECT_EQ(ran.out, "");
 }
 
+TEST_F(App, AWatchedListOutlastsARestart) {
+  std::atomic<int> asked = 0;
+  daemon_.On("GET /v1/tasks", [&](const api::Request&) {
+    const int call = ++asked;
+    if (call == 2 || call == 3)
+      return api::ErrorResponse({base::ErrorCode::kUnavailable, "carmad is stopping"});
+    if (call == 5) return api::ErrorResponse({base::ErrorCode::kDenied, "enough"});
+    return JsonAnswer({{"tasks", {TaskJson(7, "running")}}, {"next", nullptr}});
+  });
+  const Ran ran = Run({"list", "--all", "--json", "-w", "--interval", "0.1"});
+  EXPECT_EQ(std::ranges::count(ran.out, '\n'), 2) << ran.out;
+  EXPECT_EQ(ran.err, "carma: warning: carmad is stopping; waiting for it\ncarma: enough\n");
+}
+
 TEST_F(App, LastTaskIsFoundByTheCallersName) {
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {
     EXPECT_EQ(request.Query("user"), OwnUserName());

@@ -2,6 +2,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <optional>
 #include <thread>
 
 #include "base/file.h"
@@ -224,11 +225,19 @@ base::Result<Settings> WithTasksResolved(Context& context, Settings settings) {
 void Show(Context& context, bool watch, double interval_s,
           const std::function<base::Result<std::string>()>& render) {
   const bool clear = watch && !context.json && ScreenOf(context.out).width > 0;
+  std::optional<std::string> last;
+  bool told = false;  // that the daemon is away
   for (;;) {
-    const auto text = render();
-    if (!text) return context.Fail(text.error());
+    auto text = render();
+    const bool away = !text && last && text.error().code == base::ErrorCode::kUnavailable;
+    if (!text && !away) return context.Fail(text.error());
+    if (text) last = *std::move(text);
     if (clear) Print(context, "\033[H\033[2J");
-    Print(context, *text);
+    if (clear || !away) Print(context, *last);
+    const std::string note = away ? text.error().message + "; waiting for it" : "";
+    if (away && clear) Print(context, "\n" + base::Printable(note, 4096) + "\n");
+    if (away && !clear && !told) Warn(context, note);
+    told = away;
     if (!watch) return;
     if (std::fflush(context.out) != 0) return;  // nobody reads any more
     std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));

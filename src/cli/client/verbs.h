@@ -169,7 +169,8 @@ void RunBackup(Context& context, const BackupFlags& flags);
 // wait_s: how long to retry until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 
-// Shows the result of `render`, once or repeatedly until it fails or is interrupted.
+// Shows the result of `render`, once or repeatedly until it fails or is interrupted. Repeatedly, it
+// waits for a daemon that has answered and is away.
 void Show(Context& context, bool watch, double interval_s,
           const std::function<base::Result<std::string>()>& render);
 
