@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/suggest.h"
 #include "base/text.h"
 
 namespace carma::daemon {
@@ -31,6 +32,21 @@ bool Contains(const auto& list, const auto& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
+// Pages and metrics ignore what others add to their addresses.
+Result<Unit> CheckQuery(const Endpoint& endpoint, const api::Request& request) {
+  if (!request.path.starts_with("/v1/")) return Unit{};
+  std::vector<std::string> known;
+  for (const std::string_view each : base::SplitWords(endpoint.query)) known.emplace_back(each);
+  for (const auto& [name, value] : request.query) {
+    if (Contains(known, name)) continue;
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("no parameter '{}'{} (expected {})", base::Printable(name, 40),
+                            base::Suggestion(name, known),
+                            known.empty() ? "none" : base::Join(known, ", ")));
+  }
+  return Unit{};
+}
+
 bool IsAllowed(const Routes::Options& options, const api::Peer& peer, const std::string& name) {
   if (options.allow_users.empty() && options.allow_groups.empty()) return true;
   return Contains(options.allow_users, name) || Contains(options.allow_groups, peer.gid) ||
@@ -50,7 +66,10 @@ Result<const Endpoint*> Routes::Find(Call& call) const {
   for (const Endpoint& endpoint : table_) {
     if (!Matches(endpoint.path, call)) continue;
     path_known = true;
-    if (endpoint.method == call.request.method) return &endpoint;
+    if (endpoint.method != call.request.method) continue;
+    if (Result<Unit> known = CheckQuery(endpoint, call.request); !known)
+      return std::unexpected(known.error());
+    return &endpoint;
   }
   return Fail(path_known ? ErrorCode::kInvalid : ErrorCode::kNotFound,
               fmt::format("{} {}: {}", base::Printable(call.request.method, 20),

@@ -47,7 +47,8 @@ struct Endpoint {
   std::string_view method;
   std::string_view path;  // {id} and {verb} match one segment each
   Access access = Access::kEverybody;
-  Handle handle;  // empty: only once the GPUs are known
+  Handle handle;                // empty: only once the GPUs are known
+  std::string_view query = {};  // its parameters, "from_ms to_ms"
 };
 
 // Makes an answer on a worker's thread, then sends it from the loop. `wanted` becomes false when
@@ -83,7 +84,8 @@ class Routes {
   bool CanHandle(const api::Request& request) const;
 
  private:
-  // Fills the parts of the path. Errors: kNotFound, kInvalid for another method.
+  // Fills the parts of the path. Errors: kNotFound, kInvalid for another method or an unknown
+  // parameter below /v1.
   base::Result<const Endpoint*> Find(Call& call) const;
   void RefuseStranger(const api::Responder& reply) const;
   // The user identified by the kernel or a token. Errors: kDenied for an unknown token.

@@ -47,6 +47,8 @@ class RoutesTest : public ::testing::Test {
             {"GET", "/v1/later", Access::kEverybody, nullptr},
             {"POST", "/v1/own/{id}/{verb}", Access::kOwners, &Echo},
             {"GET", "/v1/whoami", Access::kWhoever, &Echo},
+            {"GET", "/v1/things", Access::kEverybody, &Echo, "state limit"},
+            {"GET", "/metrics", Access::kEverybody, &Echo},
         },
         "no GPU yet");
   }
@@ -96,6 +98,24 @@ TEST_F(RoutesTest, WhatIsNotInTheTableIsRefused) {
   const api::Response method = Ask("PUT", "/v1/things/7", 1000);
   EXPECT_EQ(method.status, 400);
   EXPECT_THAT(method.body, HasSubstr("PUT /v1/things/7: this method is not supported"));
+}
+
+TEST_F(RoutesTest, AnUnknownParameterIsRefused) {
+  Open(0);
+  const auto ask = [&](const std::string& path, const std::string& name) {
+    api::Request request{.method = "GET", .path = path, .query = {{name, "failed"}}};
+    routes_->Handle(std::move(request), api::Responder([this](api::Response response) {
+                      heard_ = std::move(response);
+                    }));
+    return std::exchange(heard_, {.status = 0});
+  };
+  EXPECT_EQ(ask("/v1/things", "state").status, 200);
+  const api::Response wrong = ask("/v1/things", "stat");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_THAT(wrong.body,
+              HasSubstr("no parameter 'stat', did you mean state? (expected state, limit)"));
+  EXPECT_THAT(ask("/v1/things/7", "foo").body, HasSubstr("no parameter 'foo' (expected none)"));
+  EXPECT_EQ(ask("/metrics", "foo").status, 200);
 }
 
 TEST_F(RoutesTest, WhoIsNotAllowedMayOnlyLook) {
