@@ -127,6 +127,38 @@ TEST_F(App, SubmitTakesWordsThatLookLikeVerbsOrOptions) {
   EXPECT_EQ(body_["tasks"][0]["command"], Json({"--odd"}));
 }
 
+TEST_F(App, LeaseRefusesWhatItCannotCarryOut) {
+  for (const std::vector<std::string>& option :
+       {std::vector<std::string>{"--container", "ubuntu:22.04"},
+        {"--conda-env", "x"},
+        {"-D", "/"},
+        {"--export", "NONE"},
+        {"-o", "x.txt"},
+        {"--retries", "2"},
+        {"--progress", "none"}}) {
+    std::vector<std::string> words{"lease", "-G", "0"};
+    words.insert(words.end(), option.begin(), option.end());
+    words.insert(words.end(), {"--", "true"});
+    const Ran ran = Run(words);
+    EXPECT_EQ(ran.exit_code, 2) << option[0];
+    EXPECT_NE(ran.err.find(": a lease does not start its process"), std::string::npos) << ran.err;
+  }
+  const Ran missing = Run({"lease", "--", "/no/such/program"});
+  EXPECT_EQ(missing.err.substr(0, 36), "carma: no lease: no program '/no/suc") << missing.err;
+  const std::string help = Run({"lease", "--help"}).out;
+  EXPECT_EQ(help.find("--container"), std::string::npos);
+  EXPECT_NE(help.find("--gpu-mem"), std::string::npos);
+}
+
+TEST_F(App, ALeaseNeedsNoFolderForItsOutput) {
+  daemon_.On("POST /v1/leases", [this](const api::Request& request) {
+    body_ = base::ParseJson(request.body).value();
+    return JsonAnswer({{"error", {{"message", "no"}}}}, 409);
+  });
+  EXPECT_EQ(Run({"lease", "--", "true"}).exit_code, 1);
+  EXPECT_EQ(body_["spec"]["stdout_path"], "/dev/null");
+}
+
 TEST_F(App, SubmitArraysInOneRequest) {
   AcceptTasks();
   const Ran ran = Run({"submit", "--array", "0-9", "--parsable", "true"});

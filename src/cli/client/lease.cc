@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -121,10 +122,26 @@ Result<api::LeaseView> TakeGrant(Asker& asker, api::LeaseView asked) {
 
 }  // namespace
 
-void RunLease(Context& context, const SubmitFlags& flags) {
+bool IsForLease(std::string_view option) {
+  constexpr std::array<std::string_view, 10> kOfStart{
+      "container", "container-mount", "conda-env", "chdir",    "export",
+      "output",    "error",           "open-mode", "progress", "retries"};
+  return std::ranges::find(kOfStart, option) == kOfStart.end();
+}
+
+void RunLease(Context& context, SubmitFlags flags) {
+  for (const auto& [option, value] : flags.settings) {
+    if (IsForLease(option)) continue;
+    return context.Fail({ErrorCode::kInvalid,
+                         fmt::format("--{}: a lease does not start its process and cannot do this; "
+                                     "use carma run or carma submit",
+                                     option)});
+  }
   if (context.words.empty())
     return context.Fail({ErrorCode::kInvalid, "expected a command (see carma lease --help)"});
   context.literal = true;  // it is run as it stands, also where it is a script
+  flags.lease = true;
+  flags.settings.insert(flags.settings.begin(), {"output", "/dev/null"});
   const Result<Described> described = DescribeWords(context, flags);
   if (!described) return context.Fail(described.error());
   if (!described->specs.empty() || !described->indices.empty())

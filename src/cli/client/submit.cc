@@ -90,8 +90,11 @@ base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags
   if (!flags.no_check) {
     base::Result<base::Unit> can = CheckParameters(described->first);
     // Tasks on which it depends may create what is missing now.
-    if (can && described->first.dependencies.empty()) can = CheckItCanStart(described->first);
-    if (!can) return base::Wrap(can.error(), "not submitted (--no-check submits anyway)");
+    if (can && described->first.dependencies.empty())
+      can = CheckItCanStart(described->first);
+    if (!can)
+      return base::Wrap(can.error(),
+                        flags.lease ? "no lease" : "not submitted (--no-check submits anyway)");
   }
   for (const std::string& warning : described->warnings) Warn(context, warning);
   for (const std::string& warning : StartWarnings(described->first)) Warn(context, warning);

@@ -4,7 +4,7 @@
 
 namespace carma::cli {
 
-void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name)) {
+void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name), bool shown) {
   for (const task::OptionInfo& info : task::SubmitOptions()) {
     if (wants != nullptr && !wants(info.name)) continue;
     std::string names = info.letter != 0 ? std::string("-") + info.letter + "," : "";
@@ -12,7 +12,7 @@ void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name)) {
     const std::string help(info.help);
     const Option option = info.value.empty() ? verb.AddFlag(names, help)
                                              : verb.AddOption(names, std::string(info.value), help);
-    option.LastCounts().Group(std::string(info.group));
+    option.LastCounts().Group(shown ? std::string(info.group) : "");
   }
 }
 

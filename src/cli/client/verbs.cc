@@ -71,7 +71,9 @@ void AddLease(Syntax app, Context& context) {
       "Waits like any task; then this process becomes the command, with the GPUs in its\n"
       "environment. They are released when it ends, for whatever reason. It is never restarted,\n"
       "and CARMA does not capture its output. 'carma cancel' ends it; Ctrl-C stops waiting.\n");
-  AddTaskOptions(verb);
+  AddTaskOptions(verb, &IsForLease);
+  AddTaskOptions(
+      verb, [](std::string_view name) { return !IsForLease(name); }, false);
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
     RunLease(context, *flags);

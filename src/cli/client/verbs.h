@@ -58,6 +58,7 @@ struct SubmitFlags {
   std::optional<Here> here;
   bool check = false;
   bool no_check = false;  // skip the checks of checks.h
+  bool lease = false;     // carma lease: its own process becomes the command
   bool wait = false;
   bool parsable = false;
   std::string batch;  // file of many tasks, "-": standard input; empty: one submission
@@ -65,13 +66,15 @@ struct SubmitFlags {
   std::vector<std::string> sbatch;  // options of sbatch, for its stand-in in tasks: "--ntasks=4"
 };
 // Adds the options of task/describe/options.h, or those that `wants` selects; their values are
-// collected in the order given.
-void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr);
+// collected in the order given. shown: in the help.
+void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr, bool shown = true);
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
+// The options of submit that `carma lease` carries out, by name; it refuses the others.
+bool IsForLease(std::string_view option);
 // Waits for GPUs, then this process becomes the command; returns only on failure.
-void RunLease(Context& context, const SubmitFlags& flags);
+void RunLease(Context& context, SubmitFlags flags);
 struct EditFlags {
   std::vector<std::string> tasks;
   std::vector<std::pair<std::string, std::string>> settings;  // as SubmitFlags
