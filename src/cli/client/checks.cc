@@ -174,6 +174,26 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
   return {};
 }
 
+// GPU options of a task without GPUs.
+std::vector<std::string> GpuOptionWarnings(const task::TaskSpec& spec) {
+  if (spec.gpus > 0) return {};
+  std::vector<std::string> given;
+  for (const auto& [set, option] : {std::pair(spec.memory_mib.has_value(), "--gpu-mem"),
+                                    {spec.gpu_memory_min_mib.has_value(), "--gpu-memory-min"},
+                                    {spec.gpu_type.has_value(), "--gpu-type"},
+                                    {!spec.on_gpus.empty(), "--gpu"},
+                                    {!spec.not_on_gpus.empty(), "--not-on"},
+                                    {spec.linked_gpus, "--linked"},
+                                    {spec.exclusive, "--exclusive"},
+                                    {spec.sm_share.has_value(), "--sm-share"},
+                                    {spec.max_slowdown.has_value(), "--max-slowdown"},
+                                    {spec.serve, "--serve"}})
+    if (set) given.emplace_back(option);
+  if (given.empty()) return {};
+  return {base::Join(given, ", ") + (given.size() == 1 ? " has" : " have") +
+          " no meaning with --gpus 0"};
+}
+
 }  // namespace
 
 std::optional<std::string> ScriptOf(const std::vector<std::string>& command) {
@@ -255,6 +275,7 @@ base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec) {
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings = FileWarnings(spec);
   for (std::string& each : DeviceWarnings(spec)) warnings.push_back(std::move(each));
+  for (std::string& each : GpuOptionWarnings(spec)) warnings.push_back(std::move(each));
   return warnings;
 }
 

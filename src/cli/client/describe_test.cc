@@ -234,6 +234,15 @@ TEST_F(DescribeTest, WhatCannotStartIsNamedBeforeTheQueue) {
   EXPECT_TRUE(warnings[0].starts_with("train.py:2: sets CUDA_VISIBLE_DEVICES")) << warnings[0];
   File("good.py", "print(os.environ['CUDA_VISIBLE_DEVICES'] == '0')  # CUDA_VISIBLE_DEVICES=1\n");
   EXPECT_TRUE(StartWarnings(spec({"python3", "good.py"})).empty());
+  task::TaskSpec no_gpu = spec({"true"});
+  no_gpu.gpus = 0;
+  EXPECT_TRUE(StartWarnings(no_gpu).empty());
+  no_gpu.memory_mib = 1024;
+  EXPECT_EQ(StartWarnings(no_gpu),
+            std::vector<std::string>{"--gpu-mem has no meaning with --gpus 0"});
+  no_gpu.exclusive = true;
+  EXPECT_EQ(StartWarnings(no_gpu),
+            std::vector<std::string>{"--gpu-mem, --exclusive have no meaning with --gpus 0"});
   task::TaskSpec misspelt = spec({"true"});
   misspelt.model_summary = dir_ + "/modle.txt";
   misspelt.notify = {{.target = dir_ + "/good.py"}, {.target = "/bin/true"}, {.target = "me"}};
