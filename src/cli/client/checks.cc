@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 
 #include "base/file.h"
 #include "base/suggest.h"
@@ -39,6 +40,30 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
     if (base::IsProgram(found)) return found;
   }
   return std::nullopt;
+}
+
+// Refuses text that the kernel would not start. name: as the user knows it.
+base::Result<base::Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
+                                          const std::string& name) {
+  constexpr std::size_t kMostRead = 256;  // by the kernel
+  const bool whole = text.size() < kMostRead;
+  text = text.substr(0, kMostRead);
+  const std::string shown = base::Printable(name, 400);
+  if (!text.starts_with("#!")) {
+    if (text.find('\0') != text.npos) return base::Unit{};  // a binary of some kind
+    return base::Fail(
+        ErrorCode::kInvalid,
+        fmt::format(
+            "{} has no interpreter line such as #!/bin/bash{}", shown,
+            name.ends_with(".py") ? fmt::format("; did you mean: python3 {}?", shown) : ""));
+  }
+  const std::string_view line = text.substr(2, text.find('\n') - 2);
+  const std::vector<std::string_view> words = base::SplitWords(line);
+  const bool cut = !whole && line.size() == text.size() - 2;
+  if (cut || words.empty() || base::IsProgram(Below(spec, std::string(words[0]))))
+    return base::Unit{};
+  return base::Fail(ErrorCode::kInvalid,
+                    fmt::format("{}: no interpreter {}", shown, base::Printable(words[0], 400)));
 }
 
 // The command is in the image. On this machine there must be the tool, and the image if it is a
@@ -113,6 +138,10 @@ bool CanWrite(const std::string& pattern) {
 base::Result<base::Unit> CheckOutput(const task::TaskSpec& spec) {
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
+    if (path->ends_with('/') || base::IsFolder(*path)) {
+      return base::Fail(ErrorCode::kInvalid, fmt::format("{}: expected a file, not a folder ({})",
+                                                         base::Printable(*path, 400), option));
+    }
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path)) {
       return base::Fail(ErrorCode::kInvalid, fmt::format("{}: you cannot write there ({})",
                                                          base::Printable(*path, 400), option));
@@ -227,7 +256,7 @@ std::string SimilarFile(const std::string& path) {
   return base::Suggestion(path.substr(slash + 1), names);
 }
 
-base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
+base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   const auto refuse = [](std::string text) {
     return base::Fail(ErrorCode::kInvalid, base::Printable(text, 1000));
   };
@@ -243,13 +272,22 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
     return base::Unit{};  // its programs come first, and what they are is its own affair
   }
   if (spec.container) return CheckContainer(spec);
+  if (spec.script)
+    return CheckInterpreter(spec, *spec.script, spec.script_path.value_or(spec.name));
   if (spec.command.empty()) return base::Unit{};
   const std::string& program = spec.command.front();
   if (IsUnit(program) && !FindProgram(spec, program))
     return refuse(
         fmt::format("no program '{0}'; a value and its unit are one word, such as 2{0}", program));
-  if (!FindProgram(spec, program))
-    return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program)));
+  const std::optional<std::string> found = FindProgram(spec, program);
+  if (!found) return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program)));
+  // A program that nobody may read can still be run.
+  if (std::ifstream file(*found, std::ios::binary); file && !lease) {
+    char start[256];
+    file.read(start, sizeof start);
+    const std::string_view text(start, static_cast<std::size_t>(file.gcount()));
+    if (auto can = CheckInterpreter(spec, text, program); !can) return can;
+  }
   const std::optional<std::string> script = ScriptOf(spec.command);
   if (!script || ::access(Below(spec, *script).c_str(), F_OK) == 0) return base::Unit{};
   return refuse(

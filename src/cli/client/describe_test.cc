@@ -220,6 +220,30 @@ TEST_F(DescribeTest, WhatCannotStartIsNamedBeforeTheQueue) {
   hidden.stdout_path = dir_ + "/made/later/%j.out";
   EXPECT_TRUE(CheckItCanStart(hidden)) << "folders are made";
 
+  hidden.stdout_path = dir_ + "/made/";
+  EXPECT_EQ(refused(hidden), hidden.stdout_path + ": expected a file, not a folder (--output)");
+  hidden.stdout_path = dir_;
+  EXPECT_EQ(refused(hidden), dir_ + ": expected a file, not a folder (--output)");
+
+  const auto program = [&](const std::string& name, const std::string& text) {
+    std::filesystem::permissions(File(name, text), std::filesystem::perms::owner_all);
+    return refused(spec({"./" + name}));
+  };
+  EXPECT_EQ(program("good", "#! /bin/sh -e\n"), "");
+  EXPECT_EQ(program("binary", std::string("MZ\0", 3)), "");
+  EXPECT_EQ(program("long", "#!/" + std::string(300, 'x')), "") << "not read to its end";
+  EXPECT_EQ(program("moved", "#!/no/such/python\n"), "./moved: no interpreter /no/such/python");
+  EXPECT_EQ(program("oom.py", "import torch\n"),
+            "./oom.py has no interpreter line such as #!/bin/bash; did you mean: python3 "
+            "./oom.py?");
+  EXPECT_TRUE(CheckItCanStart(spec({"./oom.py"}), true)) << "a shell reads it";
+  task::TaskSpec script = spec({});
+  script.name = "train.sh";
+  script.script = "#!/bin/sh\ntrue\n";
+  EXPECT_EQ(refused(script), "");
+  script.script = "#!/no/such/interp -u\ntrue\n";
+  EXPECT_EQ(refused(script), "train.sh: no interpreter /no/such/interp");
+
   EXPECT_EQ(ScriptOf({"python3.11", "-u", "-W", "ignore", "t.py", "x"}), "t.py");
   for (const std::vector<std::string>& none :
        std::vector<std::vector<std::string>>{{"python3", "-m", "pkg"},

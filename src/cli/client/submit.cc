@@ -91,7 +91,7 @@ base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags
     base::Result<base::Unit> can = CheckParameters(described->first);
     // Tasks on which it depends may create what is missing now.
     if (can && described->first.dependencies.empty())
-      can = CheckItCanStart(described->first);
+      can = CheckItCanStart(described->first, flags.lease);
     if (!can)
       return base::Wrap(can.error(),
                         flags.lease ? "no lease" : "not submitted (--no-check submits anyway)");
