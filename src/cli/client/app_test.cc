@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "api/gpu_view.h"
+#include "api/lease_view.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
 #include "api/unix_address.h"
@@ -148,6 +149,18 @@ TEST_F(App, LeaseRefusesWhatItCannotCarryOut) {
   const std::string help = Run({"lease", "--help"}).out;
   EXPECT_EQ(help.find("--container"), std::string::npos);
   EXPECT_NE(help.find("--gpu-mem"), std::string::npos);
+}
+
+TEST_F(App, ALeaseShowsTimesOfTheReadersClock) {
+  daemon_.On("POST /v1/leases", [](const api::Request&) {
+    return JsonAnswer(ToJson(api::LeaseView{.id = 7,
+                                            .state = "ended",
+                                            .reason = "BeginTime",
+                                            .reason_text = "Not before 2026-03-01T13:05:59.120Z."}),
+                      201);
+  });
+  const Ran ran = Run({"lease", "--", "true"});
+  EXPECT_NE(ran.err.find("Not before 2026-03-01 "), std::string::npos) << ran.err;
 }
 
 TEST_F(App, ALeaseNeedsNoFolderForItsOutput) {

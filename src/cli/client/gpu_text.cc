@@ -66,7 +66,8 @@ std::string CheckLine(const CheckedTask& task) {
   std::string line = "  " + base::Printable(task.name, 60) + ": " + CheckedDemand(task);
   line += task.now ? ": could start now" : ": would wait";
   if (!task.now && !task.reason.empty()) line += " (" + base::Printable(task.reason, 40) + ")";
-  if (!task.now && !task.reason_text.empty()) line += ": " + base::Printable(task.reason_text, 400);
+  if (!task.now && !task.reason_text.empty())
+    line += ": " + base::Printable(LocalTimes(task.reason_text), 400);
   line += "\n";
   const std::string start = StartSentences(task.latest_start_ms, task.likely_start_ms, task.now_ms);
   for (const std::string_view sentence : base::Split(start, '\n')) {

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/client/describe.h"
+#include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
 
 namespace carma::cli {
@@ -81,7 +82,7 @@ Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
   for (int poll_s = kFirstPollS; lease.state == "waiting"; poll_s = kLeasePollS) {
     if (lease.task_state == "queued" && !lease.reason.empty())
       asker.Tell(fmt::format("lease {} waits ({}): {}", lease.id, lease.reason,
-                             base::Printable(lease.reason_text, 500)));
+                             base::Printable(LocalTimes(lease.reason_text), 500)));
     Result<api::LeaseView> next =
         asker.Lease("GET", fmt::format("/v1/leases/{}?wait_s={}", lease.id, poll_s));
     if (!next) return next;
@@ -90,7 +91,7 @@ Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
   if (lease.state != "ended") return lease;
   return base::Fail(ErrorCode::kUnavailable,
                     fmt::format("lease {} has ended ({}): {}", lease.id, lease.reason,
-                                base::Printable(lease.reason_text, 500)));
+                                base::Printable(LocalTimes(lease.reason_text), 500)));
 }
 
 Result<base::Unit> Adopt(Asker& asker, std::uint64_t id) {

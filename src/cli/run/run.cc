@@ -116,13 +116,14 @@ class Runner {
     const api::TaskView& view = task->value;
     if (HasEnded(view)) return TakeVerdict(view);
     if (view.state == "queued" && !view.reason.empty())
-      Tell("task {} waits ({}): {}", id_, view.reason, base::Printable(view.reason_text, 500));
+      Tell("task {} waits ({}): {}", id_, view.reason,
+           base::Printable(LocalTimes(view.reason_text), 500));
   }
 
   void TakeVerdict(const api::TaskView& view) {
     // An exit code needs no explanation, but why a task could not start, or was ended, does.
     const bool told = view.reason == "NonZeroExit" || view.reason == "Signal";
-    const std::string why = told ? "" : base::Printable(view.reason_text, 1000);
+    const std::string why = told ? "" : base::Printable(LocalTimes(view.reason_text), 1000);
     if (view.state != "succeeded")
       Tell("task {} {}{}", id_, EndText(view), why.empty() ? "" : ": " + why);
     Finish(ExitCodeOf(view));

@@ -85,6 +85,11 @@ class Top : public ::testing::Test {
   TopState state;
 };
 
+TEST_F(Top, ReasonsHaveTheReadersTime) {
+  data.tasks[1].reason_text = "May not start before 2026-03-01T13:05:59.120Z.";
+  EXPECT_THAT(Lines({24, 160}), ::testing::Contains(HasSubstr("before 2026-03-01 ")));
+}
+
 TEST_F(Top, ShowsTheServerInEightyColumns) {
   const std::vector<std::string> lines = Lines();
   ASSERT_EQ(lines.size(), 24U);
