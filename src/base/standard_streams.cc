@@ -6,7 +6,7 @@
 namespace carma::base {
 
 void OpenStandardStreams() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     // It gets this number, the lowest free one. Not closed on exec: children need it too.
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
   }
