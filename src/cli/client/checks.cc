@@ -168,7 +168,7 @@ std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   const std::string summary = spec.model_summary.value_or("");
   if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
     warnings.push_back(
-        fmt::format("--model-summary: cannot read {}", base::Printable(summary, 200)));
+        fmt::format("cannot read {}, the description of its model", base::Printable(summary, 200)));
   for (const task::NotifyRule& rule : spec.notify) {
     const auto target = task::ParseNotifyTarget(rule.target);
     if (target && target->kind == task::NotifyKind::kProgram && !base::IsProgram(target->address))

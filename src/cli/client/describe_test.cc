@@ -270,9 +270,10 @@ TEST_F(DescribeTest, WhatCannotStartIsNamedBeforeTheQueue) {
   task::TaskSpec misspelt = spec({"true"});
   misspelt.model_summary = dir_ + "/modle.txt";
   misspelt.notify = {{.target = dir_ + "/good.py"}, {.target = "/bin/true"}, {.target = "me"}};
-  EXPECT_EQ(StartWarnings(misspelt),
-            (std::vector<std::string>{"--model-summary: cannot read " + dir_ + "/modle.txt",
-                                      "--notify: no program " + dir_ + "/good.py"}));
+  EXPECT_EQ(
+      StartWarnings(misspelt),
+      (std::vector<std::string>{"cannot read " + dir_ + "/modle.txt, the description of its model",
+                                "--notify: no program " + dir_ + "/good.py"}));
 }
 
 TEST_F(DescribeTest, ANameInBracesIsAParameter) {

@@ -71,6 +71,9 @@ Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   if (!draft.wrap && !file_or_command) {
     return Fail(ErrorCode::kInvalid, "nothing to run: give a script, -- COMMAND, or --wrap");
   }
+  // The task would be named after it.
+  if (!spec.command.empty() && spec.command.front().empty())
+    return Fail(ErrorCode::kInvalid, "nothing to run: the first word of the command is empty");
   if (draft.wrap) {
     spec.script = "#!/bin/sh\n" + *draft.wrap + "\n";
     if (spec.name.empty()) spec.name = "wrap";

@@ -167,6 +167,14 @@ TEST(Description, SaysWhatIsWrongAndWhere) {
   }
 }
 
+TEST(Description, RefusesACommandWithoutAProgram) {
+  Description description;
+  description.SetCommand({""});
+  const auto specs = description.Finish({.cwd = "/w", .home = "/h"});
+  ASSERT_FALSE(specs);
+  EXPECT_EQ(specs.error().message, "nothing to run: the first word of the command is empty");
+}
+
 TEST(Description, NamesTheOptionInAFile) {
   Description description;
   const auto set = description.Set("G", "x", "train.sh:3");

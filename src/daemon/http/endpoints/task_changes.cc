@@ -120,7 +120,7 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
     if (!changes.contains(name)) continue;
     return Fail(ErrorCode::kConflict,
                 fmt::format("task {} is {}: {} can only be changed while it waits", record.id,
-                            core::TaskStateName(record.state), name));
+                            core::TaskStateName(record.state), option));
   }
   return Unit{};
 }

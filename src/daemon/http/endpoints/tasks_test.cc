@@ -427,7 +427,7 @@ TEST_F(TasksTest, ARunningTaskKeepsWhatItsGpusWereChosenBy) {
   EXPECT_EQ(edit(R"({"time_limit_s":60,"priority":-3})").body.at("priority"), -3);
   EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
   EXPECT_EQ(edit(R"({"gpus":2})").Message(),
-            "task 1 is running: gpus can only be changed while it waits");
+            "task 1 is running: --gpus can only be changed while it waits");
 }
 
 TEST_F(TasksTest, AnEditIsRefusedInWords) {
