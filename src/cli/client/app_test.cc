@@ -553,6 +553,19 @@ TEST_F(App, LogsSayWhereTheFileIs) {
   EXPECT_NE(ran.err.find(daemon_.dir()), std::string::npos) << ran.err;
 }
 
+TEST_F(App, LogsSayWhereTheOutputOfATerminalWent) {
+  std::string origin;
+  daemon_.On("GET /v1/tasks/1", [&](const api::Request&) {
+    Json task = TaskJson(1, "succeeded");
+    task["stdout_path"] = "/dev/null";
+    task["origin"] = origin;
+    return JsonAnswer(task);
+  });
+  EXPECT_NE(Run({"logs", "1"}).err.find("terminal of carma run"), std::string::npos);
+  origin = "lease";
+  EXPECT_NE(Run({"logs", "1"}).err.find("task 1 is a lease"), std::string::npos);
+}
+
 // A server of two GPUs whose clock shows the end of its first day.
 void AddGpus(FakeDaemon& daemon) {
   daemon.On("GET /v1/status", [](const api::Request&) {

@@ -72,6 +72,13 @@ void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std:
 base::Error Unreadable(const base::Error& error, const api::TaskView& task,
                        const std::string& path) {
   const std::string who = "task " + std::to_string(task.id);
+  if (path == "/dev/null") {
+    const bool leased = !task.origin.empty();
+    return {base::ErrorCode::kNotFound,
+            who + (leased ? " is a lease: its output went to its own process"
+                          : " keeps no output here: it went to the terminal of carma run, or to "
+                            "/dev/null; -o FILE keeps a copy")};
+  }
   if (error.code != base::ErrorCode::kNotFound) {
     return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
   }

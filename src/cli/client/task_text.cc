@@ -303,7 +303,8 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
                   (task.array_index ? ", index " + std::to_string(*task.array_index) : ""));
   }
   if (task.pid) facts.Add("Process", std::to_string(*task.pid));
-  facts.Add("Output", task.stdout_path.empty() ? "" : base::Printable(task.stdout_path, 4096));
+  facts.Add("Output", task.stdout_path == "/dev/null" ? "not kept by CARMA"
+                                                      : base::Printable(task.stdout_path, 4096));
   const bool apart = !task.stderr_path.empty() && task.stderr_path != task.stdout_path;
   facts.Add("Errors", apart ? base::Printable(task.stderr_path, 4096) : "");
   facts.Add("Account", base::Printable(task.account, 64));

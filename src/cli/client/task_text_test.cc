@@ -98,6 +98,11 @@ TEST_F(TaskTextTest, HowTheAttemptBeforeEndedIsNamedAsSuch) {
   EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("  Detail        CUDA out of memory"));
 }
 
+TEST_F(TaskTextTest, OutputThatIsNotKeptHasNoPath) {
+  EXPECT_THAT(TaskFacts({.id = 7, .stdout_path = "/dev/null"}, kNow),
+              ::testing::HasSubstr("  Output        not kept by CARMA\n"));
+}
+
 TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
   struct Case {
     TaskView task;

@@ -340,7 +340,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   if (!spec) return spec;
   if (spec->lease) {
     return Fail(ErrorCode::kConflict,
-                fmt::format("task {} was a lease: request a new one instead (POST /v1/leases)",
+                fmt::format("task {} was a lease: use carma lease again (or POST /v1/leases)",
                             stored.record.id));
   }
   spec->dependencies.clear();
