@@ -17,7 +17,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/file.h"
@@ -80,10 +79,9 @@ carma::config::Sources FindSources(const Flags& flags) {
 }
 
 // Runs carma-simgpu; returns 0 if it succeeded. said: where its messages go.
-int RunSimgpu(std::vector<std::string> words, std::variant<int, std::string> said) {
+int RunSimgpu(std::vector<std::string> words, int said) {
   words.insert(words.begin(), carma::base::ExecutableDir() + "/carma-simgpu");
-  const auto spawned =
-      carma::base::Spawn(words, {.files = {"/dev/null", "/dev/null", std::move(said)}});
+  const auto spawned = carma::base::Spawn(words, {.files = {"/dev/null", "/dev/null", said}});
   if (!spawned) return spawned.error();
   int status = 0;
   while (::waitpid(spawned->pid, &status, 0) < 0 && errno == EINTR) {
@@ -104,13 +102,16 @@ Result<Unit> MakeSimulated(Flags& flags) {
   flags.state_dir = std::filesystem::absolute(flags.state_dir).string();
   if (const Result<Unit> made = carma::base::MakeDirs(flags.state_dir, 0711); !made) return made;
   const std::string state = SimulatedState(flags);
-  if (RunSimgpu({"show", "--state", state}, "/dev/null") == 0) return Unit{};
-  const std::string said = state + ".log";
-  ::unlink(said.c_str());
-  if (RunSimgpu({"create", "--shape", flags.simulate, "--state", state}, said) == 0) return Unit{};
-  const std::string why = carma::base::ReadFile(said, 4096).value_or("no server was made");
+  const Result<carma::base::UniqueFd> said = carma::base::MemoryFile("");
+  if (!said) return std::unexpected(said.error());
+  const int ran =
+      RunSimgpu({"create", "--keep", "--shape", flags.simulate, "--state", state}, said->get());
+  if (ran == 0) return Unit{};
+  const std::string why =
+      carma::base::ReadFile(fmt::format("/proc/self/fd/{}", said->get()), 4096).value_or("");
   return carma::base::Fail(carma::base::ErrorCode::kInvalid,
-                           "--simulate: " + std::string(carma::base::Trim(why)));
+                           fmt::format("--simulate: {}", why.empty() ? "carma-simgpu does not run"
+                                                                     : carma::base::Trim(why)));
 }
 
 // False if the parent has already ended.

@@ -28,6 +28,7 @@ struct Arguments {
   std::string shape = "4xA100-40GB";
   carma::simgpu::ServerOptions options;
   std::optional<std::int64_t> origin_time_ms;
+  bool keep = false;
   bool json = false;
   std::optional<int> gpu;
   bool driver = false;
@@ -42,7 +43,22 @@ struct Arguments {
   std::string recovery;
 };
 
+// With --keep; absent: none is there.
+std::optional<int> Keep(const Arguments& arguments) {
+  const Result<std::string> wanted = carma::simgpu::NormalShape(arguments.shape);
+  if (!wanted) return Complain(wanted.error());
+  const auto server = Server::Attach(arguments.state);
+  if (!server) return std::nullopt;
+  const std::string there = carma::simgpu::ShapeOf(**server);
+  if (there == *wanted) return 0;
+  return Complain({ErrorCode::kConflict, arguments.state + " simulates " + there +
+                                             "; remove it, or give carmad another --state-dir"});
+}
+
 int Create(Arguments& arguments, Server*) {
+  if (arguments.keep) {
+    if (const std::optional<int> kept = Keep(arguments)) return *kept;
+  }
   arguments.options.origin_time_ms = arguments.origin_time_ms;
   const auto made =
       carma::simgpu::CreateServer(arguments.state, arguments.shape, arguments.options);
@@ -196,6 +212,8 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
       .add_option("--shape", arguments.shape,
                   "for example 2xA100-40GB,A100-80GB:mig=3g.40gb+1g.10gb")
       ->capture_default_str();
+  create.add_flag("--keep", arguments.keep,
+                  "keep an existing server if it has this shape, else fail");
   create.add_option("--time-scale", arguments.options.time_scale,
                     "simulated seconds per real second");
   create.add_option("--seed", arguments.options.seed, "seed of the UUIDs");

@@ -1,6 +1,7 @@
 #include "lab/simgpu/state.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -13,9 +14,11 @@
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <span>
 
 #include "base/clock.h"
 #include "base/process_id.h"
+#include "base/text.h"
 #include "lab/simgpu/state_lock.h"
 
 namespace carma::simgpu {
@@ -101,7 +104,30 @@ GpuIdentity Identify(const World& world, const Gpu& gpu) {
           .slices = gpu.slices};
 }
 
+std::string ShapeText(std::span<const sim::ShapedGpu> gpus) {
+  std::vector<std::pair<int, std::string>> groups;
+  for (const sim::ShapedGpu& gpu : gpus) {
+    std::vector<std::string> profiles;
+    for (const sim::MigSlices& each : gpu.mig.value_or(std::vector<sim::MigSlices>()))
+      profiles.push_back(sim::MigProfileName(gpu.type, each));
+    std::ranges::sort(profiles);
+    const std::string text =
+        gpu.type.type + (gpu.mig ? ":mig=" + base::Join(profiles, "+") : std::string());
+    if (groups.empty() || groups.back().second != text) groups.emplace_back(0, text);
+    ++groups.back().first;
+  }
+  std::vector<std::string> texts;
+  for (const auto& [count, text] : groups) texts.push_back(fmt::format("{}x{}", count, text));
+  return base::Join(texts, ",");
+}
+
 }  // namespace
+
+Result<std::string> NormalShape(const std::string& shape) {
+  const Result<std::vector<sim::ShapedGpu>> gpus = sim::ParseDividedShape(shape);
+  if (!gpus) return std::unexpected(gpus.error());
+  return ShapeText(*gpus);
+}
 
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options) {
@@ -153,6 +179,21 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
 }
 
 Server::~Server() = default;
+
+std::string ShapeOf(const Server& server) {
+  std::vector<sim::ShapedGpu> gpus;
+  for (int place = 0; place < server.place_count(); ++place) {
+    const GpuIdentity& identity = server.places()[static_cast<std::size_t>(place)];
+    if (identity.parent_uuid.empty()) {
+      const Result<std::vector<sim::GpuType>> known = sim::ParseShape(identity.type);
+      gpus.push_back({known ? known->front() : sim::GpuType{.type = identity.type}, std::nullopt});
+      if (identity.mig) gpus.back().mig.emplace();
+    } else if (auto& mig = gpus[static_cast<std::size_t>(server.WholeGpu(place))].mig; mig) {
+      mig->push_back(identity.slices);
+    }
+  }
+  return ShapeText(gpus);
+}
 
 // The world is then up to date and without dead residents.
 Result<Server::Lock> Server::Lock::Take(Server& server) {

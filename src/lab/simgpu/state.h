@@ -45,6 +45,12 @@ struct ServerOptions {
 base::Result<base::Unit> CreateServer(const std::string& path, const std::string& shape,
                                       const ServerOptions& options);
 
+// A shape in one notation: "2xA100-40GB,1xA100-80GB:mig=1g.10gb+3g.40gb". Errors: kInvalid.
+base::Result<std::string> NormalShape(const std::string& shape);
+class Server;
+// The same of a server that exists.
+std::string ShapeOf(const Server& server);
+
 // The state of one place.
 struct GpuLook {
   double now_s = 0;

@@ -45,6 +45,20 @@ class StateTest : public ::testing::Test {
   double now_s_ = 0;
 };
 
+TEST(ShapeOf, IsTheShapeThatMadeTheServer) {
+  for (const auto& [shape, normal] :
+       {std::pair("4xa100-40gb", "4xA100-40GB"),
+        std::pair("A100-40GB, 2xH100-80GB", "1xA100-40GB,2xH100-80GB"),
+        std::pair("A100-40GB,A100-40GB", "2xA100-40GB"),
+        std::pair("2xA100-80GB:mig=3g.40gb+1g.10gb", "2xA100-80GB:mig=1g.10gb+3g.40gb"),
+        std::pair("A100-40GB,A100-40GB:mig=", "1xA100-40GB,1xA100-40GB:mig=")}) {
+    const TestServer server(shape);
+    EXPECT_EQ(NormalShape(shape), normal);
+    EXPECT_EQ(ShapeOf(**Server::Attach(server.path())), normal);
+  }
+  EXPECT_FALSE(NormalShape("nonsense"));
+}
+
 TEST_F(StateTest, ProcessesSeeOneWorldAndOneClock) {
   auto mine = Attach(), yours = Attach();
   auto a = Join(*mine, Task(10'000));
