@@ -153,8 +153,10 @@ Kind<std::vector<T>> List(const char* type, unsigned forms, std::size_t most, co
           [=](std::string_view text) -> std::string {
             for (const std::string_view piece : base::Split(text, ',')) {
               const std::string_view each = base::Trim(piece);
-              if (item.trouble && !item.read(each))
-                return fmt::format("'{}': {}", base::Printable(each, 100), item.trouble(each));
+              if (!item.trouble || item.read(each)) continue;
+              const std::string shown = "'" + base::Printable(each, 100) + "'";
+              const std::string trouble = item.trouble(each);
+              return trouble.ends_with(shown) ? trouble : trouble + " in " + shown;
             }
             return "";
           }};

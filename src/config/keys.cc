@@ -76,7 +76,7 @@ Kind<std::string> EstimateMethod() {
   std::vector<std::string> names;
   for (const estimate::EstimatorEntry& entry : estimate::Estimators())
     names.emplace_back(entry.name);
-  return Called("name of an estimator", Word(names));
+  return Called("name of an estimator: " + base::Join(names, ", "), Word(names));
 }
 
 bool IsName(std::string_view name) {

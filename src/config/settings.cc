@@ -122,7 +122,7 @@ class Loading {
       if (key == nullptr) {
         Note(Unknown(where, entry.name).error());
       } else if ((key->forms & entry.form) == 0) {
-        Note(WrongValue(where, *key, entry.text).error());
+        Note(WrongForm(where, *key, entry).error());
       } else if (Result<Unit> set = Set(*key, entry.text, where); !set) {
         Note(set.error());
       }
@@ -206,14 +206,16 @@ class Loading {
       Decide("policy.published", [&] { settings.policy = *std::move(policy); });
     }
     if (Result<Unit> valid = core::Validate(settings.policy); !valid) {
-      return base::Wrap(valid.error(), "policy");
+      return WrongPolicy(valid.error());
     }
     if (settings.window < settings.sample_period) {
-      return Contradiction("monitor.window", "expected at least monitor.sample_period");
+      return Contradiction("monitor.window", "expected at least monitor.sample_period",
+                           "monitor.sample_period");
     }
     if (settings.policy.stale_after <= settings.sample_period) {
       return Contradiction("policy.stale_after",
-                           "expected more than monitor.sample_period, or every GPU is closed");
+                           "expected more than monitor.sample_period, or every GPU is closed",
+                           "monitor.sample_period");
     }
     if (Result<Unit> sound = CheckIdle(); !sound) return std::unexpected(sound.error());
     if (Result<Unit> sound = CheckMps(); !sound) return std::unexpected(sound.error());
@@ -234,7 +236,8 @@ class Loading {
           "expected \"tell\" while idle.after is false: idle tasks are not looked for");
     }
     if (settings.idle_after && *settings.idle_after < settings.sample_period) {
-      return Contradiction("idle.after", "expected at least monitor.sample_period");
+      return Contradiction("idle.after", "expected at least monitor.sample_period",
+                           "monitor.sample_period");
     }
     if (action == IdleAction::kShare && !core::Shares(settings.policy)) {
       return Contradiction(
@@ -276,11 +279,24 @@ class Loading {
     }
   }
 
+  static std::unexpected<base::Error> WrongForm(const std::string& where, const Key& key,
+                                                const Entry& entry) {
+    const auto comma = std::ranges::find_if(
+        entry.items, [](const std::string& item) { return item.find(',') != item.npos; });
+    if (comma == entry.items.end() || (key.forms & kTextList) == 0)
+      return WrongValue(where, key, entry.text);
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: expected no comma within '{}'", where,
+                                                 key.name, base::Printable(*comma, 100)));
+  }
+
   static std::unexpected<base::Error> WrongValue(const std::string& where, const Key& key,
                                                  std::string_view text) {
+    const std::string trouble = key.trouble ? key.trouble(text) : "";
+    // It names the wrong item of a list and what was expected of it.
+    if ((key.forms & kTextList) != 0 && !trouble.empty())
+      return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: {}", where, key.name, trouble));
     const std::string got =
         text.empty() ? "" : fmt::format(", not '{}'", base::Printable(text, 60));
-    const std::string trouble = key.trouble ? key.trouble(text) : "";
     const std::string why = trouble.empty() ? "" : ": " + trouble;
     return Fail(ErrorCode::kInvalid,
                 fmt::format("{}: {}: expected {}{}{}", where, key.name, key.type, got, why));
@@ -292,9 +308,22 @@ class Loading {
                             Suggest(NearestKey(name))));
   }
 
-  std::unexpected<base::Error> Contradiction(const std::string& name, const std::string& what) {
+  // other: the key that was set if `name` has its default.
+  std::unexpected<base::Error> Contradiction(const std::string& name, const std::string& what,
+                                             const std::string& other = "") {
+    const bool set = other.empty() || loaded_.settings.chosen.contains(name);
     return Fail(ErrorCode::kInvalid,
-                fmt::format("{}: {}: {}", loaded_.origins[name].where, name, what));
+                fmt::format("{}: {}: {}", loaded_.origins[set ? name : other].where, name, what));
+  }
+
+  // The core begins with the field: "sm_cap" of policy.sm_cap, "slots.length".
+  std::unexpected<base::Error> WrongPolicy(const base::Error& error) {
+    const std::size_t colon = error.message.find(": ");
+    const std::string field = error.message.substr(0, colon);
+    for (const std::string& name : {"policy." + field, field}) {
+      if (FindKey(name) != nullptr) return Contradiction(name, error.message.substr(colon + 2));
+    }
+    return base::Wrap(error, "policy");
   }
 
   Loaded loaded_;

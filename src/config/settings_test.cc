@@ -16,6 +16,7 @@
 namespace carma::config {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -282,7 +283,7 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
       {"window shorter than a sample", "[monitor]\nsample_period = \"2s\"\nwindow = \"1s\"",
        "f.toml:3: monitor.window: expected at least monitor.sample_period"},
       {"samples are always stale", "[monitor]\nsample_period = \"10s\"",
-       "default: policy.stale_after: expected more than monitor.sample_period"},
+       "f.toml:2: policy.stale_after: expected more than monitor.sample_period"},
       {"ends idle tasks that nobody looks for", "[idle]\nafter = false\naction = \"end\"",
        "f.toml:3: idle.action: expected \"tell\" while idle.after is false"},
       {"shares with idle tasks that nobody looks for",
@@ -297,6 +298,15 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
        "f.toml:3: collocation.sm_partitions: expected false unless collocation.mps_servers is"},
       {"control bytes", "[daemon]\nlog_level = \"a\\u0007\"", "not 'a?'"},
       {"comma inside a name", "[daemon]\nadmins = [\"a,b\"]", "f.toml:2: daemon.admins: expected"},
+      {"a comma inside an item", "limits.rules = ['user=* gpus=2', 'user=*, running=4']",
+       "f.toml:1: limits.rules: expected no comma within 'user=*, running=4'"},
+      {"a comma between the users of an account", "fair.accounts = ['vision: ada, bob']",
+       "f.toml:1: fair.accounts: expected no comma within 'vision: ada, bob'"},
+      {"a time slice shorter than its notice", "[slots]\nlength = '5m'",
+       "f.toml:2: slots.length: expected at least 600 s (slots.notice), not 300 s"},
+      {"a mapper without its expression", "\npolicy.mapper = 'score'",
+       "f.toml:2: policy.mapper: \"score\" needs policy.score"},
+      {"an unknown estimator", "estimate.method = 'foo'", "expected name of an estimator: auto, "},
   };
   for (const Case& c : cases) EXPECT_THAT(ErrorOf(c.text), HasSubstr(c.error)) << c.name;
 }
@@ -642,13 +652,15 @@ TEST(SettingsDocs, TheExampleFileHoldsEveryKeyWithItsDefault) {
   }
 }
 
-TEST(LoadText, TheWrongItemOfAListIsNamedWithTheReason) {
-  const auto loaded =
-      LoadText("f.toml", "[limits]\nrules = [\"user=* running=4\", \"user=zed runing=2\"]\n", true);
-  ASSERT_FALSE(loaded);
-  EXPECT_THAT(loaded.error().message, HasSubstr(": 'user=zed runing=2': "));
-  EXPECT_THAT(loaded.error().message,
-              HasSubstr(core::ParseLimitRule("user=zed runing=2").error().message));
+TEST(LoadText, TheWrongItemOfAListIsNamedOnceWithTheReason) {
+  EXPECT_EQ(ErrorOf("\nlimits.rules = ['user=* running=4', 'user=* length=4']"),
+            "f.toml:2: limits.rules: expected a time span with unit like length=12h, got "
+            "'length=4' in 'user=* length=4'");
+  EXPECT_THAT(ErrorOf("limits.rules = ['user=zed runing=2']"),
+              AllOf(HasSubstr("expected words like user=*"),
+                    HasSubstr("got 'runing=2' in 'user=zed runing=2'")));
+  EXPECT_EQ(ErrorOf("fair.weights = ['ada=2', 'bob']"),
+            "f.toml:1: fair.weights: expected a weight like 'ada=2' or '@vision=3', got 'bob'");
 }
 
 TEST(LoadText, AllMistakesAreNamedAtOnce) {

@@ -142,7 +142,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
                                                        config.mapper, MapperNames()));
   }
   if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
-    return base::Fail(ErrorCode::kInvalid, "score: the mapper \"score\" needs one");
+    return base::Fail(ErrorCode::kInvalid, "mapper: \"score\" needs policy.score");
   if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1)) {
     return base::Fail(
         ErrorCode::kInvalid,

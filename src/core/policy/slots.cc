@@ -25,7 +25,8 @@ bool StaysWithoutCheckpoint(const SlotRules& rules, const TaskRecord& task) {
 base::Result<base::Unit> Validate(const SlotRules& rules) {
   if (rules.length && *rules.length < std::max(rules.notice, kShortestTurn)) {
     return Fail(ErrorCode::kInvalid,
-                fmt::format("slots.length: {} s is shorter than slots.notice, or than 1 s",
+                fmt::format("slots.length: expected at least {} s (slots.notice), not {} s",
+                            base::Seconds(std::max(rules.notice, kShortestTurn)),
                             base::Seconds(*rules.length)));
   }
   if (!base::IsSignalName(rules.checkpoint_signal)) {

@@ -87,6 +87,21 @@ bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   return name == "memory" || name == "host_memory";
 }
 
+// What each word of a rule expects.
+constexpr std::pair<std::string_view, std::string_view> kForms[] = {
+    {"user", "one user=ada, or user=*"},
+    {"account", "one account=vision, or account=*"},
+    {"qos", "one qos=interactive, or qos=*"},
+    {"running", "a number like running=4"},
+    {"gpus", "a number like gpus=2"},
+    {"cpus", "a number like cpus=32"},
+    {"queued", "a number like queued=1000"},
+    {"length", "a time span with unit like length=12h"},
+    {"gpu_hours", "hours in a time span like gpu_hours=200/7d"},
+    {"memory", "a size like memory=80G"},
+    {"host_memory", "a size like host_memory=256G"},
+};
+
 constexpr std::string_view kRuleText =
     "words like user=*, account=vision, qos=interactive and at least one of running=4, gpus=2, "
     "memory=80G, cpus=32, host_memory=256G, queued=1000, gpu_hours=200/7d, length=12h";
@@ -150,7 +165,9 @@ Result<LimitRule> ParseLimitRule(std::string_view text) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos ||
         !SetWord(rule, word.substr(0, equals), word.substr(equals + 1))) {
-      return Expected(kRuleText, text);
+      const auto* form = std::ranges::find(kForms, word.substr(0, equals),
+                                           [](const auto& each) { return each.first; });
+      return Expected(form == std::end(kForms) ? kRuleText : form->second, word);
     }
   }
   const bool says = rule.running || rule.gpus || rule.memory_mib || rule.cpus ||

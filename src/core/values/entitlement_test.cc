@@ -39,10 +39,17 @@ TEST(Entitlement, SaysWhatWasExpected) {
     EXPECT_THAT(Again(&ParseAccountRule, text), HasSubstr("no: expected an account")) << text;
   for (const char* text : {"", "ada", "ada=0", "ada=-1", "=2", "@=2", "*=2", "ada=many"})
     EXPECT_THAT(Again(&ParseShareWeight, text), HasSubstr("no: expected a weight")) << text;
-  for (const char* text :
-       {"", "user=ada", "running=-1", "running", "gpu_hours=5", "gpu_hours=5/7", "length=5",
-        "user=a user=b running=1", "colour=red running=1", "memory=lots"})
+  for (const char* text : {"", "user=ada", "colour=red running=1"})
     EXPECT_THAT(Again(&ParseLimitRule, text), HasSubstr("no: expected words")) << text;
+  for (const auto& [text, expected] :
+       {std::pair("running=-1", "a number like running=4, got 'running=-1'"),
+        std::pair("user=* running", "a number like running=4, got 'running'"),
+        std::pair("gpu_hours=5", "hours in a time span like gpu_hours=200/7d, got 'gpu_hours=5'"),
+        std::pair("gpu_hours=5/7", "hours in a time span like"),
+        std::pair("user=* length=5", "a time span with unit like length=12h, got 'length=5'"),
+        std::pair("user=a user=b running=1", "one user=ada, or user=*, got 'user=b'"),
+        std::pair("memory=lots", "a size like memory=80G, got 'memory=lots'")})
+    EXPECT_THAT(Again(&ParseLimitRule, text), HasSubstr(expected)) << text;
 }
 
 TEST(Entitlement, TellsWhomARuleIsAbout) {

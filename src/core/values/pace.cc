@@ -38,7 +38,7 @@ base::Result<TypeSpeed> ParseTypeSpeed(std::string_view text) {
   if (!named || !speed || !(*speed >= kSlowest && *speed <= kFastest)) {
     return base::Fail(
         base::ErrorCode::kInvalid,
-        fmt::format("'{}': expected a type of GPU and its relative speed, like a6000=0.5",
+        fmt::format("expected a type of GPU and its relative speed, like a6000=0.5, got '{}'",
                     base::Printable(text, 80)));
   }
   return TypeSpeed{std::string(type), *speed};

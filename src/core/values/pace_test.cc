@@ -34,7 +34,7 @@ TEST(TypeSpeed, IsReadAsItIsWritten) {
                            "a6000=nan", "a6000=1e9", "a\nb=1"})
     EXPECT_FALSE(ParseTypeSpeed(text)) << text;
   EXPECT_EQ(ParseTypeSpeed("a6000").error().message,
-            "'a6000': expected a type of GPU and its relative speed, like a6000=0.5");
+            "expected a type of GPU and its relative speed, like a6000=0.5, got 'a6000'");
 }
 
 TEST(SpeedOf, TheFirstThatNamesTheModel) {

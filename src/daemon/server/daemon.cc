@@ -236,7 +236,7 @@ Result<Unit> RealDaemon::Listen() {
   if (!settings.http_port) return Unit{};
   Result<std::unique_ptr<api::Server>> tcp_server =
       api::Server::ListenTcp(loop_, static_cast<std::uint16_t>(*settings.http_port), handler);
-  if (!tcp_server) return std::unexpected(tcp_server.error());
+  if (!tcp_server) return base::Wrap(tcp_server.error(), "daemon.http_port");
   tcp_server_ = std::move(*tcp_server);
   return Unit{};
 }
