@@ -352,7 +352,7 @@ std::string Explanation(const api::ExplainView& explain) {
     out += "waits" + Sentence(task.reason, task.reason_text) + "\n";
     if (WaitsForNoGpu(task)) {
       out += explain.gpus.empty() ? "" : "Apart from that:\n";
-    } else if (explain.ahead) {
+    } else if (explain.ahead && task.reason != "Limit") {  // then others behind it may start first
       out += *explain.ahead == 0 ? "It is first in its queue.\n"
                                  : std::to_string(*explain.ahead) +
                                        (*explain.ahead == 1 ? " task is" : " tasks are") +

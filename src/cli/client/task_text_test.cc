@@ -190,6 +190,9 @@ TEST_F(TaskTextTest, WhoWaitsByItsOwnersWishStandsInNoQueue) {
       Explanation({.task = task, .gpus = {{.gpu = 0, .fit = "fits"}}, .ahead = 0});
   EXPECT_THAT(text, ::testing::HasSubstr("Apart from that:\n  GPU 0 "));
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("first in its queue")));
+  task.reason = "Limit";
+  EXPECT_THAT(Explanation({.task = task, .gpus = {}, .ahead = 0}),
+              ::testing::Not(::testing::HasSubstr("first in its queue")));
 }
 
 TEST_F(TaskTextTest, EqualGpusAreExplainedOnce) {
