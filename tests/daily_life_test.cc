@@ -95,7 +95,6 @@ TEST_F(DailyLife, LimitsNamesAndTheLevelOfTheLogFollowTheConfiguration) {
   site.Set("task.max_queued", "1");
   site.Set("task.max_batch", "2");
   site.Set("daemon.admins", "[\"nobody\"]");
-  site.Set("daemon.log_level", "\"debug\"");
   Reload();
   EXPECT_THAT(site.Carma({"submit", "--", "/bin/true"}).err, HasSubstr("task.max_queued"));
   EXPECT_THAT(site.Carma({"submit", "--array", "0-2", "--", "/bin/true"}).err,

@@ -112,6 +112,15 @@ Kind<std::string> Word(const std::vector<std::string>& words) {
   return Choice(themselves);
 }
 
+Kind<std::string> LogLevelName() {
+  Kind<std::string> kind = Word({"info", "warn", "error"});
+  // Files may still have "debug", which never showed more.
+  kind.read = [read = kind.read](std::string_view text) {
+    return read(base::ToLower(base::Trim(text)) == "debug" ? "info" : text);
+  };
+  return kind;
+}
+
 Kind<std::string> Text(const char* type, std::function<bool(std::string_view)> meant) {
   return {type, kText,
           [=](std::string_view text) {

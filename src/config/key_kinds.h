@@ -45,6 +45,7 @@ Kind<std::int64_t> Size();  // MiB
 Kind<base::Duration> Span(base::Duration low, base::Duration high);
 // One of these words, in upper or lower case.
 Kind<std::string> Word(const std::vector<std::string>& words);
+Kind<std::string> LogLevelName();
 // Any text that `meant` accepts.
 Kind<std::string> Text(const char* type, std::function<bool(std::string_view)> meant);
 Kind<std::string> Path(const char* type, std::size_t max_bytes);

@@ -99,7 +99,7 @@ constexpr KeyCase kKeyCases[] = {
     {"daemon.socket_group", R"("gpu")", R"("a\u0007b")"},
     {"daemon.allow_users", R"(["ada", "bob"])", R"([1])"},
     {"daemon.allow_groups", R"(["vision"])", R"([1])"},
-    {"daemon.log_level", R"("debug")", R"("loud")"},
+    {"daemon.log_level", R"("warn")", R"("loud")"},
     {"daemon.http_port", "8080", "70000"},
     {"daemon.keep_finished_days", "7", "0"},
     {"daemon.admins", R"(["ada", "bob"])", R"([1])"},
@@ -388,6 +388,12 @@ TEST(Settings, ListsOfNumbersMayBeQuotedAndAnEmptyListIsAny) {
   EXPECT_THAT(ignored("[]"), ElementsAre());
   EXPECT_THAT(ErrorOf("health.ignore_xids = [63, \"94\"]"), HasSubstr("expected list of numbers"));
   EXPECT_THAT(ErrorOf("daemon.admins = [63]"), HasSubstr("expected list of user names"));
+}
+
+TEST(Settings, TheLevelDebugOfOldFilesIsInfo) {
+  EXPECT_EQ(FromText("daemon.log_level = \"debug\"").settings.log_level, "info");
+  EXPECT_THAT(ErrorOf("daemon.log_level = 'loud'"),
+              HasSubstr("expected \"info\", \"warn\" or \"error\""));
 }
 
 TEST(Settings, TheAbbreviationOfAMapperIsTaken) {
