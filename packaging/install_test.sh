@@ -42,7 +42,12 @@ printf "\n%s\n" "$work/opt/bin/carma-old" >>"$work/opt/share/carma/installed"
 
 mkdir -p "$work/opt/share/carma/python/__pycache__"
 touch "$work/opt/bin/other"
-"$here/uninstall.sh" "$work/opt" >/dev/null
+cp --remove-destination /bin/sleep "$work/opt/bin/carmad"
+"$work/opt/bin/carmad" 60 &
+by_hand=$!
+"$here/uninstall.sh" "$work/opt" >/dev/null 2>"$work/said"
+kill $by_hand
+grep -q "carmad (process $by_hand) still runs" "$work/said" || fail "a carmad that was started by hand: $(cat "$work/said")"
 left=$(cd "$work/opt" && find . -type f)
 [ "$left" = ./bin/other ] || fail "left behind: $left"
 [ ! -e "$work/opt/share/carma" ] || fail "left behind: share/carma"

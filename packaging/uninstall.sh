@@ -21,6 +21,12 @@ if [ "$(id -u)" -ne 0 ] && systemctl --user is-enabled --quiet carmad 2>/dev/nul
   systemctl --user kill --kill-who=main carmad-tasks 2>/dev/null || true
 fi
 mapfile -t files <"$list"
+# One that was started by hand: it goes on with programs that are gone.
+for exe in /proc/[0-9]*/exe; do
+  [ "$(readlink "$exe" 2>/dev/null)" = "$prefix/bin/carmad" ] || continue
+  pid=${exe#/proc/} pid=${pid%/exe}
+  echo "uninstall: carmad (process $pid) still runs; kill $pid ends it" >&2
+done
 rm -f -- "${files[@]}" "$list"
 # Folders that were made for these files, once they are empty.
 for file in "${files[@]}"; do

@@ -64,7 +64,8 @@ Result<Unit> CheckHeader(const std::string& path, const Header& header) {
   if (header.user_version > SchemaVersion()) {
     return Fail(ErrorCode::kConflict, path + " has schema " + std::to_string(header.user_version) +
                                           " of a newer CARMA, expected at most " +
-                                          std::to_string(SchemaVersion()));
+                                          std::to_string(SchemaVersion()) +
+                                          ": start the newer one, or restore a backup");
   }
   if (header.user_version < 1) {
     return Fail(ErrorCode::kCorrupt, path + " has schema " + std::to_string(header.user_version) +
@@ -116,7 +117,9 @@ Result<Unit> Look(const std::string& path, bool with_log) {
                       .application_id = db->execAndGet("PRAGMA application_id").getInt()};
   if (Result<Unit> known = CheckHeader(path, header); !known) return known;
   const std::string verdict = db->execAndGet("PRAGMA quick_check(1)").getString();
-  if (verdict != "ok") return Fail(ErrorCode::kCorrupt, path + " is damaged: " + verdict);
+  if (verdict != "ok")
+    return Fail(ErrorCode::kCorrupt, path + " is damaged: " + verdict +
+                                         "; restore a backup, or move it and its -wal away");
   return Unit{};
 }
 

@@ -142,9 +142,11 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
       {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
       {"a newer schema", with(60, {'\0', '\0', '\0', static_cast<char>(newer)}),
        ErrorCode::kConflict,
-       fmt::format("schema {} of a newer CARMA, expected at most {}", newer, SchemaVersion())},
+       fmt::format("schema {} of a newer CARMA, expected at most {}: start the newer one", newer,
+                   SchemaVersion())},
       {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt, ""},
-      {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt, "damaged"},
+      {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt,
+       "; restore a backup"},
       {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt, ""},
   };
   for (const Case& c : cases) {

@@ -50,6 +50,17 @@ std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comme
   return at;
 }
 
+// The first key of the section that is written with it ("policy.order = …"), above all titles; the
+// number of lines: none. TOML then allows no title of that section.
+std::size_t FindDotted(const Lines& lines, std::string_view section) {
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    const std::string_view line = base::Trim(lines[at]);
+    if (line.starts_with('[')) break;
+    if (line.starts_with(fmt::format("{}.", section))) return at;
+  }
+  return lines.size();
+}
+
 // True if a list continues on further lines; we have no other values with several lines.
 bool EndsElsewhere(std::string_view line) {
   const std::string_view value = base::Trim(line.substr(line.find('=') + 1));
@@ -65,9 +76,12 @@ base::Result<std::string> WithValues(std::string_view text,
   if (lines.back().empty()) lines.pop_back();
   for (const auto& [name, value] : values) {
     const std::size_t dot = name.find('.');
-    const std::string key = name.substr(dot + 1);
+    const std::string section = name.substr(0, dot);
+    const std::size_t dotted = FindDotted(lines, section);
+    const bool titled = dotted == lines.size();
+    const std::string key = titled ? name.substr(dot + 1) : name;
     const std::string line = fmt::format("{} = {}", key, value);
-    const Span span = SectionOf(lines, name.substr(0, dot));
+    const Span span = titled ? SectionOf(lines, section) : Span{dotted, lines.size()};
     std::size_t at = Find(lines, span, key, false);
     if (at == span.last) at = Find(lines, span, key, true);
     if (at == span.last) {

@@ -34,6 +34,10 @@ TEST(WithValues, ChangesTheKeysAndNothingElse) {
        "[daemon]\nadmins = []",
        {{"policy.order", "\"fair\""}, {"policy.floor", "0"}},
        "[daemon]\nadmins = []\n\n[policy]\nfloor = 0\norder = \"fair\"\n"},
+      {"a key written with its section",
+       "# mine\npolicy.order = \"fifo\"\n",
+       {{"policy.order", "\"fair\""}, {"policy.floor", "0"}},
+       "# mine\npolicy.floor = 0\npolicy.order = \"fair\"\n"},
       {"an empty file", "", {{"a.b", "1"}}, "[a]\nb = 1\n"},
   };
   for (const Case& each : cases) {
