@@ -250,7 +250,10 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   const std::uint64_t later = site.Submit({"--", "/bin/true"});
   site.ExpectWaits(later, "Draining");
   const Ran opened = site.Carma({"resume", "all"});
-  EXPECT_THAT(opened.out, HasSubstr("The server takes tasks again\nGPU 0 takes tasks again"));
+  EXPECT_THAT(
+      opened.out,
+      HasSubstr("The server takes tasks again\nGPU 0 is open, and takes tasks as soon as it "
+                "answers\nGPU 1 takes tasks again"));
   EXPECT_EQ(site.Await(later).state, "succeeded");
 
   const Ran one = site.Carma({"drain", "0", "--until-boot"});

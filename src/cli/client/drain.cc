@@ -39,6 +39,7 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
 std::string StandingText(const std::string& verb, const api::GpuView& gpu,
                          std::optional<base::Time> empty_by) {
   const std::string& state = gpu.state;
+  if (verb == "resume" && IsDown(gpu)) return " is open, and takes tasks as soon as it answers";
   if (verb == "resume" && IsClosed(gpu)) return " is open, but takes no new tasks yet";
   if (state == "drng" && empty_by)
     return " takes no new tasks; running tasks leave by " + base::FormatTime(*empty_by);
