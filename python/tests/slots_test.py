@@ -130,8 +130,10 @@ class SlotsTest(unittest.TestCase):
             site.start()
         ended = client.wait(tasks, timeout=LIMIT_S)
         self.assertEqual({task.state for task in ended}, {"succeeded"}, [task for task in ended if task.state != "succeeded"])
-        turns = [task.details["checkpoints"] for task in ended]
-        self.assertGreaterEqual(sum(turns), loops, turns)  # who came last may have had the rest to itself
+        turns = [task.details["attempt"] for task in ended]
+        self.assertGreaterEqual(min(turns), 2, turns)
+        # On a busy machine some turns end while Python still loads, and save nothing.
+        self.assertGreater(sum(task.details["checkpoints"] for task in ended), 0)
         # Nothing was left unsaid about why they came back.
         history = json.loads(site.carma("history", "--json", str(tasks[0].id), "--limit", "200"))
         self.assertTrue(any(event["what"] == "asked_to_save" for event in history["events"]), history)
