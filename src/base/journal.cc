@@ -18,8 +18,6 @@ std::string_view PriorityPrefix(LogLevel level) {
   static const std::string stream = GetEnv("JOURNAL_STREAM");
   if (!IsJournal(STDERR_FILENO, stream)) return "";
   switch (level) {  // of syslog(3)
-    case LogLevel::kDebug:
-      return "<7>";
     case LogLevel::kInfo:
       return "<6>";
     case LogLevel::kWarn:

@@ -14,8 +14,7 @@ namespace carma::base {
 namespace {
 
 LogLevel LevelOf(spdlog::level::level_enum level) {
-  if (level <= spdlog::level::debug) return LogLevel::kDebug;
-  if (level == spdlog::level::info) return LogLevel::kInfo;
+  if (level <= spdlog::level::info) return LogLevel::kInfo;
   return level == spdlog::level::warn ? LogLevel::kWarn : LogLevel::kError;
 }
 
@@ -48,8 +47,6 @@ spdlog::logger& Logger() {
 
 spdlog::level::level_enum Translate(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
     case LogLevel::kInfo:
       return spdlog::level::info;
     case LogLevel::kWarn:
@@ -92,8 +89,8 @@ void SetLogLevel(LogLevel level) {
 }
 
 bool SetLogLevel(std::string_view name) {
-  for (LogLevel level : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError}) {
-    constexpr std::string_view kNames[] = {"debug", "info", "warn", "error"};
+  for (LogLevel level : {LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError}) {
+    constexpr std::string_view kNames[] = {"info", "warn", "error"};
     if (kNames[static_cast<int>(level)] == name) {
       SetLogLevel(level);
       return true;

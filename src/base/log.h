@@ -9,7 +9,7 @@
 
 namespace carma::base {
 
-enum class LogLevel { kDebug, kInfo, kWarn, kError };
+enum class LogLevel { kInfo, kWarn, kError };
 
 struct Field {
   Field(std::string_view k, std::string_view v) : key(k), value(v) {}
@@ -23,12 +23,8 @@ struct Field {
   std::string value;
 };
 
-// Thread-safe. info: the life of a task for operators; debug: for developers; warn: someone should
-// act.
+// Thread-safe. info: the life of a task for operators; warn: someone should act.
 void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields = {});
-inline void LogDebug(std::string_view e, const std::vector<Field>& f = {}) {
-  Log(LogLevel::kDebug, e, f);
-}
 inline void LogInfo(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kInfo, e, f);
 }
@@ -39,7 +35,7 @@ inline void LogError(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kError, e, f);
 }
 void SetLogLevel(LogLevel level);
-// False: no such level ("debug", "info", "warn", "error").
+// False: no such level ("info", "warn", "error").
 bool SetLogLevel(std::string_view name);
 
 }  // namespace carma::base
