@@ -281,7 +281,7 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease)
         fmt::format("no program '{0}'; a value and its unit are one word, such as 2{0}", program));
   const std::optional<std::string> found = FindProgram(spec, program);
   if (!found) return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program)));
-  // A program that nobody may read can still be run.
+  // A program without permission to read can still be run.
   if (std::ifstream file(*found, std::ios::binary); file && !lease) {
     char start[256];
     file.read(start, sizeof start);

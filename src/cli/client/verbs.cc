@@ -15,7 +15,7 @@ constexpr const char* kTasksHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (index 3 of array 40), @ (my last one), @~2 (two before it)";
 // Of verbs that wait for tasks or change them.
 constexpr const char* kArraysHelp =
-    "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last one or array), @~2 (two before it)";
+    "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
 
 // The flags of a verb live as long as its callback. shared_ptr, because std::function must be
 // copyable.
