@@ -132,8 +132,9 @@ class SlotsTest(unittest.TestCase):
         self.assertEqual({task.state for task in ended}, {"succeeded"}, [task for task in ended if task.state != "succeeded"])
         turns = [task.details["attempt"] for task in ended]
         self.assertGreaterEqual(min(turns), 2, turns)
-        # On a busy machine some turns end while Python still loads, and save nothing.
-        self.assertGreater(sum(task.details["checkpoints"] for task in ended), 0)
+        saved = [task.details["checkpoints"] for task in ended]
+        # PyTorch may take longer to load than a turn on a busy machine, and what still loads saves nothing.
+        self.assertGreaterEqual(max(saved) if "torch" in program else min(saved), 1, saved)
         # Nothing was left unsaid about why they came back.
         history = json.loads(site.carma("history", "--json", str(tasks[0].id), "--limit", "200"))
         self.assertTrue(any(event["what"] == "asked_to_save" for event in history["events"]), history)
