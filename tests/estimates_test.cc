@@ -1,4 +1,4 @@
-// The need of a task: predicted from its summary, learned from its end, known the next time.
+// What a task needs: predicted from its summary, learned at its end, and known the next time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -244,7 +244,7 @@ TEST_F(Estimates, FiveModelsCalibrateTheServerUntilItIsReset) {
 
 TEST_F(Estimates, PromisesThatDoNotHoldAreATrouble) {
   std::vector<std::uint64_t> ids;
-  // All estimates are requested before the first end can teach anything.
+  // All estimates are requested before anything can be learned from the first end.
   for (int batch = 1; batch <= 8; ++batch)
     ids.push_back(Train(9'000, 1, std::to_string(batch), "", {"--hold"}));
   for (const std::uint64_t id : ids) ASSERT_TRUE(site.Carma({"release", std::to_string(id)}).Ok());

@@ -311,7 +311,7 @@ class IdleHolders : public Health {
  protected:
   IdleHolders() {
     site.Set("idle.after", "\"5m\"");
-    // Ten of these without a reading are a gap, which must not happen even on a busy machine.
+    // Ten periods without a reading are a gap, which must not happen even on a busy machine.
     site.Set("monitor.sample_period", "\"1m\"");
     site.Set("monitor.window", "\"2m\"");
     const std::string tell = site.folder() / "tell";

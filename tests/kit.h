@@ -116,7 +116,7 @@ class Site {
   // What the task wrote to its output file.
   std::string Output(std::uint64_t id);
 
-  // Every unfinished task of every user is asked to end.
+  // Cancels every unfinished task of every user.
   void CancelAll();
 
   // `carma-simgpu …` on this server.

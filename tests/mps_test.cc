@@ -124,7 +124,8 @@ class Mps : public ::testing::Test {
   std::vector<std::string> uuids_;
 };
 
-// What may differ between branches of the driver: how a control daemon is found and asked.
+// Behaviour that may differ between branches of the driver: how a control daemon is found and
+// asked.
 class MpsBranch : public Mps, public ::testing::WithParamInterface<const char*> {
  protected:
   MpsBranch() {
@@ -430,7 +431,7 @@ TEST_F(Mps, TasksWithAShareHaveSmsOfTheirOwnWhereTheDriverDividesThem) {
   EXPECT_EQ(site.Await(without).sharing, "streams");
   EXPECT_THAT(site.Task(without).sharing_note, HasSubstr("it asks for no --sm-share"));
 
-  // The next carmad knows whose they are.
+  // The next carmad knows which tasks they belong to.
   site.Restart(SIGKILL);
   const std::uint64_t late = train("20%");
   EXPECT_EQ(AwaitClient(late).partition_sms, 20);

@@ -1,4 +1,4 @@
-// The daemon dies and comes back; each task is exactly once where it belongs.
+// The daemon dies and comes back, and no task is lost or started twice.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>

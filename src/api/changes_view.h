@@ -9,7 +9,7 @@
 
 namespace carma::api {
 
-// Maximum tasks of one such request, because the daemon serves no other call meanwhile.
+// Maximum number of tasks in one such request: the daemon serves no other call while it handles it.
 inline constexpr std::size_t kMostChanges = 1'000;
 
 struct RefusedChange {

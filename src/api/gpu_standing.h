@@ -10,7 +10,7 @@
 
 namespace carma::api {
 
-// In the words of cluster managers.
+// The names are those of cluster managers.
 enum class GpuStanding {
   kIdle,      // nothing on it
   kShared,    // open to more tasks
@@ -24,7 +24,7 @@ inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = 
     {GpuStanding::kHeld, "alloc"},    {GpuStanding::kDrained, "drain"},
     {GpuStanding::kDraining, "drng"}, {GpuStanding::kDown, "down"}};
 
-// Empty: a word that only a newer carmad knows.
+// Empty: an unknown state, as a newer carmad may send.
 std::optional<GpuStanding> StandingOf(const GpuView& gpu);
 
 }  // namespace carma::api

@@ -43,7 +43,7 @@ base::UniqueFd ConnectUnix(const std::string& path) {
   return fd;
 }
 
-// Whether this process may open both ends of so many connections. An ordinary user often starts
+// Whether this process may open both ends of this many connections. An ordinary user often starts
 // with 1,024 open files, and a server that can open no more waits instead of refusing.
 bool MayOpen(std::size_t connections) {
   return base::RaiseOpenFiles() >= 2 * connections + 64;
@@ -117,7 +117,7 @@ class ServerFixture : public ::testing::Test {
     });
   }
 
-  // The small service of these tests.
+  // A small service for these tests.
   void Handle(Request request, Responder reply) {
     ++requests_;
     if (request.path == "/echo") {

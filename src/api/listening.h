@@ -19,8 +19,8 @@ struct Listening {
   int family = AF_UNIX;
 };
 
-// Listens at the path; a dead socket of our own is removed first. bound: the new socket file.
-// Errors: as Server::ListenUnix.
+// Listens at the path; a dead socket of our own is removed first. bound: set to the new socket
+// file. Errors: as Server::ListenUnix.
 base::Result<Listening> ListenOnPath(const std::string& path, unsigned mode,
                                      std::optional<std::uint32_t> group, struct stat& bound);
 // Listens on the loopback address of one family. port: 0 for any; set to the actual one.

@@ -15,7 +15,7 @@ using Labels = std::vector<std::pair<std::string_view, std::string>>;
 // Counts observations below fixed bounds since it was made.
 class Histogram {
  public:
-  // bounds: rising upper edges in the metric's base unit; a last one of +Inf is implied.
+  // bounds: ascending upper edges in the metric's base unit; a last one of +Inf is implied.
   explicit Histogram(std::vector<double> bounds);
   void Observe(double value);
 

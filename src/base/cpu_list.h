@@ -8,10 +8,10 @@
 
 namespace carma::base {
 
-// In rising order; "" for none. The numbers may come in any order.
+// In ascending order; "" for none. The numbers may come in any order.
 std::string CpuListText(std::vector<int> cpus);
-// In rising order, without repetition; surrounding blanks are ignored. Empty: not such a list, or a
-// number of 65 536 or more.
+// In ascending order, without repetition; surrounding blanks are ignored. Empty: not such a list,
+// or a number of 65 536 or more.
 std::optional<std::vector<int>> ParseCpuList(std::string_view text);
 
 }  // namespace carma::base

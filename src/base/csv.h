@@ -25,7 +25,7 @@ class CsvRow {
   // kInvalid "tasks.csv:7: column 'gpus': expected …"; an empty cell is absent, not an error.
   Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
   Result<double> Required(std::string_view column, double low, double high) const;
-  // kInvalid with the row's place, for other mistakes.
+  // kInvalid with the file and line of the row, for other mistakes.
   std::unexpected<Error> Wrong(std::string_view what) const;
 
  private:
@@ -44,7 +44,7 @@ class CsvTable {
   // quotes, more than max_rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
-  // The same of a file, with its path in messages. Errors: also those of ReadFile().
+  // Reads a file; messages name its path. Errors: also those of ReadFile().
   static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& required,
                                std::size_t max_bytes);
   std::size_t size() const { return rows_.size(); }

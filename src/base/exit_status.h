@@ -8,9 +8,9 @@
 
 namespace carma::base {
 
-// As from waitpid(); empty: the process runs, or unknown. Until its parent reaps it, /proc shows it
-// to those who may inspect the process; afterwards Linux 6.15 and newer report it for a pidfd
-// opened before. pidfd may be empty.
+// As from waitpid(); empty: the process still runs, or its status is unknown. Until its parent
+// reaps it, /proc shows it to those who may inspect the process; afterwards Linux 6.15 and newer
+// report it for a pidfd opened before. pidfd may be empty.
 std::optional<int> ExitStatusOf(const ProcessId& process, const UniqueFd& pidfd);
 
 }  // namespace carma::base

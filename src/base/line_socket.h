@@ -21,10 +21,10 @@ class LineSocket {
 
   int fd() const { return fd_.get(); }
   void Close() { fd_.reset(); }
-  // Sends the line, given without its end. False: the peer is gone, or does not read.
+  // Sends the line, which is given without its newline. False: the peer is gone, or does not read.
   bool Send(std::string_view line) const;
-  // The next line without its end; waits until there is one. Errors: kUnavailable: none in time;
-  // kNotFound: the peer is gone; kInvalid: longer than the limit.
+  // The next line, without its newline; waits until there is one. Errors: kUnavailable: none in
+  // time; kNotFound: the peer is gone; kInvalid: longer than the limit.
   Result<std::string> Receive(std::chrono::milliseconds timeout);
   // Whether another line has already arrived.
   bool HasLine() const { return pending_.find('\n') != pending_.npos; }

@@ -19,7 +19,7 @@ using base::JsonReader;
 
 constexpr std::chrono::seconds kRepeatFor{20};
 constexpr int kRepeatAfterMs = 200;
-// The most tasks of one request: the daemon serves no other client while it writes them.
+// Maximum number of tasks in one answer: the daemon serves no other client while it writes them.
 constexpr std::size_t kPage = 1000;
 // A large batch becomes durable in one transaction.
 constexpr int kSubmitTimeoutS = 600;

@@ -53,7 +53,7 @@ Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_
 Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id);
 // verb: "cancel", "hold", "release", "requeue".
 Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const std::string& verb);
-// The same of 1 to api::kMostChanges tasks at once.
+// Changes 1 to api::kMostChanges tasks at once.
 Called<api::ChangesView> ChangeTasks(api::Client& client, std::span<const std::uint64_t> ids,
                                      const std::string& verb);
 Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority);

@@ -20,7 +20,8 @@ class FakeDaemon {
   FakeDaemon();
   ~FakeDaemon();
 
-  // "GET /v1/tasks/42"; called on the daemon's own thread. Others answer 404.
+  // method_and_path: "GET /v1/tasks/42"; the route is called on the daemon's own thread. Other
+  // requests get 404.
   void On(const std::string& method_and_path, Route route);
   const std::string& socket_path() const { return socket_path_; }
   const std::string& dir() const { return dir_; }
@@ -39,7 +40,7 @@ class FakeDaemon {
   std::unique_ptr<Loop> loop_;
 };
 
-// What one run of the command did.
+// The result of one run of the command.
 struct Ran {
   int exit_code = 0;
   std::string out;

@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// "@~N" reaches back this far at most: one page of the daemon's list.
+// "@~N" reaches back at most this far: one page of the daemon's list.
 constexpr std::int64_t kMaxBack = 9'999;
 
 std::optional<std::uint64_t> ParseId(std::string_view text) {

@@ -1,4 +1,4 @@
-// The words of a verb, declared with CLI11.
+// The syntax of a verb, declared with CLI11.
 #include "cli/syntax.h"
 
 #include <CLI/CLI.hpp>

@@ -20,7 +20,7 @@ std::string Paint(std::string_view text, Colour colour, const Screen& screen);
 
 // Width of UTF-8 text on a terminal, counted in code points, which is enough for tables.
 std::size_t ShownWidth(std::string_view text);
-// Bytes of the first `characters` characters.
+// Number of bytes that the first `characters` characters take.
 std::size_t BytesOf(std::string_view text, std::size_t characters);
 // Wraps lines that are longer than the screen, between words if possible, with continuation lines
 // at column `hanging`; empty: two columns right of the line's beginning.

@@ -39,7 +39,7 @@ struct Kind {
 std::string Quoted(std::string_view text);
 
 Kind<bool> Flag();
-// `type` describes the allowed numbers, `meant` checks them.
+// type: describes the allowed numbers; meant: checks them.
 Kind<double> Fraction(const char* type, bool (*meant)(double));
 Kind<std::int64_t> Size();  // MiB
 Kind<base::Duration> Span(base::Duration low, base::Duration high);
@@ -90,7 +90,7 @@ Kind<T> Called(std::string type, Kind<T> kind) {
   return kind;
 }
 
-// A value of the kind, or none, for which there are words.
+// A value of the kind, or none, which has words of its own ("auto", false).
 template <class T>
 Kind<std::optional<T>> OrNone(const Kind<T>& kind, unsigned forms,
                               const std::vector<std::string_view>& words, std::string written) {
@@ -110,13 +110,13 @@ template <class T>
 Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
   return OrNone(kind, kBool | kText, {"false", "off"}, "false");
 }
-// Empty ("auto"): what the machine has.
+// A value of the kind, or empty ("auto"): what the machine has.
 template <class T>
 Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");
 }
 
-// A text that `parse` reads and that `write` gives back.
+// A value that `parse` reads from a text and `write` turns into one.
 template <class T, class Write>
 Kind<T> Parsed(const char* type, base::Result<T> (*parse)(std::string_view), Write write) {
   return {type, kText,

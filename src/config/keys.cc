@@ -17,7 +17,7 @@ using base::Duration;
 
 namespace {
 
-// `at` finds the member in Settings, const or not.
+// at: returns the member of Settings, const or not.
 template <class T, class At>
 Key Of(const char* name, const char* meaning, Kind<T> kind, At at, Takes takes = Takes::kLive) {
   return {name,
@@ -147,7 +147,7 @@ Key Remembered(Key key) {
   return key;
 }
 
-// Member of Settings by name, for any constness.
+// A function that returns the named member of Settings, const or not.
 #define AT(member)       \
   [](auto& s) -> auto& { \
     return s.member;     \

@@ -38,7 +38,7 @@ struct Key {
   std::function<std::string(const Settings&)> get;
   std::function<void(Settings& to, const Settings& from)> copy;
   Takes takes = Takes::kLive;
-  // What is wrong with a text that `set` refuses, with its place; absent: `type` is enough.
+  // Describes what is wrong with a text that `set` refuses, and where; absent: `type` is enough.
   std::function<std::string(std::string_view)> trouble = {};
 
   std::string Variable() const { return VariableOf(name); }

@@ -11,7 +11,7 @@
 namespace carma::config {
 namespace {
 
-// The names that a list of the settings may use: those of another key.
+// Names that may occur in a list of the settings, because another key defines them.
 struct Known {
   const char* what;  // "class"
   const char* key;   // "fair.classes"

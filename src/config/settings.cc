@@ -71,8 +71,8 @@ constexpr std::array<std::string_view, 6> kKeysOfMapper{"policy.sm_cap",   "poli
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
-// By docs/evidence/policies.md by-work pays under MPS; under streams and MIG it gains nothing on a
-// first day.
+// docs/evidence/policies.md shows that by-work pays under MPS; under streams and MIG it gains
+// nothing on a first day.
 std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
   if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
   const bool pays = method == core::SharingMethod::kMps && !settings.divided && !settings.published;
@@ -292,7 +292,7 @@ class Loading {
   static std::unexpected<base::Error> WrongValue(const std::string& where, const Key& key,
                                                  std::string_view text) {
     const std::string trouble = key.trouble ? key.trouble(text) : "";
-    // It names the wrong item of a list and what was expected of it.
+    // `trouble` names the wrong item of a list and what was expected.
     if ((key.forms & kTextList) != 0 && !trouble.empty())
       return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: {}", where, key.name, trouble));
     const std::string got =

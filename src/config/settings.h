@@ -21,7 +21,7 @@
 
 namespace carma::config {
 
-// Its name in collocation.method: "streams", "mps", "exclusive" (kAlone).
+// The method's name in collocation.method: "streams", "mps", "exclusive" (kAlone).
 std::string_view CollocationName(core::SharingMethod method);
 
 // The policy.mapper that depends on the sharing method: by-work if that pays, else magm.

@@ -1,4 +1,4 @@
-// Predicts memory from runs of the same thing with other amounts (batches, lengths).
+// Predicts memory from runs of the same training with other amounts (batches, lengths).
 #pragma once
 
 #include <cstddef>
@@ -8,27 +8,27 @@
 
 namespace carma::estimate {
 
-// A task that ran out of memory needs at least this many times what it had.
+// A task that ran out of memory is assumed to need at least this many times what it had.
 inline constexpr double kMoreThanRanOut = 1.1;
 
 // A measured run.
 struct Sighting {
   double amount = 0;  // samples, tokens, or both multiplied; above 0
   std::int64_t mib = 0;
-  bool ran_out = false;  // it needed more
+  bool ran_out = false;  // the run needed more
 };
 
 struct Interpolation {
   std::int64_t point_mib = 0;
   std::int64_t bound_mib = 0;  // at least the point
-  std::size_t runs = 0;        // used
+  std::size_t runs = 0;        // number of runs used
   bool between = false;        // between known amounts; else beyond them
 };
 
 // The need at `amount`. Memory is assumed to be a growing convex function of the amount: between
 // two amounts it is at most on the line, and above the largest at least on the steepest line so
-// far. Empty with fewer than two known amounts, or if this one is below a quarter of the least or
-// above four times the largest.
+// far. Empty with fewer than two known amounts, or if this one is below a quarter of the smallest
+// or above four times the largest.
 std::optional<Interpolation> Interpolate(std::span<const Sighting> seen, double amount);
 
 }  // namespace carma::estimate

@@ -28,22 +28,22 @@ struct AppraisalRules {
   double coverage = 0.9;        // 0: promise the point
   bool prefer_given = true;
   std::string gpu_type;                              // of most GPUs
-  Paces paces;                                       // of the types there
+  Paces paces;                                       // of the server's types
   std::int64_t gpu_mib = 0;                          // usable memory of the largest GPU
   std::shared_ptr<const History> history;            // null: no learning
   std::shared_ptr<const MeasuredProfiles> measured;  // null: none
 };
 
-// The GPUs of the server: their largest memory, the type of most of them (of equal numbers the
-// first by name), and how fast each type is.
+// Fills in the server's GPUs: their largest memory, the most common type (the first by name if
+// several are equally common), and how fast each type is.
 void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 
 struct Appraisal {
   std::optional<core::Estimate> estimate;  // empty: unknown
   core::KindId kind{};                     // of its signature
-  core::Profile profile;                   // from earlier runs of the same thing and measurements
-  std::string model;                       // fingerprint; empty: no readable summary
-  std::optional<task::FormulaSplit> formula;  // so that the task's end can teach
+  core::Profile profile;  // from earlier runs of the same training and from measurements
+  std::string model;      // fingerprint; empty: no readable summary
+  std::optional<task::FormulaSplit> formula;  // needed to learn from the task's end
   std::vector<std::string> remarks;           // one sentence each, for the user
 };
 

@@ -31,8 +31,8 @@ Summary ReadSummary(const base::Result<std::string>& text, const std::string& pa
 Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
                     std::vector<std::string>& remarks);
 
-// "read: seq-len 4096 (train.sh:3: --max_length), …": settings of the training that were read, not
-// stated; empty: none.
+// "read: seq-len 4096 (train.sh:3: --max_length), …": settings of the training that were read from
+// files instead of stated; empty: none.
 std::string FoundText(const task::TaskSpec& spec);
 
 // The structural formula's result with the shipped constants, for the calibration; empty without

@@ -166,7 +166,7 @@ void KeepWithinClass(const Question& question, Answer& answer) {
 
 // Runs of the same user's same program with other settings, estimated in closed form before they
 // ran: the next run will need about the same share of its estimate. One such run moves the answer
-// half of the way, three move it three quarters.
+// half of the way, three runs three quarters.
 // False if there is no such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
@@ -204,7 +204,7 @@ double* TermOf(Answer& answer, std::string_view name) {
 }
 
 // The reserve of PyTorch's allocator as a share of the allocated memory, in runs of the same user's
-// same program that reported it; rising. Runs that ran out of memory report it as well.
+// same program that reported it, in ascending order. Runs that ran out of memory report it as well.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;

@@ -1,4 +1,4 @@
-// The blocks of a model whose blocks are no equal attention blocks: a U-Net, state-space layers.
+// The blocks of a model that is not a stack of equal attention blocks: a U-Net, state-space layers.
 #pragma once
 
 #include <vector>
@@ -9,20 +9,20 @@ namespace carma::estimate {
 // U-Net is a pixel of its input, so a block that runs at half the resolution counts for a quarter.
 struct BlockKeeps {
   double parameters = 0;
-  double input = 0;  // of the block, which is all that stays if it is computed again
+  double input = 0;  // of the block; all that stays if the block is recomputed
   double wide = 0;   // read by norms and by the activations behind them: in fp32 under autocast
   double read = 0;   // read by linear layers: not kept if their weights are frozen
   double kept = 0;   // read by convolutions (frozen or not), attention, products, activations
   double cast = 0;   // 16-bit copies that only autocast makes
-  double without_kernels = 0;  // bytes that the written-out code keeps where fused kernels do not
+  double without_kernels = 0;  // bytes that plain code keeps in addition to what fused kernels keep
   double matrix = 0;           // elements of an unfused attention matrix, for each token and token
   double widest = 0;           // input and output of its largest convolution
-  double made = 0;             // by its backward pass, on the way
-  bool again = true;           // gradient checkpointing computes it again
+  double made = 0;             // temporaries of its backward pass
+  bool again = true;           // gradient checkpointing recomputes it
   bool early = false;          // lies before the middle of the model: its gradients come last
 };
 
-// Matrices that adapters of a kind go to, all blocks together.
+// The matrices that adapters of one kind are added to, summed over all blocks.
 struct AdaptedMatrices {
   double inputs = 0;  // elements for each token
   double widths = 0;  // sum of all widths, in and out

@@ -23,7 +23,7 @@ constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// How many times as far above 1 as the built-in factor that of a site may be.
+// How many times as far above 1 a site's factor may be as the built-in one.
 constexpr double kMostWider = 2;
 
 // The newest observation of every signature, by GPU type.

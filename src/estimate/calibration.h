@@ -1,4 +1,4 @@
-// Lessons of finished tasks about this server: the constant part of a task's memory, and the errors
+// What finished tasks show about this server: the constant part of a task's memory, and the errors
 // of predictions.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace carma::estimate {
 
-// With at least this many different tasks only a site's own ratios count; with fewer they are mixed
-// with the shipped factor in proportion.
+// With at least this many different tasks only a site's own ratios are used; with fewer they are
+// mixed with the shipped factor in proportion.
 inline constexpr std::size_t kFullCalibration = 30;
 // With fewer different tasks, or fewer models small enough to show the constant, nothing is learned
 // yet.
@@ -22,43 +22,42 @@ inline constexpr std::size_t kLeastCalibration = 5;
 // constant.
 inline constexpr double kMostSmallMib = 1024;
 
-// Learned for one GPU type. Default: nothing learned, all values as shipped.
+// What was learned for one GPU type. By default nothing: all values are as shipped.
 struct Site {
-  std::string gpu_type;   // the one that was asked about
+  std::string gpu_type;   // the requested one
   std::string taught_by;  // the type that the values come from; empty: no values
-  std::size_t tasks = 0;  // different tasks behind them
-  // Difference of the constant of a process without further libraries from the shipped one (kEager,
-  // kPlain); 0: as shipped. Only a shift that predicted the site's own tasks better.
+  std::size_t tasks = 0;  // number of different tasks from which they come
+  // How far the constant of a process without further libraries is from the shipped one (kEager,
+  // kPlain); 0: as shipped. Set only if the shift predicts the site's own tasks better.
   double context_shift_mib = 0;
-  // Measured / predicted of those tasks, with the constant in force; rising.
+  // Measured / predicted of those tasks with the constant in force, in ascending order.
   std::vector<double> ratios;
   // Which constant is in force and why, one clause: "as shipped: fewer than 5 …".
   std::string reason;
 
-  // c0 of this site for a model with this shipped constant, whatever loading that assumed, because
-  // the measurements here show how programs load. Never below 64 MiB.
+  // This site's constant for a model with this shipped constant. How that assumed kernels to be
+  // loaded does not matter, because the measurements here show it. Never below 64 MiB.
   double ContextMib(double shipped_mib) const;
-  // What a point must be multiplied with to cover this share of the runs (0.5..0.999): the
-  // conformal quantile of the ratios, the ceil((n + 1) coverage)-th of n, mixed with the shipped
-  // factor while n is below kFullCalibration. If n is too small for the coverage, the larger of the
-  // shipped factor and the second largest ratio is used. Never below the shipped factor, nor more
-  // than twice as far above 1, because tasks of one kind show little about the errors of other
-  // kinds.
+  // The factor by which a point must be multiplied to cover this share of the runs (0.5..0.999):
+  // the conformal quantile of the ratios, the ceil((n + 1) coverage)-th of n, mixed with the
+  // shipped factor while n is below kFullCalibration. If n is too small for the coverage, the
+  // larger of the shipped factor and the second largest ratio is used. Never below the shipped
+  // factor, nor more than twice as far above 1, because tasks of one kind show little about the
+  // errors of other kinds.
   double Factor(double coverage, double shipped) const;
-  // One sentence for the warnings of an answer: values of one GPU type used for another. Else
+  // One sentence for the warnings of an answer if values of one GPU type are used for another; else
   // empty.
   std::string Remark() const;
 };
 
-// Site for tasks on `gpu_type`. Only observations with a formula and without ran_out count, and
-// only the newest of one signature: a task that is repeated a hundred times still counts once.
+// The site for tasks on `gpu_type`. Only observations with a formula and without ran_out are used,
+// and only the newest of each signature: a task that is repeated a hundred times still counts once.
 // The constant: the median of (measured - rest - libraries) of the small models, one value for each
-// relation. Of the two ways of loading libraries the one with better agreement is used.
-// It is used only if it differs by more than the formula's own error explains, less that error by
-// the root of the number of models, and if models left out in turn would have been predicted
-// better with what the others showed than as shipped.
-// Without kLeastCalibration tasks on `gpu_type`, the type with the most tasks teaches; without
-// that, nothing. gpu_type may be empty: not known.
+// relation. Of the two ways of loading libraries the one that agrees better is assumed. The
+// constant is used only if it differs by more than the formula's own error divided by the root of
+// the number of models, and if models that are left out in turn are predicted better with it than
+// as shipped. If `gpu_type` has fewer than kLeastCalibration tasks, the type with the most tasks is
+// used; if that has too few as well, nothing is learned. An empty gpu_type means unknown.
 Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);
 
 }  // namespace carma::estimate

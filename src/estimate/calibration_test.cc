@@ -45,7 +45,7 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
   EXPECT_EQ(site.Remark(), "");
 }
 
-// Half of the tasks have convolutions, the others none. All loaded their kernels when used, but
+// Half of the tasks have convolutions, the others none. All loaded their kernels at first use, but
 // this was known only for one half.
 TEST(Calibration, TasksSayHowKernelsAreLoaded) {
   const double plain = ShippedMib({Loading::kLazy, Libraries::kPlain});

@@ -15,7 +15,7 @@ constexpr std::int64_t kMaxSide = 100'000;
 // Pixels of an image for each of its autoencoder's latent, in height and width.
 constexpr std::int64_t kLatentPixels = 8;
 
-// After the models of diffusers 0.30 to 0.35. Parameters are in squares of the width, for a block.
+// Taken from the models of diffusers 0.30 to 0.35. Parameters per block, in squares of the width.
 struct PatchModel {
   std::string_view name;
   double squares = 12;  // 4 of attention, 8 of a plain feed-forward part, and what comes besides
@@ -70,7 +70,7 @@ void ReadUNetModel(base::JsonReader& in, TransformerConfig& config) {
   config.blocks = std::move(net.list);
 }
 
-// A number, or the last of a list ([1, 2, 2] for time, height and width).
+// Reads a number, or the last number of a list ([1, 2, 2] for time, height and width).
 std::int64_t GetPatch(base::JsonReader& in, std::int64_t usual) {
   const base::Json* found = in.Raw("patch_size");
   if (found == nullptr || found->is_null()) return usual;
@@ -83,7 +83,7 @@ std::int64_t GetPatch(base::JsonReader& in, std::int64_t usual) {
   return one.get<std::int64_t>();
 }
 
-// Patches of an image or a video, and the text's tokens.
+// Reads the number of patches of an image or a video, and of the text's tokens.
 void GetTokens(base::JsonReader& in, const PatchModel& model, TransformerConfig& config) {
   std::int64_t patch = GetPatch(in, model.patch);
   if (patch == 1 && model.single > 0) patch = model.patch;  // its input comes as patches already

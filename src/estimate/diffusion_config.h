@@ -14,9 +14,9 @@ namespace carma::estimate {
 // Whether a `_class_name` of diffusers is one whose blocks are known.
 bool IsDiffusion(std::string_view class_name);
 
-// config.family is the class. The blocks of a transformer are those of attention and a feed-forward
-// part, with scales, shifts and gates that follow the step of the noise; its tokens are patches,
-// and in some classes the text's. Mistakes are left in `in`.
+// config.family is set to the class. A transformer has blocks of attention and a feed-forward part,
+// with scales, shifts and gates that depend on the noise step; its tokens are patches and, in some
+// classes, the text's. Mistakes are recorded in `in`.
 void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);
 
 // The names of all such classes, for suggestions.

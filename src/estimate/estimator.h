@@ -19,45 +19,44 @@ namespace carma::estimate {
 
 // State tensors per parameter that an optimizer keeps.
 enum class Optimizer { kSgd, kMomentum, kAdam };  // 0, 1, 2 per parameter
-// "sgd", "sgd-momentum", "momentum", "adam", "adamw" and others of their kind, in any case; empty
-// for a name that is not known.
+// "sgd", "sgd-momentum", "momentum", "adam", "adamw" and similar names, in upper or lower case;
+// empty: an unknown name.
 std::optional<Optimizer> ParseOptimizer(std::string_view name);
 
 enum class Precision { kFp32, kMixed, kHalf };  // kMixed: fp32 weights, 16-bit activations (amp)
 // "fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16", "bf16"; empty for others.
 std::optional<Precision> ParsePrecision(std::string_view name);
 
-struct Site;    // calibration.h: what finished tasks taught about this server
+struct Site;    // calibration.h: what finished tasks have shown about this server
 class History;  // history.h: measured peaks of earlier runs
 
 // Everything known before the run. Borrowed for one call.
 struct Question {
   const model::LayerList* layers = nullptr;  // null: no readable summary
-  // Instead of a summary a config.json, and how its model is trained; null: none.
+  // A config.json in place of a summary, and how its model is trained; null: none.
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
   std::vector<std::string> assumed;    // of the plan, one sentence each
-  bool assumes_length = false;         // of it: how long the samples are
-  std::string summary_trouble;         // why there is none, if one was named
+  bool assumes_length = false;         // the one about the length of samples
+  std::string summary_trouble;         // why there is no summary although one was named
   std::optional<std::int64_t> batch;   // samples per GPU and step
   std::optional<Optimizer> optimizer;  // empty: unknown, the estimator names its assumption
   std::optional<Precision> precision;
   int gpus = 1;
   std::string gpu_type;                   // "A100-40GB"; empty: not known
   std::int64_t gpu_mib = 0;               // usable memory of the largest GPU; 0: not known
-  std::optional<std::int64_t> given_mib;  // what the user states
+  std::optional<std::int64_t> given_mib;  // stated by the user
   std::string given_source = "given";     // "given", "rad" …
   std::string signature;                  // signature.h; empty: unknown
-  std::string kin;                        // the same user's same program; empty: unknown
-  std::string relation;                   // the same thing with other amounts; empty: unknown
-  Amounts amounts;                        // from the task's description and command
-  double coverage = 0.95;                 // share of runs that the bound should cover, 0.5..0.999
-  const Site* site = nullptr;             // null: the shipped constants
+  std::string kin;             // equal for the same program of the same user; empty: unknown
+  std::string relation;        // equal for the same training with other amounts; empty: unknown
+  Amounts amounts;             // from the task's description and command
+  double coverage = 0.95;      // share of runs that the bound should cover, 0.5..0.999
+  const Site* site = nullptr;  // null: the shipped constants
   const History* history = nullptr;
 };
 
-// Name of the term that the site's calibration shifts: c0, the memory of a process before any
-// tensor.
+// Name of the term that the site's calibration shifts: the memory of a process before any tensor.
 inline constexpr std::string_view kContextTerm = "context";
 
 // Name of the term for memory that PyTorch's allocator holds beyond its tensors.
@@ -79,12 +78,12 @@ struct MemoryClass {
 struct Answer {
   std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
   std::int64_t bound_mib = 0;  // covers `coverage` of the runs; at least the point
-  // The part of the point that PyTorch gives to tensors; the rest is context and the allocator's
-  // cache. Empty: not separated by the method.
+  // The part of the point that PyTorch uses for tensors; the rest is context and the allocator's
+  // cache. Empty: the method does not separate them.
   std::optional<std::int64_t> needed_mib;
   double coverage = 0;      // of the bound; 0: the method has none
   std::string method;       // "structural", "gpumemnet-mlp" …
-  std::vector<Term> terms;  // may be empty; their sum is the point where they are given
+  std::vector<Term> terms;  // may be empty; otherwise their sum is the point
   std::vector<MemoryClass>
       classes;  // most probable one of each width, finest first; classifiers only
   std::vector<std::string> warnings;  // one sentence each: assumed optimizer, collapsed summary …
@@ -99,7 +98,7 @@ class Estimator {
   virtual base::Result<Answer> Ask(const Question& question) const = 0;
 };
 
-// The figure of the user or the task file, unchanged.
+// The figure that the user or the task file states, unchanged.
 std::unique_ptr<Estimator> MakeGiven();
 // Formula of the dissertation, section 5.3.1.
 std::unique_ptr<Estimator> MakeHorus();
@@ -112,11 +111,11 @@ std::unique_ptr<Estimator> MakeTransformer();
 // Shipped weights (data/estimators).
 std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
-// Measured peaks of earlier runs of the same thing.
+// Measured peaks of earlier runs of the same training.
 std::unique_ptr<Estimator> MakeFromHistory();
-// History, else runs of the same thing with other amounts, else the closed form if a config.json
-// was named, else structural from the best information, else the prior: needs of the user's same
-// program with other settings; kNotFound: none.
+// History, else runs of the same training with other amounts, else the closed form if a config.json
+// is named, else the structural formula with the best information there is, else what the same
+// program of this user needed with other settings; kNotFound: there is none.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

@@ -75,7 +75,7 @@ double RatioOf(std::int64_t measured_mib, std::int64_t answered_mib) {
   return static_cast<double>(measured_mib) / static_cast<double>(answered_mib);
 }
 
-// What the runs of one kind outside a group teach about it.
+// What the runs outside a group show about it.
 struct Teachings {
   double point = 0;           // factor on points; 0: nobody teaches
   double bound = 0;           // factor on bounds, or on points
@@ -87,7 +87,7 @@ constexpr std::size_t kEnoughOfKind = 20;
 // If all other runs are of other kinds, the bound must be wider.
 constexpr double kWiderUnseen = 2;
 
-// The ceil((n + 1) coverage)-th of n.
+// The conformal quantile: the ceil((n + 1) coverage)-th of n values.
 double Conformal(std::vector<double> values, double coverage) {
   const double more = 1 + 1 / static_cast<double>(std::max<std::size_t>(values.size(), 1));
   return Quantile(std::move(values), std::min(1.0, coverage * more));

@@ -40,26 +40,26 @@ struct DataSet {
 };
 
 struct ReadOptions {
-  // Default for rows without one.
+  // Optimizer of rows that name none.
   std::optional<Optimizer> optimizer;
-  // Layer lists as torchsummary would print the same models: no input shapes, no tree, nothing
-  // measured, the first dimension always the batch.
+  // Reduces layer lists to what torchsummary would print: no input shapes, no tree, nothing
+  // measured, and the first dimension is always the batch.
   bool summary_only = false;
-  // As torchinfo prints the same models by default: three levels, what is deeper as one row, no
-  // input shapes. Not for lists whose rows have no names.
+  // Reduces layer lists to what torchinfo prints by default: three levels, deeper modules as one
+  // row, no input shapes. Not for lists whose rows have no names.
   bool torchinfo = false;
   // False: bytes counted by a dry run are dropped, and the rules are used.
   bool exact = false;
 };
 
 // layers: one model per line (docs/use/layer-lists.md), plain or gzip. measured: CSV with the
-// columns model, batch, measured_mib and, where there, censored, optimizer, precision, family.
-// Errors: kInvalid with the place; kInvalid if no row of the measurements has a layer list.
+// columns model, batch, measured_mib and optionally censored, optimizer, precision, family. Errors:
+// kInvalid with the place; kInvalid if no row of the measurements has a layer list.
 base::Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
                                   const ReadOptions& options);
 // A catalogue of tasks: CSV with workload_id, batch_size, gpus, memory_mib_run60,
-// memory_mib_thesis, memory_mib_rad2 (the first that is given counts) and summary_file, which lies
-// in `summaries`. Tasks that differ only in their number of epochs (same summary, batch and memory)
+// memory_mib_thesis, memory_mib_rad2 (the first that is given is used) and summary_file, a file in
+// `summaries`. Tasks that differ only in their number of epochs (same summary, batch and memory)
 // count once. Errors: as above; a summary that cannot be read is an error too.
 base::Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
                                     const ReadOptions& options);
@@ -95,11 +95,11 @@ struct LeftOut {
   std::string kind = {};  // runs of one kind are equally well known
 };
 
-// The same runs with answers derived only from the other groups: their middle of
-// measured / point corrects the point, the conformal quantile for `coverage` of measured / bound
-// of those of the run's kind the bound. Where the other groups have hardly any run of its kind, the
-// bound is the point times their quantile of measured / point, twice as far above 1. parts: as many
-// as outcomes. Without another group a run has no answer.
+// The same runs, each answered only from the other groups. The point is corrected by their median
+// of measured / point, the bound by the conformal quantile for `coverage` of measured / bound of
+// runs of its kind. If the other groups have hardly any run of its kind, the bound is the point
+// times their quantile of measured / point, taken twice as far above 1. parts: one per outcome. If
+// there is no other group, a run has no answer.
 std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
                               double coverage);
 

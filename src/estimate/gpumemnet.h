@@ -26,20 +26,20 @@ namespace carma::estimate {
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
                          std::int64_t class_mib, model::Family family, double coverage);
 
-// A convolutional network as gpumemnet-transformer's training data hold them: leaves alone, Adam in
-// fp32, every aggregate within the range that they cover. Then the class that it answers.
+// The class that gpumemnet-transformer predicts for a convolutional network that is like those in
+// its training data: only leaves, Adam in fp32, and every aggregate within the range of the data.
 struct AlikeClass {
   std::int64_t low_mib = 0;
-  std::optional<std::int64_t> high_mib;  // the first that is above; empty: the open class
+  std::optional<std::int64_t> high_mib;  // lower edge of the next class; empty: the open class
 };
-// Empty: unlike them. Thread-safe; the first call loads the shipped weights.
+// Empty: the network is not like them. Thread-safe; the first call loads the shipped weights.
 std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 
 // The estimators "gpumemnet-mlp" and "gpumemnet-transformer" with weights from a folder in place of
 // the shipped ones. All three families must be there (WeightsFileName).
 // Errors: kNotFound and kInvalid with the file's name, as Network::Load.
 base::Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
-// What an entry of the table makes, of those two with the weights of a folder; "": the shipped
+// Makes the estimator of an entry, those two with the weights in `folder`; "": with the shipped
 // ones. Errors: as above.
 base::Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
                                                          const std::string& folder);

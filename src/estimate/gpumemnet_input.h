@@ -14,8 +14,8 @@
 namespace carma::estimate {
 
 // ln(1 + x) of counts and sizes, which span nine decades. The first twelve are those of the
-// dissertation (section 5.4.4); it names the input's size and wide layers as causes too (5.4.1),
-// and the last five say it of the model as a whole.
+// dissertation (section 5.4.4); it also names the input's size and wide layers as causes (5.4.1),
+// which the last five describe for the whole model.
 inline constexpr std::array<std::string_view, 17> kAggregateNames{
     "ln linear",  // layers of each kind …
     "ln conv",
@@ -37,7 +37,7 @@ inline constexpr std::array<std::string_view, 17> kAggregateNames{
 };
 using Aggregates = std::array<float, kAggregateNames.size()>;
 
-// Kinds of layers that the sequence tells apart; Identity, Flatten and their kind are left out.
+// Kinds of layers that the sequence distinguishes; Identity, Flatten and the like are left out.
 inline constexpr std::array<model::Op, 10> kLayerTypes{
     model::Op::kConv,      model::Op::kLinear,  model::Op::kEmbedding,  model::Op::kBatchNorm,
     model::Op::kLayerNorm, model::Op::kDropout, model::Op::kActivation, model::Op::kPool,

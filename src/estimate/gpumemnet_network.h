@@ -1,4 +1,4 @@
-// The networks of GPUMemNet: which class of memory a model falls into (Yousefzadeh-Asl-Miandoab et
+// The networks of GPUMemNet: they predict a model's class of memory (Yousefzadeh-Asl-Miandoab et
 // al., arXiv 2602.17817). Inference only; tools/train makes the weights.
 #pragma once
 
@@ -38,13 +38,13 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 //                  feedforward.out (normed first, ReLU); norm, hidden [h, d + F] of the first token
 //                  and the aggregates (ReLU), output
 //     layer sizes are standardised by layers.mean, layers.scale [3]
-// Equal layers are one token whose attention weights carry a factor of how many they are: exactly
-// what an encoder without positions makes of the whole sequence.
+// Equal layers are merged into one token, whose attention weights are multiplied by the number of
+// these layers. An encoder without positions gives exactly the same result for the whole sequence.
 class Network {
  public:
   // Errors: kInvalid "path: what, expected": a format, family or input that this program does not
-  // have, tensors that are missing, left over or of a wrong shape, and an ensemble that does not
-  // answer the examples in its own file within 1e-4.
+  // have, tensors that are missing, superfluous or of a wrong shape, and an ensemble whose answers
+  // to the examples in its own file are off by more than 1e-4.
   static base::Result<Network> Load(const TensorFile& file, std::string_view path);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
@@ -68,13 +68,13 @@ class Network {
   class Mlp;
   class Encoder;
   Network();
-  // The steps of Load(), in order; what is not as expected the loader notes. TakeScales() returns
-  // the attention heads, which TakeMembers() needs: 1 without any.
+  // The steps of Load(), in order. The loader records what is not as expected. TakeScales() returns
+  // the number of attention heads (1 if there are none), which TakeMembers() needs.
   void TakeFacts(Loader& in);
   std::int64_t TakeScales(Loader& in);
   void TakeClasses(Loader& in);
   void TakeMembers(Loader& in, std::int64_t heads);
-  // Answers the examples in its own file.
+  // Checks the network's answers to the examples in its own file.
   base::Result<base::Unit> Check(const TensorFile& file, std::string_view path) const;
 
   NetworkKind kind_ = NetworkKind::kMlp;

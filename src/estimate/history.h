@@ -1,4 +1,4 @@
-// Measured peaks of earlier runs, for predicting the next run of the same thing.
+// Measured peaks of earlier runs, for predicting the next run of the same training.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +21,26 @@ namespace carma::estimate {
 struct Recollection {
   std::int64_t point_mib = 0;
   std::int64_t bound_mib = 0;
-  std::size_t runs = 0;              // that it rests on
+  std::size_t runs = 0;              // on which it is based
   std::vector<std::string> remarks;  // one sentence each
 };
 
-// runs: newest first, at least one. Those on `gpu_type` count, all of them if there are none.
-// point: the peak that three quarters of the runs' weight lie at or below. A run weighs half of
-// what the run two after it weighs, so that a rise counts at once and a fall after four runs.
-// bound: the highest peak that weighs at least a twentieth of the newest, widened by 10 % for a
-// lone run down to 3 % from four runs on (what a reading once a second may miss, and what cuDNN's
-// search for algorithms adds now and then; chosen, not fitted). A run that ended for lack of memory
-// and was not followed by one that succeeded says that the need is higher than what it had: both
-// numbers are then at least a tenth above that.
+// runs: newest first, at least one. Those on `gpu_type` are used, or all of them if there are none.
+// point: the peak that three quarters of the runs' weight lie at or below. Each run weighs half as
+// much as the second run after it, so that a rise counts at once and a fall after four runs. bound:
+// the highest peak that weighs at least a twentieth of the newest, widened by 10 % for a lone run
+// down to 3 % from four runs on (what a reading once a second may miss, and what cuDNN's search for
+// algorithms adds now and then; chosen, not fitted). A run that ended for lack of memory and was
+// not followed by one that succeeded shows that the need is higher than what it had: both numbers
+// are then at least a tenth above that.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // GPU types of a server, and how fast each is against the fastest of them (core::PacesOf).
 using Paces = std::map<std::string, double>;
 
-// How such a task uses a GPU of that type. runs: as above, none: nothing is known. SM activity: the
-// newest, of that type if there is any; run time: the middle one of the newest five on the types of
-// the server, as it would be on the fastest of them; `gpu_type` is one of them in any case.
+// How such a task uses a GPU of that type. runs: as above, but there may be none. SM activity: of
+// the newest run, on that type if there is one. Run time: the median of the newest five runs on the
+// server's types, converted to the fastest type; `gpu_type` always counts as one of them.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
@@ -62,11 +62,11 @@ class History {
   // Newest first, at most task::kRunsPerSignature.
   std::vector<task::Observation> OfSignature(const std::string& signature) const;
   std::vector<task::Observation> OfKin(const std::string& kin) const;
-  // Calibrate() over the newest kCalibrationRuns that have a formula; remembered until the next
-  // Add, for the types seen.
+  // Calibrate() over the newest kCalibrationRuns that have a formula; cached for each type until
+  // the next Add.
   Site SiteFor(const std::string& gpu_type) const;
   std::size_t size() const;
-  // All of them, oldest first: added to another history they make the same one.
+  // All observations, oldest first: added to another history they make an equal one.
   std::vector<task::Observation> All() const;
 
  private:
@@ -79,8 +79,8 @@ class History {
   std::map<std::uint64_t, task::Observation> runs_;  // in order of arrival
   std::uint64_t next_key_ = 0;
   Runs by_signature_, by_kin_;
-  // What Calibrate() may look at, kept up so that it need not look at all: the runs with a formula,
-  // and the newest of those that had enough memory, by GPU type and signature.
+  // An index for Calibrate(), which then need not read all runs: the runs with a formula, and the
+  // newest of those that had enough memory, by GPU type and signature.
   std::set<std::uint64_t> with_formula_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> newest_;
   mutable std::map<std::string, Site> sites_;  // by GPU type, "": any other; empty: to be made

@@ -1,4 +1,4 @@
-// What the end of an attempt teaches about its task's needs.
+// What the end of an attempt shows about its task's needs.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 
 namespace carma::estimate {
 
-// A training program loads its data and its libraries first; its peak comes with the first steps.
+// A training program first loads its data and its libraries; its peak comes with the first steps.
 inline constexpr base::Duration kLeastWatched{60'000};
 
-// Whether the attempt that has just left its GPUs teaches anything: its memory was seen, and it ran
-// to its end, watched for long enough to have reached its peak; or it ran out of memory, which
-// teaches that so much was not enough.
+// Whether the attempt that has just left its GPUs shows anything: its memory was observed, it ran
+// to its end, and it was watched for long enough to have reached its peak; or it ran out of memory,
+// which shows that what it had was not enough.
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
 // Where an attempt ran.
@@ -26,11 +26,11 @@ struct RanOn {
   std::string gpu_type;  // of its first GPU
   double pace = 1;       // of its slowest GPU, relative to the server's fastest
 };
-// its: one or more GPUs, its first one in front.
+// its: the attempt's GPUs, at least one, in its own order.
 RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus);
 
-// The lesson of such an attempt; its run time as it would be there with GPUs to itself. model and
-// formula: what was known of it when it was appraised (Appraisal).
+// The lesson of such an attempt. Its run time is converted to what it would be without neighbours.
+// model and formula: what was known of it when it was appraised (Appraisal).
 task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec& spec,
                            const RanOn& where, const std::string& model,
                            const std::optional<task::FormulaSplit>& formula, base::Time now);

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::int64_t kMaxChannels = 10'000'000;
 
-// Bytes for each channel and state that the loop of Transformers over the tokens keeps: in fp32 the
-// decays, the steps times the input's matrix and the state before each step, which is also copied
+// Bytes that Transformers' loop over the tokens keeps for each channel and state: in fp32 the
+// decays, the steps times the input's matrix, and the state before each step, which is also copied
 // to 16 bits.
 constexpr double kScanBytes = 3 * 4 + 2;
 
@@ -49,8 +49,8 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
       .read = 2 * width,
       .kept = projected + wide,
       .without_kernels = kScanBytes * wide * state,
-      // What the convolution made and the steps, once more, and their gradients and those of
-      // `kept`.
+      // The results of the convolution and the steps, computed again, with their gradients and
+      // those of `kept`.
       .made = 6 * wide};
   BlockList list;
   list.blocks.assign(static_cast<std::size_t>(layers), block);

@@ -6,10 +6,10 @@
 
 namespace carma::estimate {
 
-// layers blocks of this width. What the fused kernels of mamba_ssm keep: what the input projection
-// made, and the result; the rest they compute again. Without them the written-out scan keeps its
-// states for each token, which BlockKeeps::without_kernels has. second: Mamba 2, whose heads share
-// the decay of their states. Mistakes are left in `in`.
+// layers: number of blocks; hidden: their width. The fused kernels of mamba_ssm keep the output of
+// the input projection and the result, and recompute the rest. Without them the scan in plain code
+// keeps its states for each token (BlockKeeps::without_kernels). second: Mamba 2, whose heads share
+// the decay of their states. Mistakes are recorded in `in`.
 BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidden, bool second);
 
 }  // namespace carma::estimate

@@ -15,14 +15,14 @@ namespace carma::estimate {
 class MeasuredProfiles {
  public:
   MeasuredProfiles() = default;
-  // Lines without a signature are ignored. Of several workloads with the same signature and GPU
-  // type the first line counts.
+  // Lines without a signature are ignored. If several workloads have the same signature and GPU
+  // type, the first line is used.
   explicit MeasuredProfiles(std::vector<profile::WorkloadProfile> profiles);
 
   // Null: not measured on that type.
   const profile::WorkloadProfile* Of(const std::string& signature,
                                      const std::string& gpu_type) const;
-  // The first line of it on any type; null: never measured.
+  // The first line with this signature on any type; null: never measured.
   const profile::WorkloadProfile* Elsewhere(const std::string& signature) const;
   std::size_t size() const { return profiles_.size(); }
 
@@ -31,10 +31,11 @@ class MeasuredProfiles {
   std::multimap<std::string, std::size_t> by_signature_;  // of equal ones in the order of lines
 };
 
-// What is known of a task by earlier runs, and on top of it what was measured of the same thing. On
-// the same type of GPU the measured SM activity counts, with the parameters that were fitted beside
-// it; measured on another type only the activity does, where earlier runs tell none. Run times stay
-// those of earlier runs: what was measured may have been a shorter piece of the work.
+// What is known of a task from earlier runs, completed with what was measured of the same program.
+// If it was measured on the same type of GPU, its SM activity and fitted parameters are used. If it
+// was measured on another type, only its activity is used, and only if earlier runs show none. Run
+// times stay those of earlier runs, because what was measured may have been a shorter piece of the
+// work.
 core::Profile WithMeasured(core::Profile known, const MeasuredProfiles& measured,
                            const std::string& signature, const std::string& gpu_type);
 

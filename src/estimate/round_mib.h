@@ -1,4 +1,4 @@
-// From a computed size to whole MiB.
+// Rounds a computed size to whole MiB.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace carma::estimate {
 
-// Nearest whole number; a summary of absurd sizes gives an absurd one, never an undefined one.
+// The nearest whole number. Absurd sizes give an absurd result, but never undefined behaviour.
 inline std::int64_t RoundMib(double mib) {
   constexpr double kMost = 1e15;
   return std::llround(std::clamp(mib, 0.0, kMost));

@@ -16,8 +16,8 @@ namespace carma::estimate {
 namespace {
 
 // Options whose value says nothing about memory, without dashes, and with '-' for '_'. Options that
-// are not listed count: a missing name costs a run's history, a name too many causes a wrong
-// promise. So names by which some program means its model ("name", "experiment", "checkpoint",
+// are not listed count: a missing name costs a run's history, a superfluous name causes a wrong
+// promise. So names that some programs use for their model ("name", "experiment", "checkpoint",
 // "data") are not here.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "

@@ -1,4 +1,4 @@
-// Signatures: two submissions are the same thing if their signatures are equal.
+// Signatures: submissions with equal signatures count as the same training.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,29 @@
 
 namespace carma::estimate {
 
-// Text of 32 letters that stands for what a model is made of: types, shapes, parameters, dropout
-// and kept bytes of its rows; not the names, nor how the summary was written down. Two models with
-// one fingerprint need the same memory.
+// A text of 32 letters made from what a model consists of: types, shapes, parameters, dropout and
+// kept bytes of its rows, but not their names or the format of the summary. Two models with equal
+// fingerprints need the same memory.
 std::string Fingerprint(const model::LayerList& layers);
 std::string Fingerprint(const TransformerConfig& config);
 
-// The submitter, the shape of the command or script, the model's fingerprint (empty: no readable
-// summary), batch size, optimizer, precision, what is known of the training, GPUs, conda
-// environment.
-// Shape: what does not change the need for memory is left out, so that another seed or another
-// folder is still the same thing: folders of paths, values of options like --seed, --lr, --epochs,
-// --output (table in signature.cc), dates and long hexadecimal numbers. Everything else counts.
-// Without a summary nothing but the command tells the model, so the working folder counts too.
-// "1000-<32 letters>": nobody can make somebody else's. Empty for a task without user's command.
+// Made from the submitter, the shape of the command or script, the model's fingerprint (empty: no
+// readable summary), batch size, optimizer, precision, what is known of the training, GPUs and
+// conda environment.
+// The shape leaves out what does not change the need for memory, so that a run with another seed or
+// in another folder is still the same training: folders of paths, values of options like --seed,
+// --lr, --epochs, --output (table in signature.cc), dates and long hexadecimal numbers. Everything
+// else is part of it. Without a summary only the command identifies the model, so the working
+// folder is included too. "1000-<32 letters>" begins with the user's id, so that no user can make
+// another user's signature. Empty for a task without a command of its user.
 std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
                       const std::string& fingerprint);
 
-// The same as a number, by which the core knows the same thing. Never KindId{} for a signature.
+// The signature as a number, by which the core recognises the same training. Never KindId{}.
 core::KindId KindOf(const std::string& signature);
 
-// Wider: the same user's same program (its words before the first option or value), on as many
-// GPUs. "1000-<32 letters>".
+// A wider group: the same program of the same user (its words before the first option or value) on
+// as many GPUs. "1000-<32 letters>".
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
 // Amounts that users change to fit a GPU.
@@ -42,12 +43,12 @@ struct Amounts {
   std::optional<std::int64_t> length;  // tokens of a sample
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
-// From the task, or from options of its command with usual names.
+// The amounts that the task states, or that options with usual names in its command give.
 Amounts AmountsOf(const task::TaskSpec& spec);
 // The signature without the amounts, between Signature and Kin. Empty if no amount is known.
 std::string Relation(const task::TaskSpec& spec, std::uint32_t uid, const std::string& fingerprint);
 
-// One word of a command line by itself, as the shape has it; for tests and --explain.
+// One word of a command line as the shape contains it; for tests and --explain.
 std::string WordShape(const std::string& word);
 
 }  // namespace carma::estimate

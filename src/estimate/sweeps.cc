@@ -77,8 +77,8 @@ std::optional<double> SlopeOf(const Curve& curve) {
   return slopes[slopes.size() / 2];
 }
 
-// How much more memory the other benchmarks need on one type than on another, at the same batches:
-// this is the context. 0 if no other benchmark shows it.
+// How much more memory the other benchmarks need on one type than on another, at the same batch
+// sizes. This is the difference of the CUDA contexts. 0 if no other benchmark shows it.
 std::int64_t ContextShift(const Curves& curves, const std::string& without, const std::string& from,
                           const std::string& to) {
   std::vector<std::int64_t> shifts;

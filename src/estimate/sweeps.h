@@ -28,9 +28,9 @@ base::Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
 // What is predicted from the rest.
 enum class SweepQuestion {
-  kBatch,   // this batch, by all others of the benchmark on this GPU
-  kDouble,  // twice the batch or more, by the two next smaller ones
-  kGpu,     // this batch, by the benchmark on another type and what the context differs in others
+  kBatch,   // one batch, from all others of the benchmark on this GPU
+  kDouble,  // twice the batch or more, from the two next smaller ones
+  kGpu,     // one batch, from the benchmark on another type and the difference of the contexts
   kSlope    // what a sample adds on this type (KiB), by the benchmark on another
 };
 inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[] = {
@@ -39,7 +39,7 @@ inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[
     {SweepQuestion::kGpu, "GPU left out"},
     {SweepQuestion::kSlope, "sample, GPU left out"}};
 
-// One question, what was measured and what was answered; without an answer point is 0.
+// One question with the measured and the predicted memory; without an answer `point` is 0.
 struct SweepAnswer {
   SweepQuestion question{};
   std::string benchmark;

@@ -17,13 +17,14 @@ enum class Method { kFull, kLora };
 inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
                                                                        {Method::kLora, "lora"}};
 
-// What is trained for. Pairs of answers, one better than the other, run as one batch of twice as
-// many samples (DPO); answers that the model has just written are judged against each other (GRPO).
+// The objective of the training. kPreferences (DPO): pairs of answers, one better than the other,
+// run as one batch of twice as many samples. kGroups (GRPO): answers that the model has just
+// written are compared with each other.
 enum class Objective { kTokens, kPreferences, kGroups };
 inline constexpr std::pair<Objective, std::string_view> kObjectiveWords[] = {
     {Objective::kTokens, "sft"}, {Objective::kPreferences, "dpo"}, {Objective::kGroups, "grpo"}};
 
-// By the bytes it keeps for each trained parameter; g is the size of its gradient.
+// The optimizer, with the bytes that it keeps per trained parameter; g: size of a gradient.
 enum class StepOptimizer {
   kAdam,       // 2 g, and g for the temporary copy of its step (foreach)
   kAdamFused,  // 2 g
@@ -86,7 +87,7 @@ inline constexpr std::pair<Checkpointing, std::string_view> kCheckpointingWords[
     {Checkpointing::kFull, "full"},
     {Checkpointing::kOperators, "selective"}};
 
-// In which order a pipeline runs forward and backward passes of its micro-batches.
+// The order in which a pipeline runs forward and backward passes of its micro-batches.
 enum class Schedule {
   k1F1B,         // one of each in turn, once the pipeline is full
   kInterleaved,  // the same with several smaller stages on each GPU
@@ -129,8 +130,8 @@ struct LoraTargets {
   bool query = false, key = false, value = false, output = false;
   bool gate = false, up = false, down = false;
 };
-// "q,k,v,o,gate,up,down" in any choice, with or without "_proj"; also "qkv", "attention", "mlp",
-// "all". Errors: kInvalid, naming the word.
+// Any of "q,k,v,o,gate,up,down", with or without "_proj"; also "qkv", "attention", "mlp", "all".
+// Errors: kInvalid, naming the word.
 base::Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {
@@ -142,14 +143,14 @@ struct TrainingPlan {
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
   // Tokens of a decoder that reads an encoder; empty: as many as the encoder's.
   std::optional<std::int64_t> target;
-  // Of the other samples of a micro-batch that are laid one after the other without padding; empty:
-  // all are padded to the sequence's length, or packed to it.
+  // Mean length of the other samples if a micro-batch is laid out without padding; empty: all
+  // samples are padded or packed to the sequence's length.
   std::optional<std::int64_t> mean_length;
   bool accumulates = false;      // gradients live through the next pass (gradient accumulation)
   bool variable_length = false;  // padded or packed to changing lengths
   Objective objective = Objective::kTokens;
   bool reference = false;    // a frozen copy of the model beside
-  double rollout_share = 0;  // of the GPU's memory, which an engine that writes answers takes
+  double rollout_share = 0;  // share of the GPU's memory for an engine that writes answers
   Method method = Method::kFull;
   Quantisation quantisation = Quantisation::kNone;
   Dtype weights = Dtype::kBf16;
@@ -165,15 +166,16 @@ struct TrainingPlan {
   StepOptimizer optimizer = StepOptimizer::kAdam;
   bool step_in_backward = false;  // each gradient is used and freed at once
   Checkpointing checkpointing = Checkpointing::kNone;
-  std::int64_t checkpoint_every = 1;  // with kFull: every so many blocks; the others keep all
+  std::int64_t checkpoint_every = 1;  // with kFull: every n-th block; the others keep all
   Attention attention = Attention::kFlash;
   Loss loss = Loss::kStock;
   bool fused_layers = false;  // norms and adapters by fused kernels (Triton, torch.compile)
   DataParallel data_parallel = DataParallel::kDdp;
   std::int64_t ranks = 1;  // GPUs that share data_parallel's work
   bool deepspeed = false;  // its optimizer, even on one GPU; implied by the ZeRO stages
-  // 16-bit weights beside fp32 gradients, masters and states, and kernels of its own, as Megatron
-  // and NeMo have it. With ZeRO's first stage: its distributed optimizer.
+  // Whether training runs as in Megatron and NeMo: 16-bit weights beside fp32 gradients, masters
+  // and states, and custom kernels. Together with ZeRO's first stage: Megatron's distributed
+  // optimizer.
   bool megatron = false;
   bool offload_optimizer = false;
   bool offload_parameters = false;
@@ -182,7 +184,7 @@ struct TrainingPlan {
   bool saves_whole_model = false;    // gathers all weights on a GPU to save them
   bool expandable_segments = false;  // of PyTorch's allocator: blocks grow in place
   std::int64_t tensor_parallel = 1;
-  bool sequence_parallel = false;    // what tensor parallelism leaves whole is split by tokens
+  bool sequence_parallel = false;    // also splits by tokens what tensor parallelism does not
   std::int64_t expert_parallel = 1;  // GPUs of a data-parallel group that share the experts
   std::int64_t pipeline = 1;         // stages
   std::int64_t in_flight = 0;      // micro-batches of the first stage; 0: as the schedule makes it
@@ -193,7 +195,7 @@ struct TrainingPlan {
   std::optional<double> gpu_mib;  // of the GPU that it runs on; empty: not known
 };
 
-// Sets what Megatron does whatever is asked: fused norms, a loss in place, no autocast.
+// Sets what Megatron always does: fused norms, a loss in place, no autocast.
 void UseMegatron(TrainingPlan& plan);
 
 }  // namespace carma::estimate

@@ -169,7 +169,7 @@ void SetLength(Words& words, const TransformerConfig& config, TrainingPlan& plan
   plan.sequence = std::min(kMostTokens, tokens * tokens * config.frames + config.text_tokens);
 }
 
-// The matrices that adapters go to unless told: PEFT's usual ones, or those of diffusers' scripts.
+// The matrices that get adapters by default: those of PEFT, or of diffusers' scripts.
 std::string_view UsualTargets(const TransformerConfig& config) {
   return config.diffuses ? "attention" : "q,v";
 }

@@ -1,4 +1,4 @@
-// From words about a training (task/describe/training.h) to a plan.
+// Turns words about a training (task/describe/training.h) into a plan.
 #pragma once
 
 #include <span>
@@ -12,20 +12,20 @@
 
 namespace carma::estimate {
 
-// What the words ask for; of two with one name the later one counts, config says how weights are
-// stored unless a word does. Errors: kInvalid, naming the word, where it came from and what it
-// takes: "--method: 'dora': expected full …", "lora.yaml:7: method: …".
+// The plan that the words describe. Of two words with one name the later one is used. If no word
+// states how weights are stored, config.json does. Errors: kInvalid, naming the word, where it came
+// from and what it takes: "--method: 'dora': expected full …", "lora.yaml:7: method: …".
 base::Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
                                   const TransformerConfig& config);
 
-// The same for words without a model at hand: whether each means something.
+// Checks words before the model is known: each must be valid by itself.
 base::Result<base::Unit> CheckWords(std::span<const task::TrainingWord> words);
 
-// What nobody said and what is assumed instead, one sentence each: the length, the batch.
+// What no word states and what is assumed instead, one sentence each: the length, the batch.
 std::vector<std::string> Assumptions(std::span<const task::TrainingWord> words,
                                      const TransformerConfig& config, const TrainingPlan& plan);
 
-// No word tells how long the samples are, and the model does not fix it.
+// Whether the length of samples is assumed: no word states it, and the model does not fix it.
 bool AssumesLength(std::span<const task::TrainingWord> said, const TransformerConfig& config);
 
 }  // namespace carma::estimate

@@ -30,7 +30,7 @@ bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_
                      [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// The same for a required number; a target above 0 is its default.
+// Reads a required number in the same way; a target above 0 is its default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
@@ -39,8 +39,8 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   in.Complain(*keys.begin(), fmt::format("a number, but the file has no such key{}", others));
 }
 
-// The family or class that differs by a slip of the keys, else that with the longest common
-// beginning; empty if no three letters are in common.
+// The family or class with the most similar name, else the one with the longest common prefix;
+// empty if fewer than three letters match.
 std::string NearestFamily(std::string_view name) {
   std::vector<std::string> names = DiffusionClasses();
   for (const TransformerFamily& family : TransformerFamilies()) names.emplace_back(family.name);
@@ -117,7 +117,8 @@ void GetLatents(base::JsonReader& in, TransformerConfig& config) {
                              static_cast<double>(latent) * expanded + config.OutputWidth() * width;
 }
 
-// Architectures are named like their classes: "BertForSequenceClassification"; the first counts.
+// The first entry of "architectures", which are named like their classes:
+// "BertForSequenceClassification".
 std::string ClassOf(base::JsonReader& in) {
   const base::Json* names = in.Raw("architectures");
   const bool named = names != nullptr && names->is_array() && !names->empty();
@@ -137,7 +138,7 @@ void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
   config.decoder_layers = decoder;
 }
 
-// Its tokens are patches, plus one or two others.
+// The tokens of an image model are patches, plus one or two others.
 void GetImage(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t image = 224;
   std::int64_t patch = 16;
@@ -321,7 +322,7 @@ void GetDtype(base::JsonReader& in, TransformerConfig& config) {
   if (!config.dtype) in.Complain("torch_dtype", base::AllWords<Dtype>());
 }
 
-// Values that belong to the whole model, not to its part for texts.
+// Reads values that belong to the whole model, not to its part for texts.
 void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   in.Get("tie_word_embeddings", config.tied);
   GetHead(in, config);
@@ -329,13 +330,13 @@ void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   GetQuantisation(in, config);
 }
 
-// Parts whose size shows what they hold: encoders of images and sounds besides the stack.
+// Parts whose parameters can be computed from their sizes: encoders of images and sounds besides
+// the stack.
 constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vision_tower",
                                           "vision_cfg",    "vision_encoder", "audio_config",
                                           "audio_cfg",     "speech_config",  "audio_encoder"};
 
-// Of such an encoder only its size matters here; none of the keys must be there. False: it tells
-// no size.
+// Reads the size of such an encoder; every key is optional. False if it has no size.
 bool GetEncoder(base::JsonReader& outer, const char* key, TransformerConfig& config) {
   const base::Json* found = outer.Raw(key);
   base::JsonReader in(*found, outer.pointer() + "/" + key);
@@ -366,7 +367,8 @@ bool TellsSizes(const base::Json& part) {
   return std::ranges::any_of(kSizes, [&](const char* key) { return part.contains(key); });
 }
 
-// Every part of the file besides the stack of texts: counted by its weights, or named.
+// Reads every part of the file besides the text stack: it is counted by its weights, or named as
+// not counted.
 void GetParts(const base::Json& whole, const std::string& text_part, base::JsonReader& in,
               TransformerConfig& config) {
   if (!whole.is_object()) return;
@@ -379,13 +381,13 @@ void GetParts(const base::Json& whole, const std::string& text_part, base::JsonR
   }
 }
 
-// A file of its own must give its sizes.
+// A complete config.json must give its own sizes, so the family's defaults are removed.
 void ForgetSizes(TransformerFamily& family) {
   family.layers = family.hidden = family.heads = family.kv_heads = 0;
   family.feed_forward = family.vocabulary = 0;
 }
 
-// In a model with several kinds of input, the part that reads texts; otherwise the model itself.
+// The part that reads texts in a model with several kinds of input; otherwise the model itself.
 const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   if (!json.is_object()) return json;
   for (const char* key : {"text_config", "llm_config", "language_config"}) {
@@ -425,8 +427,8 @@ void GetStack(base::JsonReader& in, const TransformerFamily& family, Transformer
   GetDropout(in, family, config);
 }
 
-// The towers of a model that compares images with texts; what a part leaves out is as its code has
-// it. The images lead, because they mostly have more tokens.
+// Reads the towers of a model that compares images with texts; missing keys have the defaults of
+// its code. The image tower comes first, because images mostly have more tokens.
 void GetTowers(base::JsonReader& whole, TransformerConfig& config) {
   const std::string family = config.family;
   const auto get = [&](const char* key, const char* kind, TransformerConfig& tower) {

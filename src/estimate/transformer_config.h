@@ -1,4 +1,4 @@
-// What a Hugging Face config.json says about the sizes of a transformer.
+// The sizes of a transformer as a Hugging Face config.json gives them.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace carma::estimate {
 
 inline constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 
-// How the matrices of the blocks are stored; embedding, head and norms never are quantised.
+// How the matrices of the blocks are stored; embedding, head and norms are never quantised.
 enum class Quantisation { kNone, kNf4, kNf4Double, kGptq4, kInt8 };
 inline constexpr std::pair<Quantisation, std::string_view> kQuantisationWords[] = {
     {Quantisation::kNone, "none"},        {Quantisation::kNf4, "nf4"},
@@ -38,7 +38,7 @@ struct TransformerConfig {
   std::int64_t decoder_layers = 0;  // of these: blocks with a second attention, to an encoder
   std::int64_t hidden = 0;          // width of the residual stream
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;  // less than heads: grouped keys and values
+  std::int64_t kv_heads = 0;  // fewer than heads: grouped keys and values
   std::int64_t head_width = 0;
   std::int64_t value_width = 0;   // of a head's values; 0: as wide as its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
@@ -54,14 +54,14 @@ struct TransformerConfig {
   bool one_length = false;         // each sample has as many tokens as there are positions
   bool capped_scores = false;      // tanh over the scores
   bool written_out_gelu = false;   // an activation of several operations, each with its own result
-  bool drops_out = false;          // behind attention and behind the feed-forward part
+  bool drops_out = false;          // after attention and after the feed-forward part
   bool repeats_block = false;      // all blocks share the parameters of one
   bool drops_scores = false;       // the weights of attention as well
   bool wide_scores = false;        // softmax in fp32 although the norms are LayerNorm
-  bool unfused_attention = false;  // by matrix products, whatever kernels there are
+  bool unfused_attention = false;  // attention by matrix products, even if fused kernels exist
   double latent_parameters = 0;    // of an attention part with factored matrices; 0: it has none
   std::int64_t experts = 1;
-  std::int64_t active_experts = 1;  // that each token passes
+  std::int64_t active_experts = 1;  // that each token passes through
   std::int64_t shared_forward = 0;  // inner width of the part that all tokens pass besides
   std::int64_t dense_layers = 0;    // of `layers`: blocks without experts
   std::int64_t dense_forward = 0;   // their inner width
@@ -70,18 +70,18 @@ struct TransformerConfig {
   bool norms_heads = false;         // queries and keys pass norms of their own
   std::int64_t norms = 2;           // of a block
   bool modulated = false;           // scales, shifts and gates in each block depend on the sample
-  bool encodes_only = false;        // of a family with an encoder and a decoder, the former
-  bool diffuses = false;            // a model that diffusion trains
+  bool encodes_only = false;        // only the encoder of a family with encoder and decoder
+  bool diffuses = false;            // a diffusion model
   std::int64_t token_pixels = 0;    // height and width of what a token stands for; 0: no image
   std::int64_t frames = 1;          // of a video, in tokens
   std::int64_t text_tokens = 0;     // of the sequence, beside those of the image
   std::int64_t usual_length = 0;    // in tokens, where no length is stated; 0: 2048
-  std::optional<BlockList> blocks;  // of other kinds: the sizes above say nothing then
+  std::optional<BlockList> blocks;  // blocks of other kinds; then the sizes above have no meaning
   std::vector<TransformerConfig> towers;     // stacks for the sample's other inputs (CLIP's text)
   std::vector<std::string> remarks;          // one sentence each: what is assumed
   double other_parameters = 0;               // of encoders of images beside the stack
-  std::vector<std::string> uncounted;        // parts with sizes that nothing here counts, by key
-  std::optional<double> stated_parameters;   // where a source tells them; else they are reckoned
+  std::vector<std::string> uncounted;        // parts with sizes that are not counted here, by key
+  std::optional<double> stated_parameters;   // if a source gives them; else they are computed
   std::optional<Dtype> dtype;                // torch_dtype
   std::optional<Quantisation> quantisation;  // quantization_config
 
@@ -92,22 +92,23 @@ struct TransformerConfig {
   double TableWidth() const;
   double Attentions() const;     // of a block, on the average
   double ActiveForward() const;  // inner width that a token passes in a block, on the average
-  // Parameters of the matrices in one block, of all blocks, and of everything. Biases are left out:
-  // less than 0.2 % of any model.
+  // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are left
+  // out, because they are less than 0.2 % of any model.
   double BlockParameters() const;
   double ExpertParameters() const;  // of these: of experts
   double MatrixParameters() const;
   double TotalParameters() const;
 };
 
-// Of a class of Transformers ("BertForSequenceClassification"): its head is a few classes wide.
+// Whether a class of Transformers ("BertForSequenceClassification") is a classifier, whose head is
+// only a few classes wide.
 bool IsClassifier(std::string_view class_name);
 
-// text: config.json; where: its name for messages. The keys of all families are known by their
-// meaning (num_hidden_layers, n_layer … are one), what a family's code does without saying so
-// (gated, norm, tied) stands in one table by model_type (transformer_family.h). Of a model that
-// sees images the part that reads texts counts (text_config), and the other by its weights alone;
-// of one that compares both (CLIP) each counts whole. Files of diffusers: diffusion_config.h.
+// text: config.json; where: its name for messages. Different keys with one meaning
+// (num_hidden_layers, n_layer …) are treated alike. What a family's code does without a key for it
+// (gated, norm, tied) is in one table by model_type (transformer_family.h). In a model that sees
+// images, the part that reads texts counts completely (text_config), the other only by its weights;
+// in one that compares both (CLIP), both count completely. Files of diffusers: diffusion_config.h.
 // Errors: kInvalid, one line with the place: no JSON, a family that the table does not have, a
 // missing or impossible number, a kind of quantisation that is not modelled.
 base::Result<TransformerConfig> ParseTransformerConfig(std::string_view text,

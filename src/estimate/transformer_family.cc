@@ -5,7 +5,7 @@
 namespace carma::estimate {
 namespace {
 
-// After the modelling code of Transformers 4.30 to 4.57.
+// Taken from the modelling code of Transformers 4.30 to 4.57.
 constexpr TransformerFamily kTransformers[] = {
     // Decoders in the manner of Llama: RMSNorm, gated feed-forward part, rotary positions.
     {.name = "llama",

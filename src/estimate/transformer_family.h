@@ -1,4 +1,4 @@
-// What the code of a family of transformers does that its config.json need not say.
+// Properties of a family of transformers that are in its code and need not be in its config.json.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct TransformerFamily {
   bool tied = false;      // unless tie_word_embeddings says otherwise
   bool learned_positions = false;
   bool one_key_head = false;     // multi_query is on unless it says otherwise
-  bool drops_out = false;        // unless its rate is said to be 0
+  bool drops_out = false;        // unless its rate is set to 0
   bool halved_forward = false;   // intermediate_size counts both halves of the gated part
-  bool encodes_decodes = false;  // two stacks; the blocks of the second read the first besides
+  bool encodes_decodes = false;  // two stacks; the blocks of the second also read the first
   bool sees_images = false;      // its tokens are the patches of an image, its head is a classifier
   bool hears = false;            // its encoder's tokens are pieces of a sound of one length
   bool hears_waves = false;      // convolutions make its tokens of a sound of any length
@@ -26,18 +26,18 @@ struct TransformerFamily {
   std::int64_t norms = 2;        // of a block
   bool wide_scores = false;      // its own attention takes softmax in fp32, as with RMSNorm
   bool repeats_block = false;    // all blocks share one block's parameters
-  bool unfused = false;          // attention by matrix products, whatever kernels there are
+  bool unfused = false;          // attention by matrix products, even if fused kernels exist
   bool written_out_gelu = false;  // unless an activation is named
 
-  // What its code takes for keys that the config of a larger model leaves out; 0: nothing. A
-  // config.json of its own has them all.
+  // Defaults of its code for keys that may be missing where the family is a part of a larger model;
+  // 0: none. Its own config.json has all of them.
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_width = 0;
   std::int64_t feed_forward = 0, vocabulary = 0;
 };
 
-// One row for each model_type; no two of a name.
+// One row for each model_type, each name once.
 std::span<const TransformerFamily> TransformerFamilies();
-// Null: its layers are not known.
+// Null: an unknown family.
 const TransformerFamily* FindFamily(std::string_view name);
 
 }  // namespace carma::estimate

@@ -43,7 +43,7 @@ class Builder {
     if (found == nullptr || found->is_null()) return {};
     std::vector<double> values;
     const auto take = [&](const base::Json& each) {
-      // Some configurations have a list for each layer of a level: the first one speaks.
+      // Some configurations have a list for each layer of a level: the first layer's value is used.
       const base::Json& one = each.is_array() && !each.empty() ? each.front() : each;
       if (!one.is_number_integer() || one.get<double>() < 1 ||
           one.get<double>() > static_cast<double>(high))
@@ -85,7 +85,7 @@ class Builder {
     const std::vector<double> layers = PerLevel("layers_per_block", count, kMaxUnetLayers);
     const std::vector<double> depths =
         PerLevel("transformer_layers_per_block", count, kMaxUnetLayers);
-    // In this class attention_head_dim is the number of heads where the other key is missing.
+    // In this class attention_head_dim is the number of heads if num_attention_heads is missing.
     std::vector<double> heads = PerLevel("num_attention_heads", count, kMaxChannels);
     if (heads.empty()) heads = PerLevel("attention_head_dim", count, kMaxChannels);
     const std::vector<double> texts = PerLevel("cross_attention_dim", count, kMaxChannels);
@@ -162,7 +162,7 @@ class Builder {
                                 .early = early});
   }
 
-  // Two norms, each with an activation and a convolution behind it, and a shortcut.
+  // Two norms, each followed by an activation and a convolution, and a shortcut.
   void Residual(double in, double out, double share, bool early) {
     const bool narrows = in != out;
     net_.list.blocks.push_back(
@@ -176,7 +176,7 @@ class Builder {
   }
 
   // A norm and a projection before, `depth` blocks of attention to itself and to the text and a
-  // gated feed-forward part four times as wide, and a projection behind.
+  // gated feed-forward part four times as wide, and a projection after them.
   void Attention(const Level& level, double share, bool early) {
     const double width = level.channels;
     const double text = text_;

@@ -13,9 +13,9 @@ struct UNet {
   std::int64_t sample = 64;     // height and width of its input: a latent of an image, or an image
 };
 
-// Parameters are those of the modules that diffusers builds, biases left out (859 of the 860 M of
-// Stable Diffusion 1.5); what a block keeps is what autograd saves of their operations. Mistakes
-// are left in `in`: types of blocks that are not known, lists that do not fit each other.
+// Counts the parameters of the modules that diffusers builds, without biases (859 of the 860 M of
+// Stable Diffusion 1.5), and what autograd saves for each block. Mistakes are recorded in `in`:
+// unknown types of blocks, lists of different lengths.
 UNet ReadUNet(base::JsonReader& in);
 
 }  // namespace carma::estimate

@@ -25,7 +25,8 @@ void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config) {
   }
   if (widths.size() != strides.size() || widths.size() != kernels.size() || widths.empty())
     return in.Complain("conv_dim", "as many numbers as conv_stride and conv_kernel have");
-  // Of the last layer each token has one position, of each layer before a stride times as many.
+  // Each token has one position in the last layer, and in each earlier layer a stride times as
+  // many.
   BlockKeeps all = {.again = false};
   double positions = 1;
   for (std::size_t i = widths.size(); i-- > 0;) {

@@ -40,7 +40,7 @@ constexpr int kLooks = 5;
 constexpr std::chrono::milliseconds kReleaseTime{3'000};
 constexpr std::chrono::milliseconds kKillTime{1'000};
 
-// The child's output: one of these words, then the rest of the line.
+// The child's output is one line, which begins with one of these words.
 constexpr std::string_view kMade = "made ";             // PCI address, or "-"
 constexpr std::string_view kNoLibrary = "no-library ";  // why
 constexpr std::string_view kRefused = "refused ";       // CUresult, then what it answers
@@ -92,7 +92,7 @@ bool Say(std::string_view word, const std::string& rest) {
   return base::WriteAll(STDOUT_FILENO, line).has_value();
 }
 
-// The steps up to the context, and the error that stopped them.
+// The steps that make a context, and the error that stopped them.
 class Making {
  public:
   explicit Making(const CudaApi& api) : api_(api) {}
@@ -194,8 +194,8 @@ class Holder {
     base::Result<base::Pipe> output = base::MakePipe(false);
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
-    // It has its own process group: Ctrl-C at the terminal ends the doctor, and then the child
-    // notices that.
+    // The child has its own process group: Ctrl-C at the terminal ends only the doctor, which the
+    // child then notices.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) {
@@ -207,7 +207,7 @@ class Holder {
     return base::Unit{};
   }
 
-  // The child's PCI address of the GPU on which it holds a context, or "-".
+  // The PCI address of the GPU on which the child holds a context, or "-".
   Tried<std::string> Await(std::chrono::milliseconds patience) {
     const Tried<std::string> line = ReadLine(std::chrono::steady_clock::now() + patience);
     if (!line) {
@@ -254,7 +254,7 @@ class Holder {
     }
   }
 
-  // Its output has ended, so the child has ended or soon will.
+  // How the child ended. Its output has ended, so the child has ended or soon will.
   std::string HowItEnded() {
     constexpr const char* kWords = "the process that created the context ";
     if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
@@ -290,7 +290,7 @@ class Holder {
   }
 
   EmptyFolder folder_;
-  base::UniqueFd input_;   // its end tells the child to release the context
+  base::UniqueFd input_;   // its end makes the child release the context
   base::UniqueFd output_;  // one line
   bool holds_ = false;     // a context, which is to be released in turn
   base::Spawned child_;    // pid 0: none, or reaped

@@ -22,12 +22,12 @@ inline constexpr const char* kHoldContextWord = "--hold-cuda-context";
 
 // The child's part: makes a context on the only visible GPU, reports it in one line on standard
 // output, keeps it until standard input ends, and releases it. Returns the exit code. Call it
-// before any thread is started. A hanging driver may keep it for ever; the end of its parent does
-// not.
+// before any thread is started. Only a hanging driver may keep it for ever; otherwise it ends with
+// its parent.
 int HoldContext();
 
 // Why no context should be made on this GPU now: it would disturb others, or measure something
-// else. Empty: it may be made. As part of a sentence.
+// else. Empty: it may be made. The text is part of a sentence.
 std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& reading);
 
 struct ContextOptions {

@@ -35,7 +35,7 @@ class DmonReader {
   DmonReader& operator=(const DmonReader&) = delete;
 
   // Starts or restarts the child when due, reads its output, ends it when it hangs. Never blocks.
-  // Call it at least once per period: older output has no date and is discarded.
+  // Call it at least once per period: older output has no time and is discarded.
   void Poll(base::Time now);
   // Waits until there is output, at most for `longest` of real time.
   void Wait(std::chrono::milliseconds longest) const;

@@ -1,6 +1,6 @@
-// Whether the kernel's driver and the libraries on disk have the same version. After an upgrade of
-// the packages they differ until the machine boots (or the modules are reloaded), and every CUDA
-// program started meanwhile fails.
+// Checks whether the kernel's driver and the libraries on disk have the same version. After an
+// upgrade of the packages they differ until the machine boots (or the modules are reloaded), and
+// every CUDA program started meanwhile fails.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// GPUs that say what a test tells them to say.
+// GPUs whose answers a test sets.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ class FakeProbe : public Probe {
                                               std::int64_t reserved_mib = 0);
 
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // What was set last; at first an idle GPU. `taken` is always `now`.
+  // The reading that was set last; at first that of an idle GPU. `taken` is always `now`.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
 
   void Set(std::size_t device, Reading reading);

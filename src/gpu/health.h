@@ -49,13 +49,13 @@ class Health {
   const std::string& Take(const Reading& reading);
   // An administrator resumed the GPU: present evidence no longer counts, later evidence does.
   void Acknowledge();
-  // Restores the sentence of Take() after a restart of carmad. Not after a boot, which resets every
-  // GPU.
+  // Restores the sentence of Take() after a restart of carmad. Not to be called after a boot, which
+  // resets every GPU.
   void Restore(std::string why);
   // The GPU was lost and came back: earlier Xids no longer count.
   void Cleared();
   const std::string& why() const { return why_; }
-  // Uses these rules from now on; earlier verdicts stand until they are cleared.
+  // Uses these rules from now on; earlier verdicts stay until they are cleared.
   void Follow(HealthRules rules) { rules_ = std::move(rules); }
 
  private:

@@ -17,7 +17,7 @@ std::uint64_t ToBytes(std::int64_t mib) {
   return static_cast<std::uint64_t>(mib) << 20;
 }
 
-// What each answer of the driver means for a caller.
+// Translates an answer of the driver into an error for the caller.
 Result<Unit> Judge(const NvmlApi& api, nvml::Return code, const std::string& doing) {
   if (code == nvml::kSuccess) return Unit{};
   const ErrorCode error = code == nvml::kNoPermission ? ErrorCode::kDenied

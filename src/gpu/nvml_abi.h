@@ -95,7 +95,7 @@ struct Utilization {
   std::uint32_t memory;  // percent of it in which memory was read or written
 };
 
-// For one process since the requested time; all zero if it did not compute.
+// Utilization by one process since the requested time; all zero if it did not compute.
 struct ProcessUtilization {
   std::uint32_t pid;
   std::uint64_t timestamp_us;  // by the driver's clock

@@ -7,7 +7,7 @@
 
 namespace carma::gpu {
 
-// Of the whole GPU, for its instances too. Errors: as NvmlCalls::FailureOf().
+// The condition of the whole GPU, also for its instances. Errors: as NvmlCalls::FailureOf().
 ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device);
 
 }  // namespace carma::gpu

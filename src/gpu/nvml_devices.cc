@@ -126,7 +126,7 @@ ReadResult<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
   return base::Unit{};
 }
 
-// Failures are not reported: only tasks that ask for connected GPUs depend on this.
+// Failures are not reported, because only tasks that ask for connected GPUs depend on this.
 NvmlLinks AskLinks(const NvmlApi& api, nvml::Device handle) {
   NvmlLinks links;
   if (!api.link_state) return links;

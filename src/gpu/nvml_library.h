@@ -71,7 +71,7 @@ struct NvmlApi {
     return mig_count && mig_handle && gpu_instance_id && compute_instance_id;
   }
 
-  // Calls visit(name in the library, pointer) for each function, in the order of above.
+  // Calls visit(name in the library, pointer) for each function, in the order above.
   template <class Visitor>
   void ForEach(Visitor visit) {
     visit("nvmlInit_v2", init);
@@ -164,10 +164,10 @@ class NvmlSession {
 bool MeansAbsent(nvml::Return code);
 // The driver was unloaded, or its library was never initialised.
 bool MeansDriverGone(nvml::Return code);
-// The driver's text for it: "Driver Not Loaded (NVML 9)".
+// The driver's text for the code: "Driver Not Loaded (NVML 9)".
 std::string NvmlText(const NvmlApi& api, nvml::Return code);
 
-// Consequence of an error of one value.
+// The consequence if a single value cannot be read.
 enum class Weight {
   kDecides,  // the reading fails
   kTells,    // value absent, unless the GPU or driver is gone

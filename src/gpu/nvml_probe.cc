@@ -18,8 +18,8 @@
 namespace carma::gpu {
 namespace {
 
-// The most events of one round, and kept for one device: a GPU that repeats the same fault without
-// end must not delay the others.
+// Maximum number of events taken per round and stored per device: a GPU that repeats a fault
+// endlessly must not delay the others.
 constexpr int kMaxEvents = 64;
 constexpr const char* kOpening = "initialising NVML";
 
@@ -291,8 +291,8 @@ nvml::Return LibraryProbe::AskMetrics(const DeviceState& device, std::size_t cou
   return api_.gpm_metrics(&metrics_);
 }
 
-// False if the driver has none. If a library fails at one of the others, the activity, on which
-// decisions depend, must still be read.
+// Reads the counters; false if the driver has none. If the library fails at one of the others, SM
+// activity must still be read, because decisions depend on it.
 ReadResult<bool> LibraryProbe::AskCounters(DeviceState& device) {
   nvml::Return code = AskMetrics(device, device.gpm_counters);
   const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
@@ -366,7 +366,7 @@ ReadResult<base::Unit> LibraryProbe::ReadTemperature(const DeviceState& device, 
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
                           : nvml::kFunctionNotFound;
-  // The call that replaces it: NVML 13 calls the old one deprecated.
+  // Newer call: in NVML 13 the old one is deprecated.
   if (MeansAbsent(code) && api_.temperature_v) {
     nvml::Temperature temperature{nvml::StructVersion<nvml::Temperature>(1), nvml::kTemperatureGpu,
                                   0};

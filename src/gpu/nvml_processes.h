@@ -23,7 +23,7 @@ class NvmlProcesses {
   ReadResult<base::Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
                                        std::optional<double> busy,
                                        std::vector<ProcessUse>& processes);
-  // Adds the groups that have limits, of a whole GPU only.
+  // Fills in the control groups that have limits; only for a whole GPU.
   static void AddGroups(const NvmlApi& api, const NvmlDevice& device,
                         std::vector<ProcessUse>& processes);
   // The driver was reloaded, so its clock may have restarted.

@@ -29,7 +29,7 @@ struct MigPlace {
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };
 
-// Causes with a remedy of their own; the text has the details.
+// Causes that have their own remedies; the text has the details.
 enum class TroubleCause {
   kOther,
   kNoInstance,    // MIG is on, but there is no instance
@@ -77,8 +77,8 @@ struct ProcessUse {
   // Recent share of time in which its kernels ran, 0..1, as coarse as Reading::utilization; empty:
   // not reported (never under MPS or on MIG instances).
   std::optional<double> kernel_time;
-  // Its control group, or one above, that has a limit of its own on the GPU's memory, and what all
-  // processes there use together; empty: none has. As in /proc/PID/cgroup.
+  // The nearest control group of the process, as in /proc/PID/cgroup, that has its own limit on the
+  // GPU's memory; empty: none. group_mib: what all its processes use together.
   std::string group;
   std::int64_t group_mib = 0;
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
@@ -164,8 +164,8 @@ using Round = std::vector<std::optional<ReadResult<Reading>>>;
 class Probe {
  public:
   virtual ~Probe() = default;
-  // Devices in PCI order. Errors: kUnavailable: no driver or it does not answer; if none of the
-  // GPUs can be described, the first one's. May block; worker only.
+  // Devices in PCI order. Errors: kUnavailable: there is no driver, or it does not answer; if no
+  // GPU can be described, the error of the first one. May block; worker only.
   virtual ReadResult<std::vector<DeviceInfo>> Devices() = 0;
   // Errors per device: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (a value
   // that cannot be true: NaN, sentinel, used > total). May block; worker only.

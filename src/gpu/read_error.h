@@ -20,7 +20,8 @@ struct ReadError {
 
   base::ErrorCode code;
   std::string message;  // one line that does not name the GPU
-  // Its UUID, or its number in the driver's list if the UUID is unknown; empty: no single GPU.
+  // The GPU's UUID, or its number in the driver's list if the UUID is unknown; empty: the error is
+  // not about one GPU.
   std::string gpu;
 };
 

@@ -4,7 +4,7 @@
 // Each other one is an answer of one device, "at_ms" after the first, in order:
 // {"at_ms":1000,"gpu":0,"reading":{…}} or
 // {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Absent values are left out. Units
-// are in the names. Of processes only pids are recorded, no users or commands.
+// are in the names. For processes only pids are recorded, no users or commands.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Recording {
   std::vector<RecordedAnswer> answers;
 };
 
-// One line each, with its end.
+// The lines of the file, each with its newline.
 std::string RecordingHead(const Recording& head);  // without the answers
 std::string RecordingLine(const RecordedAnswer& answer);
 

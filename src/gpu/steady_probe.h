@@ -17,7 +17,7 @@ inline constexpr base::Duration kLookAgainSpan{300'000};
 // True: all described GPUs have their earlier numbers, so the others do too.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
-// Of one thread.
+// Used by one thread.
 class SteadyProbe : public Probe {
  public:
   explicit SteadyProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}

@@ -35,7 +35,7 @@ using BytesPerSecond = Quantity<struct BytesPerSecondUnit, double>;
 
 // Counters are sampled one after the other, so a full GPU may read slightly above 1.
 inline constexpr double kFractionSlack = 0.01;
-// No link of a GPU reaches 10 TB/s.
+// Upper limit for plausible rates: no link of a GPU reaches 10 TB/s.
 inline constexpr double kMaxBytesPerSecond = 1e13;
 
 // Empty: no fraction (not a number, negative, above 1 by more than the slack). Values within the

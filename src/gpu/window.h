@@ -26,8 +26,8 @@ class Window {
   std::optional<double> Utilization() const;
   // The 95th percentile of SM activity over that span; empty when the mean is.
   std::optional<double> SmActiveP95() const;
-  // Mean over the same span with weight exp(-age / tau): it follows a change within some tau, while
-  // the plain mean needs the whole window. Empty when the mean is. tau must be > 0.
+  // Mean over the same span with weight exp(-age / tau): it follows a change within a few tau,
+  // while the plain mean needs the whole window. Empty when the mean is. tau must be > 0.
   std::optional<double> SmActiveEwma(base::Duration tau) const;
   bool empty() const { return samples_.empty(); }
 

@@ -29,16 +29,16 @@ Features Summarize(const LayerList& list);
 
 enum class Family { kMlp, kCnn, kTransformer };
 std::string_view FamilyName(Family family);  // "mlp", "cnn", "transformer"
-// Layer norms, more linear layers than convolutions, and attention or an embedding: transformer.
-// Otherwise any convolution: CNN. The rest: MLP.
+// A model with layer norms, more linear layers than convolutions, and attention or an embedding is
+// a transformer. Any other with a convolution is a CNN. The rest are MLPs.
 Family Classify(const LayerList& list);
 
 // Whether most of the model is below the printed levels (torchinfo prints three by default), so
 // that the rows show too little of it.
 bool HidesMost(const LayerList& list);
 
-// The part of the script's batch on its fullest GPU. torch.nn.DataParallel splits the batch among
-// the GPUs; other models load a batch per GPU.
+// The part of the script's batch that its fullest GPU gets. torch.nn.DataParallel splits the batch
+// among the GPUs; other models load a batch per GPU.
 std::int64_t BatchOfOneGpu(const LayerList& list, std::int64_t batch, int gpus);
 
 }  // namespace carma::model

@@ -116,7 +116,7 @@ class Grid {
     for (std::size_t i = 0; i < places_.size() && start < line.size(); ++i) {
       std::size_t end = i + 1 < places_.size() ? places_[i + 1].start : line.size();
       end = std::min(end, line.size());
-      // In some versions, layers of a nested model begin a little to the left of the titles.
+      // In some versions layers of a nested model begin a little to the left of the titles.
       while (line.front() == '|' && end < line.size() && end > start && line[end - 1] != ' ') --end;
       cells[places_[i].column] = line.substr(start, end - start);
       start = end;

@@ -55,7 +55,7 @@ enum class RowKind {
   kUnknown,    // the summary does not distinguish leaves and containers (torchsummary)
 };
 
-// One row: a module that ran (a module called twice has two).
+// One row: a module that ran (a module that is called twice has two rows).
 struct Layer {
   std::string type;  // class name: "Conv2d"
   std::string name;  // dotted path of attributes; empty if the summary does not give it
@@ -83,7 +83,7 @@ struct Note {
     kMissingShapes,  // rows without shapes, or no input shapes at all
     kCollapsed,      // blocks printed as one row: contents unknown
     kFooter,         // the totals at the end contradict the rows
-    kUnknownLayer,   // types without a rule
+    kUnknownLayer,   // types for which there is no rule
     kOther,
   };
   Kind kind = Kind::kOther;
@@ -120,20 +120,20 @@ struct LayerList {
   std::int64_t params = 0;    // of the whole model, from the source if given
   std::int64_t trainable = 0;
   std::int64_t param_tensors = 0;  // 0: not known
-  std::int64_t buffer_bytes = 0;   // batch-norm statistics and alike
-  bool has_input_shapes = false;   // rows say what they read
+  std::int64_t buffer_bytes = 0;   // batch-norm statistics and the like
+  bool has_input_shapes = false;   // rows have their inputs
   bool collapsed = false;          // a Note names the rows
   std::int64_t hidden_params = 0;  // of rows with hidden contents
   // torchinfo's "Forward/backward pass size" for `batch`: twice the output bytes of all modules
   // with parameters, including hidden ones. Empty: unknown.
   std::optional<double> pass_bytes;
-  std::optional<double> dropout;      // rate of the model's dropout layers where rows do not say it
+  std::optional<double> dropout;      // rate of the model's dropout layers if rows do not have it
   std::optional<std::int64_t> batch;  // batch size the summary was made with
   std::optional<std::string> optimizer;  // "adamw" …, as the helper saw it
   std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
   std::optional<std::string> torch;      // PyTorch that will train it: "2.11.0+cu130"
   std::optional<std::string> loss;  // that `saved` was counted with: "sum", "cross-entropy" …
-  std::optional<SavedBytes> saved;  // in `precision`, where that is told
+  std::optional<SavedBytes> saved;  // in `precision`, if that is known
   std::optional<HeldBytes> held;    // as well
   std::vector<Note> notes;
   friend bool operator==(const LayerList&, const LayerList&) = default;

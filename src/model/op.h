@@ -13,12 +13,12 @@ enum class Op {
   kEmbedding,  // table look-ups
   kBatchNorm,
   kLayerNorm,  // statistics per sample: LayerNorm, GroupNorm, RMSNorm, InstanceNorm
-  kDropout,    // DropPath and its kind too
+  kDropout,    // also DropPath and the like
   kActivation,
   kPool,
   kAttention,
   kRecurrent,  // LSTM, GRU, RNN
-  kReshape,    // neither weights nor arithmetic to speak of: Identity, Flatten, Upsample
+  kReshape,    // no weights and hardly any arithmetic: Identity, Flatten, Upsample
   kOther,      // an unknown name
 };
 
@@ -27,10 +27,10 @@ enum class Op {
 // too: call IsOperation first.
 Op OpOf(std::string_view type);
 
-// Whether the row is an operation itself. A leaf is, a container is not. A block is if it is a norm
-// (with an activation inside) or an attention (with its own projections). If unknown (kUnknown):
-// types that never contain others, and rows with weights are; a "ConvNormAct" with 0 parameters is
-// a container.
+// Whether the row is an operation itself. Leaves are operations, containers are not. A block is one
+// if it is a norm (with an activation inside) or an attention (with its own projections). Of rows
+// of unknown kind (kUnknown), types that never contain others and rows with weights are operations;
+// a "ConvNormAct" with 0 parameters is a container.
 bool IsOperation(const Layer& layer);
 
 }  // namespace carma::model

@@ -25,9 +25,9 @@ std::optional<std::int64_t> ParseCount(std::string_view text);
 // A class or an attribute: letters, digits, '_', '.' and '-', at most kMaxNameBytes.
 bool IsName(std::string_view text);
 
-// "[32, 3, 224, 224]" or "(None, 28, 28, 1)"; of a list of shapes the first. None in front is the
-// batch (-1). Leaves `shape` empty if the size is unknown: "[]", a None further in, a dimension 0.
-// False: not a shape, or beyond the limits of layers.h.
+// Parses "[32, 3, 224, 224]" or "(None, 28, 28, 1)"; of a list of shapes the first one. A leading
+// None is the batch (-1). Leaves `shape` empty if the size is unknown: "[]", a None further in, a
+// dimension 0. False: not a shape, or beyond the limits of layers.h.
 bool ParseShape(std::string_view text, Shape& shape);
 
 // "encoder" and "layer" → "encoder.layer"; an empty parent is the model itself.
@@ -36,7 +36,7 @@ std::string JoinPath(std::string_view parent, std::string_view name);
 // The shape of one sample: without its first dimension.
 Shape WithoutBatch(const Shape& shape);
 
-// Whether it is only drawing: "=====", "_____", "-----" and lines of boxes.
+// Whether the line only draws something: "=====", "_____", "-----" and parts of boxes.
 bool IsRule(std::string_view line);
 
 // Rows list parents first, while layer lists have the order in which modules finish: children, then
@@ -53,8 +53,8 @@ struct Totals {
   std::optional<std::int64_t> trainable;
   std::optional<std::int64_t> frozen;
   std::optional<double> pass_mb;  // "Forward/backward pass size", in the program's own megabytes
-  // Takes lines while they are totals, sizes, rules or blank; leaves `lines` at the first other
-  // one. Errors: a total that is no number.
+  // Reads lines as long as they are totals, sizes, rules or blank; stops at the first other line.
+  // Errors: a total that is no number.
   base::Result<base::Unit> Read(Lines& lines);
 };
 
@@ -81,8 +81,8 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);
 
-// One function per format. `lines` is at the header line (for a tree: its first line) and
-// afterwards behind the summary. Errors: kInvalid "path:line: …".
+// One function per format. `lines` is at the header line (for a tree: its first line) before the
+// call and after the summary afterwards. Errors: kInvalid "path:line: …".
 base::Result<LayerList> ReadTorchSummary(Lines& lines);
 base::Result<LayerList> ReadTorchInfo(Lines& lines);
 base::Result<LayerList> ReadTorchTree(Lines& lines);

@@ -11,7 +11,7 @@ enum class Effort {
   kEvery,  // compressed every second
 };
 
-// RFC 1952. The same text gives the same bytes.
+// Gzip format (RFC 1952). The same text gives the same bytes.
 std::string Gzip(std::string_view text, Effort effort);
 
 }  // namespace carma::page

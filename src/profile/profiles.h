@@ -27,10 +27,10 @@ inline constexpr std::string_view kNameRule =
 struct WorkloadProfile {
   std::string workload;
   std::string gpu_type;  // the driver's name; for an instance with its profile
-  // Signature by which the daemon recognises a submission of the same thing (estimate/signature.h);
-  // empty: unknown.
+  // Signature by which the daemon recognises a submission of the same training
+  // (estimate/signature.h); empty: unknown.
   std::string signature;
-  // Alone on such a GPU.
+  // Measured alone on such a GPU.
   std::optional<double> sm_active;  // u: mean SM activity while it computes, 0..1
   double load_s = 0;                // from its start until it computes
   double time_s = 0;                // of computing, t0; all of its work
@@ -48,15 +48,15 @@ struct WorkloadProfile {
   friend bool operator==(const WorkloadProfile&, const WorkloadProfile&) = default;
 };
 
-// The geometric mean of p / u over the workloads of one fit: that of the 22 measured rows of the
-// built-in catalogue, so that what was measured here, those and guesses (core/mps_guess.h) can
-// meet on one GPU.
+// The geometric mean of p / u over the workloads of one fit is scaled to this, the mean of the 22
+// measured rows of the built-in catalogue. So workloads measured here, those of the catalogue and
+// guessed ones (core/mps_guess.h) can be combined on one GPU.
 inline constexpr double kPressurePerActivity = 0.72;
 
 // One iteration alone, in s; empty: number of iterations unknown.
 std::optional<double> IterationS(const WorkloadProfile& profile);
 
-// CSV with a header line, in the order given; numbers read back as they are.
+// CSV with a header line, in the order given; numbers are read back exactly.
 std::string ProfilesCsv(std::span<const WorkloadProfile> profiles);
 // where: the file's name for messages. Errors: kInvalid with the line: a column missing, a value
 // out of its range, sensitivity without pressure, a workload twice on one type of GPU.

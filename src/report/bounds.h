@@ -38,14 +38,14 @@ struct BoundPool {
 //   "memory area"        work = memory x run at the GPU's memory
 //   "SM activity area, slowdown at most 2.5"  work = limited_share x run at a capacity of 1 per GPU
 // An area bound is the highest, over all times s, of s + (work that cannot be done by s) / (GPUs x
-// capacity): nobody runs faster than alone, nor before it is released and loaded;
-// docs/server/metrics.md. None for no tasks or no GPUs, no memory bound where usable_mib is 0, the
-// last one only with a slowdown_limit. O(n log n); tasks in any order.
+// capacity): no task runs faster than alone, or before it is released and loaded;
+// docs/server/metrics.md. Empty without tasks or GPUs. There is no memory bound if usable_mib is 0,
+// and the last one only with a slowdown_limit. O(n log n); tasks in any order.
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
-// The bound that no policy beats: the highest of those valid for any sharing, without the exclusive
-// area, the SM activity area below the measured throughput, and that with a slowdown limit. 0:
-// none.
+// The bound that no policy can beat: the highest of those that are valid for any way of sharing.
+// These exclude the exclusive area, the SM activity area at capacity 1, and the one with a slowdown
+// limit. 0: none.
 double TightestBound(std::span<const Bound> bounds);
 
 }  // namespace carma::report

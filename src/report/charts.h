@@ -20,17 +20,17 @@ struct Bar {
   double error = 0;            // of the whole, to both sides; 0: none
   std::string text;            // the value, at the end
 };
-// A value that all bars are measured against.
+// A value with which all bars are compared.
 struct BarMark {
   double value = 0;
   std::string name;
 };
-// Horizontal bars from 0. ticks: of an axis to `high`.
+// Horizontal bars that begin at 0. ticks: for an axis that ends at `high`.
 std::string BarChart(std::string_view what, std::span<const Bar> bars,
                      std::span<const BarMark> marks, double high, std::span<const Tick> ticks,
                      double width);
 
-// One line per case.
+// One curve of the figure, for one case.
 struct Distribution {
   std::string label;
   std::string css;             // "line0" …

@@ -10,13 +10,13 @@
 
 namespace carma::report {
 
-// Predictions for a finished task's last attempt, with the measured values; without quantities
-// never predicted or measured. Memory ("memory_mib"), time limit ("duration_s"), SM activity alone
-// ("sm_active") and, if it had neighbours and its run time alone was known, its slowdown
-// ("slowdown", by sharing method).
+// Predictions for a finished task's last attempt, with the measured values. Quantities that were
+// not predicted or not measured are left out. Memory ("memory_mib"), time limit ("duration_s"), SM
+// activity alone ("sm_active") and, if it had neighbours and its run time alone was known, its
+// slowdown ("slowdown", by sharing method).
 std::vector<Forecast> ForecastsOf(const core::TaskRecord& record);
 
-// By quantity, then method. Predictions of 0 have no ratio and are left out.
+// Sorted by quantity, then method. Predictions of 0 have no ratio and are left out.
 std::vector<ForecastMetrics> JudgeForecasts(std::span<const RunTask> tasks);
 
 }  // namespace carma::report

@@ -23,8 +23,8 @@ class StoreRun {
   explicit StoreRun(core::Time now) : now_(now) {}
 
   void Add(const store::StoredTask& task);
-  // Only changes of state; others are ignored. An attempt lasts from "running" to the next state
-  // that is neither running nor stopping.
+  // Takes changes of state and ignores other events. An attempt lasts from "running" to the next
+  // state that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
   // Adds all GPUs and the promise of an attempt known from events. Without it only its first GPU is
   // known, and for the last attempt those in the task's row.
@@ -43,7 +43,7 @@ class StoreRun {
   // final. Both `now` without tasks.
   core::Time from() const { return first_.value_or(now_); }
   core::Time to() const { return last_.value_or(now_); }
-  // Ends the record; nothing may be added afterwards. Label and provenance are the caller's.
+  // Ends the record; nothing may be added afterwards. The caller sets label and provenance.
   RunRecord Finish();
 
  private:

@@ -10,7 +10,7 @@
 
 namespace carma::report {
 
-// Widths of drawings: of the whole page, two and three beside each other.
+// Widths of drawings: one, two or three beside each other on the page.
 inline constexpr double kWhole = 1190, kHalf = 590, kThird = 385;
 
 // Appends HTML.
@@ -19,7 +19,7 @@ void Put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
   fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
 }
 
-// Of a run or a case.
+// The name of a run or case for people.
 std::string NameOf(const std::string& label);
 // caption: empty: none.
 void PutFigure(std::string& out, std::string_view caption, const std::string& drawing);

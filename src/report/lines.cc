@@ -88,7 +88,7 @@ const Line kLines[] = {
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
 };
 
-// Of each replay; empty if one does not report it.
+// The value of each replay; empty if one does not report it.
 std::optional<std::vector<double>> ValuesOf(const Case& of, const Line& line) {
   std::vector<double> values;
   for (const Metrics* each : of.replays) {
@@ -167,7 +167,7 @@ std::string Text(const Line& line, const Estimated& value) {
 Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
   const double base = EstimatedOf(reference).mean;
   const double ratio = base > 0 ? EstimatedOf(values).mean / base : 1;
-  // What each run differs by from that ratio.
+  // The difference of each run from that ratio.
   std::vector<double> rests;
   rests.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)

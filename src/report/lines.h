@@ -18,26 +18,26 @@ struct Line {
   std::string (*text)(double);  // "1:23:45"
   bool always = true;           // shown even if no run reports it
   bool share = false;           // differences are percentage points
-  // The standard deviation beside a mean; empty: as a value.
+  // Formats the standard deviation beside a mean; empty: like a value.
   std::string (*error)(double sd, double mean) = nullptr;
 };
 std::span<const Line> Lines();
-// key: of one of them.
+// The line with this key, which must exist.
 const Line& LineOf(std::string_view key);
 
-// The line over the replays of a case; empty if one of them does not report it.
+// The line's values over the replays of a case; empty if one of them does not report it.
 std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
-// How far one policy's mean is from another's; every table, figure and sentence takes it from here.
-// Values at the same position have the same seed: their common noise cancels.
+// How far one policy's mean is from another's; used by every table, figure and sentence. Values at
+// the same position have the same seed: their common noise cancels.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
   // Less than twice its own standard error, so not significant. False for single runs, whose noise
   // is unknown.
   bool within_noise = false;
 };
-// As many values as references, at least one.
+// There must be as many values as references, at least one.
 Change ChangeOf(std::span<const double> values, std::span<const double> reference);
 // Empty if one of them does not report the line, or the mean of `base` is 0.
 std::optional<Change> ChangeOf(const Line& line, const Case& base, const Case& of);
@@ -48,7 +48,7 @@ std::string AboveBound(double bound_s, const Estimated& value);
 
 // The names of all bounds of the cases, each once: one row of a table.
 std::vector<std::string> BoundNames(std::span<const Case> cases);
-// The bound in s, mean over the replays; empty if one of them has none of that name.
+// The bound in s, as the mean over the replays; empty if one of them has no bound of that name.
 std::optional<double> BoundOf(const Case& of, const std::string& name);
 
 std::string SpanText(double seconds);  // "12.3 s", "1:02:03"

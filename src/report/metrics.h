@@ -79,8 +79,8 @@ struct Metrics {
   Spread waiting;            // s in the queue, before the first execution and between executions
   Spread execution;          // s in execution, all attempts
   Spread jct;                // s from submission to completion: waiting + execution
-  // Execution of the successful attempt over the time alone, for tasks with known time alone;
-  // absent: none.
+  // Execution time of the successful attempt divided by the time alone, for tasks whose time alone
+  // is known; absent: none.
   std::optional<Spread> slowdown;
   // Time lost to saving and leaving (RunTask::lost_s) as a share of all execution; absent: none or
   // unknown.
@@ -106,9 +106,9 @@ struct Metrics {
   friend bool operator==(const Metrics&, const Metrics&) = default;
 };
 
-// From the record alone. The GPUs' points are cut at the first submission and the last end of the
-// tasks that have ended; an unfinished task counts only in tasks_by_state, attempts and
-// oom_crashes. Without executed tasks every time is 0.
+// Computes the metrics from the record alone. The GPUs' points are cut at the first submission and
+// the last end of the tasks that have ended; an unfinished task counts only in tasks_by_state,
+// attempts and oom_crashes. Without executed tasks every time is 0.
 Metrics Compute(const RunRecord& run);
 
 nlohmann::json ToJson(const Metrics& metrics);

@@ -25,7 +25,7 @@ struct Report {
   std::optional<RunRecord> run;
 };
 
-// The metrics are those of the record.
+// Makes a report with the metrics of the record.
 Report MakeReport(RunRecord run);
 
 // One line of JSON: the fields of the metrics, and the record as "run" {"version": 1, …} where
@@ -64,7 +64,7 @@ std::string Compare(std::span<const Metrics> runs);
 std::string GroupTable(std::span<const Metrics> runs);
 
 // Predicted against measured, one row per case, quantity and method; empty without predictions. For
-// replays the first.
+// replays it shows the first.
 std::string ForecastTable(std::span<const Metrics> runs);
 
 // One row per run with a header line: the metrics in SI units, empty where not reported.

@@ -25,7 +25,7 @@ struct Headline {
   std::string value;
   std::string change;  // against the first case, "-24 %"; empty: none
 };
-// For the run of ResultSentence().
+// The headlines for the run that ResultSentence() is about.
 std::vector<Headline> Headlines(std::span<const Metrics> runs);
 
 }  // namespace carma::report

@@ -44,7 +44,7 @@ struct RunTask {
   std::uint64_t id = 0;
   std::string name;   // workload or task name
   std::string group;  // "light", "medium", "heavy", a user …; empty: none
-  std::string user;   // empty: not told
+  std::string user;   // empty: unknown
   int gpus = 1;
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final

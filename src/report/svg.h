@@ -42,8 +42,8 @@ struct XY {
   double y = 0;
 };
 
-// The same visible curve with at most `most` points (at least 8): in each of equal spans of x it
-// keeps the first, lowest, highest and last value and gaps. Points by rising x.
+// Reduces a curve to at most `most` points (at least 8) so that it looks the same: in each of equal
+// spans of x it keeps the first, lowest, highest and last value and gaps. Points in order of x.
 std::vector<XY> Thin(std::span<const XY> curve, std::size_t most);
 
 // Maps a range of values to a range of units of the drawing.
@@ -52,13 +52,13 @@ struct Scale {
   double high = 1;
   double from = 0;  // where `low` is drawn
   double to = 1;    // where `high` is drawn
-  // An empty range, or a value that is not finite, is drawn at `from`.
+  // The position of a value; `from` if the range is empty or the value is not finite.
   double operator()(double value) const;
 };
 
 // Path data of a curve whose values hold until the next point (the last one until end_x).
 std::string StepPath(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
-// The same, closed down to the bottom of y, for filling.
+// The same curve, closed down to the bottom of y for filling.
 std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
 
 struct Tick {
@@ -73,7 +73,7 @@ std::vector<Tick> TimeTicks(double high_s, int most);
 // epoch of the clock that is shown: "14:00", "14:00:30", and at midnight "23 Nov". at: s from its
 // beginning.
 std::vector<Tick> ClockTicks(double from_s, double length_s, int most);
-// The next round value, so that a bar or curve does not touch the end of its axis. 1 for 0.
+// The next round value, so that a bar or curve does not touch the end of its axis. NiceEnd(0) is 1.
 double NiceEnd(double high);
 
 }  // namespace carma::report

@@ -27,7 +27,7 @@ double JainIndex(std::span<const double> values);
 struct TaskOutcome {
   core::TaskState state = core::TaskState::kSucceeded;
   std::string_view group;  // empty: none
-  std::string_view user;   // empty: not told
+  std::string_view user;   // empty: unknown
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final, only counted
   // Execution of all attempts, and of the last one; empty: its process never ran.
@@ -57,13 +57,13 @@ struct GpuSpan {
 // given.
 class Tally {
  public:
-  // Add each task once.
+  // Adds a task. To be called once per task.
   void Add(const TaskOutcome& task);
   void Add(const GpuSpan& span);
   // First submission and last end of the tasks that have ended; empty: none has.
   std::optional<core::Time> first_submitted() const { return first_; }
   std::optional<core::Time> last_ended() const { return last_; }
-  // Metrics of everything so far; the caller sets label, provenance and bounds.
+  // The metrics of everything added so far; the caller sets label, provenance and bounds.
   Metrics Finish() const;
 
  private:
@@ -96,7 +96,7 @@ class Tally {
   std::map<std::string, Group, std::less<>> groups_;
   std::map<std::string, User, std::less<>> users_;
   std::map<core::TaskState, std::int64_t> by_state_;
-  std::vector<double> lost_s_;  // of those who lost any
+  std::vector<double> lost_s_;  // of tasks that lost any
   std::int64_t attempts_ = 0;
   std::optional<core::Time> first_, last_;
   std::vector<GpuSums> gpus_;

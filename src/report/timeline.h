@@ -33,7 +33,8 @@ inline constexpr std::size_t kMaxGanttAttempts = 5'000;
 inline constexpr std::size_t kMaxGanttGpus = 32;
 bool DrawnOneByOne(const RunRecord& run);
 
-// One band per GPU; in it one lane per task that ran beside others. Crosses: out of memory.
+// Draws a band for each GPU, with a lane for each task that ran beside others. Crosses mark tasks
+// that ran out of memory.
 std::string Gantt(const RunRecord& run, const TimelineFrame& frame);
 // Tasks that wait over time.
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);

@@ -55,8 +55,7 @@ std::vector<XY> CurveOf(const RunRecord& run, const RunGpu& gpu, const QuantityL
   return curve;
 }
 
-// GiB that were promised to tasks when they started: on one GPU, or on all together; a gap where
-// nothing was promised.
+// Whether the curve has any known value.
 bool AnyValue(const std::vector<XY>& curve) {
   return std::any_of(curve.begin(), curve.end(), [](const XY& p) { return std::isfinite(p.y); });
 }

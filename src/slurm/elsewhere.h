@@ -1,5 +1,5 @@
 // Sending a Slurm job that waits on a full node to a node with room. Slurm decides only once where
-// a job runs, so the job is requeued and excludes its node (job_return.h says for how long). Pure.
+// a job runs, so the job is requeued and excludes its node for a while (job_return.h). Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,15 @@ struct Node {
 
 // Lines of `scontrol --details --oneliner show node`. Other lines are passed over.
 std::vector<Node> ReadNodes(std::string_view text);
-// The list of `squeue --format=%A|%x|` for that job; empty: Slurm does not show the job.
+// The nodes that a job excludes, from the output of `squeue --format=%A|%x|`; empty: Slurm does not
+// show the job.
 std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id);
 
 // Why the job stays on its node, as a clause: it is not a batch job of one node that may be
 // restarted, or its user has chosen the node. Empty: it may go.
 std::string WhyItStays(const Job& job);
-// A node with room for the job: at most half of its GPU memory is counted afterwards, or the job
-// has it for itself. Empty: none.
+// A node with room for the job: afterwards at most half of its GPU memory is allocated, or the job
+// is alone on it. Empty: there is none.
 std::optional<std::string> NodeFor(const Job& job, std::span<const Node> nodes);
 
 }  // namespace carma::slurm

@@ -26,12 +26,13 @@ std::optional<std::int64_t> NumberIn(std::string_view text, std::int64_t most) {
   return number && *number >= 0 && *number <= most ? number : std::nullopt;
 }
 
-// Slurm prints "(null)" or "N/A" for what there is not.
+// Slurm prints "(null)" or "N/A" for missing values.
 std::string_view ValueIn(std::string_view word) {
   return word == "(null)" || word == "N/A" ? std::string_view() : word;
 }
 
-// "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12"; a job of another kind has none.
+// "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12"; a job that wants other resources
+// has none.
 void ReadGres(std::string_view tres, Job& job) {
   for (const std::string_view each : base::Split(ValueIn(tres), ',')) {
     const std::size_t at = each.rfind("carma:");

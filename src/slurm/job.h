@@ -33,18 +33,19 @@ struct Job {
   std::int64_t cpus = 0;        // allocated
   std::int64_t memory_mib = 0;  // allocated
   std::string admin_comment;    // empty: none
-  // As ExcludedNodes() (elsewhere.h), only for jobs that are sent elsewhere.
+  // The excluded nodes as from ExcludedNodes() (elsewhere.h), only for jobs that are sent
+  // elsewhere.
   std::optional<std::string> excluded;
   friend bool operator==(const Job&, const Job&) = default;
 
   bool Waits() const { return state == "PENDING"; }
-  // Whether it waits to be released.
+  // Whether the job is held.
   bool Held() const;
-  // Whether its processes exist, or their end is not reported yet.
+  // Whether the job's processes exist, or their end is not reported yet.
   bool Runs() const;
 };
 
-// For -O of `squeue --noheader --array --states=all`.
+// The columns for -O of `squeue --noheader --array --states=all`.
 extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
 

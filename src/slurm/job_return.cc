@@ -14,7 +14,8 @@ namespace {
 constexpr std::int64_t kMibPerGib = 1'024;
 // A job that was restarted this often for other reasons is left to its user.
 constexpr int kMostVictimRestarts = 10;
-// Not the job's fault, but if it is always asked to leave, something else is wrong.
+// Being asked to leave is not the job's fault, but if it happens this often, something else is
+// wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
 constexpr std::string_view kRetry = ", retry ";
@@ -53,17 +54,17 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
 NextStep Done() {
   return {NextStep::What::kDone, {}, {}, {}};
 }
-// On its way into the queue.
+// Whether the job is on its way into the queue.
 bool IsUnderway(const Job& job) {
   return job.state == "COMPLETING" || job.state.starts_with("REQUEUE");
 }
 
-// Also after its end, while it could be requeued.
+// Watches the job also after its end, while it could be requeued.
 NextStep Watch() {
   return {NextStep::What::kWatch, ReturnStep::kRelease, {}, {}};
 }
 
-// Still the run that waits for GPUs on this node.
+// Sends the job elsewhere if it is still the run that waits for GPUs on this node.
 NextStep SendElsewhere(const Job& job) {
   if (std::string why = WhyItStays(job); !why.empty()) return GiveUp(std::move(why));
   if (job.excluded != "") return GiveUp("it excludes nodes");
@@ -81,7 +82,7 @@ NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue
   const int restart = back.restart.value_or(job.restarts);
   const bool first = job.restarts == restart + 1;
   if (job.restarts == restart) return SendElsewhere(job);
-  // Rather back on this node than held for ever.
+  // It is better to come back to this node than to be held for ever.
   if (back.step == ReturnStep::kRaise && back.refusals >= kMostRefusals / 2 && job.Held())
     return Run(ReturnStep::kRelease, {"release", job.name});
   const bool excludes = job.excluded == back.exclude;
@@ -133,7 +134,7 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
     return job->Held() ? Run(ReturnStep::kRelease, {"release", job->name}) : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);
-  // Else another person has released it.
+  // Otherwise a person has released it.
   return IsUnderway(*job) ? NextStep{} : Done();
 }
 

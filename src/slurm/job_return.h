@@ -86,17 +86,18 @@ struct NextStep {
 // A job that was sent elsewhere and has waited in the queue this long may run on any node again.
 inline constexpr std::chrono::minutes kLongInQueue{5};
 
-// Adds which of its runs it was, and on which node, once Slurm has shown the job.
+// Fills in the run's number and node, once Slurm has shown the job.
 JobReturn Begun(JobReturn back, const Job& job);
 // job: as Slurm shows it now; empty: unknown to Slurm. long_in_queue: kLongInQueue has passed since
 // it was released.
 NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue = false);
-// Slurm has done that step.
+// The state after Slurm has done that step.
 JobReturn After(JobReturn back, ReturnStep done);
 
 // A failed run: its claim, and its allowed retries.
 struct FailedRun {
-  // False: a victim of a neighbour or of its GPU, or asked to leave; its claim stays.
+  // False: the job was a victim of a neighbour or of its GPU, or was asked to leave; its claim
+  // stays.
   bool out_of_memory = false;
   bool left = false;  // asked to checkpoint, as by a drain, and continues later
   int most_retries = 3;

@@ -16,11 +16,11 @@ struct WaitingJob {
   std::string why;  // one line
 };
 
-// Whether the comment is of this kind and may be replaced; comments of people and about retries
-// stay.
+// Whether the comment is about waiting, so that it may be replaced; comments of people and about
+// retries stay.
 bool IsOfWaits(std::string_view admin_comment);
 
-// In a comment, for the node's name in Slurm.
+// Placeholder in a comment for the node's name in Slurm.
 inline constexpr std::string_view kNodePlace = "%n";
 std::string WithNodeName(std::string text, std::string_view node);
 
@@ -38,7 +38,7 @@ class WaitComments {
   explicit WaitComments(std::chrono::milliseconds quiet) : quiet_(quiet) {}
   // waiting: all that wait now. Returns the due comment that was updated longest ago; empty: none.
   std::optional<Comment> Next(Moment now, std::span<const WaitingJob> waiting);
-  // Its comments are another's from now on.
+  // Stops commenting on that job.
   void Forget(std::uint64_t job);
 
  private:

@@ -99,7 +99,8 @@ class Building {
   base::UniqueFd fd_;
 };
 
-// A daemon that uses the copy will give out task numbers that these books have used meanwhile.
+// Gives the copy an identity of its own: a daemon that uses it will give out task numbers that this
+// database has used meanwhile.
 void BecomeOtherBooks(SQLite::Database& copy) {
   if (!copy.tableExists("books")) return;  // of an older carmad; the upgrade does it
   copy.exec("INSERT OR REPLACE INTO books SELECT value+1,NULL,1 FROM counter WHERE name='task'");

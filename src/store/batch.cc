@@ -38,7 +38,7 @@ bool KnownAgainAfterRestart(const std::vector<EndedAttempt>& attempts, const Pas
 bool KnownAgainAfterRestart(const std::vector<Forecast>&, const Passing&) {
   return true;
 }
-// Not for another task's observation: that is stored with the end of its task.
+// Observations are not recovered: each is stored with the end of its task.
 bool KnownAgainAfterRestart(const std::vector<task::Observation>& observations,
                             const Passing& passing) {
   return std::ranges::all_of(

@@ -13,7 +13,7 @@
 
 namespace carma::store {
 
-// The changing part of a known task.
+// The part of a stored task that changes.
 struct RecordRow {
   core::TaskRecord record;
   std::vector<std::string> gpu_uuids;  // of its placement, same order
@@ -43,8 +43,8 @@ struct Batch {
   std::vector<JobReturnRow> job_returns;
 
   bool Empty() const;
-  // kLater if a restart would recover all of it anyway, else kNow. passing: tasks that a power
-  // failure ends in any case.
+  // kLater if all changes would be recovered by a restart anyway, else kNow. passing: tasks that a
+  // power failure ends anyway.
   Durability Urgency(const std::set<core::TaskId>& passing = {}) const;
 };
 

@@ -1,4 +1,4 @@
-// A disk for tests: knows which writes were synced, can lose the others, and can be full.
+// A disk for tests: it records which writes were synced, can lose the others, and can be full.
 #pragma once
 
 #include <sqlite3.h>

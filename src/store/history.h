@@ -1,4 +1,4 @@
-// Reads the database while the daemon writes it: for long reads on another thread.
+// Reads the database on another thread while the daemon writes it, for long reads.
 #pragma once
 
 #include <functional>
@@ -32,15 +32,15 @@ class History {
     std::optional<std::int64_t> newest;             // only the last ones by id
   };
   base::Result<std::int64_t> CountTasks(const Span& span);
-  // By id; without their descriptions: spec_json and the paths are empty, gid is 0.
+  // Tasks by id, without their descriptions: spec_json and the paths are empty, gid is 0.
   base::Result<base::Unit> Tasks(const Span& span, const TakeRow<StoredTask>& take);
-  // Events of the tasks from first to last; by task, each in order.
+  // Events of the tasks from first to last, ordered by task, then time.
   base::Result<base::Unit> Events(core::TaskId first, core::TaskId last,
                                   const TakeRow<StoredEvent>& take);
-  // Attempts with any time in [from, to), by their ends.
+  // Attempts that overlap [from, to), ordered by their ends.
   base::Result<base::Unit> Attempts(core::Time from, core::Time to,
                                     const TakeRow<EndedAttempt>& take);
-  // Rows that overlap [from, to), by time.
+  // Rows that overlap [from, to), in order of time.
   base::Result<base::Unit> Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take);
   base::Result<base::Unit> LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take);
 

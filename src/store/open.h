@@ -18,7 +18,7 @@ inline constexpr std::string_view kFileName = "carma.db";
 // I/O).
 base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing);
 
-// How long one waits for an administrator's sqlite3 that holds the file.
+// How long a call waits while an administrator's sqlite3 holds the file.
 inline constexpr int kBusyTimeoutMs = 5'000;
 
 // Only reads the file: neither it nor its write-ahead log changes, and no other file is made.
@@ -26,8 +26,8 @@ inline constexpr int kBusyTimeoutMs = 5'000;
 // newer schema), kNotFound (no file: a new one may be made).
 base::Result<base::Unit> Inspect(const std::string& path);
 
-// Opens for work what Inspect() found sound or missing: makes a new file (complete before it gets
-// its name), upgrades an older schema, sets WAL with synchronous=FULL.
+// Opens for reading and writing a file that Inspect() found sound or missing: makes a new file
+// (complete before it gets its name), upgrades an older schema, sets WAL with synchronous=FULL.
 base::Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path);
 
 }  // namespace carma::store

@@ -14,7 +14,7 @@ namespace carma::store {
 class FilePlace {
  public:
   FilePlace() = default;
-  // Remembers the present file. If there is none, Check() always succeeds.
+  // Remembers which file is at the path now. If there is none, Check() always succeeds.
   explicit FilePlace(std::string path);
   // Errors: kIo: the file was replaced or removed.
   base::Result<base::Unit> Check() const;

@@ -1,4 +1,4 @@
-// The SQL of Store::List: which ids, in which order.
+// The SQL of Store::List that selects ids and their order.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Query {
   std::vector<std::variant<std::int64_t, std::string>> arguments;  // of its '?', in order
 };
 
-// SELECT of at most filter.limit ids, using the index that reads the fewest rows: a page of 50
-// costs the same with 100 or 100 000 stored tasks.
+// A SELECT of at most filter.limit ids that uses the index with the fewest rows to read: a page of
+// 50 costs the same with 100 or 100 000 stored tasks.
 Query CandidateIds(const TaskFilter& filter);
 
 }  // namespace carma::store

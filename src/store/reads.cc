@@ -48,7 +48,7 @@ Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
   return tasks;
 }
 
-// The rows of a statement, each filled by `read`; by default in the order of SelectSql<Row>().
+// The rows of a statement, each filled by `read`, by default from the columns of SelectSql<Row>().
 // what: their name in an error.
 template <class Row, class Read = void (*)(Reader&, Row&)>
 Result<std::vector<Row>> ReadAll(

@@ -115,7 +115,7 @@ class Reader {
   }
   void Read(std::optional<std::uint64_t>& value);
 
-  // Column and what was expected; empty: all is well.
+  // The first impossible value: its column and what was expected; empty: none.
   const std::optional<std::string>& problem() const { return problem_; }
 
  private:

@@ -133,8 +133,8 @@ CREATE TABLE counter (
 INSERT INTO counter VALUES ('task', 0), ('event', 0);
 )sql";
 
-// Table forecast holds what the estimator said beyond the row of its task; most tasks have nothing
-// to add. Table observation outlives its tasks and is bounded by Store::AddObservation; its rows
+// Table forecast holds details of an estimate that the row of its task does not have; most tasks
+// have none. Table observation outlives its tasks and is bounded by Store::AddObservation; its rows
 // are read once, at the start.
 constexpr std::string_view kVersion2 = R"sql(
 ALTER TABLE task ADD COLUMN predicted_mib INTEGER;
@@ -241,7 +241,7 @@ ALTER TABLE observation ADD COLUMN sm_active REAL;
 ALTER TABLE observation ADD COLUMN alone_ms INTEGER;
 )sql";
 
-// The account of each task, and what each ended attempt used; the rows outlive their tasks.
+// The account of each task, and the usage of each ended attempt, whose rows outlive their tasks.
 constexpr std::string_view kVersion8 = R"sql(
 ALTER TABLE task ADD COLUMN account TEXT;
 ALTER TABLE task ADD COLUMN qos TEXT;
@@ -387,9 +387,9 @@ ALTER TABLE task ADD COLUMN profile_grain REAL;
 )sql";
 
 // The identity of these books: task numbers are unique only within them. Each row holds from a task
-// number on: a copy that is put to use gives out the same numbers again, and so is a different book
-// from there. id: if NULL, chosen at the next opening; named: files of these tasks have it in their
-// names.
+// number on: a copy that is put to use gives out the same numbers again, and so is a different
+// database from there on. id: if NULL, chosen at the next opening; named: files of these tasks have
+// it in their names.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,

@@ -130,8 +130,8 @@ struct LineWait {
   friend bool operator==(const LineWait&, const LineWait&) = default;
 };
 
-// A GPU that takes no new tasks, and why. Drains by administrators and by the health rules are
-// separate rows.
+// The drain of a GPU, which takes no new tasks, and its reason. Drains by administrators and by the
+// health rules are separate rows.
 struct Drain {
   std::string gpu_uuid;
   std::string why;
@@ -156,8 +156,8 @@ struct ReservationRow {
   friend bool operator==(const ReservationRow&, const ReservationRow&) = default;
 };
 
-// A job that is being requeued in Slurm (slurm/job_return.h) after the end of its task: the
-// description as JSON.
+// A job that is being requeued in Slurm (slurm/job_return.h) after the end of its task. The plan is
+// stored as JSON.
 struct JobReturnRow {
   core::TaskId task{};
   std::optional<std::string> description;  // empty: it is done
@@ -218,9 +218,10 @@ struct Batch;  // store/batch.h
 
 class Store {
  public:
-  // Opens or creates. Takes the lock of the folder: a second daemon on the same state gets
-  // kConflict with the holder's pid. Errors: kCorrupt (failed integrity or not our file:
-  // untouched), kConflict (a newer schema: untouched), kDenied (the folder is not ours alone), kIo.
+  // Opens or creates the database and takes the lock of the folder: a second daemon on the same
+  // state gets kConflict with the holder's pid. Errors: kCorrupt (the integrity check failed, or it
+  // is not our file), kConflict (a newer schema), kDenied (others may write to the folder), kIo. In
+  // the first two cases the file is not changed.
   static base::Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
@@ -261,9 +262,9 @@ class Store {
   // Updates state, tries, next and text; does nothing if it was pruned meanwhile.
   base::Result<base::Unit> PutNoticeResult(const Notice& notice);
   base::Result<base::Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
-  // Deletes those accepted before the time.
+  // Deletes requests that were accepted before the time.
   base::Result<base::Unit> ForgetRequests(core::Time before);
-  // Keeps peaks and deletes their comparison with the formula.
+  // Deletes the comparison of observed peaks with the formula, but keeps the peaks.
   base::Result<base::Unit> ForgetCalibration();
   // Deletes tasks that ended before the time, at most `most`, with their events; once none is left,
   // also usage, line waits and events of that age, and attempts older than kAttemptsKept. Returns
@@ -274,7 +275,7 @@ class Store {
   // restart.
   base::Result<base::Unit> BeginArrival(core::TaskId first, std::size_t tasks);
   base::Result<base::Unit> FinishArrival(core::TaskId first);
-  // Deletes tasks of an abandoned one, at most `most`. True: nothing of it is left.
+  // Deletes at most `most` tasks of an abandoned submission. True: nothing of it is left.
   base::Result<bool> DropArrival(core::TaskId first, std::size_t most);
 
   // Reading.
@@ -286,7 +287,7 @@ class Store {
   base::Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   base::Result<std::vector<StoredTask>> List(const TaskFilter& filter);
   base::Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
-  // In order; without after_sequence the newest `limit` of them.
+  // Events in order; without after_sequence the newest `limit` of them.
   base::Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
                                                 std::optional<std::int64_t> after_sequence,
                                                 std::size_t limit);
@@ -300,7 +301,7 @@ class Store {
                                                            const std::string& request);
   base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
   base::Result<std::vector<task::Observation>> Observations();  // all, oldest first
-  // Attempts that ended then or later, by their ends.
+  // Attempts that ended at `ended_after` or later, ordered by their ends.
   base::Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
   // Waiting notices, the earliest due first.
   base::Result<std::vector<Notice>> WaitingNotices(std::size_t limit);

@@ -58,7 +58,8 @@ struct Store::Impl {
   ~Impl() {
     statements.clear();
     if (!db) return;
-    // Leaves a single file; if that fails (full disk), the log has everything.
+    // Moves the log into the database, so that a single file is left. If that fails (full disk),
+    // the log still has everything.
     db->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
@@ -121,7 +122,7 @@ struct Store::Impl {
     }
   }
 
-  // SQLite takes this only between transactions.
+  // SQLite accepts this only between transactions.
   void SetDurability(Durability wanted) {
     if (wanted == durability) return;
     db->exec(wanted == Durability::kNow ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
@@ -144,7 +145,7 @@ struct Store::Impl {
     last_task = durable_task = Counter("task");
     last_event = durable_event = Counter("event");
   }
-  // Gives a new database, or a restored copy, its id.
+  // Reads the id of the database; a new one or a restored copy gets its id here.
   void LoadBooks() {
     db->exec("UPDATE books SET id=lower(hex(randomblob(16))) WHERE id IS NULL");
     const Use rows(Prepared("SELECT from_task,id,named FROM books"));
@@ -154,7 +155,7 @@ struct Store::Impl {
     }
     if (books.empty()) throw SQLite::Exception("table books is empty", SQLITE_CORRUPT);
   }
-  // Once per batch, so that numbering costs nothing per row.
+  // Called once per batch, so that numbering costs nothing per row.
   void SaveCounters() {
     if (last_task != durable_task) PutCounter("task", last_task);
     if (last_event != durable_event) PutCounter("event", last_event);

@@ -31,7 +31,7 @@ class RequestColumns {
   Visitor* column_;
 };
 
-// How a visitor sees a value that may be shared: reading makes a separate copy.
+// Shows a visitor a value that may be shared: reading makes a separate copy.
 template <class T>
 const T& Inside(const base::CopyOnWrite<T>& value) {
   return *value;
@@ -111,7 +111,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("peak_mib", record.peak_mib);
 }
 
-// The whole row except its id.
+// All columns of the row except its id.
 template <class Visitor, class Task>
 void VisitTask(Visitor& column, Task& task) {
   column("user", task.user);
@@ -153,7 +153,7 @@ struct Table<Drain> {
   }
 };
 
-// Without its number, because there is only one row.
+// The row's number is left out, because there is only one row.
 template <>
 struct Table<Closing> {
   static constexpr const char* kName = "closing";

@@ -19,8 +19,8 @@ class Expectations {
  public:
   Expectations(const ScenarioShell& shell, std::size_t gpus) : shell_(shell), gpus_(gpus) {}
 
-  // Marks the news that it finds as expected. wake: when the core wants to be woken. Mistakes in
-  // the clause are reported.
+  // Marks the matching news as expected. wake: when the core wants to be woken. Mistakes in the
+  // clause are reported.
   Mismatch Compare(const Clause& clause, ClauseReader& in, std::vector<News>& news,
                    const std::optional<core::Time>& wake) const;
 

@@ -1,4 +1,4 @@
-// Requests of the core while a scenario was played, as far as a person would call them news.
+// Actions of the core while a scenario was played, as far as a reader would call them news.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct News {
 std::string_view KindName(News::Kind kind);
 // "12.5s", from the beginning of the play.
 std::string TimeText(core::Time time);
-// In the words of an expectation.
+// The news in the words of an expectation.
 std::string Describe(const News& news);
 // Starts, stops, warnings and rejects must be expected; other news need not be.
 bool Unexpected(const News& news);

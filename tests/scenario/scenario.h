@@ -32,12 +32,12 @@ struct TimedAction {
   core::Action action;
 };
 
-// A world in which a scenario is played: it drives one core and keeps what the core asked for.
+// A world in which a scenario is played: it drives one core and collects the core's actions.
 class ScenarioShell {
  public:
   virtual ~ScenarioShell() = default;
-  // Builds the core, at time 0, and tells it the GPUs and, unless it is empty, what the machine
-  // has. Once, before everything else.
+  // Builds the core at time 0 with these GPUs and, unless it is empty, this description of the
+  // machine. Called once, before everything else.
   virtual base::Result<base::Unit> Open(const core::PolicyConfig& policy,
                                         const std::vector<core::GpuInfo>& gpus,
                                         const core::HostInfo& host) = 0;
@@ -45,12 +45,12 @@ class ScenarioShell {
   // Moves time to `when`, never back; the core gets its WakeUp at each WakeAt until then, including
   // one at `when`.
   virtual base::Result<base::Unit> AdvanceTo(core::Time when) = 0;
-  // Brings these events to the core at Now(), together (Scheduler::HandleAll). The scenario answers
+  // Gives these events to the core at Now(), together (Scheduler::HandleAll). The scenario answers
   // estimates and reports starts and exits itself: a shell must not answer on its own. Task "t7"
   // has id 7.
   virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
-  // The daemon dies and comes back: a new core gets the GPUs, the machine and, from what was
-  // durable, every task that is not final (TaskRestored, in order of id). Drains are told again.
+  // The daemon dies and is started again: a new core gets the GPUs, the machine, every unfinished
+  // task as it was stored (TaskRestored, in order of id), and the drains.
   virtual base::Result<base::Unit> Restart() = 0;
   // Every action since the last call, in order.
   virtual std::vector<TimedAction> TakeActions() = 0;
@@ -65,12 +65,12 @@ struct Clause {
   std::map<std::string, std::string> options;
 };
 
-// With this many hardware threads, numbered from 0.
+// A machine with this many hardware threads, numbered from 0.
 core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
-// `at 5s policy lug margin_mib=500`: changes these rules, the others stay. Values that make no
-// sense are reported.
+// `at 5s policy lug margin_mib=500`: changes these rules and keeps the others. Impossible values
+// are reported.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {
@@ -94,9 +94,9 @@ struct Scenario {
 // Errors: kInvalid "file:line: what, expected".
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
 
-// Plays it. A start, stop or reject that no line expects is an error, and so is any book of the
-// core that does not balance after a line. Errors: kConflict "file:line: expected …, got …",
-// kInvalid for a value that makes no sense, and whatever the shell answers.
+// Plays the scenario. A start, stop or reject that no line expects is an error, and so are books of
+// the core that do not balance after a line. Errors: kConflict "file:line: expected …, got …",
+// kInvalid for an impossible value, and those of the shell.
 base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);
 
 // Reads, parses and plays one file.

@@ -29,7 +29,7 @@ core::Time Since(ClauseReader& in);
 
 class ScenarioEvents {
  public:
-  // All must outlive this object; from then on the world shows what a line says about it.
+  // All arguments must outlive this object, which changes the world as the lines describe.
   ScenarioEvents(const ScenarioShell& shell, ScenarioWorld& world, SeenTasks& seen)
       : shell_(shell), world_(world), seen_(seen) {}
 
@@ -37,7 +37,7 @@ class ScenarioEvents {
   std::vector<core::Event> Of(const Clause& clause, ClauseReader& in);
   // The estimate of a task.
   core::EstimateReady Answer(core::TaskId id) const;
-  // A line brings its estimate.
+  // Whether a later line brings the task's estimate.
   bool AnswersLater(core::TaskId id) const { return later_.contains(id); }
 
  private:
@@ -56,7 +56,7 @@ class ScenarioEvents {
   SeenTasks& seen_;
   std::set<core::TaskId> later_;
   std::map<core::TaskId, std::optional<std::int64_t>> need_mib_;
-  // The most likely need of those that an estimator predicted; the others' need is stated.
+  // The most likely need of tasks with a predicted need; other tasks state theirs.
   std::map<core::TaskId, std::int64_t> likely_mib_;
   std::map<core::TaskId, core::KindId> kind_;
   std::map<core::TaskId, core::Profile> profile_;

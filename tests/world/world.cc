@@ -71,7 +71,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     Check();
   }
 
-  // All is healthy, and nothing is held back: all waiting tasks must end.
+  // Makes everything healthy and releases every hold: then all waiting tasks must end.
   void ComeToEnd() {
     disk_.space_left.reset();
     hung_.clear();
@@ -424,7 +424,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
         if (at->second.state == Process::State::kEnded) TellEnd2(at->first, at->second);
     }
   }
-  // While the engine is being made.
+  // Called while the engine is being made.
   void Tell2(task::ShimEvent event) { told_.push_back(std::move(event)); }
   void TellEnd2(const Key& key, const Process& process) {
     Tell2({.kind = task::ShimEventKind::kExited,
@@ -559,7 +559,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
   bool cuda_broken_ = false;
   bool by_mps_ = true;
-  // Kept for one life of the daemon.
+  // Made anew at each start of the daemon.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Servers> servers_;
   std::unique_ptr<daemon::Engine> engine_;

@@ -22,7 +22,7 @@ bool TakesValue(const CLI::App& app, const CLI::App& verb, const std::string& na
   return option && option->get_items_expected_min() > 0;
 }
 
-// How many words an option takes, including itself: "--gpus 2", "--gpus=2", "-G2", "-HG 2".
+// How many words an option with its value takes: "--gpus 2", "--gpus=2", "-G2", "-HG 2".
 std::size_t OptionLength(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (word.starts_with("--")) {
     const bool has_value = word.find('=') != std::string::npos;
@@ -61,8 +61,8 @@ base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
                         (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
-// Takes what `submit`, `run`, `lease` and `pilot` shall run, and what stands behind "--" or
-// "--run" of `estimate`, out of the words that CLI11 reads. Errors: kInvalid: no such verb.
+// Removes from the words that CLI11 reads what `submit`, `run`, `lease` and `pilot` shall run, and
+// what follows "--" or "--run" of `estimate`. Errors: kInvalid: no such verb.
 base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
                                       Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);

@@ -23,7 +23,7 @@ base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec);
 // Warnings, one line each, about a task that can start.
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec);
 
-// The file that an interpreter will run: for "python3 -u train.py" it is train.py.
+// The file that an interpreter in this command will run: for "python3 -u train.py" it is train.py.
 std::optional<std::string> ScriptOf(const std::vector<std::string>& command);
 
 // "" or ", did you mean train.sh?", from the files in the same folder.

@@ -40,7 +40,7 @@ std::vector<std::string> NamesOf(const std::vector<VerbWords>& verbs) {
   return names;
 }
 
-// Patterns of bash's case for an option of `verb/sub`: list/*/--state|list/*/-t.
+// Patterns in bash's `case` for an option of `verb/sub`: list/*/--state|list/*/-t.
 std::string BashPatterns(const std::string& place, const OptionWords& option) {
   std::vector<std::string> patterns;
   if (!option.long_name.empty()) patterns.push_back(place + "/" + option.long_name);

@@ -1,4 +1,4 @@
-// How completion is spelled, and the words of the verbs that it completes.
+// The verb completion, and the words of the verbs that it completes.
 #include <algorithm>
 #include <memory>
 
@@ -23,7 +23,7 @@ std::vector<OptionWords> OptionsOf(Syntax syntax, const std::string& verb, const
   return options;
 }
 
-// above: the verb above these verbs, and a blank.
+// above: the verb to which these sub-verbs belong, followed by a blank.
 std::vector<VerbWords> VerbsOf(Syntax app, const Context& context, const std::string& above = "") {
   std::vector<VerbWords> verbs;
   for (const Syntax each : app.verbs()) {

@@ -65,7 +65,7 @@ void RunCheck(Context& context, const ConfigFlags& flags) {
   }
 }
 
-// As a configuration file, so that it may be kept as one.
+// The configuration as a file, so that it may be saved as one.
 std::string ShowText(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys,
                      bool origin) {
   std::size_t width = 0;

@@ -61,7 +61,7 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
-  // If neither listens yet, a user without root rights can only start a daemon of his own.
+  // If neither listens yet, a user without root rights can only start an own daemon.
   return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
 }
 
@@ -124,7 +124,7 @@ base::Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Hol
   return low;
 }
 
-// Tasks of an array have consecutive numbers and rising indices.
+// Tasks of an array have consecutive numbers and ascending indices.
 base::Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
   const auto wrong = base::Fail(base::ErrorCode::kNotFound,
                                 fmt::format("array {} has no task with index {}", array, index));

@@ -184,7 +184,7 @@ base::Result<std::string> TrainingFinder::Read(const std::string& path, std::siz
 
 namespace {
 
-// The most bytes of a table of parameters.
+// Maximum size of a table of parameters in bytes.
 constexpr std::size_t kMaxSweepBytes = 4 << 20;
 
 base::Result<base::Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,

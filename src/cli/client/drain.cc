@@ -136,7 +136,7 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
 
 // ---- single GPUs ----
 
-// The GPUs once no task is on them any more.
+// Waits until no task is on the GPUs any more, and returns them.
 Result<std::vector<Answer<api::GpuView>>> AwaitEmptyGpus(
     Context& context, const std::vector<Answer<api::GpuView>>& drained) {
   while (true) {

@@ -6,7 +6,7 @@
 
 namespace carma::cli {
 
-// Empty texts are left out; an empty label continues the one above.
+// Entries with an empty text are left out; an empty label continues the entry above.
 class Facts {
  public:
   void Add(std::string_view label, const std::string& text);

@@ -77,7 +77,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     TaskView& row = folded.tasks.back();
     const bool goes_on = cut && KeyOf(tasks.back()) == key;
     row.name += fmt::format(" x{}{}", ids.size(), goes_on ? "+" : "");
-    // Each of them has its own.
+    // Each task of the row has its own.
     row.array_index.reset();
     row.parameters.clear();
   }

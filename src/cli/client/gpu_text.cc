@@ -146,7 +146,7 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   Table table(std::move(columns));
   for (GpuView gpu : gpus) {
     const bool full = IsClosed(gpu) || api::StandingOf(gpu) == api::GpuStanding::kHeld;
-    // It is not read, and may show the last task for ever.
+    // A drained GPU is not sampled: its last values may be those of a task that has ended.
     const bool unread = api::StandingOf(gpu) == api::GpuStanding::kDrained;
     if (unread) gpu.power_w = gpu.temperature_c = gpu.sm_active = std::nullopt;
     std::vector<Cell> row{

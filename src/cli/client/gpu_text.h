@@ -12,17 +12,17 @@
 
 namespace carma::cli {
 
-// Its name, with the profile if it is an instance of a divided GPU.
+// The GPU's name, with the profile if it is an instance of a divided GPU.
 std::string GpuName(const api::GpuView& gpu);
-// Why it is closed or down, and whether by rule; empty: it is open.
+// Why the GPU is closed or down, and whether a rule closed it; empty: it is open.
 std::string TroubleText(const api::GpuView& gpu);
 // Cannot be used.
 bool IsDown(const api::GpuView& gpu);
-// Takes no tasks, even if it has free memory.
+// Whether the GPU takes no tasks even if it has free memory.
 bool IsClosed(const api::GpuView& gpu);
 // Memory promised to tasks, with the claims if these are larger: "9.0G promised of 12.0G claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
-// Its next reservation: "reserved for ada until 2026-03-01 18:00", "reserved for ada from
+// The GPU's next reservation: "reserved for ada until 2026-03-01 18:00", "reserved for ada from
 // 2026-03-02 09:00"; empty: none.
 std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);

@@ -104,7 +104,8 @@ Result<std::string> ValueOf(const Question& question, const std::string& answer)
   return fmt::format("[{}]", base::Join(names, ", "));
 }
 
-// The same, and the configuration would accept it. Errors: also those of the configuration.
+// The value as the configuration writes it, if the configuration would accept it. Errors: also
+// those of the configuration.
 Result<std::string> CheckedValue(const Question& question, const std::string& answer) {
   Result<std::string> value = ValueOf(question, answer);
   if (!value) return value;

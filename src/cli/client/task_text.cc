@@ -132,7 +132,7 @@ std::string SharingText(const TaskView& task) {
   return text;
 }
 
-// Adds what the task has of the server besides its GPUs.
+// Adds the cores and memory that the task is promised.
 void AddHost(const TaskView& task, Facts& facts) {
   if (task.cpus) {
     std::string text = std::to_string(*task.cpus);

@@ -20,7 +20,7 @@ std::string EndText(const api::TaskView& task);
 // + signal, and 1 if it ended in another way.
 int ExitCodeOf(const api::TaskView& task);
 bool HasEnded(const api::TaskView& task);
-// Whether a process of it may live.
+// Whether a process of the task may still exist.
 bool HoldsGpus(const api::TaskView& task);
 // "PD", "R" …; the word itself if the state is unknown.
 std::string StateCode(const api::TaskView& task);
@@ -35,9 +35,9 @@ std::string SpanText(std::int64_t from_ms, std::int64_t until_ms);
 // Run time of the current attempt, or of the last one when it has ended.
 std::string TimeText(const api::TaskView& task, std::int64_t now_ms);
 std::string GpuIndices(const api::TaskView& task);  // "0,2"
-// Whether it is an idle holder.
+// Whether the task is an idle holder.
 bool IsIdle(const api::TaskView& task);
-// "lr=0.1 seed=3", "-" if not in a sweep.
+// "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);
 // Converts times in a text of the daemon from UTC ("2026-03-01T13:05:59.120Z") to local time.
 std::string LocalTimes(std::string_view text);

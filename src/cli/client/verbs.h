@@ -18,7 +18,7 @@ namespace carma::cli {
 // Exit code of `wait --timeout` when the time is over, as in timeout(1).
 inline constexpr int kExitTimeout = 124;
 
-// What "@" names: the caller's last task, or all of its array if it is of one.
+// What "@" names: the caller's last task, or the whole array that it is part of.
 enum class Last { kTask, kArray };
 // Numbers of the tasks that the words name; asks the daemon for "@". Without words: `fallback`.
 base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
@@ -40,9 +40,9 @@ std::string VersionText(const Context& context);
 base::Error NamedWrongly(base::Error error);
 // The text of a FILE on the command line. Errors: as base::ReadFile, but NamedWrongly().
 base::Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
-// The same; "-" is standard input.
+// As ReadNamed(), but "-" is standard input.
 base::Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
-// Its name for messages: "standard input" or the path.
+// The input's name in messages: "standard input" or the path.
 std::string InputName(const std::string& path);
 
 struct SubmitFlags {
@@ -172,8 +172,8 @@ void RunBackup(Context& context, const BackupFlags& flags);
 // wait_s: how long to retry until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 
-// Shows the result of `render`, once or repeatedly until it fails or is interrupted. Repeatedly, it
-// waits for a daemon that has answered and is away.
+// Shows the result of `render`, once or repeatedly until it fails or is interrupted. When it shows
+// the result repeatedly, it waits for a daemon that has answered before and is away.
 void Show(Context& context, bool watch, double interval_s,
           const std::function<base::Result<std::string>()>& render);
 

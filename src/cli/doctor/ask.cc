@@ -76,7 +76,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   }
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
-  // The following questions go to all GPUs.
+  // From here on the driver is asked about all GPUs, which a hanging GPU would block.
   const auto hangs = [](const gpu::DeviceInfo& each) {
     return each.trouble.cause == gpu::TroubleCause::kHangs;
   };

@@ -94,7 +94,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
     context.socket_path = named->socket;
   }
   const DaemonFacts daemon = AskDaemon(context.client());
-  // A daemon for all users runs as root, whoever runs the doctor.
+  // A daemon for all users runs as root, no matter which user runs the doctor.
   const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
   const Result<config::Settings> settings = LoadServerSettings(flags.config, of_root);
   if (!settings) return context.Fail(settings.error());

@@ -260,7 +260,7 @@ class GpuCheck {
     }
   }
 
-  // For an instance these belong to its board.
+  // The modes of an instance are those of its board.
   void Modes() {
     const ComputeMode mode = facts_.reading->condition.compute_mode.value_or(ComputeMode::kDefault);
     if (mode == ComputeMode::kDefault) return;

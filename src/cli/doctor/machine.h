@@ -26,7 +26,7 @@ struct DiskFacts {
   std::uint64_t free_bytes = 0;
   std::uint64_t free_files = 0;  // 0 without limit: the file system has none
   bool counts_files = true;
-  bool writable = true;  // by carmad, as far as this process can tell
+  bool writable = true;  // by carmad, as far as this process can see
 };
 Finding CheckDisk(const base::Result<DiskFacts>& disk);
 

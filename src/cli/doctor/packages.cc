@@ -1,5 +1,5 @@
-// Commands that install what `carma doctor` misses: Debian, Ubuntu (and DGX OS), RHEL and its
-// likes, Fedora.
+// Commands that install what `carma doctor` misses: on Debian, Ubuntu (and DGX OS), RHEL and
+// similar distributions, and Fedora.
 #include "cli/doctor/packages.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ constexpr std::array<Packages, 4> kPackages{{
      "datacenter-gpu-manager", "postfix", "curl"},
 }};
 
-// Words of KEY="a b" in os-release.
+// The words in the value of KEY="a b" in os-release.
 std::vector<std::string> WordsOf(std::string_view text, std::string_view key) {
   std::vector<std::string> words;
   for (const std::string_view line : base::Split(text, '\n')) {

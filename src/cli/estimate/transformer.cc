@@ -166,8 +166,8 @@ std::string FileOf(const std::string& path) {
   return path + (is_pipeline ? "/model_index.json" : "/config.json");
 }
 
-// Of a pipeline of diffusers, the part that is trained; otherwise the file itself. Adds what the
-// files beside it say.
+// In a pipeline of diffusers, the part that is trained; otherwise the file itself. Adds what the
+// files beside it show.
 Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
                                     std::vector<task::TrainingWord>& words) {
   std::string config_path = path;

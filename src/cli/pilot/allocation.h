@@ -14,7 +14,7 @@ namespace carma::cli {
 
 struct Allocation {
   std::string job;  // Slurm's number; empty: not in a job
-  // Names for daemon.gpus; absent: not given, which outside a job means all of the machine.
+  // Names for daemon.gpus; absent: not given; outside a job this means the whole machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_mib;
@@ -22,8 +22,8 @@ struct Allocation {
 };
 
 // The GPUs are those that this process may use (CUDA_VISIBLE_DEVICES, which counts within a device
-// control group), else those that Slurm names for the step or the job. Errors: kInvalid, each with
-// what to do instead: no node of the job, several nodes, no GPU. named_gpus: GPUs are named
+// control group), else those that Slurm names for the step or the job. Errors: kInvalid, with what
+// to do instead: not on a node of the job, several nodes, no GPU. named_gpus: GPUs are named
 // elsewhere, so none are needed in the environment.
 base::Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 

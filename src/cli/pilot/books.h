@@ -18,8 +18,8 @@ class PilotBooks {
   static base::Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }
-  // A process with a copy of it holds the lock, so the folder stays locked while our daemon is
-  // still ending.
+  // A process with a copy of this descriptor holds the lock, so the folder stays locked while our
+  // daemon is still ending.
   int lock_fd() const { return lock_.get(); }
   // Whether the first command (carma pilot --once) has run to its end.
   bool Begun() const;

@@ -52,10 +52,10 @@ constexpr seconds kLongestStart{120};
 constexpr seconds kDriverPatience{15};  // once carmad is there
 constexpr seconds kLongestStop{30};
 constexpr milliseconds kWaitForChild{20};
-// A cluster that ends a job leaves it some 30 s (KillWait).
+// A cluster that ends a job gives it about 30 s (KillWait).
 constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
-// The time that is left of the allocation when the last task has been ended by force.
+// Time reserved at the end of the allocation, after the last task has been killed.
 constexpr Duration kSpare{5'000};
 // Short allocations get less notice than configured, or nothing would ever start there.
 constexpr int kNoticeShare = 4;

@@ -22,7 +22,7 @@ struct PilotFlags {
   std::string books;                     // folder of all pilots; empty: $XDG_STATE_HOME/carma/pilot
   std::string gpus;                      // instead of those in the environment
   std::string until;                     // for task::ParseBegin
-  std::optional<base::Duration> length;  // or so long
+  std::optional<base::Duration> length;  // or how long
   std::optional<base::Duration> notice;
   bool until_empty = false;
   bool once = false;

@@ -117,7 +117,7 @@ class Carrier {
     shown_.erase(0, static_cast<std::size_t>(n));
   }
 
-  // The task has ended; only a signal may stop the output of the rest.
+  // The task has ended. Shows the rest of its output; only a signal stops this.
   void ShowRest() {
     pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {shown_to_, POLLOUT, 0}};
     ::poll(fds, std::size(fds), -1);

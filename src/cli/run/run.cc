@@ -87,7 +87,7 @@ class Runner {
     exit_code_ = kExitFailure;
     if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
-    // The output has no reader any more: the task is told as if its terminal was closed.
+    // The output has no reader any more: the task gets the signal of a closed terminal.
     if (end.ours) Finish(exit_code_);
   }
 

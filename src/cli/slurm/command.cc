@@ -38,11 +38,12 @@ std::string NodeName() {
   return name.empty() ? base::ShortHostName() : name;
 }
 
-// `asked`, else the node that Slurm has on this host. Errors: kInvalid: it has several.
+// `asked` if it is given, else the node that this host is in Slurm. Errors: kInvalid: it has
+// several.
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
-  // Without slurm.conf it tries for a minute.
+  // Without a slurm.conf scontrol would try for a minute.
   const std::string aliases =
       base::OutputOf({"scontrol", "show", "aliases"}, kMaxText, std::chrono::seconds(3));
   return OnlyNode(aliases, base::ShortHostName());

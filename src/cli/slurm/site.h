@@ -62,7 +62,7 @@ std::optional<PluginLine> FindPlugin(std::string_view plugstack);
 base::Result<std::string> OnlyNode(std::string_view aliases, const std::string& host);
 // carma:158 of "gpu:a100:4,carma:158"; empty: none.
 std::optional<std::int64_t> CarmaCount(std::string_view gres);
-// Of "slurm-wlm 22.05.8"; empty: none.
+// "22.05.8" in "slurm-wlm 22.05.8"; empty: there is none.
 std::string ReleaseOf(std::string_view text);
 // The release for which a plug-in was built, from the file's bytes.
 std::string PluginRelease(std::string_view bytes);

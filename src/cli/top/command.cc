@@ -23,7 +23,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::size_t kMostTasks = 500;
 constexpr std::int64_t kOutputLines = 500;
 
-// The last lines of a task's output, with the caller's own rights; empty if he may not read it.
+// The last lines of a task's output, read with the caller's own rights; empty if they do not
+// suffice.
 std::string EndOfOutput(const api::TaskView& task, std::int64_t lines) {
   OutputReader reader(task.stdout_path);
   if (!reader.Open() || !reader.SkipToLast(lines)) return "";

@@ -1,4 +1,4 @@
-// The screen of carma top, drawn.
+// Draws the screen of carma top.
 #include "cli/top/frame.h"
 
 #include <fmt/format.h>
@@ -54,7 +54,7 @@ std::string Seconds(std::int64_t from_ms, std::int64_t until_ms) {
   return base::FormatSpan(base::Duration(std::max<std::int64_t>(0, until_ms - from_ms)));
 }
 
-// How long it has run or waited.
+// How long the task has run or waited.
 std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   if (Waits(task)) return Seconds(task.submitted_ms, now_ms);
   if (!task.launched_ms) return "-";
@@ -80,7 +80,7 @@ std::string GpuText(const TaskView& task) {
   return text;
 }
 
-// What a user wants to know about it next.
+// What a user most likely wants to know next about the task.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;

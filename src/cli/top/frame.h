@@ -87,12 +87,13 @@ std::vector<TopLine> DrawTop(const TopData& data, TopState& state, const TopSize
 TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& size,
                    TopState& state);
 
-// "|||||:::    " of that width: used memory, then further promised memory, of the total.
+// "|||||:::    ": a bar of that width for the total, with used memory, then memory promised beyond
+// it.
 std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::int64_t total,
                                 int width);
 // The last `width` of these percentages as small bars; -1: unknown.
 std::string ActivityBars(const std::vector<std::int64_t>& percent, int width, bool blocks);
-// The last line of a program's output; of a bar that overwrites itself, its last state.
+// The last line of a program's output; if a progress bar overwrites itself, its last state.
 std::string LastOutputLine(std::string_view text);
 
 }  // namespace carma::cli

@@ -14,7 +14,7 @@ namespace carma::core {
 // Programs load data and tune their kernels before they reach their usual activity.
 inline constexpr Duration kActivityWarmUp{60'000};
 // Neighbours must have left the GPU idle for at least this share of the time: otherwise the
-// activity that a new task adds cannot be told from an error in theirs.
+// activity that a new task adds cannot be distinguished from an error in theirs.
 inline constexpr double kLeastQuiet = 0.3;
 
 struct SeenActivity {

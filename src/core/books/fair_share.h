@@ -33,10 +33,10 @@ struct Taken {
   friend bool operator==(const Taken&, const Taken&) = default;
 };
 
-// The rate of a task that has been placed. usable_mib: of all GPUs of the server. alone: no other
+// The rate of a task that has been placed. usable_mib: of each GPU of the server. alone: no other
 // task may join it.
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone);
-// The same for a waiting task, as far as it is known: promised_mib is per GPU.
+// The expected rate of a waiting task. promised_mib: per GPU.
 double RateOf(const TaskRecord& task, std::int64_t promised_mib, std::int64_t usable_mib,
               bool alone);
 
@@ -73,7 +73,7 @@ class FairShare {
   std::uint64_t changes() const { return changes_; }
 
  private:
-  // Exact at any time after `as_of`.
+  // A decaying sum, exact at any time from `as_of` on.
   struct Decaying {
     double seconds = 0;
     double rate = 0;

@@ -40,8 +40,8 @@ struct HostView {
 
 // The same as CheckHost, without the text.
 bool FitsHost(const HostNeed& need, const HostView& host);
-// May a task with this need start? kNever if the machine does not have that much. Reasons: kCpus,
-// kHostMemory.
+// Whether a task with this need may start. kNever if the machine does not have that much. Reasons:
+// kCpus, kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
 // The promise of an attempt as text: "4 CPUs of its own (0-3) and 8.0G of memory"; empty: nothing.
@@ -57,7 +57,7 @@ class HostBooks {
   // What a task with this need is promised if CheckHost lets it start. near: the threads close to
   // its GPUs, which are given first if it wants dedicated ones.
   HostShare ShareFor(const HostNeed& need, std::span<const int> near) const;
-  // Records the promise, once. A task without a promise is ignored.
+  // Records the promise. Called once per task. A task without a promise is ignored.
   void Take(TaskId task, const HostShare& share);
   // Releasing twice is harmless.
   void Release(TaskId task);

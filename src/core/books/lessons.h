@@ -29,7 +29,7 @@ class Lessons {
   // The core now holds the task, or no longer holds it.
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
-  // Only for tasks that have joined.
+  // The following calls are only for tasks that have joined.
   void Enough(const TaskRecord& task, std::int64_t need_mib);
   void Activity(const TaskRecord& task, double sm_active);
   void Cpus(const TaskRecord& task, double cpus);

@@ -46,12 +46,12 @@ class ReservationBook {
   std::vector<ReservationId> Of(const TaskRequest& request) const;
   // GPUs of the task's own reservations that are in force now, in order.
   std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
-  // Their current state and GPUs, without the tasks of others.
+  // The current state and GPUs of all reservations, without the tasks of others on them.
   std::vector<ReservationStatus> Standings() const;
   const Reservation* Find(ReservationId id) const;  // null: none
-  // Whether any is in force at that time.
+  // Whether any reservation is in force at that time.
   bool HoldAt(Time now) const;
-  // The next change through time alone.
+  // When the passing of time next changes anything.
   std::optional<Time> NextChange(Time now, Duration lead) const;
   // Changes whenever a GPU is reserved for other users than before.
   std::uint64_t changes() const { return changes_; }

@@ -1,4 +1,4 @@
-// When the samples of a GPU show the last placement.
+// Decides whether the samples of a GPU already show the task that was placed last.
 #pragma once
 
 #include <optional>

@@ -100,8 +100,8 @@ TEST(ExpectedStart, WhereTheFirstStopsAllOthersTheWidestOfAllSaysHowMuchIsDone) 
             (std::vector{70, 50}));
 }
 
-// A server that keeps the promise however short its tasks really are, and on whichever GPUs they
-// run.
+// No task may start later than promised, however short the tasks really are and on whichever GPUs
+// they run.
 TEST(ExpectedStart, NoStartComesLaterWhoeverEndsEarlier) {
   std::mt19937 random(7);
   const auto upto = [&](int most) {

@@ -15,16 +15,16 @@ namespace carma::core {
 struct FutureRun {
   Neighbour load;
   double left_s = 0;  // of its run time alone
-  // Its GPUs as positions among the views, and its promises there.
+  // Its GPUs, as positions among the views, and its promise on each.
   std::vector<std::size_t> gpus;
   std::vector<std::int64_t> promised_mib;
 };
-// A task in line.
+// A waiting task.
 struct FutureTask {
   Need need;
   double alone_s = 0;
 };
-// The start of one of them.
+// A possible start of a waiting task.
 struct FutureStart {
   std::size_t task = 0;           // its place among those in line
   std::vector<std::size_t> gpus;  // places among the views

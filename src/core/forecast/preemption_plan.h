@@ -45,10 +45,11 @@ class PreemptionPlan {
   // list if it fits already. Empty optional: it would not fit even if all left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
-  // For each placed task its run time on its slowest GPU, relative to alone on a GPU of pace 1.
+  // The slowdown of each placed task: its run time on its slowest GPU, relative to running alone on
+  // a GPU of pace 1.
   std::map<TaskId, double> Slowdowns() const;
   // Keeps the GPUs that RecoveryHold would choose for this need free of other tasks, until KeepFor
-  // is called for another one or LetGo.
+  // is called again or LetGo.
   void KeepFor(const Need& need);
   void LetGo(TaskId kept_for);
 
@@ -58,7 +59,7 @@ class PreemptionPlan {
     std::vector<PlannedTask> tasks;
     std::vector<Neighbour> strangers;
     bool opened = true;  // something was freed since NoteLooked
-    // The tasks that are there now.
+    // The tasks that are on the GPU now.
     std::vector<Neighbour> residents;
     std::vector<std::uint32_t> users;
   };

@@ -10,8 +10,8 @@
 
 namespace carma::core {
 
-// How much of the GPU is used, 0 to 1: what it shows once its samples show all tasks there, until
-// then what is predicted of them.
+// How much of the GPU is used, 0 to 1: measured once its samples show all its tasks, predicted
+// until then.
 double UseOf(const GpuView& gpu);
 
 struct GpuFingerprint {
@@ -25,7 +25,7 @@ struct GpuFingerprint {
 };
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
-// True: a GPU that took no task before still takes none.
+// True if a GPU that took no task at `before` still takes none.
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

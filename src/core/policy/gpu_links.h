@@ -1,5 +1,5 @@
-// Which GPUs of a server are connected with each other (NVLink), and the best ones for a task of
-// several. Pure.
+// Which GPUs of a server are connected with each other (NVLink), and the best ones for a task with
+// several GPUs. Pure.
 #pragma once
 
 #include <cstddef>
@@ -28,9 +28,9 @@ class GpuLinks {
   // The `wanted` best candidates, best first: the highest scores, and among equal last scores those
   // with most links to the others. Equal scores are ordered by index. Empty: too few.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The same among sets of GPUs that are all linked with each other. Empty: there is no such set.
+  // The best candidates that are all linked with each other. Empty: there is no such set.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The GPUs that a task takes of the candidates that may take it.
+  // The GPUs that a task takes, of the candidates that may take it.
   std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {
     const auto wanted = static_cast<std::size_t>(need.gpus);
     return need.linked ? BestLinked(std::move(candidates), wanted)

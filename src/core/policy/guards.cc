@@ -180,8 +180,9 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Its memory is promised and its activity known, so samples need not show it first. For an unknown
-// task the GPU's readings are better evidence than a gain from assumed activity.
+// Whether the task's memory is promised and its activity known, so that samples need not show it
+// first. For an unknown task the GPU's readings are better evidence than a gain from assumed
+// activity.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }
@@ -277,7 +278,7 @@ bool CheckActivity(const Question& q) {
   });
 }
 
-// Foreign processes come after the tasks there, and are nobody's.
+// Foreign processes come after the tasks of the GPU and belong to no user of CARMA.
 bool CheckTurns(const Question& q) {
   const GpuView& gpu = q.gpu;
   const auto tasks =

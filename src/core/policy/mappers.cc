@@ -108,7 +108,7 @@ std::unique_ptr<Mapper> Make([[maybe_unused]] const PolicyConfig& config) {
   }
 }
 
-// What they gain: docs/evidence/policies.md, "By work".
+// docs/evidence/policies.md, "By work", shows what these values gain.
 constexpr MapperValues kByWorkValues{.sm_cap = 0.95,
                                      .floor_share = 0.375,
                                      .min_gain = 0.06,

@@ -130,7 +130,7 @@ std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Errors: kInvalid with the field and what was expected.
 base::Result<base::Unit> Validate(const PolicyConfig& config);
 
-// What a task needs of the machine itself.
+// Cores and main memory that a task needs.
 struct HostNeed {
   int cpus = 0;                 // hardware threads; 0: not counted
   std::int64_t memory_mib = 0;  // likewise
@@ -179,7 +179,7 @@ Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double c
 inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
   return compute >= 1 ? whole : OnSmaller(config, whole, compute);
 }
-// Does the site have rules of its own (require, score)?
+// Whether the site has rules of its own (require, score).
 bool HasOwnRules(const PolicyConfig& config);
 
 // Null if the task chooses none.
@@ -189,7 +189,7 @@ std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
 // For a task that has not run yet; without its choice of GPUs.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate);
-// The same with what its failures have shown.
+// The same for a task that has run: includes what its failures have shown.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
 enum class Fit { kFits, kNotNow, kNever };
@@ -211,7 +211,7 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 // processes is never too busy, and margin and floor are waived there (without waive_on_idle only
 // where idle_gpu or exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
-// The same without the text, many times faster: for choosing among GPUs.
+// As CheckGuards without the text, which is many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 
 // Tasks take turns if they are of two users under MPS, or of several GPUs where each GPU has an MPS
@@ -221,7 +221,7 @@ inline constexpr double kTurnsBelow = 0.4;
 // or once the task has waited for this long in its queue.
 inline constexpr Duration kTurnsAfter{std::chrono::hours(6)};
 
-// May the GPU take it once all tasks there have ended? False: waiting cannot help.
+// Whether the GPU could take the task once all tasks there have ended. False: waiting cannot help.
 bool CouldEverTake(const Need& need, const GpuView& gpu);
 
 class Mapper {

@@ -7,7 +7,7 @@
 
 namespace carma::core {
 
-// Both tasks get the same verdict on any GPU. Their waiting times may differ.
+// Whether both tasks get the same verdict on any GPU. Their waiting times may differ.
 bool AskTheSame(const Need& a, const Need& b);
 // Equal for needs that AskTheSame.
 std::size_t HashOf(const Need& need);

@@ -21,19 +21,19 @@ namespace carma::core {
 // impossible exit code.
 base::Result<base::Unit> Validate(const SlotRules& rules);
 
-// The name of the signal that asks it to checkpoint.
+// The name of the signal that asks the task to checkpoint.
 std::string CheckpointSignal(const SlotRules& rules, const TaskRequest& request);
 
-// Its class; null: not configured.
+// The task's class; null: not configured.
 const QosClass* ClassOf(std::span<const QosClass> classes, const TaskRequest& request);
 
-// Whether it declares that it can checkpoint, or has done so when asked before.
+// Whether the task declares that it can checkpoint, or has done so when asked before.
 bool KnowsToSave(const TaskRecord& task);
 
-// Whether its time slice can end, now or once it runs.
+// Whether the task's time slice can end, now or once the task runs.
 bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 
-// Length of its time slice: SlotRules::length, which must be set. For a task not known to
+// Length of the task's time slice: SlotRules::length, which must be set. For a task not known to
 // checkpoint it doubles with each stop after the first, so that the task finishes some day.
 Duration TurnOf(const SlotRules& rules, const TaskRecord& task);
 
@@ -41,7 +41,7 @@ Duration TurnOf(const SlotRules& rules, const TaskRecord& task);
 // then. Empty: never. Tasks that may not be requeued (TaskRequest::requeue) stay.
 std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task);
 
-// When it is asked to checkpoint: the notice before TurnEnds.
+// When the task is asked to checkpoint: TurnEnds less the notice.
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task);
 
 // Whether a task that was asked to checkpoint has saved and wants to be requeued: it ended with one

@@ -22,7 +22,7 @@ class Arrays {
   // none waits, or the task had no place.
   std::optional<TaskId> Leave(const TaskRecord& task);
 
-  // By the first task of the array; arrays without admitted or waiting tasks are dropped.
+  // The arrays by their first task; those without admitted or waiting tasks are dropped.
   const std::map<TaskId, Places>& all() const { return arrays_; }
 
  private:

@@ -12,7 +12,8 @@ namespace carma::core {
 
 class Deadlines {
  public:
-  // Starts to watch a running task (since Attempt::started). A task without limit is ignored.
+  // Starts to watch a running task, whose time counts from Attempt::started. A task without limit
+  // is ignored.
   void Watch(const TaskRecord& task);
   // Stops watching the task; harmless if it is not watched. Call it before its attempt ends,
   // because the entry is found by the attempt's start.

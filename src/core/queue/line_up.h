@@ -80,10 +80,10 @@ class LineUp {
   double ShareOf(std::size_t line) const { return sums_[lines_[line].account].Share(); }
   // Empty: no such line has tasks. Call it only while no popped task has left the queue.
   std::optional<std::size_t> Find(const LineKey& key) const;
-  // How far the usage of the line's account exceeds (positive) or misses its due part, as a share
-  // of all usage; 0 unless the order is fair.
+  // How far the usage of the line's account is above (positive) or below its fair share, relative
+  // to all usage; 0 unless the order is fair.
   double Excess(std::size_t line) const;
-  // Charges the line at this additional rate from here on.
+  // Charges the line at this additional rate from now on.
   void Charge(std::size_t line, double rate);
 
  private:
@@ -125,7 +125,7 @@ class LineUp {
   bool SetRight(Heap& heap) const;
   bool IsLimited(Line& line, const TaskRecord& first) const;
   static void DropFirst(Heap& heap);
-  // The heap with the first line of all on top; null: no task is left.
+  // The heap whose top is the first line of all; null: no task is left.
   Heap* FirstOfAll();
 
   const Host& host_;
@@ -136,7 +136,7 @@ class LineUp {
   std::vector<Sum> sums_;
   std::vector<Line> lines_;
   std::vector<Heap> accounts_;
-  // The first line of each account, and the account, by its last rank; the first on top.
+  // A heap of the accounts, each with the last rank of its first line; the first account is on top.
   std::vector<std::pair<Rank, std::size_t>> firsts_;
   double all_seconds_ = 0;
   double all_weights_ = 0;

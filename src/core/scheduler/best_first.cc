@@ -27,7 +27,7 @@ struct Best {
   double score = kNotThere;
   std::size_t gpu = 0;
 };
-// The GPUs that it takes; empty: too few may take it.
+// The GPUs that the group's next task would take; empty: too few may take it.
 std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   std::vector<GpuLinks::Candidate> candidates;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {
@@ -97,7 +97,7 @@ std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priori
   return best;
 }
 
-// Empty: some run time is unknown.
+// The running tasks; empty: some run time is unknown.
 std::optional<std::vector<FutureRun>> RunsNow(const State& state) {
   std::vector<FutureRun> runs;
   for (const auto& [id, gpus_of] : state.ledger.Tasks()) {
@@ -221,7 +221,7 @@ void FindGroups(const State& state, LineUp& line, std::size_t places, LineLook& 
   }
   for (Group& each : groups) std::ranges::reverse(each.behind);
   const auto place = [](const Group& each) { return std::pair(each.starving, each.priority); };
-  // They are large but usually sorted already.
+  // Groups are large and usually sorted already.
   if (!std::ranges::is_sorted(groups, std::greater<>(), place))
     std::ranges::stable_sort(groups, std::greater<>(), place);
 }
@@ -236,7 +236,7 @@ bool IsLimited(const State& state, const Group& group) {
          Limits::Against(group.limits, WantsOf(state, group.need), state.now);
 }
 
-// Its score, from those on each GPU.
+// Sets the group's score from its scores on each GPU.
 void Rate(const State& state, Group& group, const LineUp& line) {
   group.score = kNotThere;
   if (group.limited || !HostTakes(state, *group.first, group.need.host)) return;
@@ -254,7 +254,7 @@ void ScoreFirst(const State& state, Group& group, const std::vector<GpuView>& vi
   Rate(state, group, line);
 }
 
-// Goes to its next task, after the first has started.
+// Moves on to the group's next task after the first has started.
 void Advance(const State& state, Group& group) {
   group.score = kNotThere;
   group.first.reset();
@@ -264,14 +264,14 @@ void Advance(const State& state, Group& group) {
   group.need = NeedNow(state, state.tasks.at(*group.first));
 }
 
-// The GPUs taken, and limits, can only have become tighter, so only these are checked again.
+// A start only makes the taken GPUs and the limits tighter, so only these are checked again.
 void NoteStartOf(const State& state, const Group& started, const std::vector<Placement>& taken,
                  const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   for (Group& each : look.groups) {
     if (&each == &started || !each.first) continue;
-    // Its share, or what is left of the machine, may have changed.
+    // The group's share, or the free cores and memory, may have changed.
     bool changed = state.config.order == QueueOrder::kFair || each.need.host != HostNeed{};
-    // So may the number of idle cores, which matters on every GPU.
+    // The number of idle cores may have changed too, which matters on every GPU.
     for (std::size_t gpu = 0; state.machine.idle_cpus && gpu < views.size(); ++gpu) {
       if (each.scores[gpu] != kNotThere) ScoreOn(state, each, views[gpu], gpu);
       changed = true;
@@ -357,7 +357,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   }
   if (const std::optional<Time>& eases = state.passes.memory.eases)
     state.passes.next_easing = std::min(state.passes.next_easing.value_or(*eases), *eases);
-  // They may be considered again.
+  // Tasks that still wait may be considered again.
   if (some_wait) state.passes.memory.looked_at.Clear();
   std::swap(state.passes.refused, state.passes.memory.looked_at);
   std::swap(state.passes.unplaceable, state.passes.memory.unplaceable);

@@ -66,8 +66,8 @@ struct HostSampled {
 struct ProgressSeen {
   std::vector<std::pair<TaskId, Duration>> left;
 };
-// The probe's verdict on a GPU or its driver: hung, lost, lying. Closes the GPU until a healthy one
-// follows.
+// The probe's verdict on a GPU or its driver: hung, lost, or with impossible readings. Closes the
+// GPU until a healthy one follows.
 struct GpuHealthChanged {
   GpuIndex gpu{};
   bool healthy = true;
@@ -84,7 +84,7 @@ struct LaunchFailed {
   std::string text;
   // True: the machine's fault (no memory for fork), false: the task's (no such command).
   bool retryable = false;
-  // The daemon ended before the launch began: retried at once, not counted.
+  // The daemon ended before the launch began: the task is retried at once, and this does not count.
   bool interrupted = false;
   // Certainly the machine's fault: the daemon itself got no descriptor, process or memory.
   bool exhausted = false;

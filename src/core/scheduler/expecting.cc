@@ -35,7 +35,7 @@ GpuView EmptyView(const State& state, GpuIndex index) {
           .pace = gpu.pace};
 }
 
-// It then has its old place in the queue.
+// Whether another task may preempt it. It would return to its old place in the queue.
 bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine& line) {
   const std::int64_t priority = PriorityOf(state.config, task.request);
   const QosClass* const own = ClassOf(state.config.classes, task.request);
@@ -52,14 +52,15 @@ bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& li
          (TakesTurns(state.config.slots, task) && (!in_order || before_some));
 }
 
-// Whether it leaves at the end of its time slice because any queued task could take its place.
+// Whether the task leaves at the end of its time slice because any queued task could take its
+// place.
 bool LeavesByTurn(const State& state, const TaskRecord& task, const WholeLine& line) {
   return TakesTurns(state.config.slots, task) &&
          PriorityOf(state.config, task.request) <= line.lowest &&
          !MayBePreempted(state, task, line);
 }
 
-// By its present place in the queue, or as a new task.
+// The need of a queued task, or of a new one.
 Need NeedOfOne(const State& state, const TaskRecord& task) {
   if (task.id != kNewcomer) return NeedNow(state, task);
   Need need = NeedOf(state.config, task);
@@ -72,7 +73,7 @@ ExpectedTask ExpectedOf(const State& state, const TaskRecord& task, const WholeL
   ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request->gpus))};
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
     expected.may.push_back(FitOf(state.config, need, EmptyView(state, GpuIndex{i})) == Fit::kFits);
-  // It may have to wait until all of them are empty.
+  // The task may have to wait until all of its possible GPUs are empty.
   if (need.linked) {
     expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
   }
@@ -103,7 +104,7 @@ std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line)
   return returning;
 }
 
-// By when all tasks on it have ended; empty: unknown.
+// By when all tasks on the GPU have ended; empty: unknown.
 std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const WholeLine& line) {
   const GpuState& gpu = state.gpus.all[Number(index)];
   const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
@@ -119,7 +120,8 @@ std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const Who
       latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
     if (task.state != TaskState::kStopping && MayComeBack(state, task, line)) latest.reset();
-    // A task is asked to leave once that makes room, so at the latest when the others have ended.
+    // A task is asked to leave as soon as that makes room, at the latest when all others have
+    // ended.
     if (line.by_turns && latest) *latest += state.config.slots.notice;
     if (line.by_turns && LeavesByTurn(state, task, line)) {
       const Time over = task.attempt->started.value_or(at) + TurnOf(state.config.slots, task);
@@ -154,15 +156,16 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
     line.lowest = std::min(line.lowest, PriorityOf(state.config, task->request));
     note_preempting(*task);
   }
-  // The running tasks, once they have returned.
+  // Running tasks may preempt too once they have returned to the queue.
   for (const auto& [id, held] : state.ledger.Tasks()) {
     if (TakesTurns(state.config.slots, state.tasks.at(id))) note_preempting(state.tasks.at(id));
   }
   return line;
 }
 
-// Only if no GPU is shared, because a sharing task may leave together with others or for another
-// place. Also not if GPUs are reserved or linked, or tasks wait for recovery.
+// Starts at the ends of time slices. Empty if GPUs are shared, because then tasks may leave
+// together with others or for another place; also if GPUs are reserved or linked, or tasks wait for
+// recovery.
 std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                                                const std::vector<const TaskRecord*>& in_line,
                                                WholeLine line) {
@@ -267,7 +270,8 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   const Pass pass = all.pass;
   if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
-  // In order no task waits for those behind it; otherwise all count, and there are more.
+  // If the queue is served in order, no task waits for those behind it; otherwise all tasks count,
+  // and some are not in `line`.
   const bool all_known = line.size() <= kLongestTold;
   if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
   if (line.empty()) return {};

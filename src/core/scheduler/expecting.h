@@ -11,7 +11,7 @@ bool FirstOnly(const State& state);
 // The first queued tasks in order; for tasks with GPUs the recovery queue comes first.
 std::vector<TaskId> InLine(const State& state, LineKind kind, std::size_t most,
                            const TaskRecord* newcomer = nullptr);
-// newcomer: null, or a task that is last of its line.
+// newcomer: a new task, which comes last in its line, or null.
 std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
                                                const TaskRecord* newcomer, std::size_t most);
 

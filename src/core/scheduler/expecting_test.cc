@@ -103,7 +103,7 @@ class Play {
     }
   }
 
-  // It need not repeat the work that it has done.
+  // The task need not repeat the work that it has done.
   void Interrupt(TaskId id, const OneRun& run) {
     takes_[id] = std::max(kStep, takes_[id] - (now_ - run.started));
   }

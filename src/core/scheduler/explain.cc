@@ -26,7 +26,7 @@ struct Closed {
   Verdict verdict;
 };
 
-// Sentences that differ in the number of their GPU alone are one: "each of GPUs 0-3".
+// Sentences that differ only in the GPU's number are merged: "each of GPUs 0-3".
 std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   struct Group {
     std::string_view before, after;
@@ -104,7 +104,7 @@ std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& 
       fmt::format("It waits behind task {} of the same user and class. {}", first, TextOf(*hit))};
 }
 
-// Whether its place in the main queue is considered.
+// Whether the task's place in the main queue is considered.
 bool IsLookedAt(const State& state, const TaskRecord& task) {
   LineUp line = Line(state, LineKindOf(task.request));
   for (int looks = 0; looks < state.config.backfill; ++looks) {
@@ -115,7 +115,7 @@ bool IsLookedAt(const State& state, const TaskRecord& task) {
   return false;
 }
 
-// The reason of a task behind another one.
+// The reason of a task that waits behind another one.
 Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
   const TaskRequest& other = state.tasks.at(first).request;
   const bool same_holder = HolderOf(other) == HolderOf(task.request);

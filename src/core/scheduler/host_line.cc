@@ -12,8 +12,8 @@
 namespace carma::core {
 namespace {
 
-// A GPU that is unused for lack of cores costs more than cores do; still each queue keeps cores and
-// memory for its head after the same waiting time as for GPUs.
+// Cores and memory are kept for the head of each queue after the same waiting time as GPUs. Tasks
+// with GPUs come first, because a GPU that is unused for lack of cores costs more than cores do.
 std::optional<TaskId> HostKeptFor(const State& state, Time at) {
   const Passed* longest = nullptr;
   for (const Passed* each : {&state.heads.short_of_host, &state.heads.without_gpus}) {
@@ -75,7 +75,7 @@ void StartWithoutGpus(State& state) {
                            .limits = state.limits.changes()};
   };
   const NoStartSnapshot before = look();
-  // If not the whole queue is considered, time may change which tasks are.
+  // If only a part of the queue is considered, time may change which part.
   const bool in_one_order = state.config.order == QueueOrder::kFifo ||
                             waiting.size <= static_cast<std::size_t>(state.config.backfill);
   const NoStartSnapshot& last = state.passes.no_start_without_gpus;
@@ -107,7 +107,7 @@ void NoteShortOfHost(State& state) {
                      state.queue.PlaceOf(*state.heads.short_of_host.task) == Place::kEligible;
   if (stays) return;
   state.heads.short_of_host = {};
-  // Without promises nothing is short.
+  // Without promises no cores or memory are short.
   if (state.machine.books.tasks() == 0 || state.queue.Main().empty()) return;
   const std::optional<LineUp::Next> first = Line(state, LineKind::kWithGpus).Pop();
   if (!first) return;

@@ -5,7 +5,7 @@
 
 namespace carma::core {
 
-// What is free for it.
+// The cores and memory that are free for the task.
 HostView HostFor(const State& state, TaskId task, Time at);
 bool HostTakes(const State& state, TaskId task, const HostNeed& need);
 Choice WithoutGpus(const State& state, const TaskRecord& task);

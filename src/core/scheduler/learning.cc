@@ -52,7 +52,7 @@ std::optional<double> ActivityNow(const State& state, TaskId id) {
   return most;
 }
 
-// Closes the observation of it so far.
+// Adds the activity observed so far to the attempt's sum.
 void NoteActivity(State& state, TaskId id) {
   Life& life = state.EditLife(id);
   if (!life.active_from) life.active_from = state.now;
@@ -60,8 +60,8 @@ void NoteActivity(State& state, TaskId id) {
   life.active_at = state.now;
 }
 
-// Hardware threads that it is expected to keep busy: as tasks of its kind now, or in earlier runs,
-// or as the running tasks do.
+// Hardware threads that the task is expected to keep busy: as running tasks of its kind do, else as
+// in earlier runs, else the mean of all running tasks per GPU.
 double UsesCpus(const State& state, const TaskRecord& task) {
   if (!state.machine.use || task.request->gpus < 1) return 0;
   const Lesson* lesson = state.lessons.Of(task);
@@ -85,7 +85,7 @@ bool IsKnown(const State& state, const TaskRecord& task) {
          ProfileNow(state, task).sm_active;
 }
 
-// Its promise by now; when that next falls, or it takes turns (kTurnsAfter).
+// The reduced prediction at this time.
 std::int64_t EasedMib(const State& state, const TaskRecord& task) {
   const Estimate& estimate = *task.estimate;
   const auto steps = std::min<std::int64_t>(
@@ -181,7 +181,7 @@ void LearnActivity(State& state, GpuIndex index) {
   NoteActivity(state, resident.task);
   state.ledger.NoteActivity(index, resident.task, sm_active);
   state.lessons.Activity(state.tasks.at(resident.task), sm_active);
-  // Others of its kind are running too.
+  // Other GPUs may run tasks of its kind, whose profile has changed too.
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) LookAtResidents(state, GpuIndex{i});
 }
 

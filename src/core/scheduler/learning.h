@@ -5,35 +5,35 @@
 
 namespace carma::core {
 
-// Promises count memory that is stable since then.
+// Memory that has been stable since this time lowers the promise.
 Time PlateauFrom(const State& state, Time at);
 void LearnPlateaus(State& state);
-// What it asks for because of its kind's lessons; empty: no lesson.
+// What a waiting task asks for because of lessons of its kind; empty: no lesson.
 std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task);
-// After residents or their profiles have changed.
+// Updates what is derived from a GPU's residents after they or their profiles have changed.
 void LookAtResidents(State& state, GpuIndex gpu);
-// From its last sample.
+// Learns the activity of a GPU's tasks from its last sample.
 void LearnActivity(State& state, GpuIndex gpu);
-// Seconds of its run time alone that are done, as predicted.
+// How much of the task's run time alone is done, in seconds, as predicted.
 double DoneS(const State& state, TaskId task);
-// Seconds of it that are left, by its own progress or earlier runs; of a waiting task all. Empty:
-// unknown.
+// How much of it is left, by the task's own progress or earlier runs; for a waiting task all of it.
+// Empty: unknown.
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
-// What its attempt, which ends now, has shown.
+// What the task's attempt, which ends now, has shown.
 Profile SeenOf(const State& state, const TaskRecord& task);
-// With its kind's lessons.
+// The task's profile, including lessons of its kind.
 Profile ProfileNow(const State& state, const TaskRecord& task);
-// Adds its choice of GPUs and its reservations to the need.
+// Adds the task's choice of GPUs and its reservations to the need.
 void AddWhere(const State& state, const TaskRequest& request,
               std::shared_ptr<const GpuChoice> choice, Need& need);
 void CountIdleCpus(State& state);
 void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
-// Whether its promise falls while it waits (large predictions).
+// Whether the task's prediction is reduced while it waits (large predictions).
 bool IsEased(const State& state, const TaskRecord& task);
 std::optional<Time> EasesAt(const State& state, const TaskRecord& task);
 // Considers refused tasks again once they ask for less memory.
 void ForgetLooksOnceEased(State& state);
-// With all lessons.
+// What the task needs now, including all lessons.
 Need NeedNow(const State& state, const TaskRecord& task);
 
 }  // namespace carma::core

@@ -13,11 +13,11 @@ Limits::Wants WantsOf(const State& state, const Need& need);
 bool IsLimited(const State& state, const TaskRecord& task);
 void NoteHead(State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// Whether no GPU has become better since then for the tasks considered then.
+// Whether no GPU has become better since the snapshot for the tasks considered in it.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
-// By GPU: whether it may now take a task that fitted on none then.
+// For each GPU whether it may now take a task that fitted on no GPU in the snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
-// Whether the same tasks are considered.
+// Whether the same tasks are considered as in the snapshot.
 bool SameLineSince(const State& state, const NoStartSnapshot& look);
 void StartInOrder(State& state, std::vector<GpuView>& views);
 // Starts tasks behind those considered, on GPUs that none of the tasks before could ever take.

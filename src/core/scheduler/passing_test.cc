@@ -1,4 +1,4 @@
-// No task that is first in the queue is passed for ever: over random loads, with every mapper.
+// No task at the head of the queue is passed for ever, with random loads and every mapper.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -31,7 +31,7 @@ std::string GpuList(const std::vector<Placement>& placement) {
   return text;
 }
 
-// Because GPUs are divided (MIG).
+// Why a task cannot have that many GPUs because some are divided (MIG).
 std::optional<Reason> NeverTogether(const State& state, int wanted) {
   const auto instances =
       std::ranges::count_if(state.gpus.all, [](const GpuState& gpu) { return gpu.info.mig; });
@@ -111,7 +111,7 @@ void StartTrial(State& state) {
   }
 }
 
-// Whether it can be used, and for which task it is kept.
+// Sets whether the GPU can be used, and for which task it is kept.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
   const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
@@ -133,12 +133,12 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
     return;
   }
   view.healthy = false;
-  // It also explains why the driver does not answer.
+  // A driver upgrade also explains why the driver does not answer.
   if (view.drained_by_rule && gpu.drained_by_rule->starts_with(kDriverUpgradeText))
     view.trouble = *gpu.drained_by_rule;
 }
 
-// Of the chosen GPUs too few are large enough for the need.
+// The reason if too few of the chosen GPUs are large enough for the need.
 Reason TooFewFit(const State& state, const Need& need, int fitting, int chosen,
                  std::int64_t largest_mib) {
   if (chosen < need.gpus) {

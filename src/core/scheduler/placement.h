@@ -22,7 +22,7 @@ bool TryStart(State& state, TaskId id, std::vector<GpuView>& views);
 void Refresh(const State& state, const std::vector<Placement>& taken, std::vector<GpuView>& views);
 std::vector<TaskId> ConflictingTasks(const State& state, const Reservation& booking, GpuIndex gpu);
 void SettleReservations(State& state);
-// From the recovery queue, then from the main one.
+// Starts tasks from the recovery queue, then from the main one.
 void StartWhatFits(State& state);
 
 }  // namespace carma::core

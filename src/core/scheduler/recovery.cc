@@ -21,7 +21,7 @@ Duration Backoff(Duration first, int ooms) {
   return std::min(backoff, kMaxBackoff);
 }
 
-// Whether it ran into its own memory limit and not that of the GPU.
+// Whether the task ran into its own memory limit, not into the end of the GPU's memory.
 bool KeptBelowGpu(const State& state, const TaskRecord& task) {
   const std::int64_t limit_mib = task.attempt->sharing.LimitMib();
   return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
@@ -43,7 +43,8 @@ std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   return least_mib.value_or(0);
 }
 
-// Its promise may have been below the bound because of its kind's lessons.
+// The memory that a retry demands. The promise may have been below the bound because of lessons of
+// the task's kind.
 std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int64_t tried_mib) {
   const std::optional<std::int64_t> predicted_mib = NeedOf(state.config, task).memory_mib;
   std::int64_t had_mib = std::max(task.peak_mib, predicted_mib.value_or(0));
@@ -195,9 +196,9 @@ void UpdateReservation(State& state) {
   if (!state.config.pass_limit || !state.heads.passed.task ||
       state.now - state.heads.passed.since < *state.config.pass_limit)
     return;
-  // A head that no task may pass needs none.
+  // If no task may pass the head, no GPUs need to be kept for it.
   if (state.heads.passed.times == 0 && FirstOnly(state)) return;
-  // It may have been cancelled or held since then.
+  // The head may have been cancelled or held since then.
   if (state.queue.PlaceOf(*state.heads.passed.task) != Place::kEligible) return;
   state.recovery_hold.Keep(state.config, NeedNow(state, state.tasks.at(*state.heads.passed.task)),
                            Views(state, state.now));

@@ -7,7 +7,8 @@ namespace carma::core {
 
 void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib);
 void EndFailed(State& state, TaskRecord& task, Reason reason);
-// The most memory available on each of its GPUs at once; 0: too few GPUs.
+// The largest amount of memory that each of the requested GPUs could give at the same time; 0: too
+// few GPUs.
 std::int64_t MostFor(const State& state, const TaskRequest& request);
 void UpdateReservation(State& state);
 

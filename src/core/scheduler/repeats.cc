@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kEarly{60'000};
 
-// The number of the next repetition; 0: this is none.
+// The number of the next repetition; 0: this is no repetition.
 int NextRepeat(const State& state, const TaskRecord& task) {
   const bool early = state.now - task.attempt->launched.value_or(state.now) < kEarly;
   return early ? state.LifeOf(task.id).repeats + 1 : 0;

@@ -1,4 +1,4 @@
-// What people ask about a task: cancel, hold, requeue, edit.
+// Requests of users about a task: cancel, hold, requeue, edit.
 #include <fmt/format.h>
 
 #include <utility>

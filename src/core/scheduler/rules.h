@@ -15,9 +15,9 @@ class Rules {
   explicit Rules(Scheduler::State& core) : core_(core) {}
   virtual ~Rules() = default;
 
-  // Called before the events of a moment are handled.
+  // Called before the events of one moment are handled.
   virtual void Begin() {}
-  // Called after them: starts the tasks that may start.
+  // Called after these events: starts the tasks that may start.
   virtual void Decide();
   // When to decide again without an event; empty: only after events.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }

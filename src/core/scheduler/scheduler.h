@@ -42,8 +42,8 @@ struct HostVerdict {
 };
 // When a waiting task starts; empty: unknown.
 struct ExpectedStart {
-  // At the latest, if all tasks use their whole time limits, no task behind it goes first, and the
-  // GPUs stay as they are.
+  // The latest start, if all tasks use their whole time limits, no task behind it goes first, and
+  // the GPUs stay as they are.
   std::optional<Time> latest;
   // The likely start (LikelyStarts), by run times of earlier runs, else by time limits.
   std::optional<Time> likely;
@@ -61,11 +61,11 @@ struct Explanation {
   std::vector<GpuVerdict> gpus;      // only while it is queued and wants GPUs
   std::optional<HostVerdict> host;   // only while it is queued and the machine is described
   std::optional<std::size_t> ahead;  // tasks that go before it in its queue, while queued
-  // What it asks for instead of its estimate because of its kind's lessons, while queued.
+  // What a queued task asks for instead of its estimate because of lessons of its kind.
   std::optional<std::int64_t> taught_mib;
 };
 
-// For this many queued tasks the expected start is computed.
+// Maximum number of queued tasks for which the expected start is computed.
 inline constexpr std::size_t kLongestTold = 2000;
 
 class Scheduler {
@@ -85,12 +85,12 @@ class Scheduler {
   // then costs only one pass over the queue.
   std::vector<Action> HandleAll(Time now, const std::vector<Event>& events);
 
-  // Could this request ever run here, on idle and healthy GPUs? Empty: yes. (`carma submit` refuses
-  // at once.)
+  // Why this request could never run here, even on idle and healthy GPUs; empty: it could. (`carma
+  // submit` then refuses it at once.)
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
 
-  // Do the machine's own cores and memory let it start?
+  // Whether the machine's own cores and memory let the task start.
   HostVerdict HostFor(const TaskRequest& request, Time now) const;
 
   // Number of queued tasks that go before a new one: those of its main queue (with or without
@@ -117,9 +117,9 @@ class Scheduler {
   // Why no task starts now although GPUs may be free, in a sentence; empty: no such trouble.
   std::string MachineTrouble() const;
 
-  // In the order in which they are considered now; at most `most` of each queue.
+  // Queued tasks in the order in which they are considered now, at most `most` of each queue.
   TasksInLine InLine(std::size_t most) const;
-  // For those of the first `most` queued tasks whose start can be estimated.
+  // The expected starts of the first `most` queued tasks, where they can be estimated.
   std::map<TaskId, ExpectedStart> ExpectedStarts(Time now, std::size_t most = kLongestTold) const;
   // Of a newcomer.
   ExpectedStart ExpectedStartOf(const TaskRequest& request, const std::optional<Estimate>& estimate,

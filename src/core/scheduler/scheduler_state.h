@@ -161,7 +161,7 @@ struct Passed {
 
 struct Heads {
   Passed passed;
-  // The head of the main queue, since only the machine's cores and memory keep it waiting.
+  // The head of the main queue, while only the machine's cores and memory keep it waiting.
   Passed short_of_host;
   Passed without_gpus;  // the head of the queue without GPUs, since it waits
 };
@@ -170,13 +170,13 @@ struct Heads {
 struct Passes {
   NoStartSnapshot no_start_without_gpus;  // of the queue without GPUs; counters only
   std::optional<NoStartSnapshot> no_start;
-  // Tasks that were considered then and could not start. For look-up only.
+  // Tasks that were considered and could not start. For look-up only.
   TaskSet refused;
   TaskSet unplaceable;  // tasks that no GPU took
   // GPUs with a start since all were checked: a task may gain more beside the new neighbours.
   std::set<GpuIndex> taken_since;
   bool waiting_pays = false;  // look-ahead starts none, though some fit
-  // When the next considered task asks for less (EasesAt).
+  // When one of the considered tasks next asks for less (EasesAt).
   std::optional<Time> next_easing;
   LineLook memory;
 };
@@ -217,7 +217,7 @@ struct WholeLine {
   bool by_turns = false;                                           // ends of time slices count
 };
 
-// Where a task may go now.
+// A choice of GPUs for a task, or why there is none.
 struct Choice {
   std::vector<Placement> placement;
   std::string why;
@@ -253,7 +253,7 @@ struct Scheduler::State : LineUp::Host {
   Heads heads;
   Passes passes;
   Preemptions preemptions;
-  // No plateau that has not become a lesson yet ends before this time.
+  // The earliest time at which a plateau may become a new lesson.
   std::optional<Time> next_plateau;
 
   Output out;

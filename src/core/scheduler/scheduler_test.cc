@@ -1,5 +1,5 @@
-// What scenario files cannot express: batches, old attempts, wake-ups, time that goes back, and
-// chance.
+// Cases that scenario files cannot express: batches, old attempts, wake-ups, time that goes back,
+// and random events.
 #include "core/scheduler/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -500,7 +500,7 @@ TEST(SchedulerDeathTest, TimeThatGoesBackIsABrokenShell) {
 
 // ---- chance ----
 
-// Invents sensible and senseless events from what the core asked for.
+// Makes up sensible and senseless events from what the core requested.
 class World {
  public:
   World(std::uint64_t seed, PolicyConfig config, int gpus)
@@ -596,7 +596,7 @@ class World {
     return policy;
   }
 
-  // What the guards guarantee for every GPU.
+  // Checks what the guards guarantee for every GPU.
   std::optional<std::string> Promises() const {
     std::vector<double> shares(gpus_);
     std::vector<int> tasks(gpus_);
@@ -617,7 +617,7 @@ class World {
 
   GpuIndex Gpu() { return GpuIndex{static_cast<std::uint32_t>(rng_.Below(gpus_))}; }
 
-  // Mostly values that could be true; sometimes late or wrong ones, or none for memory or activity.
+  // Mostly plausible values; sometimes late or wrong ones, or none for memory or activity.
   std::vector<Event> Sample() {
     std::vector<Event> events;
     for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) {

@@ -21,7 +21,7 @@ std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
 }
 
-// The detail is complete ("exit code 1: ValueError: …"); without one it is made here.
+// The detail is already complete ("exit code 1: ValueError: …"); if it is missing, it is made here.
 Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
     return {ReasonCode::kGpuFault, Told("Failed because of a fault on its GPU", exit.detail)};
@@ -41,7 +41,7 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Ended by a fault of a neighbour or of the MPS server";
-  // It must not be started again: for example, the server cannot start a lease's process.
+  // A task that must not be started again: for example, the server cannot start a lease's process.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {
@@ -54,7 +54,7 @@ void RequeueVictim(State& state, TaskRecord& task) {
   state.Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
-// Their failures were the machine's fault.
+// Gives back the retries of tasks whose failures were the machine's fault.
 void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   for (const auto& [id, failures] : innocent) {
     TaskRecord* task = state.Held(id);
@@ -66,8 +66,8 @@ void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   }
 }
 
-// A prediction may be wrong and must not refuse a task: it asks for no more than the smallest of
-// its N largest possible GPUs has.
+// A prediction may be wrong, so it must not make a task too large for the server: a task with N
+// GPUs asks for no more than the N-th largest of its possible GPUs has.
 void CutToGpus(const State& state, TaskRecord& task) {
   if (!task.estimate || !task.estimate->predicted_mib) return;
   const std::int64_t most_mib = MostFor(state, task.request);
@@ -174,7 +174,7 @@ void State::On(const TaskIdle& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr || task->state != TaskState::kRunning) return;
   const bool ends = event.since && config.idle_action == IdleAction::kEnd;
-  // If reported again, it is still ended: the rule may have been different before a restart.
+  // A repeated report still ends the task: the rule may have been different before a restart.
   if (task->attempt->idle_since == event.since && !ends) return;
   task->attempt.Edit().idle_since = event.since;
   if (!ends) return Keep(*task);

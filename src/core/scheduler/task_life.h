@@ -9,14 +9,14 @@ void NoteUnfit(State& state, const TaskRecord& task);
 void NoteChoice(State& state, const TaskRecord& task);
 void StopExpired(State& state);
 void WarnExpiring(State& state);
-// As if it ended then; without its exit.
+// The attempt's usage as if it ended at `to`, without its exit.
 AttemptEnded AttemptOf(const State& state, const TaskRecord& task, Time to);
-// Of a placed task: the share of the server that it uses up.
+// The share of the server that a placed task uses up.
 double RateNow(const State& state, const TaskRecord& task);
 bool KeepsGpusAlone(const State& state, const TaskRecord& task);
 void EndStopped(State& state, TaskRecord& task);
 void RequeueLost(State& state, TaskRecord& task, Reason reason);
-// For an estimating task; stores it.
+// Stores the estimating task and requests its estimate.
 void AskEstimate(State& state, TaskRecord& task);
 void EndIdle(State& state, TaskRecord& task);
 // How long a task waits after this many failures in a row: 5 s, doubled each time, at most 320 s.

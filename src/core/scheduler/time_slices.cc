@@ -61,7 +61,7 @@ Reason ReasonToLeave(const State& state, const TaskRecord& task) {
   }
 }
 
-// The task has left its GPUs (those of its placement).
+// Requeues a task that has left its GPUs (those of its placement).
 void GoOnLater(State& state, TaskRecord& task, Reason reason) {
   const auto made_for = state.preemptions.room_for.extract(task.id);
   for (const Placement& each : task.attempt->placement) {
@@ -133,7 +133,7 @@ bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& w
   if (state.config.order == QueueOrder::kFifo ||
       HolderOf(running.request) == HolderOf(waiting.request))
     return true;
-  // By then it uses nothing any more.
+  // Once requeued, the running task uses nothing any more.
   return ShareOf(state, running.request, RateNow(state, running)) >=
          ShareOf(state, waiting.request, 0);
 }
@@ -197,7 +197,8 @@ void PlanPreemptions(State& state) {
     if (room.Take(need)) continue;  // all it waits for is a sample
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
-      // As far as the queue is considered for starts; tasks in recovery block no others.
+      // Only the part of the queue that is considered for starts; tasks in recovery block no
+      // others.
       if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
       continue;
     }
@@ -285,7 +286,7 @@ bool GoesOnLater(const State& state, const TaskRecord& task) {
   const Attempt& attempt = task.attempt;
   if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
   if (!SaysItSaved(state.config.slots, task.request, task.exit)) return false;
-  // The warning signal before a time limit ends many programs that cannot checkpoint.
+  // Many programs that cannot checkpoint die of the warning signal before a time limit.
   return attempt.slot_notice || task.exit->signal == 0;
 }
 
@@ -364,7 +365,7 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
       state.queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
-  // A task ahead of it may have found no other place.
+  // The head of the queue may have no other place than this GPU.
   if (FirstOnly(state) && state.heads.passed.task &&
       *state.heads.passed.task != gpu.kept_place->task)
     return std::nullopt;

@@ -8,14 +8,14 @@ namespace carma::core {
 void WakeForTurns(State& state, Time when);
 void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by);
 void CancelPreemption(State& state, TaskRecord& task);
-// Of a task that still runs.
+// Why a running task has to leave.
 Reason ReasonOfLeaving(const State& state, const TaskRecord& task);
 void StopAsked(State& state, TaskRecord& task);
-// Whether it has saved and is requeued, judged by how it ended.
+// Whether the task has saved and is to be requeued, judged by how it ended.
 bool GoesOnLater(const State& state, const TaskRecord& task);
-// It has saved and is requeued.
+// Requeues a task that has saved.
 void EndSaved(State& state, TaskRecord& task);
-// It was stopped after it had been asked.
+// Ends the attempt of a task that was stopped after it had been asked to leave.
 void EndAsked(State& state, TaskRecord& task, Reason reason);
 PreemptionPlan PreemptionPlanNow(const State& state);
 // Asks tasks to leave, and stops late ones.

@@ -12,9 +12,9 @@ struct Trial {
   Reason reason;  // why not now, or why never
 };
 
-// Tasks that `request` depends on exist; known_final is set if they have ended. Asks the guards of
-// the machine and of every GPU now; if tasks are ahead of a new one (AheadOf), the answer is "not
-// now".
+// Every task that `request` depends on must exist, and known_final must be set for those that have
+// ended. Asks the guards of the machine and of every GPU; if other tasks are ahead of a new one
+// (AheadOf), the answer is "not now".
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 

@@ -9,7 +9,7 @@ namespace {
 // a step at once. The others follow immediately, after other events.
 constexpr std::size_t kMostSorted = 1'000;
 
-// Ignores limits of arrays.
+// The task's place in the queue if its array had no limit.
 Place PlaceFor(const State& state, const TaskRecord& task) {
   if (task.held) return Place::kHeld;
   if (!DependenciesMet(task, state.tasks)) return Place::kDependency;

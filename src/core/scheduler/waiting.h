@@ -5,14 +5,14 @@
 
 namespace carma::core {
 
-// Gives unsorted tasks their places, many of them in steps.
+// Gives unsorted tasks their places; if there are many, in several steps.
 void SortWaiting(State& state);
 // Queue::Put for a task that may have changed since it was considered.
 void PutInQueue(State& state, const TaskRecord& task, Place place, Time due, Time waits_since);
-// Passes on its place in its array.
+// Passes the task's place in its array on to the next one.
 void LeaveArray(State& state, const TaskRecord& task);
 Time EarliestStart(const TaskRecord& task);
-// When time alone may change the order; empty: never.
+// When the passing of time may next change the order; empty: never.
 std::optional<Time> NextOrder(const State& state);
 void AskForWake(State& state);
 

@@ -22,7 +22,7 @@ class WakingCore {
     }
     return actions;
   }
-  // When it wants WakeUp; empty: only after events.
+  // When the core wants WakeUp; empty: only after events.
   const std::optional<Time>& wake() const { return wake_; }
   const Scheduler& scheduler() const { return scheduler_; }
 

@@ -107,7 +107,7 @@ struct SlotRules {
 
 // "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2"; "user=* qos=interactive
 // running=1 gpu_hours=200/7d memory=80G cpus=32 host_memory=256G length=12h". Each can also be
-// written. Errors: kInvalid, with what was expected.
+// written as text. Errors: kInvalid, with what was expected.
 base::Result<QosClass> ParseQosClass(std::string_view text);
 base::Result<AccountRule> ParseAccountRule(std::string_view text);
 base::Result<ShareWeight> ParseShareWeight(std::string_view text);
@@ -119,9 +119,9 @@ std::string TextOf(const LimitRule& rule);
 // The tasks of a rule in words: "each user, class interactive".
 std::string WhomOf(const LimitRule& rule);
 
-// The name of the task's class.
+// The name of the request's class.
 std::string QosOf(const TaskRequest& request);
-// Its user's name, or the user id if the name is unknown.
+// The name of the request's user, or the user id if the name is unknown.
 std::string UserOf(const TaskRequest& request);
 
 }  // namespace carma::core

@@ -57,7 +57,7 @@ bool AreAlike(const Run& wanted, const Run& told) {
   return wanted.text == told.text || (IsUnit(wanted.text) && IsUnit(told.text));
 }
 
-// If the word beginning at wanted[from] matches the name from told[at] on, the position behind it.
+// If the word that begins at wanted[from] matches the name at told[at], the position after it.
 std::optional<std::size_t> FollowsAt(std::span<const Run> wanted, std::span<const Run> told,
                                      std::size_t at) {
   if (!told[at].begins) return std::nullopt;

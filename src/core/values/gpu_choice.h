@@ -35,7 +35,7 @@ class GpuChoice {
   bool Allows(GpuIndex gpu) const {
     return why_not_.empty() || Number(gpu) >= why_not_.size() || why_not_[Number(gpu)].empty();
   }
-  // A sentence; empty if it may use the GPU.
+  // Why the task may not use the GPU, in a sentence; empty if it may.
   std::string_view WhyNot(GpuIndex gpu) const;
 
   friend bool operator==(const GpuChoice&, const GpuChoice&) = default;
@@ -44,9 +44,9 @@ class GpuChoice {
   std::vector<std::string> why_not_;  // by GPU; empty: it may use any
 };
 
-// Does the request choose GPUs at all?
+// Whether the request chooses GPUs at all.
 bool Chooses(const TaskRequest& request);
-// Do both make the same choice?
+// Whether both requests make the same choice.
 bool ChooseAlike(const TaskRequest& a, const TaskRequest& b);
 
 // A type or name in the request that no GPU of this server has, as a sentence with the existing

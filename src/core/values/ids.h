@@ -13,8 +13,8 @@ using base::Duration;
 using base::Time;
 
 enum class TaskId : std::uint64_t {};
-// Tasks of one user with the same number are the same thing, and need the same memory; 0: not
-// known. The shell's word (docs/use/estimates.md).
+// Tasks of one user with the same number run the same program in the same way and need the same
+// memory; 0: not known. Set by the shell (docs/use/estimates.md).
 enum class KindId : std::uint64_t {};
 // Position in the server's list, PCI order; GPUs are stored by UUID.
 enum class GpuIndex : std::uint32_t {};
@@ -37,7 +37,7 @@ constexpr std::uint32_t format_as(GpuIndex gpu) {
 }
 
 struct TaskRecord;  // core/values/task.h
-// By id; of the core those that are not final.
+// Tasks by id. Those of the core are not final.
 using TaskRecords = std::map<TaskId, TaskRecord>;
 
 }  // namespace carma::core

@@ -60,7 +60,7 @@ Load AsTurns(const Interference& model, Load load);
 void Speeds(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds);
 
-// True unless all belong to one user.
+// Whether the loads belong to more than one user.
 bool OfSeveralUsers(std::span<const Load> loads);
 
 // SM activity of the GPU, 0..1. MPS: 1 - prod (1 - u_i)^e. Streams: min(0.99, sum u_i * speed_i),

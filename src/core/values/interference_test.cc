@@ -58,7 +58,7 @@ TEST(Speeds, OversubscriptionHasItsPriceWhereThereIsOne) {
 }
 
 // Chapter 4 of the dissertation, a resnet-like task with a solo activity of 0.30: about 1.2 / 1.4 /
-// 2.2 times the epoch time for 2 / 3 / 7 equal tasks. Seven of them are held by saturation.
+// 2.2 times the epoch time for 2 / 3 / 7 equal tasks. With seven, saturation sets the limit.
 TEST(Speeds, UnderMpsMeetTheAnchorsOfSmallTasks) {
   const Load load{0.3, 0.707, 0.3 * 0.959};
   const auto slowdown = [&](std::size_t n) {

@@ -5,7 +5,7 @@
 
 namespace carma::core {
 
-// Known properties of such a task.
+// Known properties of a task that was never measured.
 struct TaskTraits {
   bool transformer = false;  // else a convolutional network
   std::optional<int> batch_size;

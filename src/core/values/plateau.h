@@ -21,7 +21,7 @@ class Plateau {
   // Records a sample. True: its memory has risen by more than 1 % since the last rise, so that many
   // small steps count too.
   bool See(std::int64_t mib, Time when);
-  // A sample may have shown too little memory: the plateau begins again now.
+  // Called when a sample may have shown too little memory: the plateau begins again now.
   void Doubt(Time when);
 
   std::int64_t peak_mib() const { return peak_mib_; }

@@ -113,8 +113,8 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
 
 struct Reason {
   ReasonCode code = ReasonCode::kNone;
-  // One plain sentence with the numbers, for `carma show` and `carma explain`; most that wait have
-  // none.
+  // One plain sentence with the numbers, for `carma show` and `carma explain`; most waiting tasks
+  // have none.
   base::CopyOnWrite<std::string> text;
   friend bool operator==(const Reason&, const Reason&) = default;
 };

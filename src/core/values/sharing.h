@@ -35,7 +35,8 @@ struct Sharing {
   // The GPUs that its MPS server serves, as task::MpsServerId::gpus; empty: it is no client.
   std::string server;
   std::string note;  // why it is not what the configuration asks for, one sentence; or empty
-  // On each of its GPUs, of all its processes together, enforced by the kernel; 0: none.
+  // Limit on the memory of all its processes together on each of its GPUs, enforced by the kernel;
+  // 0: none.
   std::int64_t group_limit_mib = 0;
   // The smaller of the limits; 0: none.
   std::int64_t LimitMib() const {

@@ -33,14 +33,14 @@ struct Attempt {
   StopCause notice_cause = StopCause::kNone;  // why it has to
   std::optional<Time> leaves_by;              // ended then, if it has not ended by itself
   StopCause stopping = StopCause::kNone;
-  // What is left of it once its task waits again.
+  // What remains of this attempt in the record once its task waits again.
   Attempt Past() const;
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
 // Everything the core knows about one task; the store keeps it, a restart hands it back
-// (TaskRestored). A hundred thousand may wait: what they have in common is held by all of them
-// together, and what only those have that ran is kept apart.
+// (TaskRestored). A hundred thousand may wait: values that many tasks share are stored once, and
+// values that only started tasks have are stored separately.
 struct TaskRecord {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
@@ -48,7 +48,7 @@ struct TaskRecord {
   QueueKind queue = QueueKind::kMain;
   bool held = false;
   Reason reason;  // why it waits or how it ended; empty while it runs
-  // Empty: none possible, the floor rule applies.
+  // Empty: no estimate is possible, so the floor rule applies.
   base::SharedOptional<Estimate> estimate;
   KindId kind{};                       // known with the estimate
   base::CopyOnWrite<Profile> profile;  // as predicted, with the estimate; empty: nothing is known
@@ -73,9 +73,9 @@ struct TaskRecord {
   friend bool operator==(const TaskRecord&, const TaskRecord&) = default;
 };
 
-// The task from the start: what its attempts taught is kept (their number, the peak, the last
-// exit), their failures are not held against it. Of a final one the estimate is forgotten too, and
-// a hold: it is as submitted. Why and when it waits again is the caller's to say.
+// The task as it is when it starts from the beginning: what its attempts showed is kept (their
+// number, the peak, the last exit), but their failures no longer count. For a final task the
+// estimate and a hold are dropped too. The caller sets why and since when it waits.
 TaskRecord AsSubmitted(TaskRecord task);
 
 }  // namespace carma::core

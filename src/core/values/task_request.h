@@ -26,8 +26,8 @@ inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDep
 struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
-  // Final state of a task the core no longer holds, filled in by the shell; empty: the core knows
-  // the task.
+  // Final state of a task that the core no longer holds, filled in by the shell; empty: the core
+  // still holds it.
   std::optional<TaskState> known_final;
 
   template <class Visitor, class Self>
@@ -42,7 +42,7 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-// Limits on what may be asked; every reader enforces them.
+// Limits on the values of a request; every reader enforces them.
 inline constexpr int kMaxGpus = 1024;
 inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
 inline constexpr double kMinSmShare = 0.01;

@@ -14,7 +14,7 @@ namespace carma::core {
 
 class TaskSet {
  public:
-  // Makes space for that many ids; keeps its contents.
+  // Reserves space for that many ids; the contents stay.
   void Reserve(std::size_t most) {
     if (2 * most > slots_.size()) Grow(std::bit_ceil(2 * most));
   }
@@ -33,7 +33,7 @@ class TaskSet {
   void Erase(TaskId task) {
     if (!Contains(task)) return;
     std::size_t gap = PlaceOf(KeptAs(task));
-    // Moves ids into the gap that would not be found behind it.
+    // Moves ids into the gap that could not be found beyond it.
     for (std::size_t at = Next(gap); slots_[at] != kNobody; at = Next(at)) {
       const std::size_t first = FirstFor(slots_[at]);
       if (((at - first) & Mask()) < ((at - gap) & Mask())) continue;
@@ -55,7 +55,7 @@ class TaskSet {
   std::size_t FirstFor(std::uint64_t kept) const {
     return (kept * 0x9e3779b97f4a7c15) >> 32 & Mask();
   }
-  // Its position, or where it would be inserted.
+  // The id's position, or where it would be inserted.
   std::size_t PlaceOf(std::uint64_t kept) const {
     std::size_t at = FirstFor(kept);
     while (slots_[at] != kNobody && slots_[at] != kept) at = Next(at);

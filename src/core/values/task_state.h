@@ -50,7 +50,7 @@ std::optional<TaskState> ParseTaskState(std::string_view name_or_code);
 bool IsFinal(TaskState state);
 // True while a process of the task may live, so that its claim counts.
 bool HoldsGpus(TaskState state);
-// One table of legal steps (scheduler.cc checks every step against it).
+// Whether the table of legal steps allows this one (scheduler.cc checks every step).
 bool IsLegalStep(TaskState from, TaskState to);
 
 enum class QueueKind : std::uint8_t { kMain, kRecovery };

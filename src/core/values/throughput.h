@@ -24,7 +24,7 @@ struct Neighbour {
   friend bool operator==(const Neighbour&, const Neighbour&) = default;
 };
 
-// Estimate for all tasks of one GPU together.
+// The estimate for all tasks of one GPU together.
 struct ThroughputEstimate {
   double delivered = 0;  // sum of activity times speed, in SM activity of one GPU
   double newcomer = 1;   // slowdown of the added task

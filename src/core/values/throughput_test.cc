@@ -26,8 +26,8 @@ TEST(ThroughputEstimate, ByHand) {
   EXPECT_NEAR(outlook.newcomer, 1.30, 1e-12);
   EXPECT_NEAR(outlook.slowest, 1.30, 1e-12);
   EXPECT_TRUE(outlook.bearable);
-  // A GPU that delivers no more slows down all tasks: by a fifth, so that 1.1 times becomes too
-  // much.
+  // If the GPU can deliver a fifth less, all tasks are slowed down, so that a limit of 1.1 is
+  // exceeded.
   outlook = ThroughputOf(there, &newcomer, outlook.delivered / 1.2);
   EXPECT_NEAR(outlook.newcomer, 1.30 * 1.2, 1e-12);
   EXPECT_FALSE(outlook.bearable);

@@ -1,5 +1,5 @@
-// Why attempts ended, judged by their output, the driver and their MPS server; and what their ends
-// teach.
+// Why attempts ended, judged by their output, the driver and their MPS server; and what is learned
+// from their ends.
 #pragma once
 
 #include <cstdint>
@@ -75,9 +75,9 @@ class Ends {
   bool IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const;
   bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Whether its output says, shortly after its start, that it could not initialise CUDA.
+  // Whether the attempt's output shows, shortly after its start, that it could not initialise CUDA.
   bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Its GPU is at fault: the attempt is not charged.
+  // Ends an attempt whose GPU is at fault: it does not count as one.
   void GiveBack(core::TaskId id, int attempt, const std::string& trouble);
   void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);
@@ -95,7 +95,7 @@ class Ends {
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts reported as ended by their shims, until the core has handled them.
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;
-  // Tasks whose memory the driver has once not reported.
+  // Tasks whose memory the driver has failed to report at least once.
   std::unordered_set<std::uint64_t> unclear_;
 };
 

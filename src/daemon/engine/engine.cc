@@ -13,7 +13,7 @@ namespace carma::daemon {
 
 namespace {
 
-// The task of the event; empty: no single one.
+// The task that the event is about; empty: not a single task.
 std::optional<core::TaskId> TaskOf(const core::Event& event) {
   return std::visit(
       [](const auto& each) -> std::optional<core::TaskId> {
@@ -23,7 +23,7 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
       event);
 }
 
-// The answer to a change that is decided, or will be, but cannot be written now.
+// The answer to a change that is or will be decided but cannot be written now.
 base::Error NotYet(const std::string& why) {
   return {ErrorCode::kIo, "not written yet, takes effect as soon as it can be: " + why};
 }

@@ -2,7 +2,7 @@
 // One thread only. Every change is durable before it is performed or answered.
 // Its parts: Intake (submissions), Starts (launches and how tasks share), Ends (why tasks ended).
 // One part per file: engine.cc (turns), engine_start.cc (what an earlier run left),
-// engine_requests.cc (what people ask beside submissions).
+// engine_requests.cc (requests other than submissions).
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,8 @@ class Engine {
   Engine(EngineOptions options, store::Store& store, task::Launcher& launcher, base::Clock& clock,
          Host& host);
 
-  // Restores what an earlier run left behind: drains, queued tasks, running ones (by their shims).
+  // Restores what an earlier run left behind: drains, queued tasks, and running tasks (through
+  // their shims).
   base::Result<base::Unit> Start(std::vector<core::GpuInfo> gpus);
 
   // Answers once the tasks are durable. Errors: those of Intake, kIo (nothing was accepted).
@@ -113,7 +114,7 @@ class Engine {
   // Where to read the progress of a running attempt that has a shim.
   ProgressBoard::Place ProgressOf(const core::TaskRecord& record) const;
   store::Store& store() { return store_; }
-  // Why the store takes no writes (a full disk, a removed database); empty: it does.
+  // Why the store accepts no writes (a full disk, a removed database); empty: it does.
   const std::string& store_trouble() const { return store_trouble_; }
   std::vector<std::string> MpsServers() const { return starts_.MpsServers(); }
   std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;
@@ -146,7 +147,7 @@ class Engine {
   void NoteJobReturn(const core::TaskRecord& record);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
-  // False: the store refused; the decisions are kept, and none of them has been carried out.
+  // False if the store refused: the decisions are kept, and none of them has been carried out.
   bool Flush();
   void PerformAll(Decided decided);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);

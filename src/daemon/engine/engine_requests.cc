@@ -1,4 +1,4 @@
-// What people ask of the engine beside submissions: closing, reserving, requeueing, editing.
+// Requests other than submissions: closing, reserving, requeueing, editing.
 #include <fmt/format.h>
 
 #include <utility>

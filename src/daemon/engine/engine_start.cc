@@ -1,4 +1,4 @@
-// What an earlier run of carmad has left: the engine reads its books and takes over its tasks.
+// After a restart of carmad the engine reads the books and takes over the tasks of the earlier run.
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -31,7 +31,7 @@ double MedianRatio(const std::deque<report::Forecast>& forecasts) {
   return *middle;
 }
 
-// For quantities without a promise.
+// A sentence about a drift of SM activity or slowdown, which are not promised; empty: no drift.
 std::string JudgeMedian(const std::deque<report::Forecast>& last) {
   if (last.size() < kLeastForMedian) return "";
   const double median = MedianRatio(last);

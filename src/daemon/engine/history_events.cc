@@ -43,7 +43,7 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
   event.what = core::TaskStateName(record.state);
   event.text = core::ReasonLine(launching ? record.attempt->placement_reason : record.reason);
   if (!gpu_uuids.empty()) event.gpu_uuid = gpu_uuids.front();
-  // The row names one of them.
+  // The row of the event names only one GPU.
   if (event.text.empty() && gpu_uuids.size() > 1)
     event.text = fmt::format("GPUs {}", GpuNumbers(record));
   return event;

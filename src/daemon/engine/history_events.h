@@ -15,26 +15,26 @@
 
 namespace carma::daemon {
 
-// For `count` tasks that were submitted together; it belongs to the first.
+// The event for `count` tasks that were submitted together; it belongs to the first one.
 store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
                                   base::Time now);
-// For a task's new state and its reason. gpu_uuids: of its placement. Empty: for states that every
-// submission passes through.
+// The event for a task's new state and its reason. gpu_uuids: the GPUs of its placement. Empty for
+// states that every submission passes through.
 std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
                                              const std::vector<std::string>& gpu_uuids,
                                              base::Time now);
-// For a task edited by a user.
+// The event for a task edited by a user.
 store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Time now);
-// For a task that was asked to checkpoint because it must leave.
+// The event for a task that was asked to checkpoint because it must leave.
 store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now);
-// For a notice that was sent or given up.
+// The event for a notice that was sent or given up.
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
-// For the Slurm job of a task.
+// The event for a change of a task's Slurm job.
 store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now);
-// For a GPU that was closed; without `why`: reopened.
+// The event for a GPU that was closed, or, without `why`, reopened.
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now);
-// For a reservation that was made, or removed by a user.
+// The event for a reservation that was made, or removed by a user.
 store::StoredEvent ReserveEvent(const core::Reservation& booking, const std::string& removed_by,
                                 base::Time now);
 

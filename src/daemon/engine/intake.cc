@@ -292,7 +292,7 @@ bool Intake::IsUntold(core::TaskId id) const {
   });
 }
 
-// Their dependencies may have ended since they were stored.
+// Sends stored tasks to the core. Their dependencies may have ended since they were stored.
 Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
   std::size_t weight = 0;
   while (!untold_.empty() && weight < options_.turn_share) {
@@ -311,7 +311,7 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
   for (const Accepted& each : untold_) {
     if (!uid || each.news.back().request->uid == *uid) count += each.news.size() - each.told;
   }
-  // Others wait until the first is done, and are counted then.
+  // Large submissions behind the first are counted once it is their turn.
   if (!large_.empty() && large_.front().checked > 0) {
     const Submission& submission = large_.front().submission;
     if (!uid || submission.submitter.uid == *uid) count += submission.tasks.size();

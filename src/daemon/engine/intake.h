@@ -76,7 +76,7 @@ class Intake {
 
   // Shares memory between successive equal requests.
   base::CopyOnWrite<core::TaskRequest> Shared(core::TaskRequest request);
-  // Adds how those dependencies ended that the core has already dropped.
+  // Fills in how dependencies ended that the core has already dropped.
   base::Result<base::Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
   // The new request of an unfinished task after an edit. Errors: kInvalid, kDenied: beyond limits
@@ -139,7 +139,8 @@ class Intake {
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
   base::Result<base::Unit> RefuseBeyondLimits(const core::TaskRequest& request,
                                               const std::string& name, std::size_t more) const;
-  // Of simultaneous submissions only those of the same user count.
+  // Checks the limits on queued tasks. Of submissions that arrive at the same time only those of
+  // the same user count.
   base::Result<base::Unit> CheckQueueLimits(const Submission& submission) const;
   base::Result<base::Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
                                              std::size_t end) const;

@@ -17,7 +17,8 @@ struct JobOfTask {
   int retries = 3;  // after running out of memory
 };
 
-// Whether another start may help: by how its last attempt ended, or because it had to make room.
+// Whether another start may help, judged by how the last attempt ended or because the task had to
+// make room.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
 // step_mib: recovery.step. Errors: kConflict: it is not requeued, with the reason.
 base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,

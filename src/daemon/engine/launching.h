@@ -31,7 +31,7 @@ std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<st
 base::Result<Launching> OpenLaunching(const config::Settings& settings,
                                       const std::string& shim_path);
 
-// Tells the launcher which processes wait for leases; it finds the others by their folders.
+// Tells the launcher which processes wait for leases; it finds granted leases by their folders.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
 
 }  // namespace carma::daemon

@@ -66,7 +66,7 @@ MpsEvidence MpsClients::EvidenceOf(const Key& who, Time now) const {
   evidence.broke = client.server && std::ranges::any_of(broken_, [&](const Broken& each) {
                      return each.server == *client.server && client.since < each.when;
                    });
-  // Only clients of that time can have been affected.
+  // Only clients that were attached at that time can have been affected.
   if (blamed_ && blamed_->who != who && blamed_->server == client.server &&
       client.since < blamed_->when && now - blamed_->when < kBlameSpan)
     evidence.blamed = blamed_->who.first;

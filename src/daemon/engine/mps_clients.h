@@ -18,7 +18,7 @@ namespace carma::daemon {
 // What happened to the server of an attempt.
 struct MpsEvidence {
   bool broke = false;  // it died, was replaced, or is faulted
-  // Another attempt there that has been held responsible.
+  // Another attempt on this server that has been held responsible.
   std::optional<core::TaskId> blamed;
 };
 
@@ -32,13 +32,14 @@ class MpsClients {
   // A client whose server process is not known yet.
   void Add(const Key& who, Time now) { clients_[who] = {std::nullopt, now}; }
   void Remove(const Key& who) { clients_.erase(who); }
-  // The server has taken it now. False: it has left meanwhile.
+  // The server has accepted the client now. False: the client has left meanwhile.
   bool Seat(const Key& who, const base::ProcessId& server, Time now);
-  // The server that it has had since it was added. False: it has left meanwhile.
+  // Sets the server that the client has had since it was added. False: the client has left
+  // meanwhile.
   bool Find(const Key& who, const base::ProcessId& server);
 
-  // What a look at the server has shown: records servers of these clients that have died, been
-  // replaced or faulted, and returns those seen so for the first time, with how.
+  // Records which servers of these clients have died, been replaced or faulted, as a look at the
+  // server has shown. Returns those that are new, each with what happened to it.
   std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(
       const std::optional<task::MpsServer>& server, Time now);
   // This client ended by its own fault, which affected its neighbours.

@@ -12,7 +12,7 @@
 
 namespace carma::daemon {
 
-// What an attempt gets from its server beside a client's slot.
+// What an attempt gets from its server besides a client's slot.
 struct MpsPlace {
   std::string partition = {};  // as in core::Sharing; empty: none
   int sms = 0;
@@ -31,16 +31,18 @@ class MpsPartitions {
   using Key = MpsClients::Key;
   using Deadline = task::MpsControl::Deadline;
 
-  // A place on the server, which is started if necessary: with partitions if this attempt asks for
-  // a share of its SMs (0: it does not) and the GPU has them. Errors: as task::MpsControl::Ready();
-  // kConflict, a sentence: no partition is left, or it asks for none where each client needs one.
+  // Gives the attempt a place on the server, which is started if necessary: with partitions if this
+  // attempt asks for a share of the SMs (0: it does not) and the GPU has them. Errors: as
+  // task::MpsControl::Ready(); kConflict, a sentence: no partition is left, or the attempt asks for
+  // none although each client needs one.
   base::Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
                              Deadline deadline);
   // Registers the partition of an attempt of an earlier run of the daemon.
   void Adopt(const Key& who, const std::string& partition);
   // The attempt has ended.
   void TakeBack(const task::MpsControl& control, const Key& who, Deadline deadline);
-  // Removes what no attempt owns, if a process still used it when its attempt ended.
+  // Removes partitions that no attempt owns, because a process still used them when their attempt
+  // ended.
   void Tidy(const task::MpsControl& control, Deadline deadline);
 
  private:

@@ -37,8 +37,8 @@ class MpsServers {
   virtual ~MpsServers() = default;
   using Attached = std::function<void(base::Result<MpsPlace>)>;
 
-  // Asks for a client slot of a running server. Answers later, once: its place, or a sentence why
-  // the task must do without MPS.
+  // Asks for a client slot of a running server. Answers later, once: its place, or a sentence that
+  // explains why the task runs without MPS.
   virtual void Attach(const MpsClient& client, Attached answer) = 0;
   // Registers an attempt of an earlier run of the daemon that is already a client.
   virtual void Adopt(const MpsClient& client) = 0;

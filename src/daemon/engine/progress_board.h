@@ -32,7 +32,8 @@ class ProgressBoard {
   // Replaces all known progress. shift_ms: how far the (perhaps simulated) server's clock is ahead
   // of the system's. Returns the tasks that have stalled since.
   std::vector<core::TaskId> Take(std::vector<Seen> seen, std::int64_t shift_ms = 0);
-  // Of the attempts that have moved: how long until their likely ends. now_ms: of the server.
+  // The time until the likely end of each attempt that has reported progress. now_ms: the server's
+  // time.
   core::ProgressSeen Left(std::int64_t now_ms) const;
   // Null: the attempt has reported none.
   const task::ProgressReport* Find(core::TaskId id, int attempt) const;

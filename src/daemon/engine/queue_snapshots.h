@@ -13,7 +13,7 @@
 
 namespace carma::daemon {
 
-// The queue with GPUs, then the one without, in order.
+// The tasks of the queue with GPUs, then of the one without, in order.
 class ToldLine {
  public:
   ToldLine(std::vector<core::TaskId> tasks, base::Time told);

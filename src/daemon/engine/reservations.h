@@ -1,5 +1,5 @@
-// Reservations of GPUs as users made them, and the periods that follow. The engine stores every
-// change.
+// Reservations of GPUs as users made them, and the periods that result from them. The engine stores
+// every change.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ class Reservations {
 
   const std::map<core::ReservationId, core::Reservation>& all() const { return all_; }
   const core::Reservation* Find(core::ReservationId id) const;  // null: none
-  // Its current or next period; empty: it is over.
+  // The reservation's current or next period; empty: it is over.
   std::optional<core::ReservedPeriod> NextOf(const core::Reservation& booking,
                                              core::Time now) const;
 
@@ -48,7 +48,7 @@ class Reservations {
   std::optional<core::Time> tell_again_;
 };
 
-// Its row in the store.
+// The reservation's row in the store.
 store::ReservationRow RowOf(const core::Reservation& booking);
 
 }  // namespace carma::daemon

@@ -16,7 +16,8 @@
 namespace carma::daemon {
 namespace {
 
-// A limit follows what others are promised in steps of this size: each asks the driver.
+// A limit follows what others are promised in steps of this size, because each step is a call of
+// the driver.
 constexpr std::int64_t kLimitStepMib = 256;
 
 // No MPS servers on instances, nor on a GPU that was never described.
@@ -128,8 +129,8 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
-  // A task that has left its plateau is promised its claim again. What others were promised
-  // meanwhile its limit keeps from it, so only what it has counts.
+  // A task that has left its plateau is promised its claim again. Its limit still withholds what
+  // others were promised meanwhile, so only the memory that it has counts.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
@@ -170,7 +171,7 @@ void Starts::FollowPromises(base::Time now) {
   }
 }
 
-// Includes those of other settings of collocation.mps_servers, which may have been changed.
+// Includes servers of other values of collocation.mps_servers, which may have been changed.
 std::vector<std::string> Starts::MpsServers() const {
   std::vector<std::string> servers{AllMpsGpus(core_.GpuInfos())};
   for (const core::GpuInfo& gpu : core_.GpuInfos()) servers.push_back(gpu.uuid);
@@ -209,7 +210,7 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
 // ---- starts ----
 
 void Starts::Launch(const core::StartTask& start) {
-  // A task that restarts in the turn of its end has no state without a process in between.
+  // A task that restarts in the turn in which it ended has no state without a process in between.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);
   if (!order) {

@@ -37,7 +37,8 @@ class Starts {
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
   // Starts an attempt whose decision is durable. An MPS client starts later, by StartArranged().
   void Launch(const core::StartTask& start);
-  // This record is durable: starts the attempt if it waited for its sharing to be stored.
+  // Called when this record is durable: starts the attempt if it waited for its sharing to be
+  // stored.
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
   // Called after the starts and ends of a turn: withholds dedicated cores from other tasks, or
@@ -47,7 +48,7 @@ class Starts {
   // written.
   void Confine(const core::TaskRecord& record);
   // Called after a reading: the kernel limits of running tasks follow the promises. A task may take
-  // its claim and the margin, but nothing that others were promised since its plateau.
+  // its claim and the margin, but nothing that others were promised since it reached its plateau.
   void FollowPromises(base::Time now);
   // The attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);
@@ -77,7 +78,7 @@ class Starts {
   // The kernel's memory limit for a task on each of these GPUs; 0: none.
   std::int64_t GroupLimitMib(const std::vector<core::Placement>& placement,
                              std::int64_t bound_mib) const;
-  // Per task: the limits on each of its GPUs that leave others what they are promised.
+  // For each task the limits on its GPUs that leave others what they are promised.
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
   // Handles the answer of the MPS servers: the attempt starts once its sharing is durable.
   void TakeAttached(core::TaskId id, int attempt, const base::Result<MpsPlace>& attached);

@@ -47,7 +47,7 @@ class TaskNotices {
   void JoinIfAsked(const store::StoredTask& task);  // if it has some
   void Leave(core::TaskId id);
   // The notices for a task's new state, to be stored with it. A finished task is dropped here. An
-  // array is reported once, its end with its last task, unless a rule says otherwise. Notices
+  // array is reported once, its end with its last task, unless the rule asks for each task. Notices
   // beyond the limits are returned as dropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 

@@ -50,7 +50,7 @@ class Attribution {
   const ProcessFace& Describe(pid_t pid);
   // Drops every cached pid that is not in the list.
   void Retain(const std::vector<pid_t>& pids);
-  // Whether that is the control group in which it was started, or one below.
+  // Whether that is the control group in which the task was started, or one below.
   bool IsGroupOf(core::TaskId task, const std::string& cgroup) const;
   std::optional<pid_t> MainPid(core::TaskId task) const;
   // Tasks that were added and not removed, by id.

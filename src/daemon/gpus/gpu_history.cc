@@ -153,7 +153,7 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-// With gaps for unknown parts.
+// The points of a curve, with gaps for unknown parts.
 std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point>& points) {
   std::vector<report::GpuPoint> curve;
   std::optional<std::int64_t> until_ms;

@@ -19,7 +19,7 @@ namespace carma::daemon {
 
 inline constexpr int kMostHistoryPoints = 2'000;
 
-// Means over time, maxima of what is known. Pure.
+// Resamples means over time and maxima of the known values. Pure.
 class GpuTimeline {
  public:
   // [from, to), from < to, in at most `points` equal spans. readings: of that GPU, oldest first;
@@ -79,8 +79,8 @@ base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
                                          const std::string& state_dir,
                                          const std::atomic<bool>& wanted);
 
-// All GPUs over one span as a page of figures (report/html.h). Each also needs its usable memory.
-// Otherwise as GpuHistoryText.
+// All GPUs over one span as a page of figures (report/html.h), which also needs each GPU's usable
+// memory. Otherwise as GpuHistoryText.
 struct GpuFiguresRequest {
   std::vector<GpuHistoryRequest> gpus;  // of the same span and number of points; at least one
   std::vector<std::int64_t> usable_mib;

@@ -34,10 +34,10 @@ class GpuTrials {
   GpuTrials(std::shared_ptr<boost::asio::io_context> loop, base::Clock& clock,
             std::vector<std::string> uuids, Try try_cuda, Actions actions);
 
-  // A task could not initialise CUDA on these. then: called on the loop with what is wrong with one
-  // of them; empty: CUDA works there, so the task is at fault.
+  // Called when a task could not initialise CUDA on these GPUs. then: called on the loop with what
+  // is wrong with one of them; empty: CUDA works there, so the task is at fault.
   void Ask(const std::vector<core::GpuIndex>& gpus, std::function<void(const std::string&)> then);
-  // Found broken by an earlier carmad: retried from time to time.
+  // Takes over a GPU that an earlier carmad found broken: it is retried from time to time.
   void Restore(core::GpuIndex gpu);
 
  private:

@@ -11,7 +11,8 @@ constexpr std::string_view kAlone = "alone";
 constexpr std::string_view kKernelTime = "kernel-time";
 constexpr std::string_view kEqual = "equal";
 
-// in_group: the driver counts its memory with that of the others there.
+// in_group: the driver counts the process's memory together with that of others in its control
+// group.
 void AddProcess(const gpu::ProcessUse& process, bool in_group, TaskUse& task) {
   task.used_mib += in_group ? 0 : process.used_mib.value_or(0);
   task.pids.push_back(process.pid);
@@ -95,7 +96,7 @@ void SmShares::Take(const gpu::Reading& reading, const GpuUse& use, base::Durati
                         : all          ? *task.kernel_time / *all
                                        : 1.0 / static_cast<double>(residents);
     now.sm_active = *reading.sm_active * part;
-    // Values of another method are not smoothed with this one.
+    // Values are smoothed only with earlier ones of the same method.
     if (const auto old = before.find(id); old != before.end() && old->second.by == now.by)
       now.sm_active = old->second.sm_active + weight * (now.sm_active - old->second.sm_active);
     shares_[id] = now;

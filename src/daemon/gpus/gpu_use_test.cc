@@ -51,7 +51,8 @@ TEST_F(WhoUsesTest, MemoryThatNoProcessOwnsUpToIsNobodys) {
   EXPECT_FALSE(unclear.memory_told);
 }
 
-// As the driver counts a group that has a limit, whatever it says of single processes.
+// The driver counts the memory of a group that has a limit, even if it reports single processes
+// differently.
 TEST_F(WhoUsesTest, TheMemoryOfATasksGroupIsCountedOnce) {
   attribution_.Add(kMine, base::SelfProcess(), "/carma-7");
   gpu::Reading reading;

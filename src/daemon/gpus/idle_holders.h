@@ -29,7 +29,7 @@ struct Holder {
   core::TaskId id{};
   int attempt = 0;
   std::optional<base::Time> idle_since;  // as stored
-  // For all its GPUs together: busy on any is busy, idle on all is idle.
+  // The verdict for all GPUs of the task together: busy on any is busy, idle on all is idle.
   HolderSight sight = HolderSight::kUnknown;
 };
 

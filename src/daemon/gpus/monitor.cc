@@ -152,7 +152,7 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
-  // Only now, because Xids announced with the first reading happened before it.
+  // Cleared only now, because Xids announced with the first reading happened before it.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }
@@ -179,7 +179,7 @@ void Monitor::Follow(const MonitorOptions& options) {
   options_.unattributed_mib = options.unattributed_mib;
   for (Device& device : states_) {
     device.rules.Follow(options.health);
-    // Only reported so far: the next reading requests the drain.
+    // The trouble is only reported so far: the next reading requests the drain.
     if (closes) device.drain_told.clear();
   }
 }

@@ -22,7 +22,7 @@
 
 namespace carma::daemon {
 
-// Beginning of the text for NoteCuda(), unless it is core::kDriverUpgradeText.
+// Beginning of the text for NoteCuda(), unless that begins with core::kDriverUpgradeText.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {
@@ -47,10 +47,10 @@ class Monitor {
  public:
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
-  // Takes one round: an answer per device, in order, none for those left alone. Returns GpuSampled
-  // for each good one, GpuHealthChanged where the verdict changed, and DrainRequested or
-  // ResumeRequested by rule where the health rules close or open a GPU, which must be stored. A
-  // device that reports "lost" three times in a row is lost.
+  // Takes one round: an answer per device, in order, without an answer for GPUs that are left
+  // alone. Returns GpuSampled for each good one, GpuHealthChanged where the verdict changed, and
+  // DrainRequested or ResumeRequested by rule where the health rules close or open a GPU, which
+  // must be stored. A device that reports "lost" three times in a row is lost.
   std::vector<core::Event> Take(base::Time now, const gpu::Round& round, Attribution& attribution);
   // The driver as a whole does not answer: closes every GPU, once.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
@@ -70,13 +70,15 @@ class Monitor {
   // frequent, only the newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
 
-  // An administrator resumed the GPU: what the health rules know now no longer closes it.
+  // Called when an administrator resumed the GPU: present evidence no longer closes it.
   void Acknowledge(core::GpuIndex gpu);
-  // Result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty: it works. With the next
-  // reading the health rules close the GPU for it, until CUDA works or an administrator opens it.
+  // Result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty: it works. If CUDA does not
+  // work, the health rules close the GPU with the next reading, until CUDA works or an
+  // administrator opens it.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const;
-  // Begins with core::kDriverUpgradeText; "": the installed driver is the loaded one.
+  // The trouble of a driver upgrade, which begins with core::kDriverUpgradeText; "": the installed
+  // driver is the loaded one.
   std::string DriverUpgrade() const;
   // Whether the last verdict was healthy.
   bool Healthy(core::GpuIndex gpu) const;

@@ -19,7 +19,7 @@
 
 namespace carma::daemon {
 
-// What administrators are told about an idle holder.
+// The notice to administrators about an idle holder.
 struct IdleNotice {
   std::uint64_t task = 0;
   int attempt = 0;

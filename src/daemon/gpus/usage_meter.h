@@ -14,11 +14,12 @@ namespace carma::daemon {
 
 class UsageMeter {
  public:
-  // longest: time between readings further apart than this is unknown and belongs to no row.
+  // longest: if two readings are further apart than this, the time between them is unknown and
+  // belongs to no row.
   UsageMeter(std::string gpu_uuid, base::Duration longest)
       : gpu_uuid_(std::move(gpu_uuid)), longest_(longest) {}
 
-  // tasks: with processes on the GPU now.
+  // tasks: number of tasks with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
   // Appends the use since the last call: one row, several if there was a gap, none without two
   // readings. energy_shown_by_another: one instance of a divided GPU reports the energy of the

@@ -1,4 +1,4 @@
-// Answers that are made or read on threads, so that the loop never waits.
+// Makes or reads answers on threads, so that the loop never waits.
 #pragma once
 
 #include <atomic>

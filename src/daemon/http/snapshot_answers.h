@@ -29,7 +29,7 @@ using PrepareAnswer = std::function<base::Result<MakeAnswer>()>;
 using AnswerAside = std::function<void(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
                                        std::function<void(Answer)> send)>;
 
-// An AnswerAside without any copy.
+// An AnswerAside that runs in this process.
 void AnswerAtOnce(std::optional<std::uint32_t> uid, const PrepareAnswer& prepare,
                   const std::function<void(Answer)>& send);
 // The user that a call counts for.

@@ -21,7 +21,7 @@ struct Token {
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;  // of its user at creation
   std::string name;
-  std::string hash;  // SHA-256 of the token, which has 256 bits of chance: no salt, no slow hash
+  std::string hash;  // SHA-256 of the token, which has 256 random bits: no salt, no slow hash
   std::int64_t created_ms = 0;
   std::int64_t expires_ms = 0;
 

@@ -57,7 +57,7 @@ class BackgroundWorker {
   void Abandon();
   // Jobs without a delivered result.
   int waiting() const { return waiting_; }
-  // Becomes false, and wakes waiters, once this object is gone. For jobs that can stop early.
+  // Becomes false, and wakes waiters, once this object is gone. Jobs that can stop early check it.
   std::shared_ptr<const std::atomic<bool>> wanted() const { return wanted_; }
 
  private:

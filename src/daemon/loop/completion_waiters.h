@@ -19,8 +19,8 @@ class CompletionWaiters {
  public:
   explicit CompletionWaiters(boost::asio::io_context& loop) : loop_(loop) {}
 
-  // Calls back once, later: when the task has ended, or after `limit` of real time. Also if the
-  // client has gone meanwhile, but never after this object is gone.
+  // Calls back once, later: when the task has ended, or after `limit` of real time. It calls even
+  // if the client has gone, but never after this object is gone.
   void Await(core::TaskId task, std::chrono::nanoseconds limit, std::function<void()> call);
   // The task has ended: calls all callbacks that wait for it, oldest first. They may wait again.
   void Ended(core::TaskId task);

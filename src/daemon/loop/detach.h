@@ -17,10 +17,11 @@ struct Detached {
   int status = 0;  // from waitpid(), if it ended before it served
 };
 
-// Calls `run` in a new process and uses its value as exit code: in a new session, in "/", with
-// standard input and output at /dev/null; standard error stays for messages until it serves. Waits
-// until it serves (it calls the function it got) or has ended; after `limit` it is killed. Call it
-// before any thread is started. Errors: kIo (no process, no pipe), kUnavailable (the limit).
+// Calls `run` in a new process, whose exit code is the result: in a new session, in "/", with
+// standard input and output at /dev/null. Standard error stays open for messages until the process
+// serves. Waits until the process serves (`run` calls the function that it got) or has ended; after
+// `limit` it is killed. Call it before any thread is started. Errors: kIo (no process, no pipe),
+// kUnavailable (the limit).
 base::Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                                    std::chrono::milliseconds limit);
 

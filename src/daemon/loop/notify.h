@@ -7,7 +7,7 @@
 
 namespace carma::daemon {
 
-// "READY=1", "STOPPING=1", "WATCHDOG=1", "STATUS=…".
+// state: "READY=1", "STOPPING=1", "WATCHDOG=1", "STATUS=…".
 void NotifyServiceManager(const std::string& state);
 // Half of the service manager's watchdog interval; empty: no watchdog.
 std::optional<std::chrono::microseconds> WatchdogPeriod();

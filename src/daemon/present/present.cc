@@ -177,7 +177,7 @@ void TellTimes(const core::TaskRecord& record, api::TaskView& view) {
   view.ended_ms = OptionalMs(record.ended);
 }
 
-// Its shares of GPUs and of the server beside them.
+// Fills in the task's shares of its GPUs and of the server's cores and memory.
 void TellShares(const core::TaskRecord& record, api::TaskView& view) {
   view.sharing = core::SharingMethodName(record.attempt->sharing.method);
   view.memory_limit_mib = record.attempt->sharing.memory_limit_mib;
@@ -390,7 +390,7 @@ api::EventView Present(const store::StoredEvent& event) {
 
 namespace {
 
-// The limit of an MPS server holds on all its GPUs alike.
+// The memory limit of an MPS server is the same on all its GPUs.
 bool MpsLimitsMemory(const config::Settings& settings, const Monitor* monitor) {
   const bool one_gpu = monitor != nullptr && monitor->devices().size() == 1;
   return settings.collocation == core::SharingMethod::kMps && settings.mps_memory_limit &&

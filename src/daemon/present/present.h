@@ -15,9 +15,9 @@
 
 namespace carma::daemon {
 
-// A row of the store.
+// The task as its row in the store shows it.
 api::TaskView Present(const store::StoredTask& stored);
-// With live values of the running daemon: current reason, measured memory, pid.
+// The same with live values of the running daemon: current reason, measured memory, pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
 // Shows only the host part of a URL.
@@ -31,8 +31,8 @@ api::HostVerdictView Present(const core::HostVerdict& host);
 api::HostView PresentHost(const Engine& engine, bool cpu_cap);
 // Which promises of cores and memory are not enforced, one sentence; empty: all are.
 std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls);
-// One line with the rules in force: the policy's word and what was set to another value than the
-// word brings: "by-work, margin 4.0G".
+// The rules in force in one line: the policy's name, then settings that differ from its defaults:
+// "by-work, margin 4.0G".
 std::string PolicyLine(const config::Settings& settings);
 // What enforces the GPU memory promised to tasks: "kernel", "mps" or "nobody". monitor: null while
 // no GPU is known.

@@ -17,7 +17,7 @@
 
 namespace carma::daemon {
 
-// By what the rows are grouped.
+// What the rows are grouped by.
 struct UsageBy {
   bool user = false;
   bool account = false;

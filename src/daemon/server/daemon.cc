@@ -77,7 +77,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void Follow(Configuration::InForce now);
   void Beat();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Tells whoever started this daemon, once, that it serves. From then on no request waits.
+  // Reports once, to the starter of this daemon, that it serves. From then on no request waits.
   void TellServing();
   // Decides the method for collocation.method = "auto". Sharing method and memory limits are found
   // one after the other by trial.
@@ -89,7 +89,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::string Metrics();
 
   DaemonOptions options_;
-  // Once the GPUs are known, the sharing method and its rules have been decided.
+  // The settings in force. The sharing method and its rules are decided once the GPUs are known.
   Configuration::InForce in_force_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
@@ -108,7 +108,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
   std::unique_ptr<Routes> routes_;
-  // What needs the GPUs and was asked while carmad was looking for them.
+  // Requests that need the GPUs and came while carmad was looking for them.
   std::vector<std::pair<api::Request, api::Responder>> early_;
   bool searches_ = true;  // until TellServing()
   std::unique_ptr<api::Server> unix_server_;

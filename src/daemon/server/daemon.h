@@ -13,7 +13,7 @@ namespace carma::daemon {
 
 struct DaemonOptions {
   config::Loaded configuration;
-  // Where the configuration is read again; called on another thread.
+  // Returns where to read the configuration again; called on another thread.
   std::function<config::Sources()> sources;
   std::string shim_path;    // carma-shim
   std::string notify_path;  // carma-notify

@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
-// Going through this many takes less time than forking.
+// Answering about this many tasks takes less time than forking.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
 // Fewer than one in a hundred requests should meet such a long turn.
@@ -40,7 +40,7 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
                        const std::vector<core::GpuInfo>& gpus)
     : around_(std::move(around)),
       monitor_(std::move(devices), MonitorOptionsOf(settings())),
-      // Also under streams, because an earlier carmad may have used MPS.
+      // Made also under streams, because an earlier carmad may have used MPS.
       mps_(OpenMpsServers(around_.loop,
                           MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
       history_(MakeHistory(settings())),
@@ -153,7 +153,7 @@ EngineOptions EngineHost::MakeEngineOptions() {
   return options;
 }
 
-// With the lessons of finished tasks, for these GPUs.
+// The estimate rules for these GPUs, with the lessons of finished tasks.
 estimate::AppraisalRules EngineHost::FirstEstimateRules(
     const std::vector<core::GpuInfo>& gpus) const {
   estimate::AppraisalRules rules = AppraisalRulesOf(around_.in_force, {});
@@ -242,7 +242,7 @@ void EngineHost::NoticesChanged() {
   if (notice_sender_) notice_sender_->Look();
 }
 
-// With the daemon's rights, because the targets are the administrator's.
+// Sent with the daemon's rights, because the targets are the administrator's.
 void EngineHost::TellAdministrators(const std::string& event, const std::string& message) {
   for (const std::string& target : settings().notify_admin) {
     engine_.AddNotice({.uid = ::getuid(),

@@ -1,6 +1,6 @@
 // The engine on the daemon's loop and its helpers. Created once the GPUs are known and the sharing
 // method is decided; used on the loop's thread; destroyed after the loop has ended.
-// engine_host.cc: turns, tasks and usage; engine_host_gpus.cc: what readings say of GPUs.
+// engine_host.cc: turns, tasks and usage; engine_host_gpus.cc: what readings show about GPUs.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -47,7 +47,7 @@ class EngineHost : private Engine::Host {
   // Services that exist from the beginning; all references outlive this object.
   struct Surroundings {
     std::shared_ptr<boost::asio::io_context> loop;
-    // With collocation.method and its policy decided; Follow() announces changes.
+    // collocation.method and its policy are already decided; Follow() announces changes.
     const Configuration::InForce& in_force;
     base::Clock& clock;
     store::Store& store;
@@ -120,7 +120,7 @@ class EngineHost : private Engine::Host {
   void WatchCores();
   void TellWhoComputes();
   void WatchTasks();
-  // Every few seconds, on a worker.
+  // Reads the progress of running tasks every few seconds, on a worker.
   void ReadProgress();
   void TellStalled(core::TaskId id);
   void WatchLine();

@@ -1,4 +1,5 @@
-// What readings say of GPUs and of their driver: which are closed, and why tasks ended on them.
+// What readings show about GPUs and their driver: which GPUs are closed, and why tasks ended on
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>

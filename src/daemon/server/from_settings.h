@@ -30,12 +30,12 @@ MonitorOptions MonitorOptionsOf(const config::Settings& settings);
 // `program`: carma-notify.
 NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std::string& program);
 
-// `rules` with the configured values.
+// Returns `rules` with the configured values filled in.
 estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force,
                                           estimate::AppraisalRules rules);
 
-// With collocation.method decided. Members that do not come from the configuration (loop, servers,
-// history, job_return) are left empty.
+// The engine's options. collocation.method must be decided. Members that do not come from the
+// configuration (loop, servers, history, job_return) are left empty.
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
                               const task::CgroupControls& controls);
 

@@ -37,7 +37,7 @@ struct LeavingJobsOptions {
 class LeavingJobs {
  public:
   struct Calls {
-    // Those that wait now, in the order in which they came.
+    // Returns the jobs that wait now, in the order in which they came.
     std::function<std::vector<LeavingJob>()> waiting;
     // Whether another job is on its way.
     std::function<bool()> busy;
@@ -57,7 +57,7 @@ class LeavingJobs {
   struct Wait {
     Moment since, next_check;
   };
-  // What Slurm says of a job.
+  // Slurm's answer about a job.
   struct Answer {
     std::optional<slurm::JobReturn> plan;
     bool no_room = false;  // no node has room for it

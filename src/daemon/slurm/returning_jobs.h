@@ -55,7 +55,7 @@ class ReturningJobs {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
     bool sent = false;  // Slurm knows that it is requeued
-    // Of one that is sent elsewhere.
+    // When a job that is sent elsewhere was released.
     std::optional<std::chrono::steady_clock::time_point> released = std::nullopt;
     bool elsewhere = false;  // it has started there, or waits for long
   };

@@ -19,8 +19,8 @@ JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
 // Jobs whose steps wait here for GPUs, and why.
 std::vector<slurm::WaitingJob> JobsThatWait(const task::LeaseLauncher& leases,
                                             const core::Scheduler& scheduler, core::Time now);
-// Those that another node could serve: batch scripts that wait for a GPU with room. is_soon: of an
-// expected start.
+// Waiting jobs that another node could serve: batch scripts that wait for room on a GPU. is_soon:
+// whether an expected start is so near that the job should stay.
 std::vector<LeavingJob> JobsThatMayLeave(const task::LeaseLauncher& leases,
                                          const core::Scheduler& scheduler, core::Time now,
                                          const std::function<bool(core::Time)>& is_soon);

@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// The output of a program. Errors: kUnavailable: it could not be run, was killed after `limit`, or
-// failed, with its last output.
+// Runs a program of Slurm and returns its output. Errors: kUnavailable: it could not be run, was
+// killed after `limit`, or failed, with its last output.
 base::Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                      std::chrono::milliseconds limit);
 
@@ -24,13 +24,13 @@ struct SlurmPrograms {
   std::string squeue = "/usr/bin/squeue";
   std::chrono::milliseconds limit{30'000};  // for a program's run
 
-  // words: after scontrol's own path.
+  // words: the arguments of scontrol.
   base::Result<std::string> Control(const std::vector<std::string>& words) const;
-  // squeue's lines for the jobs that Slurm knows.
+  // The lines that squeue prints about those of the jobs that Slurm knows.
   base::Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
   // The job as squeue shows it; empty: Slurm does not know it.
   base::Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;
-  // The same with Job::excluded.
+  // As Find(), and fills in Job::excluded.
   base::Result<std::optional<slurm::Job>> FindWithExcluded(std::uint64_t job) const;
   base::Result<std::vector<slurm::Node>> Nodes() const;
 };

@@ -26,7 +26,7 @@ class WaitingJobs {
   using List = std::function<std::vector<slurm::WaitingJob>()>;
   WaitingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               WaitingJobsOptions options, List all);
-  // The end of its wait is not reported, because it goes elsewhere.
+  // Stops reporting about a job, because it is sent elsewhere.
   void Forget(std::uint64_t job) { comments_.Forget(job); }
 
  private:

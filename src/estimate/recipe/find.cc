@@ -88,7 +88,8 @@ class Finder {
     if (depth >= kMaxNesting) return;
     const std::optional<NestedScript> nested = NestedScriptOf(command.words);
     if (!nested) return;
-    // What stands before a command or was exported is known inside (CONFIG_FILE=x ./run_train.sh).
+    // Variables that are set before a command, or exported, are known inside it (CONFIG_FILE=x
+    // ./run_train.sh).
     std::map<std::string, std::string> inside = command.settings;
     inside.insert(spec_.environment.begin(), spec_.environment.end());
     if (nested->path.empty())
@@ -133,8 +134,8 @@ class Finder {
     Judge(path, std::move(meaning));
   }
 
-  // What only the scripts of diffusers say: those for adapters are called so, and load the frozen
-  // weights in the precision of autocast.
+  // Adds what only scripts of diffusers imply: those for adapters have it in their name, and load
+  // the frozen weights in the precision of autocast.
   static void AddDiffusion(const std::string& program, const std::vector<Setting>& settings,
                            TrainingWords& words) {
     const auto add = [&](const char* name, const std::string& value, const std::string& from) {
@@ -205,7 +206,7 @@ class Finder {
     }
   }
 
-  // Reads files that settings name: of DeepSpeed, of FSDP, of an adapter.
+  // Reads files that settings name: configurations of DeepSpeed, FSDP and adapters.
   void AddNamedFiles(const std::string& folder, std::vector<Setting>& settings,
                      TrainingWords& words) {
     const std::vector<Setting> named = settings;

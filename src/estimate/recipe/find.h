@@ -12,7 +12,7 @@
 namespace carma::estimate {
 
 struct TrainingFound {
-  TrainingWords words;             // in rising precedence; empty: no training was recognised
+  TrainingWords words;             // in increasing precedence; empty: no training was recognised
   std::string config;              // absolute path of the model's config.json; empty: not found
   std::vector<std::string> notes;  // one sentence per obstacle
 };
@@ -23,7 +23,7 @@ using FileReader =
 
 // Reads the task's script or command as text; nothing is executed. Files that it names are read
 // with `read`: configurations of the training, the model's config.json in its folder or in Hugging
-// Face's cache. Of several trainings in a script the one that needs most counts. At most
+// Face's cache. If a script has several trainings, the one that needs most is used. At most
 // kMaxTrainingFiles files of kMaxConfigBytes each.
 inline constexpr int kMaxTrainingFiles = 40;
 TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);

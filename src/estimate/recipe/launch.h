@@ -21,8 +21,8 @@ struct Launch {
 };
 
 // torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift, and Python
-// scripts, whatever stands before them (env, srun, uv run …). place: where the command stands, for
-// the settings' sources; may be empty. Empty: nothing that is known.
+// scripts, with anything before them (env, srun, uv run …). place: where the command was found, for
+// the settings' sources; may be empty. Empty: no known training.
 std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place);
 
 // A script run by a shell, with its arguments: "bash train.sh 4".

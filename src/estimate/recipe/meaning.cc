@@ -342,7 +342,7 @@ class Reader {
       if (said_.Yes({"disable_gradient_checkpointing"}) == nullptr)
         AddUsual("gradient-checkpointing", "full");
     }
-    // TRL does so since its lengths are called max_length.
+    // TRL has done so since its lengths are called max_length.
     if (framework_ == Framework::kTrl && said_.Any({"max_seq_length"}) == nullptr)
       AddUsual("gradient-checkpointing", "full");
     const Setting* asked = said_.Any(
@@ -357,7 +357,7 @@ class Reader {
     const std::string value = base::ToLower(asked->value);
     if (value == "auto") return;
     if (value.contains("offload")) AddOffload("activations", *asked);
-    // Axolotl and Unsloth name how it is done.
+    // Axolotl and Unsloth give a method instead of true.
     Add("gradient-checkpointing", TruthOf(value) == false ? "none" : "full", *asked);
   }
 
@@ -406,7 +406,8 @@ class Reader {
 
   // ---- several GPUs ----
 
-  // The names that Megatron, programs built on it, and torchtitan use.
+  // Reads tensor, pipeline and context parallelism by the names of Megatron, programs built on it,
+  // and torchtitan.
   void Splits() {
     AddNumber("tp", {"tensor_model_parallel_size", "tensor_parallel_degree"});
     AddNumber("pp", {"pipeline_model_parallel_size", "pipeline_parallel_degree"});

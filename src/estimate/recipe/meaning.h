@@ -1,4 +1,4 @@
-// What the settings of a training mean for its memory, whatever framework they are written for.
+// What the settings of a training mean for its memory, independently of the framework.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace carma::estimate {
 
-// Frameworks by their defaults.
+// Frameworks, distinguished by their defaults.
 enum class Framework {
   kTrainer,  // Hugging Face's Trainer, and scripts that use its words
   kTrl,      // its SFTTrainer
@@ -31,11 +31,11 @@ struct Meaning {
   std::string not_modelled;  // why not, if known; one sentence
   std::string model;         // name or folder of the model; empty: none is named
   std::string model_from;
-  TrainingWords words;             // each means something to PlanOf; in rising precedence
+  TrainingWords words;             // each is valid for PlanOf; in increasing precedence
   std::vector<std::string> notes;  // one sentence each: what is not modelled, or not understood
 };
 
-// settings: in rising precedence; names with '-' or '_', in any case.
+// settings: in increasing precedence; names with '-' or '_', in upper or lower case.
 Meaning MeaningOf(const std::vector<Setting>& settings, Framework framework);
 
 }  // namespace carma::estimate

@@ -203,7 +203,7 @@ Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view wher
   const Result<base::Json> json = Parsed(text, where);
   if (!json) return std::unexpected(json.error());
   Found words(where);
-  // What cuts nothing is written as a number with thirty digits.
+  // "No limit" is written as a number with thirty digits.
   constexpr double kMost = 1e9;
   if (!json->is_object()) return words.Take();
   const auto length = json->find("model_max_length");

@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kCalls{
     "TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig",      "SFTTrainer",
     "LoraConfig",        "BitsAndBytesConfig",       "get_peft_model", "from_pretrained"};
-// The most tokens of one call; calls may be nested.
+// Maximum number of tokens in one call; calls may be nested.
 constexpr std::size_t kMaxCallTokens = 2'000;
 
 bool IsNameLetter(char c) {

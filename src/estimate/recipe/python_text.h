@@ -9,10 +9,10 @@
 
 namespace carma::estimate {
 
-// Of the calls that configure a training (TrainingArguments, SFTConfig, LoraConfig,
-// BitsAndBytesConfig, from_pretrained …) their named arguments, of add_argument its default, under
-// the names that MeaningOf knows: LoraConfig's r is lora_r. In the order they stand; where: the
-// file's name. At most kMaxSettings.
+// Returns the named arguments of calls that configure a training (TrainingArguments, SFTConfig,
+// LoraConfig, BitsAndBytesConfig, from_pretrained …) and the defaults of add_argument, under the
+// names that MeaningOf knows: LoraConfig's r is lora_r. In the order of the text, at most
+// kMaxSettings. where: the file's name.
 std::vector<Setting> ReadPythonText(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

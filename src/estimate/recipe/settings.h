@@ -21,14 +21,14 @@ inline constexpr std::size_t kMaxSettings = 5'000;
 inline constexpr int kMaxSettingDepth = 32;
 
 // The part of YAML that configurations of trainings are written in: mappings and lists, in blocks
-// and in brackets, quotes, comments. Text in blocks (| and >), anchors and aliases say nothing; of
-// several documents the first one counts. where: the file's name for sources and messages.
+// and in brackets, quotes, comments. Text in blocks (| and >), anchors and aliases are ignored; of
+// several documents only the first is read. where: the file's name for sources and messages.
 // Errors: kInvalid "where:line: …": a tab as indentation, brackets or quotes without an end, more
 // than the limits above.
 base::Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
 
-// A JSON object in the same terms; `from` is the file's name. Errors: as base::ParseJson, with the
-// name; kInvalid for something else than an object, and more than the limits.
+// Reads a JSON object in the same way; `from` is the file's name. Errors: as base::ParseJson, with
+// the name; kInvalid for something else than an object, and more than the limits.
 base::Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

@@ -10,7 +10,7 @@
 namespace carma::estimate {
 
 struct ShellWord {
-  std::string text;   // without quotes, variables put in
+  std::string text;   // without quotes, with variables expanded
   bool known = true;  // false: a part of it is the output of a command, a loop's variable …
   friend bool operator==(const ShellWord&, const ShellWord&) = default;
 };
@@ -22,10 +22,10 @@ struct ShellCommand {
   int line = 0;                                 // where it begins, from 1
 };
 
-// Simple commands in the order they stand, whatever conditions, loops and functions are around
-// them. args: of the script; environment: of the task. Variables, arrays, defaults (${NAME:-word}),
+// Simple commands in the order of the text, ignoring conditions, loops and functions around them.
+// args: of the script; environment: of the task. Variables, arrays, defaults (${NAME:-word}),
 // here-documents and continued lines are understood. At most kMaxShellCommands, and as much text as
-// a few scripts: what is behind that is left out.
+// a few scripts have; the rest is left out.
 inline constexpr std::size_t kMaxShellCommands = 2'000;
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
                                      const std::map<std::string, std::string>& environment);

@@ -1,4 +1,4 @@
-// The settings of a training, looked up by the names that frameworks give to one thing.
+// The settings of a training, looked up by the different names that frameworks give to one setting.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,17 @@ namespace carma::estimate {
 
 using SettingNames = std::initializer_list<std::string_view>;
 
-// Names with '-' or '_', in any case; if several have the same meaning, the last setting counts.
+// Names may have '-' or '_' and upper or lower case; if several have the same meaning, the last
+// setting is used.
 class StatedSettings {
  public:
-  // The settings must live as long as this.
+  // The settings must outlive this object.
   explicit StatedSettings(const std::vector<Setting>& settings);
-  // Null: none of these is stated.
+  // The last setting with one of these names; null: none is stated.
   const Setting* Any(SettingNames names) const;
   // The stated setting, unless it is empty, "none", or left to another program ("auto").
   const Setting* Value(SettingNames names) const;
-  // The setting that says yes; null if none does.
+  // The setting that has a value meaning yes; null if none does.
   const Setting* Yes(SettingNames names) const;
   bool No(SettingNames names) const;
 
@@ -37,7 +38,7 @@ class StatedSettings {
   std::map<std::string, Entry, std::less<>> last_;
 };
 
-// Empty if the value means neither yes nor no.
+// Whether the value means yes or no; empty if it means neither.
 std::optional<bool> TruthOf(std::string_view value);
 
 // Where the setting was found, with its name.

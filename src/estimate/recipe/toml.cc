@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxKeyBytes = 400;
 
-// Where the quoted text that begins at `at` ends, behind its quote; npos: it has no end here.
+// The position after the closing quote of the text that begins at `at`; npos: not closed.
 std::size_t EndOfQuoted(std::string_view text, std::size_t at) {
   const char quote = text[at];
   for (std::size_t i = at + 1; i < text.size(); ++i) {

@@ -121,7 +121,7 @@ class TitanReader {
       Add("offload", "optimizer,params", moved);
   }
 
-  // "selective" computes all but attention and every second product again, or every N-th block.
+  // "selective" recomputes all but attention and every second product, or every N-th block.
   void Checkpointing() {
     const Setting* mode = Find({"activation_checkpoint.mode"});
     const std::string name = mode == nullptr ? "selective" : base::ToLower(mode->value);
@@ -168,7 +168,8 @@ class TitanReader {
     if (parts > 1) Add("dp", "fsdp", Find(shards));
   }
 
-  // A micro-batch is one sample unless told; older versions count micro-batches, as many as stages.
+  // A micro-batch is one sample unless set; older versions set the number of micro-batches, by
+  // default the number of stages.
   void Pipeline(std::int64_t stages) {
     const Keys schedules = {"parallelism.pipeline_parallel_schedule",
                             "experimental.pipeline_parallel_schedule"};

@@ -1,5 +1,5 @@
 // The settings of torchtitan, which are written in a TOML file and in options named like its keys
-// ("--training.seq_len 8192"), as words of a plan.
+// ("--training.seq_len 8192"), turned into words of a plan.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct TorchtitanPlan {
   std::vector<std::string> notes;  // one sentence each
 };
 
-// settings: in rising precedence, those of the launcher included (nproc_per_node, nnodes). What
-// they leave out has the defaults of torchtitan's JobConfig: fp32 shards with 16-bit copies, 8
+// settings: in increasing precedence, those of the launcher included (nproc_per_node, nnodes).
+// Missing settings have the defaults of torchtitan's JobConfig: fp32 shards with 16-bit copies, 8
 // samples, selective checkpointing, a fused AdamW, all other GPUs in FSDP, and sequence parallelism
 // with tensor parallelism.
 TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);

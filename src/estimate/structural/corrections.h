@@ -1,5 +1,5 @@
-// Named corrections of errors by sizes and types alone, each with the model that needs it and a
-// test of its name (corrections_test.cc).
+// Named corrections where sizes and types alone lead to errors, each with the model that needs it
+// and a test of the same name (corrections_test.cc).
 #pragma once
 
 #include <span>
@@ -15,15 +15,15 @@ enum class CorrectsReading { kBeforeSizes, kAfterSizes };
 // Corrects what a row reads, while the graph is made.
 struct ReadingCorrection {
   std::string_view name;
-  std::string_view model;     // that demanded it
+  std::string_view model;     // the model that needs it
   std::string_view evidence;  // counted over exact bytes without it -> with it, or where it is from
   CorrectsReading when;       // before or after an input was chosen by its size
-  // input: the tensor made last (kBeforeSizes), or the one chosen; gives it back if it is right.
-  // kNobody goes through.
+  // input: the tensor made last (kBeforeSizes), or the one chosen by size. Returns it if it is
+  // right, and kNobody for kNobody.
   int (*source)(Graph& graph, Row& row, int input);
 };
 std::span<const ReadingCorrection> ReadingCorrections();
-// Those of the one moment, in order.
+// Applies the corrections for this moment, in order.
 int CorrectReading(CorrectsReading when, Graph& graph, Row& row, int input);
 
 // Adds bytes kept by code without rows: the third pass of CountKept.
@@ -31,11 +31,11 @@ struct KeptCorrection {
   std::string_view name;
   std::string_view model;
   std::string_view evidence;
-  Step step;  // of the rows that it looks at
+  Step step;  // of the rows that it checks
   void (*add)(const Graph& graph, const Row& row, Kept& kept);
 };
 std::span<const KeptCorrection> KeptCorrections();
-// All of them, for one row.
+// Applies all corrections of kept bytes to one row.
 void Correct(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

@@ -178,7 +178,7 @@ class ReadingCorrectionTest : public ::testing::TestWithParam<ReadingCorrection>
 
 TEST_P(ReadingCorrectionTest, FindsWhatItsModelReads) {
   const ReadingCorrection& correction = GetParam();
-  // These have their own tests, below: nothing in the list has made their inputs.
+  // These have their own tests below, because they need more than one example input.
   if (correction.name == "padding as TensorFlow does it") return;
   if (correction.name == "gated feed-forward") return;
   std::size_t found = 0;

@@ -6,9 +6,8 @@
 
 namespace carma::estimate {
 
-// use(entry) for each entry of kTable in order. Unrolled, so that the functions which entries name
-// are inlined: a model has thousands of rows, and a call through a pointer for each entry cost a
-// fifth of the count.
+// use(entry) for each entry of kTable in order. Unrolled, so that the functions in the entries are
+// inlined: a model has thousands of rows, and calls through pointers took a fifth of the time.
 template <const auto& kTable, class Use>
 void ForEveryEntry(Use use) {
   [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {

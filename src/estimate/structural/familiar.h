@@ -1,4 +1,4 @@
-// Which modules the structural estimator was compared with.
+// Finds modules with which the structural estimator was never compared.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace carma::estimate {
 
-// Kinds of modules in the list (by the names of their classes, containers included) that are
-// neither PyTorch's own nor shared by measured families (data/estimators/modules.txt): what code
-// they hold besides their rows is their own.
+// Number of kinds of modules in the list (by class name, containers included) that are neither
+// PyTorch's own nor shared by measured families (data/estimators/modules.txt). Such modules may
+// have code of their own besides their rows.
 std::size_t UnfamiliarModules(const model::LayerList& list);
-// One of them is an attention, by its name.
+// Whether one of these modules is an attention, by its name.
 bool HasUnfamiliarAttention(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -18,7 +18,7 @@ using model::Shape;
 using Kind = Row::Kind;
 using Maker = Tensor::Maker;
 
-// As after chunk(): only the last dimension is half as wide.
+// Whether `part` is half of `whole`, as after chunk(): only the last dimension is half as wide.
 bool IsHalf(const Shape& part, const Shape& whole) {
   if (part.empty() || part.rank() != whole.rank() || whole.last() != 2 * part.last()) return false;
   return std::equal(part.dimensions().begin(), part.dimensions().end() - 1,
@@ -212,7 +212,7 @@ int GraphMaker::Join(const Row& row) {
   Tensor made{.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction};
   const Shape& out = row.layer->out;
   if (made.shape.empty() && out.rank() == 4) {
-    // Notes the channels of a concatenation, so that its other readers recognise it.
+    // Records the channels of a concatenation, so that other rows that read it recognise it.
     const auto positions = static_cast<double>(out[2] * out[3]);
     made.shape.Push(-1);
     made.shape.Push(std::max<std::int64_t>(1, std::llround(row.in / positions)));

@@ -18,13 +18,13 @@ struct Graph {
   std::vector<Row>& rows() { return types.rows; }
   const std::vector<Row>& rows() const { return types.rows; }
   Trail trail;                 // every tensor, and whether some backward pass needs it
-  int last = Tensor::kNobody;  // what the model gives back
-  bool leaves_only = true;     // no row of a block: PyTorch's own layers hide their code
+  int last = Tensor::kNobody;  // the model's result
+  bool leaves_only = true;     // no row is a block: PyTorch's own layers have code without rows
   bool collapsed = false;      // blocks are printed as one row
 };
 
-// Borrows the list. A tensor's `kept` says that a row holds it (keep_rules.h) or that code between
-// the modules multiplied it with another.
+// Borrows the list. A tensor is `kept` if a row holds it (keep_rules.h), or if code between the
+// modules multiplied it with another.
 Graph MakeGraph(const model::LayerList& list);
 
 }  // namespace carma::estimate

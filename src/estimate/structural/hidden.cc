@@ -8,7 +8,7 @@ namespace {
 
 // Memory besides weights and states, as a multiple of torchinfo's total (twice the outputs of all
 // modules with parameters and without children), without the allocator's share. The kinds of
-// printed rows show what that total lacks; docs/inside/estimators.md, "Bound".
+// printed rows show what that total leaves out; docs/inside/estimators.md, "Bound".
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
 constexpr double kLayerNormsOnly = 0.93;    // norms without an own result; matrices of attention

@@ -1,6 +1,6 @@
 // What each kind of layer keeps for its backward pass: two tables of facts about PyTorch, and the
 // second pass of CountKept (kept.h). "derivatives.yaml" is PyTorch's
-// tools/autograd/derivatives.yaml, which names what every operation saves.
+// tools/autograd/derivatives.yaml, which lists what every operation saves.
 #pragma once
 
 #include <span>
@@ -11,19 +11,20 @@
 
 namespace carma::estimate {
 
-// Which whole tensor an operation holds: 4 bytes per element, counted once however many hold it.
+// Which whole tensor an operation holds: 4 bytes per element, counted once even if several
+// operations hold it.
 struct KeepRule {
   std::string_view pattern;
   bool (*fits)(const Row& row, const Tensor& read);
   Holds holds;
   std::string_view evidence;
 };
-// The first that fits decides.
+// The first rule that fits is used.
 std::span<const KeepRule> KeepRules();
-// kNothing where no rule fits. read: what the row reads.
+// kNothing if no rule fits. read: the tensor that the row reads.
 Holds HoldsOf(const Row& row, const Tensor& read);
 
-// What it keeps besides, of its own. All that fit add up.
+// What an operation keeps besides, as memory of its own. All rules that fit add up.
 struct BesidesRule {
   std::string_view pattern;
   std::string_view bytes;
@@ -32,7 +33,7 @@ struct BesidesRule {
   std::string_view evidence;
 };
 std::span<const BesidesRule> BesidesRules();
-// Copies that the row holds, and all that BesidesRules say of it.
+// Adds copies that the row holds, and what the BesidesRules give for it.
 void AddBesides(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

@@ -1,8 +1,8 @@
-// What autograd keeps for the backward pass, reckoned from a list of layers, in three passes:
-//   graph.h        who reads what, and which tensors stay
+// Computes what autograd keeps for the backward pass from a list of layers, in three passes:
+//   graph.h        which row reads which tensor, and which tensors stay
 //   keep_rules.h   bytes by what each layer does: a table of facts about PyTorch
-//   corrections.h  what the first two miss: a list, each with the model that demanded it
-// docs/inside/estimators.md, section "Kept bytes", says how to add to the tables.
+//   corrections.h  what the first two miss: a list, each with the model that needs it
+// docs/inside/estimators.md, section "Kept bytes", shows how to add to the tables.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ namespace carma::estimate {
 
 inline constexpr double kElementBytes = 4;
 
-// Bytes, at four bytes per element; "per sample" grows with the batch.
+// Amounts in bytes, at four bytes per element; "per sample" grows with the batch.
 struct Kept {
   double per_sample = 0;
-  double operations = 0;      // rows of modules without children: so many tensors were made
+  double operations = 0;      // rows of modules without children, which is the number of tensors
   double constant = 0;        // independent of the batch
   double masks = 0;           // part of per_sample that is bytes at every precision
   double wide = 0;            // part of per_sample that autocast leaves in fp32: LayerNorm, softmax
@@ -26,17 +26,17 @@ struct Kept {
   double logits = 0;          // per sample: a language model's scores, as the loss keeps them
   bool has_conv = false;
   bool has_embedding = false;
-  // Has attention by separate matrix products, whose bytes are the least certain.
+  // Whether the model has attention by separate matrix products, whose bytes are the least certain.
   bool unfused_attention = false;
-  // Bytes of the parameters of each layer that are trained, falling.
+  // Bytes of each layer's trained parameters, in descending order.
   std::vector<double> weights;
 
   void AddElements(double elements) { per_sample += kElementBytes * elements; }
 };
 
 // list: with output shapes; input shapes make it more accurate. A list without any shape counts as
-// a model of tokens (assumed_shapes.h), if its layers tell their widths. per_sample is 0 where
-// there is nothing to go by.
+// a model of tokens (assumed_shapes.h), if its layers show their widths. per_sample is 0 if nothing
+// is known.
 Kept CountKept(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -1,4 +1,4 @@
-// What one type of layer keeps for its backward pass, told from the class name.
+// What one type of layer keeps for its backward pass, judged by the class name.
 #pragma once
 
 #include <string_view>
@@ -6,17 +6,17 @@
 namespace carma::estimate {
 
 enum class Role {
-  kTransparent,  // gives on what it was given: Identity, Flatten, DropPath
+  kTransparent,  // passes its input on: Identity, Flatten, DropPath
   kDropout,      // a mask and a new tensor while its rate is above zero
   kMatrix,       // convolution or linear layer: keeps its input for the gradient of the weight
   kNorm,         // keeps its input
   kKeepsInput,   // activation whose derivative needs the input
   kKeepsOutput,  // activation whose derivative needs the output
-  kKeepsTwo,     // StarReLU and its kind: relu(x) twice, once for the square
+  kKeepsTwo,     // StarReLU and similar ones: relu(x) twice, once for the square
   kMaxPool,      // keeps its input and the place of each maximum
   kAvgPool,      // keeps its input, unless it is a plain mean
   kKeepsNothing,
-  kOther,  // no rule knows it
+  kOther,  // no rule fits
 };
 
 struct LayerRule {
@@ -24,24 +24,24 @@ struct LayerRule {
   bool convolution = false;
   bool linear = false;
   bool batch_norm = false;
-  bool norm_with_activation = false;  // one block that holds the activation: BatchNormAct2d
+  bool norm_with_activation = false;  // one block that includes the activation: BatchNormAct2d
   bool row_statistics = false;        // mean and deviation of every row: LayerNorm
   bool images = false;                // works on [batch, channels, height, width]
   bool attention = false;             // the name says so, whatever the role
-  bool gate = false;                  // its result is there to be multiplied with something
+  bool gate = false;                  // its result is going to be multiplied with something
   bool softmax = false;
-  bool elementwise = false;         // makes exactly the shape that it reads
-  bool same_padding = false;        // pads a copy of its input where the stride asks for it
-  bool standardized = false;        // reckons with a normalised copy of its weight
-  bool norm_free = false;           // of a net that scales activations where others normalise
-  bool leaky = false;               // keeps the output where it works in place, else the input
-  bool parallel_branches = false;   // the training form of a re-parameterised block: a sum of ways
+  bool elementwise = false;   // the output has the shape of the input
+  bool same_padding = false;  // pads a copy of its input if the stride needs it
+  bool standardized = false;  // uses a normalised copy of its weight
+  bool norm_free = false;     // of a network that scales activations instead of normalising them
+  bool leaky = false;         // keeps the output where it works in place, else the input
+  bool parallel_branches = false;   // the training form of a re-parameterised block
   bool wraps_one = false;           // a name like "ConvNormAct": a container that adds nothing
-  bool relative_positions = false;  // attention that no fused kernel offers
+  bool relative_positions = false;  // attention that no fused kernel supports
   double extra_outputs = 0;         // tensors of the output's size besides
 };
 
-// By class name, in any case.
+// The rule for a class name, in upper or lower case.
 LayerRule RuleOf(std::string_view type);
 
 }  // namespace carma::estimate

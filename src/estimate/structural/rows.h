@@ -21,19 +21,19 @@ enum class Step {
   kContainer,  // the modules inside have rows of their own
   kBlock,      // the same, with parameters that code around them uses
   kAttention,  // a block or container whose products may have no rows
-  kPassing,    // gives on what it was given: Identity, Dropout
+  kPassing,    // passes its input on: Identity, Dropout
   kOperation,
 };
 
 // Which tensor a row's backward pass needs (keep_rules.h).
 enum class Holds { kNothing, kInput, kOutput, kCopy };
 
-// What the operations since the last norm showed of the attention that they belong to.
+// What the operations since the last norm show about the attention that they belong to.
 struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
   double matrix = 0;  // elements of one [tokens, tokens] that a softmax made for no attention yet
-  std::int64_t heads = 0;  // of the last such matrix, whoever made it
+  std::int64_t heads = 0;  // of the last such matrix, from any row
 };
 
 struct Row {
@@ -46,15 +46,15 @@ struct Row {
   double in = 0, out = 0;           // elements per sample; windows counted once the graph is made
   double dropout = 0;               // rate, of a dropout layer
   bool before_attention = false;    // the next block to finish is an attention
-  std::optional<std::size_t> ways;  // first row of the block of parallel ways that it is in
+  std::optional<std::size_t> ways;  // first row of the block of parallel paths that it belongs to
 
   // The graph fills in the rest.
   Step step = Step::kNone;
   Holds holds = Holds::kNothing;
-  int before = Tensor::kNobody;  // the tensor made last when the row's turn came
+  int before = Tensor::kNobody;  // the last tensor before this row
   int read = Tensor::kNobody;    // what it reads; containers and blocks: nobody's
-  int entry = Tensor::kNobody;   // of the first row of parallel ways: what the block was given
-  bool given_unseen = false;     // passing: code between the modules made what it was given
+  int entry = Tensor::kNobody;   // for the first row of parallel paths: the input of the block
+  bool given_unseen = false;     // passing: code between the modules made its input
   bool scaled_copy = false;      // reads a scaled copy: first product of a block without norms
   SinceNorm seen;                // of an attention
 };
@@ -74,7 +74,8 @@ Rows RowsOf(const model::LayerList& list);
 
 // [..., tokens, tokens]
 bool IsAttentionMatrix(const model::Shape& shape);
-// Multiplies with a weight: convolutions, linear layers, and what no rule knows but has parameters.
+// Whether the row multiplies with a weight: convolutions, linear layers, and unknown types with
+// parameters.
 bool IsProduct(const Row& row);
 
 }  // namespace carma::estimate

@@ -9,21 +9,22 @@ using Factors = CoverageFactors;
 
 // Conformal quantiles of (measured - context) / (predicted - context) over 2976 runs of 39 families
 // of image models, from 0.9 on a little more, because left-out families needed up to that. The last
-// column and kPartial are a judgement: there are too few data for either.
+// column and kPartial are judgements, because there are too few data for them.
 constexpr Factors kExactBytes{1.00, 1.05, 1.10, 1.18, 1.75, 3.0};
-// Separate by the number of kinds of modules that no other family has: at most two, or more; for
-// plain lists of layers, in between. (0.98 is no lower than for exact bytes.)
+// The same runs, separated by the number of kinds of modules that no other family has: at most two,
+// or more. Plain lists of layers are in between. (At 0.98 the factor is not lower than for exact
+// bytes.)
 constexpr Factors kCompared{1.00, 1.08, 1.13, 1.20, 1.75, 3.0};
 constexpr Factors kShapes{1.00, 1.10, 1.19, 1.32, 1.80, 3.0};
 constexpr Factors kUncompared{1.00, 1.12, 1.23, 1.41, 2.10, 3.0};
-// The same separate by what these kinds are: a custom attention keeps matrices that have no row, a
-// custom block of convolutions keeps nearly nothing.
+// The runs with more of them, separated by their kind: a custom attention keeps matrices that have
+// no row, a custom block of convolutions keeps nearly nothing.
 constexpr Factors kOwnAttention{1.00, 1.13, 1.28, 1.52, 2.20, 3.0};
 constexpr Factors kOwnBlocks{1.00, 1.10, 1.18, 1.27, 2.00, 3.0};
 constexpr Factors kText{1.00, 1.14, 1.27, 1.50, 1.96, 3.0};
 constexpr Factors kPartial{1.00, 1.40, 1.70, 2.00, 2.50, 4.0};
-// The same runs, with families left out, give 1.23, 1.38, 1.61 at 0.8, 0.9, 0.95; here a little
-// more, because only two runs of other kinds were compared.
+// The same runs, with families left out, give 1.23, 1.38, 1.61 at 0.8, 0.9, 0.95. The factors here
+// are a little larger, because only two runs of other kinds were compared.
 constexpr Factors kTotals{1.00, 1.30, 1.45, 1.80, 2.40, 4.0};
 
 const Factors& FactorsOf(Evidence evidence) {

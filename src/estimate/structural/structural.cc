@@ -1,5 +1,5 @@
-// The peak of a training step, from the structure of the model: docs/inside/estimators.md has the
-// formula and its constants, docs/evidence/estimators.md how far off it is.
+// The peak of a training step, from the structure of the model. docs/inside/estimators.md has the
+// formula and its constants, docs/evidence/estimators.md its errors.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -44,7 +44,8 @@ constexpr double kKeptFactor = 1.01;     // what the allocator rounds up, and ca
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
 // Tensors of at most 10 MiB share segments of 20 MiB with gaps between them, larger ones have their
-// own. This is the extra share of kept memory if tensors are small; at 10 MiB it is half.
+// own. This is the extra share of kept memory if tensors are small; for tensors of 10 MiB it is
+// half of that.
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
@@ -194,7 +195,7 @@ double StepMib(const Numbers& numbers, double rest_mib) {
          (kLargeStepCopies - copy) * numbers.large_mib - rest_mib;
 }
 
-// A few custom names mean little: the model itself has one.
+// A few custom class names mean little: the model's own class is one of them.
 bool HasOwnCode(const model::LayerList& layers) {
   constexpr std::size_t kMany = 3;
   return UnfamiliarModules(layers) >= kMany;

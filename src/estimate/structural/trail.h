@@ -36,7 +36,7 @@ struct Tensor {
   bool linear = false;       // made by a linear layer
   bool opens_block = false;  // an activation before the block's first product, not in place
   bool kept = false;         // some backward pass needs it: counted once
-  int from = kNobody;        // what its maker read
+  int from = kNobody;        // the input from which it was made
 };
 
 class Trail {
@@ -53,7 +53,7 @@ class Trail {
     recent_.push_back(static_cast<int>(tensors_.size()) - 1);
     return recent_.back();
   }
-  // Not to be found again by its size: only one row reads it.
+  // Adds a tensor that only one row reads, so that Newest() does not find it.
   int AddPrivate(const Tensor& tensor) {
     tensors_.push_back(tensor);
     return static_cast<int>(tensors_.size()) - 1;
@@ -62,7 +62,7 @@ class Trail {
   Tensor& operator[](int index) { return tensors_[static_cast<std::size_t>(index)]; }
   const Tensor& operator[](int index) const { return tensors_[static_cast<std::size_t>(index)]; }
 
-  // The newest that fits, or kNobody.
+  // The newest tensor that fits, or kNobody.
   template <class Fits>
   int Newest(Fits fits) const {
     const std::size_t first = recent_.size() > kMemory ? recent_.size() - kMemory : 0;

@@ -16,7 +16,7 @@
 namespace carma::estimate {
 namespace {
 
-// Their sum is what nvidia-smi shows.
+// The terms add up to what nvidia-smi shows.
 std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;
   std::vector<Term> terms{{std::string(kContextTerm), estimate.context_mib},

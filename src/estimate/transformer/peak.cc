@@ -21,8 +21,8 @@ constexpr double kGibMib = 1024;
 
 // CUDA context, libraries and their workspaces of a process that trains.
 const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
-// Extra memory of collective operations and their streams on a GPU that shares its weights: this
-// share of the moved bytes, up to a limit.
+// Extra memory of collective operations and their streams on a GPU with sharded weights: this share
+// of the moved bytes, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
 // Reserved bytes per byte of logits and activations: blocks of changing sizes leave gaps. One
@@ -246,8 +246,8 @@ Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& pl
   return base::Unit{};
 }
 
-// Whether something beside the stack is counted by its weights alone. What has samples of one
-// length, or is of another kind, is counted whole.
+// Whether something beside the stack is counted by its weights alone. Models with samples of one
+// length, and those with other kinds of blocks, are counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;
@@ -260,7 +260,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
   if (config.repeats_block) unseen.emplace_back("one block repeated");
-  // Of U-Nets, trainings in full were compared.
+  // Only full trainings of U-Nets were compared.
   const bool in_full = plan.method == Method::kFull && !RunsBlocksAgain(plan);
   if (config.blocks && !(config.diffuses && in_full)) unseen.emplace_back("blocks of this kind");
   if (config.diffuses && !config.blocks) unseen.emplace_back("diffusion over patches");

@@ -33,36 +33,36 @@ struct MemoryParts {
   double weights = 0;  // adapters and copies that stay included
   double gradients = 0;
   double optimizer = 0;  // states, fp32 masters included
-  double logits = 0;     // what the loss makes of the scores
+  double logits = 0;     // tensors that the loss makes from the scores
   double activations = 0;
   double working = 0;  // unsharded copies, temporaries of the step, buckets
   double beside = 0;   // a reference model, an engine that writes answers
   double Sum() const;  // what PyTorch calls allocated
 };
 
-// A number and what covers the asked share of runs.
+// A prediction, and a bound that covers the requested share of runs.
 struct MemoryBound {
   std::int64_t point_mib = 0;
   std::int64_t bound_mib = 0;  // at least the point
 };
 
-// For the rank that needs most.
+// The estimate for the rank that needs most.
 struct TransformerEstimate {
-  TrainingPhase phase = TrainingPhase::kStep;  // that decides
-  MemoryParts parts;                           // then
+  TrainingPhase phase = TrainingPhase::kStep;  // in which memory is highest
+  MemoryParts parts;                           // at that moment
   double fragmentation_mib = 0;  // reserved by PyTorch's allocator beyond what is allocated
   double context_mib = 0;        // CUDA context and libraries
   MemoryBound needed;            // allocated: the sum of the parts
   MemoryBound reserved;          // with the fragmentation
-  MemoryBound shown;             // with the context: what nvidia-smi shows, what is to be booked
-  double parameters = 0;         // of the whole model, adapters apart
+  MemoryBound shown;             // with the context: what nvidia-smi shows, and what is promised
+  double parameters = 0;         // of the whole model, without adapters
   double trained_parameters = 0;
   double coverage = 0;                // of the bounds
   std::vector<std::string> warnings;  // one sentence each
 };
 
-// coverage: 0.5..0.999. Pure. Errors: kInvalid for a plan that cannot be meant (no tokens, more
-// stages than layers, quantised weights trained in full).
+// coverage: 0.5..0.999. Pure. Errors: kInvalid for an impossible plan (no tokens, more stages than
+// layers, quantised weights trained in full).
 base::Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
                                                       const TrainingPlan& plan, double coverage);
 

@@ -86,7 +86,7 @@ bool Pipelines(const TrainingPlan& plan) {
 // Adds the memory of collective operations and unsharded weights. held: as in UseDeepSpeed.
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
-  // They exist on one GPU too, and hold what is trained; a small model fills them only once.
+  // The buckets exist even on one GPU and hold what is trained; a small model fills only one.
   if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
     all.buckets = std::min(kDeepSpeedBucketBytes,
                            8 * (plan.method == Method::kFull ? parameters : all.trained));

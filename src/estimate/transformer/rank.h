@@ -1,5 +1,5 @@
-// One rank of a transformer's training: what of the model it holds, and the bytes that stay on its
-// GPU from step to step. peak.cc puts them together with what grows with the tokens (tokens.h).
+// One rank of a transformer's training: which part of the model it holds, and the bytes that stay
+// on its GPU from step to step. peak.cc adds what grows with the tokens (tokens.h).
 #pragma once
 
 #include "estimate/training_plan.h"
@@ -9,9 +9,9 @@ namespace carma::estimate {
 
 bool RunsBlocksAgain(const TrainingPlan& plan);
 bool IsZero(DataParallel kind);
-// GPUs that share what is sharded: those of data parallelism, and among these those that share each
-// sample, as FSDP's mesh in torchtitan and the distributed optimizers of Megatron and DeepSpeed
-// have it.
+// Number of GPUs among which sharded memory is divided: those of data parallelism times those that
+// share each sample, as in FSDP's mesh in torchtitan and the distributed optimizers of Megatron and
+// DeepSpeed.
 double Shards(const TrainingPlan& plan);
 
 // One pipeline stage of one tensor-parallel rank.
@@ -22,15 +22,15 @@ struct Stage {
   double in_flight = 1;  // micro-batches whose block inputs it keeps
 };
 
-// What this rank has of the model.
+// The part of the model that this rank has.
 struct Sizes {
   double layers = 0;
   double stream = 0;  // width of the residual stream that this rank keeps
   double hidden = 0, query = 0, key = 0, value = 0, output = 0, forward = 0, vocabulary = 0;
   double heads = 0;
   double block = 0;      // parameters of one block's matrices
-  double matrices = 0;   // of all blocks here
-  double elsewhere = 0;  // of these: experts of one block that other GPUs have
+  double matrices = 0;   // of all blocks on this rank
+  double elsewhere = 0;  // the part of these that other GPUs have: experts of one block
   double rest = 0;       // embedding, head, norms
   double tables = 0;     // embedding and head alone
   double tokens = 0;     // of one micro-batch
@@ -48,10 +48,10 @@ struct Adapters {
 };
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
-// The same of blocks of other kinds.
+// The adapters of a model whose blocks are of other kinds.
 Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
-// What stays from step to step.
+// Memory that stays from step to step.
 struct Static {
   double weights = 0;  // bytes, all of these
   double copies = 0;   // of weights in 16 bits, from the forward pass until a block's backward pass

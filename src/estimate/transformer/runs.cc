@@ -53,7 +53,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
     config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
   if (*parameters) config.stated_parameters = **parameters * 1e9;
   config.family = row.Text("family");
-  // What the code of a family does besides, where the column names one of Transformers.
+  // Further properties of a family's code, if the column names a family of Transformers.
   if (const TransformerFamily* known = FindFamily(config.family)) {
     config.norms_heads = known->norms_heads;
     config.norms = known->norms;
@@ -312,13 +312,14 @@ void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, Train
     plan.micro_batches = std::min(plan.batch, plan.pipeline);
   if (const auto known = base::FromWord<Schedule>(base::ToLower(row.Text("schedule"))))
     plan.schedule = *known;
-  // FSDP without a Trainer's autocast trains in the precision in which it loaded.
+  // FSDP without a Trainer's autocast trains in the precision in which the weights were loaded.
   if (plan.data_parallel == DataParallel::kFsdp && plan.weights != Dtype::kFp32 &&
       !IsOfTrainer(framework))
     plan.amp = false;
 }
 
-// Where a row names the distributed optimizer, all GPUs with the same part of the model share it.
+// If a row names the distributed optimizer, all GPUs with the same part of the model share its
+// states.
 void SetMegatron(const base::CsvRow& row, std::int64_t gpus, TrainingPlan& plan) {
   UseMegatron(plan);
   if (!Has(base::ToLower(row.Text("optimizer")), "distributed") &&

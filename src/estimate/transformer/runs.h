@@ -35,7 +35,7 @@ struct MeasuredMemory {
 struct TrainingRun {
   std::string id, source, model, family, method, quantisation, parallel;
   std::int64_t gpus = 1;
-  base::Result<TrainingPlan> plan = TrainingPlan{};  // or why the row tells too little
+  base::Result<TrainingPlan> plan = TrainingPlan{};  // or why the row is not enough
   std::size_t config = 0;                            // index into TrainingRuns::configs
   std::vector<MeasuredMemory> measured;              // at least one
 };
@@ -48,9 +48,9 @@ struct TrainingRuns {
 };
 
 // runs, models: one file or several of each; models are the sizes of the runs' models. The columns
-// are those of docs/inside/estimators.md, "Tables of runs". A row that cannot be read is left
-// unanswered, and the others are answered. Errors: as base::ReadFile; kInvalid with file and line
-// for a table of models; kInvalid if no row has a model.
+// are those of docs/inside/estimators.md, "Tables of runs". A row that cannot be read gets no
+// answer; the others do. Errors: as base::ReadFile; kInvalid with file and line for a table of
+// models; kInvalid if no row has a model.
 base::Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                             const std::vector<std::string>& models);
 

@@ -8,7 +8,8 @@ namespace {
 
 // Sequence parallelism gathers a norm's result over all tokens before the matrices that read it,
 // and their backward pass makes a gradient as large before that is scattered. Both are in 16 bits.
-// One of them, of what one GPU keeps of the stream anyway left out:
+// Returns the bytes of one of these tensors, less the part that one GPU keeps of the residual
+// stream anyway.
 double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
   return plan.sequence_parallel ? 2 * (sizes.hidden - sizes.stream) : 0;
 }
@@ -57,8 +58,8 @@ double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return (config.rms_norm || config.wide_scores ? 6 : 2) + (config.drops_scores ? 3 : 0);
 }
 
-// What the backward pass of such an attention makes, per element: the gradients of softmax's result
-// and of its input.
+// Bytes per element that the backward pass of such an attention needs: the gradients of softmax's
+// result and of its input.
 double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool wide = plan.amp || config.rms_norm || config.wide_scores;
   return plan.weights == Dtype::kFp32 || wide ? 8 : 4;
@@ -91,8 +92,9 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
-// Norms of queries and keys, per element of these: what the norm reads in fp32, and its quotient if
-// its weight is trained. Its result is rotated at once, and only that is kept, which counts anyway.
+// Bytes that norms of queries and keys keep, per element: what the norm reads in fp32, and its
+// quotient if its weight is trained. Its result is rotated at once, and only the rotated tensor is
+// kept, which is counted elsewhere.
 double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.norms_heads) return 0;
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
@@ -136,9 +138,10 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       matrix + masks + adapted * (frozen ? adapters.inputs : 0) +
       HeadNormBytes(config, plan) * (sizes.query + sizes.key) +
       ModulationBytes(config, plan) * sizes.stream;
-  // Of attention and the feed-forward part; Megatron gathers them once more instead.
+  // Gathered for attention and for the feed-forward part; Megatron gathers them once more instead
+  // of keeping them.
   if (!plan.megatron) per.block += 2 * grown * GatheredBytes(plan, sizes);
-  // The copy after dropout is kept instead of the copy.
+  // The copy after dropout is kept instead of the one before it.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
   per.temporaries = std::max(
@@ -150,8 +153,9 @@ bool KeepsStream(const TransformerConfig& config, const TrainingPlan& plan) {
   return config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
 }
 
-// What stays of a block if only its cheap operations are computed again: the results of attention
-// and of every second matrix product: queries, values, one of the feed-forward part and the last.
+// What stays of a block if only its cheap operations are recomputed: the results of attention and
+// of every second matrix product, that is queries, values, one of the feed-forward part and the
+// last one.
 double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
   const double size = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
   return size * (sizes.output + sizes.query + sizes.value + sizes.forward + sizes.stream);
@@ -181,7 +185,7 @@ PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, c
     const double apart = KeepsStream(config, plan) ? residual : 0;
     per.inputs = stack.layers * (per.kept + apart) * sizes.in_flight;
   }
-  // Two blocks' share is on its way at a time.
+  // The inputs of two blocks are being moved at any time.
   if (plan.offload_activations) per.inputs *= std::min(1.0, 2 / std::max(1.0, stack.layers));
   return per;
 }
@@ -209,8 +213,8 @@ PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& pla
 
 namespace {
 
-// Workspace of a convolution and the pair of gradients behind it, per byte of its input and output:
-// as in the formula for model summaries (docs/inside/estimators.md).
+// Workspace of a convolution and the two gradients after it, per byte of its input and output: as
+// in the formula for model summaries (docs/inside/estimators.md).
 constexpr double kConvolutionBytes = 3.52;
 
 double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const TrainingPlan& plan,
@@ -225,8 +229,9 @@ double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const T
   return bytes;
 }
 
-// What adapters read: a copy for each in their precision. If the model has the same, queries, keys
-// and values read one tensor, and what the output reads is kept by the attention.
+// Bytes that adapters read: a copy for each in their precision. If the model has the same
+// precision, queries, keys and values read one tensor, and the attention already keeps what the
+// output reads.
 double AdapterBytes(const TransformerConfig& config, const TrainingPlan& plan,
                     const Adapters& adapters) {
   if (plan.method != Method::kLora) return 0;

@@ -26,7 +26,7 @@ struct FakeNvmlInstance {
   std::map<std::string, nvml::Return> errors;  // by function name, of this instance alone
 };
 
-// What a control group may take of a GPU, in bytes, as the driver was told.
+// The limits of a control group on a GPU as set in the driver, in bytes.
 struct FakeNvmlLimit {
   std::uint64_t soft = 0;
   std::uint64_t hard = nvml::kNoMemoryLimit;
@@ -58,7 +58,7 @@ struct FakeNvmlGpu {
   std::map<std::string, nvml::Return> errors;     // by function name, of this GPU alone
   std::uint32_t recovery_action = 0;
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
-  // Processes that appear between the question for their number and the list.
+  // Processes that appear between the call that counts them and the call that lists them.
   int late_processes = 0;
   std::map<std::string, FakeNvmlLimit> memory_limits;  // by the group's path
   // NVLinks: addresses of those at their other ends, "switch", or "" for one that is not in use.
@@ -87,8 +87,7 @@ struct FakeNvml {
 };
 
 inline constexpr const char* kFakeNvmlSymbol = "carma_fake_nvml";
-// What there is when the library is loaded: "gpu" is the usual one, "gpu remap-failed" a broken
-// one.
+// The GPUs when the library is loaded: "gpu" is a normal one, "gpu remap-failed" a broken one.
 inline constexpr const char* kFakeNvmlVariable = "CARMA_FAKE_NVML";
 
 inline FakeNvmlGpu UsualFakeGpu() {

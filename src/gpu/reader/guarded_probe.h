@@ -43,7 +43,7 @@ class GuardedProbe : public Probe {
   // kUnavailable for a GPU that is set aside, without waiting, and for all if the driver's list has
   // changed.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
-  // They are also closed, so that they can be reset.
+  // Also closes these devices, so that they can be reset.
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
  private:

@@ -1,5 +1,5 @@
-// Tasks above the servers: which wait, which run on which servers, and when a task that comes back
-// may start again.
+// The cluster's queue: which tasks wait, which run on which servers, and when a returned task may
+// start again.
 #include "lab/sim/above.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ void Simulation::PlaceOn(JobIndex index, std::span<const std::uint32_t> nodes) {
     servers_[each].whole = IsGang(layout_, job);
     if (slurm_) job.above.pinned = slurm_->Book(job, each, now());
   }
-  // The task may have ended before the last server is told.
+  // The task may have ended before the last server gets its end.
   const std::vector<std::uint32_t> servers(nodes.begin(), nodes.end());
   for (const std::uint32_t each : servers) Submit(each, {&index, 1});
 }

@@ -1,4 +1,4 @@
-// How tasks are distributed to the servers of a simulated cluster: options of the queue above them.
+// How tasks are distributed to the servers of a simulated cluster: options of the cluster's queue.
 #pragma once
 
 #include <string_view>
@@ -45,7 +45,7 @@ struct Above {
   base::Duration backfill_every{30'000};
   // Time limits that users state, relative to the run time alone. They end no task.
   double time_limit = 2;
-  // Wait before a task that was sent back may start again: its credential must have expired.
+  // Delay before a task that was sent back may start again: its credential must have expired.
   base::Duration requeue_delay{121'000};
 
   // ---- kSlurm with Gres::kCarma, kAsked ----

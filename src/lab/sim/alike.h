@@ -1,5 +1,5 @@
-// Tasks that are equal for placement on servers: same request, same knowledge of them. A server's
-// answer for one holds for all. Private to sim.
+// Tasks that are equal for placement: the same request, and the same is known of them. A server's
+// answer for one of them is valid for all. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct Alike {
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // No server would take it as of this epoch and this many touched servers.
+  // As of this epoch and this many touched servers no server would take such a task.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

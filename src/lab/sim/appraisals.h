@@ -24,7 +24,7 @@
 namespace carma::sim {
 
 // What the servers of a run predict for its workloads and learn from their ends. A user's tasks of
-// a workload are the same program; those of another workload or user (0: not told) are not.
+// one workload are the same program; those of another workload or user (0: unknown) are not.
 class Appraisals {
  public:
   // options: must have a method and outlive it. gpus: of all servers.
@@ -45,9 +45,9 @@ class Appraisals {
     task::TaskSpec spec;
     const estimate::Summary* summary = nullptr;
     estimate::Appraisal appraisal;
-    std::uint64_t asked_after = 0;  // so many lessons
+    std::uint64_t asked_after = 0;  // number of lessons
     bool asked = false;
-    bool stale = true;  // its own tasks have taught something since
+    bool stale = true;  // something was learned from its own tasks since then
   };
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
 
@@ -60,7 +60,7 @@ class Appraisals {
   std::uint64_t lessons_ = 0;
 };
 
-// Whether such an estimate is a measured peak, not a prediction.
+// Whether an estimate of Of() is a measured peak, not a prediction.
 bool IsMeasured(const core::Estimate& estimate);
 
 }  // namespace carma::sim

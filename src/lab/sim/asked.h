@@ -1,7 +1,7 @@
-// Servers chosen by their own answers: would a server start the task now, and how well would it
-// fit, by the server's own guards and mapper. A server with a waiting task takes no other. So a
-// placed task starts at once, unless the server's answer could not know of something. Private to
-// sim.
+// Chooses servers by their own answers: whether a server would start the task now, and how well it
+// would fit, by the server's own guards and mapper. A server with a waiting task takes no other. So
+// a placed task starts at once, unless something happens that the answer could not foresee. Private
+// to sim.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class AskedPlacing {
   void Place(base::Time now, const PlaceTask& place);
   // The task has its servers.
   void Placed(const Job& job);
-  // When the servers report what they see, at the latest: what they decide is known at once.
+  // When the servers report their samples, at the latest; their decisions are known at once.
   base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
   void Reported(base::Time now) { reported_ = now; }
 
@@ -63,7 +63,7 @@ class AskedPlacing {
   // Servers whose answers may have changed, in order; a new epoch means all of them.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
-  // Number of the task that room is kept for, because others have passed it for too long.
+  // Number of the task for which servers are kept free, because others have passed it for too long.
   std::optional<std::uint64_t> kept_for_;
   std::vector<std::uint32_t> kept_;
 };

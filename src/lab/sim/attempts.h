@@ -30,16 +30,16 @@ class Attempts {
   Attempts(const RunOptions& options, const Layout& layout, Jobs& jobs, Agenda& agenda,
            Results& results, base::Time from);
 
-  // The task, whose GPUs are known, is launched there.
+  // Launches the task on its GPUs, which are already set.
   void Launch(JobIndex index, const core::StartTask& start);
-  // For a task whose process lives.
+  // Called at a timer of a task whose process lives.
   Step OnTimer(JobIndex index);
-  // It saves and ends, if it can save.
+  // Asks the task to save and to end; it does so if it can save.
   void AskToSave(JobIndex index);
   void Stop(JobIndex index);
-  // Its process has ended.
+  // Called when the task's process has ended.
   void End(JobIndex index);
-  // What the tasks of a server print of their progress; empty: nothing.
+  // The progress that the tasks of a server print; empty: none.
   std::optional<core::ProgressSeen> ProgressOn(std::uint32_t server) const;
 
   Machines& machines() { return machines_; }

@@ -1,4 +1,4 @@
-// Which servers could ever take a task, for tasks that are placed above them. Private to sim.
+// Finds the servers that could ever take a task, for the cluster's queue. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ class Candidates {
 
   // The group of tasks that the servers answer alike.
   std::shared_ptr<Alike> AlikeOf(const Job& job);
-  // Could the server take such a task if it were empty?
+  // Whether the server could take such a task if it were empty.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
   bool AnyCould(Alike& alike) const;
   bool AnotherCould(Alike& alike, std::uint32_t than) const;
-  // Servers of one kind for which `is_free`, as many as the task needs. Empty: too few.
+  // As many servers of one kind as the task needs, all with `is_free`; empty: there are too few.
   using IsFree = std::function<bool(std::uint32_t)>;
   std::vector<std::uint32_t> WholeServersFor(const Job& job, const IsFree& is_free) const;
 

@@ -1,6 +1,6 @@
 // The queue above several servers (Placing::kQueue). It is first in, first out: its first task goes
 // to a server whose main queue is empty, the one with the most idle GPUs, then the one with the
-// fewest tasks, then the lowest number. There the server's own core decides. So a server never
+// fewest tasks, then the lowest number. On the server its own core decides. So a server never
 // hoards tasks that another could start, and each task is considered by one core only. Private to
 // sim.
 #pragma once
@@ -33,7 +33,7 @@ class IdleFirst {
             const Machines& machines, const Jobs& jobs, Predictions& predictions);
 
   void Add(std::span<const JobIndex> jobs);
-  // The tasks of that server have changed.
+  // To be called when the tasks of that server have changed.
   void Changed(std::uint32_t server);
   // Takes the first task for the server that gets it; empty: it waits, or there is none.
   std::optional<Placed> Next();

@@ -1,4 +1,4 @@
-// Living tasks, and what each of them asks of a server.
+// Unfinished tasks, and their requests to a server.
 #include "lab/sim/jobs.h"
 
 #include <fmt/format.h>

@@ -30,11 +30,11 @@ enum class Phase : std::uint8_t {
   kLoading,     // its process lives but has not allocated
   kComputing,
   kCrashing,  // ran out of memory, its process is about to end
-  kStopping,  // the core has asked for its end
+  kStopping,  // the core has requested its end
   kAway,      // sent back by its server, not placed again yet
 };
 
-// Its place above the servers, if tasks are placed there (Placing::kSlurm, kAsked).
+// The task's state in the cluster's queue, if that places tasks (Placing::kSlurm, kAsked).
 struct PlaceAbove {
   std::shared_ptr<Alike> alike;
   bool placed = false;
@@ -45,7 +45,7 @@ struct PlaceAbove {
   base::Time lined_up{};                   // the last time
   int waits = 0;                           // times it was taken away
   int retries = 0;                         // after it ran out of memory
-  std::optional<std::int64_t> raised_mib;  // what it asks for then
+  std::optional<std::int64_t> raised_mib;  // what it asks for in the next attempt
 };
 
 // The current attempt, or the last one.
@@ -53,7 +53,7 @@ struct JobAttempt {
   int number = 0;
   base::Time launched{};
   base::Time allocated{};
-  std::vector<std::uint32_t> gpus;  // SimGpus, all of one server but where it has several
+  std::vector<std::uint32_t> gpus;  // SimGpus, all on one server unless it has several servers
   std::int64_t promised_mib = 0;    // of its memory on each; 0: nothing
   std::int64_t limit_mib = 0;       // of its memory on each; 0: none
   bool alone = false;               // exclusive, so no MPS client
@@ -68,13 +68,13 @@ struct JobAttempt {
 struct Job {
   core::TaskId id{};
   const Arrival* arrival = nullptr;
-  std::uint32_t uid = 0;  // 0: its user is not told
+  std::uint32_t uid = 0;  // 0: its user is unknown
   base::Time submitted{};
   Phase phase = Phase::kWaiting;
   std::uint32_t node = 0;   // its server, or the first of them
   std::size_t parts = 0;    // of PlaceAbove::nodes that have started or ended it
   bool recovering = false;  // waits in the server's recovery queue
-  bool untaught = false;    // its last attempt has ended but taught nothing yet
+  bool untaught = false;    // its last attempt has ended but nothing was learned from it yet
   PlaceAbove above;
   Work work;
   JobAttempt attempt;
@@ -99,12 +99,12 @@ bool IsGang(const Layout& layout, const Job& job);
 int GpusOn(const Layout& layout, const Job& job, std::uint32_t server);
 // Cores that its data loading wants, on all its servers.
 double CoresOf(const RunOptions& options, const Job& job);
-// What is submitted to that server; for a task of several servers its part there. Without a
-// server: what is asked of the whole cluster.
+// The request that is submitted to that server; for a task on several servers its part there.
+// Without a server: the request to the whole cluster.
 core::TaskRequest RequestOf(const RunOptions& options, const Layout& layout, const Job& job,
                             std::optional<std::uint32_t> server = std::nullopt);
 
-// Living tasks by their index, which is used again after a task's end.
+// Unfinished tasks by index; an index is reused after its task's end.
 class Jobs {
  public:
   // The arrivals must outlive it.

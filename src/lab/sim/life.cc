@@ -38,7 +38,7 @@ void Simulation::OnEstimate(JobIndex index) {
   Job& job = jobs_[index];
   job.phase = Phase::kWaiting;
   if (IsPatient(job)) agenda_.Set(now() + options_.above.wait, Due::kTask, index);
-  // Of several servers, the last one that is told may end the task.
+  // The last of several servers that gets the end may remove the task.
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     CatchUp(each);
     events_.emplace_back(predictions_.AnswerFor(job));
@@ -111,7 +111,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
   job.phase = Phase::kWaiting;
   job.untaught = true;
-  // Once the last of several servers has been told, the task may be gone.
+  // Once the last of several servers has got the end, the task may be gone.
   const core::TaskExited exited{job.id, job.attempt.number, std::move(exit)};
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     --servers_[each].launched;

@@ -1,5 +1,4 @@
-// The queue above the servers and its order: by submission, or by users' usage
-// (core/books/fair_share.h).
+// The cluster's queue and its order: by submission, or by users' usage (core/books/fair_share.h).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ namespace carma::sim {
 
 class LinesAbove {
  public:
-  // A waiting task. Numbers rise with the submissions.
+  // A waiting task. Numbers are in order of submission.
   struct Waiting {
     std::uint64_t number = 0;
     std::uint32_t job = 0;
@@ -24,7 +23,8 @@ class LinesAbove {
   LinesAbove(core::QueueOrder order, const core::FairRules& rules)
       : order_(order), shares_(rules) {}
 
-  // user: the name of the uid, for its weight. The place is by number, also when a task returns.
+  // user: the name of the uid, for its weight. A task's place follows its number, also when it
+  // returns.
   void Add(const Waiting& waiting, const std::string& user);
   void Remove(std::uint32_t uid, std::uint64_t number);
   bool empty() const { return count_ == 0; }
@@ -35,7 +35,7 @@ class LinesAbove {
   // already returned count as if they ran an hour longer.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
-  // A task holds GPUs at this rate, for its user's share.
+  // A task now holds GPUs: charges its user at this rate.
   void Take(const core::TaskRecord& task, double rate, core::Time now);
   void Release(core::TaskId task, core::Time now) { shares_.Release(task, now); }
   std::size_t taking() const { return shares_.taking(); }

@@ -1,5 +1,5 @@
-// Memory, speed, activity and power of the simulated GPUs, and the cores of their servers: who
-// holds what, and how fast each task computes there. Private to sim.
+// Memory, speed, activity and power of the simulated GPUs, and the cores of their servers: which
+// task holds what, and how fast it computes. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace carma::sim {
 
 class Machines {
  public:
-  // A task that computes on GPUs. It is known by the number that its caller gives it.
+  // A task that computes on GPUs. The caller numbers it.
   struct Resident {
     core::TaskId id{};
     const trace::Workload* workload = nullptr;
@@ -32,7 +32,7 @@ class Machines {
     std::int64_t limit_mib = 0;          // of its memory on each GPU; 0: none
     bool alone = false;                  // no MPS client
   };
-  // Told when a task computes at another pace (work seconds per second).
+  // Called when a task's pace (work seconds per second) changes.
   using PaceChanged = std::function<void(std::uint32_t job, double pace)>;
 
   // Cards draw power from `from` on. All arguments must outlive it; recorder: null: no series.
@@ -44,22 +44,22 @@ class Machines {
   void RemoveProcess(std::uint32_t gpu);
   int IdleGpus(std::uint32_t server) const { return hosts_[server].idle_gpus; }
 
-  // Is there enough memory for its first allocation?
+  // Whether there is enough memory for the task's first allocation.
   bool HasRoom(const Resident& resident) const;
-  // It allocates and computes.
+  // The task allocates its memory and starts to compute.
   void Enter(base::Time now, std::uint32_t job, Resident resident);
-  // Its memory changes, `since` after its first allocation. False: it runs out of memory, and has
-  // left.
+  // The task's memory changes, `since` after its first allocation. False: it has run out of memory
+  // and left.
   bool Resize(base::Time now, std::uint32_t job, base::Duration since);
   void Leave(base::Time now, std::uint32_t job);
 
   const SimGpu& gpu(std::uint32_t gpu) const { return gpus_[gpu]; }
-  // Processes there that hold no memory yet, or no more.
+  // Number of processes on the GPU that hold no memory yet or any more.
   int Loading(std::uint32_t gpu) const {
     return processes_[gpu] - static_cast<int>(gpus_[gpu].occupants().size());
   }
   core::TaskId IdOf(const Occupant& occupant) const { return residents_[occupant.job].resident.id; }
-  // How many of the server's cores its tasks keep busy; empty: as at the last call.
+  // How many of the server's cores its tasks keep busy; empty: unchanged since the last call.
   std::optional<core::HostSampled> TakeHostSample(std::uint32_t server);
 
   std::vector<SimDevice>& cards() { return cards_; }
@@ -100,7 +100,7 @@ class Machines {
   std::vector<SimDevice> cards_;
   std::vector<Host> hosts_;      // by server
   std::vector<Pace> residents_;  // by number of the task
-  // Of one recomputation.
+  // Buffers of one recomputation.
   std::vector<Load> loads_;
   std::vector<double> speeds_;
 };

@@ -20,7 +20,8 @@ struct MemoryModel {
   // over `ramp`, each of which can fail (a late crash, after work was done).
   double first_share = 1.0;
   base::Duration ramp{0};
-  // Option: afterwards it grows in steps by this share of the plateau per hour (caches, leaks).
+  // Option: after the ramp the memory grows in steps, by this share of the plateau per hour
+  // (caches, leaks).
   double growth_per_hour = 0;
   // Option: every `spike_every` after the ramp it holds this share of the plateau more for a moment
   // (an evaluation, a search for algorithms); each spike can fail.

@@ -49,12 +49,12 @@ struct Checkpoints {
   bool on_stop = false;     // a task writes one when asked to stop
 };
 
-// What tasks print of their progress, and the daemon reads. An option: by default they print none.
+// The progress that tasks print and the daemon reads. An option: by default they print none.
 struct ShownProgress {
   double share = 0;                  // of the tasks print it
   double noise = 0.05;               // standard deviation of a factor on the speed that is read
   base::Duration every{600'000};     // a task evaluates after each such time
-  base::Duration evaluates{60'000};  // for so long, and shows nothing new
+  base::Duration evaluates{60'000};  // for this long, during which it shows nothing new
 };
 
 // How a stopped task ends: until then it keeps its memory and does no more work.

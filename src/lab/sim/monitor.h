@@ -1,4 +1,4 @@
-// What the daemons' monitors see of the GPUs, and when that can matter to a core. Private to sim.
+// What the daemons' monitors see of the GPUs, and when that can affect a core. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,11 @@ namespace carma::sim {
 
 // Samples are taken in the last millisecond of each period. Most of them cannot change a decision:
 // made on demand, a GPU is sampled at the first tick after each change (so that the core learns of
-// its memory when it would have), at every tick while somebody waits and something moves, and once
-// before a decision that comes after a quiet time. The core then decides as if it had seen every
-// sample.
+// its memory when it would have), at every tick while tasks wait and something changes, and once
+// before a decision after a quiet time. The core then decides as if it had seen every sample.
 class Monitor {
  public:
-  // Tasks in a server's core without GPUs.
+  // The tasks of a server's core that have no GPUs yet.
   struct Queue {
     int waiting = 0;
     int recovering = 0;  // of them in the recovery queue
@@ -38,7 +37,7 @@ class Monitor {
   // On demand: adds the samples that a decision at `now` needs.
   void CatchUp(std::uint32_t server, base::Time now, const Queue& queue,
                std::vector<core::Event>& events);
-  // Is a sample at the next tick wanted?
+  // Whether a sample at the next tick is needed.
   bool WantsTick(std::uint32_t server, const Queue& queue) const;
   base::Time TickAfter(base::Time when) const;
 

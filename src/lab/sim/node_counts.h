@@ -34,11 +34,12 @@ class NodeCounts {
                                   base::Time ends);
   void Release(std::uint32_t node, std::uint64_t task);
 
-  // The earliest time at which it fits if all its tasks use their whole time limits (a task beyond
-  // its limit may end any moment). Empty: it does not fit an empty node.
+  // The earliest time at which the request fits if all tasks of the node use their whole time
+  // limits (a task beyond its limit may end at any moment). Empty: it does not even fit on an empty
+  // node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
-  // Would `asked` fit at that time even if another were booked beyond it?
+  // Whether `asked` would fit at that time even if another request is booked beyond it.
   bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
                   const CountAsked& other) const;
 

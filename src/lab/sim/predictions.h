@@ -25,7 +25,7 @@ class Predictions {
   // The task's memory; empty: no estimate.
   std::optional<core::Estimate> EstimateOf(const Job& job);
   core::Profile ProfileOf(const Job& job);
-  // Both, as its server's core is told.
+  // Estimate and profile as the event for the core of the task's server.
   core::EstimateReady AnswerFor(const Job& job);
   // An attempt has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);
@@ -33,7 +33,7 @@ class Predictions {
   std::vector<task::Observation> Taught() const;
 
  private:
-  // Before the error model changes it.
+  // The estimate before the error model changes it.
   std::optional<core::Estimate> Unchanged(const Job& job);
 
   const RunOptions& options_;

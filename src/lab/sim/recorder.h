@@ -10,8 +10,8 @@
 
 namespace carma::sim {
 
-// Values that hold until the next change, stored as at most `limit` points (at least 2). If there
-// are more, neighbours are merged to their mean over time, so that the overall mean is exact.
+// Values that are valid until the next change, stored as at most `limit` points (at least 2). If
+// there are more, neighbours are merged to their mean over time, so that the overall mean is exact.
 class Series {
  public:
   Series(std::size_t limit, base::Time from) : limit_(limit), open_{.at = from}, since_(from) {}

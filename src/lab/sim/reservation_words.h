@@ -18,8 +18,8 @@ namespace carma::sim {
 // with what was expected.
 base::Result<core::Reservation> ParseReservation(std::string_view text);
 
-// The periods that hold at `now` or begin before `horizon`, and the next one of each, numbered for
-// ReservationBook. `first`: time of the first submission.
+// The periods that are in force at `now` or begin before `horizon`, and the next one of each,
+// numbered for ReservationBook. `first`: time of the first submission.
 std::vector<core::ReservedPeriod> PeriodsOf(std::span<const core::Reservation> reservations,
                                             core::Time first, core::Time now, core::Time horizon);
 

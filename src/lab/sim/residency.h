@@ -38,11 +38,12 @@ base::Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv,
 
 // The load of a task on its GPU number `part`. Null if it has no such part.
 using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size_t part)>;
-// The catalogue's parameters, and those for a workload without measurements (core::GuessMps).
+// The load with the catalogue's parameters, or guessed ones for a workload without measurements
+// (core::GuessMps).
 Load LoadAsListed(const trace::Workload& workload, std::size_t part);
 Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 
-// From its first memory on any GPU to its last.
+// The time from the task's first memory on any GPU to its last.
 double DurationOf(const MeasuredTask& task);
 
 // How well the model predicts slowdowns, in log slowdown.

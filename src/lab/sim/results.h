@@ -1,4 +1,4 @@
-// What came out of a run, added up while it goes. Private to sim.
+// The results of a run, added up while it proceeds. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class Results {
   void TaskEnded(Job& job, core::TaskState state, base::Time now);
 
   const Totals& so_far() const { return totals_; }
-  // Attempts that were stopped since a task ended or more of its work was saved.
+  // Number of attempts that were stopped since any task last ended or saved more of its work.
   std::int64_t starts_in_vain() const { return starts_in_vain_; }
   // After the last end. `devices`: all cards.
   RunResult Finish(std::vector<SimDevice>& devices, std::int64_t samples);

@@ -1,4 +1,4 @@
-// One simulated server: its core, and what waits and runs there. Private to sim.
+// One simulated server: its core, and the tasks that wait and run there. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Server {
   };
 
   core::WakingCore core;
-  std::uint64_t told = 0;  // number of times that it was told something
+  std::uint64_t told = 0;  // number of batches of events that it was sent
   Monitor::Queue queue;
   int launched = 0;    // tasks
   bool whole = false;  // held by a task of several servers
@@ -31,7 +31,7 @@ struct Server {
   base::Time next_tick{};  // where one is set
   std::deque<Samples> on_the_way;
 };
-// They cannot move, because cores are large.
+// Servers cannot be moved, because cores are large.
 using Servers = std::deque<Server>;
 
 }  // namespace carma::sim

@@ -11,7 +11,7 @@
 
 namespace carma::sim {
 
-// A task's part of one GPU, from its first allocation to its end.
+// A task's share of one GPU, from its first allocation to its end.
 struct Occupant {
   std::uint32_t job = 0;   // the number of the task in its run
   std::uint32_t part = 0;  // which of the task's GPUs this is
@@ -30,7 +30,7 @@ class SimGpu {
   double sm_active() const { return steps_.back().sm_active; }
   const std::vector<Occupant>& occupants() const { return occupants_; }  // in order of arrival
 
-  // Each change of the occupants is followed by SetActivity.
+  // The caller must call SetActivity after each change of the occupants.
   void Add(const Occupant& occupant);
   void Remove(std::uint32_t job);
   void Resize(std::uint32_t job, std::int64_t mib);
@@ -39,7 +39,7 @@ class SimGpu {
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
   // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
-  // Of SetActivity: how many there were, and the last time.
+  // The number of calls of SetActivity, and the time of the last one.
   std::uint64_t changes() const { return changes_; }
   base::Time changed() const { return changed_; }
 

@@ -1,7 +1,7 @@
-// The discrete-event simulator: what would these servers have done with that load? It drives
-// carmad's own core (core/scheduler/scheduler.h) and models only the world around it: memory,
-// speed, power, monitor readings, estimates. docs/inside/simulator.md has the models and their
-// evidence.
+// The discrete-event simulator: it shows what these servers would have done with that load. It
+// drives carmad's own core (core/scheduler/scheduler.h) and models only the world around it:
+// memory, speed, power, monitor readings, estimates. docs/inside/simulator.md has the models and
+// their evidence.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
-// A single server runs as under carmad. Several are below a queue of the cluster (above.h), and so
-// is one that Slurm places on.
+// A single server runs as under carmad. Several servers have a common queue (above.h), and so does
+// one server that Slurm places tasks on.
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -60,11 +60,11 @@ std::span<const ServerName> ServerNames();
 
 // One task of the trace. The workload must outlive the run.
 struct Arrival {
-  base::Duration at{};  // since the trace's start, in rising order
+  base::Duration at{};  // since the trace's start, in ascending order
   const trace::Workload* workload = nullptr;
   std::optional<double> solo_s;     // instead of the workload's
   int line = 0;                     // in the trace file, for messages; 0: from no file
-  std::string user = {};            // empty: not told
+  std::string user = {};            // empty: unknown
   std::optional<double> cpus = {};  // instead of the workload's
   std::string gpu_type = {};        // only GPUs of that model; empty: any
   std::string qos = {};             // one of PolicyConfig::classes; empty: the default one
@@ -98,9 +98,9 @@ struct EstimateOptions {
   double coverage = 0.9;                       // of the bounds that are promised; 0: the point
   std::shared_ptr<const Summaries> summaries;  // null: no summaries
   bool learns = true;                          // finished tasks teach
-  // Observations from before this run, oldest first (RunResult::taught); null: a first day.
+  // Observations from before this run, oldest first (RunResult::taught); null: the servers are new.
   std::shared_ptr<const std::vector<task::Observation>> taught;
-  // In SimulateMatrix: each run starts with what the runs before it taught.
+  // In SimulateMatrix: each run starts with what was learned in the runs before it.
   bool carries = false;
 
   // What is known in advance about tasks' use of GPUs and run times.
@@ -111,7 +111,7 @@ struct EstimateOptions {
   };
   Profiles profiles = Profiles::kNone;
   bool durations = false;  // run times alone
-  // Random errors of it: each value times exp(N(0, sigma)), drawn for each task.
+  // Random errors of this knowledge: each value times exp(N(0, sigma)), drawn for each task.
   double activity_sigma = 0;
   double slowdown_sigma = 0;  // of sensitivity and of pressure
   double duration_sigma = 0;
@@ -172,8 +172,8 @@ struct RunOptions {
   Stopping stopping;
   ShownProgress progress;
   // Option: time slots, as with `carma requeue` by an administrator. A task that has run for one
-  // while others wait is requeued behind those that had fewer; it continues if no task waits, or if
-  // it has saved no work since it started. 0: none.
+  // slot while others wait is requeued behind those that had fewer slots. It continues if no task
+  // waits, or if it has saved no work since it started. 0: no slots.
   base::Duration time_slot{0};
 
   int max_recoveries = 3;  // per task; as published: unlimited
@@ -189,7 +189,7 @@ struct RunOptions {
   // not grow with the trace.
   bool record = false;
   std::size_t points_per_gpu =
-      4'000;  // series are thinned to at most so many, by time-weighted means
+      4'000;  // maximum number of points of a series, which is thinned by time-weighted means
   // Called for each task at its end, in order of ends; for streaming accumulators.
   std::function<void(const report::RunTask&)> on_task;
   // Called for each task that had to wait, at its first start, with the start expected at
@@ -232,17 +232,18 @@ struct Totals {
 struct RunResult {
   Totals totals;
   std::optional<report::RunRecord> record;  // label and provenance are the caller's
-  // All observations of the servers at its end, including earlier ones; with a method that learns.
+  // All observations of the servers at the end, including earlier ones; only with a method that
+  // learns.
   std::vector<task::Observation> taught;
 };
 
 // A pure function: equal arguments give the same bytes on any machine and thread. At the end the
 // books must balance (every task ended once, no claim left, the energy is that of the GPUs); if
-// they do not, the simulator itself is wrong and it aborts.
-// Errors: kInvalid: options out of range; a task that wants more GPUs than any server has ("line
-// 7 (bert-8gpu): wants 8 GPUs, the largest server has 4"), with Placing::kQueue, or than all
-// servers of one kind, which such a task gets whole and at once with the others; arrivals that go
-// back in time; reservations that cannot all have their GPUs, or leave tasks no time.
+// they do not, the simulator itself is wrong and it aborts. Errors: kInvalid: options out of range;
+// a task that wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest
+// server has 4") or, if whole servers can be combined (not Placing::kQueue), than all servers of
+// one kind have together; arrivals that go back in time; reservations that cannot all have their
+// GPUs, or leave tasks no time.
 base::Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                                  const RunOptions& options);
 

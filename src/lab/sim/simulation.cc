@@ -1,4 +1,4 @@
-// The loop of a run: what is due, and what the servers' cores are told and want.
+// The loop of a run: what is due, and the events and actions of the servers' cores.
 #include "lab/sim/simulation.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ constexpr int kMostOnGpu = 48;
 // second have reached their longest by then.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
-// Between two readings of what tasks print.
+// The time between two readings of what tasks print.
 constexpr base::Duration kProgressGap{30'000};
 
 // Slurm has already chosen the GPUs, so the task starts there at once, without CARMA's checks.
@@ -116,7 +116,7 @@ void Simulation::BuildServers() {
 base::Result<RunResult> Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
   if (!arrivals_.empty()) agenda_.Set(at(0), Due::kArrivals);
-  // Ticks never end; the run is over when no task is left.
+  // There is always another tick; the run is over when no task is left.
   SendReservations();
   while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
     if (still_days_ > kMostStillDays) {

@@ -1,5 +1,5 @@
-// One run of the simulator: arrivals, servers with their cores, and what passes between them and
-// the tasks. Private to sim; use simulate.h.
+// One run of the simulator: arrivals, servers with their cores, and the messages between servers
+// and tasks. Private to sim; use simulate.h.
 #pragma once
 
 #include <cstddef>
@@ -43,11 +43,11 @@ class Simulation {
   void OnEstimate(JobIndex index);
   // Passes events_ to the core and performs its actions, repeatedly until nothing follows.
   void Tell(std::uint32_t node);
-  // Adds to events_ what the core is to know before a decision.
+  // Adds to events_ what the core needs to know before a decision.
   void CatchUp(std::uint32_t node);
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
-  bool InVain() const;  // no lasting progress for so long that there will be none
+  bool InVain() const;  // no lasting progress for a long time, so there will be none
   void CheckBooks() const;
   base::Time now() const { return agenda_.now(); }
 
@@ -92,7 +92,7 @@ class Simulation {
   int still_days_ = 0;  // days without running but with waiting tasks
 
   std::optional<IdleFirst> idle_first_;  // only with several servers
-  // Only where more than a queue is above them.
+  // Only used if the servers have a common queue other than Placing::kQueue.
   LinesAbove lines_;
   Candidates candidates_;
   std::optional<SlurmPlacing> slurm_;

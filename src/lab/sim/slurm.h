@@ -1,5 +1,5 @@
-// Servers chosen as in Slurm: by counts, in the order of the queue. If the first task has to wait,
-// later ones start by backfill, which keeps a place for the first task only. Private to sim.
+// Chooses servers as Slurm does: by counts, in the order of the queue. If the first task has to
+// wait, later ones start by backfill, which keeps a place for the first task only. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace carma::sim {
 
-// Starts a task on these servers, which takes it off the queue.
+// Starts a task on these servers and removes it from the queue.
 using PlaceTask = std::function<void(JobIndex, std::span<const std::uint32_t>)>;
 
 class SlurmPlacing {
@@ -30,7 +30,7 @@ class SlurmPlacing {
   // Places tasks until the first one has to wait.
   void PlaceInOrder(base::Time now, const PlaceTask& place);
   void Backfill(base::Time now, const PlaceTask& place);
-  // The task is on that server, until its time limit. Returns the GPUs that Slurm has chosen.
+  // Books the task on that server until its time limit. Returns the GPUs that Slurm has chosen.
   std::vector<std::uint32_t> Book(const Job& job, std::uint32_t server, base::Time now);
   void Release(const Job& job);
   bool Empty(std::uint32_t server) const { return counts_.Empty(server); }
@@ -41,7 +41,7 @@ class SlurmPlacing {
     std::vector<std::uint32_t> nodes;
     CountAsked asked;
   };
-  base::Duration LimitOf(const Job& job) const;  // what its user says
+  base::Duration LimitOf(const Job& job) const;  // as its user states it
   std::vector<std::uint32_t> NodesFor(const Job& job, base::Time now, const Kept* kept) const;
   bool MayPass(const Kept& kept, std::uint32_t node, const Job& job, base::Time now) const;
   std::optional<Kept> KeptFor(const Job& job, base::Time now) const;

@@ -55,7 +55,8 @@ struct PublishedPolicy {
 };
 // The policies of the trace that have a published figure, exclusive use first.
 std::vector<PublishedPolicy> PoliciesOf(PublishedTrace trace);
-// Its settings, in the control loop of the trace's time. Errors: none for a policy of PoliciesOf.
+// The policy's settings, with the control loop of the time of the trace. Errors: none for a policy
+// of PoliciesOf.
 base::Result<RunOptions> OptionsOf(PublishedTrace trace, const PublishedPolicy& policy);
 
 struct Comparison {

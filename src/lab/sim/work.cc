@@ -1,4 +1,4 @@
-// The sums behind a task's progress.
+// Computes a task's progress.
 #include "lab/sim/work.h"
 
 #include <algorithm>

@@ -8,8 +8,8 @@
 
 namespace carma::sim {
 
-// Work is measured in seconds alone on the reference GPU. An attempt does what no earlier attempt
-// has saved. Its pace (work seconds per second) holds until the next change.
+// Work is measured in seconds alone on the reference GPU. An attempt does the work that no earlier
+// attempt has saved. Its pace (work seconds per second) holds until the next change.
 class Work {
  public:
   Work() = default;
@@ -18,10 +18,10 @@ class Work {
   double solo_s() const { return solo_s_; }        // of the whole task
   double attempt_s() const { return attempt_s_; }  // of this attempt
   double pace() const { return pace_; }
-  // Will the attempt fail by itself before its work is done?
+  // Whether the attempt will fail by itself before its work is done.
   bool Fails() const { return fails_after_s_ < attempt_s_; }
   double LeftS(base::Time now) const { return left_s_ - pace_ * base::Seconds(now - since_); }
-  // Has this attempt saved anything?
+  // Whether this attempt has saved anything.
   bool HasSaved() const { return saved_s_ > solo_s_ - attempt_s_; }
   // Time lost to saving and stops; empty: it was never asked to save or stop.
   const std::optional<double>& lost_s() const { return lost_s_; }
@@ -33,11 +33,12 @@ class Work {
   // Advances the work to `now`, at the pace that held since its last change.
   void Advance(base::Time now);
   void SetPace(base::Time now, double pace);
-  // When the attempt ends at this pace, at the earliest now; empty: it has no pace yet.
+  // When the attempt ends at the present pace, not before now; empty: it has no pace yet.
   std::optional<base::Time> EndsAt(base::Time now) const;
   // Writes a checkpoint, which takes `cost`. True: more of the work is saved than before.
   bool Save(base::Time now, base::Duration cost);
-  // Another start is needed; `computes`: and the work since the last checkpoint is lost.
+  // The attempt is stopped, so another start is needed. computes: it was computing, so the work
+  // since the last checkpoint is lost.
   void Stop(base::Time now, base::Duration load, bool computes);
 
  private:

@@ -1,7 +1,7 @@
 // Every function that the simulated driver exports with every fault that it can have, of one GPU
 // and of the whole driver, as the probe meets them: nothing crashes or stays stuck, the other GPUs
-// go on, the outcome is the documented one (docs/server/gpus.md), and what was healed is whole
-// again.
+// go on, the outcome is the documented one (docs/server/gpus.md), and everything works again after
+// the fault is healed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>

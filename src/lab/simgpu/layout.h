@@ -15,10 +15,10 @@ inline constexpr int kMaxFaults = 256;
 
 struct FaultEntry {
   std::uint32_t kind;  // FaultKind
-  std::int32_t gpu;    // the place: kStale is kept for instances too, of which nobody asked
+  std::int32_t gpu;    // the place: kStale is also stored for instances that were not named
   std::int32_t code;
   char function[64];
-  // kStale: the frozen readings.
+  // For kStale: the frozen readings.
   double now_s;
   std::int64_t used_mib;
   double sm_active;
@@ -27,13 +27,14 @@ struct FaultEntry {
 };
 
 struct StateFile {
-  base::ServerHead head;  // whose version changes with what follows
+  base::ServerHead head;  // its version changes whenever the layout does
   pthread_mutex_t lock;   // robust: guards everything below but the atomics
   std::atomic<std::uint32_t>
-      generation;  // of the world: changes when anybody's pace may have; a futex
+      generation;  // of the world: changes whenever a pace may have changed; a futex
   std::atomic<std::uint32_t> fault_count;
   FaultEntry faults[kMaxFaults];
-  // Held by the thread that joined, as long as it lives: the kernel marks it when the process dies.
+  // Mutexes that joined threads hold as long as they live: the kernel marks them when the process
+  // dies.
   pthread_mutex_t lives[kMaxResidents];
   World world;
 };

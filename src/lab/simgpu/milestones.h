@@ -14,7 +14,7 @@ struct Milestone {
   int epoch = 0;
 };
 
-// In order; the last one is the end.
+// The milestones in order; the last one is the end.
 std::vector<Milestone> PlanMilestones(const TrainingOptions& options);
 
 }  // namespace carma::simgpu

@@ -11,8 +11,8 @@ namespace carma::simgpu {
 class MpsClient {
  public:
   // Makes the calling process a client of this folder's server, which is started if necessary.
-  // Null: no daemon answers there, and the program silently runs without MPS, as real ones do. Null
-  // too, with `refused` set, if a daemon or server refuses it. Blocks as long as the daemon does.
+  // Null: no daemon answers, and the program silently runs without MPS, as real ones do. Null too,
+  // with `refused` set, if a daemon or server refuses it. Blocks as long as the daemon does.
   // partition: CUDA_MPS_SM_PARTITION; or empty.
   static std::unique_ptr<MpsClient> Join(const std::string& pipes, const std::string& partition,
                                          MpsError& refused);
@@ -24,7 +24,7 @@ class MpsClient {
   const MpsWelcome& welcome() const { return welcome_; }
   // Tells the server on which place of which simulated server this client computes.
   void Uses(int place, const std::string& state_path) const;
-  // Raises this signal in this process at news from the server, including its end.
+  // Raises this signal in this process when the server sends something or ends.
   void RaiseOnNews(int signal) const;
   // The client's error; permanent once it is not kNone. Never blocks.
   MpsError Trouble();

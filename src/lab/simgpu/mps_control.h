@@ -10,9 +10,9 @@
 
 namespace carma::simgpu {
 
-// Words that make it misbehave, from CARMA_SIMMPS_BEHAVIOUR and from the file `simmps` in the pipe
-// directory, read again at every step: refuse-start, hang-start, hang, crash, server-fails, fault,
-// full, tolerant, resident, vague-error, no-partitions, r535, r580, r590.
+// Names the words that make the daemon misbehave, which may also be in the file `simmps` in the
+// pipe directory. They are read again at every step: refuse-start, hang-start, hang, crash,
+// server-fails, fault, full, tolerant, resident, vague-error, no-partitions, r535, r580, r590.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
 // Whether the word is set. r535, r580, r590: behaves like this branch of the driver, else like 550.
 // Unknown words have no effect.
@@ -21,27 +21,28 @@ bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 // Prints one line on stderr and returns the exit code for it, 1.
 int FailWith(const std::string& text);
 
-// `-d`: the control daemon in the background; returns 0 once it answers, 1 with a line on stderr if
-// it cannot start or one is there. `-f`: in this process, to its end. multi_user: its server takes
-// clients of all users; for root only. partitions: it divides the SMs.
+// `-d`: starts the control daemon in the background; returns 0 once it answers, 1 with a line on
+// stderr if it cannot start or one is running. `-f`: runs it in this process until it ends.
+// multi_user: its server accepts clients of all users; for root only. partitions: it divides the
+// SMs.
 struct MpsDaemonOptions {
   bool multi_user = false;
   bool partitions = false;
 };
 int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOptions& options);
 
-// No option: every line of stdin is a command for the daemon of this pipe directory, its answers go
-// to stdout, those about failures too. 1 if there is no daemon, if it goes away, or if one of the
-// servers that a `quit` has ended did not end well.
+// No option: every line of stdin is a command for the daemon of this pipe directory, all its
+// answers go to stdout. Returns 1 if there is no daemon, if it disappears, or if a server that a
+// `quit` has ended did not end well.
 int RunMpsCommands(const MpsFolders& folders);
-// One command; by protocol 3 they come as arguments.
+// Sends one command; in protocol 3 commands are arguments.
 int RunMpsCommand(const MpsFolders& folders, const std::string& command);
 
-// The last line of the daemon's answer; the second makes the asker fail.
+// Last lines of the daemon's answers; kMpsFailed makes the calling program fail.
 inline constexpr std::string_view kMpsAnswerEnd = ".";
 inline constexpr std::string_view kMpsFailed = ".failed";
 
-// Of the control daemon: "3" is protocol 3 of branch 615, as its manual has it.
+// Set for the control daemon: "3" selects protocol 3 of branch 615, as in its manual.
 inline constexpr const char* kMpsProtocolVariable = "CUDA_MPS_PROTOCOL_VERSION";
 
 }  // namespace carma::simgpu

@@ -25,7 +25,7 @@ class ControlDaemon {
  public:
   ControlDaemon(MpsFolders folders, base::UniqueFd lock, const MpsDaemonOptions& options);
 
-  // Makes its sockets and files; from then on clients wait for it.
+  // Makes the daemon's sockets and files; from then on clients wait for it.
   base::Result<base::Unit> Open();
   // Serves until it is asked to quit; returns the exit code of the process.
   int Run();
@@ -40,7 +40,7 @@ class ControlDaemon {
   };
   struct Command {
     std::string_view name;
-    std::size_t arguments;  // as many at least
+    std::size_t arguments;  // at least this many
     std::string (ControlDaemon::*run)(const Words&);
   };
 
@@ -77,7 +77,7 @@ class ControlDaemon {
   std::string Quit(const Words& words);
 
   // ---- mps_control_partitions.cc: static SM partitions ----
-  // A GPU of its own view. Partial UUIDs name it too.
+  // A GPU that the daemon sees. The beginning of a UUID names it too.
   struct Gpu {
     std::string uuid;
     std::map<std::string, int> partitions;  // chunks by id
@@ -106,7 +106,7 @@ class ControlDaemon {
   std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
   std::vector<base::LineSocket> quitters_;    // wait for the end
   bool quitting_ = false;                     // no new clients
-  std::optional<std::int64_t> quit_at_ns_;    // then at the latest
+  std::optional<std::int64_t> quit_at_ns_;    // when to end at the latest
 };
 
 // For a fresh child: closes all descriptors but these two, which may be the same, and the

@@ -1,5 +1,5 @@
-// The server process of a simulated MPS: a child of the control daemon that keeps the clients of
-// one user together and makes them suffer together.
+// The server process of a simulated MPS: a child of the control daemon that serves the clients of
+// one user and lets a fault of one affect all of them.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@
 
 namespace carma::simgpu {
 
-// As NVIDIA's: 48 clients of a GPU since Volta.
+// As in NVIDIA's MPS: 48 clients of a GPU since Volta.
 inline constexpr int kMaxMpsClients = 48;
 
 // Memory of the server's own context on a GPU, similar to real ones.
@@ -29,7 +29,7 @@ void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view w
 
 class MpsServer {
  public:
-  // listener: where clients come; channel: to the control daemon.
+  // listener: the socket for clients; channel: the connection to the control daemon.
   MpsServer(const MpsFolders& folders, base::UniqueFd listener, base::UniqueFd channel,
             MpsWelcome terms)
       : folders_(folders),
@@ -73,7 +73,7 @@ class MpsServer {
   MpsWelcome terms_;
   std::vector<Client> clients_;
   std::map<std::string, double, std::less<>> partitions_;  // percent of the SMs, where divided
-  // Its own places on its clients' GPUs, where it is listed.
+  // The server's own places on its clients' GPUs, so that it is listed there.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
   std::map<std::string, std::unique_ptr<Residency>> residencies_;
   bool quit_ = false;

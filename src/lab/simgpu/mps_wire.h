@@ -27,7 +27,7 @@ struct MpsFolders {
   std::string Control() const { return pipes + "/control"; }                // for clients
   std::string Privileged() const { return pipes + "/control_privileged"; }  // for commands
   std::string Lock() const { return pipes + "/control_lock"; }
-  // A FIFO for all lines of the logs; if another file has its name, nothing is logged.
+  // A FIFO that gets all lines of the logs; if another file has its name, nothing is logged.
   std::string LogFifo() const { return pipes + "/log"; }
   std::string PidFile() const { return pipes + "/nvidia-cuda-mps-control.pid"; }
   // Words that make the daemon misbehave (mps_control.h).
@@ -49,16 +49,16 @@ enum class MpsError {
 };
 // "CUDA_ERROR_MPS_RPC_FAILURE"
 std::string_view MpsErrorName(MpsError error);
-// CUDA's text for it.
+// CUDA's text for the error.
 std::string_view MpsErrorText(MpsError error);
-// From its number; kNone: not one of these.
+// The error with this number; kNone: not one of these errors.
 MpsError MpsErrorFromNumber(std::int64_t number);
 
 // Sizes by the number of a device in the server's view, "0=6144M,1=2G". Errors: kInvalid.
 using MpsMemoryLimits = std::map<int, std::int64_t>;  // MiB
 base::Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text);
 std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
-// More than 0, at most 100. Errors: kInvalid.
+// A percentage above 0 and at most 100. Errors: kInvalid.
 base::Result<double> ParseMpsPercentage(std::string_view text);
 
 // A server's answer to an accepted client.

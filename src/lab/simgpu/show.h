@@ -1,4 +1,4 @@
-// A simulated server for people and for programs (carma-simgpu show).
+// Shows a simulated server to people and programs (carma-simgpu show).
 #pragma once
 
 #include <string>

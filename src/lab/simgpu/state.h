@@ -26,7 +26,7 @@ namespace carma::simgpu {
 // access would cost more than the access.
 inline constexpr std::int64_t kFileCheckNs = 1'000'000;
 
-// Names the file for the simulated driver and for simulated tasks.
+// The environment variable that names the file for the simulated driver and simulated tasks.
 inline constexpr const char* kStateVariable = "CARMA_SIMGPU_STATE";
 
 struct ServerOptions {
@@ -48,7 +48,7 @@ base::Result<base::Unit> CreateServer(const std::string& path, const std::string
 // A shape in one notation: "2xA100-40GB,1xA100-80GB:mig=1g.10gb+3g.40gb". Errors: kInvalid.
 base::Result<std::string> NormalShape(const std::string& shape);
 class Server;
-// The same of a server that exists.
+// The shape of an existing server, in the same notation.
 std::string ShapeOf(const Server& server);
 
 // The state of one place.
@@ -134,9 +134,9 @@ class Server {
                                      std::vector<ProcessLook>& lines);
   base::Result<std::vector<ResidentLook>> Residents();
 
-  // Joins the calling process, at places that are not divided, with all of its shares, or with
-  // none: then `shortage` says why. The joining thread must outlive the residency. Errors:
-  // kInvalid: shares; kUnavailable: table full.
+  // Joins the calling process at places that are not divided, with all of its shares or, if they do
+  // not fit, with none: then `shortage` shows why. The joining thread must outlive the residency.
+  // Errors: kInvalid: shares; kUnavailable: table full.
   base::Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                                 std::optional<Shortage>& shortage);
 
@@ -155,7 +155,7 @@ class Server {
     std::vector<XidEvent> events;
   };
   base::Result<Xids> XidsFrom(std::uint64_t from);
-  // These are about whole GPUs.
+  // The following calls are about whole GPUs.
   base::Result<Condition> ConditionOf(int gpu);
 
   // Limits of control groups. Errors: kInvalid: this server has none, a divided GPU, an instance;
@@ -177,7 +177,7 @@ class Server {
   base::Result<base::Unit> ResetGpu(int gpu);
 
   base::Result<base::Unit> SetFault(const Fault& fault);
-  // Clears all, or those of one whole GPU (kWholeDriver: those of the driver).
+  // Clears all faults, or those of one whole GPU (kWholeDriver: those of the driver).
   base::Result<base::Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   base::Result<std::vector<Fault>> Faults();
   // The worst fault that affects a call of this function on this whole GPU (kWholeDriver: no GPU).

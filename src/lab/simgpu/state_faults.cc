@@ -68,7 +68,8 @@ Result<Unit> Server::SetFault(const Fault& fault) {
   const Result<Lock> lock = Lock::Take(*this);
   if (!lock) return std::unexpected(lock.error());
   StateFile& state = *mapping_->state;
-  // A fault of readings belongs to a GPU: one that is set on the driver holds for every GPU.
+  // Faults of readings are stored per GPU, so a fault that is set on the driver is set on every
+  // GPU.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;

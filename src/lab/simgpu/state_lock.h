@@ -18,7 +18,7 @@
 
 namespace carma::simgpu {
 
-// Text in the file, which another process may have left without its end.
+// Text in the file, which another process may have left without its closing NUL.
 template <std::size_t N>
 std::string Text(const char (&bytes)[N]) {
   return std::string(bytes, strnlen(bytes, N));

@@ -28,7 +28,7 @@
 namespace carma::simgpu {
 namespace {
 
-// The time from the states to the first batch.
+// Time from the allocation of parameters and states to the first batch.
 constexpr double kFirstBatchS = 1;
 constexpr int kTermExitCode = 128 + SIGTERM;
 constexpr int kUsageExitCode = 2;
@@ -412,8 +412,8 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
   return code;
 }
 
-// The grandchild works in its own session and is nobody's child; its exit code comes through a
-// pipe. If the pipe ends without a code, it was killed.
+// The grandchild works in its own session and is not our child; its exit code comes through a pipe.
+// If the pipe ends without a code, it was killed.
 int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return 1;
@@ -446,8 +446,8 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
 std::int64_t ProcessStartNs() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  // A young process has spent nearly all its life computing; the kernel's coarse number bounds the
-  // time that it waited for a processor.
+  // A young process has spent nearly all its life computing, so its processor time is nearly its
+  // age; the kernel's coarse start time bounds the error.
   const std::int64_t guess =
       base::BootTimeNs() - (static_cast<std::int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec);
   const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);

@@ -59,8 +59,8 @@ struct TrainingOptions {
 };
 
 // Runs the task in this process to its end and returns the exit code: 0, kOomExitCode, 2 (no
-// server, no such GPU, options that contradict each other), 143 after SIGTERM, or what the options
-// say. Installs signal handlers. Progress goes to stdout, errors to stderr.
+// server, no such GPU, options that contradict each other), 143 after SIGTERM, or the code that the
+// options set. Installs signal handlers. Progress goes to stdout, errors to stderr.
 int RunTraining(const TrainingOptions& options);
 
 // CLOCK_BOOTTIME of this process's start, finer than the kernel's 10 ms ticks, which are seconds on

@@ -45,14 +45,14 @@ class JobCollector {
   bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
   // Returns false and complains unless it is a number of GPUs; jobs without GPUs are counted.
   bool SetGpus(Job& job, std::optional<double> gpus, std::string_view text);
-  // In seconds; complains about a missing or impossible one.
+  // Sets the duration in seconds; complains if it is missing or impossible.
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
-  // Numbered in the trace's order of lines.
+  // Adds a job; jobs are numbered in the order of the trace's lines.
   void Add(const Job& job);
   // The job that Add() stored at this position, for changes.
   Job& At(std::size_t place) { return trace_.jobs[place]; }
   std::size_t jobs() const { return trace_.jobs.size(); }
-  // A line that starts with '#', without it: provenance, or the start's date.
+  // text: a line that starts with '#', without the '#': provenance, or the date of the start.
   void Comment(std::string_view text);
   // For traces whose lines must be in order of time.
   void CheckOrder(const Job& job, std::string_view text);

@@ -177,7 +177,7 @@ class OpenbTable : public TableReader {
     out.CheckOrder(job, row.Text(kCreated));
     out.SetStatus(job, row.Text(kPhase));
     out.SetVc(job, row.Text(kQos));
-    // A pod that never got a GPU has no time on one.
+    // A pod that never got a GPU has no GPU time.
     const std::optional<double> scheduled = row.Number(kScheduled);
     const std::optional<double> deleted = row.Number(kDeleted);
     std::optional<double> seconds;
@@ -291,7 +291,7 @@ Layout Of(TraceFormat format, Layout more = {}) {
 
 constexpr TraceFormat kPhilly{"philly", "Microsoft Philly, cluster_job_log (JSON)"};
 
-// A job table that also names workloads is a job table: it is asked first.
+// A job table may also name workloads, so the layout of job tables is tried first.
 const std::vector<Layout>& Layouts() {
   static const std::vector<Layout> kLayouts{
       Of<JobsTable>({"jobs", "CSV of submit_s,gpus,duration_s, as these tools write it"}),

@@ -33,7 +33,7 @@ struct Draw {
   Profile profile{};
 };
 
-// What draws are compared with, and how.
+// Compares draws with the whole trace.
 class Measure {
  public:
   explicit Measure(const JobTrace& trace) : trace_(trace) {
@@ -66,8 +66,8 @@ class Measure {
     return draw;
   }
 
-  // A small value means alike. wanted_share: share of the whole GPU time, or of the jobs with
-  // by_jobs.
+  // A small value means that they are similar. wanted_share: share of the whole GPU time, or of the
+  // jobs with by_jobs.
   double Difference(const Draw& draw, double wanted_share, bool by_jobs) const {
     const double share =
         by_jobs ? static_cast<double>(draw.kept.size()) / static_cast<double>(whole_.kept.size())

@@ -127,8 +127,8 @@ struct JobTrace {
   Complaints complaints;
 };
 
-// "2017-10-07 01:12:09" or with a T, a fraction or a Z behind it -> milliseconds since 1970, no
-// time zone applied. Empty for anything else.
+// "2017-10-07 01:12:09" or with a T, or followed by a fraction or a Z -> milliseconds since 1970,
+// no time zone applied. Empty for anything else.
 std::optional<std::int64_t> ParseLocalTime(std::string_view text);
 std::string FormatLocalTime(std::int64_t ms);  // "2017-10-07T01:12:09"
 

@@ -22,7 +22,7 @@ std::string ProvenanceText(const std::vector<std::string>& provenance,
                            std::optional<std::int64_t> start_ms);
 
 // CSV of submit_s,gpus,duration_s and those of vc,user,status,workload_id that the trace knows;
-// shares of a GPU as 0.25. Job by job, so that a generated trace needs no memory.
+// shares of a GPU as 0.25. Written job by job, so that a generated trace needs no memory.
 class JobWriter {
  public:
   // names: has the texts of the jobs' numbers, the provenance and the start; its own jobs are not

@@ -11,7 +11,7 @@ struct Network {
   std::string_view name;  // letters and digits only
   int layers;
 };
-// Convolutions and linear layers of the usual implementations, projections included.
+// Number of convolutions and linear layers in the usual implementations, projections included.
 constexpr std::array kNetworks{
     Network{"alexnet", 8},       Network{"vgg11", 11},
     Network{"vgg13", 13},        Network{"vgg16", 16},

@@ -38,8 +38,8 @@ struct TaskTrace {
 // Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or later
 // than a year; a solo_s of nothing or of more than ten years.
 base::Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
-// The project's own 60 tasks (data/traces/demo60.csv) of the built-in catalogue; the second is
-// their text.
+// The project's own trace of 60 tasks (data/traces/demo60.csv) for the built-in catalogue, parsed
+// and as text.
 base::Result<TaskTrace> BuiltInDemo60();
 std::string_view Demo60Csv();
 

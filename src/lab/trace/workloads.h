@@ -1,4 +1,4 @@
-// The workload catalogue: needs and behaviour of training tasks, for replaying traces of them.
+// The workload catalogue: needs and behaviour of training tasks, for replaying traces.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace carma::trace {
 
 inline constexpr std::size_t kMaxWorkloads = 100'000;
-// Shortest and longest task that a catalogue or a trace may ask for; ten years.
+// Shortest and longest task that a catalogue or a trace may contain; the maximum is ten years.
 inline constexpr double kMinSoloS = 0.001;
 inline constexpr double kMaxWorkloadCpus = 10'000;
 inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
@@ -53,8 +53,8 @@ struct MemoryEstimate {
   friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;
 };
 
-// source: of ParseEstimateSource. "oracle": the true peak of the neediest GPU. Of the columns 40000
-// means "no estimate".
+// source: from ParseEstimateSource. "oracle": the true peak on the GPU that needs most. In the
+// columns 40000 means "no estimate".
 MemoryEstimate Estimate(const Workload& workload, std::string_view source);
 
 // The arguments with which carma-simtask runs the workload, without the program name.
@@ -70,7 +70,7 @@ class Catalogue {
   // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or
   // memory is accepted but not usable. Errors: kInvalid "path: line 7: …".
   static base::Result<Catalogue> Parse(std::string_view csv, std::string_view path);
-  // The project's own (data/workloads/catalogue.csv).
+  // The project's own catalogue (data/workloads/catalogue.csv).
   static base::Result<Catalogue> BuiltIn();
 
   // Errors: kNotFound: no such workload; kInvalid: its row lacks what a replay needs.

@@ -11,7 +11,7 @@
 
 namespace carma::slurm {
 
-// The text in quotes, all of it ASCII.
+// The text as a JSON string, in ASCII.
 std::string Quoted(std::string_view text);
 
 // The texts and numbers of a document, by path: "error/message". Items of lists have their index as

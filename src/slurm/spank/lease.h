@@ -65,13 +65,13 @@ class Carmad {
   // Repeats the request for `patience_s` while carmad is away; always for the same lease, even if
   // answers were lost.
   Standing Ask(const Step& step, const Wanted& wanted, int patience_s) const;
-  // Whether the script of that job has a lease here; repeats in the same way.
+  // Whether the script of that job has a lease here; repeats the request like Ask().
   bool HasBase(std::uint32_t job, int patience_s) const;
   // Returns when the lease no longer waits, or after `seconds`.
   Standing Await(std::int64_t id, int seconds) const;
   // Adopts it for the calling process and returns its environment. Empty: `trouble` has the reason.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
-  // False: carmad is away; the next one reads it from a file.
+  // Reports the end. False: carmad is away; the next one reads the report from a file.
   bool End(std::int64_t id, const Ending& ending) const;
   // Waits until the cause of the end is known and the job, if necessary, has been requeued; at most
   // `seconds`, or kRestartS without a listener. told: the result of End().

@@ -4,8 +4,8 @@
 //   slurmstepd, as root    asks for a lease, once for each step; says at the end how it went
 //   a task, as the user    waits for the lease, where scancel reaches it, and adopts it
 //
-// A step without options is left alone, but for steps of a job whose script has a lease: they share
-// it. A step that asked and got none fails, with the reason on its standard error.
+// A step without options is left alone, except in a job whose script has a lease: such steps share
+// that. A step that asked and got none fails, with the reason on its standard error.
 extern "C" {
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -335,7 +335,8 @@ int TakeLease(spank_t spank) {
 
 using namespace carma::slurm;
 
-// Found in the file by `carma slurm check`: the release of the headers with which this is built.
+// The release of Slurm's headers with which this is built. `carma slurm check` finds it in the
+// file.
 CARMA_EXPORT const char carma_slurm_release[];
 const char carma_slurm_release[] = "carma for Slurm " CARMA_SLURM_RELEASE;
 

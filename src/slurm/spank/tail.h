@@ -1,4 +1,4 @@
-// The end of what a task wrote to its standard error or output, where that is a file.
+// The last output of a task, if its standard error or output is a file.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,9 @@ struct OpenFile {
 void NoteOpenFile(int fd, OpenFile& file);
 // Parses "INODE PATH"; empty for other texts.
 OpenFile FileOf(const std::string& text);
-// Its last bytes, read by a child with that user's rights; a file that has replaced it is not read.
-// Gives up after three seconds, because the user may stop the child, and the file system may hang.
+// The file's last bytes, read by a child with that user's rights; a file that has replaced it is
+// not read. Gives up after three seconds, because the user may stop the child, and the file system
+// may hang.
 std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid);
 // Reads what a child writes there until its end. After the limit it is killed, and abandoned if the
 // kernel does not release it.

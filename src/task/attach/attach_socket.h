@@ -21,7 +21,7 @@ struct TerminalSize {
   friend bool operator==(const TerminalSize&, const TerminalSize&) = default;
 };
 
-// One message of either side; a message is never cut or joined.
+// One message in either direction; messages are never split or merged.
 struct AttachMessage {
   enum class Kind : char {
     // To the shim:
@@ -46,7 +46,8 @@ struct AttachMessage {
 inline constexpr std::size_t kMaxAttachBytes = 32'768;
 
 std::string ToBytes(const AttachMessage& message);
-// Any bytes give a message or kInvalid. Signals are those that users may send to their tasks.
+// Parses untrusted bytes: the result is a message or kInvalid. Only signals that users may send to
+// their tasks are accepted.
 base::Result<AttachMessage> ParseAttachMessage(std::string_view bytes);
 
 // One end of a connection. No call blocks.
@@ -58,13 +59,15 @@ class AttachSocket {
   int fd() const { return fd_.get(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }
   void Close() { fd_.reset(); }
-  // descriptor: sent along; -1: none. False: not now, the peer is slow. Errors: the peer is gone.
+  // descriptor: sent with the message; -1: none. False: the peer is slow, so try again later.
+  // Errors: the peer is gone.
   base::Result<bool> Send(const AttachMessage& message, int descriptor = -1);
   struct Received {
     AttachMessage message;
     base::UniqueFd descriptor;  // the descriptor that came along
   };
-  // Empty: nothing has come. Errors: kNotFound: the peer is gone; kInvalid: no such message.
+  // The next message; empty: none has arrived. Errors: kNotFound: the peer is gone; kInvalid: not a
+  // message.
   base::Result<std::optional<Received>> Receive();
 
  private:
@@ -79,7 +82,7 @@ class AttachListener {
   // As in TaskSpec::attach.
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
-  // The next shim. Peers other than our user and root are refused. Empty: none.
+  // The connection of the next shim; empty: none. Peers other than our user and root are refused.
   std::optional<AttachSocket> Accept();
 
  private:

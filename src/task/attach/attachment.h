@@ -24,11 +24,12 @@ class Attachment {
   // left on the machine.
   static base::Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
-  // The task's input; for a terminal also its output and errors. Ours until the task has started.
+  // The task's end of its input; for a terminal also of its output and errors. We own it until the
+  // task has started.
   int task_end() const { return task_end_.get(); }
   void CloseTaskEnd() { task_end_.reset(); }
   bool has_terminal() const { return static_cast<bool>(master_); }
-  // Output of the task's terminal; -1 if it has none.
+  // The output of the task's terminal; -1 if it has none.
   base::UniqueFd TerminalOutput() const;
 
   // Descriptors to poll besides the task's output: the socket, and the terminal while it is slow.

@@ -27,8 +27,8 @@ std::string ContainerText(const ContainerImage& container);
 // A file or folder (it begins with '/', "./", "../" or "~/", or ends with ".sif").
 bool IsImageFile(std::string_view image);
 
-// Which tools can run it, best first. Files and "docker://…" are Apptainer's. Names of a registry
-// go to Podman, which needs no rights, then Docker, then Apptainer.
+// The tools that can run it, best first. Files and "docker://…" are Apptainer's. Names of a
+// registry go to Podman, which needs no rights, then Docker, then Apptainer.
 std::span<const ContainerTool> ToolsFor(const ContainerImage& container);
 
 struct ContainerMount {
@@ -40,7 +40,7 @@ struct ContainerMount {
 // "SOURCE[:DESTINATION][:ro]"; the destination is the source unless given. Errors: kInvalid.
 base::Result<ContainerMount> ParseMount(std::string_view text);
 
-// For the rules of a description.
+// Whether the text is a valid container; for the field rules of a description.
 bool IsContainer(std::string_view text);
 bool IsMount(std::string_view text);
 

@@ -58,7 +58,7 @@ struct Draft {
   std::vector<std::string> remarks;  // about the last value; become warnings
 };
 
-// Collects the settings of one submission in rising precedence: first the file (ApplyScript of
+// Collects the settings of one submission in increasing precedence: first the file (ApplyScript of
 // task/describe/script.h, ApplyRad of task/describe/rad.h) or the command, then the options of the
 // command line. A later setting replaces an earlier one.
 class Description {
@@ -69,7 +69,7 @@ class Description {
   base::Result<base::Unit> Set(std::string_view option, std::string_view value,
                                std::string_view file = "");
 
-  // What to run; exactly one of these, or --wrap, is needed.
+  // What to run: exactly one of SetCommand, SetScript and --wrap is needed.
   void SetCommand(std::vector<std::string> argv);
   // path: as the user wrote it, for the default name.
   void SetScript(std::string text, std::string path, std::vector<std::string> args);
@@ -101,8 +101,8 @@ class Description {
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }
 
-  // One task, or one per array index in rising order: paths absolute, defaults filled in, --export
-  // applied, Validate()d. Errors: kInvalid, one line.
+  // One task, or one per array index in ascending order: paths absolute, defaults filled in,
+  // --export applied, Validate()d. Errors: kInvalid, one line.
   base::Result<std::vector<TaskSpec>> Finish(const SubmitterContext& context);
 
  private:

@@ -11,7 +11,7 @@
 
 namespace carma::task {
 
-// Identifies a process uniquely, also across restarts of the machine.
+// Identifies a process uniquely, even across restarts of the machine.
 struct LeaseProcess {
   base::ProcessId process;
   std::string boot_id;
@@ -54,13 +54,14 @@ bool IsLeaseKey(std::string_view text);
 
 // Identifies a running process of this machine; empty: there is none.
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
-// Whether that same process still runs.
+// Whether exactly that process still runs.
 bool Alive(const LeaseProcess& process);
 
-// A process of this name that adopts a lease has not started yet: with exec it becomes the real
-// program and gets another name.
+// A process with this name that adopts a lease has not started yet: when it execs the real program,
+// its name changes.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
-// Whether it has started. Known while it runs, or until its parent has reaped it; empty: unknown.
+// Whether the process has started in this sense. Known until its parent has reaped it; empty:
+// unknown.
 std::optional<bool> HasBegun(const LeaseProcess& process);
 
 }  // namespace carma::task

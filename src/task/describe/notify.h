@@ -51,8 +51,8 @@ inline constexpr std::size_t kMaxNotifyTargetBytes = 2048;
 
 struct NotifyTarget {
   NotifyKind kind = NotifyKind::kMail;
-  // Mail: "ada@lab.org", a user of this machine, or empty: the task's own. Webhook: the URL.
-  // Program: its absolute path.
+  // For mail: "ada@lab.org", a user of this machine, or empty for the task's own user. For a
+  // webhook the URL, for a program its absolute path.
   std::string address;
   WebhookForm form = WebhookForm::kJson;  // of a webhook
   friend bool operator==(const NotifyTarget&, const NotifyTarget&) = default;

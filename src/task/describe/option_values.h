@@ -58,7 +58,7 @@ struct Constraint {
 // Slurm's node features, of which only GPU types mean something on one server: "a100", "a100&ib".
 Constraint ParseConstraint(std::string_view text);
 
-// "30%" or "0.3" -> 0.3; from one hundredth to the whole.
+// "30%" or "0.3" -> 0.3; from 0.01 to 1.
 base::Result<double> ParseShare(std::string_view text);
 
 struct ExportPlan {

@@ -19,11 +19,11 @@ struct OptionInfo {
 
 // Every option, in the order help shows them.
 std::span<const OptionInfo> SubmitOptions();
-// By long name or by its one letter, both without dashes; null: none.
+// The option with this long name or letter, both without dashes; null: none.
 const OptionInfo* FindOption(std::string_view name_or_letter);
 
-// Stores a value in the draft of a description, which stays as it was on error. file: the source of
-// a word about the training. Errors: kInvalid; what was expected, not where.
+// Stores a value in the draft of a description; on error the draft is unchanged. file: where an
+// option about the training was read. Errors: kInvalid, with what was expected but not where.
 struct Draft;
 base::Result<base::Unit> StoreOption(const OptionInfo& option, std::string_view value,
                                      std::string_view file, Draft& draft);

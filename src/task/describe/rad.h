@@ -15,11 +15,12 @@ namespace carma::task {
 
 class Description;
 
-// In the original, MB on its 40 GB cards; this value means "no estimate possible": a whole GPU.
+// In the original this value, in MB on its 40 GB cards, means "no estimate possible": the task gets
+// a whole GPU.
 inline constexpr std::int64_t kRadWholeGpu = 40'000;
 
-// Peak per GPU in MiB as the columns state it (the original's "MB" are nvidia-smi's MiB), rounded
-// up; empty: not in the file.
+// Peaks per GPU in MiB as the columns state them (the original's "MB" are nvidia-smi's MiB),
+// rounded up; empty: not in the file.
 struct RadMemory {
   std::optional<std::int64_t> oracle;      // line 9, or "memory:" of the named form
   std::optional<std::int64_t> horus;       // line 10

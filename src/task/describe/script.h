@@ -21,7 +21,7 @@ struct Directive {
 
 struct Directives {
   bool sbatch = false;  // has #SBATCH lines
-  SlurmWords slurm;     // what these say
+  SlurmWords slurm;     // the options of these lines
   std::vector<Directive> settings;
   std::vector<std::string> warnings;  // "train.sh:4: #SBATCH --partition: …"
 };

@@ -7,9 +7,9 @@
 
 namespace carma::task {
 
-// One line each, with "path:LINE": CUDA_VISIBLE_DEVICES set by the script, and in scripts written
-// for Slurm unsupported commands, words of scontrol and options of srun. A plain search for words:
-// uses inside strings or in other files are not found.
+// Warnings of one line each, with "path:LINE": CUDA_VISIBLE_DEVICES set by the script, and in
+// scripts written for Slurm unsupported commands, words of scontrol and options of srun. A plain
+// search for words: uses inside strings or in other files are not found.
 std::vector<std::string> BodyWarnings(std::string_view script, std::string_view path, bool slurm);
 
 }  // namespace carma::task

@@ -10,7 +10,7 @@
 namespace carma::task {
 
 // kWords: quotes, backslashes and a comment after a blank and '#'; everything else is literal.
-// kCommand: the same, but text with a meaning for a shell is refused, because run literally it
+// kCommand: the same, but text that a shell would interpret is refused, because without a shell it
 // would not do what its author meant: ; | & > < ` unquoted, "$" before a name, brace or parenthesis
 // outside '…', and a leading VAR=value. File patterns (*.csv) stay as they are.
 enum class WordRules { kWords, kCommand };

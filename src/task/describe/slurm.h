@@ -23,9 +23,9 @@ struct SlurmOption {
   char letter;  // 0: none
   bool takes_value;
 };
-// By long name or by letter, both without dashes; null: none.
+// The option with this long name or letter, both without dashes; null: none.
 const SlurmOption* FindSlurmOption(std::string_view name);
-// The same for options of srun that CARMA's srun accepts.
+// The same for the options of srun that CARMA's srun accepts.
 const SlurmOption* FindSrunOption(std::string_view name);
 
 // One word that starts an option, taken apart: "--gpus=2", "--gpus", "-G2", "-G".

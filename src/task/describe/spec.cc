@@ -272,7 +272,7 @@ bool IsParameterName(std::string_view text) {
 
 std::string NameOfCommand(const std::vector<std::string>& command) {
   std::string name = base::Printable(NameOf(command), 200);
-  // For "python3 ''" and the like nothing is left, but a task must have a name.
+  // "python3 ''" and the like leave an empty name, but a task must have a name.
   return name.empty() ? base::Printable(base::BaseName(command.front()), 200) : name;
 }
 

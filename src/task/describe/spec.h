@@ -31,7 +31,7 @@ inline constexpr std::size_t kMaxCommandBytes = 1 << 20;  // all arguments toget
 inline constexpr std::size_t kMaxArgs = 10'000;
 inline constexpr std::size_t kMaxScriptBytes = 4 << 20;
 inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
-// Most tasks one --array may make.
+// Maximum number of tasks of one --array.
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // names of one sweep
 inline constexpr std::size_t kMaxMounts = 64;
@@ -95,7 +95,7 @@ struct TaskSpec : core::TaskRequest {
   std::optional<std::string> lease_key;  // likewise: a LeaseKey
   std::optional<int> lease_retries;
 
-  // As one JSON object, the body of POST /v1/tasks.
+  // The fields in JSON, as in the body of POST /v1/tasks.
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& task) {
     field("name", task.name, "Name shown in lists; default: base name of the script or command.",
@@ -218,7 +218,7 @@ std::string NameOfCommand(const std::vector<std::string>& command);
 // digit.
 bool IsParameterName(std::string_view text);
 
-// The umask as a number, and as text of a description.
+// Converts the umask between a number and the text in a description.
 mode_t UmaskOf(const TaskSpec& spec);
 std::string UmaskText(mode_t bits);
 
@@ -226,7 +226,7 @@ std::string UmaskText(mode_t bits);
 // kInvalid "field: expected …".
 base::Result<base::Unit> Validate(const TaskSpec& spec);
 
-// The core's part, as a request of this user.
+// The core's part of the description, as a request of this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
 // One JSON object, the body of POST /v1/tasks and the store's column; absent fields take their

@@ -12,7 +12,7 @@
 
 namespace carma::task {
 
-// One such word. A list is in rising precedence: the last one of a name counts.
+// One such word. Lists are in increasing precedence: the last word of a name is used.
 struct TrainingWord {
   std::string name;   // of TrainingOptions()
   std::string value;  // "on" for a switch
@@ -42,7 +42,8 @@ struct TrainingOption {
   std::string_view help;
   bool shared = false;  // also an option of other estimators: batch, …
 };
-// All of them, in the order of help. The estimators check the values (estimate/training_words.h).
+// All options, in the order of the help. The estimators check the values
+// (estimate/training_words.h).
 std::span<const TrainingOption> TrainingOptions();
 const TrainingOption* FindTrainingOption(std::string_view name);  // null: no such option
 

@@ -18,13 +18,13 @@
 
 namespace carma::task {
 
-// Its queries mean what LeaseLauncher's of the same names do.
+// Queries mean the same as those of LeaseLauncher with the same names.
 class LeaseBook {
  public:
-  // daemon: it and its ancestors cannot have a lease.
+  // daemon: this process and its ancestors cannot have a lease.
   explicit LeaseBook(pid_t daemon) : daemon_(daemon) {}
 
-  // Null: unknown, or of another attempt.
+  // Null: unknown, or a lease of another attempt.
   Lease* Find(core::TaskId id);
   const Lease* Find(core::TaskId id) const;
   Lease* Find(core::TaskId id, int attempt);
@@ -37,7 +37,7 @@ class LeaseBook {
   std::vector<std::string> Outputs(core::TaskId id) const;
   base::Result<base::Unit> MayHaveLease(pid_t pid) const;
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
-  // Whether the process may adopt the lease; true: it has done so before. Errors: as
+  // Checks that the process may adopt the lease. True: it has adopted it before. Errors: as
   // LeaseLauncher::AdoptLease.
   base::Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
 
@@ -51,10 +51,10 @@ class LeaseBook {
 // Errors: kConflict: it has ended, too many; those of the disk.
 base::Result<base::Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
-// What the process of a granted lease finds in its environment.
+// The environment variables for the process of a granted lease.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
-// Of a lease whose processes are gone, when nobody reported its end or the report was not received.
+// The end of a lease whose processes are gone without a report that reached us.
 LeaseEnd UnreportedEnd(const std::string& ends_dir, core::TaskId id, const Lease& lease);
 
 }  // namespace carma::task

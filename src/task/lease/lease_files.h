@@ -50,7 +50,7 @@ struct Lease {
   bool begun = false;
   std::vector<std::string> outputs;  // last result of OutputsOf()
   std::vector<pid_t> on_gpus;        // its processes on GPUs at that time
-  // Its start may have been missed, because it was not watched for a while.
+  // The start of the program may have been missed, because the process was not watched for a while.
   bool missed = false;
   bool stopped = false;  // stopped by a signal when granted
   Moment withdraw_at, kill_at;
@@ -63,7 +63,7 @@ struct Lease {
 // Readers see a whole line or nothing while the machine runs. It is not synced, because a power
 // failure also ends the processes in question. Errors: the system's; nothing is stored then.
 base::Result<base::Unit> KeepGrant(const Lease& lease);
-// Appends members to those stored before.
+// Appends members to the stored ones.
 base::Result<base::Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);
 base::Result<base::Unit> KeepEnd(const Lease& lease, const LeaseEnd& end);
 

@@ -197,7 +197,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SignalThatCatch(*lease, *number, options_.daemon);
   }
 
-  // After a restart of the daemon: it will give the same answers as before the restart.
+  // After a restart the daemon gives the same answers as before.
   void Adopt(const KnownAttempt& attempt) override {
     std::optional<Lease> known = ReadGrant(attempt.dir);
     if (!known) return others_->Adopt(attempt);
@@ -361,7 +361,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // A lease that was not seen to begin has begun if it ended by itself: only signals end a wait.
+  // A lease whose beginning was not observed did begin if it ended by itself, because a waiting
+  // process is only ended by signals.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *book_.Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -420,8 +421,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Wake();
   }
 
-  // It could not be ended: its process now belongs to another user, or hangs in the kernel. From
-  // now on its use of the GPUs counts as foreign.
+  // The lease could not be ended: its process now belongs to another user, or hangs in the kernel.
+  // From now on its use of the GPUs counts as foreign.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", book_.Find(id)->members.front().process.process.pid}});

@@ -11,10 +11,10 @@
 // has started and the launch has failed, as when a grant is not adopted.
 //
 // The lines of the file `lease` in an attempt's folder tell a restarted carmad its state:
-//   {…}              granted: for which process, and what it is to find in its environment
-//   keeper, process  adopted, by which processes; kept before they hear of it
-//   end              what was said of its end; kept before whoever said it hears of it
-// A keeper that finds no carmad leaves its report in Options::ends_dir.
+//   {…}              granted: for which process, and the environment that it gets
+//   keeper, process  adopted, by which processes; stored before they get the answer
+//   end              the report of its end; stored before it is acknowledged
+// A keeper that finds no running carmad leaves its report in Options::ends_dir.
 // A power failure ends the processes too, so these files are not synced.
 #pragma once
 
@@ -47,8 +47,8 @@ class LeaseLauncher : public Launcher {
     std::chrono::milliseconds kill_limit{10'000};
     // This process and its ancestors cannot have a lease (lease_processes.h).
     pid_t daemon = ::getpid();
-    // Folder of JSON files named ID, written by root or us: exit_code, signal, stderr_tail, and the
-    // keeper's pid. Empty: none.
+    // Folder with a JSON file per lease, named by its id and written by root or us: exit_code,
+    // signal, stderr_tail, and the keeper's pid. Empty: none.
     std::string ends_dir;
   };
   // Called from Poll(), on the owner's loop.
@@ -66,14 +66,14 @@ class LeaseLauncher : public Launcher {
   // Watches the process of a waiting lease. Called once it is durable, and again after a restart.
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
-  // Whether it is granted but not adopted yet.
+  // Whether the lease is granted but not adopted yet.
   virtual bool Granted(core::TaskId id) const = 0;
   virtual bool Adopted(core::TaskId id) const = 0;
   // Waiting, granted and adopted leases.
   virtual std::vector<core::TaskId> Leases() const = 0;
-  // Those of that job's steps, with their keys.
+  // The leases of that job's steps, with their keys.
   virtual std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const = 0;
-  // Empty: it has none.
+  // The lease's key; empty: it has none.
   virtual std::optional<LeaseKey> KeyOf(core::TaskId id) const = 0;
   // The process that asked for it, or its first adopter.
   virtual std::optional<LeaseProcess> ProcessOf(core::TaskId id) const = 0;
@@ -90,7 +90,8 @@ class LeaseLauncher : public Launcher {
   // that its processes write to are recorded, because they are needed after its end: Outputs().
   virtual void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) = 0;
   virtual std::vector<std::string> Outputs(core::TaskId id) const = 0;
-  // Its owner reports how it has ended. Errors: kConflict: not adopted; errors of the disk.
+  // Takes the owner's report of how the lease has ended. Errors: kConflict: not adopted; errors of
+  // the disk.
   virtual base::Result<base::Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
 };
 

@@ -310,7 +310,7 @@ TEST_F(LeaseLauncherTest, AProcessThatIsGoneGivesItUp) {
   EXPECT_THAT(failed.text, HasSubstr("has ended"));
 }
 
-// The kernel removes a process step by step: what looks at it twice may see it once.
+// The kernel removes a process step by step, so two looks at it may differ.
 TEST_F(LeaseLauncherTest, ManyThatEndWhileTheyAreLookedAtAreAllMissed) {
   constexpr int kProcesses = 600;
   std::deque<Stranger> strangers(kProcesses);
@@ -523,7 +523,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessThatGoesOnAtItsGrantTakesIt) {
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
 }
 
-// A job that Slurm has suspended, in either way.
+// A job that Slurm has suspended, by signals or by freezing its cgroup.
 TEST_F(LeaseLauncherTest, AStepThatDoesNotTakeItsGrantWaitsAgain) {
   options_.adoption_limit = std::chrono::milliseconds(20);
   Restart();

@@ -1,5 +1,5 @@
-// Which processes may have a lease, and which of them are signalled at its end. We have root's
-// rights, so these rules limit the harm of a lease for a wrong process.
+// Which processes may have a lease, and which of them are signalled at its end. carmad may run as
+// root, so these rules limit the harm that a lease for a wrong process can do.
 #pragma once
 
 #include <sys/types.h>
@@ -24,8 +24,8 @@ bool IsBelow(const base::ProcessId& process, const base::ProcessId& above);
 // The processes of a lease without its keepers: its members and their descendants. Never carmad and
 // its helpers, and nothing of a member that cannot have a lease.
 std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon);
-// Sends a signal to those of them that run as the lease's owner. Others (started with su, for
-// example) belong to another user.
+// Sends a signal to those of these processes that run as the lease's owner; others (for example
+// started with su) belong to another user.
 void SignalProcesses(const Lease& lease, int number, pid_t daemon);
 // The same for processes that have a handler for that signal only.
 void SignalThatCatch(const Lease& lease, int number, pid_t daemon);

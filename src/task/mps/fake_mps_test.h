@@ -1,5 +1,5 @@
-// A stand-in for NVIDIA's MPS control program, for tests: a shell script that a test tells through
-// files in the pipe directory how to behave.
+// A stand-in for NVIDIA's MPS control program, for tests: a shell script whose behaviour a test
+// sets by files in the pipe directory.
 #pragma once
 
 #include <gtest/gtest.h>

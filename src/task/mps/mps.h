@@ -35,15 +35,16 @@ struct MpsServerId {
   friend auto operator<=>(const MpsServerId&, const MpsServerId&) = default;
 };
 
-// The server of a user, or the shared one, and its name as in core::Sharing::server.
+// The shared server; and the name of a server as in core::Sharing::server.
 MpsServerId SharedMpsServer(std::string gpus);
 std::string MpsServerName(const MpsServerId& id);
 MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name);
 
-// Last part of the server's folder: the last letters of the (last) UUID, and the number of GPUs if
-// several. It is short because the folder has a Unix socket, whose path may have 107 bytes in all.
+// Last part of the path of a server's folder: the last letters of the (last) UUID, and the number
+// of GPUs if there are several. It is short because the folder has a Unix socket, whose path may
+// have 107 bytes in all.
 std::string MpsFolderName(const std::string& gpus);
-// First part of it: the user's id, or that of the shared server.
+// First part of the path: the user's id, or this name for the shared server.
 inline constexpr char kSharedMpsFolder[] = "shared";
 std::string MpsOwnerFolder(const MpsServerId& id);
 // <dir>/<owner>/<folder name>, the pipe directory: only NVIDIA's programs put files there.
@@ -57,7 +58,7 @@ std::string MpsLogName(const std::string& gpus);  // its last part
 // fewer of them, as workers of launchers do.
 bool MpsLimitHolds(const std::string& gpus);
 // Environment of a client task, with its limits and its priority among the clients of its server:
-// normal if it serves, otherwise below normal.
+// normal for a latency-sensitive task, otherwise below normal.
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
                                                         const core::Sharing& sharing, bool serves);
@@ -67,9 +68,9 @@ std::map<std::string, std::string> WithoutMpsEnvironment();
 
 // ---- answers. The control program ends with exit code 0 whatever they say. ----
 
-// Processes, one a line, as get_server_list and get_client_list answer; with protocol 3 the first
-// value of each CSV line of `client list`. Errors: kInvalid with the wrong line, kInvalid beyond
-// 4096 lines.
+// Parses processes, one per line, as in the answers of get_server_list and get_client_list; with
+// protocol 3 the first value of each CSV line of `client list`. Errors: kInvalid with the wrong
+// line, kInvalid beyond 4096 lines.
 base::Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
 enum class MpsServerState {
@@ -92,8 +93,8 @@ struct MpsServerRow {
 base::Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
 
 // The SMs of a GPU under a server with static SM partitions (CUDA 13.1 and newer), as lspart
-// answers. Each client of such a server needs a partition, and no other client uses its SMs. They
-// are divided in chunks; the last partition may get those SMs that fill no chunk.
+// answers. Each client of such a server needs a partition, and no other client uses its SMs. The
+// SMs are divided into chunks; SMs that do not fill a chunk may go to the last partition.
 struct MpsPartition {
   std::string id;  // without the GPU's UUID
   int sms = 0;
@@ -104,7 +105,7 @@ struct MpsPartitions {
   int used_chunks = 0;
   std::vector<MpsPartition> partitions;
 };
-// gpu: its UUID, of which the answer has the beginning. Errors: kInvalid with the wrong line,
+// gpu: its UUID; the answer has only the beginning. Errors: kInvalid with the wrong line,
 // kUnavailable with the answer if it has no line for this GPU.
 base::Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
 // Its id from the answer of `sm_partition add`. Errors: kUnavailable with the answer.
@@ -113,12 +114,13 @@ base::Result<std::string> ParseMpsPartitionAdded(std::string_view text, const st
 // chunks too, but at least one.
 int MpsChunks(double share, const MpsPartitions& of);
 
-// The answer of terminate_client: nothing or 0 on success. Errors: kUnavailable with its text.
+// Checks the answer of terminate_client, which is empty or 0 on success. Errors: kUnavailable with
+// its text.
 base::Result<base::Unit> ParseMpsTermination(std::string_view text);
 
 // ---- logs. A line: "[2026-11-22 07:16:12.456 Control 30223] text" ----
 
-// The text of the last line with text; empty: none.
+// The text of the last line that is not empty; empty: there is none.
 std::string LastMpsLogText(std::string_view log);
 // Whether control.log reports that this server takes clients.
 bool SaysMpsServerReady(std::string_view log, pid_t server);

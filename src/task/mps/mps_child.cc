@@ -27,7 +27,7 @@ constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 // Opens a folder in which only we can replace a file by another.
 Result<UniqueFd> OpenBase(const std::string& dir) {
-  // Every user must be able to reach his own folder below it.
+  // Every user must be able to reach the own folder below it.
   const bool root = ::geteuid() == 0;
   if (Result<Unit> made = base::MakeDirs(dir, root ? 0755 : 0700); !made)
     return std::unexpected(made.error());
@@ -43,8 +43,8 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   return fd;
 }
 
-// Makes the folder if it is missing. Only its owner may have rights to it, unless all users pass
-// through it to a shared server.
+// Makes the folder if it is missing. Only its owner may have access, except that all users pass
+// through the folder of a shared server.
 Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid,
                          bool shared = false) {
   if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
@@ -72,7 +72,7 @@ Result<Unit> TakeRights(const UserInfo& user) {
   return Unit{};
 }
 
-// The logs of two runs are kept: of this one and of the one before, which may have crashed.
+// The logs of this run and of the one before are kept, because the latter may have crashed.
 void PutLogsAside(const UniqueFd& logs) {
   for (const std::string name : {"control.log", "server.log"})
     ::renameat(logs.get(), name.c_str(), logs.get(), (name + ".old").c_str());

@@ -1,6 +1,6 @@
-// The step from carmad to NVIDIA's control program: a short-lived carma-shim with one thread makes
-// the folders, takes on the user's rights and becomes the program. All MPS code that runs as root
-// is here.
+// How carmad starts NVIDIA's control program: a short-lived carma-shim with one thread makes the
+// folders, switches to the user's rights and becomes the program. All MPS code that runs as root is
+// here.
 #pragma once
 
 #include <map>

@@ -36,10 +36,11 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// How long after its start. A caller that is past its deadline does not wait long
-// (daemon/mps_servers.cc).
+// How long after its start a control daemon may take to lock. A caller past its deadline does not
+// wait long (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
-// Each question costs a process of ours and some lines in the control daemon's log.
+// Time between two questions, because each takes a process and some lines in the control daemon's
+// log.
 constexpr int kAskAgainMs = 100;
 // The control daemon passes on what a server printed when it ended.
 constexpr milliseconds kLastWords{300};
@@ -61,7 +62,7 @@ class Child {
       : pid_(std::exchange(other.pid_, 0)),
         pidfd_(std::move(other.pidfd_)),
         output_(std::move(other.output_)) {}
-  // Leaves nothing behind but, in the worst case, a process that even SIGKILL does not end.
+  // Leaves nothing behind except, in the worst case, a process that even SIGKILL does not end.
   ~Child();
 
   // Its output once it has ended, even if others hold the pipe open. Errors: kUnavailable: not in
@@ -251,7 +252,7 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
   }
   const Result<std::string> help = Run({"-h"}, "", deadline);
   if (!help) return help;
-  // By its manual, protocol 3 has the second.
+  // According to the manual, protocol 3 has the second option.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
     if (help->find(option) != std::string::npos) return option;
   }

@@ -30,7 +30,7 @@ struct MpsServer {
   std::string name = {};  // in protocol 3; empty: the daemon speaks protocol 2
 };
 
-// Features found by starting a control daemon for a moment.
+// Features of MPS, found by starting a control daemon for a moment.
 struct MpsAbilities {
   bool tells_state = false;  // of a server; only from branch 550 on
   bool logs = false;         // its log has lines
@@ -51,10 +51,10 @@ class MpsControl {
   // Starts daemon and server if they do not run, and waits until the server takes clients. A server
   // that ends during its start is noticed at once; the error has the cause from its log. Errors,
   // each a sentence: kNotFound (no such program), kUnavailable (refused, ended, did not answer in
-  // time, the server is in a faulted state), kDenied, kIo. A server that did not come up has been
-  // ended. partitions: a daemon that is started now divides the SMs, if the driver can do that.
+  // time, the server is in a faulted state), kDenied, kIo. A server that does not get ready is
+  // ended. partitions: a daemon started by this call divides the SMs if the driver can do that.
   base::Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
-  // Starts the daemon, asks it, and ends it again; no server is started. For an unused folder.
+  // Starts the daemon, asks it, and ends it again, without a server. The folder must be unused.
   // Errors: as Ready().
   base::Result<MpsAbilities> Try(Deadline deadline) const;
   // The running server; empty: no server or no daemon. Errors: kUnavailable.
@@ -82,13 +82,13 @@ class MpsControl {
 
  private:
   base::Result<base::Unit> Start(Deadline deadline, bool partitions) const;
-  // Whether the control program has static SM partitions, by its help.
+  // Whether the control program offers static SM partitions, according to its help.
   bool OffersPartitions(Deadline deadline) const;
   // The control program's option for a shared server. Errors: kDenied: it has none, or we are not
   // root; otherwise its help could not be read.
   base::Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
-  // asked: the logs before the server was requested; said: the daemon's answer.
+  // asked: marks of the logs from before the server was requested; said: the daemon's answer.
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;

@@ -95,8 +95,7 @@ std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (!fd || ::fcntl(fd.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
-  // 0: a process that our pid namespace does not know; -1: not the kind of lock that belongs to
-  // one.
+  // 0: the process is not in our pid namespace; -1: this kind of lock has no process.
   if (lock.l_pid <= 1) return std::nullopt;
   return lock.l_pid;
 }
@@ -116,7 +115,7 @@ std::string MpsLogs::ServerSince(const MpsLogMark& mark) const {
 void MpsLogs::Bound() const {
   for (const char* name : {kControlLog, kServerLog}) {
     const OpenLog log = Open(dir_, id_, name, O_WRONLY);
-    // The control daemon appends: its next line becomes the first.
+    // The control daemon appends, so its next line becomes the first line of the emptied log.
     if (log.fd && log.size > kMostKept) (void)!::ftruncate(log.fd.get(), 0);
   }
 }

@@ -1,6 +1,7 @@
-// Files of MPS control daemons: which daemon serves a folder, its logs, and files left at its end.
-// The folders belong to users, who may put anything into them, while carmad may be root: below
-// mps_dir no link is followed, no read blocks, and only that user's files are read or truncated.
+// Files of MPS control daemons: finds the daemon that serves a folder, reads its logs, and removes
+// files that it leaves. The folders belong to users, who may put anything into them, while carmad
+// may be root: below mps_dir no link is followed, no read blocks, and only that user's files are
+// read or truncated.
 //
 // The files were observed with NVIDIA's programs (docs/server/collocation.md, "What NVIDIA's
 // programs do"). A daemon is identified only by its lock: all branches hold it from before they
@@ -26,11 +27,11 @@ std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 // its options.
 bool MpsSpeaksThree(pid_t daemon);
 
-// Whether a control daemon was started with static SM partitions, by its options. They are for the
-// daemon's whole life.
+// Whether a control daemon was started with static SM partitions, judged by its options. This
+// cannot change while it runs.
 bool MpsDividesSms(pid_t daemon);
 
-// The lengths of the two logs at a moment, for reading later additions.
+// The lengths of the two logs at some moment, for reading what is added later.
 struct MpsLogMark {
   std::int64_t control = 0;
   std::int64_t server = 0;

@@ -18,7 +18,7 @@ struct NoticeOrder {
   std::string text;     // one sentence, for people
   std::string message;  // a JSON object, for programs
   // Unique among this server's notices and kept when the notice is sent again, so that receivers
-  // can recognise repetitions.
+  // can recognise duplicates.
   std::string key;
   std::uint32_t uid = 0;  // whose rights it is sent with
   std::uint32_t gid = 0;

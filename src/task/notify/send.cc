@@ -63,7 +63,7 @@ RunRequest RequestFor(const NoticeOrder& order, const UserInfo& user) {
           .limit = std::chrono::duration_cast<std::chrono::milliseconds>(order.limit)};
 }
 
-// Empty if it ended well.
+// What went wrong with the program; empty: nothing.
 std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   if (ran.late) return fmt::format("took more than {}", base::FormatSpan(order.limit));
   const std::string said = LastLine(ran.errors);
@@ -175,7 +175,7 @@ Result<base::Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& targ
   return base::Unit{};
 }
 
-// Nothing that an ended program started goes on running.
+// Ends everything that an ended program has left running.
 void EndWhatIsLeft() {
   constexpr int kRounds = 100;
   constexpr int kPauseMs = 10;

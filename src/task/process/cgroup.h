@@ -27,7 +27,7 @@ struct CgroupBase {
 CgroupBase FindCgroupBase();
 // The place alone, from the texts of /proc/self/cgroup and /proc/self/mountinfo.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
-// The place itself, or none with a reason if this process may make no groups there.
+// The place itself, or no place and a reason if this process may not make groups there.
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup in which the service manager puts carmad, if it can (DelegateSubgroup= of systemd
@@ -64,18 +64,19 @@ class TaskCgroup {
   // The group's folder, for clone3(CLONE_INTO_CGROUP): a child born into its group costs nothing,
   // while moving a living process makes the kernel wait for all processors (tens of ms were seen).
   int folder_fd() const { return folder_.get(); }
-  // Moves the calling process, if it could not be created in the group.
+  // Moves the calling process into the group, if it could not be created there.
   static bool Enter(int folder_fd);
-  // Limits the number of processes and threads. False: the tree does not count them.
+  // Limits the number of processes and threads. False: the kernel does not count them here.
   bool LimitProcesses(std::int64_t most) const;
-  // Its share of the cores when all are busy: a group that asks for none counts as one CPU, and
-  // none counts as more than 100.
+  // Sets the group's share of the cores when all are busy: a group that asks for no cores counts as
+  // one CPU, and no group counts as more than 100.
   bool WeighCpus(int cpus) const;
-  // Limits its time to that of this many cores.
+  // Limits the group's CPU time to that of this many cores.
   bool CapCpus(int cpus) const;
-  // Restricts it to these cores, as in base/cpu_list.h; empty: all.
+  // Restricts the group to these cores, as in base/cpu_list.h; empty: all.
   bool ConfineTo(const std::string& cores) const { return ConfineTo(path_, cores); }
-  // Limits its memory, without swap; on overrun all of its processes are killed together.
+  // Limits the group's memory, without swap; if it is exceeded, all processes of the group are
+  // killed together.
   bool LimitMemory(std::int64_t mib) const;
   // Memory kills so far, counted by the group or, without a memory controller, by the group above.
   // Empty: not counted.

@@ -18,9 +18,9 @@ struct GpuMemoryLimit {
   friend bool operator==(const GpuMemoryLimit&, const GpuMemoryLimit&) = default;
 };
 
-// As in LaunchOrder::memory_limits: UUID, soft and hard limit of each.
+// The limits as words of LaunchOrder::memory_limits: UUID, soft and hard limit of each.
 std::vector<std::string> LimitWords(const std::vector<GpuMemoryLimit>& limits);
-// The same maxima, and nothing guaranteed.
+// The words for the same maxima without guaranteed memory.
 std::vector<std::string> HardLimitWords(const std::vector<std::string>& words);
 // The words that remove these limits.
 std::vector<std::string> NoLimitWords(const std::vector<std::string>& words);

@@ -13,7 +13,7 @@ namespace carma::task {
 struct HostFacts {
   // Hardware threads that this process may use, those of one core adjacent.
   std::vector<int> cpus;
-  std::int64_t memory_mib = 0;  // 0: not told
+  std::int64_t memory_mib = 0;  // 0: unknown
   friend bool operator==(const HostFacts&, const HostFacts&) = default;
 };
 

@@ -7,7 +7,7 @@
 namespace carma::task {
 
 // Resets an inherited protection (a negative value) of this process; a value that makes it a
-// likelier victim stays. file: another one in tests.
+// likelier victim stays. file: only set in tests.
 void GiveUpMemoryProtection(const std::string& file = "/proc/self/oom_score_adj");
 
 }  // namespace carma::task

@@ -26,10 +26,10 @@ std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string&
 // its pid (no free descriptor).
 bool MayLive(const base::ProcessId& process);
 
-// Sends signals to that process; none if it has ended, even if its pid was reused.
+// Sends signals to that process, but not if it has ended, even if its pid was reused.
 void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 
-// Whether it has a handler for that signal and so survives it. False if unknown.
+// Whether the process has a handler for that signal, so that it survives it. False if unknown.
 bool Catches(const base::ProcessId& process, int signal);
 
 // That user's processes in the session which `leader` made, alive or not. None if the leader's pid

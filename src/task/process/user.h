@@ -33,8 +33,8 @@ bool CanSwitchUser();
 base::Result<base::Unit> BecomeUser(const UserInfo& user);
 
 // Accesses files with the user's rights instead of root's, in a process with a single thread. Only
-// the effective ids change, so that the user can neither signal nor trace this process. If it
-// cannot switch users, it runs as the user anyway, and only the umask changes.
+// the effective ids change, so that the user can neither signal nor trace this process. A process
+// that cannot switch users already runs as the user; then only the umask changes.
 class WornRights {
  public:
   // umask: for files created with these rights. The user must outlive this.

@@ -106,7 +106,7 @@ std::optional<Found> FindLoop(string_view line) {
   }
   std::optional<Found> found;
   for (const std::optional<Found>& each : by_key) {
-    // A counter with a total says more.
+    // A counter with a total is more informative.
     if (each && (!found || (each->counter.total && !found->counter.total))) found = each;
   }
   if (!found || found->counter.total) return found;
@@ -121,8 +121,8 @@ std::optional<Found> FindLoop(string_view line) {
   return found;
 }
 
-// True where a speed or a word shows that a loop trains, of programs that print no loss: of MXNet,
-// Tesseract, DI-engine, rsl_rl, RLlib and RELION.
+// Whether a speed or a word shows that a loop trains, in output of programs that print no loss:
+// MXNet, Tesseract, DI-engine, rsl_rl, RLlib and RELION.
 bool Trains(string_view line) {
   return HasWord(line, "samples/sec") || HasWord(line, "images/sec") || HasWord(line, "img/s") ||
          HasWord(line, "mean rms") || HasWord(line, "training iteration") ||
@@ -148,7 +148,7 @@ bool ThousandsAt(string_view text, std::size_t at) {
   return digits && (at + 4 == text.size() || !IsDigit(text[at + 4]));
 }
 
-// The loop that follows the counter of an epoch, which ends at `end`; moves `end` behind it.
+// The loop that follows the counter of an epoch, which ends at `end`; moves `end` past it.
 void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   Scan scan{line, end};
   if (const std::optional<Counter> loop = LoopBehind(scan)) {
@@ -223,7 +223,7 @@ std::optional<Reading> ReadCounters(string_view line) {
   bool plain = false, setting = false, batches = false;
   if (reading.unit.empty()) {
     const std::optional<Found> found = FindLoop(line);
-    // An epoch with a known total says more than a step without one.
+    // An epoch with a known total is more informative than a step without one.
     if (found && (found->counter.total || !reading.epoch || !reading.epoch->total)) {
       reading.loop = found->counter;
       reading.unit = found->unit;

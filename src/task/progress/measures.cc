@@ -11,7 +11,7 @@ namespace {
 
 using std::string_view;
 
-// Names of the training loss, a space before and behind each.
+// Names of the training loss, with a space before and after each.
 constexpr string_view kLossKeys =
     " loss lm_loss train_loss train/loss loss/train training_loss total_loss loss_total"
     " loss_step train_loss_step train_loss_epoch reduced_train_loss trainloss avg_loss avr_loss"

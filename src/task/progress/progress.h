@@ -14,8 +14,8 @@ enum class Phase {
 };
 std::string_view ToText(Phase phase);  // "other", "download", "train", "eval"
 
-// The counters belong to one loop, often one epoch. `run_fraction` is about the whole run. All
-// numbers are finite and not negative (`loss` may be negative).
+// The counters are those of one loop, often of one epoch. `run_fraction` is about the whole run.
+// All numbers are finite and not negative (`loss` may be negative).
 struct Progress {
   Phase phase = Phase::kOther;
   std::string_view unit;       // of the loop: "step", "iter", "epoch", …; empty: nothing was read

@@ -16,7 +16,8 @@ class ProgressReader {
  public:
   // stream: 0 stdout, 1 stderr. The bytes may begin and end within a line.
   void Feed(int stream, std::string_view bytes);
-  // Also reads unfinished lines, because a bar ends only when the next one begins.
+  // The progress now. Also reads unfinished lines, because a bar's line ends only when the next one
+  // begins.
   Progress Now();
 
  private:
@@ -29,11 +30,11 @@ class ProgressReader {
   void TakeTable(std::string_view line);    // of Stable-Baselines3
   void TakeColumns(std::string_view line);  // of nerfstudio, OpenMM and LAMMPS
   void TakeRow(std::string_view line);      // of fastai, skorch, Chainer and spaCy
-  // The bars of Chainer. True: the line belongs to them.
+  // Reads the bars of Chainer. True: the line is part of one.
   bool TakeChainer(std::string_view line);
   void TakeTraining(Reading reading);
   void TakeEvaluation(const Reading& reading);
-  // True: an unnamed bar beside another one is that of an evaluation.
+  // Whether an unnamed bar beside another one is that of an evaluation.
   bool IsEvaluationBar(const Reading& bar);
   void SetEpoch(Counter epoch, bool completed);
   Reading FromOne(Reading reading) const;

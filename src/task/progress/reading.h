@@ -1,4 +1,4 @@
-// The state of a loop by one line of output.
+// The state of a loop as one line of output shows it.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ struct Reading {
   bool whole_run = false;  // eta_s is for the run, not the loop
 };
 
-// A bar of tqdm, Keras, rich, Ultralytics, fastprogress or mmcv, wherever in the line it stands.
+// A bar of tqdm, Keras, rich, Ultralytics, fastprogress or mmcv, anywhere in the line.
 std::optional<Reading> ReadBar(std::string_view line);
 // "      1/100      1.18G      1.287 …  640:" of Ultralytics: the row of an epoch, with at least
 // this number of figures after the memory.
@@ -55,12 +55,12 @@ std::optional<double> ReadEta(std::string_view line);
 void AddMeasures(Reading& reading, std::string_view line);
 // The epoch in any text: "Epoch 3/10", "[Epoch 3]", "Epoch: [0]". `end`: where it ends.
 std::optional<Counter> ReadEpoch(std::string_view text, std::size_t* end = nullptr);
-// "d/t", "d / t" or "d of t" at the place, all of it digits; moves behind it.
+// Reads "d/t", "d / t" or "d of t", where d and t are digits, and moves past it.
 struct Scan;
 std::optional<Counter> ReadPair(Scan& scan);
 
-// The line with its words for epoch, loss and the like in English; empty: it has none of another
-// language.
+// The line with words for epoch, loss and the like translated to English; empty: it has no such
+// words in another language.
 std::optional<std::string> InEnglish(std::string_view line);
 
 // The phase by the description of a bar or the beginning of a line.

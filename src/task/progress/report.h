@@ -54,11 +54,11 @@ struct ProgressReport {
   static bool IsUnit(std::string_view text);
 };
 
-// One line of JSON, and any bytes back. Errors: kInvalid.
+// Converts to one line of JSON and back, from any bytes. Errors: kInvalid.
 std::string ToText(const ProgressReport& report);
 base::Result<ProgressReport> ParseProgressReport(std::string_view text);
 
-// True: no change for ten times the longest step, and for at least ten minutes.
+// True if nothing has changed for ten times the longest step and for at least ten minutes.
 bool IsStalled(const ProgressReport& report, std::int64_t now_ms);
 
 }  // namespace carma::task

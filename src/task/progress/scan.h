@@ -1,5 +1,5 @@
 // Parsers for pieces of a line: numbers, spans of time, words. All begin at a position and, on
-// success, move it behind what they read.
+// success, move it past what they read.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Scan {
   // "12", "44.7M" (times a million), not negative.
   std::optional<double> Count();
   // "1:48:18", "00:36", "2 days, 7:32:05", "12s", "350ms", "1h3m", "1m 20s", "10.8 s": seconds.
-  // A bare number is none.
+  // A bare number is not a span.
   std::optional<double> Span();
 };
 
@@ -29,8 +29,8 @@ bool IsDigit(char c);
 bool IsLetter(char c);
 // A part of a name such as "train_loss".
 bool IsNameChar(char c);
-// The word in the text, as a whole word in upper or lower case; npos: it is not there. It is given
-// in lower case and begins with a letter.
+// The word in the text, as a whole word in upper or lower case; npos: it does not occur. The word
+// is given in lower case and begins with a letter.
 bool IsWordAt(std::string_view text, std::string_view word, std::size_t at);
 std::size_t FindWord(std::string_view text, std::string_view word, std::size_t from = 0);
 bool HasWord(std::string_view text, std::string_view word);

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::int64_t kFirstGapMs = 200;
 constexpr std::int64_t kGapShare = 20;  // a look each twentieth of the age
-// From this fraction on, the speed of the whole run says more than the printed rate, which leaves
-// out evaluations and checkpoints.
+// From this fraction on, the speed of the whole run is more reliable than the printed rate, which
+// leaves out evaluations and checkpoints.
 constexpr double kLeastFraction = 0.01;
 constexpr std::int64_t kLeastSpanMs = 60'000;
 constexpr double kMostLeftMs = 1e12;

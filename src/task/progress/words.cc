@@ -19,7 +19,7 @@ constexpr Words kCounterWords[] = {
     {"轮次", "round "},    {"エポック", "epoch"}, {"에폭", "epoch"},   {"에포크", "epoch"},
     {"训练", "training "}, {"学習", "training "},
 };
-// The rest of such a line.
+// Other words of such a line.
 constexpr Words kOtherWords[] = {
     {" von ", " of "}, {" di ", " of "},   {" de ", " of "},    {" sur ", " of "},
     {" из ", " of "},  {"：", ":"},        {"Verlust", "loss"}, {"erdita", " loss"},

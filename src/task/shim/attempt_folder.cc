@@ -54,8 +54,8 @@ bool CannotReadNow(const base::Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
 }
 
-// The file exists. One that makes no sense (empty after a power failure) means a dead owner.
-// Errors: kIo, if the machine cannot read it now.
+// Reads the owner file, which exists. An unreadable text (empty after a power failure) means a dead
+// owner. Errors: kIo, if the machine cannot read it now.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
   if (!text && CannotReadNow(text.error())) return std::unexpected(text.error());
@@ -76,7 +76,7 @@ Result<ShimOrder> ReadOrder(const std::string& dir) {
   return text ? ParseShimOrder(*text) : std::unexpected(text.error());
 }
 
-// Names of folders only; links are not followed.
+// The names of the folders in `path`; links are not followed.
 std::vector<std::string> FolderNames(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;

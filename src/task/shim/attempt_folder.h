@@ -38,7 +38,7 @@ struct Outcome {
 // folder no longer shows it, it is lost. cgroup: as for PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
-// The attempt's time between TERM and KILL; empty: its order cannot be read.
+// The time between TERM and KILL for the attempt; empty: its order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
 // Removes the folders of all attempts below `folder` (…/attempts), except those that are `kept` and

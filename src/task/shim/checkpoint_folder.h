@@ -17,11 +17,11 @@ std::string CheckpointFolder(const ShimOrder& order);
 
 // The following functions run with the user's rights.
 
-// Makes it for a task known to checkpoint; if it cannot be made there, the task saves elsewhere.
-// Errors: kConflict: it belongs to another user, or to a task of another carmad.
+// Makes the folder for a task known to checkpoint; if it cannot be made there, the task has to save
+// elsewhere. Errors: kConflict: it belongs to another user, or to a task of another carmad.
 base::Result<base::Unit> PrepareCheckpoints(const ShimOrder& order);
 
-// At the end of an attempt: removes it if it is empty, else writes the owner file.
+// Called at the end of an attempt: removes the folder if it is empty, else writes the owner file.
 void SettleCheckpoints(const ShimOrder& order, const std::string& user);
 
 }  // namespace carma::task

@@ -13,7 +13,7 @@
 
 namespace carma::task {
 
-// Everything is decided before the fork.
+// The plan for a child; everything is decided before the fork.
 struct ChildPlan {
   std::vector<std::string> argv;   // argv[0] without '/' is searched in `search`
   std::vector<std::string> block;  // environment
@@ -26,8 +26,8 @@ struct ChildPlan {
   int stdout_fd = -1;
   int stderr_fd = -1;
   bool terminal = false;  // stdin_fd is a terminal, which becomes its own
-  // A tool for containers: Podman's newuidmap and Apptainer's starter may be setuid programs.
-  // They set no_new_privs for the programs that they run.
+  // Set for container tools: Podman's newuidmap and Apptainer's starter may be setuid programs. The
+  // tools set no_new_privs for the programs that they run.
   bool keeps_setuid = false;
   int cgroup_fd = -1;              // folder of its group; -1: none
   const UserInfo* user = nullptr;  // rights to switch to; null: keep ours
@@ -42,9 +42,10 @@ struct LaunchError {
   bool retryable = false;
 };
 
-// Starts the child: own session and process group, in its cgroup, killed when the shim dies, no new
-// privileges, default signals, its umask, and only its streams as descriptors. Returns once exec
-// has succeeded; after an error the child is gone. Blocks while the program's file system does.
+// Starts the child in its own session, process group and cgroup, with no new privileges, default
+// signals, its umask, and only its streams as descriptors. It is killed when the shim dies. Returns
+// once exec has succeeded; after an error the child is gone. Blocks while the program's file system
+// does.
 std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan);
 
 }  // namespace carma::task

@@ -29,7 +29,7 @@ struct ContainerRun {
   bool input = false;     // standard input is connected
   bool terminal = false;  // and is a terminal
   std::string init;       // Podman: program that becomes process 1; empty: the task itself does
-  // For Docker, whose containers are not in the task's control group:
+  // Only for Docker, because its containers are not in the task's control group:
   std::string group;  // ContainerGroup
   core::HostShare host;
   bool cpu_cap = false;
@@ -44,12 +44,12 @@ std::vector<std::string> ContainerCommand(const ContainerRun& run);
 // container consists only of the tool's child processes.
 std::vector<std::string> ContainerRemoval(const ContainerRun& run);
 
-// The name for one attempt of a task. books: BooksWord.
+// The container's name for one attempt of a task. books: BooksWord.
 std::string ContainerName(std::string_view books, core::TaskId id, int attempt);
 // The control group of a task's Docker containers, a name that both of Docker's drivers accept.
 std::string ContainerGroup(std::string_view books, core::TaskId id);
-// Whether a line of /proc/PID/cgroup says that the process is in that group. Only groups that only
-// root can make count: at the top, or below the systemd slices of the name's parts.
+// Whether the text of /proc/PID/cgroup shows that the process is in that group. Only groups that
+// only root can make count: at the top, or below the systemd slices of the name's parts.
 bool IsInContainerGroup(std::string_view cgroup, std::string_view group);
 
 // The variables for a container: all except those that describe the server's own programs.

@@ -12,10 +12,10 @@
 
 namespace carma::task {
 
-// Everything except its command. Looks for the tool on the PATH of the environment with the current
-// rights, and mounts home, working folder, checkpoint folder, the MPS server's folder and the
-// task's own mounts, if they exist. Removes variables from the environment that would mislead the
-// tool. Errors: kNotFound with the tools tried.
+// The plan of the run without its command. Looks for the tool on the PATH of the environment with
+// the current rights, and mounts home, working folder, checkpoint folder, the MPS server's folder
+// and the task's own mounts, if they exist. Removes variables from the environment that would
+// mislead the tool. Errors: kNotFound with the tools tried.
 base::Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                          Environment& environment);
 

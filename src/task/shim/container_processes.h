@@ -14,7 +14,7 @@ namespace carma::task {
 // (known by name), and Docker's processes in the control group (ContainerGroup).
 std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& group);
 
-// Whether the process is in that control group, in any of the machine's hierarchies.
+// Whether the process is in that control group, in any cgroup hierarchy of the machine.
 bool IsInContainerGroup(pid_t pid, const std::string& group);
 
 // Makes the folders in which Docker will put the containers of that group, so that they can have

@@ -28,15 +28,16 @@ base::Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Envir
                                     const std::string& home,
                                     const std::function<bool(const std::string&)>& is_folder);
 
-// Later ones win: defaults (HOME USER LOGNAME SHELL PATH PYTHONUNBUFFERED, only where missing), the
-// submitter's variables, the conda environment, Slurm's for a script written for it, CARMA's own
-// (CUDA_VISIBLE_DEVICES by UUID, CUDA_DEVICE_ORDER, CARMA_TASK_ID, CARMA_ATTEMPT, CARMA_TASK_NAME,
-// CARMA_ARRAY_INDEX, NVIDIA_VISIBLE_DEVICES, CARMA_CONTAINER_GROUP, CARMA_RESTARTS,
-// CARMA_CHECKPOINT_*, CARMA_ATTEMPT_DIR, PWD), the order's extra ones. conda: null without.
+// The task's environment. Later sources have precedence: defaults (HOME USER LOGNAME SHELL PATH
+// PYTHONUNBUFFERED, only where missing), the submitter's variables, the conda environment, Slurm's
+// for a script written for it, CARMA's own (CUDA_VISIBLE_DEVICES by UUID, CUDA_DEVICE_ORDER,
+// CARMA_TASK_ID, CARMA_ATTEMPT, CARMA_TASK_NAME, CARMA_ARRAY_INDEX, NVIDIA_VISIBLE_DEVICES,
+// CARMA_CONTAINER_GROUP, CARMA_RESTARTS, CARMA_CHECKPOINT_*, CARMA_ATTEMPT_DIR, PWD), the order's
+// extra ones. conda: null without.
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir);
 
-// Empty: it has no such variable.
+// The variable's value; empty: there is no such variable.
 std::string Lookup(const Environment& environment, const std::string& name);
 
 // "NAME=value" each, as execve() wants them.

@@ -1,5 +1,4 @@
-// A Launcher that starts nothing: it records what it was asked and hands out the events a test
-// gives it.
+// A Launcher that starts nothing: it records the calls and passes on the events of the test.
 #pragma once
 
 #include <deque>
@@ -28,16 +27,16 @@ class FakeLauncher : public Launcher {
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return -1; }
-  // As the real one: what the sink brings about waits for the next call.
+  // Like the real one: events that the sink causes wait for the next call.
   void Poll(const Sink& sink) override;
 
-  // The next Poll() hands it out.
+  // Queues an event for the next Poll().
   void Emit(ShimEvent event) { pending_.push_back(std::move(event)); }
   void EmitStarted(core::TaskId id, int attempt, base::ProcessId process = {});
   void EmitFailed(core::TaskId id, int attempt, std::string text, bool retryable);
   void EmitExited(core::TaskId id, int attempt, int exit_code, std::string stderr_tail = "");
 
-  // In the order of the calls.
+  // The orders of Start(), in the order of the calls.
   std::vector<LaunchOrder> started;
   std::vector<Call> stopped;
   std::vector<Call> warned;

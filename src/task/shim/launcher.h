@@ -107,8 +107,8 @@ class Launcher {
   virtual void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) {
     (void)id, (void)attempt, (void)limits;
   }
-  // Its time limit is near: sends the signal of its description (TaskSpec::signal). Unknown
-  // attempts are ignored.
+  // Called when its time limit is near: sends the signal of its description (TaskSpec::signal).
+  // Unknown attempts are ignored.
   virtual void Warn(core::TaskId id, int attempt) = 0;
   // Asks it to checkpoint: sends its checkpoint signal (LaunchOrder) to its processes that have a
   // handler for it. Unknown attempts are ignored.

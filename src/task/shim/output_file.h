@@ -19,9 +19,9 @@ class OutputFile {
     std::int64_t max_bytes = 0;  // of one file; 0: unlimited
     int rotations = 1;           // older files kept: <path>.1 is the newest
   };
-  // Creates the file and missing folders above it. append: to the output of earlier attempts; else
-  // it is emptied. Devices and pipes (/dev/null) are allowed and not rotated. Never waits for a
-  // reader. Errors: the system's, with the path.
+  // Creates the file and missing folders above it. append: keeps the output of earlier attempts;
+  // otherwise the file is emptied. Devices and pipes (/dev/null) are allowed and not rotated. Never
+  // waits for a reader. Errors: the system's, with the path.
   static base::Result<OutputFile> Open(const std::string& path, bool append, Limits limits);
 
   // Bytes that cannot be written (disk full, quota, file size limit) are dropped and counted; the

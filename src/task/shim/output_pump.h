@@ -15,19 +15,18 @@
 
 namespace carma::task {
 
-// Every call except the constructor needs the rights of the task's user. Memory is fixed: much
-// output costs only copying, and the task waits only while the disk is slow, never because it is
-// full.
+// Every call except the constructor needs the rights of the task's user. It uses fixed memory. The
+// task waits only while the disk is slow, never because it is full.
 class OutputPump {
  public:
   // A first attempt empties its files, later ones append. Equal paths share one writer. attachment:
   // must outlive this; null: no terminal.
   static base::Result<OutputPump> Open(const ShimOrder& order, Attachment* attachment = nullptr);
 
-  // The task's ends: index 0 is stdout, 1 is stderr. A terminal is both.
+  // The task's end of a stream: 0 is stdout, 1 is stderr. A terminal is both.
   int task_end(int stream) const;
   void CloseTaskEnds();
-  // For poll(); -1 once the stream has ended, and while its receiver is not ready.
+  // Descriptor for poll(); -1 once the stream has ended, and while its receiver is not ready.
   int poll_fd(int stream) const;
   // Moves available data, at most one buffer, so that both streams make progress. False: no data.
   bool Move(int stream);
@@ -37,7 +36,7 @@ class OutputPump {
   // Adds a line of ours to the task's errors.
   void Note(std::string_view line);
 
-  // Passes all output from now on to it; it must outlive this.
+  // Passes all output from now on to `progress`, which must outlive this object.
   void Show(ProgressFile& progress) { progress_ = &progress; }
   // Null: progress is not read.
   ProgressFile* progress() const { return progress_; }

@@ -16,7 +16,7 @@ class ProgressFile {
  public:
   // Needs the rights of carmad's user. If the file cannot be made, progress is not read.
   void Open(const std::string& attempt_dir);
-  // From here on the rights do not matter. stream: 0 stdout, 1 stderr.
+  // This and the following calls do not depend on rights. stream: 0 stdout, 1 stderr.
   void Take(int stream, std::string_view data);
   // Milliseconds until LookIfDue() has work; empty: none.
   std::optional<int> DueInMs() const;

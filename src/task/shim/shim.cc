@@ -119,7 +119,7 @@ class Shim {
 };
 
 int Shim::Run() {
-  // The task inherits none of our descriptors but its streams.
+  // The task inherits none of our descriptors except its streams.
   if (::fcntl(kEarlyAnswerFd, F_SETFD, FD_CLOEXEC) == 0) early_.reset(kEarlyAnswerFd);
   signals_ = ListenToSignals();
   ::umask(022);
@@ -302,7 +302,7 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
   if (!script_) return Refusal(LaunchError{"cannot open " + path, true});
   plan_.argv = {shebang->interpreter};
   if (!shebang->argument.empty()) plan_.argv.push_back(shebang->argument);
-  // A login shell's profile may set PATH anew.
+  // A login shell's profile may replace PATH.
   if (order_.spec.slurm && (shebang->argument == "-l" || shebang->argument == "--login"))
     plan_.argv.insert(plan_.argv.end(),
                       {"-c", fmt::format(R"(PATH='{}':$PATH; . "$0")", StandInFolder())});

@@ -1,5 +1,4 @@
-// What every test of the launcher needs: a folder, an order, real shims, and a way to wait for
-// events.
+// For every test of the launcher: a folder, an order, real shims, and a way to wait for events.
 #pragma once
 
 #include <fcntl.h>
@@ -141,7 +140,7 @@ class ShimLauncherTest : public ::testing::Test {
         .process;
   }
 
-  // Waits until that process is gone, whoever reaps it.
+  // Waits until that process is gone, no matter which process reaps it.
   static bool Gone(const base::ProcessId& process) {
     const base::UniqueFd fd = base::OpenPidfd(process.pid);
     if (!fd || !base::Alive(process)) return true;

@@ -3,15 +3,15 @@
 //
 //   order.json    daemon -> shim: what to run. Not synced: without a durable `owner` nothing ran.
 //   script        the batch script's text, owned by the task's user, mode 0500
-//   owner         who decides about this attempt, created once by link(): the shim that will run
-//                 it, or a restarted daemon that abandons it. Durable before the task's first
-//                 instruction.
+//   owner         the process that decides about this attempt: the shim that will run it, or a
+//                 restarted daemon that abandons it. Created once by link(), and durable before the
+//                 task's first instruction.
 //   started.json  the task's main process; written when its exec has succeeded
 //   exit.json     how it ended, or why it could not start; durable. Present: nothing of it runs.
-//   progress      shim -> daemon: what the task's output shows of its progress (ProgressReport)
+//   progress      shim -> daemon: the task's progress as its output shows it (ProgressReport)
 //   *.reserve     blocks set aside at the start for the last two, so that a full disk cannot lose
 //                 them
-//   shim.log      the shim's own complaints
+//   shim.log      the shim's own error messages
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ inline constexpr char kScriptFile[] = "script";
 inline constexpr char kOwnerFile[] = "owner";
 inline constexpr char kStartedFile[] = "started.json";
 inline constexpr char kExitFile[] = "exit.json";
-// Other limits of GPU memory than the order's, as group_limiter.h has them, separated by spaces.
+// Limits of GPU memory that replace those of the order, in the form of group_limiter.h, separated
+// by spaces.
 inline constexpr char kLimitsFile[] = "limits";
 inline constexpr char kShimLogFile[] = "shim.log";
 
@@ -184,7 +185,7 @@ struct ShimReport {
   std::int64_t max_rss_kib = 0;  // largest process
   std::int64_t dropped_output_bytes = 0;
 
-  // All fields except the tail.
+  // Visits all fields except the tail.
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& report) {
     field("launched", report.launched, "", {.required = true, .expected = "true or false"});
@@ -207,14 +208,14 @@ struct ShimReport {
   friend bool operator==(const ShimReport&, const ShimReport&) = default;
 };
 
-// One line of JSON each. Texts that are not UTF-8 (the tail apart) are refused by ToText(order):
-// JSON could not carry them unchanged.
+// One line of JSON each. ToText(order) refuses texts that are not UTF-8, because JSON could not
+// carry them unchanged; the tail of a report may be any bytes.
 base::Result<std::string> ToText(const ShimOrder& order);
 std::string ToText(const ShimOwner& owner);
 std::string ToText(const ShimStarted& started);
 std::string ToText(const ShimReport& report);
 
-// Any bytes give a value, or kInvalid with the JSON pointer.
+// Parses any bytes; errors are kInvalid with the JSON pointer.
 base::Result<ShimOrder> ParseShimOrder(std::string_view text);
 base::Result<ShimOwner> ParseShimOwner(std::string_view text);
 base::Result<ShimStarted> ParseShimStarted(std::string_view text);

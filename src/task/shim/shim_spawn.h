@@ -15,9 +15,9 @@ struct SpawnedShim {
   base::UniqueFd answers;     // its early answers, non-blocking
 };
 
-// Starts it in its own session, with all signals blocked until it listens, no descriptor except its
-// end of the pipe, stderr to shim.log, and a fresh environment without anything of ours or of the
-// task's user. Does not copy our memory (posix_spawn).
+// Starts the shim in its own session, with all signals blocked until it listens, no descriptor
+// except its end of the pipe, stderr to shim.log, and a fresh environment without anything of ours
+// or of the task's user. Does not copy our memory (posix_spawn).
 // Errors: the system's; then no shim runs.
 base::Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& attempt_dir);
 

@@ -27,7 +27,7 @@ struct CarmaCall {
 // JobName and Priority. Errors: kInvalid, one line.
 base::Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
                                      const std::map<std::string, std::string>& environment);
-// Selects by number, --me, --name, --state. Errors: kInvalid, one line.
+// scancel: tasks are selected by number, --me, --name, --state. Errors: kInvalid, one line.
 base::Result<CarmaCall> PlanScancel(const std::vector<std::string>& arguments,
                                     const std::map<std::string, std::string>& environment);
 

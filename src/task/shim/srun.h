@@ -39,8 +39,9 @@ struct SrunPlan {
 base::Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                                 const std::map<std::string, std::string>& environment);
 
-// Leaves only the step's GPUs in the plan, if it asks for fewer than the task has. Blocks until
-// enough of them are used by no other step of the task. The step has them while the result lives.
+// If the step asks for fewer GPUs than the task has, leaves only the step's GPUs in the plan.
+// Blocks until enough GPUs are free of other steps of the task. The step holds them as long as the
+// result exists.
 std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan,
                                      const std::map<std::string, std::string>& environment);
 

@@ -223,7 +223,7 @@ void Supervisor::Warn() {
     return;
   }
   if (SignalHandlers(warning_.number, warning_.spares_main) > 0) return;
-  // It may have just begun: programs take a while until they handle signals.
+  // The task may have just begun: programs take a while until they handle signals.
   warn_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
   pump_.Note(std::string("the time limit is near, but no process of this task handles ") +

@@ -26,21 +26,21 @@ namespace carma::task {
 // restart of carmad. Signals sent before the shim listens are pending, because it starts with all
 // of them blocked.
 int StopSignal();
-// The same for sending the task its signal before the time limit. Older shims ignore it, because
-// they block all signals.
+// The signal by which carmad makes the shim send the task its warning before the time limit. Older
+// shims ignore it, because they block all signals.
 int WarnSignal();
 
-// The same for asking the task to checkpoint.
+// The signal by which carmad makes the shim ask the task to checkpoint.
 int SaveSignal();
 
-// The same for changing the limits of its GPU memory (kLimitsFile).
+// The signal by which carmad makes the shim change the limits of GPU memory (kLimitsFile).
 int LimitSignal();
 
 // The signal that a task gets before its time limit.
 struct WarningSignal {
   int number = 0;  // 0: none
-  // Only to the main process; else to all that handle it, including the main process unless it is a
-  // script's shell.
+  // Send it only to the main process; otherwise to all processes that handle it, including the main
+  // process unless it is a script's shell.
   bool main_only = false;
   bool spares_main = false;
 };
@@ -86,9 +86,9 @@ class Supervisor {
   void SignalAll(std::initializer_list<int> numbers);
   // Processes in the container, without the tool and its helpers.
   std::vector<base::ProcessStat> Inside() const;
-  // The tool has ended: ends its helpers without grace.
+  // Called when the tool has ended: ends its helpers without grace.
   void HurryHelpers();
-  // KILL to every process; repeated until none is left.
+  // Sends KILL to every process; called again until none is left.
   void KillAll();
   void CheckDeadline();
   int PollTimeoutMs() const;

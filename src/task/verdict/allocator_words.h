@@ -15,7 +15,7 @@ struct AllocatorWords {
   friend bool operator==(const AllocatorWords&, const AllocatorWords&) = default;
 };
 
-// Empty: no figures, or impossible ones. For PyTorch 1.10 and newer.
+// The figures; empty: there are none, or they are impossible. For PyTorch 1.10 and newer.
 std::optional<AllocatorWords> FindAllocatorWords(std::string_view stderr_tail);
 
 // A size as people read it, "2.50 GiB …", "2.5GiB …", "512 bytes …", at the start of the text: in

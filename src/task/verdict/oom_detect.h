@@ -50,7 +50,7 @@ std::int64_t TriedToAllocateMib(std::string_view oom_text);
 // The last line in which CUDA reports a fault on the GPU (an illegal address, a failed assertion, a
 // failed launch), printable, or empty. Under MPS every client on the GPU may get the same message.
 std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
-// True if its last lines name any error of CUDA or its libraries, as programs print whose GPU is
+// Whether the last lines name any error of CUDA or its libraries, as programs print if their GPU is
 // lost.
 bool SpeaksOfCudaError(std::string_view stderr_tail);
 // The last line about an MPS server that failed or ended its client (CUDA errors 806, 807 and 810),
@@ -61,15 +61,17 @@ std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 // nor for host memory, the first of these that fits:
 //   kOutOfMemory: a text that says so. A log line of TensorFlow counts only if no Python exception
 //     of another kind and no text of a broken MPS server follows; a failed allocation of cuBLAS or
-//     cuDNN only if the device was at least 90 % full (or nobody knows).
+//     cuDNN only if the device was at least 90 % full (or this is unknown).
 //   kDeviceFault: device_fault.
-//   kVictim: not if made_fault. The text of an MPS server fault; or server_broke, unless its last
-//     words name an error that has nothing to do with GPUs, or they are the fault itself and nobody
-//     else was blamed; or the fault itself, and of an mps_client fault_of names who made it.
-//   kGpuFault: its own words name a fault that only a program can make, or any fault together with
-//     program_fault; without such words program_fault alone if it had no neighbours, or made_fault.
-//   kOutOfMemory: the device at least 98 % full, unless its last words name another error or it was
-//     ended from outside (HUP, INT, QUIT, KILL, TERM).
+//   kVictim: never if made_fault. A text about an MPS server fault; or server_broke, unless the
+//     last line names an error unrelated to GPUs, or the fault itself while no other task was
+//     blamed; or a text about the fault of an mps_client, if fault_of names the task that caused
+//     it.
+//   kGpuFault: its output names a fault that only a program can cause, or any fault together with
+//     program_fault; without such a text, made_fault, or program_fault if it had no neighbours.
+//   kOutOfMemory: the device was at least 98 % full, unless the last line names another error or
+//   the
+//     task was ended from outside (HUP, INT, QUIT, KILL, TERM).
 //   kFailed.
 // An exit code of 128 + n counts as abnormal like any other non-zero code.
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence);

@@ -155,7 +155,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     last_heard_ = heard;
     return *heard;
   }
-  // A worker that runs its work when the test says so.
+  // A worker that runs its work when the test calls for it.
   AnswerLater Worker() {
     return [this](auto make, auto send) {
       if (worker_busy_)

@@ -36,7 +36,7 @@ Result<core::GpuIndex> GpuOf(const GpuServices& services, const Call& call) {
                                                 base::Printable(call.id, 60), count));
 }
 
-// The same for calls of administrators.
+// The GPU of {id} in a call that only administrators may make.
 Result<core::GpuIndex> ClosableGpu(const GpuServices& services, const Call& call) {
   if (Result<Unit> may = OnlyAdministrators(call.caller, "close and open GPUs"); !may)
     return std::unexpected(may.error());
@@ -52,7 +52,8 @@ struct AskedDrain {
   std::optional<base::Time> empty_by;
 };
 
-// Also logs who closed or opened the GPU, once that is durable: "gpu_drain".
+// Answers with the GPU and logs the user who closed or opened it ("gpu_drain"), once that is
+// durable.
 Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std::string_view event,
                            const AskedDrain& asked, const Caller& caller,
                            const api::Responder& reply) {

@@ -129,7 +129,7 @@ struct LeaseAsked {
   std::optional<task::LeaseKey> key;
 };
 
-// Fields that only launchers of all users' processes may send.
+// Reads fields that only launchers of all users' processes may send.
 Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& asked) {
   const Json* key = in.Raw("key");
   const Json* owner = in.Raw("owner");
@@ -232,7 +232,7 @@ Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services,
   return std::nullopt;
 }
 
-// A restarted job has its original options; Slurm's count has its present need.
+// A restarted job has its original options; its present need is in Slurm's count.
 void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
   if (!gib || spec.gpus < 1) return;
   const std::int64_t counted_mib = *gib * 1'024 / spec.gpus;
@@ -293,7 +293,7 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // Slurm does not tell batch steps the restart count of their job.
+    // Batch steps do not get the restart count of their job from Slurm.
     if (!services.ask_claim || !asked.key->IsBase()) return submit(asked);
     services.ask_claim(asked.key->job, [asked, submit](std::optional<std::int64_t> gib) {
       LeaseAsked raised = asked;

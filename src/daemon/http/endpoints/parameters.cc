@@ -15,8 +15,8 @@ using base::Json;
 
 namespace {
 
-// The caller's clock may differ, and that of a simulated server is fast. `carma drain` itself takes
-// no time that has passed.
+// The caller's clock may differ, and that of a simulated server is fast. `carma drain` itself
+// refuses a time that has passed.
 constexpr base::Duration kLateDeadline{std::chrono::hours(1)};
 
 }  // namespace

@@ -37,7 +37,7 @@ class QueryReader {
 base::Result<nlohmann::json> ReadBody(const Call& call);
 // Errors: kInvalid.
 base::Result<core::TaskId> TaskIdOf(std::string_view text);
-// Errors: kDenied, with the message that only an administrator may.
+// Errors: kDenied, "only an administrator may …".
 base::Result<base::Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
 
 // Errors: kInvalid if a deadline (/by_ms) has long passed: a wrong date would end tasks at once.
@@ -46,8 +46,8 @@ base::Result<base::Unit> CheckDeadline(base::Time by, base::Time now);
 // Logs one line about a request that was carried out: the fields, then the caller's "user" and
 // "uid" (from the kernel or the token).
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
-// The same for a change of the engine, from its Done: also logs one that takes effect later because
-// the store cannot write it now, with the reason as "not_yet".
+// Logs a change of the engine when its Done is called; also a change that takes effect later
+// because the store cannot write it now, with the reason as "not_yet".
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
               const base::Result<base::Unit>& done);
 

@@ -166,7 +166,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   return described;
 }
 
-// Estimates as for a real submission; the answer waits for all of them.
+// A dry run: estimates are made as for a real submission, and the answer waits for all of them.
 struct Check {
   const SubmitServices services;
   std::vector<task::TaskSpec> specs;  // the first ones
@@ -181,8 +181,8 @@ Json OptionalMs(const std::optional<base::Time>& time) {
   return time ? Json(base::ToMs(*time)) : Json(nullptr);
 }
 
-// A prediction may be wrong, so a task is accepted that seems larger than every GPU that it may
-// use. Empty: it is not.
+// A warning for a task that seems larger than every GPU that it may use; empty: it does not. Such a
+// task is accepted, because a prediction may be wrong.
 std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& request,
                      const std::optional<core::Estimate>& estimate) {
   if (request.gpus == 0 || !estimate || !estimate->predicted_mib) return "";
@@ -299,7 +299,7 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   });
 }
 
-// What this server cannot do of what the tasks ask for, one sentence each.
+// What the tasks ask for but this server cannot do, one sentence each.
 std::vector<std::string> Warnings(const Engine& engine, const TaskList& tasks) {
   std::set<std::string> targets;
   bool serve = false;
@@ -333,8 +333,8 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
   };
 }
 
-// Without the first task's dependencies and times, which are outdated. body: changed fields, or
-// empty.
+// The description of the new task, without the dependencies and times of the first, which are
+// outdated. body: changed fields, or empty.
 Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
   Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
   if (!spec) return spec;

@@ -9,7 +9,7 @@
 
 namespace carma::daemon {
 
-// A row of a list.
+// The task as a row of a list.
 api::TaskView View(const TaskServices& services, const store::StoredTask& stored);
 void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view);
 

@@ -125,7 +125,7 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
-// As `carma edit` takes it.
+// The value as `carma edit` takes it.
 std::string ValueText(const std::string& field, const Json& value) {
   if (value.is_null()) return "none";
   if (value.is_array()) {

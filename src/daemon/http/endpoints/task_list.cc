@@ -199,7 +199,7 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
   return page;
 }
 
-// In order of their numbers.
+// The requested tasks in the order of their numbers.
 Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
   const std::size_t wanted = filter.limit++;  // one more tells whether there is a next page
   Result<std::vector<store::StoredTask>> rows = services.store.List(filter);

@@ -33,7 +33,7 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
   return known;
 }
 
-// With details that are not in its row of a list. From memory.
+// The task with details that its row in a list does not have. Reads only memory.
 api::TaskView FullView(const TaskServices& services, const Known& known) {
   api::TaskView view = View(services, known.stored);
   view.estimate_remarks = known.remarks;

@@ -17,7 +17,7 @@ namespace carma::simgpu::driver {
 
 using namespace gpu::nvml;
 
-// Every GPU instance here has one compute instance, which is all of it.
+// Every GPU instance here has one compute instance, which covers all of it.
 inline constexpr std::uint32_t kOnlyComputeInstance = 0;
 inline constexpr std::uint32_t kMaxInstances = 7;
 
@@ -63,7 +63,7 @@ std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance);
 
 bool Lies(const Call& call, FaultKind kind);
 Return CopyText(const std::string& text, char* target, std::uint32_t size);
-// They return the call's error if it failed.
+// The following functions return the call's error if it failed.
 Return LookNow(const Call& call, GpuLook& look);
 inline Return Look(const Call& call, GpuLook& look) {
   return call.code != kSuccess ? call.code : LookNow(call, look);

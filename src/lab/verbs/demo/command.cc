@@ -34,8 +34,8 @@ constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simula
 constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
-// The user of this task states half of the memory that it takes, as happens, and the shared GPU has
-// not that much left. It is the first of its kind: for later ones CARMA knows better.
+// The user of this task states half of the memory that it needs, as happens, and the shared GPU has
+// less than that left. It is the first task of its kind: for later ones CARMA knows better.
 constexpr std::uint64_t kUnderstated = 14;
 constexpr std::int64_t kStatedMib = 10 * 1024;
 
@@ -201,7 +201,7 @@ class Demo {
     return Unit{};
   }
 
-  // How the task ended whose user stated too little memory.
+  // A sentence about the end of the task whose user stated too little memory.
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";

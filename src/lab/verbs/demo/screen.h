@@ -35,7 +35,7 @@ std::int64_t DemoRunning(const api::OverviewView& server);
 
 // Exactly size.rows lines of at most size.columns characters.
 std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size);
-// The same in one line, for output that is no terminal.
+// The state in one line, for output that is not a terminal.
 std::string DemoLine(const DemoData& data);
 
 // Finds what happened between two states of a server.

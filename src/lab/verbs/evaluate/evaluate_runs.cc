@@ -61,7 +61,8 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
   return base::Join(values, ",");
 }
 
-// Every number but the allocated memory contains gaps; those of one source predict another's.
+// Every number except allocated memory includes the allocator's gaps; those of some sources are
+// used to predict the gaps of another.
 void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
   const auto leave = [&](bool allocated) {
     std::vector<Outcome> outcomes;

@@ -171,7 +171,7 @@ class TypeWork {
     return u;
   }
 
-  // With workloads as the fits name them: by their place among the profiles.
+  // The meeting with workloads as numbers, which the fits use: their positions among the profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
     // One run during a busy moment of the host must not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.slowdown.median};

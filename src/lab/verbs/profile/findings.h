@@ -58,9 +58,9 @@ std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std
                                      std::span<const MeasuredRun> runs);
 
 // The slowdown of a process while others computed, from the times when each of them computed; at
-// other times it ran as if alone. With more than two members, fewer neighbours are assumed to slow
-// it down in proportion. time_s: computing time alone; intervals: of the others, in any order.
-// Empty: too little time beside others.
+// other times it ran as if alone. If there are more than two members, the slowdown beside some of
+// them is assumed to be in proportion. time_s: computing time alone; intervals: of the others, in
+// any order. Empty: too little time beside others.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

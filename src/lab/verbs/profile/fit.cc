@@ -16,8 +16,8 @@ constexpr double kLeast = 1e-4, kMost = 1e3;
 constexpr int kMostSweeps = 2'000;
 constexpr double kSettled = 1e-7;
 constexpr double kLongestStep = 0.5;
-// Keeps parameters that no slowdown determines at their first guess, and is too weak to change the
-// others.
+// Weight of the first guess: it keeps parameters that no slowdown determines, and is too weak to
+// change the others.
 constexpr double kTie = 1e-7;
 
 double Slowdown(const sim::Interference& model, core::SharingMethod sharing,

@@ -19,9 +19,9 @@
 
 namespace carma::cli {
 
-// As the first argument of `carma`.
+// The hidden first argument of `carma` that starts a keeper.
 inline constexpr std::string_view kKeepWord = "--keep";
-// The keeper itself; arguments: those after the word. Returns its exit code.
+// Runs as the keeper; arguments: those after the word. Returns its exit code.
 int RunKeeper(const std::vector<std::string>& arguments);
 
 // The result of a kept program, with times of CLOCK_BOOTTIME.

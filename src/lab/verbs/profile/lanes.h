@@ -23,7 +23,7 @@ struct Lane {
 // trouble.
 base::Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                         std::span<const std::size_t> chosen);
-// Each type once, with the largest number of instances of its lanes.
+// The types of the lanes, each once, with the largest number of instances of a lane.
 std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes);
 
 }  // namespace carma::cli

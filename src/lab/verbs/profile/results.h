@@ -59,8 +59,8 @@ class ResultFolder {
   // Makes it if necessary. Errors: kConflict: another process uses it; kInvalid: not a file of
   // runs.
   static base::Result<ResultFolder> Open(const std::string& path);
-  // The same for reading only: makes and locks nothing; Add and Write are not allowed. A missing
-  // folder has no runs.
+  // Opens the folder for reading only: makes and locks nothing, so Add and Write are not allowed. A
+  // missing folder has no runs.
   static base::Result<ResultFolder> Look(const std::string& path);
   const std::string& path() const { return path_; }
   const std::vector<MeasuredRun>& runs() const { return runs_; }

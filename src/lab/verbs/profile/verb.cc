@@ -1,4 +1,4 @@
-// How profile is spelled.
+// The options of `carma profile`.
 #include <memory>
 
 #include "lab/verbs/lab.h"

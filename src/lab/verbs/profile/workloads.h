@@ -24,10 +24,10 @@ struct ProfiledWorkload {
   // empty: `command` needs no steps.
   std::vector<std::string> calibrate;
   std::string workdir;               // absolute; empty: where `carma profile` was called
-  std::optional<double> iterations;  // in all of its work
+  std::optional<double> iterations;  // of the whole work
   std::optional<double> load_s;      // from its start until it computes; empty: measured
   std::optional<double> seconds;     // approximate time alone, only for time estimates
-  // Other fields of its submission, as one JSON object of task::TaskSpec; empty: none.
+  // Further fields of its submission, as a JSON object of task::TaskSpec; empty: none.
   std::string task;
   friend bool operator==(const ProfiledWorkload&, const ProfiledWorkload&) = default;
 };

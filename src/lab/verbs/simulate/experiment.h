@@ -1,5 +1,5 @@
-// The order for `carma simulate`: a load, a cluster, and policies to compare. Read from flags or an
-// experiment file, and written as the command that repeats it; no simulation here.
+// What `carma simulate` shall run: a load, a cluster, and policies to compare. Read from flags or
+// an experiment file, and written as the command that repeats it; this file does not simulate.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct SimLoad {
   double slowdown_limit = 0;  // for the bound with a slowdown limit; 0: none
 };
 
-// Everything as written; the words of policies are not yet checked.
+// The experiment as written; the words of policies are not yet checked.
 struct Experiment {
   SimLoad load;
   std::vector<PolicyWord> common;                 // for every policy, before its own

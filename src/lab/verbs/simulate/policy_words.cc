@@ -14,7 +14,7 @@
 namespace carma::cli {
 namespace {
 
-// Sections of the configuration that say how a simulated server decides.
+// Sections of the configuration that affect how a simulated server decides.
 constexpr std::array kSections{"policy.",  "fair.",     "limits.", "slots.",
                                "reserve.", "recovery.", "monitor."};
 
@@ -417,8 +417,8 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   SimPolicy& policy = draft.policy;
   draft.settings.divided = policy.options.collocation == core::SharingMethod::kMig;
   draft.settings.policy = config::PolicyFor(draft.settings, policy.options.collocation);
-  // The published systems had none, and Slurm alone starts no MPS server.
-  // A limit holds for no client of a server of several GPUs (task::MpsLimitHolds).
+  // The published systems had no memory limits, and Slurm alone starts no MPS server.
+  // MPS cannot limit clients of a server for several GPUs (task::MpsLimitHolds).
   policy.options.mps_memory_limit = draft.settings.mps_memory_limit &&
                                     draft.settings.mps_servers == task::MpsScope::kGpu &&
                                     !draft.settings.published && policy.options.above.WithCarma();

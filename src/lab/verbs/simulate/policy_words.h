@@ -1,5 +1,5 @@
-// A simulated policy: the words by which `carma simulate` is asked for it, and the options of the
-// run that they make.
+// A simulated policy: its words on the command line of `carma simulate`, and the resulting options
+// of the run.
 #pragma once
 
 #include <string>
@@ -30,7 +30,8 @@ struct SimPolicy {
 // Errors: kInvalid.
 base::Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
 
-// Exclusive use, and the configured rules under each of these sharing methods, given as words.
+// The default comparison: exclusive use, and the configured rules under each of these sharing
+// methods.
 std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods);
 
 // The words of a policy besides the configuration keys (written with or without their section), for
@@ -54,10 +55,10 @@ base::Result<base::Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPol
 // "where: key: expected …, not 'value'", kInvalid.
 std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected);
 
-// The valid words in order of their first use: a later word replaces an earlier one.
+// The words in force, in order of their first use: a later word replaces an earlier one.
 std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words);
 
-// Sets a number written as a word; false, and nothing changes: none from low to high.
+// Parses a number from low to high into `target`; false: it is none, and `target` is unchanged.
 bool SetNumber(double& target, const std::string& value, double low, double high);
 bool SetWhole(int& target, const std::string& value, int low, int high);
 

@@ -1,5 +1,5 @@
-// How the sub-verbs of `carma trace` and their options are spelled; what they do is declared in
-// trace_verbs.h.
+// The sub-verbs of `carma trace` and their options; the functions that do the work are declared in
+// verbs.h.
 #include <memory>
 
 #include "lab/trace/job_reader.h"

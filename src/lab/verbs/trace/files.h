@@ -16,7 +16,7 @@ namespace carma::cli {
 // "demo60" is the built-in trace unless there is a file of that name. Errors: as trace::ParseTrace,
 // and those of reading a file.
 base::Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
-// Empty: the built-in catalogue.
+// path: empty for the built-in catalogue.
 base::Result<trace::Catalogue> LoadCatalogue(const std::string& path);
 
 // The source of a cluster trace's jobs.
@@ -38,7 +38,7 @@ base::Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
 std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
                    const trace::JobTrace& trace);
 
-// Writes to the command's output.
+// A sink that writes to the command's output.
 trace::Sink OutputOf(Context& context);
 // The jobs as submissions of their workloads. Errors: kInvalid: a job with unknown workload.
 base::Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);

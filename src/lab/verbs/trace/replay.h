@@ -41,12 +41,12 @@ base::Result<std::vector<ReplayStep>> PlanReplay(
     const trace::TaskTrace& trace, const std::vector<const trace::Workload*>& workloads,
     const ReplayOptions& options);
 
-// What a replay needs of the daemon: in reality a client, in tests a script.
+// The daemon as a replay sees it: a client of the real one, or a script in tests.
 class ReplayServer {
  public:
   virtual ~ReplayServer() = default;
   virtual base::Result<api::StatusView> Status() = 0;
-  // Numbers of the tasks, in order.
+  // Submits these tasks and returns their numbers, in order.
   virtual base::Result<std::vector<std::uint64_t>> Submit(
       const std::vector<std::string>& specs) = 0;
   // All unfinished tasks.

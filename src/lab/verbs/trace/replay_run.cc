@@ -1,4 +1,4 @@
-// trace replay: trace_replay.h makes and keeps the plan; this file connects it with the daemon.
+// trace replay: replay.h makes and follows the plan; this file connects it with the daemon.
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -51,7 +51,8 @@ Result<std::string> AbsolutePath(const std::string& path) {
   return std::string(folder) + "/" + path;
 }
 
-// Each "38=6G": a task of the trace, from 1, and what it says.
+// Parses words like "38=6G": the number of a task in the trace, from 1, and the memory that it
+// states.
 Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::string>& texts) {
   std::map<std::size_t, std::int64_t> said;
   for (const std::string& text : texts) {

@@ -1,4 +1,4 @@
-// trace window, sample, map, generate: from one trace to another, on standard output.
+// trace window, sample, map, generate: turn one trace into another, on standard output.
 #include <fmt/format.h>
 
 #include "base/text.h"
