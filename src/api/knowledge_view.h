@@ -31,7 +31,7 @@ struct RunView {
     field("when_ms", run.when_ms, "When it ended.");
     field("gpu_type", run.gpu_type, "GPU it ran on, as the driver names it.");
     field("relation", run.relation,
-          "The same for runs of one training with different batches or lengths; empty: unknown.");
+          "Equal for all runs of a training, whatever their batch or length; empty: unknown.");
     field("batch", run.batch, "Samples per GPU and step, if the task states it.", {.low = 0});
     field("length", run.length, "Tokens of a sample, if the task states it.", {.low = 0});
     field("method", run.method, "How it was predicted; empty: it was not.");
@@ -79,7 +79,7 @@ struct KnowledgeView {
     field("context_shift_mib", knowledge.context_shift_mib,
           "Added to the built-in constant of the structural formula.");
     field("ratios", knowledge.ratios,
-          "Measured divided by predicted peak of each of those tasks, in rising order.");
+          "Measured divided by predicted peak of each of those tasks, in ascending order.");
     field("calibration", knowledge.calibration,
           "Which constant is in force and why: \"as shipped: …\" or \"learned from …\".");
     field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");

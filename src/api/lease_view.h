@@ -35,7 +35,7 @@ struct LeaseView {
           "most; adopted: its process uses them; ended.",
           {.words = "waiting,granted,adopted,ended"});
     field("reason", lease.reason, "Why it waits or how it ended, as for a task.");
-    field("reason_text", lease.reason_text, "The same as one sentence with numbers.");
+    field("reason_text", lease.reason_text, "The reason as one sentence with numbers.");
     field("task_state", lease.task_state, "State of its task.");
     field("user", lease.user, "Its user.");
     field("pid", lease.pid, "The process that asked for it.", {.low = 0});

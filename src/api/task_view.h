@@ -125,11 +125,11 @@ struct TaskView {
                     "cancelled,timed_out,out_of_memory,lost,rejected"});
     field("reason", task.reason,
           "Why it waits or how it ended, a word such as GpuMemory; empty: none.");
-    field("reason_text", task.reason_text, "The same as one sentence with numbers.");
+    field("reason_text", task.reason_text, "The reason as one sentence with numbers.");
     field("gpus", task.gpus, "GPUs wanted; 0: cores and memory of the server only.", {.low = 0});
     field("gpu_type", task.gpu_type, "Only GPUs with this in their model name; empty: any.");
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
-          "Only GPUs with at least this much memory in all.");
+          "Only GPUs with at least this much memory in total.");
     field("on_gpus", task.on_gpus, "Only these GPUs; empty: any.");
     field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.");
     field("linked_gpus", task.linked_gpus,

@@ -296,10 +296,10 @@ std::vector<Key> MakeKeys() {
          OrFalse(Span(kSecond, kYear)), AT(policy.slots.length)),
       Of("slots.notice", "How long before the end of its time slice a task is asked to checkpoint.",
          Span(Duration{0}, kYear), AT(policy.slots.notice)),
-      Of("slots.preempt_notice", "The same for a task that is preempted by another class.",
+      Of("slots.preempt_notice", "The same notice for a task that is preempted by another class.",
          Span(Duration{0}, kYear), AT(policy.slots.preempt_notice)),
       Of("slots.shutdown_notice",
-         "The same for all running tasks when the machine shuts down (docs/server/operations.md).",
+         "The same notice for all running tasks before a shutdown (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
          "How often a time slice ends a task that is not known to checkpoint.",
@@ -513,11 +513,11 @@ std::vector<Key> MakeKeys() {
       Of("task.cgroups", "Put each task into a cgroup of its own, where cgroup v2 allows it.",
          Flag(), AT(cgroups), kRestart),
       Of("host.cpus",
-         "Cores (threads) to promise in all; \"auto\": the machine's, less one of 8 or more; 0: "
+         "Total cores (threads) to promise; \"auto\": the machine's, less one of 8 or more; 0: "
          "not counted.",
          OrAuto(Count<int>(0, core::kMaxCpus)), AT(host_cpus)),
       Of("host.memory",
-         "Main memory to promise in all; \"auto\": the machine's less a tenth (at most 16G); 0: "
+         "Total main memory to promise; \"auto\": the machine's less a tenth (at most 16G); 0: "
          "not counted.",
          OrAuto(Size()), AT(host_memory_mib)),
       Of("host.cpus_per_gpu",

@@ -218,7 +218,7 @@ TEST(Appraiser, RunsWithOtherBatchesAnswerForThisOne) {
               2'000 + 7'500 * 24.0 / 56, 1);
   spec.optimizer = "sgd";
   const Appraisal other = appraiser.Appraise(spec, kAda, {});
-  EXPECT_NE(other.estimate ? other.estimate->method : "", "amounts") << "not the same thing";
+  EXPECT_NE(other.estimate ? other.estimate->method : "", "amounts") << "not the same training";
 }
 
 TEST(Appraiser, WhatPyTorchHeldBesidesIsLearned) {

@@ -232,7 +232,7 @@ void LearnConstant(const Taught& taught, Site& site) {
   }
   const Trial trial = LeaveOut(taught);
   const std::string errors =
-      fmt::format("{:.1f} % mean error on models left out, {:.1f} % as shipped",
+      fmt::format("{:.1f} % mean error on held-out models, {:.1f} % as shipped",
                   100 * trial.learned, 100 * trial.shipped);
   if (trial.learned >= trial.shipped) {
     site.reason = fmt::format("as shipped: the shift of {} small models ({:+.0f} MiB) has {}",

@@ -326,7 +326,7 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   std::vector<std::string> assumed;
   if (words.Find("seq-len") == nullptr && config.one_length) {
     if (words.Find("resolution") == nullptr)
-      assumed.push_back(fmt::format("{} of {} {}, as config.json has them ({})",
+      assumed.push_back(fmt::format("{} of {} {}, as in config.json ({})",
                                     config.sees_images ? "images" : "sounds", plan.sequence,
                                     config.sees_images ? "patches" : "pieces",
                                     config.token_pixels > 0 ? "--resolution" : "--seq-len"));

@@ -66,7 +66,7 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
   const std::string nearest = NearestFamily(name);
   in.Complain("model_type",
               fmt::format("one of the {} known model families, and '{}' is not one{}: carma "
-                          "estimate --run counts one step of the script",
+                          "estimate --run measures one step of the script",
                           TransformerFamilies().size(), base::Printable(name, 40),
                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
   return nullptr;

@@ -362,7 +362,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
     return "its compute mode is EXCLUSIVE: a task that starts meanwhile would fail";
   }
   if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone) {
-    return "the driver requests its recovery";
+    return "the driver requests a recovery of this GPU";
   }
   if (!reading->processes.empty()) return "it is in use";
   if (reading->used_mib > kIdleMib) {

@@ -275,7 +275,7 @@ Result<RunGpu> ReadGpu(const Json& json, const std::string& pointer) {
     const std::int64_t ms = time.is_number_integer() ? time.get<std::int64_t>() : INT64_MIN;
     if (ms < -kMaxMs || ms > kMaxMs ||
         (!gpu.points.empty() && base::FromMs(ms) < gpu.points.back().at)) {
-      return Expected(pointer + "/at_ms", "rising times in ms");
+      return Expected(pointer + "/at_ms", "ascending times in ms");
     }
     gpu.points.push_back({.at = base::FromMs(ms)});
   }

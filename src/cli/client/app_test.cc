@@ -701,7 +701,7 @@ TEST_F(App, AnArrayIsNamedByAnyOfItsTasks) {
   EXPECT_THAT(daemon_.requests().back(), ::testing::Not(::testing::HasSubstr("44")));
   const Ran ran = Run({"cancel", "--array", "7"});
   EXPECT_EQ(ran.exit_code, 2);
-  EXPECT_EQ(ran.err, "carma: --array: task 7 is not of an array\n");
+  EXPECT_EQ(ran.err, "carma: --array: task 7 is not part of an array\n");
 }
 
 TEST_F(App, MyLastTaskIsItsWholeArrayToWaitForItAndToChangeIt) {

@@ -106,7 +106,7 @@ base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const Change
       if (!task) return std::unexpected(task.error());
       if (!task->value.array_id)
         return base::Fail(base::ErrorCode::kInvalid,
-                          fmt::format("--array: task {} is not of an array", id));
+                          fmt::format("--array: task {} is not part of an array", id));
       arrays.push_back(*task->value.array_id);
     }
   }

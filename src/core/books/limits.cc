@@ -314,7 +314,7 @@ std::string TextOf(const LimitHit& hit) {
       return fmt::format("{:.0f} of {} allowed {} in use, and it wants {:.0f} {}.", hit.have,
                          *rule.cpus, *rule.cpus == 1 ? "CPU is" : "CPUs are", hit.wants, whose);
     case LimitHit::What::kHostMemory:
-      return fmt::format("{} of {} of the server's own memory are promised, and it wants {} {}.",
+      return fmt::format("{} of {} of the server's main memory are promised, and it wants {} {}.",
                          base::FormatMib(static_cast<std::int64_t>(hit.have)),
                          base::FormatMib(*rule.host_memory_mib),
                          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);

@@ -120,7 +120,7 @@ struct TaskRequest {
     field("gpu_type", task.gpu_type, "Only GPUs with this in their model name: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
-          "Only GPUs with at least this much memory in all.", {.low = 1, .high = kMaxMemoryMib});
+          "Only GPUs with at least this much memory in total.", {.low = 1, .high = kMaxMemoryMib});
     field("on_gpus", task.on_gpus, "Only these GPUs.", kGpuNames);
     field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.", kGpuNames);
     field("linked_gpus", task.linked_gpus, "Only GPUs that are connected with each other (NVLink).",

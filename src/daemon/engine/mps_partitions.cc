@@ -12,7 +12,7 @@ using task::MpsControl;
 namespace {
 
 constexpr const char* kOnlyLimited =
-    "Its SMs are limited but not its own: its MPS server runs without SM partitions.";
+    "Its share of the SMs is a limit, not reserved: its MPS server runs without SM partitions.";
 constexpr const char* kNeedsShare =
     "its user's MPS server on this GPU has SM partitions, and it asks for no --sm-share "
     "(collocation.sm_partitions)";

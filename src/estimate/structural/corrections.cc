@@ -97,7 +97,7 @@ constexpr std::array kReadingCorrections{
     ReadingCorrection{"padding as TensorFlow does it", "MixNet, PNASNet",
                       "tf_mixnet_l: 0.82 -> 0.96, pnasnet5large: 0.88 -> 1.01",
                       CorrectsReading::kAfterSizes, &TensorFlowPadding},
-    ReadingCorrection{"gated feed-forward", "SwiGLU of Llama and its kind",
+    ReadingCorrection{"gated feed-forward", "SwiGLU of Llama and similar models",
                       "their source: silu keeps its input, the product both factors",
                       CorrectsReading::kAfterSizes, &GatedForward},
 };
@@ -117,7 +117,7 @@ void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
 }
 
 // A container whose only row is the product after the attention.
-void AttentionBehindOneProduct(const Graph&, const Row& row, Kept& kept) {
+void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   if (row.kind == Kind::kBlock || row.rule->relative_positions) return;
   if (row.seen.products == 1 && !row.seen.convolution && row.seen.matrix == 0 &&
       row.layer->out.rank() == 3) {
@@ -312,9 +312,9 @@ constexpr std::array kKeptCorrections{
     KeptCorrection{"attention in one row", "BEiT, LeViT",
                    "beit_large_patch16_224: 0.78 -> 0.95, levit_256: 0.77 -> 0.92",
                    Step::kAttention, &AttentionInOneRow},
-    KeptCorrection{"attention behind one product", "BEiT as text",
+    KeptCorrection{"attention after one product", "BEiT as text",
                    "beit_large_patch16_224, text: 0.80 of the bytes with shapes -> 1.00",
-                   Step::kAttention, &AttentionBehindOneProduct},
+                   Step::kAttention, &AttentionAfterOneProduct},
     KeptCorrection{"attention with a softmax", "Swin v2", "swinv2_base_window12_192: 0.70 -> 0.96",
                    Step::kAttention, &AttentionWithSoftmax},
     KeptCorrection{"relative positions", "XLNet",

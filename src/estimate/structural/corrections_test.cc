@@ -51,7 +51,7 @@ std::vector<KeptExample> KeptExamples() {
        List({kNorm, Module("Linear", kTokens, kTokens, 72),
              Module("Attention", kTokens, kTokens, 216, false, RowKind::kBlock)}),
        3 * 80},
-      {"attention behind one product",
+      {"attention after one product",
        List({kNorm, Module("Linear", kTokens, kTokens, 72),
              Module("Attention", {}, kTokens, 0, false, RowKind::kContainer)}),
        3 * 80},

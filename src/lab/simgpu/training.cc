@@ -465,7 +465,7 @@ int RunTraining(const TrainingOptions& options) {
     return kUsageExitCode;
   }
   if (options.memory_mib.empty() || options.sm_active.empty()) {
-    Complain("simtask: expected a memory and an SM activity\n");
+    Complain("simtask: expected --memory-mib and --sm-active\n");
     return kUsageExitCode;
   }
   const auto server = Server::Attach(options.state_path);

@@ -33,7 +33,7 @@ struct ProgressReport {
     field("unit", report.unit, "What the innermost loop counts: step, iter, epoch, sample …",
           {.max_bytes = 16, .fits = IsUnit, .expected = "up to 16 small letters"});
     field("done", report.done, "How many of them are done.", kCount);
-    field("total", report.total, "How many there are in all; null: not known.", kCount);
+    field("total", report.total, "How many there are in total; null: not known.", kCount);
     field("rate_per_s", report.rate_per_s, "How many per second, as the program prints it.",
           kCount);
     field("loss", report.loss, "The last training loss that it printed.");

@@ -37,8 +37,8 @@ constexpr std::size_t kMaxTaskBytes = 16 << 20;
 Result<std::string> TaskNumber(std::string_view word, const Variables& environment) {
   const std::size_t bar = word.find('_');
   const auto id = base::ParseInt(word.substr(0, bar));
-  const auto wrong = Fail(ErrorCode::kInvalid,
-                          "expected the number of a task, not '" + base::Printable(word, 40) + "'");
+  const auto wrong =
+      Fail(ErrorCode::kInvalid, "expected a task number, not '" + base::Printable(word, 40) + "'");
   if (!id || *id < 1) return wrong;
   if (bar == std::string_view::npos) return std::to_string(*id);
   const std::string_view index = word.substr(bar + 1);
@@ -69,7 +69,7 @@ Result<CarmaCall> Each(const char* verb, const Words& words, std::size_t at,
       call.words.push_back(*number);
     }
   }
-  if (call.words.size() == 1) return Fail(ErrorCode::kInvalid, "expected the number of a task");
+  if (call.words.size() == 1) return Fail(ErrorCode::kInvalid, "expected a task number");
   return call;
 }
 
@@ -314,7 +314,7 @@ Result<CarmaCall> PlanScancel(const Words& arguments, const Variables& environme
       return Fail(ErrorCode::kInvalid, "unknown option " + base::Printable(word, 60));
     }
   }
-  if (!chosen) return Fail(ErrorCode::kInvalid, "expected the number of a task");
+  if (!chosen) return Fail(ErrorCode::kInvalid, "expected a task number");
   return call;
 }
 
