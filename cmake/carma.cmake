@@ -105,7 +105,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/test_paths/test_paths.h CONTENT
 # Who may include whom: one list, declared by the rooms below and read by tools/check_layers.py.
 set(CARMA_LAYERS ${CMAKE_BINARY_DIR}/layers.txt)
 file(WRITE ${CARMA_LAYERS} "")
-# The folder of a room is told by its target: carma::sim is lab/sim.
+# The folder of a room follows from its target: carma::sim is lab/sim.
 function(carma_layer folder)
   set(allowed "")
   foreach(dependency ${ARGN})

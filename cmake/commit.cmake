@@ -1,4 +1,4 @@
-# Writes a C++ source that says which commit is built, unless that stands there already: what is linked with it is not linked again then.
+# Writes a C++ source with the commit that is built, unless it holds that commit already: then nothing is linked again.
 execute_process(COMMAND git rev-parse --short=12 HEAD WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE
   ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)

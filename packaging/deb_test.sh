@@ -62,7 +62,7 @@ mount -t tmpfs tmpfs "$root/run"
 # carma-slurm is there where the build found Slurm's headers.
 packages="carma carma-doc python3-carma $([ ! -e "$build/bin/spank_carma.so" ] || echo carma-slurm)"
 for package in $packages; do cp "$work/debs/${package}"_*.deb "$root/tmp/$package.deb"; done
-# In the place of systemd, which does not run here: says what it was asked.
+# In the place of systemd, which does not run here: prints what it was asked for.
 cat >"$root/usr/bin/systemctl" <<'END'
 #!/bin/sh
 echo "$*" >>/tmp/systemctl.log

@@ -1,6 +1,6 @@
 # For scripts that pack: which licences of others go along, and where they come from.
 
-# Compiled in, so that no file tells where they came from.
+# Compiled in, so that no file shows where they came from.
 # Those of Boost and the C++ library have their version in their names: whichever is installed.
 COMPILED_IN=($(cd /usr/share/doc && ls -d libboost1.*-dev libstdc++-[0-9]*-dev | grep -E '^lib(boost1\.[0-9]+|stdc\+\+-[0-9]+)-dev$')
   libcli11-dev libeigen3-dev libfmt-dev libncurses-dev libspdlog-dev libsqlite3-dev libsqlitecpp-dev libtomlplusplus-dev

@@ -80,7 +80,7 @@ def inline(text):
 
 
 def cells(row):
-    """Of a row of a table; a bar in code or behind a backslash ends no cell."""
+    """Of a row of a table; a bar in code or after a backslash ends no cell."""
     parts, cell, in_code = [], "", False
     for i, letter in enumerate(row.strip().strip("|").strip()):
         text = row.strip().strip("|").strip()

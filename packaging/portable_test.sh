@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Types in bare Debian 11, 12 and 13 what README tells a newcomer to type, from the archive to a first task, which must take at most five
+# Types in bare Debian 11, 12 and 13 the commands that README gives a newcomer, from the archive to a first task, which must take at most five
 # commands and 60 s; then the demo; then a kill of the daemon under a running task; then the removal, which must leave nothing.
 # Exit status 77, skipped: not root, no namespaces, no bare Debian, or a build without the target `portable` (packaging/old_libc.sh).
 # usage: portable_test.sh BUILD_DIR|ARCHIVE [RELEASE…]   (default: 11 12 13)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes everything of a release from builds that have the target `portable`: archive, Debian packages, RPM and wheel for the machine of each build,
 # Containerfile, release notes, and SHA256SUMS over all of them. The same commit and compiler give the same sums.
-# usage: release.sh OUTPUT_DIR BUILD_DIR…   OUTPUT_DIR is made anew; the programs of the first build run here
+# usage: release.sh OUTPUT_DIR BUILD_DIR…   OUTPUT_DIR is replaced; the programs of the first build run here
 set -euo pipefail
 umask 022
 here=$(dirname "$(realpath "$0")")

@@ -145,7 +145,7 @@ enter() {
   for name in JOBS http_proxy https_proxy no_proxy; do
     [ -z "${!name:-}" ] || settings+=("$name=${!name}")
   done
-  # ccache tells compilations apart by it; no other locale exists in the root.
+  # ccache distinguishes compilations by it; no other locale exists in the root.
   [ "${LANG:-}" != C.UTF-8 ] || settings+=("LANG=$LANG")
   cd "$root"
   mkdir .before
@@ -192,7 +192,7 @@ type_in() {
   command -v apt-get >/dev/null || cannot "this machine has no apt"
   unshare --mount --pid --fork true 2>/dev/null || cannot "this machine forbids namespaces"
   mkdir -p "$cache" || cannot "$cache cannot be written"
-  # Roots that killed runs left behind.
+  # Roots that killed runs left.
   for work in "$cache"/run.*; do
     [ ! -e "$work/lock" ] || ! flock -n "$work/lock" true || rm -rf --one-file-system "$work"
   done

@@ -11,7 +11,7 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
 INCLUDE = re.compile(r'^#include "([^"]+/[^"]+)"', re.MULTILINE)  # of a folder
-# The core is told the time and does no input or output.
+# The core is given the time and does no input or output.
 IMPURE = re.compile(
     r"^#include <(chrono|thread|mutex|fstream|iostream|unistd\.h|sys/.*|random|filesystem)>", re.MULTILINE)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does what docs/inside/extending.md tells a stranger to do, in a copy of the tree: what it prints must build and pass.
+"""Follows docs/inside/extending.md as a stranger would, in a copy of the tree: what it prints must build and pass.
 
 usage: follow_extending.py BUILD_FOLDER
 

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import urllib.request
 
-CANNOT = 77  # what CTest is told to take for a skipped test
+CANNOT = 77  # the exit code that CTest takes for a skipped test
 PATIENCE_S = 5  # of one step of a connection
 LIMIT_S = 90  # of everything: a network that swallows packets must not hold up the tests
 

@@ -21,7 +21,7 @@ from enterable import enterable  # noqa: E402 pylint: disable=wrong-import-posit
 USERS = {"ada": 60011, "bob": 60012}
 COLOURS = {"ada": "#3b78c4", "bob": "#d98527"}
 SPEED = 60
-# (after so many simulated seconds, user, name, stated memory, memory in MiB, seconds alone, SM activity)
+# (simulated seconds until it is submitted, user, name, stated memory, memory in MiB, seconds alone, SM activity)
 TASKS = [
     (0, "ada", "resnet50", "12G", 11_000, 2400, 0.20),
     (90, "bob", "bert", "14G", 13_000, 1500, 0.15),

@@ -39,7 +39,7 @@ sha256sum --check --status SHA256SUMS || fail "the archive is damaged: $(sha256s
 list=$prefix/share/carma/installed
 mkdir -p "$prefix/share/carma" || fail "no right to write to $prefix (as root: into /usr/local)"
 if [ -r "$list" ]; then before=$(cat "$list"); else before=; fi
-# Where systemd looks for the units of a user who installed for himself.
+# Where systemd looks for the units of a user who installed only for their own account.
 user_units=lib/systemd/user
 if [ "$own" ] && [ "$prefix" = "$HOME/.local" ]; then user_units=share/systemd/user; fi
 files=$(sed 's/^[0-9a-f]*  //' SHA256SUMS | grep -vx 'install.sh')

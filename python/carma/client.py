@@ -23,7 +23,7 @@ Submittable = Union[str, Sequence[str]]
 Span = Union[int, float, str, datetime.timedelta]
 
 LONG_POLL_S = 30
-PATIENCE_S = 60.0  # a daemon that is started anew is back within less
+PATIENCE_S = 60.0  # a daemon that restarts is back sooner
 RETRY_S = 0.2
 PAGE = 1000
 # Of a description, besides those that description() itself takes.
@@ -93,7 +93,7 @@ script_being_read = ""  # pylint: disable=invalid-name
 
 
 class Client:
-    """A client of the daemon behind one socket. Threads may share it."""
+    """A client of the daemon at one socket. Threads may share it."""
 
     def __init__(self, socket: Optional[str] = None) -> None:
         self.socket = socket or default_socket()

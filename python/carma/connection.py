@@ -28,7 +28,7 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock: Optional[socket.socket] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
-        # Somebody else's socket in the place of the daemon's would be told our environment.
+        # Another user's socket in the place of the daemon's would receive our environment.
         _, uid, _ = struct.unpack("3i", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
         if uid not in (0, os.geteuid()):
             self.close()

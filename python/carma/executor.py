@@ -17,7 +17,7 @@ from .client import FIELDS, OPTIONS, PATIENCE_S, RETRY_S, Client
 from .errors import CarmaError, InvalidError, TaskFailed, UnavailableError
 from .task import Task
 
-RESULT = ".result"  # behind the path of a call
+RESULT = ".result"  # appended to the path of a call
 POLL_S = 1
 LAST_WORDS = 2000
 
@@ -228,7 +228,7 @@ class Executor(concurrent.futures.Executor):
             try:
                 self._look(numbers)
                 away_since = None
-            except UnavailableError as error:  # started anew
+            except UnavailableError as error:  # carmad restarts
                 away_since = away_since or time.monotonic()
                 if time.monotonic() - away_since > PATIENCE_S:
                     self._give_up(error)
@@ -258,7 +258,7 @@ class Executor(concurrent.futures.Executor):
             if task.on_gpus and not future.running() and not future.cancelled():
                 future.set_running_or_notify_cancel()
             return
-        # Of what its owner has cancelled nobody waits for a result.
+        # A future that its owner has cancelled gets no result.
         if future.running() or future.set_running_or_notify_cancel():
             self._finish(future, task)
         with self._lock:

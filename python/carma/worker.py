@@ -30,7 +30,7 @@ def use_main(path: Optional[str]) -> None:
 def call(path: str) -> Tuple[bool, Any, str]:
     """(True, result, "") or (False, exception, its traceback)."""
     with open(path, "rb") as file:
-        about = pickle.load(file)  # written by the submitter himself, in a folder of his
+        about = pickle.load(file)  # written by the submitter, in the submitter's own folder
         sys.path[:] = about["sys_path"] + [each for each in sys.path if each not in about["sys_path"]]
         try:
             use_main(about["main"])
@@ -55,7 +55,7 @@ def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
 
 
 def main() -> int:
-    """The exit code tells CARMA whether the call succeeded, the end of the output why not: out of memory is retried with more memory."""
+    """CARMA reads from the exit code whether the call succeeded, and from the end of the output why not: out of memory is retried with more memory."""
     path = os.path.abspath(sys.argv[1])
     outcome = call(path)
     leave(path, outcome)

@@ -1,4 +1,4 @@
-"""What a training process says, a line of JSON each: {"layers"}, {"steady"}, then {"done"}, {"oom"}
+"""The answers of a training process, a line of JSON each: {"layers"}, {"steady"}, then {"done"}, {"oom"}
 or {"too_large"}."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .units import MIB
 
 
 def answer(config: Dict[str, Any], device: str, steady_limit_s: float, measure_s: float) -> None:
-    """Trains the network of a description and says what came of it; waits for the end of input."""
+    """Trains the network of a description and reports the outcome; waits for the end of input."""
     if device == "cpu":
         torch.set_num_threads(1)
     torch.manual_seed(0)

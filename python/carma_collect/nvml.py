@@ -89,7 +89,7 @@ class Gpu:
         return text.value.decode() if self._call(name, self._device, text, 96) else "unknown"
 
     def memory(self) -> Optional[Tuple[int, int]]:
-        """Bytes in use, as nvidia-smi shows them, and in all; the driver's own share in neither."""
+        """Bytes in use, as nvidia-smi shows them, and in total; neither includes the driver's own share."""
         memory = _MemoryV2(version=ctypes.sizeof(_MemoryV2) | 2 << 24)
         if not self._call("nvmlDeviceGetMemoryInfo_v2", self._device, ctypes.byref(memory)):
             return None
@@ -103,7 +103,7 @@ class Gpu:
         return None
 
     def _processes(self) -> List[_ProcessInfo]:
-        """Those that compute; none where NVML does not tell."""
+        """The processes that compute; none where NVML does not list them."""
         function = getattr(self._nvml, "nvmlDeviceGetComputeRunningProcesses_v3", None)
         room = 64
         while function is not None and room <= 4096:
@@ -116,7 +116,7 @@ class Gpu:
         return []
 
     def utilisation(self) -> Optional[float]:
-        """Share of time in which any kernel ran, 0..1: says little about how busy the SMs are."""
+        """Share of time in which any kernel ran, 0..1: shows little of how busy the SMs are."""
         value = _Utilization()
         if not self._call("nvmlDeviceGetUtilizationRates", self._device, ctypes.byref(value)):
             return None
@@ -144,7 +144,7 @@ class Gpu:
     def gpm_mean(
         self, metric: int, first: Optional[ctypes.c_void_p], second: Optional[ctypes.c_void_p]
     ) -> Optional[float]:
-        """A metric that NVML tells in percent, between two readings, 0..1. The readings stay."""
+        """A metric that NVML gives in percent, between two readings, as 0..1. The readings are kept."""
         if first is None or second is None:
             return None
         asked = _GpmMetrics(version=1, count=1, first=first, second=second)

@@ -22,7 +22,7 @@ ENDINGS = {"done", "oom", "too_large"}  # the process has said all
 
 
 class OneRun:
-    """A training process, what it says (answers.py) and what is seen of it."""
+    """A training process, its answers (answers.py) and what is measured of it."""
 
     def __init__(self, network: Dict[str, Any], device: str, gpu: Optional[Gpu]):
         self._network, self._device, self._gpu = network, device, gpu

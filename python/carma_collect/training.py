@@ -12,7 +12,7 @@ from torch import nn
 
 from .units import MIB
 
-STEADY_STEPS = 8  # so many steps without new memory, and it is taken to be steady
+STEADY_STEPS = 8  # after this many steps without new memory it counts as steady
 WARM_UP_STEPS = 3  # the optimizer's state appears with the first step
 
 

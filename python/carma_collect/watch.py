@@ -13,7 +13,7 @@ DISTURBANCE_MIB = 64
 
 
 class Watch:
-    """Memory and activity of one training process, as far as the machine can tell."""
+    """Memory and activity of one training process, as far as the machine reports them."""
 
     def __init__(self, gpu: Optional[Gpu], pid: int):
         self.gpu, self.pid = gpu, pid

@@ -84,7 +84,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["--run"]:
         return script.main(words[1:])
-    # Before anybody looks for GPUs: a dry run must not open a context on one.
+    # Before anything looks for GPUs: a dry run must not open a context on one.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     chosen = _parse_arguments(arguments)
     try:

@@ -12,7 +12,7 @@ from .inputs import Inputs
 from .layer_list import layers_of
 from .passes import Options, Pass, forward_pass
 
-# Two sizes tell a constant from what grows. Not 1: batch norm refuses it, and squeeze() drops it.
+# Two sizes separate what is constant from what grows. Not 1: batch norm refuses it, and squeeze() drops it.
 SMALL_BATCHES = (2, 4)
 
 
@@ -35,7 +35,7 @@ def dry_run(
             return device, passes
         except Exception as error:  # the model's own code: anything can come out of it
             errors.setdefault(device, error)
-    error = errors["cpu"]  # says what is wrong with the model, not with the meta device
+    error = errors["cpu"]  # shows what is wrong with the model, not with the meta device
     if isinstance(error, TooLarge):
         raise SummaryError(f"{error}; without memory: {one_line(errors['meta'])}") from error
     if isinstance(error, SummaryError):

@@ -18,7 +18,7 @@ class TooLarge(SummaryError):
 
 
 def one_line(error: BaseException) -> str:
-    """Its type and the first line of what it says."""
+    """The type of the error and the first line of its message."""
     first = (str(error).strip().splitlines() or [""])[0]
     if len(first) > MOST_TEXT:  # PyTorch names each backend that lacks an operation
         first = first[:MOST_TEXT].rsplit(" ", 1)[0] + " …"

@@ -32,7 +32,7 @@ def _general_shape(small: Shape, small_batch: int, large: Shape, large_batch: in
 
 
 def _shape_of_one(shape: Shape, batch: int) -> List[int]:
-    """With one pass only the first dimension can be told to be the batch."""
+    """With one pass only the first dimension is known to be the batch."""
     if not shape or len(shape) > MAX_RANK or 0 in shape:
         return []
     first = -(shape[0] // batch) if shape[0] % batch == 0 else shape[0]
@@ -103,7 +103,7 @@ def layers_of(passes: Sequence[Pass]) -> List[list]:
 
 
 def output_shape(passes: Sequence[Pass]) -> List[int]:
-    """Of the first output, as a row has it."""
+    """The shape of the first output, as in a row."""
     if len(passes) == 1:
         return _shape_of_one(passes[0].output, passes[0].batch)
     small, large = passes[:2]

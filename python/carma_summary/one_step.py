@@ -124,7 +124,7 @@ class OneStep:
         )
 
     def _begin(self, model: nn.Module, arguments: tuple, options: dict) -> None:
-        """Rows, and parts per sample and in all, come from the model; the bytes come from the step."""
+        """Rows, and parts per sample and in total, come from the model; the bytes come from the step."""
         self._model = model
         batch = by_name(model.forward, arguments, options)
         self._batch = Inputs(batch).batch

@@ -79,7 +79,7 @@ def _state_bytes(optimizer: Any, group: Dict[str, Any], parameter: torch.Tensor)
     for known, states in _STATES.items():
         if name == known or (name.endswith(known) and len(name) > len(known)):
             return size * (states + bool(group.get("amsgrad")))
-    return 2 * size  # nobody knows: as Adam
+    return 2 * size  # not known: as Adam
 
 
 def optimizer_bytes(optimizer: Any) -> Optional[Dict[str, int]]:

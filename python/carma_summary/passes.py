@@ -21,7 +21,7 @@ from .tensors import Shape, tensors_in
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What describe() was asked for, as its documentation says."""
+    """The arguments of describe(); see its documentation."""
 
     precision: str
     loss: str
@@ -38,7 +38,7 @@ class Pass:
     rows: List[Row]  # in the order in which the modules ended
     kept_bytes: int
     output: Shape  # of the first tensor with dimensions; () if there is none
-    loss: str  # what stood for it: "own", or as Options says
+    loss: str  # what stood for it: "own", or a word of Options
 
 
 def forward_pass(

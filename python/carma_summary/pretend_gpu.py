@@ -165,7 +165,7 @@ class PretendGpu(TorchFunctionMode):
 
 
 def _plain_loader(original: Callable) -> Callable:
-    """Loads batches in this process, so that no worker and no pinned memory is left behind."""
+    """Loads batches in this process, so that no worker and no pinned memory remains."""
 
     def make(self, *arguments: Any, **options: Any) -> None:
         for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context"):

@@ -122,7 +122,7 @@ def _run(chosen: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """The layer list on standard output and exit status 0, or 2 with one line on stderr."""
-    # Before anybody looks for GPUs, and before trackers call home.
+    # Before anything looks for GPUs, and before trackers call home.
     os.environ.update(CUDA_VISIBLE_DEVICES="", WANDB_MODE="disabled", CARMA_ESTIMATE_RUN="1")
     chosen = _arguments(arguments)
     streams = _Streams()

@@ -24,7 +24,7 @@ PRECISIONS = ("fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16", "bf16")
 
 
 def available_bytes() -> float:
-    """Of the host's memory; a guess where the kernel does not tell."""
+    """Bytes of the host's memory; a guess where the kernel does not report them."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             fields = dict(line.split(":", 1) for line in lines)

@@ -1,4 +1,4 @@
-"""What PyTorch's allocator says at the end, in a line that CARMA reads."""
+"""The peaks of PyTorch's allocator at the end, in a line that CARMA reads."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any, Callable, Iterator, NoReturn, Optional, Union
 
-# The exit code that says: saved, to go on later (slots.exit_codes of the configuration).
+# The exit code that means: saved, to go on later (slots.exit_codes of the configuration).
 SAVED = 85
 _REPORT_EVERY_S = 5.0
 
@@ -28,7 +28,7 @@ class _Turn:
         self.reported_at: Optional[float] = None  # time.monotonic()
 
     def take(self, number: int, frame: Any) -> None:
-        """The handler of the signal; whoever listened before hears it, too."""
+        """The handler of the signal; it also calls the handler that was there before."""
         if self.asked_at is None:
             self.asked_at = time.monotonic()
         if callable(self.before):

@@ -44,7 +44,7 @@ class Install(unittest.TestCase):
         return done.stdout
 
     def installed(self, distribution):
-        """What an environment that has nothing else says of it."""
+        """What it prints in an environment that has nothing else."""
         room = os.path.join(self.folder, "room-" + os.path.basename(distribution))
         self.call(sys.executable, "-m", "venv", "--system-site-packages", room)
         self.call(os.path.join(room, "bin", "pip"), "install", "--no-index", "--no-build-isolation", "--no-deps", distribution)

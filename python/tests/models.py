@@ -49,7 +49,7 @@ class FusedAttention(Attention):
 
 
 class LearnedBias(FusedAttention):
-    """As T5 tells places apart."""
+    """Relative positions, as in T5."""
 
     def __init__(self):
         super().__init__()
@@ -167,7 +167,7 @@ class Recurrent(nn.Module):
 
 
 class Forgotten(nn.Module):
-    """A branch whose result nobody uses is not kept."""
+    """A branch whose result is not used is not kept."""
 
     def __init__(self):
         super().__init__()

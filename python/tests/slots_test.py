@@ -36,7 +36,7 @@ notice = "3s"
 kill_grace = "20s"
 """
 # Each is in the middle of its work when its turn ends: in its first start, at a step of its own, it waits to be asked. There is
-# always somebody who waits for its place then: the last in line, if nobody else, which wants both GPUs for itself.
+# always a task that waits for its place then: if no other, then the last in the queue, which wants both GPUs for itself.
 WAITS = """
 import os, signal
 import carma_task
@@ -70,7 +70,7 @@ while step < STEPS:
         carma_task.leave()
 ends_with(write)
 """
-# The same training in every task: whoever was interrupted wherever, all come to the same loss.
+# The same training in every task: wherever each was interrupted, all come to the same loss.
 TRAINING = """
 import json, torch
 torch.set_num_threads(1)
@@ -115,7 +115,7 @@ class SlotsTest(unittest.TestCase):
             file.write(f"STEPS = {STEPS}\n{WAITS}{program}")
         bell = os.path.join(site.folder, "bell")
         os.mkfifo(bell)
-        self.bell = os.open(bell, os.O_RDWR | os.O_NONBLOCK)  # nobody who rings waits for us
+        self.bell = os.open(bell, os.O_RDWR | os.O_NONBLOCK)  # a task that rings does not wait for us
         self.addCleanup(os.close, self.bell)
         site.start()
         client = carma.Client(site.socket)

@@ -21,7 +21,7 @@ try:
 except ImportError:
     torch = None
 
-# Each tells its loss after every step, and waits for a word before the next.
+# Each prints its loss after every step, and waits for a word before the next.
 PLAIN = """
 import json, os, sys
 import carma_task

@@ -19,7 +19,7 @@ def imports_of(path):
 
 
 def circle_in(folder):
-    """Modules that import each other, or stand behind such; empty: none."""
+    """Modules that import each other, or import such modules; empty: none."""
     modules = {file[:-3] for file in os.listdir(folder) if file.endswith(".py")}
     waiting = {
         name: modules & set(imports_of(os.path.join(folder, f"{name}.py"))) for name in modules

@@ -22,7 +22,7 @@ import terminal
 
 # What is pressed while a program waits for its reader.
 KEYS = {"carma top": "q", "carma shell": "exit\r", "carma list -w": "\x03", "carma gpus -w": "\x03"}
-# What has happened before a page of which before/ says nothing.
+# What has happened before a page that has no file in before/.
 DAEMON = "carmad --background"
 # Programs that a machine may lack: what is typed with them is counted as not run.
 OTHERS = ("curl", "jq")
@@ -78,7 +78,7 @@ def type_page(page, programs):
             print(f"{place} $ {step.command}\n{step.output}", file=sys.stderr)
         wrong += mistakes(place, step)
         if step.code is None:
-            break  # nothing was typed behind it
+            break  # nothing was typed after it
     return {"typed": len(steps), "left_out": left_out, "wrong": wrong}
 
 

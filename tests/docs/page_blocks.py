@@ -1,4 +1,4 @@
-"""The blocks of a Markdown page, and what its writer says of them to the test: see "Documents" in CONTRIBUTING.md."""
+"""The blocks of a Markdown page, and its writer's notes on them for the test: see "Documents" in CONTRIBUTING.md."""
 
 import dataclasses
 import re
@@ -14,7 +14,7 @@ PRINTED_WITHOUT_A_BLOCK = re.compile(r"^ {4,}(carma(-\w+|d)? |\./dev )")
 
 @dataclasses.dataclass
 class Block:
-    """Lines between two fences. `not_run` is the reason why nobody types them here, "" where the mark gives none."""
+    """Lines between two fences. `not_run` is the reason why they are not typed here, "" where the mark gives none."""
 
     page: str
     line: int
@@ -27,7 +27,7 @@ class Block:
         return f"{self.page}:{self.line}"
 
     def commands(self):
-        """[(line, command)]: every line, or what stands behind "$ " where there is such a line. One command may take several lines."""
+        """[(line, command)]: every line, or what follows "$ " where there is such a line. One command may take several lines."""
         prompted = any(line.startswith(PROMPT) for line in self.lines)
         if not prompted and self.language not in COMMANDS:
             return []

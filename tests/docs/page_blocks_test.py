@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the test of the documents takes for a command, and what it lets nobody leave out."""
+"""What the test of the documents takes for a command, and what it allows no page to leave out."""
 
 import textwrap
 import unittest

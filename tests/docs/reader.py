@@ -1,4 +1,4 @@
-"""What a reader of a page has: a machine of his own (namespaces, in which nothing he does is seen outside), a simulated server, a
+"""What a reader of a page has: a machine of their own (namespaces: nothing that happens there is seen outside), a simulated server, a
 home with a checkout of CARMA in it, and the files that the pages speak of."""
 
 import fcntl
@@ -14,11 +14,11 @@ ROOT = HERE.parent.parent
 HOME = pathlib.Path("/home/ann")
 CHECKOUT = HOME / "carma"
 SERVER = "/var/lib/simulated-server"
-# Time of the simulated server runs so many times as fast: a window of a minute is one second.
+# Time of the simulated server runs this many times as fast: a window of a minute is one second.
 TIME_SCALE = 60
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 OVERLAID = ["/etc", "/tmp", "/var", "/home", "/root"]
-# Who starts a page anew, in namespaces of its own; --pid ends with it whatever daemons and tasks it left.
+# Starts each page in namespaces of its own; --pid ends the page's daemons and tasks with it.
 OWN_MACHINE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net"]
 
 

@@ -1,4 +1,4 @@
-"""A shell at a terminal that types commands one after the other, and tells of each how it ended and what it showed."""
+"""A shell at a terminal that types commands one after the other, and reports how each ended and what it showed."""
 
 import dataclasses
 import fcntl
@@ -27,7 +27,7 @@ class Step:
 
 
 def script(commands):
-    """A shell script that marks where each begins and ends; the marks are for nobody's eyes."""
+    """A shell script that marks where each begins and ends; the marks are not shown."""
     parts = []
     for number, command in enumerate(commands):
         parts.append(f"printf '\\033]777;begin {number}\\a' >/dev/tty\n{command}\n"

@@ -35,7 +35,7 @@ class JupyterTest(unittest.TestCase):
     """A notebook as a task."""
 
     def serve(self, action):
-        """A server with an idle rule of that action, and a bell that rings with what administrators are told."""
+        """A server with an idle rule of that action, and a bell that rings with what administrators are sent."""
         self.site = Site(PROGRAMS, "1xA100-40GB")
         self.addCleanup(self.site.close)
         bell = os.path.join(self.site.folder, "told")
@@ -73,7 +73,7 @@ class JupyterTest(unittest.TestCase):
         return None
 
     def told(self):
-        """What an administrator is told next."""
+        """The next message to an administrator."""
         self.assertTrue(select.select([self.bell], [], [], LIMIT_S)[0], "nobody is told")
         return json.loads(os.read(self.bell, 1 << 16))
 

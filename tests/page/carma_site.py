@@ -13,7 +13,7 @@ LIMIT_S = 60
 
 
 def free_port():
-    """A TCP port of this machine that nobody uses at the moment."""
+    """A TCP port of this machine that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

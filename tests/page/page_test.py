@@ -48,7 +48,7 @@ class PageTest(unittest.TestCase):
         self.tab.requests.clear()
 
     def open(self, view):
-        """Loads the page anew and waits for the view."""
+        """Reloads the page and waits for the view."""
         self.tab.go("about:blank")
         self.tab.go(self.site.address + VIEWS.get(view, view))
         self.tab.until("document.querySelector('main').dataset.shown")

@@ -51,7 +51,7 @@ class AccountsBed(slurm.Bed):
 
     def __init__(self, programs, nodes=4, accounts=None):
         self.accounts = accounts or {}
-        self._ports = slurm.free_ports(nodes + 3) + nodes + 1  # behind those of Slurm's daemons
+        self._ports = slurm.free_ports(nodes + 3) + nodes + 1  # after those of Slurm's daemons
         self._password = os.urandom(12).hex()
         super().__init__(programs, nodes)
 
@@ -98,6 +98,6 @@ class AccountsBed(slurm.Bed):
             raise AssertionError(ran.stdout + ran.stderr)
 
     def booked(self, job, *columns):
-        """What sacct tells of that job, not of its steps: a value for each column; empty while it knows nothing."""
+        """What sacct shows of that job, not of its steps: a value for each column; empty while it knows nothing."""
         lines = self.ask("sacct", "-n", "-P", "-X", "-D", "-a", "-j", str(job), "--format", ",".join(columns)).splitlines()
         return lines[-1].split("|") if lines else []

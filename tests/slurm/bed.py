@@ -71,7 +71,7 @@ def missing():
 
 
 def free_ports(count):
-    """The first of so many ports in a row that nobody listens at."""
+    """The first of this many consecutive ports on which no program listens."""
     for first in range(PORTS.start + os.getpid() % 3000, PORTS.stop, count):
         taken = False
         for port in range(first, first + count):
@@ -130,7 +130,7 @@ class Bed:
         with open(self.path("etc/gres.conf"), "w", encoding="utf-8") as file:
             for node in self.node_names():
                 os.mkdir(self.path(f"spool/{node}"))
-                for gpu in range(GPUS):  # Slurm wants devices; which ones they are nobody looks at
+                for gpu in range(GPUS):  # Slurm wants devices; it does not matter which
                     os.symlink("/dev/null", self.path(f"dev/{node}.gpu{gpu}"))
                 file.write(f"NodeName={node} Name=gpu Type=a100 File={self.folder}/dev/{node}.gpu[0-{GPUS - 1}]\n")
         with open(self.path("munge/key"), "wb") as file:
@@ -144,7 +144,7 @@ class Bed:
             os.chmod(self.path(f"nodes/{node}"), 0o666)
 
     def _configuration(self, text):  # pylint: disable=no-self-use
-        """slurm.conf, as a bed of another kind has it."""
+        """slurm.conf for a bed of another kind."""
         return text
 
     def _start_before_slurm(self):
@@ -193,7 +193,7 @@ class Bed:
         return self.path(f"nodes/{node}.sock")
 
     def carma(self, node, *words):
-        """What `carma --json …` says there, as root; None if it fails."""
+        """What `carma --json …` prints there, as root; None if it fails."""
         ran = subprocess.run([f"{self.programs}/carma", "--socket", self.socket(node), "--json", *words], env=self.environment,
                              capture_output=True, text=True, timeout=LIMIT_S, check=False)
         return json.loads(ran.stdout) if ran.returncode == 0 else None

@@ -16,7 +16,7 @@ TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR")
 
 
 def value_of(option, words, default=None):
-    """The word after the option, or behind its "="."""
+    """The word after the option, or after its "="."""
     for number, word in enumerate(words):
         if word == option:
             return words[number + 1]

@@ -239,10 +239,10 @@ class Heads:
         self.end = time.monotonic() + LIMIT_S
 
     def run(self):
-        """Submits each, waits for all, and compares; whether all is as the file says."""
+        """Submits each, waits for all, and compares; whether all is as expected in the file."""
         self.bed.prepare(self.shown)
         self.bed.start_carmad()
-        # So that no number of a task is also another number of its output.
+        # So that no task number is also another number in its output.
         self.bed.carma("all", "submit", "--hold", "--array", "1-900", "-o", "/dev/null", "true")
         self.bed.carma("all", "cancel", "--all")
         answers = {number: self.bed.submit(number, head) for number, head in self.shown}
@@ -264,7 +264,7 @@ class Heads:
             time.sleep(3)
 
     def judge(self, head, answer, seen):
-        """Prints what is not as the file says."""
+        """Prints what differs from the file."""
         by_slurm, by_carma, printed, why_not = answer
         found = {"refused": (why_not, printed)}
         if by_slurm == by_carma:

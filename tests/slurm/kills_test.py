@@ -82,7 +82,7 @@ class Kills(unittest.TestCase):
         return self.bed.ask("squeue", "-h", "-a", "-r", "--states=all", "-o", "%T").split()
 
     def all_are_over(self):
-        """Slurm misses jobs whose slurmd and slurmstepd were both killed when their node tells it what it runs; it starts them again."""
+        """Slurm misses jobs whose slurmd and slurmstepd were both killed when their node reports what it runs; it starts them again."""
         states = self.states()
         if states and all(state in OVER for state in states):
             return True
@@ -105,7 +105,7 @@ class Kills(unittest.TestCase):
         tasks = {(node, str(task["id"])): task for node in self.bed.node_names()
                  for task in self.bed.carma(node, "list", "--state", "all", "--limit", "100000")["tasks"]}
         self.assertFalse([start for start in starts if start not in tasks], "a start of which no carmad knows")
-        # A grant that was not told before carmad was killed is an attempt that never ran.
+        # A grant that carmad did not report before it was killed is an attempt that never ran.
         for node, task in [start for start in starts if tasks[start]["attempt"] != 1]:
             events = self.bed.carma(node, "history", task)["events"]
             self.assertEqual(sum(event["what"] == "running" for event in events), 1, events)

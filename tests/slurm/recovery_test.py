@@ -10,7 +10,7 @@ import bed as slurm
 import spank_bed
 
 USER = "nobody"
-# As PyTorch says it; the first runs of the job end like that.
+# PyTorch's message; the first runs of the job end with it.
 TRAIN = """\
 echo run ${SLURM_RESTART_COUNT:-0}
 [ ${SLURM_RESTART_COUNT:-0} -ge RUNS ] && exit 0
@@ -31,7 +31,7 @@ VICTIM = """\
 export CARMA_SIMGPU_STATE=$CARMA_SIMULATION_STATE
 case ${SLURM_RESTART_COUNT:-0} in
 0) carma-simtask --memory-mib 3000 --sm-active 0.2 --load-s 0 --solo-s 40000; code=$?
-   # The fault is his who ends first.
+   # The fault belongs to the process that ends first.
    read -r _ < ~/culprit-ended
    exit $code ;;
 1) echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB' >&2; exit 1 ;;
