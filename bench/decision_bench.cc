@@ -60,7 +60,7 @@ PolicyConfig ManyPeople(QueueOrder order, bool by_work) {
 enum class People {
   kAlike,     // all for the same
   kDistinct,  // no two of a thousand for the same
-  kMany,      // likewise, for accounts and in classes
+  kMany,      // as above, for accounts and in classes
 };
 
 // Of this thread: on a shared machine the time of day counts what others do, too.

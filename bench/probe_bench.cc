@@ -66,7 +66,7 @@ void BM_Round(benchmark::State& state) {
 }
 BENCHMARK(BM_Round)->Unit(benchmark::kMicrosecond);
 
-// The text that dcgmi writes in a second about so many GPUs.
+// The text that dcgmi writes in a second about this many GPUs.
 void BM_DmonText(benchmark::State& state) {
   const auto gpus = static_cast<std::size_t>(state.range(0));
   DmonParser parser;

@@ -1,4 +1,4 @@
-// How well waiting tasks are told about when they start (ExpectedStart::likely): what each was told
+// How good the expected starts of waiting tasks are (ExpectedStart::likely): what each was shown
 // when it was submitted against its start, over random loads. starts_told [RULES [SEEDS]]: only the
 // rules whose name begins like this, over that many loads (default: 5). With a third argument: how
 // much of it is due to tasks that came later, which nothing can know.

@@ -13,7 +13,7 @@ void FuzzRad(std::string_view bytes);          // .rad files
 void FuzzSpec(std::string_view bytes);         // TaskSpec as JSON
 void FuzzOom(std::string_view bytes);          // the end of a task's stderr
 void FuzzProgress(std::string_view bytes);     // the output of training programs
-void FuzzAttach(std::string_view bytes);       // what carma run and a shim tell each other
+void FuzzAttach(std::string_view bytes);       // messages between carma run and a shim
 void FuzzMps(std::string_view bytes);          // what an MPS control daemon answers and logs
 void FuzzTrace(std::string_view bytes);        // task traces
 void FuzzJobs(std::string_view bytes);         // cluster traces of every format
@@ -42,8 +42,8 @@ void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
 void FuzzReader(std::string_view bytes);       // lines between carmad and carma-reader
 void FuzzKernelLog(std::string_view bytes);    // the kernel's log
 void FuzzShape(std::string_view bytes);        // shapes of simulated servers
-void FuzzSqueue(std::string_view bytes);       // what squeue tells of a job
-void FuzzSimMps(std::string_view bytes);       // what programs of a simulated MPS tell each other
+void FuzzSqueue(std::string_view bytes);       // squeue's output on a job
+void FuzzSimMps(std::string_view bytes);       // messages between programs of a simulated MPS
 
 struct Entry {
   const char* name;  // its corpus is fuzz/corpus/<name>

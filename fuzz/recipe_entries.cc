@@ -13,7 +13,8 @@
 namespace carma::fuzz {
 namespace {
 
-// What every file says that the training names: sizes for one, the bytes themselves for the others.
+// The content of every file that the training names: sizes for one, the bytes themselves for the
+// others.
 base::Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
   CARMA_CHECK(path.starts_with('/'), "files are named by absolute paths");
   if (path.ends_with("refs/main")) return std::string("0a");

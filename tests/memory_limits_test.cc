@@ -68,7 +68,7 @@ TEST_P(MemoryLimits, EightProcessesTogetherAboveThePromiseAreStoppedAndNobodyEls
   const std::uint64_t neighbour =
       site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLong});
   AwaitMemory(neighbour, 11'000);
-  // 16 000 MiB in all: no process alone takes more than a quarter of the promised 8 GiB, and the
+  // 16 000 MiB in total: no process alone takes more than a quarter of the promised 8 GiB, and the
   // GPU has 28 GiB.
   const std::uint64_t eight =
       SubmitEight({"--gpu-mem", "8G", "--retries", "0"},
@@ -149,7 +149,7 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   site.ExpectIdle();
 }
 
-// A new daemon knows the limits, and they are removed with the task, whoever ends it.
+// A new daemon knows the limits, and they are removed with the task, whatever ends it.
 TEST_P(MemoryLimits, OutlastADaemonAndGoWithTheirTask) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t ends =

@@ -201,7 +201,7 @@ TEST_P(NvidiaMps, ItIsTheUsers) {
   EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
 }
 
-// What branch 535 left behind earlier: one process for each user and GPU, for ever.
+// Branch 535 kept one process for each user and GPU for ever.
 TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   Site site{{.shape = "1xA100-40GB"}};
   const std::string program = site.folder() / "control";

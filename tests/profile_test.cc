@@ -246,7 +246,7 @@ TEST_F(Profile, RefusesGpusThatOthersUse) {
 }
 
 TEST_F(Profile, NamesTheThingAsTheDaemonDoes) {
-  const Training training{3000, 120, 0.3, {"--load-s", "4"}};  // long enough to teach
+  const Training training{3000, 120, 0.3, {"--load-s", "4"}};  // long enough to learn from
   site.Start();
   ASSERT_EQ(site.Await(site.Train({}, training)).state, "succeeded");
   WriteText(Workloads(), base::DumpJson({{"name", "a"}, {"command", SimTask(training)}}) + "\n");

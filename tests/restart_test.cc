@@ -272,7 +272,7 @@ TEST_F(Restart, ALargeSubmissionThatIsCutShortIsThereWholeOrNotAtAll) {
     before += kTasks;
   }
   EXPECT_EQ(site.Carma({"submit", "--", "/bin/true"}).code, 0) << "the books can be written";
-  site.Stop(SIGTERM);  // nobody cancels thirty thousand tasks one by one
+  site.Stop(SIGTERM);  // cancelling thirty thousand tasks one by one takes too long
 }
 
 TEST_F(Restart, WhatAKilledDaemonLeftOfEndedAttemptsIsSwept) {

@@ -51,7 +51,7 @@ bool WaitFor(int fd, short events, Deadline deadline) {
     const int ready =
         ::poll(&poll, 1, static_cast<int>(std::min<std::int64_t>(left.count() + 1, 1 << 30)));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return true;  // the read or write that follows tells
+    if (ready < 0 && errno != EINTR) return true;  // the read or write that follows reports it
   }
 }
 

@@ -225,7 +225,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnReadError(const ErrorCode& error) {
     const bool parsing = error.category() == make_error_code(http::error::end_of_stream).category();
     if (!parsing || error == http::error::end_of_stream || error == http::error::partial_message) {
-      return Leave();  // closed, timed out or broken off: nobody waits for an answer
+      return Leave();  // closed, timed out or broken off: no client waits for an answer
     }
     Refuse(ParseFailure(error));
   }

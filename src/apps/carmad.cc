@@ -49,7 +49,7 @@ struct Flags {
   bool check_only = false;
   bool background = false;
   bool beside = false;
-  int parent = 0;  // 0: whoever it is
+  int parent = 0;  // 0: any
 };
 
 // Always one line, whatever the message quotes.

@@ -113,13 +113,13 @@ struct Settings {
   bool cgroups = true;              // one cgroup v2 per task if possible
   // [host]; policy.cpus_per_gpu, policy.host_memory_per_gpu_mib
   std::optional<int> host_cpus;                 // for tasks; empty: the machine's, less a reserve
-  std::optional<std::int64_t> host_memory_mib;  // likewise
+  std::optional<std::int64_t> host_memory_mib;  // empty: as host_cpus
   bool cpu_cap = false;                         // hard limit; else idle cores are shared
   // [estimate]
   std::string estimate_method = "auto";        // of estimate/estimator.h
   double estimate_coverage = 0.90;             // share of runs within their promise; 0: the point
   base::Duration estimate_time_limit{10'000};  // real time, of one task's estimate
-  bool estimate_history = true;                // finished tasks teach
+  bool estimate_history = true;                // learn from finished tasks
   bool estimate_prefer_given = true;           // the user's figure wins
   std::string estimate_profiles;               // file of `carma profile`; empty: none
   // [simulation]

@@ -10,7 +10,7 @@ enum class Place {
   kKey,     // from the start of a line
   kValue,   // after '='
   kList,    // between '[' and ']' of a value
-  kAfter,   // behind a value in quotes or brackets
+  kAfter,   // after a value in quotes or brackets
   kBare,    // in a number or word
   kBeyond,  // in a form that no key takes: nothing is trusted any more
 };

@@ -10,7 +10,7 @@ namespace carma::estimate {
 struct BlockKeeps {
   double parameters = 0;
   double input = 0;  // of the block; all that stays if the block is recomputed
-  double wide = 0;   // read by norms and by the activations behind them: in fp32 under autocast
+  double wide = 0;   // read by norms and by the activations after them: in fp32 under autocast
   double read = 0;   // read by linear layers: not kept if their weights are frozen
   double kept = 0;   // read by convolutions (frozen or not), attention, products, activations
   double cast = 0;   // 16-bit copies that only autocast makes

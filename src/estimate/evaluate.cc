@@ -77,7 +77,7 @@ double RatioOf(std::int64_t measured_mib, std::int64_t answered_mib) {
 
 // What the runs outside a group show about it.
 struct Teachings {
-  double point = 0;           // factor on points; 0: nobody teaches
+  double point = 0;           // factor on points; 0: not learned
   double bound = 0;           // factor on bounds, or on points
   bool bounds_point = false;  // the latter
 };

@@ -109,7 +109,7 @@ struct ClassScore {
   std::int64_t width_mib = 0;
   std::size_t runs = 0;
   double accuracy = 0, precision = 0, recall = 0, f1 = 0;
-  std::vector<int> classes;                         // that occur, measured or predicted; rising
+  std::vector<int> classes;                         // that occur, measured or predicted; ascending
   std::vector<std::vector<std::size_t>> confusion;  // [measured][predicted], indices as in classes
 };
 // One for every width that the answers name, finest first; none if no answer names classes.

@@ -20,7 +20,7 @@ namespace carma::estimate {
 //   point    each class stands for the median need of the training runs in it; their mean by
 //            probability, kept within the most probable class
 //   bound    upper edge of the smallest number of classes from below that hold `coverage`. The last
-//            class is open: a bound at its edge, probabilities.size() * class_mib, says no more
+//            class is open: a bound at its edge, probabilities.size() * class_mib, means no more
 //            than that the need is large.
 // One probability and one point (MiB, inside its class) per class; at least one class.
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,

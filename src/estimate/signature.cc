@@ -15,7 +15,7 @@
 namespace carma::estimate {
 namespace {
 
-// Options whose value says nothing about memory, without dashes, and with '-' for '_'. Options that
+// Options whose value does not affect memory, without dashes, and with '-' for '_'. Options that
 // are not listed count: a missing name costs a run's history, a superfluous name causes a wrong
 // promise. So names that some programs use for their model ("name", "experiment", "checkpoint",
 // "data") are not here.

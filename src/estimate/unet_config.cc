@@ -19,7 +19,7 @@ constexpr std::int64_t kMaxUnetLayers = 50;
 struct Level {
   double channels = 0;
   double layers = 2;  // residual blocks on the way down; one more on the way up
-  double depth = 1;   // of attention blocks behind each
+  double depth = 1;   // of attention blocks after each
   double heads = 8;
   bool attends = false;  // on the way down, and up
   bool attends_up = false;

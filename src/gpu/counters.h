@@ -13,8 +13,8 @@
 namespace carma::gpu {
 
 enum class CounterUnit {
-  kFraction,  // GPM says percent, DCGM 0..1
-  kRate,      // GPM says MiB/s, DCGM bytes/s
+  kFraction,  // GPM reports percent, DCGM 0..1
+  kRate,      // GPM reports MiB/s, DCGM bytes/s
 };
 
 struct Counter {

@@ -11,8 +11,8 @@ namespace carma::gpu {
 
 // Absent values are left out, so that older and newer files can both be read.
 nlohmann::json DeviceToJson(const DeviceInfo& info);
-// Errors: kInvalid with the place below `pointer`: no name, or neither memory nor a trouble that
-// says why there is none.
+// Errors: kInvalid with the place below `pointer`: no name, or neither memory nor a trouble
+// that explains why there is none.
 base::Result<DeviceInfo> DeviceFromJson(const nlohmann::json& json, const std::string& pointer);
 
 }  // namespace carma::gpu

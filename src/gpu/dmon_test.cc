@@ -144,7 +144,7 @@ TEST(DmonParser, ColumnsGoByTitleAndNewTitlesByPlace) {
   const auto rows =
       renamed.Feed(Line("#Entity", titles) + Line("GPU 0", Row("0000:07:00.0", "0.5")));
   EXPECT_EQ(rows[0].values.sm_active, 0.5);
-  titles.push_back("EXTRA");  // places tell nothing now
+  titles.push_back("EXTRA");  // the places mean nothing now
   row = Row("0000:07:00.0", "0.5");
   row.push_back("7");
   DmonParser extended;
@@ -318,7 +318,7 @@ TEST_F(DmonChildTest, AProgramThatIsNotThereIsNamed) {
 
 class CombinedProbeTest : public DmonChildTest {
  protected:
-  // Two GPUs; `gpm` says which of them have GPM counters.
+  // Two GPUs; `gpm`: which of them have GPM counters.
   void Make(const std::string& body, std::vector<bool> gpm,
             CombinedOptions::Prefer prefer = CombinedOptions::Prefer::kAuto) {
     std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);

@@ -52,7 +52,7 @@ std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   constexpr std::string_view kBegin = "NVRM: Xid (PCI:";
   std::string_view rest = line;
   // "4,811,168790062,-;": the kernel's data about a record. The same text later in the record may
-  // come from anybody, even a user.
+  // come from any process, even a user's.
   if (const std::size_t head = rest.find(';'); head != rest.npos && !rest.starts_with(kBegin))
     rest.remove_prefix(head + 1);
   if (!rest.starts_with(kBegin)) return std::nullopt;

@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 
 // What an error in one function means. In the order of severity.
 enum class Role {
-  kNothing,    // nobody sees it
+  kNothing,    // it is not noticed
   kTells,      // a value is absent, unless the GPU is lost or the driver gone
   kDecides,    // the reading fails unless the error means "there is none"
   kMemory,     // the reading fails, or the function of before R510 serves

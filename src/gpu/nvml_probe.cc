@@ -329,7 +329,7 @@ ReadResult<base::Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& 
 }
 
 ReadResult<base::Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
-  if (!api_.utilization || device.info.mig) return base::Unit{};  // not told of instances
+  if (!api_.utilization || device.info.mig) return base::Unit{};  // not reported for instances
   nvml::Utilization utilization{};
   const ReadResult<bool> given =
       Given(device, api_.utilization(device.handle, &utilization), "utilization", Weight::kDecides);

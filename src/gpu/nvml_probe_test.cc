@@ -310,7 +310,7 @@ TEST_F(NvmlProbeTest, WhatOnlyTellsIsAbsentWhateverTheDriverAnswers) {
     for (const nvml::Return code : codes) {
       SCOPED_TRACE(std::string(c.function) + " " + std::to_string(code));
       nvml_->errors = {{c.function, code}};
-      ASSERT_TRUE(probe_->Devices());  // the condition is asked for anew
+      ASSERT_TRUE(probe_->Devices());  // the condition is asked for again
       EXPECT_TRUE(c.absent(MustRead(0)));
     }
     const bool of_a_gpu = std::string(c.function).starts_with("nvmlDeviceGet");
@@ -390,7 +390,7 @@ TEST_F(NvmlProbeTest, XidsReachTheirGpuOnce) {
                    {0, nvml::kEventXidCritical, 48},
                    {1, 0x4, 5},  // of another kind
                    {1, nvml::kEventXidCritical, 31},
-                   {9, nvml::kEventXidCritical, 13}};  // of a GPU that nobody knows
+                   {9, nvml::kEventXidCritical, 13}};  // of an unknown GPU
   EXPECT_EQ(MustRead(0).xids, (std::vector<int>{79, 31}));
   EXPECT_EQ(MustRead(1).xids, (std::vector<int>{48}));
   EXPECT_TRUE(MustRead(0).xids.empty());

@@ -147,7 +147,7 @@ ReadResult<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const Nvml
     samples_.resize(count);
     code = function(device.handle, samples_.data(), &count, seen_us_);
   }
-  if (code == nvml::kNotFound) count = 0;  // nobody computed since
+  if (code == nvml::kNotFound) count = 0;  // no process computed since
   const ReadResult<bool> given =
       calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
                   "utilization by each process", Weight::kTells);

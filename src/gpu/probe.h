@@ -24,7 +24,7 @@ struct MigPlace {
   std::string parent_uuid;
   int gpu_instance = 0;
   int compute_instance = 0;
-  int profile = -1;          // NVML's number of the GPU instance's profile; -1: not told
+  int profile = -1;          // NVML's number of the GPU instance's profile; -1: not reported
   std::string profile_name;  // "3g.20gb", derived from slices and memory
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };

@@ -27,7 +27,7 @@ class ChangingProbe : public Probe {
   }
   std::vector<DeviceInfo> list;
   int lists = 0;
-  int lost = -1;  // this one, until the list is made anew
+  int lost = -1;  // this one, until the list is made again
 };
 
 DeviceInfo Device(const std::string& uuid, std::int64_t mark) {

@@ -91,7 +91,7 @@ TEST(Window, TheWeightedMeanFollowsAChange) {
   // One tau after a step from 0 to 1, in a window of four tau.
   const double expected = (1 - std::exp(-1)) / (1 - std::exp(-4));
   EXPECT_NEAR(*Filled({{0, {}}, {30, 0.0}, {40, 1.0}}).SmActiveEwma(tau), expected, 1e-12);
-  EXPECT_GT(expected, 0.6);  // where the plain mean says 0.25
+  EXPECT_GT(expected, 0.6);  // where the plain mean gives 0.25
 }
 
 TEST(Window, EmptyAfterClear) {

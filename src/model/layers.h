@@ -79,7 +79,7 @@ enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarma
 // A note for the author of a summary: something was inferred, missing or contradictory.
 struct Note {
   enum class Kind {
-    kInferred,       // derived from the text; says how
+    kInferred,       // derived from the text, with the rule
     kMissingShapes,  // rows without shapes, or no input shapes at all
     kCollapsed,      // blocks printed as one row: contents unknown
     kFooter,         // the totals at the end contradict the rows
@@ -112,8 +112,8 @@ struct HeldBytes {
 struct LayerList {
   SummaryFormat format = SummaryFormat::kCarmaJson;
   std::string model;   // name, or empty
-  std::string family;  // as the source says it, or empty
-  std::string arch;    // kind within the family ("residual"), as the source says it, or empty
+  std::string family;  // as named in the source, or empty
+  std::string arch;    // kind within the family ("residual"), as named in the source, or empty
   Shape input;         // of the whole model, one sample; empty: not known
   Shape output;
   std::vector<Layer> layers;  // in the order the modules finish

@@ -26,7 +26,7 @@ constexpr std::array kTitles{
 };
 constexpr int kColumnsPerLevel = 5;  // "│    "
 
-// What the header line says about the rows below it.
+// What the header line declares about the rows below it.
 struct Header {
   bool indexed = false;  // "Conv2d: 2-1"
   bool named = false;    // "Conv2d (conv1)"

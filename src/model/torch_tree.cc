@@ -22,7 +22,7 @@ struct Opening {
   std::int64_t copies = 1;
   std::string_view type;
   std::optional<std::string_view> arguments;  // empty: children follow
-  std::optional<std::int64_t> params;         // as the line says, of a module that ends here
+  std::optional<std::int64_t> params;         // as printed in the line, of a module that ends here
 };
 
 // ", 1,536 params" → 1536; an empty tail is fine, false: something else.

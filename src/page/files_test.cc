@@ -68,7 +68,7 @@ TEST(Files, AreWholeAndPacked) {
 TEST(Files, OfTheFirstViewAreSmall) {
   std::size_t bytes = Find(kIndex)->gzip.size();
   for (const std::string& name : Needed(Find(kIndex)->text)) bytes += Find(name)->gzip.size();
-  EXPECT_LT(bytes, 40'000U);  // of 60 KB; the rest is for what the server has to tell
+  EXPECT_LT(bytes, 40'000U);  // of 60 KB; the rest is for the server's data
 }
 
 TEST(Files, LoadNothingFromElsewhereAndHaveNoScriptInThePage) {

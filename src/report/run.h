@@ -25,7 +25,7 @@ struct Attempt {
   core::Time started{};
   core::Time ended{};  // kUnfinished: the end of the record
   AttemptEnd end = AttemptEnd::kSucceeded;
-  std::vector<int> gpus;                 // indices into RunRecord::gpus, rising
+  std::vector<int> gpus;                 // indices into RunRecord::gpus, ascending
   std::optional<double> promised_mib{};  // on each of them; empty: none or unknown
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };

@@ -56,7 +56,7 @@ TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
 
 TEST(Tally, WhoSavedAndCameBackIsComparedByAllOfHisWork) {
   Tally tally;
-  // 1 000 s alone, of which the last attempt had 400 left: it waited 900 s in all.
+  // 1 000 s alone, of which the last attempt had 400 left: it waited 900 s in total.
   TaskOutcome task = Ran("", 0, 2'000, 1'100, 400.0);
   task.last_executed = base::Duration(400'000);
   task.whole_solo_s = 1'000;

@@ -6,7 +6,7 @@
 //   gpus 3 x 9856 mib mig           # or instances of divided ones
 //   host 8 cpus 64000 mib           # the machine's own; without it nothing is counted
 //   policy magm margin_mib=1000     # mapper, then options by the names of PolicyConfig
-//   limit user=* running=2          # likewise `weight ada=3`, `class urgent priority=50`
+//   limit user=* running=2          # also `weight ada=3`, `class urgent priority=50`
 //   at 0s    submit t1 need_mib=12000   expect start t1 gpu=0 claim_mib=12000
 //   at 95s   exit t1 oom                expect queue t1 recovery reason=OutOfMemory
 //

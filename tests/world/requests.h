@@ -15,7 +15,7 @@
 
 namespace carma::world {
 
-// Made anew at each start of the daemon.
+// Made again at each start of the daemon.
 class Requests {
  public:
   Requests(daemon::Engine& engine, store::Store& store, base::Clock& clock);

@@ -408,7 +408,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
     switch (at->second.state) {
       case Process::State::kOrdered:
-        return;  // its shim tells
+        return;  // its shim reports it
       case Process::State::kNeverBegan:
         return Tell2({.kind = task::ShimEventKind::kLaunchFailed,
                       .id = known.id,
@@ -559,7 +559,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
   bool cuda_broken_ = false;
   bool by_mps_ = true;
-  // Made anew at each start of the daemon.
+  // Made again at each start of the daemon.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Servers> servers_;
   std::unique_ptr<daemon::Engine> engine_;

@@ -28,8 +28,8 @@ enum class Plant {
   kNone,
   kLostWakeUp,    // the engine asks to be woken and is not
   kDoubleStart,   // an attempt is started twice
-  kKeptClaim,     // the end of a process is never told
-  kFalseReason,   // a task that waits is told that it is held
+  kKeptClaim,     // the end of a process is never reported
+  kFalseReason,   // a task that waits is shown as held
   kSharedFolder,  // two tasks get one folder for their checkpoints
   kLostTask,      // a task that has ended is deleted
 };

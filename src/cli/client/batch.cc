@@ -94,7 +94,7 @@ class BatchReader {
     }
     auto specs = description.Finish(caller_);
     if (!specs) return std::unexpected(specs.error());
-    std::vector<std::string> notes;  // of so many nobody reads them
+    std::vector<std::string> notes;  // not printed for a large batch
     if (auto added = finder_.Add(description, specs->front(), notes); !added)
       return std::unexpected(added.error());
     return WithoutCommon(std::move((*specs)[0]));

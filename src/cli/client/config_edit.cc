@@ -18,7 +18,7 @@ bool IsTitle(std::string_view line, std::string_view section) {
 // The lines of a section, without its title.
 struct Span {
   std::size_t first = 0;
-  std::size_t last = 0;  // behind the last one
+  std::size_t last = 0;  // after the last one
 };
 
 // Adds the section where it is missing.

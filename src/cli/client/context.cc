@@ -153,7 +153,7 @@ base::Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std:
 std::string WholeArray(Context& context, std::uint64_t id, bool own) {
   const std::string alone = ":" + std::to_string(id);
   const auto task = GetTask(context.client(), id);
-  // The daemon says what is wrong.
+  // The daemon's message names the fault.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
   const std::uint64_t first = *task->value.array_id;
   const auto end = FirstThat(id + 1, id + 1 + task::kMaxArrayTasks,
@@ -239,7 +239,7 @@ void Show(Context& context, bool watch, double interval_s,
     if (away && !clear && !told) Warn(context, note);
     told = away;
     if (!watch) return;
-    if (std::fflush(context.out) != 0) return;  // nobody reads any more
+    if (std::fflush(context.out) != 0) return;  // the reader is gone
     std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
   }
 }

@@ -23,7 +23,7 @@ namespace {
 
 using base::Json;
 
-constexpr int kFirstPollS = 1;  // then it is told why it waits
+constexpr int kFirstPollS = 1;  // then the user is shown why it waits
 constexpr int kLeasePollS = 30;
 constexpr std::chrono::seconds kAskAgain{1};
 // If the daemon is not back after this time, we must assume that our place in the queue is lost.

@@ -47,7 +47,7 @@ std::string PerGpu(const TaskView& task) {
   return task.gpus > 1 ? " on each of its GPUs" : "";
 }
 
-// Why there is no estimate, as far as the server says.
+// Why there is no estimate, as far as the server reports it.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
@@ -244,7 +244,7 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
-// The end of the previous attempt says nothing about the task's present state.
+// The end of the previous attempt is not the task's present state.
 const char* DetailTitle(const TaskView& task) {
   return HasEnded(task) ? "Detail" : "Last end";
 }

@@ -61,7 +61,7 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
 // line names the worst level.
 std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen);
 // {"worst":"warn","findings":[{"topic","level","text","remedy"}],"gpus":[{"uuid","name","pci",
-// "activity":"gpm","counters":[names of what it counts],"values":[names of what else is told]}],
+// "activity":"gpm","counters":[names of what it counts],"values":[names of other values]}],
 // "contexts":[{"gpu_type","gpu","measured_mib" or "not_measured","assumed_mib","taught_by"}]}.
 std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts,
                        const std::vector<ContextFacts>& contexts);

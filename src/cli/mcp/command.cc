@@ -44,7 +44,7 @@ void Serve(Context& context, bool changes) {
     const std::optional<std::string> answer = server.Answer(line);
     if (!answer) continue;
     Print(context, *answer + "\n");
-    if (std::fflush(context.out) != 0) return;  // nobody reads any more
+    if (std::fflush(context.out) != 0) return;  // the reader is gone
   }
 }
 

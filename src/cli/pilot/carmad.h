@@ -13,7 +13,7 @@
 
 namespace carma::cli {
 
-// The pilot's own paths, whatever the site's configuration says for the whole server.
+// The pilot's own paths, whatever the site's configuration sets for the whole server.
 struct PilotPlace {
   std::string folder;  // private, for sockets
   std::string socket;

@@ -244,7 +244,7 @@ class Pilot {
     return Unit{};
   }
 
-  // A reservation for nobody: a task whose time limit ends after that moment does not start any
+  // A reservation for no user: a task whose time limit ends after that moment does not start any
   // more.
   Result<Unit> Reserve(Time from) {
     core::Reservation booking;
@@ -474,7 +474,7 @@ class Pilot {
   double time_scale_ = 1;                 // of that clock
   std::optional<std::int64_t> began_ms_;  // on it
   std::optional<Time> empty_by_;          // the tasks have to be gone before the end
-  std::optional<Time> leave_by_;          // they were told
+  std::optional<Time> leave_by_;          // what the tasks were given
   std::optional<Time> told_to_end_;       // by a signal, for the first time
   pid_t command_ = 0;
   int command_code_ = 0;

@@ -13,7 +13,7 @@ constexpr int kMostPeriods = 64;
 // A set of interchangeable GPUs: tasks that may use the same set wait for the same GPUs.
 struct Pool {
   std::vector<bool> gpus;
-  std::vector<Time> free;  // rising; kNoTime: not known
+  std::vector<Time> free;  // ascending; kNoTime: not known
 };
 
 bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {

@@ -50,7 +50,7 @@ class GpuRule {
   friend class GpuRuleParser;
   enum class Op : std::uint8_t {
     kNumber,    // one more value
-    kQuantity,  // likewise
+    kQuantity,  // one more value, of a GPU or a task
     kNegate,
     kNot,
     kAdd,

@@ -20,7 +20,7 @@ struct Question {
   const PolicyConfig& config;
   const Need& need;
   const GpuView& gpu;
-  bool relaxed;  // nobody there: no margin, no floor, no activity to respect
+  bool relaxed;  // no task there: no margin, no floor, no activity to respect
   // Result of the guard that refuses; the reason is null if it is not needed.
   Fit& fit;
   Reason* reason;

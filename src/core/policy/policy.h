@@ -133,7 +133,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config);
 // Cores and main memory that a task needs.
 struct HostNeed {
   int cpus = 0;                 // hardware threads; 0: not counted
-  std::int64_t memory_mib = 0;  // likewise
+  std::int64_t memory_mib = 0;  // 0: not counted
   bool own_cpus = false;        // threads that no other task may use
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };

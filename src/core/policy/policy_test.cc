@@ -258,7 +258,7 @@ TEST(Mappers, RankByTheirOwnValueAndTiesByIndex) {
   EXPECT_EQ(Order("magm", eligible), (Gpus{2, 3, 0, 5}));
   EXPECT_EQ(Order("worst-fit", eligible), (Gpus{2, 3, 0, 5}));
   EXPECT_EQ(Order("best-fit", eligible), (Gpus{5, 0, 2, 3}));
-  EXPECT_EQ(Order("lug", eligible), (Gpus{5, 2, 0, 3}));  // nobody is on 5
+  EXPECT_EQ(Order("lug", eligible), (Gpus{5, 2, 0, 3}));  // no task is on 5
   EXPECT_EQ(Order("mug", eligible), (Gpus{0, 3, 2, 5}));
 }
 

@@ -53,7 +53,7 @@ struct LineKey {
 };
 LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
-  std::string user;  // his name
+  std::string user;  // the user's name
   std::set<QueueKey> tasks;
   // Since when tasks have waited here without any start.
   Time waits_since{};

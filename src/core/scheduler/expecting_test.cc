@@ -22,7 +22,7 @@ constexpr int kFirst = 60;  // tasks that are there at the beginning
 struct Figures {
   int told = 0;        // promises that were made
   int late = 0;        // of them those that were not kept
-  double slack_s = 0;  // from the start to what was told, in all
+  double slack_s = 0;  // from the start to what was predicted, in total
 };
 
 class Play {
@@ -163,7 +163,7 @@ class Play {
   Scheduler core_;
   std::mt19937 random_;
   bool classes_;
-  int parts_;  // a limit counts for each turn: it may take so many times as long in all
+  int parts_;  // a limit counts for each turn: in total it may take this many times as long
   Time now_ = base::FromMs(1'000'000'000);
   std::uint64_t last_ = 0;
   std::map<TaskId, Duration> takes_;

@@ -208,7 +208,7 @@ class Thesis : public Loop {
 
   Step step_ = Step::kScan;
   std::optional<Time> next_publication_;
-  std::vector<std::optional<Values>> published_;  // what the monitor last told the mapper
+  std::vector<std::optional<Values>> published_;  // what the monitor last reported to the mapper
 };
 
 class V2 : public Loop {

@@ -49,7 +49,7 @@ int TasksFromElsewhere(const State& state, const GpuSampled& event) {
 }  // namespace
 
 void State::On(const GpusDiscovered& event) {
-  if (!gpus.all.empty()) return;  // told once; another list needs a restart
+  if (!gpus.all.empty()) return;  // sent once; another list needs a restart
   const std::vector<double> paces = PacesOf(event.gpus);
   for (const GpuInfo& info : event.gpus) {
     gpus.all.push_back({.info = info, .pace = paces[gpus.all.size()]});

@@ -151,7 +151,7 @@ void State::On(const EstimateReady& event) {
 void State::On(const TaskStarted& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr) return;
-  if (task->attempt->started) return;  // told again after a restart
+  if (task->attempt->started) return;  // reported again after a restart
   task->attempt.Edit().started = now;
   task->launch_failures = 0;
   launch_trouble.Works(task->attempt->launched.value_or(now));

@@ -1,4 +1,4 @@
-// Interference parameters of a task that nobody has measured. Pure.
+// Interference parameters of a task that was not measured. Pure.
 #pragma once
 
 #include <optional>

@@ -94,7 +94,7 @@ struct TaskRequest {
   std::optional<Time> begin;
   std::vector<Dependency> dependencies;
   std::optional<Duration> time_limit;
-  std::optional<Duration> signal_before;  // the time limit: its process is told so long before it
+  std::optional<Duration> signal_before;  // a signal this long before the limit
   int max_recoveries = 3;
   bool requeue = true;
   bool no_slots = false;

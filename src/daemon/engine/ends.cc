@@ -217,7 +217,7 @@ std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   Result<task::TaskSpec> spec =
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
-  if (!spec || !forecast) return std::nullopt;  // told when the task was started from them
+  if (!spec || !forecast) return std::nullopt;  // reported when the task was started from them
   const store::Forecast known = forecast->value_or(store::Forecast{});
   task::Observation lesson = estimate::LessonOf(record, *spec, attempt.mapped().where, known.model,
                                                 known.formula, clock_.Now());

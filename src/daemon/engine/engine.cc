@@ -301,7 +301,7 @@ std::vector<store::EndedAttempt> Engine::RunningAttempts() const {
 void Engine::NoteDrains() {
   for (const auto& [key, why] : next_.rows.drains) {
     const auto& [uuid, by_rule] = key;
-    if (!why && by_rule && next_.rows.drains.contains({uuid, false})) continue;  // told once
+    if (!why && by_rule && next_.rows.drains.contains({uuid, false})) continue;  // noted once
     const auto text = why ? std::optional(why->why) : std::nullopt;
     next_.rows.events.push_back(DrainEvent(uuid, text, clock_.Now()));
   }

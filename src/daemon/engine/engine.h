@@ -78,7 +78,7 @@ class Engine {
   void Open(Done done = nullptr);
   // Empty: the server is open.
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
-  // Numbers and stores a reservation and tells the core. Errors: kInvalid for unknown GPUs,
+  // Numbers and stores a reservation and passes it to the core. Errors: kInvalid for unknown GPUs,
   // kConflict if others have them then.
   base::Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
   // Errors: kNotFound.

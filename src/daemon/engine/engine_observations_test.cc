@@ -1,4 +1,4 @@
-// What the engine learns from the end of a task, and which ends teach it nothing.
+// What the engine learns from the end of a task, and from which ends it learns nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -136,7 +136,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   std::vector<EstimateJob> jobs_;
   std::vector<task::ShimEvent> news_;
   int started_ = 0, attempt_ = 0;
-  int strangers_ = 0;  // processes on the GPU that are nobody's task
+  int strangers_ = 0;  // processes on the GPU that belong to no task
 };
 
 TEST_F(ObservationTest, AFullRunTeachesAllThatIsKnownOfIt) {

@@ -59,7 +59,7 @@ struct EngineOptions {
   std::vector<std::string> limiter;
   // Loop on which user names of processes arrive (attribution.h); null: user ids are shown.
   std::shared_ptr<boost::asio::io_context> loop;
-  // History that finished tasks teach; null: none.
+  // What is learned from finished tasks; null: nothing is.
   std::shared_ptr<estimate::History> history;
   // Called for tasks whose attempt has ended (MayComeBack()); null: never.
   std::function<JobReturnPlan(const core::TaskRecord&)> job_return;

@@ -49,7 +49,7 @@ struct Entry {
   MpsClients clients;
   std::set<Key> divided;  // clients that may have a partition
   MpsClientCheck check;
-  std::string told;  // trouble that the log has already been told of
+  std::string told;  // trouble that is already in the log
   int failures = 0;
   Clock::time_point not_before{};
   bool probing = false;

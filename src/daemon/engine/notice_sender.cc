@@ -28,8 +28,7 @@ namespace {
 
 constexpr std::size_t kMostRead = 2'000;
 constexpr std::size_t kMostAtOnce = 8;
-constexpr std::ptrdiff_t kMostOfOneUser =
-    2;  // at once: one whose server hangs stands in nobody's way
+constexpr std::ptrdiff_t kMostOfOneUser = 2;  // at once: one whose server hangs delays no other
 constexpr base::Duration kOwnTime{15'000};  // real time that carma-notify may take beside the limit
 constexpr std::size_t kMaxSaid = 1'000;
 // Waits between tries, on the server's clock.
@@ -129,7 +128,7 @@ void NoticeSender::Start(store::Notice notice) {
                                        .environment = std::vector<std::string>{kPath},
                                        .folder = "/"});
   if (!child) return Result(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));
-  if (!child->process) {  // nobody would tell of its end
+  if (!child->process) {  // its end would not be reported
     ::kill(-child->pid, SIGKILL);
     ::waitpid(child->pid, nullptr, 0);
     return Result(std::move(notice), task::kNoticeAgain, "no file descriptor is free");

@@ -49,7 +49,7 @@ class TaskList {
   std::vector<std::int64_t> indices_;
   std::size_t shared_bytes_ = 0;  // of the array's description or common environment
   Environment common_;
-  std::vector<bool> shares_;  // empty: nobody does
+  std::vector<bool> shares_;  // empty: none does
 };
 
 }  // namespace carma::daemon

@@ -108,7 +108,7 @@ TEST(UsageSums, EnergyIsDividedAmongThoseWhoAreThere) {
     sums.Add(
         store::GpuUsage{.from = At(from), .to = At(to), .gpu_uuid = "GPU-0", .energy_j = energy_j});
   };
-  used(-1, 0, 500);  // nobody's
+  used(-1, 0, 500);  // of no task
   used(0, 0.5, 1'000);
   used(0.5, 1, 3'000);
   used(1, 2, std::nan(""));

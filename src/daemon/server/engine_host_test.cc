@@ -187,7 +187,7 @@ TEST_F(EngineHostTest, ADriverThatIsBeingUpgradedClosesTheGpusUntilTheBoot) {
               ElementsAre(HasSubstr("until this machine is rebooted")));
   EXPECT_THAT(store_->WaitingNotices(10).value(),
               ElementsAre(Field(&store::Notice::message, HasSubstr("driver upgrade"))));
-  Open();  // tells nobody again
+  Open();  // sends nothing again
   Read();
   EXPECT_THAT(store_->WaitingNotices(10).value(), ::testing::SizeIs(1));
   Install({"550.54.15", "550.54.15"});

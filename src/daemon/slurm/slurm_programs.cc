@@ -17,7 +17,7 @@
 namespace carma::daemon {
 namespace {
 
-constexpr std::size_t kMostWords = 1'000;  // of what a program says when it fails
+constexpr std::size_t kMostWords = 1'000;  // of the output of a program that fails
 constexpr const char* kUnknownJob = "Invalid job id specified";
 
 std::string Said(int fd, std::size_t most) {
@@ -58,7 +58,7 @@ Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
   if (WIFEXITED(*status) && WEXITSTATUS(*status) == 0)
     return Said(output->get(), slurm::kMostOfSqueue + 1);
   std::string why = Said(errors->get(), kMostWords);
-  if (base::Trim(why).empty()) why = Said(output->get(), kMostWords);  // scontrol says it there
+  if (base::Trim(why).empty()) why = Said(output->get(), kMostWords);  // scontrol prints it there
   return failed(base::Printable(base::Trim(why), 300));
 }
 

@@ -225,7 +225,7 @@ class Reader {
     return list;
   }
 
-  // Bits of quantised weights and the setting that says so.
+  // Bits of quantised weights and the setting that states them.
   const Setting* Quantised(int& bits) const {
     if (const Setting* yes =
             said_.Yes({"load_in_4bit", "use_4bit", "load_4bit", "use_qlora", "qlora"})) {

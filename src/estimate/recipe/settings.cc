@@ -97,7 +97,7 @@ class Brackets {
 
 struct Line {
   std::size_t indent = 0;
-  std::string_view text;  // without indentation, comment, and blanks behind
+  std::string_view text;  // without indentation, comment, and trailing blanks
   int number = 0;
 };
 

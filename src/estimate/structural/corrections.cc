@@ -63,7 +63,7 @@ int GatedForward(Graph& graph, Row& row, int input) {
   const auto linear = [&](int index) {
     return index != Tensor::kNobody && trail[index].maker == Maker::kMatrix && trail[index].linear;
   };
-  const bool bare = linear(input);  // else behind an activation
+  const bool bare = linear(input);  // else after an activation
   const int product = bare ? input : trail[input].from;
   if (!linear(product) || trail[product].elements != row.in) return input;
   const int source = trail[product].from;

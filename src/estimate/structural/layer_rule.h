@@ -27,7 +27,7 @@ struct LayerRule {
   bool norm_with_activation = false;  // one block that includes the activation: BatchNormAct2d
   bool row_statistics = false;        // mean and deviation of every row: LayerNorm
   bool images = false;                // works on [batch, channels, height, width]
-  bool attention = false;             // the name says so, whatever the role
+  bool attention = false;             // by its name, whatever the role
   bool gate = false;                  // its result is going to be multiplied with something
   bool softmax = false;
   bool elementwise = false;   // the output has the shape of the input

@@ -155,7 +155,7 @@ TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
   list.torch = "1.12.1+cu113";
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1712);
   Site site;
-  site.context_shift_mib = -755;  // what tasks showed counts before what a version says
+  site.context_shift_mib = -755;  // what tasks showed counts before the constant of a version
   question.site = &site;
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 700 + 20);
   list.torch = "2.11.0+cu130";

@@ -128,7 +128,7 @@ Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingP
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // Recipes on PEFT quantise the constants again; for LitGPT the row says whether it does.
+  // Recipes on PEFT quantise the constants again; for LitGPT the row states whether it does.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return base::Unit{};

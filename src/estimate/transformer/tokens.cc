@@ -78,7 +78,7 @@ double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
   if (!config.rms_norm) return plan.amp ? 12 : 8;
   if (plan.fused_layers) return 8;
-  if (fp32 && plan.amp) return 26;  // each matrix casts what it reads anew
+  if (fp32 && plan.amp) return 26;  // each matrix makes its own cast of what it reads
   if (fp32) return 12;
   return KeepsLess(plan) ? 8 : 16;
 }

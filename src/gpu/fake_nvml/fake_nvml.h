@@ -54,7 +54,7 @@ struct FakeNvmlGpu {
   std::uint32_t mig_mode = 0;
   std::optional<std::uint32_t> mig_pending;  // empty: as it is
   std::vector<FakeNvmlInstance> instances;
-  std::vector<nvml::ProcessUtilization> samples;  // those newer than asked for are told
+  std::vector<nvml::ProcessUtilization> samples;  // those newer than asked for are returned
   std::map<std::string, nvml::Return> errors;     // by function name, of this GPU alone
   std::uint32_t recovery_action = 0;
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;

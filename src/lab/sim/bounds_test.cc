@@ -107,7 +107,7 @@ TEST(MostDelivered, IsTheBestOfAllSetsThatKeepTheLimit) {
     const std::vector<double> most = MostDelivered({}, core::SharingMethod::kMps, loads, limit);
     std::vector<double> best;
     for (const Load& load : loads) best.push_back(load.sm_active);
-    for (std::size_t code = 0; code < 625; ++code) {  // a digit 4: nobody
+    for (std::size_t code = 0; code < 625; ++code) {  // a digit 4: none
       std::vector<std::size_t> set;
       for (std::size_t digit = 0, rest = code; digit < 4; ++digit, rest /= 5) {
         if (rest % 5 < 4) set.push_back(rest % 5);

@@ -106,7 +106,7 @@ class Reserved : public ::testing::Test {
 
 TEST_F(Reserved, ItsGpusAreForThoseItIsFor) {
   Reserve("for=ada gpus=0 from=30m for-time=2h");
-  Submit(Duration{0}, "bob");  // ends long before, but says no limit: not within the lead
+  Submit(Duration{0}, "bob");  // ends long before, but states no limit: not within the lead
   Submit(Duration{0}, "bob");
   Submit(hours(1), "bob");
   Submit(hours(1), "ada");
@@ -123,7 +123,7 @@ TEST_F(Reserved, ItsGpusAreForThoseItIsFor) {
 TEST_F(Reserved, ItHoldsAgainAndWhoWaitsStartsWhenItIsOver) {
   Reserve("for=nobody gpus=all from=1h for-time=2h repeat=daily");
   Submit(Duration{0}, "ada");
-  Submit(hours(24 * 20) + minutes(90), "ada");  // beyond what is told at once
+  Submit(hours(24 * 20) + minutes(90), "ada");  // beyond what is sent at once
   options_.policy.booking_lead = Duration{0};
   const std::vector<std::pair<double, int>> starts = Play();
   EXPECT_EQ(starts[0].first, 0);

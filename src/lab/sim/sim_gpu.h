@@ -55,7 +55,7 @@ class SimGpu {
   std::int64_t usable_mib_ = 0;
   std::int64_t used_mib_ = 0;
   std::vector<Occupant> occupants_;
-  std::deque<Step> steps_;  // rising, never empty
+  std::deque<Step> steps_;  // ascending, never empty
   std::uint64_t changes_ = 0;
   base::Time changed_{};
 };

@@ -97,7 +97,7 @@ struct EstimateOptions {
   std::string method;
   double coverage = 0.9;                       // of the bounds that are promised; 0: the point
   std::shared_ptr<const Summaries> summaries;  // null: no summaries
-  bool learns = true;                          // finished tasks teach
+  bool learns = true;                          // learn from finished tasks
   // Observations from before this run, oldest first (RunResult::taught); null: the servers are new.
   std::shared_ptr<const std::vector<task::Observation>> taught;
   // In SimulateMatrix: each run starts with what was learned in the runs before it.

@@ -269,7 +269,7 @@ TEST_F(DriverTest, CallsOutOfOrderOrWithNonsenseGetNvmlErrors) {
 }
 
 TEST_F(DriverTest, XidsDamageAndResetReachTheProbe) {
-  ASSERT_TRUE(shared_->AnnounceXid(0, 13));  // before anybody listened
+  ASSERT_TRUE(shared_->AnnounceXid(0, 13));  // before a client listened
   ASSERT_TRUE(probe_->Devices());
   EXPECT_THAT(MustRead(0).xids, ::testing::IsEmpty());
   ASSERT_TRUE(shared_->AnnounceXid(1, 79));

@@ -29,7 +29,7 @@ struct TrainingOptions {
   std::string mps_partition;           // CUDA_MPS_SM_PARTITION
 
   std::vector<std::int64_t> memory_mib = {300};  // per GPU; the last value holds for the rest
-  std::vector<double> sm_active = {0.5};         // likewise
+  std::vector<double> sm_active = {0.5};         // per GPU, as memory_mib
   double sensitivity = 0.7;
   double pressure = 0.5;
   double solo_s = 0;  // work alone on an A100-40GB; 0: allocate, free, end

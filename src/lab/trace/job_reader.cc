@@ -241,7 +241,7 @@ class PaiTaskTable : public TableReader {
   std::unordered_map<std::size_t, std::size_t> places_;
 };
 
-// ---- Alibaba PAI v2020: pai_job_table.csv, which says nothing about GPUs ----
+// ---- Alibaba PAI v2020: pai_job_table.csv, which has no GPUs ----
 
 class PaiJobTable : public TableReader {
  public:

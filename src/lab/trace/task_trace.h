@@ -29,7 +29,7 @@ struct Submission {
 };
 
 struct TaskTrace {
-  std::vector<Submission> submissions;  // rising `at`
+  std::vector<Submission> submissions;  // in ascending order of `at`
 };
 
 // CSV with submit_s and workload_id, and optionally solo_s (if a task's duration differs from its

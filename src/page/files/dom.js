@@ -61,7 +61,7 @@ export function match(old, wanted) {
         if (known.data !== child.data) known.data = child.data;
       } else {
         matchAttributes(known, child);
-        // A field that somebody fills in, and a frame, look after themselves.
+        // A field that the reader fills in, and a frame, are left as they are.
         if (!known.hasAttribute('data-own')) match(known, [...child.childNodes]);
       }
     } else {

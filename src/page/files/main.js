@@ -21,7 +21,7 @@ const overview = new Changing('/v1/overview');
 const main = document.getElementById('main');
 const live = document.getElementById('live');
 
-let place = {};       // what the address says
+let place = {};       // what the address names
 let known = null;     // what the view has loaded
 let failures = 0;     // in a row
 let heard_ms = 0;     // when the server last answered

@@ -16,7 +16,7 @@ export function taskLink(task, ...more) {
   return h('a', {href: `#/task/${task.id}`}, String(task.id), ...more);
 }
 
-// A time with its distance from now: "14:02", told in full to whoever asks for it.
+// A time with its distance from now: "14:02", shown in full to a reader who asks for it.
 export function when(ms) {
   return h('time', {datetime: new Date(ms).toISOString(), title: moment(ms)}, clock(ms, now()));
 }
@@ -83,7 +83,7 @@ export function runTimes(task) {
   return {since: ran, until, share: until ? Math.min(1, ran / (task.time_limit_s * 1000)) : null};
 }
 
-// Since when it waits: "12 min", the moment in full to whoever asks for it.
+// Since when it waits: "12 min", the moment in full to a reader who asks for it.
 export function waits(task) {
   const since = task.waiting_since_ms || task.submitted_ms;
   return h('time', {datetime: new Date(since).toISOString(), title: `since ${moment(since)}`}, span(now() - since));
@@ -99,7 +99,7 @@ export function starts(task) {
   return h('time', {datetime: new Date(at).toISOString(), title: `${word} ${moment(at)} ${rests}`}, `${word} ${clock(at, now())}`);
 }
 
-// What somebody should look at.
+// What an administrator or the task's user should look at.
 export function warnings(task) {
   const list = [];
   if (task.over_promise_mib) list.push(chip('bad', `${memory(task.over_promise_mib)} over its promise`));
@@ -129,7 +129,7 @@ export function progressBar(progress) {
   return h('span', {class: 'measured'}, share !== null && shareBar(share, text), h('small', {}, text));
 }
 
-// A table that turns into cards on a phone: every cell says what it is.
+// A table that turns into cards on a phone: every cell has its own label.
 // brief: a line each on a phone, with number, name and end alone.
 export function table({caption, columns, rows, empty, brief}) {
   if (rows.length === 0) return h('p', {class: 'hint'}, empty);
@@ -214,7 +214,7 @@ export function runningRow(task) {
   };
 }
 
-// A long reason is cut on the screen and told in full by its title and by the task's own page.
+// A long reason is cut on the screen and shown in full by its title and by the task's own page.
 export function because(chips, text) {
   const words = localTimes(text || '');
   return h('span', {class: 'because'}, chips, h('span', {class: 'why', title: words}, words));

@@ -1,4 +1,4 @@
-// Who the reader is to the server, and what he does with his tasks.
+// Who the reader is to the server, and the actions on the reader's tasks.
 
 import {h, match} from './dom.js';
 import {get, keepToken, post, Refused, token} from './link.js';

@@ -39,7 +39,7 @@ const unsigned int spank_plugin_version = 1;
 namespace carma::slurm {
 namespace {
 
-constexpr int kQuietS = 5;  // then people are told why it waits
+constexpr int kQuietS = 5;  // then the user is shown why it waits
 constexpr int kPollS = 30;
 constexpr int kVerdictS = 10;  // so long a failed script waits to be put back into the queue
 constexpr int kAwayS = 600;    // so long a carmad that has gone may take to come back

@@ -25,7 +25,7 @@ std::unexpected<base::Error> Expected(std::string_view expected, std::string_vie
 base::Result<base::Time> ParseBegin(std::string_view text, base::Time now);
 
 struct ArrayPlan {
-  std::vector<std::int64_t> indices;  // rising, each once
+  std::vector<std::int64_t> indices;  // ascending, each once
   std::optional<std::int64_t> limit;  // "%n"
 };
 // "0-15", "1,3,7-9", "0-15:4", each with "%n" at the end.

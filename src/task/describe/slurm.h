@@ -53,7 +53,7 @@ std::optional<int> GpusOf(const SlurmWords& words);
 // ignored. Returns a sentence per unreadable value.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
-// SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP of these indices (rising).
+// SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP of these indices (ascending).
 SlurmVariables VariablesOfArray(const std::vector<std::int64_t>& indices);
 
 // A variable that Slurm or sbatch sets or reads.

@@ -92,7 +92,7 @@ struct TaskSpec : core::TaskRequest {
   bool terminal = false;
   std::optional<std::string> comment;
   std::optional<std::string> lease;      // set by the daemon: a LeaseProcess (lease.h)
-  std::optional<std::string> lease_key;  // likewise: a LeaseKey
+  std::optional<std::string> lease_key;  // a LeaseKey
   std::optional<int> lease_retries;
 
   // The fields in JSON, as in the body of POST /v1/tasks.

@@ -126,7 +126,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
     if (Result<Unit> kept = AddLeaseMember(lease, {keeper, {}, true}); !kept) return kept;
     WatchMember(id, lease.members.back());
-    if (!lease.begun) return Unit{};  // told with all others when it has
+    if (!lease.begun) return Unit{};  // reported with all others when it has
     joined_.emplace_back(id, keeper.process);
     Wake();
     return Unit{};
@@ -477,10 +477,10 @@ class RealLeaseLauncher final : public LeaseLauncher {
   Listener listener_;
   UniqueFd epoll_, wake_, timer_;
   LeaseBook book_;
-  std::vector<core::TaskId> gone_, granted_;                      // to be told by Poll()
-  std::vector<std::pair<core::TaskId, base::ProcessId>> joined_;  // likewise
+  std::vector<core::TaskId> gone_, granted_;                      // to be reported by Poll()
+  std::vector<std::pair<core::TaskId, base::ProcessId>> joined_;  // to be reported by Poll()
   std::vector<ShimEvent> pending_;
-  bool look_ = false;  // a process that no descriptor tells about is to be looked at
+  bool look_ = false;  // a process without a descriptor is to be looked at
 };
 
 }  // namespace

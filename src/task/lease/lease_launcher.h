@@ -10,7 +10,7 @@
 // when the process has another name, or after Options::adoption_limit. If it ends before, nothing
 // has started and the launch has failed, as when a grant is not adopted.
 //
-// The lines of the file `lease` in an attempt's folder tell a restarted carmad its state:
+// The lines of the file `lease` in an attempt's folder give a restarted carmad its state:
 //   {…}              granted: for which process, and the environment that it gets
 //   keeper, process  adopted, by which processes; stored before they get the answer
 //   end              the report of its end; stored before it is acknowledged

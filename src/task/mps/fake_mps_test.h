@@ -17,12 +17,12 @@
 
 namespace carma::task {
 
-// help: what -h prints. refuse, refuse-once: -d fails. ends: -d succeeds, but nobody stays. late:
-// -d hangs, its daemon comes when that is over. hang: commands hang. no-server: start_server does
-// nothing. status: what get_server_status says. ready: what control.log is told of a new server.
-// reason: what server.log is told of one that does not start. clients: the list of clients.
+// help: what -h prints. refuse, refuse-once: -d fails. ends: -d succeeds, but no daemon stays.
+// late: -d hangs, its daemon comes when that is over. hang: commands hang. no-server: start_server
+// does nothing. status: what get_server_status prints. ready: the line in control.log on a new
+// server. reason: the line in server.log on one that does not start. clients: the list of clients.
 // no-partitions: sm_partition fails. partitions: those there are, of 27 chunks of 4 SMs.
-// terminate: what terminate_client says. terminated, asked, variables: what it was told, for the
+// terminate: what terminate_client prints. terminated, asked, variables: what it received, for the
 // test to read. The daemon is a Python that holds the lock and nothing else; -d returns when it has
 // it.
 inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh

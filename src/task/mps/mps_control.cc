@@ -114,7 +114,7 @@ Child::~Child() {
 bool Child::Reap() {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0) {
-    pid_ = 0;  // not ours to wait for any more, nor to be ended: the number may be somebody else's
+    pid_ = 0;  // neither waited for nor ended any more: the number may belong to another process
     return true;
   }
   if (info.si_pid == 0) return false;

@@ -39,7 +39,7 @@ Result<MpsPartition> MpsControl::AddPartition(double share, Deadline deadline) c
               "the MPS control daemon does not list the SM partition that it has made");
 }
 
-// The list of partitions shows the result; what the answer says is not documented.
+// The list of partitions shows the result; the text of the answer is not documented.
 Result<Unit> MpsControl::RemovePartition(const std::string& partition, Deadline deadline) const {
   const Result<std::string> said = Ask("sm_partition rm " + id_.gpus + " " + partition, deadline);
   if (!said) return std::unexpected(said.error());

@@ -121,7 +121,7 @@ SendResult SendWebhook(const NoticeOrder& order, const NotifyTarget& target, con
   run.words = {"curl", "-q", "--config", "/dev/fd/3"};
   run.input = request.body;
   run.more_input = CurlConfig(request, order);
-  run.limit += std::chrono::seconds(5);  // its own limit tells more
+  run.limit += std::chrono::seconds(5);  // the message of its own limit is clearer
   const Result<RunResult> ran = RunBounded(run);
   if (!ran && ran.error().code == base::ErrorCode::kNotFound)
     return Failed("curl, which sends webhooks, is not installed");

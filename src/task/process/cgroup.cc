@@ -203,7 +203,7 @@ bool TaskCgroup::LimitProcesses(std::int64_t most) const {
 }
 
 bool TaskCgroup::WeighCpus(int cpus) const {
-  constexpr int kOfOne = 100;  // the kernel's own for a group that says nothing
+  constexpr int kOfOne = 100;  // the kernel's default for a group that sets nothing
   constexpr int kMost = 10'000;
   return WriteTo(path_ + "/cpu.weight", std::to_string(std::min(kMost / kOfOne, cpus) * kOfOne));
 }

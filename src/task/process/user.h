@@ -15,7 +15,7 @@ struct UserInfo {
   uid_t uid = 0;
   gid_t gid = 0;
   std::string name;        // empty: not in the user database
-  std::string home = "/";  // as the database says
+  std::string home = "/";  // as in the user database
   std::string shell = "/bin/sh";
   std::vector<gid_t> groups;  // supplementary ones, `gid` among them
 };

@@ -57,9 +57,9 @@ class ProgressReader {
   bool restarted_ = false;   // the bar restarted, so it is not of the whole run
   bool download_ = false;
   bool prepares_ = false;               // by the line above an unnamed bar
-  bool downloads_ = false;              // likewise
+  bool downloads_ = false;              // as prepares_
   std::size_t losses_at_ = 0;           // column of a table that has begun; 0: none
-  std::size_t steps_at_ = 0;            // likewise
+  std::size_t steps_at_ = 0;            // as losses_at_
   bool columns_ = false;                // a table of TakeColumns has begun
   bool labelled_ = false;               // lines begin with the rank
   std::optional<double> epochs_total_;  // printed separately

@@ -128,7 +128,7 @@ TEST(ContainerCommand, KnowsItsControlGroup) {
   EXPECT_TRUE(IsInContainerGroup(
       "/carma.slice/carma-ab12cd.slice/carma-ab12cd-7.slice/docker-0123.scope", group));
   EXPECT_FALSE(IsInContainerGroup("/carma-ab12cd-77.slice/0123", group));
-  // A user can make groups below his own session, with any name.
+  // A user can make groups with any name below the user's own session.
   EXPECT_FALSE(IsInContainerGroup(
       "/user.slice/user-1001.slice/user@1001.service/carma-ab12cd-7.slice", group));
   EXPECT_FALSE(IsInContainerGroup("/", group));

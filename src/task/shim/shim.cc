@@ -466,7 +466,7 @@ void Shim::LeaveReport(const ShimReport& report) {
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
     // If the daemon that started us still runs, it need not wait for the disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
-    if (!base::IsFolder(dir_)) return;  // there is no other place where anybody would look for it
+    if (!base::IsFolder(dir_)) return;  // no program would look for it anywhere else
     if (written.error().code == base::ErrorCode::kNotFound) {
       (void)exit_file_.Reserve(dir_, kExitFile, kReportReserveBytes);
     }

@@ -116,8 +116,8 @@ class ShimLauncherTest : public ::testing::Test {
     return NextExited();
   }
 
-  // Two named pipes, $TELL and $GO in the task's environment: the task reports that it has reached
-  // a certain point, and is told to go on.
+  // Two named pipes, $TELL and $GO in the task's environment: the task reports a certain point on
+  // the first and goes on when the second is written to.
   static base::UniqueFd MakeFifo(const std::string& path) {
     CARMA_CHECK(::mkfifo(path.c_str(), 0666) == 0, "mkfifo");
     ::chmod(path.c_str(), 0666);

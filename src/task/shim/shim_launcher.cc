@@ -59,11 +59,11 @@ struct Attempt {
   UniqueFd answers;            // the early answers of a shim of our own
   std::string unread;          // of the answers: an unfinished line
   bool adopted = false;        // of an earlier life of the daemon
-  bool started = false;        // kStarted was told
+  bool started = false;        // kStarted was reported
   bool known_started = false;  // by the daemon before us
-  bool reported = false;       // kExited was told early: only to be reaped
+  bool reported = false;       // kExited was reported early: only to be reaped
   bool unsettled = false;      // its shim is gone, or never was: the folder is to be read again
-  std::optional<base::Duration> grace;             // empty: its order says it
+  std::optional<base::Duration> grace;             // empty: as in its order
   std::optional<SteadyClock::time_point> kill_at;  // it was told to stop
 };
 
@@ -109,7 +109,7 @@ class ShimLauncher final : public Launcher {
   UniqueFd timer_;
   std::uint64_t next_serial_ = 1;
   std::map<std::uint64_t, Attempt> attempts_;  // by serial number, which epoll hands back
-  std::map<Key, std::uint64_t> serials_;       // those whose end is not yet told
+  std::map<Key, std::uint64_t> serials_;       // those whose end is not yet reported
   std::deque<ShimEvent> pending_;
   std::vector<std::string> leftover_groups_;  // killed, but their processes were not yet gone
 };
@@ -386,7 +386,7 @@ void ShimLauncher::ReadAnswers(Attempt& attempt) {
     if (attempt.unread.size() > kMaxEarlyBytes) break;
   }
   const bool open = n < 0 && (errno == EAGAIN || errno == EINTR);
-  if (!open) attempt.answers.reset();  // ended: the shim's own end is told by its pidfd
+  if (!open) attempt.answers.reset();  // ended: the shim's own end shows on its pidfd
 }
 
 void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {

@@ -22,7 +22,7 @@ constexpr double kFull = 0.98;        // without a text: the device was at its l
 constexpr double kNearlyFull = 0.90;  // supports a text that only hints at memory
 
 enum class Strength {
-  kCertain,    // says "out of GPU memory" itself
+  kCertain,    // the message itself is "out of GPU memory"
   kSuspected,  // a library's allocation failed, which mostly means the same
 };
 
@@ -210,7 +210,7 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
   return found;
 }
 
-// Below the message, PyTorch says where the name of an error is explained.
+// Below the message, PyTorch names the page on which the error is explained.
 bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }

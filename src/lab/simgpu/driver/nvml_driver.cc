@@ -109,7 +109,7 @@ NVML_EXPORT Return nvmlSystemGetNVMLVersion(char* version, std::uint32_t size) {
 NVML_EXPORT Return nvmlSystemGetCudaDriverVersion_v2(std::int32_t* version) {
   const Call call = Enter("nvmlSystemGetCudaDriverVersion_v2");
   if (call.code != kSuccess) return call.code;
-  return version ? kNotSupported : kInvalidArgument;  // nobody can run CUDA here
+  return version ? kNotSupported : kInvalidArgument;  // CUDA cannot run here
 }
 
 NVML_EXPORT Return nvmlDeviceGetCount_v2(std::uint32_t* count) {
@@ -275,7 +275,7 @@ NVML_EXPORT Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, std::
                                                             ProcessInfo*) {
   const Call call =
       Enter("nvmlDeviceGetGraphicsRunningProcesses_v3", device, count != nullptr, Takes::kBoth);
-  if (call.code == kSuccess) *count = 0;  // nobody draws
+  if (call.code == kSuccess) *count = 0;  // no process draws
   return call.code;
 }
 

@@ -16,7 +16,7 @@ namespace {
 // once.
 struct Events {
   std::vector<int> gpus;       // whole ones
-  std::uint64_t next_xid = 0;  // the number of the first event that it has not told
+  std::uint64_t next_xid = 0;  // the number of the first event that it has not reported
 };
 
 Events& EventsOf(EventSet set) {

@@ -42,12 +42,12 @@ struct EvaluateFlags {
   std::string estimators;
   std::string optimizer;  // of rows that do not say theirs
   std::string weights;    // folder of the networks' weights; empty: shipped
-  std::string calibrate;  // family whose runs teach the site's constants, or "each"
+  std::string calibrate;  // family whose runs calibrate the site's constants, or "each"
   bool summary_only = false;
   bool torchinfo = false;
   bool exact = false;
   std::string by;         // fields, comma-separated: "family", or those of tables of runs
-  std::string leave_out;  // fields likewise: each group as the others alone would have answered
+  std::string leave_out;  // fields: each group is estimated from the others alone
   bool rows = false;
   double coverage = 0.95;
   std::int64_t card_mib = kUsualCardMib;

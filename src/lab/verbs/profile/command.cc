@@ -136,7 +136,7 @@ Result<std::vector<ProfiledWorkload>> WantedWorkloads(const ProfileFlags& flags,
 // GPUs on which a daemon may start tasks at any moment are not measured.
 Result<Unit> RefuseSharedGpus(Context& context, std::span<const Lane> lanes) {
   const Called<std::vector<api::GpuView>> known = ListGpus(context.client());
-  if (!known) return Unit{};  // nobody hands out anything
+  if (!known) return Unit{};  // no daemon assigns GPUs
   for (const Lane& lane : lanes) {
     for (const std::string& uuid : lane.uuids) {
       const auto found = std::ranges::find(known->value, uuid, &api::GpuView::uuid);

@@ -224,7 +224,7 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
   std::size_t most = 0;
   const auto done = [&](std::size_t finished) {
     const std::lock_guard lock(mutex);
-    if (finished < most) return;  // another thread was quicker to tell
+    if (finished < most) return;  // another thread reported first
     most = finished;
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);

@@ -27,7 +27,7 @@ struct Draft {
 
 struct Word {
   PolicyWordInfo info;
-  bool (*set)(Draft&, const std::string& value);  // false: not what `type` says
+  bool (*set)(Draft&, const std::string& value);  // false: not of the form in `type`
   const char* key = nullptr;                      // of the configuration, in place of `set`
 };
 

@@ -49,7 +49,7 @@ struct Replayed {
   std::string path;
   std::vector<sim::MeasuredTask> tasks;
   sim::Residency listed;   // with the catalogue's parameters
-  sim::Residency guessed;  // as if nobody had measured the workloads
+  sim::Residency guessed;  // as if the workloads were not measured
   double least_s = 0;      // tasks that were there for less do not count
 };
 

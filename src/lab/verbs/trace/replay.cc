@@ -179,7 +179,7 @@ Result<Unit> Replay::Look() {
   std::set<std::uint64_t> still;
   progress_.queued = progress_.running = 0;
   for (const api::TaskView& task : *tasks) {
-    if (!unfinished_.contains(task.id)) continue;  // somebody else's
+    if (!unfinished_.contains(task.id)) continue;  // not of this replay
     still.insert(task.id);
     ooms_[task.id] = task.ooms;
     ++(OnGpus(task) ? progress_.running : progress_.queued);
