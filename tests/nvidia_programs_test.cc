@@ -243,7 +243,7 @@ TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   EXPECT_THAT(Log("control.log"), HasSubstr("Starting control daemon"));
 }
 
-// Since branch 580 the control program asks the driver before it starts, and ends with CUDA's
+// Since branch 580 the control program calls the driver before it starts, and ends with CUDA's
 // error.
 class NvidiaMpsWithoutDriver : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMpsWithoutDriver, ::testing::Values("580"), BranchName);

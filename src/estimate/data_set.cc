@@ -78,7 +78,8 @@ double PassBytes(const model::LayerList& list) {
 }
 
 // Reduces a list to what torchinfo prints by default: rows down to its depth, with deeper layers
-// added to the last. Lists of modules, which never run, also have a row, without a shape.
+// added to the last. Modules that never run, such as a ModuleList, also have a row, without a
+// shape.
 void ReduceToTorchInfo(model::LayerList& list) {
   constexpr int kDepth = 3;
   list.format = model::SummaryFormat::kTorchInfo;

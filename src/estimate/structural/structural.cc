@@ -90,7 +90,7 @@ Precision CountedIn(const model::LayerList& layers) {
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
 }
 
-// Without this number in the list, all parameters are trained.
+// If the list does not have this number, all parameters are assumed to be trained.
 std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }

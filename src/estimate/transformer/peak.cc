@@ -253,7 +253,7 @@ bool CountsBeside(const TransformerConfig& config) {
          config.usual_length == 0;
 }
 
-// A property of a training that no measured run had, or only runs of a single source with few
+// A property of the training that no measured run had, or only runs of one source that records few
 // details. Empty if its kind was compared.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;

@@ -58,7 +58,7 @@ double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return (config.rms_norm || config.wide_scores ? 6 : 2) + (config.drops_scores ? 3 : 0);
 }
 
-// Bytes per element that the backward pass of such an attention needs: the gradients of softmax's
+// Bytes per element that the backward pass of such attention needs: the gradients of softmax's
 // result and of its input.
 double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool wide = plan.amp || config.rms_norm || config.wide_scores;
@@ -213,7 +213,7 @@ PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& pla
 
 namespace {
 
-// Workspace of a convolution and the two gradients after it, per byte of its input and output: as
+// Workspace of a convolution and its two gradients, per byte of its input and output: as
 // in the formula for model summaries (docs/inside/estimators.md).
 constexpr double kConvolutionBytes = 3.52;
 
