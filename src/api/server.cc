@@ -138,7 +138,7 @@ Response ParseFailure(const ErrorCode& error) {
   return Refusal(400, base::ErrorCode::kInvalid, "not an HTTP/1.1 request: " + error.message());
 }
 
-// One connection: reads a request, hands it to the handler, writes the answer, again.
+// One connection: reads a request, hands it to the handler, writes the answer, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // counted_as: the user in Hub::per_user.

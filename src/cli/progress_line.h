@@ -13,7 +13,7 @@ namespace carma::cli {
 
 class ProgressLine {
  public:
-  // log_every: interval of lines if it is no terminal; empty: none.
+  // log_every: interval of lines if it is not a terminal; empty: none.
   ProgressLine(Context& context, std::optional<std::chrono::seconds> log_every);
   // Updates the line; from one thread only.
   void Show(const std::string& text);

@@ -54,7 +54,7 @@ struct Totals {
   std::optional<std::int64_t> frozen;
   std::optional<double> pass_mb;  // "Forward/backward pass size", in the program's own megabytes
   // Reads lines as long as they are totals, sizes, rules or blank; stops at the first other line.
-  // Errors: a total that is no number.
+  // Errors: a total that is not a number.
   base::Result<base::Unit> Read(Lines& lines);
 };
 

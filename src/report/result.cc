@@ -39,7 +39,7 @@ std::string NameOf(const Case& of) {
   return of.label.empty() ? "the other run" : of.label;
 }
 
-// The case that finished its load, and first.
+// The fastest case; cases in which more tasks failed than in the first come last.
 std::size_t Best(const std::vector<Case>& cases) {
   const Line& total = LineOf("trace_total_s");
   std::size_t best = 1;

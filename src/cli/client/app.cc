@@ -127,8 +127,8 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& con
   }
 }
 
-// The verb of these words that carma-lab runs, "" for none. Only it knows the options of all verbs,
-// so it completes for both where it is installed.
+// The verb of these words that carma-lab runs, "" for none. Only carma-lab knows the options of all
+// verbs, so it completes for both programs if it is installed.
 std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>& words,
                              const Context& context) {
   std::size_t at = SkipOptions(app, app, words, 0);

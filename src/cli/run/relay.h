@@ -13,7 +13,7 @@
 namespace carma::cli {
 
 // While it exists, every key goes to the task: no line editing and no signals here. Does nothing if
-// it is no terminal.
+// it is not a terminal.
 class RawTerminal {
  public:
   explicit RawTerminal(int fd);

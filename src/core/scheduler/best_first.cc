@@ -155,7 +155,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   const std::optional<std::vector<FutureTask>> line = LineAhead(state);
   if (!line) return by_score;
   const Future future(state.config, *state.mapper, views, *runs, *line);
-  // Without running tasks no task would end, so waiting is no option.
+  // Without running tasks no task would end, so waiting is not an option.
   double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
   state.passes.waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;

@@ -200,7 +200,7 @@ struct StartTask {
   // No neighbours now or later, so the sharing method does not matter; yet others may have to join
   // it while it idles (PolicyConfig::idle_action).
   bool alone = false;
-  // Lower bound of a memory limit on its first GPU: the predicted bound, where the claim is less
+  // A memory limit on its first GPU is at least this: the predicted bound, if the claim is less
   // than that. 0: nothing is promised.
   std::int64_t bound_mib = 0;
   friend bool operator==(const StartTask&, const StartTask&) = default;

@@ -21,7 +21,7 @@ struct Load {
   friend bool operator==(const Load&, const Load&) = default;
 };
 
-// Load::user of a task that is no client on a GPU with MPS. It takes turns with all others; the
+// Load::user of a task that is not a client on a GPU with MPS. It takes turns with all others; the
 // task number in the other bits makes the value unique.
 inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 

@@ -32,7 +32,7 @@ struct Sharing {
   // Its SM partition, as CUDA_MPS_SM_PARTITION has it, and the number of SMs; empty, 0: none.
   std::string partition = {};
   int partition_sms = 0;
-  // The GPUs that its MPS server serves, as task::MpsServerId::gpus; empty: it is no client.
+  // The GPUs that its MPS server serves, as task::MpsServerId::gpus; empty: it is not a client.
   std::string server;
   std::string note;  // why it is not what the configuration asks for, one sentence; or empty
   // Limit on the memory of all its processes together on each of its GPUs, enforced by the kernel;

@@ -79,7 +79,7 @@ class Engine {
   // Empty: the server is open.
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
   // Numbers and stores a reservation and passes it to the core. Errors: kInvalid for unknown GPUs,
-  // kConflict if others have them then.
+  // kConflict if another reservation has them at that time.
   base::Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
   // Errors: kNotFound.
   base::Result<base::Unit> Unbook(core::ReservationId id, const std::string& who,

@@ -198,7 +198,7 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 namespace {
 
 // A second model is sharded like the first, without gradients and states. The memory of the engine
-// stays reserved. Frozen models are whole, in 16 bits if anything is.
+// stays reserved. Frozen models are not sharded, and in 16 bits if any part of the training is.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kBytesPerMib = 1 << 20;
   const bool on_host = plan.offload_parameters;

@@ -53,7 +53,7 @@ base::Result<std::optional<std::string>> ParseGpuType(std::string_view text);
 
 struct Constraint {
   std::optional<std::string> gpu_type;
-  std::vector<std::string> others;  // words that are no known GPU type
+  std::vector<std::string> others;  // words that name no known GPU type
 };
 // Slurm's node features, of which only GPU types mean something on one server: "a100", "a100&ib".
 Constraint ParseConstraint(std::string_view text);

@@ -62,7 +62,7 @@ bool MpsLimitHolds(const std::string& gpus);
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
                                                         const core::Sharing& sharing, bool serves);
-// Environment of a task that is no client: a path where no control daemon can listen. Otherwise
+// Environment of a task that is not a client: a path where no control daemon can listen. Otherwise
 // CUDA would look in /tmp/nvidia-mps, which any user may own.
 std::map<std::string, std::string> WithoutMpsEnvironment();
 

@@ -422,7 +422,7 @@ TEST_F(MpsControlTest, TheDaemonIsTheUsers) {
   EXPECT_THAT(fake_.Read("/variables"), HasSubstr("HOME=" + std::string(nobody->pw_dir) + "\n"));
   const base::UniqueFd pidfd = base::OpenPidfd(server->process.pid);
   Control().Quit(Soon());
-  // The stand-in's server is no child of its daemon, so its end is not waited for.
+  // The stand-in's server is not a child of its daemon, so its end is not waited for.
   pollfd ended{pidfd.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&ended, 1, 20'000), 1);
 }

@@ -1,4 +1,4 @@
-// Loops that print in the language of their user.
+// Words of training loops that print in their user's own language.
 #include <algorithm>
 #include <string>
 #include <utility>

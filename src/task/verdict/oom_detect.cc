@@ -61,7 +61,7 @@ constexpr std::array kSignatures{
 
 // Faults of the MPS server that hit its clients because a neighbour broke it or it was told to end
 // them (CUDA run-time errors 806, 807, 810). Being refused a connection or a client slot (805, 808,
-// 809) is no neighbour's fault, and 719 alone is the task's own.
+// 809) is not a neighbour's fault, and 719 alone is the task's own.
 constexpr std::array<std::string_view, 9> kMpsFaults{
     "cudaErrorMpsRpcFailure",
     "cudaErrorMpsServerNotReady",
