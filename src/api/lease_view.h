@@ -26,6 +26,7 @@ struct LeaseView {
   std::string outcome;
   std::string follows;
   std::vector<std::string> outputs;
+  std::vector<std::string> warnings;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& lease) {
@@ -53,6 +54,7 @@ struct LeaseView {
           {.words = ",requeue"});
     field("outputs", lease.outputs,
           "For a running step of a job: files to which its processes write, each as INODE PATH.");
+    field("warnings", lease.warnings, "What it asks for but this server cannot do.");
   }
 };
 

@@ -151,7 +151,9 @@ void RunLease(Context& context, SubmitFlags flags) {
   Result<api::LeaseView> lease =
       asker.Lease("POST", "/v1/leases",
                   fmt::format("{{\"spec\":{},\"request\":\"{}\"}}", described->spec, RandomName()));
-  if (lease) lease = TakeGrant(asker, *std::move(lease));
+  if (!lease) return context.Fail(lease.error());
+  for (const std::string& warning : lease->warnings) Warn(context, warning);
+  lease = TakeGrant(asker, *std::move(lease));
   if (!lease) return context.Fail(lease.error());
   std::vector<char*> words;
   for (std::string& word : context.words) words.push_back(word.data());

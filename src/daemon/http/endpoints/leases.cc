@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/http/endpoints/parameters.h"
+#include "daemon/http/endpoints/submit.h"
 #include "daemon/http/endpoints/tasks.h"
 #include "task/describe/spec_json.h"
 
@@ -77,6 +78,7 @@ Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
   }
   if (ended) view.outcome = OutcomeOf(record);
   view.outputs = services.leases.Outputs(id);
+  view.warnings = SubmitWarnings(services.engine, TaskList({*spec}));
   const core::Reason reason =
       ended ? record.reason
             : services.engine.scheduler().ReasonFor(record.id, services.clock.Now());

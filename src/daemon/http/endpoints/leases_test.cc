@@ -104,6 +104,17 @@ TEST_F(LeasesTest, TheSameRequestIsTheSameLease) {
   EXPECT_EQ(again.body.at("id"), 1);
 }
 
+TEST_F(LeasesTest, ANotificationThatCannotBeSentIsSaid) {
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  options.notices.sendmail = "/no/sendmail";
+  engine_->Follow(options);
+  EXPECT_TRUE(Make().body.at("warnings").empty());
+  const Heard heard = Make("", R"(,"notify":[{"target":"me"}])");
+  ASSERT_EQ(heard.status, 201) << heard.body.dump();
+  EXPECT_THAT(heard.body.at("warnings").at(0), HasSubstr("there is no program /no/sendmail"));
+}
+
 // A request for a job's step from its keeper: this process, for a user with that number.
 constexpr char kStep[] =
     R"(,"key":{"cluster":"bed","job":12,"step":"batch"},"owner":{"uid":%U,"gid":7},"time_left_s":60)";

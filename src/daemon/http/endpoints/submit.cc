@@ -299,24 +299,6 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   });
 }
 
-// What the tasks ask for but this server cannot do, one sentence each.
-std::vector<std::string> Warnings(const Engine& engine, const TaskList& tasks) {
-  std::set<std::string> targets;
-  bool serve = false;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    serve |= tasks.Like(i).serve;
-    for (const task::NotifyRule& rule : tasks.Like(i).notify)
-      if (targets.size() < task::kMaxNotifyRules) targets.insert(rule.target);
-  }
-  std::vector<std::string> warnings = NoticeWarnings(engine.notice_rules(), targets);
-  if (serve && engine.scheduler().config().sharing != core::SharingMethod::kMps) {
-    warnings.emplace_back(
-        "--serve: this server does not use MPS, so the task has no priority over its neighbours; "
-        "its --max-slowdown holds");
-  }
-  return warnings;
-}
-
 // owner: the tasks' owner, if not the caller.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
                                  std::vector<std::string> warnings, const api::Responder& reply) {
@@ -393,7 +375,7 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
     CheckTasks(services, caller, tasks, reply);
     return Unit{};
   }
-  std::vector<std::string> warnings = Warnings(services.engine, tasks);
+  std::vector<std::string> warnings = SubmitWarnings(services.engine, tasks);
   services.engine.Submit(std::move(described->tasks),
                          {.uid = caller.uid,
                           .gid = caller.gid,
@@ -415,6 +397,23 @@ struct Large {
 };
 
 }  // namespace
+
+std::vector<std::string> SubmitWarnings(const Engine& engine, const TaskList& tasks) {
+  std::set<std::string> targets;
+  bool serve = false;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    serve |= tasks.Like(i).serve;
+    for (const task::NotifyRule& rule : tasks.Like(i).notify)
+      if (targets.size() < task::kMaxNotifyRules) targets.insert(rule.target);
+  }
+  std::vector<std::string> warnings = NoticeWarnings(engine.notice_rules(), targets);
+  if (serve && engine.scheduler().config().sharing != core::SharingMethod::kMps) {
+    warnings.emplace_back(
+        "--serve: this server does not use MPS, so the task has no priority over its neighbours; "
+        "its --max-slowdown holds");
+  }
+  return warnings;
+}
 
 Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
                          const api::Responder& reply) {
@@ -454,7 +453,7 @@ Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
   Submitter owner = OwnerOf(*stored, call.caller);
   owner.task = TaskOf(services, call);
   TaskList tasks({*spec});
-  std::vector<std::string> warnings = Warnings(services.engine, tasks);
+  std::vector<std::string> warnings = SubmitWarnings(services.engine, tasks);
   services.engine.Submit(TaskList({*spec}), owner,
                          AnswerWithNumbers(call.caller, stored->user, std::move(warnings), reply));
   return Unit{};

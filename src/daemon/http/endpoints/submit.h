@@ -42,4 +42,7 @@ base::Result<base::Unit> SubmitTasks(const SubmitServices& services, const Call&
 base::Result<base::Unit> RedoTask(const SubmitServices& services, const Call& call,
                                   const api::Responder& reply);
 
+// What the tasks ask for but this server cannot do, one sentence each.
+std::vector<std::string> SubmitWarnings(const Engine& engine, const TaskList& tasks);
+
 }  // namespace carma::daemon
