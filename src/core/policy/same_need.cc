@@ -32,6 +32,7 @@ std::size_t HashOf(const Need& need) {
   mix(std::hash<double>()(need.load.load.sm_active));
   mix(std::hash<double>()(need.load.load.sensitivity));
   mix(std::hash<double>()(need.load.load.pressure));
+  mix(need.load.load.user);
   mix(need.uid);
   mix(static_cast<std::size_t>(need.host.cpus));
   mix(std::hash<std::int64_t>()(need.host.memory_mib));

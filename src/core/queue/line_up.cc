@@ -12,7 +12,7 @@ namespace {
 
 // Replaces the top of a heap with the first element on top.
 template <class T>
-void ReplaceFirst(std::vector<T>& heap, T with) {
+void ReplaceFirst(std::span<T> heap, T with) {
   std::size_t at = 0;
   while (true) {
     std::size_t below = 2 * at + 1;
@@ -43,6 +43,10 @@ LineUp::LineUp(const WaitingLine& main, const FairShare& shares, const Rules& ru
     : host_(host), fair_(rules.order == QueueOrder::kFair), limited_(rules.limited) {
   const std::map<LineKey, HolderLine>& lines = main.holders;
   lines_.reserve(lines.size() + 1);
+  if (fair_) {
+    sums_.reserve(lines.size() + 1);
+    accounts_.reserve(lines.size() + 1);
+  }
   bool is_there = !newcomer;
   const auto add_newcomer = [&] {
     AddLine(newcomer->line, nullptr, newcomer->user, shares, rules, now);
@@ -58,14 +62,17 @@ LineUp::LineUp(const WaitingLine& main, const FairShare& shares, const Rules& ru
   }
   if (!is_there) add_newcomer();
   // Lines of one account are adjacent.
+  ranks_.reserve(lines_.size());
   for (std::size_t i = 0; i < lines_.size(); ++i) {
-    if (i == 0 || lines_[i].account != lines_[i - 1].account) accounts_.emplace_back();
-    accounts_.back().push_back(RankOf(i));
+    if (i == 0 || lines_[i].account != lines_[i - 1].account) accounts_.push_back({.begin = i});
+    ++accounts_.back().size;
+    ranks_.push_back(RankOf(i));
   }
   firsts_.reserve(accounts_.size());
   for (std::size_t i = 0; i < accounts_.size(); ++i) {
-    std::ranges::make_heap(accounts_[i], std::greater<>());
-    firsts_.emplace_back(AmongAll(accounts_[i].front()), i);
+    const std::span<Rank> ranks = RanksOf(accounts_[i]);
+    std::ranges::make_heap(ranks, std::greater<>());
+    firsts_.emplace_back(AmongAll(ranks.front()), i);
   }
   std::ranges::make_heap(firsts_, std::greater<>());
 }
@@ -84,14 +91,17 @@ void LineUp::AddLine(const LineKey& key, const HolderLine* line, const std::stri
     if (fair_ && now - line->waits_since >= rules.patience)
       added.starving_since = line->waits_since;
   }
+  if (!fair_) {
+    if (sums_.empty()) AddSum({}, 1);
+    lines_.push_back(added);
+    return;
+  }
   const LineKey* last = std::exchange(last_key_, &key);
   const Holder& holder = key.holder;
   const bool same_holder = last != nullptr && last->holder == holder;
   const bool same_account = same_holder || (last != nullptr && !holder.account.empty() &&
                                             last->holder.account == holder.account);
-  if (!fair_) {
-    if (sums_.empty()) AddSum({}, 1);
-  } else if (same_holder) {
+  if (same_holder) {
     added.account = lines_.back().account;
     added.user = lines_.back().user;
   } else {
@@ -133,12 +143,17 @@ LineUp::Rank LineUp::AmongAll(Rank rank) const {
   return rank;
 }
 
-bool LineUp::SetRight(Heap& heap) const {
-  while (!heap.empty()) {
+std::span<LineUp::Rank> LineUp::RanksOf(const Heap& heap) {
+  return std::span(ranks_).subspan(heap.begin, heap.size);
+}
+
+bool LineUp::SetRight(const Heap& heap) {
+  const std::span<Rank> ranks = RanksOf(heap);
+  while (!ranks.empty()) {
     // Other tasks of its user may have been popped since it was ranked; ranks only grow.
-    const Rank rank = RankOf(heap.front().line);
-    if (rank <= heap.front()) return true;
-    ReplaceFirst(heap, rank);
+    const Rank rank = RankOf(ranks.front().line);
+    if (rank <= ranks.front()) return true;
+    ReplaceFirst(ranks, rank);
   }
   return false;
 }
@@ -153,16 +168,16 @@ LineUp::Heap* LineUp::FirstOfAll() {
       firsts_.pop_back();
       continue;
     }
-    const Rank now = AmongAll(heap.front());
+    const Rank now = AmongAll(ranks_[heap.begin]);
     if (now <= rank) return &heap;
-    ReplaceFirst(firsts_, {now, account});
+    ReplaceFirst(std::span(firsts_), {now, account});
   }
   return nullptr;
 }
 
 void LineUp::DropFirst(Heap& heap) {
-  std::ranges::pop_heap(heap, std::greater<>());
-  heap.pop_back();
+  std::ranges::pop_heap(RanksOf(heap), std::greater<>());
+  --heap.size;
 }
 
 bool LineUp::IsLimited(Line& line, const TaskRecord& first) const {
@@ -172,7 +187,7 @@ bool LineUp::IsLimited(Line& line, const TaskRecord& first) const {
 
 std::optional<LineUp::Next> LineUp::Pop() {
   while (Heap* const heap = FirstOfAll()) {
-    const Rank rank = heap->front();
+    const Rank rank = ranks_[heap->begin];
     Line& line = lines_[rank.line];
     const bool is_newcomer = line.newcomer && line.First() == &*line.newcomer;
     const TaskRecord* const record = host_.Find(rank.task);

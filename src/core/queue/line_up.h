@@ -113,18 +113,22 @@ class LineUp {
     std::size_t line = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;
   };
-  // In fair order the lines of one account, whose relative order stays when its share grows; else
-  // all lines.
-  using Heap = std::vector<Rank>;  // the first on top
+  // A range of ranks_, the first on top: in fair order the lines of one account, whose relative
+  // order stays when its share grows; else all lines.
+  struct Heap {
+    std::size_t begin = 0;
+    std::size_t size = 0;
+  };
+  std::span<Rank> RanksOf(const Heap& heap);
   std::size_t AddSum(const FairShare::Use& use, double weight);
   void AddLine(const LineKey& key, const HolderLine* line, const std::string& user,
                const FairShare& shares, const Rules& rules, Time now);
   Rank RankOf(std::size_t line) const;  // within its account; without its share
   Rank AmongAll(Rank rank) const;
   // Moves the first line to the top by current ranks; false: no task is left.
-  bool SetRight(Heap& heap) const;
+  bool SetRight(const Heap& heap);
   bool IsLimited(Line& line, const TaskRecord& first) const;
-  static void DropFirst(Heap& heap);
+  void DropFirst(Heap& heap);
   // The heap whose top is the first line of all; null: no task is left.
   Heap* FirstOfAll();
 
@@ -135,6 +139,7 @@ class LineUp {
   const LineKey* last_key_ = nullptr;
   std::vector<Sum> sums_;
   std::vector<Line> lines_;
+  std::vector<Rank> ranks_;
   std::vector<Heap> accounts_;
   // A heap of the accounts, each with the last rank of its first line; the first account is on top.
   std::vector<std::pair<Rank, std::size_t>> firsts_;

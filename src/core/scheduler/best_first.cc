@@ -10,7 +10,6 @@
 #include "core/policy/same_need.h"
 #include "core/scheduler/host_line.h"
 #include "core/scheduler/learning.h"
-#include "core/scheduler/line.h"
 #include "core/scheduler/placement.h"
 
 namespace carma::core {
@@ -339,8 +338,9 @@ void NoteOnNoGpu(LineLook& look) {
 
 }  // namespace
 
-void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector<bool>& opened) {
-  LineUp line = Line(state, LineKind::kWithGpus);
+void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector<bool>& opened,
+                    PassLine& pass) {
+  LineUp line = pass.Now();
   LineUp passed_on = line;
   state.passes.memory.Clear();
   bool some_wait = false;  // who could start

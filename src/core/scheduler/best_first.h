@@ -1,11 +1,12 @@
 // The main queue under mappers that choose task and GPUs together: the best start first.
 #pragma once
 
-#include "core/scheduler/scheduler_state.h"
+#include "core/scheduler/line.h"
 
 namespace carma::core {
 
 // opened: the GPUs that may take one of `unplaceable`.
-void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector<bool>& opened);
+void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector<bool>& opened,
+                    PassLine& pass);
 
 }  // namespace carma::core

@@ -47,6 +47,14 @@ LineUp Line(const State& state, LineKind kind, const std::optional<LineUp::Newco
   return LineUp(state.queue.Main(kind), state.shares, by, state.now, state, newcomer);
 }
 
+const LineUp& PassLine::Now() {
+  if (!line_ || made_at_ != state_.queue.changes()) {
+    made_at_ = state_.queue.changes();
+    line_.emplace(Line(state_, LineKind::kWithGpus));
+  }
+  return *line_;
+}
+
 const TaskRecord* State::Find(TaskId id) const {
   const auto at = tasks.find(id);
   return at == tasks.end() ? nullptr : &at->second;
@@ -93,8 +101,8 @@ bool State::IsLimited(const TaskRecord& task, std::span<const Limits::BoundBy> b
   return Limits::Against(bounds, WantsOf(*this, task), now).has_value();
 }
 
-void NoteHead(State& state) {
-  const std::optional<LineUp::Next> first = Line(state, LineKind::kWithGpus).Pop();
+void NoteHead(State& state, PassLine& pass) {
+  const std::optional<LineUp::Next> first = LineUp(pass.Now()).Pop();
   if (!first) {
     state.heads.passed = {};
   } else if (state.heads.passed.task != first->task) {
@@ -146,8 +154,8 @@ bool SameLineSince(const State& state, const NoStartSnapshot& look) {
          (!state.passes.no_start->order_until || state.now < *state.passes.no_start->order_until);
 }
 
-void StartInOrder(State& state, std::vector<GpuView>& views) {
-  LineUp line = Line(state, LineKind::kWithGpus);
+void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
+  LineUp line = pass.Now();
   std::unordered_multimap<std::size_t, Need> wanted;  // in vain: what follows takes GPUs
   TaskSet looked_at;
   int waiting = 0;
@@ -175,11 +183,11 @@ void StartInOrder(State& state, std::vector<GpuView>& views) {
   state.passes.refused = std::move(looked_at);
 }
 
-void StartBeside(State& state, std::vector<GpuView>& views) {
+void StartBeside(State& state, std::vector<GpuView>& views, PassLine& pass) {
   const auto looked_at = static_cast<std::size_t>(state.config.backfill);
   if (state.queue.Main().size <= looked_at) return;
   std::vector<bool> open(views.size(), true);
-  LineUp line = Line(state, LineKind::kWithGpus);
+  LineUp line = pass.Now();
   for (std::size_t place = 0; place < kBesideLooks; ++place) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) return;

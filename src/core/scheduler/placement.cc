@@ -415,7 +415,7 @@ void StartWhatFits(State& state) {
   if (state.launch_trouble.on()) return StartTrial(state);
   const std::set<QueueKey>& recovery = state.queue.Recovery();
   const WaitingLine& main = state.queue.Main();
-  if (main.empty()) NoteHead(state);
+  if (main.empty()) state.heads.passed = {};
   if (recovery.empty() && main.empty()) return;
   std::vector<GpuView> views = Views(state, state.now);
   // A recovery task does not block others: one may wait for an idle GPU while the next one fits
@@ -442,15 +442,16 @@ void StartWhatFits(State& state) {
     state.passes.taken_since.clear();
   }
   StartOnReserved(state, views);
+  PassLine line(state);
   if (state.mapper_entry->chooses_task) {
-    StartBestFirst(state, views, opened);
+    StartBestFirst(state, views, opened, line);
   } else {
-    StartInOrder(state, views);
+    StartInOrder(state, views, line);
   }
-  StartBeside(state, views);
+  StartBeside(state, views, line);
   state.passes.no_start = LookNow(state, views);
   state.passes.no_start->order_until = NextOrder(state);
-  NoteHead(state);
+  NoteHead(state, line);
 }
 
 }  // namespace carma::core

@@ -1,0 +1,21 @@
+#include "core/policy/same_need.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace carma::core {
+namespace {
+
+// Needs with one hash are compared one by one, so a thousand waiting users would cost a pass the
+// square of that.
+TEST(HashOf, TellsUsersUnderMpsApart) {
+  std::set<std::size_t> hashes;
+  Need need;
+  for (need.load.load.user = 1; need.load.load.user <= 100; ++need.load.load.user)
+    hashes.insert(HashOf(need));
+  EXPECT_EQ(hashes.size(), 100U);
+}
+
+}  // namespace
+}  // namespace carma::core
