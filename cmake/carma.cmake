@@ -59,8 +59,10 @@ add_compile_options(-fPIC -ffunction-sections -fdata-sections)
 option(CARMA_PRECOMPILED "precompile common headers" ON)
 set(CARMA_COMMON_HEADERS <algorithm> <chrono> <cstdint> <expected> <filesystem> <functional> <map> <memory> <optional> <set>
   <span> <string> <string_view> <unordered_map> <variant> <vector> <fmt/format.h>)
-# Test code is run once or twice and compiled often.
+# Test code is run once or twice and compiled often. A room that is QUICK waits for people, files and processes: -O1 compiles it
+# a quarter faster.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(CARMA_QUICK_OPTIONS -O1)
   set(CARMA_TEST_OPTIONS -O0)
 endif()
 
@@ -76,6 +78,7 @@ function(carma_precompile name)
   target_precompile_headers(carma_${name} PRIVATE ${CARMA_COMMON_HEADERS} ${PCH_HEADERS})
 endfunction()
 carma_precompile(headers)
+carma_precompile(quick_headers OPTIONS ${CARMA_QUICK_OPTIONS})
 carma_precompile(test_headers OPTIONS ${CARMA_TEST_OPTIONS} LINK GTest::gmock HEADERS <gmock/gmock.h> <gtest/gtest.h>)
 
 # carma_use_headers(carma_core headers): which of the above a target is compiled with.
@@ -163,13 +166,13 @@ function(carma_unity files name apart)
   set(${files} ${result} PARENT_SCOPE)
 endfunction()
 
-# carma_room(task HOUSES process describe DEPENDS carma::base carma::core [LINK …] [TEST_LINK …] [APART …])
+# carma_room(task QUICK HOUSES process describe DEPENDS carma::base carma::core [LINK …] [TEST_LINK …] [APART …])
 # The folder's *.cc, and those of its HOUSES (folders in it), become the library carma::task, its *_test.cc the one test
 # program task_test, its fake_*.cc the library carma::task_fakes, which tests alone link.
 # DEPENDS names the rooms whose headers it includes, TEST_LINK those that its tests include besides. A house includes
 # what stands before it in HOUSES and the room's own files; the room's own files include no house.
 function(carma_room name)
-  cmake_parse_arguments(ROOM "" "" "HOUSES;DEPENDS;LINK;TEST_LINK;APART" ${ARGN})
+  cmake_parse_arguments(ROOM "QUICK" "" "HOUSES;DEPENDS;LINK;TEST_LINK;APART" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
   set_property(GLOBAL PROPERTY carma_folder_${name} ${folder})
@@ -194,7 +197,12 @@ function(carma_room name)
   add_library(carma::${name} ALIAS carma_${name})
   target_include_directories(carma_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(carma_${name} PUBLIC ${ROOM_DEPENDS} ${ROOM_LINK})
-  carma_use_headers(carma_${name} headers)
+  if(ROOM_QUICK)
+    target_compile_options(carma_${name} PRIVATE ${CARMA_QUICK_OPTIONS})
+    carma_use_headers(carma_${name} quick_headers)
+  else()
+    carma_use_headers(carma_${name} headers)
+  endif()
   if(fakes)
     add_library(carma_${name}_fakes STATIC ${fakes})
     add_library(carma::${name}_fakes ALIAS carma_${name}_fakes)
@@ -260,8 +268,9 @@ function(carma_program name)
   carma_layer(apps ${PROGRAM_DEPENDS})
   add_executable(${name} ${PROGRAM_SOURCES})
   target_compile_definitions(${name} PRIVATE CARMA_VERSION="${PROJECT_VERSION}")
+  target_compile_options(${name} PRIVATE ${CARMA_QUICK_OPTIONS})
   target_link_libraries(${name} PRIVATE ${PROGRAM_DEPENDS})
-  carma_use_headers(${name} headers)
+  carma_use_headers(${name} quick_headers)
   carma_link_static(${name})
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
