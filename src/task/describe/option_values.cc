@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <ctime>
 #include <set>
 
@@ -60,12 +61,6 @@ Time LocalDayTime(Time now, const ClockTime& clock, int days) {
   return FromTm(parts, /*utc=*/false);
 }
 
-int DaysOfMonth(int year, int month) {
-  constexpr std::array<int, 12> kDays{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-  return kDays[static_cast<std::size_t>(month - 1)] + (month == 2 && leap ? 1 : 0);
-}
-
 // "2026-03-01", "2026-03-01T14:05:30Z".
 std::optional<Time> ParseDate(std::string_view text) {
   const bool utc = text.ends_with('Z');
@@ -74,10 +69,11 @@ std::optional<Time> ParseDate(std::string_view text) {
   const std::optional<std::int64_t> year = ParseInt(text.substr(0, 4));
   const std::optional<int> month = TwoDigits(text.substr(5, 2), 12);
   const std::optional<int> day = TwoDigits(text.substr(8, 2), 31);
-  if (!year || *year < 1970 || *year > 2199 || !month || *month == 0 || !day || *day == 0) {
-    return std::nullopt;
-  }
-  if (*day > DaysOfMonth(static_cast<int>(*year), *month)) return std::nullopt;
+  if (!year || *year < 1970 || *year > 2199 || !month || !day) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(*year)),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day))};
+  if (!date.ok()) return std::nullopt;
   std::optional<ClockTime> clock = ClockTime{};
   if (text.size() > 10) {
     if (text[10] != 'T' && text[10] != ' ') return std::nullopt;

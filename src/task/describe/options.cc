@@ -61,6 +61,13 @@ Result<Unit> SetParsed(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
+// Keeps the text if it can be read.
+template <auto kMember, auto kParse>
+Result<Unit> SetReadable(Draft& draft, std::string_view value) {
+  if (const auto read = kParse(value); !read) return std::unexpected(read.error());
+  return SetText<kMember>(draft, value);
+}
+
 Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
   if (!count) return std::unexpected(count.error());
   draft.remarks = std::move(count->remarks);
@@ -154,18 +161,6 @@ Result<Unit> SetTime(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-Result<Unit> SetArray(Draft& draft, std::string_view value) {
-  if (const Result<ArrayPlan> plan = ParseArray(value); !plan) return std::unexpected(plan.error());
-  draft.array = std::string(value);
-  return Unit{};
-}
-
-Result<Unit> SetContainer(Draft& draft, std::string_view value) {
-  const Result<ContainerImage> container = ParseContainer(value);
-  if (!container) return std::unexpected(container.error());
-  draft.spec.container = std::string(value);
-  return Unit{};
-}
 // Adds to earlier mounts. Finish() makes a relative folder absolute.
 Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
   draft.spec.container_mounts.emplace_back(value);
@@ -179,13 +174,9 @@ Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(*std::move(parameter));
   return Unit{};
 }
-Result<Unit> SetBegin(Draft& draft, std::string_view value) {
-  // The current time is only known in Finish(); here any time shows whether the form is right.
-  if (const auto begin = ParseBegin(value, base::FromMs(0)); !begin) {
-    return std::unexpected(begin.error());
-  }
-  draft.begin = std::string(value);
-  return Unit{};
+// The current time is only known in Finish(); here any time shows whether the form is right.
+Result<base::Time> BeginAtAnyTime(std::string_view value) {
+  return ParseBegin(value, base::FromMs(0));
 }
 
 Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
@@ -349,7 +340,7 @@ constexpr std::array kRows{
         SetText<&TaskSpec::conda_env>},
     Row{{"container", 0, "IMAGE",
          "run in a container: IMAGE by podman, docker or apptainer, or TOOL:IMAGE", false},
-        SetContainer},
+        SetReadable<&TaskSpec::container, ParseContainer>},
     Row{{"container-mount", 0, "DIR",
          "also mount DIR[:DIR_THERE][:ro] (home and working directory always are); repeatable",
          false},
@@ -358,7 +349,7 @@ constexpr std::array kRows{
         SetParsed<&TaskSpec::dependencies, ParseDependencies>},
     Row{{"array", 'a', "LIST", "one task per index: 0-15, 1,3,7-9, 0-15:4; %N: at most N at once",
          true},
-        SetArray},
+        SetReadable<&Draft::array, ParseArray>},
     Row{{"param", 0, "NAME=LIST",
          "a sweep: one task per value of {NAME} in command, -J, -o, -e; repeat for all "
          "combinations",
@@ -368,7 +359,7 @@ constexpr std::array kRows{
          false},
         SetText<&Draft::sweep_file>},
     Row{{"begin", 'b', "TIME", "not before: 14:05, 2026-03-01T14:05, now+1hour, +30m", true},
-        SetBegin},
+        SetReadable<&Draft::begin, BeginAtAnyTime>},
     Row{{"hold", 'H', "", "submit on hold", true}, SetFlag<&TaskSpec::held>},
     Row{{"priority", 0, "N", "higher starts first (default 0)", true},
         SetNumber<&TaskSpec::priority, -core::kMaxPriority, core::kMaxPriority>},

@@ -133,22 +133,19 @@ std::optional<std::int64_t> CountIn(const SlurmWords& words, std::string_view op
   return count && *count > 0 ? count : std::nullopt;
 }
 
-struct Passed {
-  std::string_view option;
-  std::array<std::string_view, 2> variables;  // the second may be empty
-};
+// Passed on as they are.
 constexpr std::array kPassedOn{
-    Passed{"account", {"SLURM_JOB_ACCOUNT", ""}},
-    Passed{"cpus-per-gpu", {"SLURM_CPUS_PER_GPU", ""}},
-    Passed{"cpus-per-task", {"SLURM_CPUS_PER_TASK", ""}},
-    Passed{"gpus", {"SLURM_GPUS", ""}},
-    Passed{"gpus-per-node", {"SLURM_GPUS_PER_NODE", ""}},
-    Passed{"gpu-bind", {"SLURM_GPU_BIND", ""}},
-    Passed{"gpus-per-task", {"SLURM_GPUS_PER_TASK", ""}},
-    Passed{"ntasks-per-gpu", {"SLURM_NTASKS_PER_GPU", ""}},
-    Passed{"ntasks-per-node", {"SLURM_NTASKS_PER_NODE", ""}},
-    Passed{"partition", {"SLURM_JOB_PARTITION", ""}},
-    Passed{"qos", {"SLURM_JOB_QOS", ""}},
+    std::pair{"account", "SLURM_JOB_ACCOUNT"},
+    std::pair{"cpus-per-gpu", "SLURM_CPUS_PER_GPU"},
+    std::pair{"cpus-per-task", "SLURM_CPUS_PER_TASK"},
+    std::pair{"gpus", "SLURM_GPUS"},
+    std::pair{"gpus-per-node", "SLURM_GPUS_PER_NODE"},
+    std::pair{"gpu-bind", "SLURM_GPU_BIND"},
+    std::pair{"gpus-per-task", "SLURM_GPUS_PER_TASK"},
+    std::pair{"ntasks-per-gpu", "SLURM_NTASKS_PER_GPU"},
+    std::pair{"ntasks-per-node", "SLURM_NTASKS_PER_NODE"},
+    std::pair{"partition", "SLURM_JOB_PARTITION"},
+    std::pair{"qos", "SLURM_JOB_QOS"},
 };
 // Amounts of memory, which Slurm gives in MiB.
 constexpr std::array kMemory{
@@ -194,12 +191,9 @@ SlurmVariables VariablesOf(const SlurmWords& words, int gpus) {
     for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE"})
       variables.emplace(name, std::to_string(*processes));
   }
-  for (const Passed& passed : kPassedOn) {
-    const auto found = words.find(passed.option);
-    if (found == words.end() || found->second.empty()) continue;
-    for (const std::string_view name : passed.variables) {
-      if (!name.empty()) variables.emplace(name, found->second);
-    }
+  for (const auto& [option, name] : kPassedOn) {
+    const auto found = words.find(option);
+    if (found != words.end() && !found->second.empty()) variables.emplace(name, found->second);
   }
   for (const auto& [option, name] : kMemory) {
     const auto found = words.find(option);

@@ -94,9 +94,7 @@ std::optional<Rate> ReadRate(Scan& scan) {
     return std::nullopt;
   }
   scan.SkipAny(" ", 1);
-  const std::size_t first = scan.at;
-  while (IsLetter(scan.peek())) ++scan.at;
-  string_view unit = scan.text.substr(first, scan.at - first);
+  string_view unit = scan.While(IsLetter);
   if (!scan.Skip("/")) {
     scan.at = before;
     return std::nullopt;
@@ -108,9 +106,7 @@ std::optional<Rate> ReadRate(Scan& scan) {
   }
   if (unit == "s") {  // seconds for each; TensorFlow Datasets prints "10.1s/ url"
     scan.SkipAny(" ", 1);
-    const std::size_t named = scan.at;
-    while (IsLetter(scan.peek())) ++scan.at;
-    const string_view each = scan.text.substr(named, scan.at - named);
+    const string_view each = scan.While(IsLetter);
     return Rate{each, number && *number > 0 ? std::optional(1 / *number) : std::nullopt};
   }
   // Either "s", or the end of a line that was cut off.
@@ -263,18 +259,8 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   const auto done = static_cast<std::int64_t>(bar.loop.done);
   bar.unit = total > 2000 && done > 0 && (done % 32 == 0 || done == total) ? "sample" : "step";
   const string_view rest = line.substr(scan.at);
-  if (const std::size_t at = FindWord(rest, "eta"); at != string_view::npos) {
-    Scan eta{rest, at + 3};
-    eta.SkipAny(": ");
-    bar.eta_s = eta.Span();
-  }
-  if (const std::size_t at = rest.find("s/step"); at != string_view::npos) {
-    std::size_t first = at;
-    while (first > 0 && rest[first - 1] != ' ') --first;
-    Scan each{rest, first};
-    const std::optional<double> span = each.Span();
-    if (span && *span > 0) bar.rate_per_s = 1 / *span;
-  }
+  bar.eta_s = ReadEta(rest);
+  if (const std::optional<double> each = ReadStepTime(rest)) bar.rate_per_s = 1 / *each;
   bar.loss = ReadLoss(rest);
   return bar;
 }
@@ -300,17 +286,12 @@ std::optional<Reading> MmcvAt(string_view line, std::size_t bracket) {
   if (!counter || !scan.Skip(", ")) return std::nullopt;
   const std::optional<Rate> rate = ReadRate(scan);
   if (!rate || rate->unit != "task") return std::nullopt;
-  Reading bar{.phase = Phase::kEval,
-              .unit = "sample",
-              .loop = *counter,
-              .rate_per_s = rate->per_s,
-              .bar = true};
-  if (const std::size_t at = FindWord(line, "eta", scan.at); at != string_view::npos) {
-    Scan eta{line, at + 3};
-    eta.SkipAny(": ");
-    bar.eta_s = eta.Span();
-  }
-  return bar;
+  return Reading{.phase = Phase::kEval,
+                 .unit = "sample",
+                 .loop = *counter,
+                 .rate_per_s = rate->per_s,
+                 .eta_s = ReadEta(line.substr(scan.at)),
+                 .bar = true};
 }
 
 // Thin bars: "37/391 ━━━━ 12s 35ms/step - loss: 2.3" of Keras 3, "100% ━━━━ 12/12 3.5it/s 3.5s" of
@@ -325,21 +306,14 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   if (!behind) {
     const std::optional<CounterBefore> counter = CounterAtEnd(before);
     if (!counter || !counter->counter.total) return std::nullopt;
-    scan.at = end;
     Reading bar{.unit = "step", .loop = counter->counter, .bar = true};
     const std::optional<double> span = scan.Span();
     const bool over = bar.loop.done == *bar.loop.total;
     if (!over) bar.eta_s = span;
     // Span() may have taken both: "12s 35ms".
-    scan.at = end;
-    const std::size_t step = line.find("s/step", end);
-    if (step != string_view::npos) {
-      std::size_t at = step;
-      while (at > end && line[at - 1] != ' ') --at;
-      Scan each{line, at};
-      const std::optional<double> seconds = each.Span();
-      if (seconds && *seconds > 0) bar.rate_per_s = 1 / *seconds;
-      if (!over && span && seconds) bar.eta_s = std::max(0.0, *span - *seconds);
+    if (const std::optional<double> each = ReadStepTime(line.substr(end))) {
+      bar.rate_per_s = 1 / *each;
+      if (!over && span) bar.eta_s = std::max(0.0, *span - *each);
     }
     bar.loss = ReadLoss(line.substr(end));
     return bar;

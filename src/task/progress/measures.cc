@@ -81,6 +81,13 @@ std::optional<double> ReadEta(string_view line) {
   return std::nullopt;
 }
 
+std::optional<double> ReadStepTime(string_view line) {
+  const std::size_t end = line.find("s/step");
+  if (end == string_view::npos) return std::nullopt;
+  const std::optional<double> seconds = Scan{line, line.rfind(' ', end) + 1}.Span();
+  return seconds && *seconds > 0 ? seconds : std::nullopt;
+}
+
 void AddMeasures(Reading& reading, string_view line) {
   if (reading.phase == Phase::kTrain && !reading.loss) reading.loss = ReadLoss(line);
   if (!reading.eta_s) reading.eta_s = ReadEta(line);

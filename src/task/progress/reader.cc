@@ -37,9 +37,7 @@ bool NamesOtherRank(string_view line) {
     if (at > 0 && string_view("[(:").find(line[at - 1]) == string_view::npos) continue;
     Scan scan{line, at + 4};
     scan.SkipAny(" =:#", 3);
-    const std::size_t first = scan.at;
-    while (IsDigit(scan.peek())) ++scan.at;
-    const string_view rank = line.substr(first, scan.at - first);
+    const string_view rank = scan.While(IsDigit);
     const char end = scan.peek();
     if (rank.empty() || string_view("]):|,").find(end) == string_view::npos) continue;
     return rank.find_first_not_of('0') != string_view::npos;
@@ -53,9 +51,7 @@ std::optional<string_view> OfRankZero(string_view line) {
   Scan scan{line};
   if (!scan.Skip("[rank") && !scan.Skip("[default") && !scan.Skip("[1,") && !scan.Skip("["))
     return line;
-  const std::size_t first = scan.at;
-  while (IsDigit(scan.peek())) ++scan.at;
-  const string_view rank = line.substr(first, scan.at - first);
+  const string_view rank = scan.While(IsDigit);
   if (rank.empty() || !scan.Skip("]")) return line;
   if (!scan.Skip(":") && !scan.Skip("<stderr>:") && !scan.Skip("<stdout>:")) return line;
   if (rank.find_first_not_of('0') != string_view::npos) return std::nullopt;

@@ -51,6 +51,8 @@ std::optional<Reading> ReadBrackets(std::string_view line);
 std::optional<double> ReadLoss(std::string_view line);
 // Remaining seconds: "eta: 1:02:03", "remaining: 10.8s".
 std::optional<double> ReadEta(std::string_view line);
+// Seconds of a step: "35ms/step".
+std::optional<double> ReadStepTime(std::string_view line);
 // Adds loss, remaining time and rate where the reading has none.
 void AddMeasures(Reading& reading, std::string_view line);
 // The epoch in any text: "Epoch 3/10", "[Epoch 3]", "Epoch: [0]". `end`: where it ends.

@@ -48,6 +48,12 @@ void Scan::SkipAny(std::string_view these, std::size_t most) {
   while (!done() && most-- > 0 && these.find(text[at]) != std::string_view::npos) ++at;
 }
 
+std::string_view Scan::While(bool (*holds)(char)) {
+  const std::size_t first = at;
+  while (!done() && holds(text[at])) ++at;
+  return text.substr(std::min(first, text.size()), at - first);
+}
+
 std::optional<double> Scan::Number() {
   const std::size_t first = at + (peek() == '-' ? 1 : 0);
   if (first >= text.size() || (!IsDigit(text[first]) && text[first] != '.')) return std::nullopt;

@@ -121,12 +121,7 @@ std::optional<Reading> ReadHead(string_view line) {
   scan.SkipAny(" ,:");
   if (scan.at == end || IsDigit(scan.peek())) return std::nullopt;  // "01/02 03:04:05"
   reading.loop = *loop;
-  if (const std::size_t step = line.find("s/step"); step != string_view::npos) {
-    scan.at = step;
-    while (scan.at > 0 && line[scan.at - 1] != ' ') --scan.at;
-    const std::optional<double> each = scan.Span();
-    if (each && *each > 0) reading.rate_per_s = 1 / *each;
-  }
+  if (const std::optional<double> each = ReadStepTime(line)) reading.rate_per_s = 1 / *each;
   return reading;
 }
 
