@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/named_line.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 
@@ -34,12 +35,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
 }
 
 std::string CgroupOf(pid_t pid) {
-  const Result<std::string> text = ReadFile("/proc/" + std::to_string(pid) + "/cgroup", 65'536);
-  if (!text) return "";
-  for (const std::string_view line : Split(*text, '\n')) {
-    if (line.starts_with("0::")) return std::string(line.substr(3));
-  }
-  return "";
+  return NamedLine("/proc/" + std::to_string(pid) + "/cgroup", "0::");
 }
 
 ProcessId SelfProcess() {

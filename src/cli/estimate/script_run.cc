@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "model/summary.h"
-#include "task/notify/bounded_run.h"
+#include "task/process/bounded_run.h"
 
 namespace carma::cli {
 namespace {
@@ -87,7 +87,6 @@ Result<std::string> RunScript(const Words& command, const std::string& gpus) {
     return Fail(ErrorCode::kNotFound, "the helper " + places[0] + " is not installed");
   task::RunRequest request{.words = *words, .folder = ".", .kept = model::kMaxSummaryBytes};
   request.limit = kLimit;
-  for (char** each = ::environ; *each != nullptr; ++each) request.environment.emplace_back(*each);
   const Result<task::RunResult> ran = task::RunBounded(request);
   if (!ran) return std::unexpected(ran.error());
   if (ran->exit_code == 0 && ran->signal == 0) return ran->output;

@@ -8,7 +8,7 @@
 #include "cli/client/verbs.h"
 #include "cli/command.h"
 #include "cli/mcp/server.h"
-#include "task/notify/bounded_run.h"
+#include "task/process/bounded_run.h"
 
 extern char** environ;
 
@@ -22,7 +22,6 @@ McpRan RunWords(const Context& context, const std::vector<std::string>& words) {
   request.words = {"/proc/self/exe"};
   if (!context.socket_path.empty()) request.words.push_back("--socket=" + context.socket_path);
   request.words.insert(request.words.end(), words.begin(), words.end());
-  for (char** each = environ; *each != nullptr; ++each) request.environment.emplace_back(*each);
   std::error_code ignored;
   request.folder = std::filesystem::current_path(ignored);
   request.kept = kMostText;

@@ -2,15 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <iterator>
@@ -24,50 +20,37 @@
 #include "base/pidfd.h"
 #include "base/signal_name.h"
 #include "base/text.h"
-#include "base/timer_fd.h"
-#include "base/unique_fd.h"
 #include "task/lease/lease_book.h"
 #include "task/lease/lease_processes.h"
+#include "task/shim/launcher_poll.h"
 
 namespace carma::task {
 namespace {
 
-using base::UniqueFd;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::size_t kMaxEventsPerPoll = 256;
 constexpr std::chrono::seconds kKillAgain{1};
 // How often a process is checked for which no descriptor is left.
 constexpr std::chrono::milliseconds kLook{200};
 // The command's start is first checked after this, then after twice as long, up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
-enum class Source : std::uint64_t { kProcess, kOthers, kWake, kTimer };
-constexpr std::uint64_t kSources = 4;
+// In LauncherPoll the key of the others; a lease's processes have its number.
+constexpr std::uint64_t kOthers = 0;
 
 ShimEvent EventOf(ShimEventKind kind, core::TaskId id, int attempt) {
-  ShimEvent event;
-  event.kind = kind;
-  event.id = id;
-  event.attempt = attempt;
-  return event;
+  return {.kind = kind, .id = id, .attempt = attempt};
 }
 
 class RealLeaseLauncher final : public LeaseLauncher {
  public:
   RealLeaseLauncher(std::unique_ptr<Launcher> others, Options options)
-      : others_(std::move(others)), options_(options), book_(options.daemon) {}
+      : LeaseLauncher(options.daemon), others_(std::move(others)), options_(options) {}
 
   Result<Unit> Open() {
     constexpr const char* kDoing = "preparing to watch leases";
-    epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-    if (!epoll_) return base::FailErrno(errno, kDoing);
-    wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake_) return base::FailErrno(errno, kDoing);
-    timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!timer_) return base::FailErrno(errno, kDoing);
-    if (!Register(wake_.get(), Source::kWake) || !Register(timer_.get(), Source::kTimer) ||
-        (others_->PollFd() >= 0 && !Register(others_->PollFd(), Source::kOthers)))
+    if (Result<Unit> opened = poll_.Open(kDoing); !opened) return opened;
+    if (others_->PollFd() >= 0 && !poll_.Watch(others_->PollFd(), kOthers))
       return base::FailErrno(errno, kDoing);
     if (options_.ends_dir.empty()) return Unit{};
     return base::MakeDirs(options_.ends_dir, 0700);
@@ -85,22 +68,6 @@ class RealLeaseLauncher final : public LeaseLauncher {
     lease.members.push_back({process, {}, key.has_value()});
     WatchMember(id, lease.members.back());
   }
-
-  bool Granted(core::TaskId id) const override { return book_.Granted(id); }
-  bool Adopted(core::TaskId id) const override { return book_.Adopted(id); }
-  std::vector<core::TaskId> Leases() const override { return book_.Ids(); }
-  std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const override {
-    return book_.OfJob(job);
-  }
-  std::optional<LeaseKey> KeyOf(core::TaskId id) const override { return book_.KeyOf(id); }
-  std::optional<LeaseProcess> ProcessOf(core::TaskId id) const override {
-    return book_.ProcessOf(id);
-  }
-  Result<Unit> MayHaveLease(pid_t pid) const override { return book_.MayHaveLease(pid); }
-  void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) override {
-    book_.SeenOnGpus(id, pids);
-  }
-  std::vector<std::string> Outputs(core::TaskId id) const override { return book_.Outputs(id); }
 
   Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) override {
     const Result<bool> has_it = book_.MayAdopt(id, process);
@@ -128,7 +95,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     WatchMember(id, lease.members.back());
     if (!lease.begun) return Unit{};  // reported with all others when it has
     joined_.emplace_back(id, keeper.process);
-    Wake();
+    poll_.Wake();
     return Unit{};
   }
 
@@ -224,19 +191,13 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (book_.Find(id, attempt) == nullptr) others_->Forget(id, attempt, attempt_dir);
   }
 
-  int PollFd() const override { return epoll_.get(); }
+  int PollFd() const override { return poll_.fd(); }
 
   void Poll(const Sink& sink) override {
-    std::array<epoll_event, kMaxEventsPerPoll> ready{};
-    const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
-    for (int i = 0; i < count; ++i) {
-      const std::uint64_t key = ready[static_cast<std::size_t>(i)].data.u64;
-      const auto source = static_cast<Source>(key % kSources);
-      if (source == Source::kTimer) OnTimer();
-      if (source == Source::kProcess) OnGone(core::TaskId{key / kSources});
-    }
-    std::uint64_t wakes = 0;
-    (void)!::read(wake_.get(), &wakes, sizeof wakes);
+    poll_.Take([this](std::uint64_t key) {
+      if (key == LauncherPoll::kTimer) return OnTimer();
+      if (key != kOthers) OnGone(core::TaskId{key});
+    });
     for (const core::TaskId id : std::exchange(gone_, {})) {
       if (listener_.gone) listener_.gone(id);
     }
@@ -251,21 +212,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
  private:
-  bool Register(int fd, Source source, core::TaskId id = core::TaskId{}) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = core::Number(id) * kSources + static_cast<std::uint64_t>(source);
-    return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
-  }
-
-  void Wake() {
-    const std::uint64_t one = 1;
-    (void)!::write(wake_.get(), &one, sizeof one);
-  }
-
   void Push(ShimEvent event) {
     pending_.push_back(std::move(event));
-    Wake();
+    poll_.Wake();
   }
 
   // The descriptor is for the process that has the number now; it is used only if a check
@@ -276,7 +225,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
       member.fd.reset();
       return LookSoon();
     }
-    if (member.fd && !Register(member.fd.get(), Source::kProcess, id)) member.fd.reset();
+    if (member.fd && !poll_.Watch(member.fd.get(), core::Number(id))) member.fd.reset();
     if (!member.fd) LookSoon();
   }
 
@@ -290,7 +239,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     lease.withdraw_at =
         SteadyClock::now() + (lease.stopped ? SteadyClock::duration() : options_.adoption_limit);
     granted_.push_back(id);
-    Wake();
+    poll_.Wake();
     SetTimer();
   }
 
@@ -418,7 +367,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     book_.all.erase(id);
     gone_.push_back(id);
-    Wake();
+    poll_.Wake();
   }
 
   // The lease could not be ended: its process now belongs to another user, or hangs in the kernel.
@@ -430,8 +379,6 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void OnTimer() {
-    std::uint64_t expirations = 0;
-    (void)!::read(timer_.get(), &expirations, sizeof expirations);
     look_ = false;
     const SteadyClock::time_point now = SteadyClock::now();
     for (const core::TaskId id : Leases()) {
@@ -469,14 +416,13 @@ class RealLeaseLauncher final : public LeaseLauncher {
       if (lease.look_at) sooner(*lease.look_at - now);
     }
     if (look_) sooner(kLook);
-    base::SetTimer(timer_.get(), next);
+    poll_.SetTimer(next);
   }
 
   std::unique_ptr<Launcher> others_;
   const Options options_;
   Listener listener_;
-  UniqueFd epoll_, wake_, timer_;
-  LeaseBook book_;
+  LauncherPoll poll_;
   std::vector<core::TaskId> gone_, granted_;                      // to be reported by Poll()
   std::vector<std::pair<core::TaskId, base::ProcessId>> joined_;  // to be reported by Poll()
   std::vector<ShimEvent> pending_;

@@ -32,7 +32,7 @@
 
 #include "base/result.h"
 #include "task/describe/lease.h"
-#include "task/lease/lease_files.h"
+#include "task/lease/lease_book.h"
 #include "task/shim/launcher.h"
 
 namespace carma::task {
@@ -67,16 +67,16 @@ class LeaseLauncher : public Launcher {
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
   // Whether the lease is granted but not adopted yet.
-  virtual bool Granted(core::TaskId id) const = 0;
-  virtual bool Adopted(core::TaskId id) const = 0;
+  bool Granted(core::TaskId id) const { return book_.Granted(id); }
+  bool Adopted(core::TaskId id) const { return book_.Adopted(id); }
   // Waiting, granted and adopted leases.
-  virtual std::vector<core::TaskId> Leases() const = 0;
+  std::vector<core::TaskId> Leases() const { return book_.Ids(); }
   // The leases of that job's steps, with their keys.
-  virtual std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const = 0;
+  auto LeasesOfJob(std::uint64_t job) const { return book_.OfJob(job); }
   // The lease's key; empty: it has none.
-  virtual std::optional<LeaseKey> KeyOf(core::TaskId id) const = 0;
+  std::optional<LeaseKey> KeyOf(core::TaskId id) const { return book_.KeyOf(id); }
   // The process that asked for it, or its first adopter.
-  virtual std::optional<LeaseProcess> ProcessOf(core::TaskId id) const = 0;
+  std::optional<LeaseProcess> ProcessOf(core::TaskId id) const { return book_.ProcessOf(id); }
   // Lets another step of the job, given by its keeper, share an adopted lease with a key. Errors:
   // kConflict: not adopted, no key, the process has ended; those of the disk.
   virtual base::Result<base::Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
@@ -85,14 +85,19 @@ class LeaseLauncher : public Launcher {
   // kDenied: not below a keeper of the lease; errors of the disk (then nothing has happened).
   virtual base::Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
   // Errors: kConflict: the process cannot have a lease.
-  virtual base::Result<base::Unit> MayHaveLease(pid_t pid) const = 0;
+  base::Result<base::Unit> MayHaveLease(pid_t pid) const { return book_.MayHaveLease(pid); }
   // The processes of a step's lease that the driver lists on its GPUs. For each new one the files
   // that its processes write to are recorded, because they are needed after its end: Outputs().
-  virtual void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) = 0;
-  virtual std::vector<std::string> Outputs(core::TaskId id) const = 0;
+  void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) { book_.SeenOnGpus(id, pids); }
+  std::vector<std::string> Outputs(core::TaskId id) const { return book_.Outputs(id); }
   // Takes the owner's report of how the lease has ended. Errors: kConflict: not adopted; errors of
   // the disk.
   virtual base::Result<base::Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
+
+ protected:
+  explicit LeaseLauncher(pid_t daemon) : book_(daemon) {}
+
+  LeaseBook book_;
 };
 
 }  // namespace carma::task

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/named_line.h"
 #include "base/text.h"
 #include "task/process/process_tree.h"
 
@@ -25,17 +26,9 @@ constexpr std::string_view kShim = "carma-shim";
 // The kernel's own rule for a sender without privileges: the real or the saved user id must be the
 // same. The owner of /proc/PID differs for programs that changed their user or allow no core dump.
 bool RunsAs(pid_t pid, std::uint32_t uid) {
-  constexpr std::string_view kUid = "Uid:";
-  const base::Result<std::string> text =
-      base::ReadFile(fmt::format("/proc/{}/status", pid), kMaxStatusBytes);
-  if (!text) return false;
-  for (const std::string_view line : base::Split(*text, '\n')) {
-    if (!line.starts_with(kUid)) continue;
-    const std::vector<std::string_view> words = base::SplitWords(line.substr(kUid.size()));
-    return words.size() >= 3 &&
-           (base::ParseInt(words[0]) == uid || base::ParseInt(words[2]) == uid);
-  }
-  return false;
+  const std::string ids = base::NamedLine(fmt::format("/proc/{}/status", pid), "Uid:");
+  const std::vector<std::string_view> words = base::SplitWords(ids);
+  return words.size() >= 3 && (base::ParseInt(words[0]) == uid || base::ParseInt(words[2]) == uid);
 }
 
 bool IsAbove(pid_t pid, pid_t below) {
@@ -64,16 +57,6 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
-// The number on the line of that name in /proc/PID/fdinfo/N, read in the given base.
-std::uint64_t InfoOf(std::string_view info, std::string_view name, int numbers) {
-  for (const std::string_view line : base::Split(info, '\n')) {
-    if (!line.starts_with(name)) continue;
-    const std::string value(base::Trim(line.substr(name.size())));
-    return std::strtoull(value.c_str(), nullptr, numbers);
-  }
-  return 0;
-}
-
 void AddOutputs(pid_t pid, std::vector<std::string>& outputs) {
   constexpr int kMostFiles = 64;  // of a process
   std::error_code ignored;
@@ -87,15 +70,14 @@ void AddOutputs(pid_t pid, std::vector<std::string>& outputs) {
                       !base::HasControls(path);
     if (ignored || !file) continue;
     const std::string number = each.path().filename().string();
-    const base::Result<std::string> info =
-        base::ReadFile(process + "/fdinfo/" + number, kMaxStatusBytes);
-    if (!info) continue;
-    const auto access = static_cast<int>(InfoOf(*info, "flags:", 8)) & O_ACCMODE;
+    const std::string info = process + "/fdinfo/" + number;
+    const std::string flags = base::NamedLine(info, "flags:");
+    const int access = static_cast<int>(std::strtoul(flags.c_str(), nullptr, 8)) & O_ACCMODE;
     const bool output = number == "1" || number == "2";
     if (access != O_WRONLY && !(output && access == O_RDWR)) continue;
-    const std::uint64_t inode = InfoOf(*info, "ino:", 10);  // from Linux 5.14 on
+    const std::string inode = base::NamedLine(info, "ino:");  // from Linux 5.14 on
     std::string line = fmt::format("{} {}", inode, path);
-    if (inode == 0 || std::ranges::find(outputs, line) != outputs.end()) continue;
+    if (inode.empty() || std::ranges::find(outputs, line) != outputs.end()) continue;
     outputs.push_back(std::move(line));
   }
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -16,6 +15,7 @@
 #include "base/unique_fd.h"
 #include "task/process/memory_protection.h"
 #include "task/process/user.h"
+#include "task/shim/environment.h"
 
 namespace carma::task {
 namespace {
@@ -104,18 +104,12 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   environment.try_emplace("CUDA_MPS_PROTOCOL_VERSION", "2");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   environment["CUDA_VISIBLE_DEVICES"] = order.id.gpus;
-  std::vector<std::string> block;
-  block.reserve(environment.size());
-  for (const auto& [name, value] : environment) block.push_back(name + "=" + value);
-  return block;
+  return ToBlock(environment);
 }
 
 void ResetProcess() {
   GiveUpMemoryProtection();
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ResetSignals();
   ::umask(077);
   (void)!::chdir("/");
 }

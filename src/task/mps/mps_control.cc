@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,10 +17,10 @@
 
 #include "base/file.h"
 #include "base/pidfd.h"
-#include "base/spawn.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "task/mps/mps_child.h"
+#include "task/process/bounded_run.h"
 #include "task/process/process_tree.h"
 
 namespace carma::task {
@@ -52,102 +51,6 @@ int MsUntil(Deadline deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
 }
 
-// carma-shim --mps as a child: it reads `input`, and its output and error messages come back
-// through one pipe.
-class Child {
- public:
-  static Result<Child> Spawn(const std::string& shim, const std::vector<std::string>& arguments,
-                             const std::string& input);
-  Child(Child&& other) noexcept
-      : pid_(std::exchange(other.pid_, 0)),
-        pidfd_(std::move(other.pidfd_)),
-        output_(std::move(other.output_)) {}
-  // Leaves nothing behind except, in the worst case, a process that even SIGKILL does not end.
-  ~Child();
-
-  // Its output once it has ended, even if others hold the pipe open. Errors: kUnavailable: not in
-  // time.
-  Result<std::string> Finish(Deadline deadline);
-  int code() const { return code_; }
-
- private:
-  Child(base::Spawned child, UniqueFd output)
-      : pid_(child.pid), pidfd_(std::move(child.process)), output_(std::move(output)) {}
-  void ReadOutput();
-  bool Reap();
-
-  pid_t pid_ = 0;
-  UniqueFd pidfd_, output_;
-  std::string text_;
-  int code_ = -1;
-};
-
-Result<Child> Child::Spawn(const std::string& shim, const std::vector<std::string>& arguments,
-                           const std::string& input) {
-  Result<base::Pipe> in = base::MakePipe();
-  Result<base::Pipe> out = base::MakePipe(false);
-  if (!in) return std::unexpected(in.error());
-  if (!out) return std::unexpected(out.error());
-  // A command is far smaller than a pipe, so it can be written before the child reads.
-  if (Result<Unit> written = base::WriteAll(in->write.get(), input); !written)
-    return std::unexpected(written.error());
-  in->write.reset();
-  std::vector<std::string> words{shim, "--mps"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  auto spawned = base::Spawn(
-      words, {.files = {in->read.get(), out->write.get(), out->write.get()},
-              .environment = std::vector<std::string>{"PATH=/usr/local/bin:/usr/bin:/bin"},
-              .session = true});
-  if (!spawned) return base::FailErrno(spawned.error(), "cannot start " + shim);
-  return Child(std::move(*spawned), std::move(out->read));
-}
-
-Child::~Child() {
-  if (pid_ == 0) return;
-  ::kill(-pid_, SIGKILL);  // its session: what it started without leaving it
-  ::kill(pid_, SIGKILL);
-  pollfd ended{pidfd_.get(), POLLIN, 0};
-  if (pidfd_) ::poll(&ended, 1, static_cast<int>(kAfterKill.count()));
-  (void)Reap();
-}
-
-bool Child::Reap() {
-  siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0) {
-    pid_ = 0;  // neither waited for nor ended any more: the number may belong to another process
-    return true;
-  }
-  if (info.si_pid == 0) return false;
-  code_ = info.si_code == CLD_EXITED ? info.si_status : -1;
-  pid_ = 0;
-  return true;
-}
-
-void Child::ReadOutput() {
-  char buffer[4096];
-  ssize_t n = 0;
-  while (text_.size() < kMaxAnswer && (n = ::read(output_.get(), buffer, sizeof buffer)) > 0)
-    text_.append(buffer, static_cast<std::size_t>(n));
-  if (n == 0) output_.reset();
-}
-
-Result<std::string> Child::Finish(Deadline deadline) {
-  while (true) {
-    if (output_) ReadOutput();
-    if (Reap()) {
-      if (output_) ReadOutput();
-      return std::move(text_);
-    }
-    const int left_ms = MsUntil(deadline);
-    if (left_ms == 0 || text_.size() >= kMaxAnswer) {
-      return Fail(ErrorCode::kUnavailable, "the MPS control program did not answer in time");
-    }
-    pollfd entries[2] = {{pidfd_.get(), POLLIN, 0}, {output_.get(), POLLIN, 0}};
-    // Without a pidfd (no descriptor was left) the process must be checked again and again.
-    ::poll(entries, 2, pidfd_ ? left_ms : std::min(left_ms, kLookAgainMs));
-  }
-}
-
 Result<std::string> FindProgram(const std::string& name) {
   if (name.starts_with('/')) {
     if (::access(name.c_str(), X_OK) == 0) return name;
@@ -162,17 +65,12 @@ Result<std::string> FindProgram(const std::string& name) {
               "there is no program '" + name + "' in " + path + " (collocation.mps_control)");
 }
 
-std::string LastWords(std::string_view text, int code) {
-  for (const std::string_view line : base::Split(text, '\n')) {
+std::string LastWords(const RunResult& ran) {
+  for (const std::string_view line : base::Split(ran.output, '\n')) {
     if (!base::Trim(line).empty()) return base::Printable(base::Trim(line));
   }
-  if (code < 0) return "it was killed";
-  return "it ended with exit code " + std::to_string(code) + " and without output";
-}
-
-bool IsOf(pid_t pid, uid_t uid) {
-  struct stat st {};
-  return ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid;
+  if (ran.signal != 0) return "it was killed";
+  return "it ended with exit code " + std::to_string(ran.exit_code) + " and without output";
 }
 
 // The result for a server that does not become active.
@@ -201,10 +99,7 @@ bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline)
 }
 
 void Kill(const std::vector<base::ProcessId>& processes) {
-  for (const base::ProcessId& process : processes) {
-    const UniqueFd fd = base::OpenPidfd(process.pid);
-    if (fd && base::Alive(process)) base::SendSignal(fd, SIGKILL);
-  }
+  for (const base::ProcessId& process : processes) Tell(process, {SIGKILL});
   (void)AwaitEnds(processes, Clock::now() + kAfterKill);
 }
 
@@ -212,7 +107,7 @@ void Kill(const std::vector<base::ProcessId>& processes) {
 
 std::optional<base::ProcessId> MpsControl::Daemon() const {
   const std::optional<pid_t> pid = MpsLockHolder(MpsPipeDir(setup_.dir, id_));
-  if (!pid || !IsOf(*pid, id_.uid)) return std::nullopt;
+  if (!pid || !BelongsTo(*pid, id_.uid)) return std::nullopt;
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(*pid);
   if (!stat || stat->dead()) return std::nullopt;
   return stat->id;
@@ -224,12 +119,21 @@ Result<std::string> MpsControl::Run(const std::vector<std::string>& arguments,
   if (!program) return std::unexpected(program.error());
   MpsOrder order{setup_.dir, id_, setup_.environment, {*program}};
   order.argv.insert(order.argv.end(), arguments.begin(), arguments.end());
-  Result<Child> child = Child::Spawn(setup_.shim_path, ToArguments(order), input);
-  if (!child) return std::unexpected(child.error());
-  Result<std::string> answer = child->Finish(deadline);
-  if (!answer || child->code() == 0) return answer;
-  return Fail(ErrorCode::kUnavailable,
-              "the MPS control program failed: " + LastWords(*answer, child->code()));
+  std::vector<std::string> words{setup_.shim_path, "--mps"};
+  for (std::string& word : ToArguments(order)) words.push_back(std::move(word));
+  const Result<RunResult> ran =
+      RunBounded({.words = std::move(words),
+                  .input = input,
+                  .environment = std::vector<std::string>{"PATH=/usr/local/bin:/usr/bin:/bin"},
+                  .kept = kMaxAnswer,
+                  .limit = milliseconds(MsUntil(deadline)),
+                  .session = true,
+                  .together = true});
+  if (!ran) return std::unexpected(ran.error());
+  if (ran->late || ran->output.size() >= kMaxAnswer)
+    return Fail(ErrorCode::kUnavailable, "the MPS control program did not answer in time");
+  if (ran->signal == 0 && ran->exit_code == 0) return ran->output;
+  return Fail(ErrorCode::kUnavailable, "the MPS control program failed: " + LastWords(*ran));
 }
 
 Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadline) const {
@@ -431,7 +335,7 @@ void MpsControl::Quit(Deadline deadline) const {
 void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
   std::vector<base::ProcessId> processes{daemon};
   for (const base::ProcessStat& each : Descendants(daemon.pid)) {
-    if (IsOf(each.id.pid, id_.uid)) processes.push_back(each.id);
+    if (BelongsTo(each.id.pid, id_.uid)) processes.push_back(each.id);
   }
   // The command also fails if a server did not end well.
   const bool heard = MpsSpeaksThree(daemon.pid) ? Run({"-q"}, "", deadline).has_value()

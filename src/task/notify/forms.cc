@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -44,20 +45,6 @@ std::string MatrixUrl(const std::string& url, const std::string& key) {
   return url.substr(0, query) + "/" + key + url.substr(query);
 }
 
-std::string Base64(std::string_view bytes) {
-  constexpr std::string_view kLetters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t three = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k)
-      text += i + k <= bytes.size() ? kLetters[three >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
-
 // RFC 2047, in words of at most 45 bytes that cut no letter in two.
 std::string HeaderText(std::string_view text) {
   const bool plain = text.find_first_not_of(
@@ -69,8 +56,8 @@ std::string HeaderText(std::string_view text) {
   while (!text.empty()) {
     std::size_t count = std::min<std::size_t>(45, text.size());
     while (count < text.size() && count > 1 && (text[count] & 0xC0) == 0x80) --count;
-    encoded +=
-        (encoded.empty() ? "=?UTF-8?B?" : "\n =?UTF-8?B?") + Base64(text.substr(0, count)) + "?=";
+    encoded += (encoded.empty() ? "=?UTF-8?B?" : "\n =?UTF-8?B?") +
+               base::EncodeBase64(text.substr(0, count)) + "?=";
     text.remove_prefix(count);
   }
   return encoded;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,8 +19,8 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "task/describe/notify.h"
-#include "task/notify/bounded_run.h"
 #include "task/notify/forms.h"
+#include "task/process/bounded_run.h"
 #include "task/process/process_tree.h"
 #include "task/process/user.h"
 
@@ -163,13 +162,7 @@ Result<base::Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& targ
 // the background.
 Result<base::Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   if (target.kind == NotifyKind::kMail) return base::Unit{};
-  rlimit limit{};
-  if (order.max_processes > 0 && ::getrlimit(RLIMIT_NPROC, &limit) == 0) {
-    const auto most = static_cast<rlim_t>(order.max_processes);
-    limit.rlim_cur = std::min(limit.rlim_cur, most);
-    limit.rlim_max = std::min(limit.rlim_max, most);
-    ::setrlimit(RLIMIT_NPROC, &limit);
-  }
+  LimitProcesses(order.max_processes);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever leaves its group becomes our child
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return base::FailErrno(errno, "no_new_privs");
   return base::Unit{};

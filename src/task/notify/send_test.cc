@@ -14,7 +14,7 @@
 
 #include "base/file.h"
 #include "base/unique_fd.h"
-#include "task/notify/bounded_run.h"
+#include "task/process/bounded_run.h"
 
 namespace carma::task {
 namespace {
@@ -120,7 +120,8 @@ TEST_F(SendTest, AProgramReadsTheMessageWithoutAShell) {
 }
 
 TEST_F(SendTest, AWebhookIsPostedAndItsAnswerDecides) {
-  if (!RunBounded({.words = {"curl", "--version"}, .environment = {"PATH=/usr/bin:/bin"}}))
+  if (!RunBounded({.words = {"curl", "--version"},
+                   .environment = std::vector<std::string>{"PATH=/usr/bin:/bin"}}))
     GTEST_SKIP() << "needs Debian's package curl";
   const std::pair<const char*, int> cases[] = {{"200 OK", kNoticeSent},
                                                {"204 No Content", kNoticeSent},

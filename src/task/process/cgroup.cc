@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/named_line.h"
 #include "base/text.h"
 
 namespace carma::task {
@@ -49,12 +50,7 @@ std::optional<std::string> OwnPath(std::string_view self_cgroup) {
 }
 
 std::optional<std::int64_t> ReadOomKills(const std::string& group) {
-  const Result<std::string> text = base::ReadFile(group + "/memory.events", 4096);
-  if (!text) return std::nullopt;
-  for (const std::string_view line : base::Split(*text, '\n')) {
-    if (line.starts_with("oom_kill ")) return base::ParseInt(line.substr(9));
-  }
-  return std::nullopt;
+  return base::ParseInt(base::NamedLine(group + "/memory.events", "oom_kill "));
 }
 
 void MoveKeeper(const std::string& group) {

@@ -1,20 +1,13 @@
 #include "task/process/group_limiter.h"
 
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <utility>
 
-#include <csignal>
-#include <cstring>
-
-#include "base/file.h"
-#include "base/spawn.h"
 #include "base/text.h"
+#include "task/process/bounded_run.h"
 
 namespace carma::task {
 namespace {
 
-constexpr std::size_t kMaxAnswer = 4096;
 constexpr std::size_t kWordsOfALimit = 3;
 
 }  // namespace
@@ -49,25 +42,13 @@ base::Result<base::Unit> LimitGpuMemory(const std::vector<std::string>& limiter,
   std::vector<std::string> argv = limiter;
   argv.push_back(group);
   argv.insert(argv.end(), words.begin(), words.end());
-  base::Result<base::UniqueFd> answer = base::MemoryFile("");
-  if (!answer) return std::unexpected(answer.error());
-  base::SpawnOptions options;
-  options.files = {"/dev/null", "/dev/null", answer->get()};
-  const auto program = base::Spawn(argv, options);
-  if (!program)
-    return Fail(ErrorCode::kUnavailable, argv[0] + ": " + std::strerror(program.error()));
-  pollfd ended{program->process.get(), POLLIN, 0};
-  const bool late = ::poll(&ended, 1, static_cast<int>(patience.count())) <= 0;
-  if (late) ::kill(program->pid, SIGKILL);
-  int status = 0;
-  // A program that hangs in the driver cannot be waited for.
-  if (::waitpid(program->pid, &status, late ? WNOHANG : 0) != program->pid || late)
-    return Fail(ErrorCode::kUnavailable, "the driver does not answer");
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return base::Unit{};
-  (void)::lseek(answer->get(), 0, SEEK_SET);
-  const std::string text = base::ReadAll(answer->get(), kMaxAnswer).value_or("");
-  return Fail(ErrorCode::kUnavailable,
-              text.empty() ? "the limiter failed" : std::string(base::Trim(text)));
+  const Result<RunResult> ran =
+      RunBounded({.words = std::move(argv), .folder = "", .limit = patience});
+  if (!ran) return Fail(ErrorCode::kUnavailable, ran.error().message);
+  if (ran->late) return Fail(ErrorCode::kUnavailable, "the driver does not answer");
+  if (ran->signal == 0 && ran->exit_code == 0) return base::Unit{};
+  const std::string_view why = base::Trim(ran->errors);
+  return Fail(ErrorCode::kUnavailable, why.empty() ? "the limiter failed" : std::string(why));
 }
 
 }  // namespace carma::task

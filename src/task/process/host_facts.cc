@@ -7,6 +7,7 @@
 
 #include "base/cpu_list.h"
 #include "base/file.h"
+#include "base/named_line.h"
 #include "base/text.h"
 
 namespace carma::task {
@@ -15,16 +16,6 @@ namespace {
 constexpr std::size_t kMaxText = 1 << 20;
 constexpr std::ptrdiff_t kManyCpus = 8;
 constexpr std::int64_t kMostReserveMib = 16 * 1024;
-
-// The text after "name:" in a file of /proc; empty if there is no such line.
-std::string ValueOf(const std::string& file, std::string_view name) {
-  const std::string text = base::ReadFile(file, kMaxText).value_or("");
-  for (const std::string_view line : base::Split(text, '\n')) {
-    if (line.starts_with(name) && line.substr(name.size()).starts_with(':'))
-      return std::string(base::Trim(line.substr(name.size() + 1)));
-  }
-  return "";
-}
 
 std::vector<int> CpusIn(const std::string& text) {
   return base::ParseCpuList(text).value_or(std::vector<int>{});
@@ -50,9 +41,9 @@ std::vector<int> BySiblings(const std::vector<int>& cpus, const std::string& roo
 
 HostFacts ReadHostFacts(const std::string& root, const std::string& cgroup) {
   HostFacts facts;
-  const std::string allowed = ValueOf(root + "/proc/self/status", "Cpus_allowed_list");
+  const std::string allowed = base::NamedLine(root + "/proc/self/status", "Cpus_allowed_list:");
   facts.cpus = BySiblings(CpusIn(allowed), root);
-  const std::string total = ValueOf(root + "/proc/meminfo", "MemTotal");  // "65536000 kB"
+  const std::string total = base::NamedLine(root + "/proc/meminfo", "MemTotal:");  // "65536000 kB"
   const std::string_view kib = std::string_view(total).substr(0, total.find(' '));
   facts.memory_mib = base::ParseInt(kib).value_or(0) / 1024;
   if (cgroup.empty()) return facts;

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/named_line.h"
 #include "base/pidfd.h"
 #include "base/text.h"
 
@@ -30,13 +31,12 @@ std::vector<pid_t> AllProcesses() {
   return pids;
 }
 
-// Only processes of the task's user can be affected, whatever they claim about themselves.
+}  // namespace
+
 bool BelongsTo(pid_t pid, uid_t uid) {
   struct stat st {};
   return ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid;
 }
-
-}  // namespace
 
 std::vector<base::ProcessStat> Descendants(pid_t root) {
   std::multimap<pid_t, base::ProcessStat> by_parent;
@@ -59,17 +59,9 @@ std::vector<base::ProcessStat> Descendants(pid_t root) {
 }
 
 bool Catches(const base::ProcessId& process, int signal) {
-  constexpr std::size_t kMaxStatusBytes = 65'536;
-  constexpr std::string_view kCaught = "SigCgt:";
-  const base::Result<std::string> text =
-      base::ReadFile("/proc/" + std::to_string(process.pid) + "/status", kMaxStatusBytes);
-  if (!text) return false;
-  for (const std::string_view line : base::Split(*text, '\n')) {
-    if (!line.starts_with(kCaught)) continue;
-    const std::string mask(base::Trim(line.substr(kCaught.size())));
-    return (std::strtoull(mask.c_str(), nullptr, 16) >> (signal - 1)) % 2 == 1;
-  }
-  return false;
+  const std::string mask =
+      base::NamedLine("/proc/" + std::to_string(process.pid) + "/status", "SigCgt:");
+  return (std::strtoull(mask.c_str(), nullptr, 16) >> (signal - 1)) % 2 == 1;
 }
 
 std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignment) {

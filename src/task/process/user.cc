@@ -1,11 +1,13 @@
 #include "task/process/user.h"
 
 #include <grp.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include "base/user.h"
 
@@ -49,6 +51,22 @@ Result<Unit> BecomeUser(const UserInfo& user) {
   if (::setresgid(user.gid, user.gid, user.gid) != 0) return base::FailErrno(errno, "setgid");
   if (::setresuid(user.uid, user.uid, user.uid) != 0) return base::FailErrno(errno, "setuid");
   return Unit{};
+}
+
+void LimitProcesses(std::int64_t most) {
+  rlimit limit{};
+  if (most <= 0 || ::getrlimit(RLIMIT_NPROC, &limit) != 0) return;
+  const auto wanted = static_cast<rlim_t>(most);
+  limit.rlim_cur = std::min(limit.rlim_cur, wanted);
+  limit.rlim_max = std::min(limit.rlim_max, wanted);
+  ::setrlimit(RLIMIT_NPROC, &limit);
+}
+
+void ResetSignals() {
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 WornRights::WornRights(const UserInfo& user, mode_t umask)

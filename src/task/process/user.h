@@ -32,6 +32,12 @@ bool CanSwitchUser();
 // about to exec. Errors: the system's.
 base::Result<base::Unit> BecomeUser(const UserInfo& user);
 
+// Also only in such a child. A fork bomb must not use up the processes that the daemon and other
+// users need; 0: no limit.
+void LimitProcesses(std::int64_t most);
+// All signals have their default actions, and none is blocked.
+void ResetSignals();
+
 // Accesses files with the user's rights instead of root's, in a process with a single thread. Only
 // the effective ids change, so that the user can neither signal nor trace this process. A process
 // that cannot switch users already runs as the user; then only the umask changes.

@@ -134,9 +134,7 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
 // go on.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
-  Outcome outcome;
-  outcome.kind = OutcomeKind::kLost;
-  outcome.text = "its folder " + attempt.dir + " was removed";
+  Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};
   for (const base::ProcessId& shim : shims) {
     outcome.leftover_group = GroupOf(attempt, cgroup.path, shim.pid);
     if (!outcome.leftover_group.empty()) TaskCgroup::KillCgroup(outcome.leftover_group);
@@ -147,17 +145,11 @@ Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
 }
 
 Outcome Unknown(const base::Error& why) {
-  Outcome outcome;
-  outcome.kind = OutcomeKind::kUnknown;
-  outcome.text = why.message;
-  return outcome;
+  return {.kind = OutcomeKind::kUnknown, .text = why.message};
 }
 
 Outcome NeverBegan(std::string text) {
-  Outcome outcome;
-  outcome.kind = OutcomeKind::kNeverBegan;
-  outcome.text = std::move(text);
-  return outcome;
+  return {.kind = OutcomeKind::kNeverBegan, .text = std::move(text)};
 }
 
 // Makes sure that no shim will run the attempt. Empty if a shim claimed it before us.

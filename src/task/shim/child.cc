@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -80,23 +79,6 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
   return {"command '" + base::Printable(name) + "' not found in PATH " +
               base::Printable(plan.search, 1000),
           false};
-}
-
-void ResetSignals() {
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
-// A fork bomb must not use up the processes that the daemon and other users need.
-void LimitProcesses(std::int64_t most) {
-  rlimit limit{};
-  if (most <= 0 || ::getrlimit(RLIMIT_NPROC, &limit) != 0) return;
-  const auto wanted = static_cast<rlim_t>(most);
-  limit.rlim_cur = std::min(limit.rlim_cur, wanted);
-  limit.rlim_max = std::min(limit.rlim_max, wanted);
-  ::setrlimit(RLIMIT_NPROC, &limit);
 }
 
 // Where groups cannot be limited to CPUs, this is the only limit. Elsewhere it repeats the group's.

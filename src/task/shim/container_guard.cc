@@ -44,9 +44,7 @@ void CleanUpAsUser(const GuardOrder& order, bool removes) {
   if (order.switches_user && !BecomeUser(order.user)) return;
   if (!order.script.empty()) ::unlink(order.script.c_str());
   if (!removes || order.removal.empty()) return;
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ResetSignals();
   (void)!::chdir("/");
   const std::vector<char*> argv = base::Argv(order.removal), block = base::Argv(order.block);
   ::execve(argv.front(), argv.data(), block.data());

@@ -73,16 +73,11 @@ bool MakeGroups(const std::string& path) {
 std::vector<std::string> FoldersOf(const std::string& group) {
   const std::string slices = SlicesOf(group);
   std::vector<std::string> folders;
-  for (const std::string& root :
-       {std::string("/sys/fs/cgroup"), std::string("/sys/fs/cgroup/unified"),
-        std::string("/sys/fs/cgroup/systemd"), std::string("/sys/fs/cgroup/memory"),
-        std::string("/sys/fs/cgroup/cpu"), std::string("/sys/fs/cgroup/cpuacct"),
-        std::string("/sys/fs/cgroup/cpuset"), std::string("/sys/fs/cgroup/pids"),
-        std::string("/sys/fs/cgroup/devices"), std::string("/sys/fs/cgroup/freezer"),
-        std::string("/sys/fs/cgroup/blkio"), std::string("/sys/fs/cgroup/hugetlb"),
-        std::string("/sys/fs/cgroup/net_cls"), std::string("/sys/fs/cgroup/perf_event")}) {
+  for (const char* hierarchy :
+       {"", "/unified", "/systemd", "/memory", "/cpu", "/cpuacct", "/cpuset", "/pids", "/devices",
+        "/freezer", "/blkio", "/hugetlb", "/net_cls", "/perf_event"}) {
     for (const std::string& name : {group, slices}) {
-      std::string folder = root + "/" + name;
+      std::string folder = std::string(kRoot) + hierarchy + "/" + name;
       if (base::Exists(folder)) folders.push_back(std::move(folder));
     }
   }

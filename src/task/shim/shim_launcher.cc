@@ -2,15 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -21,9 +17,9 @@
 #include "base/log.h"
 #include "base/pidfd.h"
 #include "base/text.h"
-#include "base/timer_fd.h"
 #include "task/process/process_tree.h"
 #include "task/shim/attempt_folder.h"
+#include "task/shim/launcher_poll.h"
 #include "task/shim/shim_protocol.h"
 #include "task/shim/shim_spawn.h"
 #include "task/shim/supervisor.h"
@@ -35,7 +31,6 @@ using base::Field;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
-constexpr std::size_t kMaxEventsPerPoll = 256;
 // How often an attempt is checked that gives no event: it was adopted before its shim reported, or
 // no descriptor was left for its shim.
 constexpr std::chrono::milliseconds kLook{20};
@@ -46,23 +41,18 @@ constexpr base::Duration kUsualGrace{30'000};
 
 using SteadyClock = std::chrono::steady_clock;
 
-enum class Source : std::uint64_t { kShim, kAnswers, kWake, kTimer };
-constexpr std::uint64_t kSources = 4;
+enum class Source : std::uint64_t { kShim, kAnswers };
+constexpr std::uint64_t kSources = 2;
 
-struct Attempt {
-  core::TaskId id{};
-  int number = 0;
-  std::string dir;
-  std::uint32_t uid = 0;
+struct Attempt : KnownAttempt {
   base::ProcessId shim;
-  UniqueFd shim_fd;            // pidfd: readable when the shim is gone; empty: none could be had
-  UniqueFd answers;            // the early answers of a shim of our own
-  std::string unread;          // of the answers: an unfinished line
-  bool adopted = false;        // of an earlier life of the daemon
-  bool started = false;        // kStarted was reported
-  bool known_started = false;  // by the daemon before us
-  bool reported = false;       // kExited was reported early: only to be reaped
-  bool unsettled = false;      // its shim is gone, or never was: the folder is to be read again
+  UniqueFd shim_fd;           // pidfd: readable when the shim is gone; empty: none could be had
+  UniqueFd answers;           // the early answers of a shim of our own
+  std::string unread;         // of the answers: an unfinished line
+  bool adopted = false;       // of an earlier life of the daemon
+  bool told_started = false;  // kStarted was reported
+  bool reported = false;      // kExited was reported early: only to be reaped
+  bool unsettled = false;     // its shim is gone, or never was: the folder is to be read again
   std::optional<base::Duration> grace;             // empty: as in its order
   std::optional<SteadyClock::time_point> kill_at;  // it was told to stop
 };
@@ -71,7 +61,7 @@ class ShimLauncher final : public Launcher {
  public:
   explicit ShimLauncher(ShimLauncherOptions options);
   // Called once, before all else. Errors: the system's.
-  Result<Unit> Open();
+  Result<Unit> Open() { return poll_.Open("preparing to start tasks"); }
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
   void Warn(core::TaskId id, int attempt) override;
@@ -80,7 +70,7 @@ class ShimLauncher final : public Launcher {
   void AskToSave(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
-  int PollFd() const override { return epoll_.get(); }
+  int PollFd() const override { return poll_.fd(); }
   void Poll(const Sink& sink) override;
 
  private:
@@ -104,9 +94,7 @@ class ShimLauncher final : public Launcher {
   void SetTimer();
 
   const ShimLauncherOptions options_;
-  UniqueFd epoll_;
-  UniqueFd wake_;
-  UniqueFd timer_;
+  LauncherPoll poll_;
   std::uint64_t next_serial_ = 1;
   std::map<std::uint64_t, Attempt> attempts_;  // by serial number, which epoll hands back
   std::map<Key, std::uint64_t> serials_;       // those whose end is not yet reported
@@ -115,11 +103,7 @@ class ShimLauncher final : public Launcher {
 };
 
 ShimEvent EventOf(const Attempt& attempt, ShimEventKind kind) {
-  ShimEvent event;
-  event.kind = kind;
-  event.id = attempt.id;
-  event.attempt = attempt.number;
-  return event;
+  return {.kind = kind, .id = attempt.id, .attempt = attempt.number};
 }
 
 ShimEvent FailureOf(const Attempt& attempt, std::string text, bool retryable) {
@@ -161,25 +145,8 @@ ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
 
 ShimLauncher::ShimLauncher(ShimLauncherOptions options) : options_(std::move(options)) {}
 
-Result<Unit> ShimLauncher::Open() {
-  constexpr const char* kDoing = "preparing to start tasks";
-  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_) return base::FailErrno(errno, kDoing);
-  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_) return base::FailErrno(errno, kDoing);
-  timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!timer_) return base::FailErrno(errno, kDoing);
-  if (!Watch(wake_.get(), 0, Source::kWake) || !Watch(timer_.get(), 0, Source::kTimer))
-    return base::FailErrno(errno, kDoing);
-  return Unit{};
-}
-
 void ShimLauncher::Start(LaunchOrder order) {
-  Attempt attempt;
-  attempt.id = order.id;
-  attempt.number = order.attempt;
-  attempt.dir = order.attempt_dir;
-  attempt.uid = order.uid;
+  Attempt attempt{{order.id, order.attempt, order.attempt_dir, order.uid}};
   attempt.grace = order.kill_grace;
   if (Find(order.id, order.attempt) != nullptr) return;
   if (const Result<Unit> made = PrepareAttempt(order, options_.cgroup); !made) {
@@ -255,13 +222,8 @@ void ShimLauncher::KillHung(Attempt& attempt) {
 
 void ShimLauncher::Adopt(const KnownAttempt& attempt) {
   if (Find(attempt.id, attempt.number) != nullptr) return;
-  Attempt adopted;
-  adopted.id = attempt.id;
-  adopted.number = attempt.number;
-  adopted.dir = attempt.dir;
-  adopted.uid = attempt.uid;
+  Attempt adopted{attempt};
   adopted.adopted = true;
-  adopted.known_started = attempt.started;
   Settle(std::move(adopted));
 }
 
@@ -269,11 +231,11 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
 void ShimLauncher::Settle(Attempt attempt) {
   while (true) {
     // An attempt of our own had a folder. If the folder is gone, the attempt may have run.
-    const bool ran = attempt.started || attempt.known_started ||
-                     (!attempt.adopted && !base::Exists(attempt.dir));
+    const bool ran =
+        attempt.told_started || attempt.started || (!attempt.adopted && !base::Exists(attempt.dir));
     Outcome outcome =
         SettleAttempt({attempt.id, attempt.number, attempt.dir, attempt.uid, ran}, options_.cgroup);
-    if (outcome.started && !attempt.started) PushStarted(attempt, *outcome.started);
+    if (outcome.started && !attempt.told_started) PushStarted(attempt, *outcome.started);
     switch (outcome.kind) {
       case OutcomeKind::kLives: {
         attempt.shim = outcome.shim;
@@ -316,21 +278,15 @@ void ShimLauncher::Forget(core::TaskId id, int attempt, const std::string& attem
 }
 
 void ShimLauncher::Poll(const Sink& sink) {
-  std::array<epoll_event, kMaxEventsPerPoll> ready{};
-  const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
-  for (int i = 0; i < count; ++i) {
-    const std::uint64_t serial = ready[static_cast<std::size_t>(i)].data.u64 / kSources;
-    const auto source = static_cast<Source>(ready[static_cast<std::size_t>(i)].data.u64 % kSources);
-    if (source == Source::kTimer) OnTimer();
+  poll_.Take([this](std::uint64_t key) {
+    if (key == LauncherPoll::kTimer) return OnTimer();
+    const std::uint64_t serial = key / kSources;
     const auto found = attempts_.find(serial);
-    if (found == attempts_.end()) continue;
-    if (source == Source::kAnswers) ReadAnswers(found->second);
-    if (source == Source::kShim) OnShimGone(serial);
-  }
-  std::uint64_t wakes = 0;
-  (void)!::read(wake_.get(), &wakes, sizeof wakes);
-  // The sink may call us: events that it adds wait for the next turn of the loop; wake_ starts
-  // that.
+    if (found == attempts_.end()) return;
+    if (static_cast<Source>(key % kSources) == Source::kShim) return OnShimGone(serial);
+    ReadAnswers(found->second);
+  });
+  // The sink may call us: events that it adds wait for the next turn of the loop, which they start.
   for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
 }
 
@@ -340,10 +296,7 @@ Attempt* ShimLauncher::Find(core::TaskId id, int attempt) {
 }
 
 bool ShimLauncher::Watch(int fd, std::uint64_t serial, Source source) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = serial * kSources + static_cast<std::uint64_t>(source);
-  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  return poll_.Watch(fd, serial * kSources + static_cast<std::uint64_t>(source));
 }
 
 void ShimLauncher::Track(Attempt attempt) {
@@ -360,8 +313,7 @@ void ShimLauncher::Track(Attempt attempt) {
 
 void ShimLauncher::Push(ShimEvent event) {
   pending_.push_back(std::move(event));
-  const std::uint64_t one = 1;
-  (void)!::write(wake_.get(), &one, sizeof one);
+  poll_.Wake();
 }
 
 void ShimLauncher::PushStarted(Attempt& attempt, const ShimStarted& started) {
@@ -369,7 +321,7 @@ void ShimLauncher::PushStarted(Attempt& attempt, const ShimStarted& started) {
   event.process = started.process;
   event.cgroup = started.cgroup;
   event.no_limit = started.no_limit;
-  attempt.started = true;
+  attempt.told_started = true;
   Push(std::move(event));
 }
 
@@ -392,7 +344,7 @@ void ShimLauncher::ReadAnswers(Attempt& attempt) {
 void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
   if (attempt.reported) return;
   if (const Result<ShimStarted> started = ParseShimStarted(line)) {
-    if (!attempt.started) PushStarted(attempt, *started);
+    if (!attempt.told_started) PushStarted(attempt, *started);
   } else if (const Result<ShimReport> report = ParseShimReport(line)) {
     // The shim could not write its report yet and sent it here; its end brings no further news.
     attempt.reported = true;
@@ -427,18 +379,16 @@ bool ShimLauncher::ShimHasEnded(const Attempt& attempt) {
 
 bool ShimLauncher::NeedsLooking(const Attempt& attempt) {
   if (attempt.unsettled) return true;
-  return !attempt.shim_fd || (!attempt.started && !attempt.answers && !attempt.reported);
+  return !attempt.shim_fd || (!attempt.told_started && !attempt.answers && !attempt.reported);
 }
 
 void ShimLauncher::OnTimer() {
-  std::uint64_t expirations = 0;
-  (void)!::read(timer_.get(), &expirations, sizeof expirations);
   std::vector<std::uint64_t> gone;
   const SteadyClock::time_point now = SteadyClock::now();
   for (auto& [serial, attempt] : attempts_) {
     if (attempt.kill_at && now >= *attempt.kill_at) KillHung(attempt);
     if (!NeedsLooking(attempt)) continue;
-    if (!attempt.started && !attempt.reported) {
+    if (!attempt.told_started && !attempt.reported) {
       const std::optional<ShimStarted> started = ReadStarted(attempt.dir);
       if (started) PushStarted(attempt, *started);
     }
@@ -457,7 +407,7 @@ void ShimLauncher::SetTimer() {
     if (NeedsLooking(attempt)) sooner(kLook);
     if (attempt.kill_at) sooner(*attempt.kill_at - now);
   }
-  base::SetTimer(timer_.get(), next);
+  poll_.SetTimer(next);
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <map>
 
+#include "base/base64.h"
 #include "base/field_check.h"
 #include "base/fields_json.h"
 #include "base/file.h"
@@ -22,8 +22,6 @@ using base::Json;
 using base::JsonReader;
 using base::UniqueFd;
 
-constexpr std::string_view kBase64Digits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr char kTailField[] = "stderr_tail_base64";
 
 // A variable must be one that can be passed to execve() unchanged.
@@ -84,7 +82,7 @@ std::string ToText(const ShimStarted& started) {
 
 std::string ToText(const ShimReport& report) {
   Json json = base::FieldsToJson(report, base::Absent::kLeftOut);
-  if (report.launched) json[kTailField] = EncodeBase64(report.stderr_tail);
+  if (report.launched) json[kTailField] = base::EncodeBase64(report.stderr_tail);
   return base::DumpJson(json) + "\n";
 }
 
@@ -118,56 +116,11 @@ Result<ShimReport> ParseShimReport(std::string_view text) {
   std::string tail;
   in.Get(kTailField, tail, (kStderrTailBytes + 2) / 3 * 4);
   in.NoOthers();
-  const std::optional<std::string> bytes = DecodeBase64(tail);
+  const std::optional<std::string> bytes = base::DecodeBase64(tail);
   if (!bytes) in.Complain(kTailField, "base64");
   if (in.error()) return std::unexpected(*in.error());
   report.stderr_tail = *bytes;
   return report;
-}
-
-std::string EncodeBase64(std::string_view bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      text += k <= count ? kBase64Digits[group >> (18 - 6 * k) & 63] : '=';
-    }
-  }
-  return text;
-}
-
-std::optional<std::string> DecodeBase64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  std::array<std::int8_t, 256> value{};
-  value.fill(-1);
-  for (std::size_t i = 0; i < kBase64Digits.size(); ++i) {
-    value[static_cast<unsigned char>(kBase64Digits[i])] = static_cast<std::int8_t>(i);
-  }
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  for (std::size_t i = 0; i < text.size(); i += 4) {
-    const std::string_view group = text.substr(i, 4);
-    const bool last = i + 4 == text.size();
-    const std::size_t padding = !last                   ? 0
-                                : group.ends_with("==") ? 2
-                                : group.ends_with("=")  ? 1
-                                                        : 0;
-    std::uint32_t bits = 0;
-    for (std::size_t k = 0; k < 4; ++k) {
-      const int digit = k < 4 - padding ? value[static_cast<unsigned char>(group[k])] : 0;
-      if (digit < 0) return std::nullopt;
-      bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    }
-    for (std::size_t k = 0; k < 3 - padding; ++k) {
-      bytes += static_cast<char>(bits >> (16 - 8 * k) & 255);
-    }
-  }
-  return bytes;
 }
 
 Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon) {

@@ -221,9 +221,6 @@ base::Result<ShimOwner> ParseShimOwner(std::string_view text);
 base::Result<ShimStarted> ParseShimStarted(std::string_view text);
 base::Result<ShimReport> ParseShimReport(std::string_view text);
 
-std::string EncodeBase64(std::string_view bytes);
-std::optional<std::string> DecodeBase64(std::string_view text);
-
 // Makes this process the owner of the attempt, to run or to abandon it. The link appears with its
 // whole content or not at all. Returns false if it already has an owner.
 base::Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);

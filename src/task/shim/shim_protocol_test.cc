@@ -133,24 +133,6 @@ TEST(ShimProtocol, EveryTornTextIsAnErrorOrAValueNeverACrash) {
   }
 }
 
-TEST(ShimProtocol, Base64KnowsItsVectorsAndRefusesOthers) {
-  // RFC 4648, section 10.
-  const std::pair<const char*, const char*> vectors[] = {{"", ""},
-                                                         {"f", "Zg=="},
-                                                         {"fo", "Zm8="},
-                                                         {"foo", "Zm9v"},
-                                                         {"foob", "Zm9vYg=="},
-                                                         {"fooba", "Zm9vYmE="},
-                                                         {"foobar", "Zm9vYmFy"}};
-  for (const auto& [bytes, text] : vectors) {
-    EXPECT_EQ(EncodeBase64(bytes), text);
-    EXPECT_EQ(DecodeBase64(text), bytes);
-  }
-  for (const char* bad : {"Z", "Zg=", "Zg==Zg==", "Z===", "====", "Zm 9"}) {
-    EXPECT_EQ(DecodeBase64(bad), std::nullopt) << bad;
-  }
-}
-
 TEST(ShimProtocol, OnlyTheFirstClaimWins) {
   const std::string dir = TempDir();
   EXPECT_EQ(ClaimAttempt(dir, /*abandon=*/false).value(), true);

@@ -17,8 +17,8 @@
 #include "base/file.h"
 #include "base/host.h"
 #include "base/json.h"
+#include "base/spawn.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 #include "task/describe/options.h"
 #include "task/describe/slurm.h"
 #include "task/shim/environment.h"
@@ -188,11 +188,10 @@ std::string SlurmState(const std::string& state) {
 
 [[noreturn]] void BecomeCarma(const Words& words) {
   // These programs are installed in libexec/carma.
-  std::string program = base::ExecutableDir() + "/../../bin/carma";
-  std::vector<char*> call{program.data()};
-  for (const std::string& word : words) call.push_back(const_cast<char*>(word.c_str()));
-  call.push_back(nullptr);
-  ::execv(call[0], call.data());
+  const std::string program = base::ExecutableDir() + "/../../bin/carma";
+  Words call{program};
+  call.insert(call.end(), words.begin(), words.end());
+  ::execv(program.c_str(), base::Argv(call).data());
   std::fprintf(stderr, "%s: %s\n", program.c_str(), std::strerror(errno));
   ::_exit(1);
 }
@@ -200,21 +199,19 @@ std::string SlurmState(const std::string& state) {
 // Runs carma and passes its lines on as they arrive.
 template <class Take>
 int ReadCarma(const Words& words, Take take) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return 1;
-  const base::UniqueFd read_end(ends[0]);
-  base::UniqueFd write_end(ends[1]);
+  Result<base::Pipe> pipe = base::MakePipe();
+  if (!pipe) return 1;
   const pid_t child = ::fork();
   if (child < 0) return 1;
   if (child == 0) {
-    ::dup2(write_end.get(), STDOUT_FILENO);
+    ::dup2(pipe->write.get(), STDOUT_FILENO);
     BecomeCarma(words);
   }
-  write_end.reset();
+  pipe->write.reset();
   std::string text;
   char buffer[4096];
   for (;;) {
-    const ssize_t count = ::read(read_end.get(), buffer, sizeof buffer);
+    const ssize_t count = ::read(pipe->read.get(), buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     text.append(buffer, static_cast<std::size_t>(count));

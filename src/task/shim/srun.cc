@@ -19,6 +19,7 @@
 
 #include "base/host.h"
 #include "base/process_id.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "task/describe/option_values.h"
 #include "task/describe/slurm.h"
@@ -239,11 +240,9 @@ void Redirect(const std::string& path, int descriptor) {
     if (plan.error.empty()) ::dup2(STDOUT_FILENO, STDERR_FILENO);
   }
   if (!plan.error.empty()) Redirect(PathFor(plan.error, rank, environment), STDERR_FILENO);
-  std::vector<char*> argv;
-  for (const std::string& word : plan.command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  ::execvp(argv[0], argv.data());
-  std::fprintf(stderr, "srun: %s: %s\n", argv[0], std::strerror(errno));
+  const char* program = plan.command.front().c_str();
+  ::execvp(program, base::Argv(plan.command).data());
+  std::fprintf(stderr, "srun: %s: %s\n", program, std::strerror(errno));
   ::_exit(kCannotRun);
 }
 

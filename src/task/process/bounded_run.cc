@@ -1,4 +1,4 @@
-#include "task/notify/bounded_run.h"
+#include "task/process/bounded_run.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -15,6 +15,9 @@
 
 namespace carma::task {
 namespace {
+
+// The time for a killed program to end.
+constexpr std::chrono::milliseconds kAfterKill{500};
 
 std::string Beginning(const base::UniqueFd& file, std::size_t most) {
   std::string text(most, '\0');
@@ -45,9 +48,11 @@ Result<RunResult> RunBounded(const RunRequest& request) {
     if (!*file) return std::unexpected(file->error());
   }
   // It gets its own process group, so that everything it starts is ended with it.
-  base::SpawnOptions options{.files = {input->get(), output->get(), errors->get()},
-                             .environment = request.environment,
-                             .folder = request.folder};
+  base::SpawnOptions options{
+      .files = {input->get(), output->get(), request.together ? output->get() : errors->get()},
+      .environment = request.environment,
+      .folder = request.folder,
+      .session = request.session};
   if (!request.more_input.empty()) options.files.emplace_back(more->get());
   const auto child = base::Spawn(request.words, options);
   if (!child) {
@@ -57,8 +62,9 @@ Result<RunResult> RunBounded(const RunRequest& request) {
   RunResult result;
   result.late = !child->process || !EndsInTime(child->process, request.limit);
   if (result.late) ::kill(-child->pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+  const bool ended = !result.late || EndsInTime(child->process, kAfterKill);
+  int status = SIGKILL;
+  while (::waitpid(child->pid, &status, ended ? 0 : WNOHANG) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
