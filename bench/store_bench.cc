@@ -131,8 +131,6 @@ BENCHMARK_CAPTURE(BM_ListPage, all_states_of_a_user,
                    .user = "ada",
                    .limit = 50})
     ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(BM_ListPage, ended_long_ago, {.ended_after = carma::base::FromMs(0), .limit = 50})
-    ->Unit(benchmark::kMicrosecond);
 
 void BM_Counts(benchmark::State& state) {
   const std::unique_ptr<Store> store = Must(Store::Open(LongBooks()));

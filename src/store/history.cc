@@ -32,22 +32,17 @@ std::string Newest() {
 
 constexpr std::int64_t kAll = -1;  // a LIMIT that is none
 
-void BindSpan(Binder& bind, const History::Span& span) {
-  bind.Bind(span.submitted_from);
-  bind.Bind(span.submitted_to);
-}
-
 }  // namespace
 
 struct History::Impl {
   // Calls `read_row` for each row until it fails or returns that it has enough.
-  template <class ReadRow>
-  Result<Unit> Each(const char* doing, const std::string& sql,
-                    const std::function<void(Binder&)>& bind, ReadRow read_row) {
+  template <class ReadRow, class... Values>
+  Result<Unit> Walk(const char* doing, const std::string& sql, ReadRow read_row,
+                    const Values&... values) {
     try {
       SQLite::Statement rows(db, sql);
-      Binder binder(rows);
-      bind(binder);
+      Binder bind(rows);
+      (bind.Bind(values), ...);
       while (rows.executeStep()) {
         Reader reader(rows);
         const bool more = read_row(reader);
@@ -60,6 +55,18 @@ struct History::Impl {
     } catch (const SQLite::Exception& exception) {
       return std::unexpected(FromSqlite(exception, doing));
     }
+  }
+
+  // The same for whole rows; rest: of the query, behind the name of the table.
+  template <class Row, class... Values>
+  Result<Unit> Each(const char* doing, const std::string& rest, const TakeRow<Row>& take,
+                    const Values&... values) {
+    const auto read = [&](Reader& reader) {
+      Row row;
+      Table<Row>::Visit(reader, row);
+      return !reader.problem() && take(row);
+    };
+    return Walk(doing, SelectSql<Row>() + rest, read, values...);
   }
 
   explicit Impl(const std::string& path) : db(path, SQLite::OPEN_READONLY, kBusyTimeoutMs) {
@@ -87,99 +94,55 @@ Result<std::unique_ptr<History>> History::Open(const std::string& state_dir) {
 
 Result<std::int64_t> History::CountTasks(const Span& span) {
   std::int64_t count = 0;
-  const Result<Unit> read = impl_->Each(
+  const Result<Unit> read = impl_->Walk(
       "counting tasks", "SELECT count(*) FROM task " + InSpan(),
-      [&](Binder& bind) { BindSpan(bind, span); },
       [&](Reader& reader) {
         reader("count", count);
         return true;
-      });
+      },
+      span.submitted_from, span.submitted_to);
   if (!read) return std::unexpected(read.error());
   return span.newest ? std::min(count, *span.newest) : count;
 }
 
 Result<Unit> History::Tasks(const Span& span, const TakeRow<StoredTask>& take) {
-  return impl_->Each(
+  return impl_->Walk(
       "reading tasks", SelectTasks() + Newest() + "ORDER BY id",
-      [&](Binder& bind) {
-        BindSpan(bind, span);
-        bind.Bind(span.newest.value_or(kAll));
-      },
       [&](Reader& reader) {
         StoredTask task;
         reader("id", task.record.id);
         VisitTask(reader, task);
         return !reader.problem() && take(task);
-      });
+      },
+      span.submitted_from, span.submitted_to, span.newest.value_or(kAll));
 }
 
 Result<Unit> History::Events(core::TaskId first, core::TaskId last,
                              const TakeRow<StoredEvent>& take) {
-  // The index of the tasks ends with the rows' numbers: they come in order without sorting.
-  return impl_->Each(
-      "reading events",
-      SelectSql<StoredEvent>() +
-          "INDEXED BY event_task WHERE task >= ? AND task <= ? ORDER BY task,sequence",
-      [&](Binder& bind) {
-        bind.Bind(first);
-        bind.Bind(last);
-      },
-      [&](Reader& reader) {
-        StoredEvent event;
-        Table<StoredEvent>::Visit(reader, event);
-        return !reader.problem() && take(event);
-      });
+  return impl_->Each("reading events",
+                     "INDEXED BY event_task WHERE task >= ? AND task <= ? ORDER BY task,sequence",
+                     take, first, last);
 }
 
 Result<Unit> History::Attempts(core::Time from, core::Time to, const TakeRow<EndedAttempt>& take) {
   return impl_->Each(
       "reading attempts",
-      SelectSql<EndedAttempt>() +
-          "INDEXED BY attempt_ended WHERE ended_ms >= ? AND launched_ms < ? "
-          "ORDER BY ended_ms,task",
-      [&](Binder& bind) {
-        bind.Bind(from);
-        bind.Bind(to);
-      },
-      [&](Reader& reader) {
-        EndedAttempt attempt;
-        Table<EndedAttempt>::Visit(reader, attempt);
-        return !reader.problem() && take(attempt);
-      });
+      "INDEXED BY attempt_ended WHERE ended_ms >= ? AND launched_ms < ? ORDER BY ended_ms,task",
+      take, from, to);
 }
 
 Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take) {
   return impl_->Each(
       "reading GPU use",
-      SelectSql<GpuUsage>() +
-          "INDEXED BY gpu_usage_to WHERE to_ms > ? AND from_ms < ? "
-          "ORDER BY to_ms,gpu_uuid",
-      [&](Binder& bind) {
-        bind.Bind(from);
-        bind.Bind(to);
-      },
-      [&](Reader& reader) {
-        GpuUsage usage;
-        Table<GpuUsage>::Visit(reader, usage);
-        return !reader.problem() && take(usage);
-      });
+      "INDEXED BY gpu_usage_to WHERE to_ms > ? AND from_ms < ? ORDER BY to_ms,gpu_uuid", take, from,
+      to);
 }
 
 Result<Unit> History::LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take) {
   return impl_->Each(
       "reading what the head of the queue waited for",
-      SelectSql<LineWait>() +
-          "INDEXED BY line_wait_to WHERE to_ms > ? AND from_ms < ? "
-          "ORDER BY to_ms,reason",
-      [&](Binder& bind) {
-        bind.Bind(from);
-        bind.Bind(to);
-      },
-      [&](Reader& reader) {
-        LineWait wait;
-        Table<LineWait>::Visit(reader, wait);
-        return !reader.problem() && take(wait);
-      });
+      "INDEXED BY line_wait_to WHERE to_ms > ? AND from_ms < ? ORDER BY to_ms,reason", take, from,
+      to);
 }
 
 }  // namespace carma::store

@@ -1,6 +1,5 @@
 // The queries of the store.
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <variant>
 
@@ -48,21 +47,12 @@ Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
   return tasks;
 }
 
-// The rows of a statement, each filled by `read`, by default from the columns of SelectSql<Row>().
-// what: their name in an error.
-template <class Row, class Read = void (*)(Reader&, Row&)>
-Result<std::vector<Row>> ReadAll(
-    SQLite::Statement& statement, const char* what,
-    Read read = [](Reader& reader, Row& row) { Table<Row>::Visit(reader, row); }) {
-  std::vector<Row> rows;
-  while (statement.executeStep()) {
-    Reader reader(statement);
-    read(reader, rows.emplace_back());
-    if (reader.problem()) {
-      return Fail(ErrorCode::kCorrupt, fmt::format("{}: {}", what, *reader.problem()));
-    }
-  }
-  return rows;
+// The only row of a result, if there is one.
+template <class Row>
+Result<std::optional<Row>> Only(Result<std::vector<Row>> rows) {
+  if (!rows) return std::unexpected(rows.error());
+  if (rows->empty()) return std::nullopt;
+  return std::move(rows->front());
 }
 
 }  // namespace
@@ -88,17 +78,15 @@ Result<std::vector<StoredTask>> Store::Unfinished() {
 }
 
 Result<std::vector<core::TaskId>> Store::Arrivals() {
-  return impl_->Read("reading unfinished submissions", [&]() -> Result<std::vector<core::TaskId>> {
-    const Use rows(impl_->Prepared("SELECT first FROM arrival ORDER BY first"));
-    return ReadAll<core::TaskId>(*rows, "unfinished submissions",
-                                 [](Reader& reader, core::TaskId& id) { reader("first", id); });
-  });
+  const auto read = [](Reader& reader, core::TaskId& id) { reader("first", id); };
+  return impl_->Rows<core::TaskId>("unfinished submissions",
+                                   "SELECT first FROM arrival ORDER BY first", read);
 }
 
 Result<StoredTask> Store::Get(core::TaskId id) {
   return impl_->Read("reading a task", [&]() -> Result<StoredTask> {
     const Use rows(impl_->Prepared(impl_->select_tasks + impl_->by_id));
-    rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
+    Binder(*rows).Bind(id);
     if (rows->executeStep()) return ReadTask(*rows);
     return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(id)) +
                                           " (carma list --all shows all tasks)");
@@ -109,7 +97,7 @@ Result<std::optional<core::TaskState>> Store::StateOf(core::TaskId id) {
   using Answer = Result<std::optional<core::TaskState>>;
   return impl_->Read("reading a task's state", [&]() -> Answer {
     const Use rows(impl_->Prepared("SELECT state FROM task " + impl_->by_id));
-    rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
+    Binder(*rows).Bind(id);
     if (!rows->executeStep()) return std::nullopt;
     core::TaskState state{};
     Reader reader(*rows);
@@ -126,155 +114,101 @@ Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter) {
       (filter.newest_first ? ") ORDER BY task.id DESC LIMIT ?" : ") ORDER BY task.id LIMIT ?");
   return impl_->Read("listing tasks", [&]() -> Result<std::vector<StoredTask>> {
     const Use rows(impl_->Prepared(sql));
-    int next = 1;
-    for (const auto& argument : ids.arguments) {
-      std::visit([&](const auto& value) { rows->bind(next++, value); }, argument);
-    }
-    rows->bind(next, static_cast<std::int64_t>(std::min<std::uint64_t>(
-                         filter.limit, std::numeric_limits<std::int64_t>::max())));
+    Binder bind(*rows);
+    for (const auto& argument : ids.arguments)
+      std::visit([&](const auto& value) { bind.Bind(value); }, argument);
+    bind.Bind(filter.limit);
     return ReadTasks(*rows);
   });
 }
 
 Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Store::Counts() {
-  using Answer = Result<std::vector<std::pair<core::TaskState, std::int64_t>>>;
-  return impl_->Read("counting tasks", [&]() -> Answer {
-    const Use rows(impl_->Prepared("SELECT state, tasks FROM state_count WHERE tasks > 0"));
-    Answer counts = ReadAll<std::pair<core::TaskState, std::int64_t>>(
-        *rows, "counts of tasks", [](Reader& reader, auto& count) {
-          reader("state", count.first);
-          reader("tasks", count.second);
-        });
-    if (counts) std::sort(counts->begin(), counts->end());
-    return counts;
-  });
+  using Count = std::pair<core::TaskState, std::int64_t>;
+  const auto read = [](Reader& reader, Count& count) {
+    reader("state", count.first);
+    reader("tasks", count.second);
+  };
+  auto counts = impl_->Rows<Count>("counts of tasks",
+                                   "SELECT state, tasks FROM state_count WHERE tasks > 0", read);
+  if (counts) std::sort(counts->begin(), counts->end());
+  return counts;
 }
 
 Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
                                                std::optional<std::int64_t> after_sequence,
                                                std::size_t limit) {
-  return impl_->Read("reading events", [&]() -> Result<std::vector<StoredEvent>> {
-    const Use rows(impl_->Prepared(
-        SelectSql<StoredEvent>() + (task ? "INDEXED BY event_task WHERE task=? AND " : "WHERE ") +
-        "sequence>? ORDER BY sequence " + (after_sequence ? "" : "DESC ") + "LIMIT ?"));
-    Binder bind(*rows);
-    if (task) bind.Bind(*task);
-    bind.Bind(after_sequence.value_or(0));
-    bind.Bind(static_cast<std::int64_t>(
-        std::min<std::uint64_t>(limit, std::numeric_limits<std::int64_t>::max())));
-    Result<std::vector<StoredEvent>> events = ReadAll<StoredEvent>(*rows, "events");
-    if (events && !after_sequence) std::reverse(events->begin(), events->end());
-    return events;
-  });
+  const std::string rest =
+      std::string(task ? "INDEXED BY event_task WHERE task=?2 AND " : "WHERE ") +
+      "sequence>?1 ORDER BY sequence " + (after_sequence ? "" : "DESC ") + "LIMIT ?3";
+  Result<std::vector<StoredEvent>> events =
+      impl_->All<StoredEvent>("events", rest, after_sequence.value_or(0), task, limit);
+  if (events && !after_sequence) std::reverse(events->begin(), events->end());
+  return events;
 }
 
 Result<std::vector<GpuUsage>> Store::Usage(core::Time from, core::Time to) {
-  return impl_->Read("reading GPU use", [&]() -> Result<std::vector<GpuUsage>> {
-    const Use rows(impl_->Prepared(SelectSql<GpuUsage>() +
-                                   "INDEXED BY gpu_usage_to WHERE to_ms>? AND from_ms<? "
-                                   "ORDER BY from_ms,gpu_uuid"));
-    Binder bind(*rows);
-    bind.Bind(from);
-    bind.Bind(to);
-    return ReadAll<GpuUsage>(*rows, "GPU use");
-  });
+  return impl_->All<GpuUsage>("GPU use",
+                              "INDEXED BY gpu_usage_to WHERE to_ms>? AND from_ms<? "
+                              "ORDER BY from_ms,gpu_uuid",
+                              from, to);
 }
 
 Result<std::vector<Drain>> Store::Drains() {
-  return impl_->Read("reading drains", [&]() -> Result<std::vector<Drain>> {
-    const Use rows(impl_->Prepared(SelectSql<Drain>() + "ORDER BY gpu_uuid,by_rule"));
-    return ReadAll<Drain>(*rows, "drains");
-  });
+  return impl_->All<Drain>("drains", "ORDER BY gpu_uuid,by_rule");
 }
 
 Result<std::optional<Closing>> Store::ServerClosing() {
-  return impl_->Read(
-      "reading whether the server is closed", [&]() -> Result<std::optional<Closing>> {
-        const Use rows(impl_->Prepared(SelectSql<Closing>()));
-        Result<std::vector<Closing>> all = ReadAll<Closing>(*rows, "whether the server is closed");
-        if (!all) return std::unexpected(all.error());
-        if (all->empty()) return std::nullopt;
-        return std::move(all->front());
-      });
+  return Only(impl_->All<Closing>("whether the server is closed", ""));
 }
 
 Result<std::vector<ReservationRow>> Store::ReservationBook() {
-  return impl_->Read("reading reservations", [&]() -> Result<std::vector<ReservationRow>> {
-    const Use rows(impl_->Prepared(SelectSql<ReservationRow>() + "ORDER BY id"));
-    return ReadAll<ReservationRow>(*rows, "reservations");
-  });
+  return impl_->All<ReservationRow>("reservations", "ORDER BY id");
 }
 
 Result<std::vector<JobReturnRow>> Store::JobReturns() {
-  return impl_->Read("reading jobs' returns", [&]() -> Result<std::vector<JobReturnRow>> {
-    const Use rows(impl_->Prepared(SelectSql<JobReturnRow>() + "ORDER BY task"));
-    return ReadAll<JobReturnRow>(*rows, "jobs' returns");
-  });
+  return impl_->All<JobReturnRow>("jobs' returns", "ORDER BY task");
 }
 
 Result<bool> Store::JobReturns(core::TaskId id) {
   return impl_->Read("reading a job's return", [&]() -> Result<bool> {
     const Use row(impl_->Prepared("SELECT 1 FROM job_return WHERE task=?"));
-    row->bind(1, static_cast<std::int64_t>(core::Number(id)));
+    Binder(*row).Bind(id);
     return row->executeStep();
   });
 }
 
 Result<std::optional<Forecast>> Store::ForecastOf(core::TaskId id) {
-  return impl_->Read("reading a forecast", [&]() -> Result<std::optional<Forecast>> {
-    const Use rows(impl_->Prepared(SelectSql<Forecast>() + "WHERE id=?"));
-    rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
-    Result<std::vector<Forecast>> found = ReadAll<Forecast>(*rows, "forecast");
-    if (!found) return std::unexpected(found.error());
-    if (found->empty()) return std::nullopt;
-    return std::move(found->front());
-  });
+  return Only(impl_->All<Forecast>("a forecast", "WHERE id=?", id));
 }
 
 Result<std::vector<EndedAttempt>> Store::Attempts(core::Time ended_after) {
-  return impl_->Read("reading attempts", [&]() -> Result<std::vector<EndedAttempt>> {
-    const Use rows(
-        impl_->Prepared(SelectSql<EndedAttempt>() + "WHERE ended_ms >= ? ORDER BY ended_ms,task"));
-    rows->bind(1, base::ToMs(ended_after));
-    return ReadAll<EndedAttempt>(*rows, "attempts");
-  });
+  return impl_->All<EndedAttempt>("attempts", "WHERE ended_ms >= ? ORDER BY ended_ms,task",
+                                  ended_after);
 }
 
 Result<std::vector<Notice>> Store::WaitingNotices(std::size_t limit) {
-  return impl_->Read("reading notices", [&]() -> Result<std::vector<Notice>> {
-    const Use rows(impl_->Prepared(SelectSql<Notice>() +
-                                   "INDEXED BY notice_waiting WHERE state='waiting' "
-                                   "ORDER BY next_ms,id LIMIT ?"));
-    rows->bind(1, static_cast<std::int64_t>(limit));
-    return ReadAll<Notice>(*rows, "notices");
-  });
+  return impl_->All<Notice>("notices",
+                            "INDEXED BY notice_waiting WHERE state='waiting' "
+                            "ORDER BY next_ms,id LIMIT ?",
+                            limit);
 }
 
 Result<std::vector<Notice>> Store::NoticesOf(core::TaskId id) {
-  return impl_->Read("reading notices", [&]() -> Result<std::vector<Notice>> {
-    const Use rows(impl_->Prepared(SelectSql<Notice>() + "WHERE task=? ORDER BY id"));
-    rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
-    return ReadAll<Notice>(*rows, "notices");
-  });
+  return impl_->All<Notice>("notices", "WHERE task=? ORDER BY id", id);
 }
 
 Result<std::int64_t> Store::CountNotices(std::uint32_t uid, core::Time made_after) {
-  return impl_->Read("counting notices", [&]() -> Result<std::int64_t> {
-    const Use count(
-        impl_->Prepared("SELECT count(*) FROM notice INDEXED BY notice_made WHERE made_ms>=? AND "
-                        "uid=? AND state<>'dropped'"));
-    Binder bind(*count);
-    bind.Bind(made_after);
-    bind.Bind(uid);
-    return count->executeStep() ? count->getColumn(0).getInt64() : 0;
-  });
+  const auto counts = impl_->Rows<std::int64_t>(
+      "notices",
+      "SELECT count(*) FROM notice INDEXED BY notice_made WHERE made_ms>=? AND uid=? AND "
+      "state<>'dropped'",
+      [](Reader& reader, std::int64_t& count) { reader("count", count); }, made_after, uid);
+  if (!counts) return std::unexpected(counts.error());
+  return counts->front();
 }
 
 Result<std::vector<task::Observation>> Store::Observations() {
-  return impl_->Read("reading measured peaks", [&]() -> Result<std::vector<task::Observation>> {
-    const Use rows(impl_->Prepared(SelectSql<task::Observation>() + "ORDER BY id"));
-    return ReadAll<task::Observation>(*rows, "measured peaks");
-  });
+  return impl_->All<task::Observation>("measured peaks", "ORDER BY id");
 }
 
 }  // namespace carma::store

@@ -65,16 +65,6 @@ void Binder::operator()(const char*, const char*, const char*,
   Bind(value->method);
   Bind(value->predicted_mib);
 }
-void Binder::operator()(const char*, const char*, const std::optional<task::FormulaSplit>& value) {
-  Bind(value ? std::optional(value->context_mib) : std::nullopt);
-  Bind(value ? std::optional(value->rest_mib) : std::nullopt);
-}
-
-void Binder::operator()(const char*, const char*, const std::optional<core::MpsParameters>& value) {
-  Bind(value ? std::optional(value->sensitivity) : std::nullopt);
-  Bind(value ? std::optional(value->pressure) : std::nullopt);
-}
-
 void Binder::Bind(std::int64_t value) {
   statement_->bind(next_++, value);
 }
@@ -112,14 +102,6 @@ void Binder::Bind(const std::vector<std::string>& value) {
   if (value.empty()) return BindNull();
   Bind(base::DumpJson(Json(value)));
 }
-void Binder::Bind(const std::optional<std::uint64_t>& value) {
-  if (value) {
-    Bind(static_cast<std::int64_t>(*value));
-  } else {
-    BindNull();
-  }
-}
-
 void Binder::BindNull() {
   statement_->bind(next_++);
 }
@@ -140,28 +122,6 @@ void Reader::operator()(const char* mib, const char* method, const char* predict
   value.reset();
   if (peak_mib && name) value = core::Estimate{*peak_mib, *std::move(name), predicted_mib};
 }
-void Reader::operator()(const char* context, const char* rest,
-                        std::optional<task::FormulaSplit>& value) {
-  std::optional<std::int64_t> context_mib, rest_mib;
-  (*this)(context, context_mib);
-  (*this)(rest, rest_mib);
-  if (context_mib.has_value() != rest_mib.has_value())
-    Complain("both parts of the formula or neither");
-  value.reset();
-  if (context_mib && rest_mib) value = task::FormulaSplit{*context_mib, *rest_mib};
-}
-
-void Reader::operator()(const char* sensitivity, const char* pressure,
-                        std::optional<core::MpsParameters>& value) {
-  std::optional<double> of_sensitivity, of_pressure;
-  (*this)(sensitivity, of_sensitivity);
-  (*this)(pressure, of_pressure);
-  if (of_sensitivity.has_value() != of_pressure.has_value())
-    Complain("both sensitivity and pressure or neither");
-  value.reset();
-  if (of_sensitivity && of_pressure) value = core::MpsParameters{*of_sensitivity, *of_pressure};
-}
-
 void Reader::Read(std::int64_t& value) {
   value =
       Integer(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
@@ -173,6 +133,10 @@ void Reader::Read(int& value) {
 void Reader::Read(std::uint32_t& value) {
   value = static_cast<std::uint32_t>(Integer(0, std::numeric_limits<std::uint32_t>::max()));
 }
+void Reader::Read(std::uint64_t& value) {
+  value = static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()));
+}
+
 void Reader::Read(bool& value) {
   value = Integer(0, 1) != 0;
 }
@@ -182,18 +146,6 @@ void Reader::Read(double& value) {
 }
 void Reader::Read(std::string& value) {
   value = Text();
-}
-void Reader::Read(core::TaskId& value) {
-  value = core::TaskId{
-      static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()))};
-}
-void Reader::Read(core::KindId& value) {
-  value = core::KindId{
-      static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()))};
-}
-void Reader::Read(core::ReservationId& value) {
-  value = core::ReservationId{
-      static_cast<std::uint64_t>(Integer(1, std::numeric_limits<std::int64_t>::max()))};
 }
 void Reader::Read(core::Time& value) {
   std::int64_t ms = 0;
@@ -239,12 +191,6 @@ void Reader::Read(std::vector<std::string>& value) {
     value.push_back(word.get<std::string>());
   }
 }
-void Reader::Read(std::optional<std::uint64_t>& value) {
-  value.reset();
-  if (AtNull()) return static_cast<void>(++next_);
-  value = static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()));
-}
-
 bool Reader::AtNull() {
   return statement_->getColumn(next_).isNull();
 }

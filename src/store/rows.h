@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/result.h"
@@ -27,18 +28,25 @@ class Binder {
   }
   void operator()(const char*, const char*, const char*,
                   const std::optional<core::Estimate>& value);
-  void operator()(const char*, const char*, const std::optional<task::FormulaSplit>& value);
-  void operator()(const char*, const char*, const std::optional<core::MpsParameters>& value);
+  // Two numbers, known only together.
+  template <class Pair>
+  void operator()(const char*, const char*, const std::optional<Pair>& value) {
+    const auto& [first, second] = value.value_or(Pair{});
+    Bind(value ? std::optional(first) : std::nullopt);
+    Bind(value ? std::optional(second) : std::nullopt);
+  }
 
   void Bind(std::int64_t value);
   void Bind(int value) { Bind(static_cast<std::int64_t>(value)); }
   void Bind(std::uint32_t value) { Bind(static_cast<std::int64_t>(value)); }
+  // SIZE_MAX becomes -1: as a LIMIT, none.
+  void Bind(std::uint64_t value) { Bind(static_cast<std::int64_t>(value)); }
   void Bind(bool value) { Bind(static_cast<std::int64_t>(value)); }
   void Bind(double value);  // NaN becomes NULL
   void Bind(const std::string& value);
-  void Bind(core::TaskId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
-  void Bind(core::KindId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
-  void Bind(core::ReservationId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
+  void Bind(core::TaskId value) { Bind(core::Number(value)); }
+  void Bind(core::KindId value) { Bind(core::Number(value)); }
+  void Bind(core::ReservationId value) { Bind(core::Number(value)); }
   void Bind(core::Time value) { Bind(base::ToMs(value)); }
   void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
   // Enums are stored as words: the file stays readable, and an enum can be reordered.
@@ -57,7 +65,6 @@ class Binder {
       BindNull();
     }
   }
-  void Bind(const std::optional<std::uint64_t>& value);
 
  private:
   void BindNull();
@@ -80,19 +87,33 @@ class Reader {
   }
   void operator()(const char* mib, const char* method, const char* predicted,
                   std::optional<core::Estimate>& value);
-  void operator()(const char* context, const char* rest, std::optional<task::FormulaSplit>& value);
-  void operator()(const char* sensitivity, const char* pressure,
-                  std::optional<core::MpsParameters>& value);
+  template <class Pair>
+  void operator()(const char* one, const char* other, std::optional<Pair>& value) {
+    auto& [first, second] = value.emplace();
+    std::optional<std::remove_reference_t<decltype(first)>> one_read, other_read;
+    (*this)(one, one_read);
+    (*this)(other, other_read);
+    if (one_read.has_value() != other_read.has_value())
+      Complain(std::string("both this and ") + one + " or neither");
+    first = one_read.value_or(0);
+    second = other_read.value_or(0);
+    if (!one_read || !other_read) value.reset();
+  }
 
   void Read(std::int64_t& value);
   void Read(int& value);
   void Read(std::uint32_t& value);
+  void Read(std::uint64_t& value);
   void Read(bool& value);
   void Read(double& value);  // NULL becomes NaN
   void Read(std::string& value);
-  void Read(core::TaskId& value);
-  void Read(core::KindId& value);
-  void Read(core::ReservationId& value);
+  template <class Id>
+  requires requires(Id id) { core::Number(id); }
+  void Read(Id& value) {
+    std::uint64_t number = 0;
+    Read(number);
+    value = Id{number};
+  }
   void Read(core::Time& value);
   void Read(core::Duration& value);
   template <base::HasWords Enum>
@@ -113,7 +134,6 @@ class Reader {
       Read(value.emplace());
     }
   }
-  void Read(std::optional<std::uint64_t>& value);
 
   // The first impossible value: its column and what was expected; empty: none.
   const std::optional<std::string>& problem() const { return problem_; }

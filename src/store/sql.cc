@@ -58,9 +58,8 @@ std::string SelectTasksSql() {
 
 std::string QuotedStates(bool final) {
   std::string list;
-  for (int i = 0; i < core::kTaskStateCount; ++i) {
-    const auto state = static_cast<core::TaskState>(i);
-    if (core::IsFinal(state) != final) continue;
+  const auto wanted = [final](core::TaskState state) { return core::IsFinal(state) == final; };
+  for (const core::TaskState state : StatesWhere(wanted)) {
     list += (list.empty() ? "'" : ",'") + std::string(core::TaskStateName(state)) + "'";
   }
   return list;

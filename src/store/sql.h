@@ -22,12 +22,9 @@ class ColumnNames {
                   const std::optional<core::Estimate>&) {
     names.insert(names.end(), {mib, method, predicted});
   }
-  void operator()(const char* context, const char* rest, const std::optional<task::FormulaSplit>&) {
-    names.insert(names.end(), {context, rest});
-  }
-  void operator()(const char* sensitivity, const char* pressure,
-                  const std::optional<core::MpsParameters>&) {
-    names.insert(names.end(), {sensitivity, pressure});
+  template <class Pair>
+  void operator()(const char* one, const char* other, const std::optional<Pair>&) {
+    names.insert(names.end(), {one, other});
   }
   std::vector<std::string> names;
 };

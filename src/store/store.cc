@@ -25,6 +25,8 @@ class NewNotice {
   Binder binder_;
 };
 
+constexpr const char* kDropArrival = "DELETE FROM arrival WHERE first = ?";
+
 }  // namespace
 
 Store::Store() = default;
@@ -122,24 +124,16 @@ Result<Unit> Store::PutTask(const StoredTask& task) {
   if (id == 0 || id > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     return Fail(ErrorCode::kInvalid, "task id " + std::to_string(id) + ": expected 1 to 2^63 - 1");
   }
-  return impl_->Change("storing a task", [&]() -> Result<Unit> {
+  return impl_->Do("storing a task", [&] {
     const Use put(impl_->Prepared(impl_->put_task));
     Binder bind(*put);
     bind.Bind(task.record.id);
     VisitTask(bind, task);
     put->exec();
     const PackedSpec spec = impl_->Pack(task.user, task.spec_json);
-    const Use describe(impl_->Prepared(kPutDescription));
-    Binder detail(*describe);
-    detail.Bind(task.record.id);
-    detail.Bind(task.gid);
-    detail.Bind(spec.template_id);
-    detail.Bind(spec.text);
-    detail.Bind(task.stdout_path);
-    detail.Bind(task.stderr_path);
-    describe->exec();
+    impl_->Run(kPutDescription, task.record.id, task.gid, spec.template_id, spec.text,
+               task.stdout_path, task.stderr_path);
     impl_->last_task = std::max(impl_->last_task, static_cast<std::int64_t>(id));
-    return Unit{};
   });
 }
 
@@ -159,137 +153,76 @@ Result<Unit> Store::PutRecord(const core::TaskRecord& record,
 }
 
 Result<Unit> Store::AddEvent(const StoredEvent& event) {
-  return impl_->Change("storing an event", [&]() -> Result<Unit> {
+  return impl_->Do("storing an event", [&] {
     StoredEvent numbered = event;
     numbered.sequence = impl_->last_event + 1;
-    const Use put(impl_->Prepared(InsertSql<StoredEvent>()));
-    Binder bind(*put);
-    Table<StoredEvent>::Visit(bind, numbered);
-    put->exec();
+    impl_->Put(InsertSql<StoredEvent>(), numbered);
     ++impl_->last_event;
-    return Unit{};
   });
 }
 
 Result<Unit> Store::AddUsage(const GpuUsage& usage) {
-  return impl_->Change("storing GPU use", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(InsertSql<GpuUsage>()));
-    Binder bind(*put);
-    Table<GpuUsage>::Visit(bind, usage);
-    put->exec();
-    return Unit{};
-  });
+  return impl_->Do("storing GPU use", [&] { impl_->Put(InsertSql<GpuUsage>(), usage); });
 }
 
 Result<Unit> Store::AddLineWait(const LineWait& wait) {
-  return impl_->Change("storing what the head of the queue waited for", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(InsertSql<LineWait>()));
-    Binder bind(*put);
-    Table<LineWait>::Visit(bind, wait);
-    put->exec();
-    return Unit{};
-  });
+  return impl_->Do("storing what the head of the queue waited for",
+                   [&] { impl_->Put(InsertSql<LineWait>(), wait); });
 }
 
 Result<Unit> Store::PutDrain(const Drain& drain) {
-  return impl_->Change("storing a drain", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(ReplaceSql<Drain>()));
-    Binder bind(*put);
-    Table<Drain>::Visit(bind, drain);
-    put->exec();
-    return Unit{};
-  });
+  return impl_->Do("storing a drain", [&] { impl_->Put(ReplaceSql<Drain>(), drain); });
 }
 
 Result<Unit> Store::PutClosing(const std::optional<Closing>& closing) {
-  return impl_->Change("storing that the server is closed", [&]() -> Result<Unit> {
-    const Use drop(impl_->Prepared("DELETE FROM closing"));
-    drop->exec();
-    if (!closing) return Unit{};
-    const Use put(impl_->Prepared(InsertSql<Closing>()));
-    Binder bind(*put);
-    Table<Closing>::Visit(bind, *closing);
-    put->exec();
-    return Unit{};
+  return impl_->Do("storing that the server is closed", [&] {
+    impl_->Run("DELETE FROM closing");
+    if (closing) impl_->Put(InsertSql<Closing>(), *closing);
   });
 }
 
 Result<Unit> Store::PutReservation(const ReservationRow& booking) {
-  return impl_->Change("storing a reservation", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(ReplaceSql<ReservationRow>()));
-    Binder bind(*put);
-    Table<ReservationRow>::Visit(bind, booking);
-    put->exec();
-    return Unit{};
-  });
+  return impl_->Do("storing a reservation",
+                   [&] { impl_->Put(ReplaceSql<ReservationRow>(), booking); });
 }
 
 Result<Unit> Store::PutJobReturn(const JobReturnRow& row) {
-  return impl_->Change("storing a job's return", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(row.description ? ReplaceSql<JobReturnRow>()
-                                                  : "DELETE FROM job_return WHERE task=?"));
-    Binder bind(*put);
+  return impl_->Do("storing a job's return", [&] {
     if (row.description) {
-      Table<JobReturnRow>::Visit(bind, row);
+      impl_->Put(ReplaceSql<JobReturnRow>(), row);
     } else {
-      bind.Bind(row.task);
+      impl_->Run("DELETE FROM job_return WHERE task=?", row.task);
     }
-    put->exec();
-    return Unit{};
   });
 }
 
 Result<Unit> Store::DropDrain(const std::string& gpu_uuid, bool by_rule) {
-  return impl_->Change("dropping a drain", [&]() -> Result<Unit> {
-    const Use drop(impl_->Prepared("DELETE FROM drain WHERE gpu_uuid=? AND by_rule=?"));
-    Binder bind(*drop);
-    bind.Bind(gpu_uuid);
-    bind.Bind(by_rule);
-    drop->exec();
-    return Unit{};
+  return impl_->Do("dropping a drain", [&] {
+    impl_->Run("DELETE FROM drain WHERE gpu_uuid=? AND by_rule=?", gpu_uuid, by_rule);
   });
 }
 
 Result<Unit> Store::PutForecast(const Forecast& forecast) {
-  return impl_->Change("storing a forecast", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(ReplaceSql<Forecast>()));
-    Binder bind(*put);
-    Table<Forecast>::Visit(bind, forecast);
-    put->exec();
-    return Unit{};
-  });
+  return impl_->Do("storing a forecast", [&] { impl_->Put(ReplaceSql<Forecast>(), forecast); });
 }
 
 Result<Unit> Store::AddObservation(const task::Observation& observation) {
-  return impl_->Change("storing a measured peak", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(InsertSql<task::Observation>()));
-    Binder bind(*put);
-    Table<task::Observation>::Visit(bind, observation);
-    put->exec();
-    const Use repeated(
-        impl_->Prepared("DELETE FROM observation WHERE signature=? AND id NOT IN (SELECT id FROM "
-                        "observation WHERE signature=? ORDER BY id DESC LIMIT ?)"));
-    repeated->bind(1, observation.signature);
-    repeated->bind(2, observation.signature);
-    repeated->bind(3, task::kRunsPerSignature);
-    repeated->exec();
-    const Use oldest(
-        impl_->Prepared("DELETE FROM observation WHERE id <= (SELECT id FROM observation "
-                        "ORDER BY id DESC LIMIT 1 OFFSET ?)"));
-    oldest->bind(1, task::kMaxObservations);
-    oldest->exec();
-    return Unit{};
+  return impl_->Do("storing a measured peak", [&] {
+    impl_->Put(InsertSql<task::Observation>(), observation);
+    impl_->Run(
+        "DELETE FROM observation WHERE signature=?1 AND id NOT IN (SELECT id FROM "
+        "observation WHERE signature=?1 ORDER BY id DESC LIMIT ?2)",
+        observation.signature, task::kRunsPerSignature);
+    impl_->Run(
+        "DELETE FROM observation WHERE id <= (SELECT id FROM observation "
+        "ORDER BY id DESC LIMIT 1 OFFSET ?)",
+        task::kMaxObservations);
   });
 }
 
 Result<Unit> Store::PutAttempt(const EndedAttempt& attempt) {
-  return impl_->Change("storing what an attempt used", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(ReplaceSql<EndedAttempt>()));
-    Binder bind(*put);
-    Table<EndedAttempt>::Visit(bind, attempt);
-    put->exec();
-    return Unit{};
-  });
+  return impl_->Do("storing what an attempt used",
+                   [&] { impl_->Put(ReplaceSql<EndedAttempt>(), attempt); });
 }
 
 Result<Unit> Store::PutDescription(const EditedDescription& edited) {
@@ -302,69 +235,38 @@ Result<Unit> Store::PutDescription(const EditedDescription& edited) {
       return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(edited.task)));
     const std::string user = name->getColumn(0).getString();
     const PackedSpec spec = impl_->Pack(user, edited.spec_json);
-    const Use put(impl_->Prepared("UPDATE description SET template=?,spec=? WHERE id=?"));
-    Binder detail(*put);
-    detail.Bind(spec.template_id);
-    detail.Bind(spec.text);
-    detail.Bind(edited.task);
-    put->exec();
+    impl_->Run("UPDATE description SET template=?,spec=? WHERE id=?", spec.template_id, spec.text,
+               edited.task);
     return Unit{};
   });
 }
 
 Result<Unit> Store::AddNotice(const Notice& notice) {
-  return impl_->Change("storing a notice", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(InsertSql<Notice>()));
-    NewNotice bind(*put);
-    Table<Notice>::Visit(bind, notice);
-    put->exec();
-    return Unit{};
-  });
+  return impl_->Do("storing a notice", [&] { impl_->Put<NewNotice>(InsertSql<Notice>(), notice); });
 }
 
 Result<Unit> Store::PutNoticeResult(const Notice& notice) {
-  return impl_->Change("storing the result of a notice", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared("UPDATE notice SET state=?,tries=?,next_ms=?,text=? WHERE id=?"));
-    Binder bind(*put);
-    bind.Bind(notice.state);
-    bind.Bind(notice.tries);
-    bind.Bind(notice.next);
-    bind.Bind(notice.text);
-    bind.Bind(notice.id);
-    put->exec();
-    return Unit{};
+  return impl_->Do("storing the result of a notice", [&] {
+    impl_->Run("UPDATE notice SET state=?,tries=?,next_ms=?,text=? WHERE id=?", notice.state,
+               notice.tries, notice.next, notice.text, notice.id);
   });
 }
 
 Result<Unit> Store::ForgetCalibration() {
-  return impl_->Change("forgetting the calibration", [&]() -> Result<Unit> {
-    const Use forget(impl_->Prepared("UPDATE observation SET context_mib=NULL,rest_mib=NULL"));
-    forget->exec();
-    return Unit{};
-  });
+  return impl_->Do("forgetting the calibration",
+                   [&] { impl_->Run("UPDATE observation SET context_mib=NULL,rest_mib=NULL"); });
 }
 
 Result<Unit> Store::PutRequest(const AcceptedRequest& accepted, core::Time when) {
-  return impl_->Change("storing a request", [&]() -> Result<Unit> {
-    const Use put(
-        impl_->Prepared("INSERT INTO request(uid,request,first,tasks,when_ms) VALUES(?,?,?,?,?)"));
-    put->bind(1, accepted.uid);
-    put->bind(2, accepted.request);
-    put->bind(3, static_cast<std::int64_t>(core::Number(accepted.first)));
-    put->bind(4, static_cast<std::int64_t>(accepted.count));
-    put->bind(5, base::ToMs(when));
-    put->exec();
-    return Unit{};
+  return impl_->Do("storing a request", [&] {
+    impl_->Run("INSERT INTO request(uid,request,first,tasks,when_ms) VALUES(?,?,?,?,?)",
+               accepted.uid, accepted.request, accepted.first, accepted.count, when);
   });
 }
 
 Result<Unit> Store::ForgetRequests(core::Time before) {
-  return impl_->Change("forgetting requests", [&]() -> Result<Unit> {
-    const Use drop(impl_->Prepared("DELETE FROM request WHERE when_ms < ?"));
-    drop->bind(1, base::ToMs(before));
-    drop->exec();
-    return Unit{};
-  });
+  return impl_->Do("forgetting requests",
+                   [&] { impl_->Run("DELETE FROM request WHERE when_ms < ?", before); });
 }
 
 Result<std::optional<AcceptedRequest>> Store::FindRequest(std::uint32_t uid,
@@ -381,46 +283,32 @@ Result<std::optional<AcceptedRequest>> Store::FindRequest(std::uint32_t uid,
 }
 
 Result<Unit> Store::BeginArrival(core::TaskId first, std::size_t tasks) {
-  return impl_->Change("beginning a submission", [&]() -> Result<Unit> {
-    const auto from = static_cast<std::int64_t>(core::Number(first));
-    const std::int64_t past = from + static_cast<std::int64_t>(tasks);
-    const Use put(impl_->Prepared("INSERT INTO arrival(first,past_last) VALUES(?,?)"));
-    put->bind(1, from);
-    put->bind(2, past);
-    put->exec();
+  return impl_->Do("beginning a submission", [&] {
+    const auto past = static_cast<std::int64_t>(core::Number(first) + tasks);
+    impl_->Run("INSERT INTO arrival(first,past_last) VALUES(?,?)", first, past);
     impl_->last_task = std::max(impl_->last_task, past - 1);
-    return Unit{};
   });
 }
 
 Result<Unit> Store::FinishArrival(core::TaskId first) {
-  return impl_->Change("finishing a submission", [&]() -> Result<Unit> {
-    const auto from = static_cast<std::int64_t>(core::Number(first));
-    const Use count(impl_->Prepared(
+  return impl_->Do("finishing a submission", [&] {
+    impl_->Run(
         "INSERT INTO state_count SELECT state, count(*) FROM task WHERE id >= ?1 AND id < "
         "(SELECT past_last FROM arrival WHERE first = ?1) GROUP BY state "
-        "ON CONFLICT(state) DO UPDATE SET tasks = tasks + excluded.tasks"));
-    count->bind(1, from);
-    count->exec();
-    const Use forget(impl_->Prepared("DELETE FROM arrival WHERE first = ?"));
-    forget->bind(1, from);
-    forget->exec();
-    return Unit{};
+        "ON CONFLICT(state) DO UPDATE SET tasks = tasks + excluded.tasks",
+        first);
+    impl_->Run(kDropArrival, first);
   });
 }
 
 Result<bool> Store::DropArrival(core::TaskId first, std::size_t most) {
   return impl_->Change("withdrawing a submission", [&]() -> Result<bool> {
-    const auto from = static_cast<std::int64_t>(core::Number(first));
-    const Use drop(
-        impl_->Prepared("DELETE FROM task WHERE id IN (SELECT id FROM task WHERE id >= ?1 AND id < "
-                        "(SELECT past_last FROM arrival WHERE first = ?1) LIMIT ?2)"));
-    drop->bind(1, from);
-    drop->bind(2, static_cast<std::int64_t>(most));
-    if (std::cmp_equal(drop->exec(), most)) return false;
-    const Use forget(impl_->Prepared("DELETE FROM arrival WHERE first = ?"));
-    forget->bind(1, from);
-    forget->exec();
+    const int dropped = impl_->Run(
+        "DELETE FROM task WHERE id IN (SELECT id FROM task WHERE id >= ?1 AND id < "
+        "(SELECT past_last FROM arrival WHERE first = ?1) LIMIT ?2)",
+        first, most);
+    if (std::cmp_equal(dropped, most)) return false;
+    impl_->Run(kDropArrival, first);
     return true;
   });
 }
@@ -433,29 +321,19 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
       "json_each(dependencies) WHERE dependencies IS NOT NULL AND state IN (" +
       QuotedStates(false) + ")) ORDER BY id LIMIT ?2";
   return impl_->Change("pruning", [&]() -> Result<std::int64_t> {
-    const std::int64_t before_ms = base::ToMs(ended_before);
-    const auto erase = [&](const std::string& sql, bool limited) {
-      const Use drop(impl_->Prepared(sql));
-      drop->bind(1, before_ms);
-      if (limited) drop->bind(2, most);
-      return drop->exec();
-    };
-    erase("DELETE FROM event WHERE task IN (" + old_tasks + ")", true);
-    erase("DELETE FROM notice WHERE task IN (" + old_tasks + ")", true);
-    const std::int64_t removed = erase("DELETE FROM task WHERE id IN (" + old_tasks + ")", true);
+    std::int64_t removed = 0;
+    for (const char* of : {"event WHERE task", "notice WHERE task", "task WHERE id"})
+      removed =
+          impl_->Run(fmt::format("DELETE FROM {} IN ({})", of, old_tasks), ended_before, most);
     if (removed == most) return removed;
-    erase("DELETE FROM event WHERE task IS NULL AND when_ms < ?", false);
-    erase("DELETE FROM notice WHERE task IS NULL AND made_ms < ?", false);
-    erase("DELETE FROM gpu_usage WHERE to_ms < ?", false);
-    erase("DELETE FROM line_wait WHERE to_ms < ?", false);
-    const Use old_attempts(impl_->Prepared("DELETE FROM attempt WHERE ended_ms < ?"));
-    old_attempts->bind(1, before_ms - kAttemptsKept.count());
-    old_attempts->exec();
+    for (const char* old : {"event WHERE task IS NULL AND when_ms", "gpu_usage WHERE to_ms",
+                            "notice WHERE task IS NULL AND made_ms", "line_wait WHERE to_ms"})
+      impl_->Run(fmt::format("DELETE FROM {} < ?", old), ended_before);
+    impl_->Run("DELETE FROM attempt WHERE ended_ms < ?", ended_before - kAttemptsKept);
     impl_->templates.clear();  // the next line may take any that no task uses any more
-    const Use unused(
-        impl_->Prepared("DELETE FROM template WHERE id NOT IN "
-                        "(SELECT template FROM description WHERE template IS NOT NULL)"));
-    unused->exec();
+    impl_->Run(
+        "DELETE FROM template WHERE id NOT IN "
+        "(SELECT template FROM description WHERE template IS NOT NULL)");
     return removed;
   });
 }

@@ -182,14 +182,15 @@ inline constexpr core::Duration kAttemptsKept{std::chrono::hours(24 * 400)};
 struct TaskFilter {
   std::vector<core::TaskState> states;  // empty: all
   std::optional<std::string> user;
-  std::optional<std::string> name;            // exact
-  std::optional<core::Time> ended_after;      // then or later
-  std::optional<core::Time> submitted_after;  // then or later
-  bool newest_first = true;                   // by id
+  std::optional<std::string> name;  // exact
+  bool newest_first = true;         // by id
   std::size_t limit = 100;
   std::optional<core::TaskId>
       before;  // page: ids below (newest first) or above (oldest first) this one
 };
+
+// The states for which `holds`, for a filter.
+std::vector<core::TaskState> StatesWhere(const std::function<bool(core::TaskState)>& holds);
 
 // A named submission that its sender may repeat, and the resulting tasks.
 struct AcceptedRequest {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,49 @@ struct Store::Impl {
     return *statement;
   }
 
+  // Runs a statement with these parameters. Returns the number of changed rows.
+  template <class... Values>
+  int Run(const std::string& sql, const Values&... values) {
+    const Use statement(Prepared(sql));
+    Binder bind(*statement);
+    (bind.Bind(values), ...);
+    return statement->exec();
+  }
+  // Runs a statement whose parameters are the columns of a row.
+  template <class Visitor = Binder, class Row>
+  void Put(const std::string& sql, const Row& row) {
+    const Use statement(Prepared(sql));
+    Visitor bind(*statement);
+    Table<Row>::Visit(bind, row);
+    statement->exec();
+  }
+
+  // The rows of a query, each filled by `read`. what: their name in an error.
+  template <class Row, class ReadRow, class... Values>
+  Result<std::vector<Row>> Rows(std::string_view what, const std::string& sql, ReadRow read,
+                                const Values&... values) {
+    return Read("reading " + std::string(what), [&]() -> Result<std::vector<Row>> {
+      const Use statement(Prepared(sql));
+      Binder bind(*statement);
+      (bind.Bind(values), ...);
+      std::vector<Row> rows;
+      while (statement->executeStep()) {
+        Reader reader(*statement);
+        read(reader, rows.emplace_back());
+        if (reader.problem())
+          return Fail(ErrorCode::kCorrupt, fmt::format("{}: {}", what, *reader.problem()));
+      }
+      return rows;
+    });
+  }
+  // The same of whole rows; rest: of the query, behind the name of the table.
+  template <class Row, class... Values>
+  Result<std::vector<Row>> All(std::string_view what, const std::string& rest,
+                               const Values&... values) {
+    const auto read = [](Reader& reader, Row& row) { Table<Row>::Visit(reader, row); };
+    return Rows<Row>(what, SelectSql<Row>() + rest, read, values...);
+  }
+
   void UndoBatch() {
     if (sqlite3_get_autocommit(db->getHandle()) == 0) db->tryExec("ROLLBACK");
     last_task = durable_task;
@@ -89,16 +133,14 @@ struct Store::Impl {
       templates.erase(known);
     }
     if (templates.size() >= kMostUsers) templates.clear();
-    const Use put(Prepared("INSERT INTO template(text) VALUES(?)"));
-    put->bind(1, spec);
-    put->exec();
+    Run("INSERT INTO template(text) VALUES(?)", spec);
     const Known& added = templates.try_emplace(user, db->getLastInsertRowid(), spec).first->second;
     return {added.id, added.base.Difference(spec)};
   }
 
   // Runs a part of the open batch; any failure of SQLite undoes the whole batch.
   template <class Body>
-  auto Change(const char* doing, Body body) -> decltype(body()) {
+  auto Change(std::string_view doing, Body body) -> decltype(body()) {
     CARMA_CHECK(batch != Transaction::kNone, "the store was changed outside a batch");
     if (batch == Transaction::kFailed) {
       return Fail(ErrorCode::kIo, std::string(doing) + ": the batch was rolled back");
@@ -113,8 +155,17 @@ struct Store::Impl {
     }
   }
 
+  // The same for a part that fails only with SQLite.
   template <class Body>
-  auto Read(const char* doing, Body body) -> decltype(body()) {
+  Result<Unit> Do(std::string_view doing, Body body) {
+    return Change(doing, [&]() -> Result<Unit> {
+      body();
+      return Unit{};
+    });
+  }
+
+  template <class Body>
+  auto Read(std::string_view doing, Body body) -> decltype(body()) {
     try {
       return body();
     } catch (const SQLite::Exception& exception) {
@@ -135,11 +186,8 @@ struct Store::Impl {
     if (!get->executeStep()) throw SQLite::Exception("counter is missing", SQLITE_CORRUPT);
     return get->getColumn(0).getInt64();
   }
-  void PutCounter(const char* name, std::int64_t value) {
-    const Use put(Prepared("UPDATE counter SET value=? WHERE name=?"));
-    put->bind(1, value);
-    put->bind(2, name);
-    put->exec();
+  void PutCounter(const std::string& name, std::int64_t value) {
+    Run("UPDATE counter SET value=? WHERE name=?", value, name);
   }
   void LoadCounters() {
     last_task = durable_task = Counter("task");
