@@ -105,7 +105,7 @@ struct Store::Impl {
       return rows;
     });
   }
-  // The same of whole rows; rest: of the query, behind the name of the table.
+  // The same of whole rows; rest: of the query, after the name of the table.
   template <class Row, class... Values>
   Result<std::vector<Row>> All(std::string_view what, const std::string& rest,
                                const Values&... values) {

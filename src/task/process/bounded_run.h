@@ -12,7 +12,7 @@ namespace carma::task {
 
 struct RunRequest {
   std::vector<std::string> words;
-  std::string input = {};                                    // it reads this
+  std::string input = {};                                    // what it reads
   std::string more_input = {};                               // if not empty: at its descriptor 3
   std::optional<std::vector<std::string>> environment = {};  // "NAME=value" each; absent: ours
   std::string folder = "/";                                  // its working folder; empty: ours
