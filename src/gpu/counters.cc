@@ -56,16 +56,4 @@ bool StoreDcgm(const Counter& counter, double said, Reading& reading) {
                                                 : Keep(ToRate(said), value);
 }
 
-std::string_view CounterSourceName(CounterSource source) {
-  switch (source) {
-    case CounterSource::kNone:
-      return "none";
-    case CounterSource::kGpm:
-      return "gpm";
-    case CounterSource::kDcgm:
-      return "dcgm";
-  }
-  return "none";
-}
-
 }  // namespace carma::gpu

@@ -32,7 +32,7 @@ class MemoryLimits : public ScriptedNvml {
     return ReadGroupMemory(library_.api, device, kGroup);
   }
 
-  NvmlLibrary library_;
+  NvmlLibrary library_{nullptr, NvmlApi([](const char*) -> void* { return nullptr; })};
 };
 
 TEST_F(MemoryLimits, AreSetInBytesForTheGroupAndReadBack) {

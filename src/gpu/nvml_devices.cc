@@ -25,17 +25,23 @@ std::unexpected<ReadError> NotTold(const std::string& gpu) {
   return Corrupt(gpu, "its memory is not reported");
 }
 
-// Drivers before R510 do not separate their reserved memory from the used memory.
-ReadResult<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
-  nvml::Memory memory{};
-  const nvml::Return code = calls.api.memory(handle, &memory);
+// reserved: drivers before R510 do not separate it from the used memory.
+template <class Memory>
+ReadResult<MemoryUse> UseOf(NvmlCalls& calls, nvml::Return code, const Memory& memory,
+                            std::uint64_t reserved, const std::string& gpu) {
   if (code != nvml::kSuccess) return calls.FailureOf(gpu, code, "memory");
   if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
     return NotTold(gpu);
   }
   return MemoryUse{.total_mib = WholeMib(Bytes(memory.total)).value(),
-                   .reserved_mib = 0,
+                   .reserved_mib = StartedMib(Bytes(reserved)).value(),
                    .used_mib = StartedMib(Bytes(memory.used)).value()};
+}
+
+ReadResult<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
+  nvml::Memory memory{};
+  const nvml::Return code = calls.api.memory(handle, &memory);
+  return UseOf(calls, code, memory, 0, gpu);
 }
 
 // One entry of the driver's list while its description is being read.
@@ -347,13 +353,7 @@ ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std
   memory.version = nvml::StructVersion<nvml::MemoryV2>(2);
   const nvml::Return code = calls.api.memory_v2(handle, &memory);
   if (MeansAbsent(code) && calls.api.memory) return AskMemoryV1(calls, handle, gpu);
-  if (code != nvml::kSuccess) return calls.FailureOf(gpu, code, "memory");
-  if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
-    return NotTold(gpu);
-  }
-  return MemoryUse{.total_mib = WholeMib(Bytes(memory.total)).value(),
-                   .reserved_mib = StartedMib(Bytes(memory.reserved)).value(),
-                   .used_mib = StartedMib(Bytes(memory.used)).value()};
+  return UseOf(calls, code, memory, memory.reserved, gpu);
 }
 
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const NvmlListing& listing) {

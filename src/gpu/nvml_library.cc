@@ -9,14 +9,6 @@
 namespace carma::gpu {
 namespace {
 
-NvmlApi ResolveAll(void* library) {
-  NvmlApi api;
-  api.ForEach([library]<class Fn>(const char* name, Fn*& target) {
-    target = reinterpret_cast<Fn*>(::dlsym(library, name));
-  });
-  return api;
-}
-
 const char* MissingFunction(const NvmlApi& api) {
   if (!api.init) return "nvmlInit_v2";
   if (!api.count) return "nvmlDeviceGetCount_v2";
@@ -39,7 +31,7 @@ base::Result<NvmlLibrary> LoadNvml(const std::string& library) {
     return base::Fail(base::ErrorCode::kUnavailable,
                       fmt::format("no NVML library: {}", why ? why : library.c_str()));
   }
-  const NvmlApi api = ResolveAll(handle.get());
+  const NvmlApi api([opened = handle.get()](const char* name) { return ::dlsym(opened, name); });
   if (const char* missing = MissingFunction(api)) {
     return base::Fail(base::ErrorCode::kUnavailable,
                       fmt::format("{} is not NVML: it has no {}", library, missing));

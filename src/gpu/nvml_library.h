@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "gpu/nvml_abi.h"
@@ -12,119 +13,78 @@
 namespace carma::gpu {
 
 // The functions of one library; null: not in the library.
-struct NvmlApi {
-  nvml::InitFn* init = nullptr;
-  nvml::InitFn* shutdown = nullptr;
-  nvml::ErrorStringFn* error_string = nullptr;
-  nvml::GetVersionFn* driver_version = nullptr;
-  nvml::GetVersionFn* nvml_version = nullptr;
-  nvml::GetCudaVersionFn* cuda_version = nullptr;
-  nvml::GetCountFn* count = nullptr;
-  nvml::GetByIndexFn* by_index = nullptr;
-  nvml::GetByTextFn* by_uuid = nullptr;
-  nvml::GetTextFn* uuid = nullptr;
-  nvml::GetTextFn* name = nullptr;
-  nvml::GetPciFn* pci = nullptr;
-  nvml::GetMemoryV2Fn* memory_v2 = nullptr;
-  nvml::GetMemoryFn* memory = nullptr;
-  nvml::SetMemoryLimitsFn* set_memory_limits = nullptr;
-  nvml::GetMemoryLimitsFn* memory_limits = nullptr;
-  nvml::GetProcessesFn* compute = nullptr;
-  nvml::GetProcessesFn* graphics = nullptr;
-  nvml::GetProcessesFn* mps = nullptr;
-  nvml::GetUtilizationFn* utilization = nullptr;
-  nvml::GetPowerFn* power = nullptr;
-  nvml::GetEnergyFn* energy = nullptr;
-  nvml::GetTemperatureFn* temperature = nullptr;
-  nvml::GetTemperatureVFn* temperature_v = nullptr;
-  nvml::GetClockFn* clock = nullptr;
-  nvml::GetEccFn* ecc = nullptr;
-  nvml::GetRemappedFn* remapped = nullptr;
-  nvml::GetComputeModeFn* compute_mode = nullptr;
-  nvml::GetLinkStateFn* link_state = nullptr;
-  nvml::GetLinkPciFn* link_pci = nullptr;
-  nvml::GetLinkTypeFn* link_type = nullptr;
-  nvml::GetMigModeFn* mig_mode = nullptr;
-  nvml::GetMigCountFn* mig_count = nullptr;
-  nvml::GetMigHandleFn* mig_handle = nullptr;
-  nvml::GetInstanceIdFn* gpu_instance_id = nullptr;
-  nvml::GetInstanceIdFn* compute_instance_id = nullptr;
-  nvml::GetAttributesFn* attributes = nullptr;
-  nvml::GetGpuInstanceFn* gpu_instance = nullptr;
-  nvml::GetGpuInstanceInfoFn* gpu_instance_info = nullptr;
-  nvml::GetProcessUtilizationFn* process_utilization = nullptr;
-  nvml::GetFieldsFn* fields = nullptr;
-  nvml::EventSetCreateFn* events_create = nullptr;
-  nvml::EventSetFreeFn* events_free = nullptr;
-  nvml::RegisterEventsFn* events_register = nullptr;
-  nvml::EventSetWaitFn* events_wait = nullptr;
-  nvml::GpmSupportFn* gpm_support = nullptr;
-  nvml::GpmAllocFn* gpm_alloc = nullptr;
-  nvml::GpmFreeFn* gpm_free = nullptr;
-  nvml::GpmGetFn* gpm_get = nullptr;
-  nvml::GpmMigGetFn* gpm_mig_get = nullptr;
-  nvml::GpmMetricsFn* gpm_metrics = nullptr;
+class NvmlApi {
+  // An address as any pointer to a function.
+  struct Symbol {
+    template <class Fn>
+    operator Fn*() const {
+      return reinterpret_cast<Fn*>(address);
+    }
+    void* address;
+  };
+  Symbol Named(const char* word) const { return {find_(word)}; }
+  std::function<void*(const char* name)> find_;  // above the functions, which are found by it
+
+ public:
+  // find: returns a function of the library, or null.
+  explicit NvmlApi(std::function<void*(const char* name)> find) : find_(std::move(find)) {}
+
+  nvml::InitFn* init = Named("nvmlInit_v2");
+  nvml::InitFn* shutdown = Named("nvmlShutdown");
+  nvml::ErrorStringFn* error_string = Named("nvmlErrorString");
+  nvml::GetVersionFn* driver_version = Named("nvmlSystemGetDriverVersion");
+  nvml::GetVersionFn* nvml_version = Named("nvmlSystemGetNVMLVersion");
+  nvml::GetCudaVersionFn* cuda_version = Named("nvmlSystemGetCudaDriverVersion_v2");
+  nvml::GetCountFn* count = Named("nvmlDeviceGetCount_v2");
+  nvml::GetByIndexFn* by_index = Named("nvmlDeviceGetHandleByIndex_v2");
+  nvml::GetByTextFn* by_uuid = Named("nvmlDeviceGetHandleByUUID");
+  nvml::GetTextFn* uuid = Named("nvmlDeviceGetUUID");
+  nvml::GetTextFn* name = Named("nvmlDeviceGetName");
+  nvml::GetPciFn* pci = Named("nvmlDeviceGetPciInfo_v3");
+  nvml::GetMemoryV2Fn* memory_v2 = Named("nvmlDeviceGetMemoryInfo_v2");
+  nvml::GetMemoryFn* memory = Named("nvmlDeviceGetMemoryInfo");
+  nvml::SetMemoryLimitsFn* set_memory_limits = Named("nvmlDeviceSetMemoryLimits_v1");
+  nvml::GetMemoryLimitsFn* memory_limits = Named("nvmlDeviceGetMemoryLimits_v1");
+  nvml::GetProcessesFn* compute = Named("nvmlDeviceGetComputeRunningProcesses_v3");
+  nvml::GetProcessesFn* graphics = Named("nvmlDeviceGetGraphicsRunningProcesses_v3");
+  nvml::GetProcessesFn* mps = Named("nvmlDeviceGetMPSComputeRunningProcesses_v3");
+  nvml::GetUtilizationFn* utilization = Named("nvmlDeviceGetUtilizationRates");
+  nvml::GetPowerFn* power = Named("nvmlDeviceGetPowerUsage");
+  nvml::GetEnergyFn* energy = Named("nvmlDeviceGetTotalEnergyConsumption");
+  nvml::GetTemperatureFn* temperature = Named("nvmlDeviceGetTemperature");
+  nvml::GetTemperatureVFn* temperature_v = Named("nvmlDeviceGetTemperatureV");
+  nvml::GetClockFn* clock = Named("nvmlDeviceGetClockInfo");
+  nvml::GetEccFn* ecc = Named("nvmlDeviceGetTotalEccErrors");
+  nvml::GetRemappedFn* remapped = Named("nvmlDeviceGetRemappedRows");
+  nvml::GetComputeModeFn* compute_mode = Named("nvmlDeviceGetComputeMode");
+  nvml::GetLinkStateFn* link_state = Named("nvmlDeviceGetNvLinkState");
+  nvml::GetLinkPciFn* link_pci = Named("nvmlDeviceGetNvLinkRemotePciInfo_v2");
+  nvml::GetLinkTypeFn* link_type = Named("nvmlDeviceGetNvLinkRemoteDeviceType");
+  nvml::GetMigModeFn* mig_mode = Named("nvmlDeviceGetMigMode");
+  nvml::GetMigCountFn* mig_count = Named("nvmlDeviceGetMaxMigDeviceCount");
+  nvml::GetMigHandleFn* mig_handle = Named("nvmlDeviceGetMigDeviceHandleByIndex");
+  nvml::GetInstanceIdFn* gpu_instance_id = Named("nvmlDeviceGetGpuInstanceId");
+  nvml::GetInstanceIdFn* compute_instance_id = Named("nvmlDeviceGetComputeInstanceId");
+  nvml::GetAttributesFn* attributes = Named("nvmlDeviceGetAttributes_v2");
+  nvml::GetGpuInstanceFn* gpu_instance = Named("nvmlDeviceGetGpuInstanceById");
+  nvml::GetGpuInstanceInfoFn* gpu_instance_info = Named("nvmlGpuInstanceGetInfo");
+  nvml::GetProcessUtilizationFn* process_utilization = Named("nvmlDeviceGetProcessUtilization");
+  nvml::GetFieldsFn* fields = Named("nvmlDeviceGetFieldValues");
+  nvml::EventSetCreateFn* events_create = Named("nvmlEventSetCreate");
+  nvml::EventSetFreeFn* events_free = Named("nvmlEventSetFree");
+  nvml::RegisterEventsFn* events_register = Named("nvmlDeviceRegisterEvents");
+  nvml::EventSetWaitFn* events_wait = Named("nvmlEventSetWait_v2");
+  nvml::GpmSupportFn* gpm_support = Named("nvmlGpmQueryDeviceSupport");
+  nvml::GpmAllocFn* gpm_alloc = Named("nvmlGpmSampleAlloc");
+  nvml::GpmFreeFn* gpm_free = Named("nvmlGpmSampleFree");
+  nvml::GpmGetFn* gpm_get = Named("nvmlGpmSampleGet");
+  nvml::GpmMigGetFn* gpm_mig_get = Named("nvmlGpmMigSampleGet");
+  nvml::GpmMetricsFn* gpm_metrics = Named("nvmlGpmMetricsGet");
 
   bool HasGpm() const { return gpm_support && gpm_alloc && gpm_free && gpm_get && gpm_metrics; }
   bool HasEvents() const { return events_create && events_free && events_register && events_wait; }
   bool HasInstances() const {
     return mig_count && mig_handle && gpu_instance_id && compute_instance_id;
-  }
-
-  // Calls visit(name in the library, pointer) for each function, in the order above.
-  template <class Visitor>
-  void ForEach(Visitor visit) {
-    visit("nvmlInit_v2", init);
-    visit("nvmlShutdown", shutdown);
-    visit("nvmlErrorString", error_string);
-    visit("nvmlSystemGetDriverVersion", driver_version);
-    visit("nvmlSystemGetNVMLVersion", nvml_version);
-    visit("nvmlSystemGetCudaDriverVersion_v2", cuda_version);
-    visit("nvmlDeviceGetCount_v2", count);
-    visit("nvmlDeviceGetHandleByIndex_v2", by_index);
-    visit("nvmlDeviceGetHandleByUUID", by_uuid);
-    visit("nvmlDeviceGetUUID", uuid);
-    visit("nvmlDeviceGetName", name);
-    visit("nvmlDeviceGetPciInfo_v3", pci);
-    visit("nvmlDeviceGetMemoryInfo_v2", memory_v2);
-    visit("nvmlDeviceGetMemoryInfo", memory);
-    visit("nvmlDeviceSetMemoryLimits_v1", set_memory_limits);
-    visit("nvmlDeviceGetMemoryLimits_v1", memory_limits);
-    visit("nvmlDeviceGetComputeRunningProcesses_v3", compute);
-    visit("nvmlDeviceGetGraphicsRunningProcesses_v3", graphics);
-    visit("nvmlDeviceGetMPSComputeRunningProcesses_v3", mps);
-    visit("nvmlDeviceGetUtilizationRates", utilization);
-    visit("nvmlDeviceGetPowerUsage", power);
-    visit("nvmlDeviceGetTotalEnergyConsumption", energy);
-    visit("nvmlDeviceGetTemperature", temperature);
-    visit("nvmlDeviceGetTemperatureV", temperature_v);
-    visit("nvmlDeviceGetClockInfo", clock);
-    visit("nvmlDeviceGetTotalEccErrors", ecc);
-    visit("nvmlDeviceGetRemappedRows", remapped);
-    visit("nvmlDeviceGetComputeMode", compute_mode);
-    visit("nvmlDeviceGetNvLinkState", link_state);
-    visit("nvmlDeviceGetNvLinkRemotePciInfo_v2", link_pci);
-    visit("nvmlDeviceGetNvLinkRemoteDeviceType", link_type);
-    visit("nvmlDeviceGetMigMode", mig_mode);
-    visit("nvmlDeviceGetMaxMigDeviceCount", mig_count);
-    visit("nvmlDeviceGetMigDeviceHandleByIndex", mig_handle);
-    visit("nvmlDeviceGetGpuInstanceId", gpu_instance_id);
-    visit("nvmlDeviceGetComputeInstanceId", compute_instance_id);
-    visit("nvmlDeviceGetAttributes_v2", attributes);
-    visit("nvmlDeviceGetGpuInstanceById", gpu_instance);
-    visit("nvmlGpuInstanceGetInfo", gpu_instance_info);
-    visit("nvmlDeviceGetProcessUtilization", process_utilization);
-    visit("nvmlDeviceGetFieldValues", fields);
-    visit("nvmlEventSetCreate", events_create);
-    visit("nvmlEventSetFree", events_free);
-    visit("nvmlDeviceRegisterEvents", events_register);
-    visit("nvmlEventSetWait_v2", events_wait);
-    visit("nvmlGpmQueryDeviceSupport", gpm_support);
-    visit("nvmlGpmSampleAlloc", gpm_alloc);
-    visit("nvmlGpmSampleFree", gpm_free);
-    visit("nvmlGpmSampleGet", gpm_get);
-    visit("nvmlGpmMigSampleGet", gpm_mig_get);
-    visit("nvmlGpmMetricsGet", gpm_metrics);
   }
 };
 

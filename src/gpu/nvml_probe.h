@@ -48,7 +48,7 @@ struct DriverVersions {
 };
 // Why there is no driver.
 struct NoDriver {
-  std::string message;  // one line, for people
+  std::string message;                    // one line, for people
   std::optional<nvml::Return> nvml_code;  // NVML's code; empty: not called, or no answer
 };
 // May block.

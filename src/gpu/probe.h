@@ -11,12 +11,19 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "base/words.h"
 #include "gpu/read_error.h"
 
 namespace carma::gpu {
+
+// Limits of what is read from JSON (device_json.h, reading_json.h).
+inline constexpr base::FieldRule kMibRule{.low = 0, .high = std::int64_t{1} << 40};
+inline constexpr base::FieldRule kCountRule{.low = 0, .high = std::int64_t{1} << 53};
+inline constexpr base::FieldRule kInstanceRule{.low = 0, .high = 1 << 20};
+inline constexpr base::FieldRule kNameRule{.max_bytes = 200};
 
 // The place of an instance of a divided GPU (MIG). Profiles are identified by number, because names
 // differ between drivers.
@@ -26,6 +33,15 @@ struct MigPlace {
   int compute_instance = 0;
   int profile = -1;          // NVML's number of the GPU instance's profile; -1: not reported
   std::string profile_name;  // "3g.20gb", derived from slices and memory
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& place) {
+    field("parent", place.parent_uuid, "", kNameRule);
+    field("gpu_instance", place.gpu_instance, "", kInstanceRule);
+    field("compute_instance", place.compute_instance, "", kInstanceRule);
+    field("profile", place.profile, "", {.low = -1, .high = kInstanceRule.high});
+    field("profile_name", place.profile_name, "", kNameRule);
+  }
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };
 
@@ -66,6 +82,23 @@ struct DeviceInfo {
   // others can be used; its UUID may be a made-up "GPU-unknown-3", its memory is 0, and Read()
   // returns kNotFound.
   DeviceTrouble trouble;
+
+  // Without trouble.cause.
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& info) {
+    field("uuid", info.uuid, "", kNameRule);
+    field("name", info.name, "", kNameRule);
+    field("pci", info.pci, "", kNameRule);
+    field("total_mib", info.total_mib, "", kMibRule);
+    field("reserved_mib", info.reserved_mib, "", kMibRule);
+    field("reports_sm_activity", info.reports_sm_activity);
+    field("linked_to", info.linked_to, "",
+          {.max_bytes = kNameRule.max_bytes, .max_items = 1024, .unless_empty = true});
+    field("mig", info.mig);
+    field("trouble", info.trouble.text, "", {.max_bytes = 4'096, .unless_empty = true});
+    field("trouble_gpu", info.trouble.gpu, "",
+          {.max_bytes = kNameRule.max_bytes, .unless_empty = true});
+  }
   friend bool operator==(const DeviceInfo&, const DeviceInfo&) = default;
 };
 
@@ -81,6 +114,17 @@ struct ProcessUse {
   // GPU's memory; empty: none. group_mib: what all its processes use together.
   std::string group;
   std::int64_t group_mib = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& use) {
+    field("pid", use.pid, "", {.low = 0, .high = 1 << 30});
+    field("used_mib", use.used_mib, "", kMibRule);
+    field("mps_server", use.mps_server, "", {.unless_empty = true});
+    field("mps_client", use.mps_client, "", {.unless_empty = true});
+    field("kernel_time", use.kernel_time, "", {.least = 0, .most = 1});
+    field("group", use.group, "", {.max_bytes = 4'096, .unless_empty = true});
+    field("group_mib", use.group_mib, "", {.low = 0, .high = kMibRule.high, .unless_empty = true});
+  }
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };
 
@@ -90,7 +134,8 @@ enum class CounterSource {
   kGpm,   // the driver's own counters, Hopper and newer
   kDcgm,  // `dcgmi dmon`
 };
-std::string_view CounterSourceName(CounterSource source);  // "none", "gpm", "dcgm"
+inline constexpr std::pair<CounterSource, std::string_view> kCounterSourceWords[] = {
+    {CounterSource::kNone, "none"}, {CounterSource::kGpm, "gpm"}, {CounterSource::kDcgm, "dcgm"}};
 
 enum class ComputeMode {
   kDefault = 0,
@@ -119,6 +164,19 @@ struct Condition {
   std::optional<ComputeMode> compute_mode;
   std::optional<bool> mig;  // divided into instances
   std::optional<RecoveryAction> recovery;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& condition) {
+    field("ecc_corrected", condition.ecc_corrected, "", kCountRule);
+    field("ecc_uncorrected", condition.ecc_uncorrected, "", kCountRule);
+    field("rows_remapped", condition.rows_remapped, "", kCountRule);
+    field("remap_pending", condition.remap_pending);
+    field("remap_failed", condition.remap_failed);
+    field("compute_mode", condition.compute_mode, "",
+          {.high = static_cast<int>(ComputeMode::kExclusiveProcess)});
+    field("mig", condition.mig);
+    field("recovery", condition.recovery, "", {.high = static_cast<int>(RecoveryAction::kOther)});
+  }
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
@@ -155,6 +213,10 @@ struct Reading {
   // Critical errors announced by the driver since the previous reading. On a divided GPU each
   // instance gets its own and those that concern all.
   std::vector<int> xids;
+
+  // Without `taken`; defined in reading_json.cc, the only user.
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& reading);
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 
@@ -180,3 +242,6 @@ class Probe {
 template <>
 inline constexpr carma::base::Words<carma::gpu::TroubleCause>
     carma::base::kWordsOf<carma::gpu::TroubleCause> = carma::gpu::kTroubleCauseWords;
+template <>
+inline constexpr carma::base::Words<carma::gpu::CounterSource>
+    carma::base::kWordsOf<carma::gpu::CounterSource> = carma::gpu::kCounterSourceWords;

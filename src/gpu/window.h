@@ -29,7 +29,6 @@ class Window {
   // Mean over the same span with weight exp(-age / tau): it follows a change within a few tau,
   // while the plain mean needs the whole window. Empty when the mean is. tau must be > 0.
   std::optional<double> SmActiveEwma(base::Duration tau) const;
-  bool empty() const { return samples_.empty(); }
 
  private:
   struct Sample {

@@ -96,12 +96,11 @@ TEST(Window, TheWeightedMeanFollowsAChange) {
 
 TEST(Window, EmptyAfterClear) {
   Window window(std::chrono::seconds(60));
-  EXPECT_TRUE(window.empty());
   EXPECT_FALSE(window.SmActive());
-  window.Add({.taken = base::FromMs(1)});
-  EXPECT_FALSE(window.empty());
+  window.Add({.taken = base::FromMs(1), .sm_active = 0.5});
+  EXPECT_TRUE(window.SmActive());
   window.Clear();
-  EXPECT_TRUE(window.empty());
+  EXPECT_FALSE(window.SmActive());
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ void AddMetrics(const GpuView& gpu, std::size_t width, Facts& facts) {
 
 std::string ActivityText(const GpuView& gpu) {
   const bool told = gpu.sm_active || gpu.sm_active_now;
-  const bool nobody = gpu.activity_source == gpu::CounterSourceName(gpu::CounterSource::kNone);
+  const bool nobody = gpu.activity_source == base::WordOf(gpu::CounterSource::kNone);
   if (!told) return nobody ? "not reported" : "";
   std::string text = OptionalPercent(gpu.sm_active) + " mean over the window, " +
                      OptionalPercent(gpu.sm_active_p95) + " p95, " +

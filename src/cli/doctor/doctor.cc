@@ -22,7 +22,7 @@ base::Json GpuJson(const GpuFacts& known) {
     gpu["mig_parent"] = known.info.mig->parent_uuid;
   }
   if (!known.reading) return gpu;
-  gpu["activity"] = gpu::CounterSourceName(known.reading->counters);
+  gpu["activity"] = base::WordOf(known.reading->counters);
   gpu["counters"] = ReportedCounters(*known.reading);
   gpu["values"] = ReportedValues(*known.reading);
   return gpu;

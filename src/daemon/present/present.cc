@@ -80,8 +80,8 @@ api::GpuTaskView PresentResident(const core::Promise& promise, core::GpuIndex gp
 void AddMetrics(const gpu::Reading& reading, api::GpuView& view) {
   for (const gpu::Counter& counter : gpu::Counters()) {
     if (const std::optional<double>& value = reading.*counter.value) {
-      view.metrics.push_back({std::string(counter.name), *value,
-                              std::string(gpu::CounterSourceName(reading.counters))});
+      view.metrics.push_back(
+          {std::string(counter.name), *value, std::string(base::WordOf(reading.counters))});
     }
   }
   for (const gpu::Gauge& gauge : gpu::Gauges()) {
@@ -97,7 +97,7 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
   const std::optional<gpu::Reading>& last = monitor.LastReading(gpu);
   if (!last) return;
   AddMetrics(*last, view);
-  view.activity_source = gpu::CounterSourceName(last->counters);
+  view.activity_source = base::WordOf(last->counters);
   if (!last->sm_active)
     view.activity_rule = config::RuleWithoutActivity(engine.scheduler().config());
 }
