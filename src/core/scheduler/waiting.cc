@@ -18,6 +18,16 @@ Place PlaceFor(const State& state, const TaskRecord& task) {
   return state.rules->Overlooks(task) ? Place::kOverlooked : Place::kEligible;
 }
 
+// From here on it waits for GPUs, and no longer for a person, another task or its time.
+bool WaitsForGpusNow(const State& state, const TaskRecord& task, Place place) {
+  const auto waits_for_others = [&](Place at) {
+    return at == Place::kHeld || at == Place::kDependency ||
+           (at == Place::kTimed && task.request->begin > task.queued_since);
+  };
+  const std::optional<Place> before = state.queue.PlaceOf(task.id);
+  return before && waits_for_others(*before) && !waits_for_others(place);
+}
+
 void SortIn(State& state, TaskRecord& task) {
   if (std::optional<Reason> never = NeverMetDependency(task, state.tasks)) {
     return state.Finish(task, TaskState::kCancelled, *std::move(never));
@@ -27,6 +37,10 @@ void SortIn(State& state, TaskRecord& task) {
     if (!state.arrays.Admit(task)) place = Place::kArray;
   } else if (place != Place::kOverlooked) {
     LeaveArray(state, task);
+  }
+  if (WaitsForGpusNow(state, task, place)) {
+    task.queued_since = state.now;
+    state.Keep(task);
   }
   const bool restored = state.LifeOf(task.id).restored;
   PutInQueue(state, task, place, EarliestStart(task), restored ? task.queued_since : state.now);

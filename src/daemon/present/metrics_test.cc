@@ -86,6 +86,10 @@ TEST_F(MetricsTextTest, OnlyTasksThatWaitForGpusHaveAWaitingTime) {
   engine_->Turn();
   wait();
   EXPECT_EQ(ValueOf(family), "0");
+  engine_->Post(core::ReleaseRequested{behind});
+  engine_->Turn();
+  wait();
+  EXPECT_EQ(ValueOf(family), "3600") << "the time before its release does not count";
 }
 
 TEST_F(MetricsTextTest, TellsThatTheServerIsClosed) {
