@@ -15,11 +15,12 @@ struct BlockKeeps {
   double kept = 0;   // read by convolutions (frozen or not), attention, products, activations
   double cast = 0;   // 16-bit copies that only autocast makes
   double without_kernels = 0;  // bytes that plain code keeps in addition to what fused kernels keep
-  double matrix = 0;           // elements of an unfused attention matrix, for each token and token
-  double widest = 0;           // input and output of its largest convolution
-  double made = 0;             // temporaries of its backward pass
-  bool again = true;           // gradient checkpointing recomputes it
-  bool early = false;          // lies before the middle of the model: its gradients come last
+  double without_kernels_16bit = 0;  // the same for weights or autocast in 16 bits
+  double matrix = 0;   // elements of an unfused attention matrix, for each token and token
+  double widest = 0;   // input and output of its largest convolution
+  double made = 0;     // temporaries of its backward pass
+  bool again = true;   // gradient checkpointing recomputes it
+  bool early = false;  // lies before the middle of the model: its gradients come last
 };
 
 // The matrices that adapters of one kind are added to, summed over all blocks.

@@ -131,6 +131,7 @@ void ReadPatchModel(base::JsonReader& in, const PatchModel& model, TransformerCo
   config.block_parameters =
       (both * config.block_parameters + static_cast<double>(single) * model.single * square) /
       static_cast<double>(config.layers);
+  config.side_by_side = static_cast<double>(single) / static_cast<double>(config.layers);
   config.reads_text = model.reads_text;
   config.norms_heads = model.norms_heads;
   config.modulated = true;

@@ -9,9 +9,14 @@ namespace {
 constexpr std::int64_t kMaxChannels = 10'000'000;
 
 // Bytes that Transformers' loop over the tokens keeps for each channel and state: in fp32 the
-// decays, the steps times the input's matrix, and the state before each step, which is also copied
-// to 16 bits.
-constexpr double kScanBytes = 3 * 4 + 2;
+// decays, the steps times the input's matrix, and the state before each step. In 16 bits that state
+// is also copied.
+constexpr double kScanBytes = 3 * 4;
+constexpr double kScanCopyBytes = 2;
+// Further elements for each channel: input and result of the convolution's activation, the same of
+// the steps, the sum that the gate multiplies, and the activated gate. In 16 bits, also a copy of
+// the input in fp32.
+constexpr double kLoopElements = 6;
 
 }  // namespace
 
@@ -46,9 +51,11 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
       .parameters = width * projected + wide * width + static_cast<double>(kernel) * wide + more,
       .input = width,
       .wide = 2 * width,  // the norm's input and its quotient
-      .read = 2 * width,
+      .read = width,
       .kept = projected + wide,
-      .without_kernels = kScanBytes * wide * state,
+      .without_kernels = wide * (kScanBytes * state + 4 * kLoopElements),
+      .without_kernels_16bit =
+          wide * ((kScanBytes + kScanCopyBytes) * state + 2 * kLoopElements + 4),
       // The results of the convolution and the steps, computed again, with their gradients and
       // those of `kept`.
       .made = 6 * wide};

@@ -354,6 +354,12 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype) {
     assumed.emplace_back("the storage of weights is not stated: 16 bits are assumed (--weights)");
   }
+  if (words.Find("weights") == nullptr && config.quantisation &&
+      plan.quantisation != Quantisation::kNone) {
+    assumed.push_back(
+        fmt::format("the blocks' weights stay in {} bits, as config.json has them (--weights)",
+                    plan.quantisation == Quantisation::kInt8 ? 8 : 4));
+  }
   AddIgnored(words, config, plan, assumed);
   return assumed;
 }

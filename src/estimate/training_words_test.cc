@@ -124,6 +124,20 @@ TEST(TrainingWords, OnlyPreferencesWithoutAdaptersBringAReference) {
             "--rollout-share 0.3 is ignored: the objective is not grpo");
 }
 
+TEST(TrainingWords, WeightsThatStayQuantisedAreSaidOnce) {
+  TransformerConfig packed;
+  packed.quantisation = Quantisation::kGptq4;
+  packed.dtype = Dtype::kFp16;
+  std::vector<TrainingWord> words = {
+      {"method", "lora", ""}, {"seq-len", "512", ""}, {"batch", "1", ""}};
+  const std::vector<std::string> assumed = Assumptions(words, packed, *PlanOf(words, packed));
+  ASSERT_EQ(assumed.size(), 1U);
+  EXPECT_EQ(assumed.front(),
+            "the blocks' weights stay in 4 bits, as config.json has them (--weights)");
+  words.push_back({"weights", "bf16", ""});
+  EXPECT_TRUE(Assumptions(words, packed, *PlanOf(words, packed)).empty());
+}
+
 TEST(TrainingWords, AnImagesSideAndATokenizerSayHowLongSamplesAre) {
   TransformerConfig images;
   images.sees_images = images.one_length = true;

@@ -60,7 +60,9 @@ std::string NearestFamily(std::string_view name) {
 const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in) {
   if (const TransformerFamily* known = FindFamily(name)) return known;
   if (name.ends_with("Pipeline")) {
-    in.Complain("_class_name", "one model: the config.json in the folder unet or transformer");
+    in.Complain("_class_name",
+                "one model: the config.json in the folder unet or transformer, "
+                "or --hf-config with this file");
     return nullptr;
   }
   const std::string nearest = NearestFamily(name);
@@ -228,9 +230,13 @@ void GetWidths(base::JsonReader& in, const TransformerFamily& family, Transforme
 
 void GetDropout(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   double rate = family.drops_out ? 0.1 : 0;
-  for (const char* key : {"hidden_dropout_prob", "resid_pdrop", "dropout", "dropout_rate"})
+  for (const char* key :
+       {"hidden_dropout_prob", "resid_pdrop", "dropout", "dropout_rate", "hidden_dropout"})
     in.Get(key, rate, 0, 1);
   config.drops_out = family.drops_out && rate > 0;
+  double behind = family.drops_forward ? 0.1 : 0;
+  in.Get("activation_dropout", behind, 0, 1);
+  config.drops_forward = family.drops_out && behind > 0;
   for (const char* key : {"attention_probs_dropout_prob", "attn_pdrop", "attention_dropout"})
     in.Get(key, rate, 0, 1);
   config.drops_scores = family.drops_out && rate > 0;
@@ -239,12 +245,13 @@ void GetDropout(base::JsonReader& in, const TransformerFamily& family, Transform
 // In Transformers these activations take several operations; the others are a single one.
 void GetActivation(base::JsonReader& in, const TransformerFamily& family,
                    TransformerConfig& config) {
-  std::string name = family.written_out_gelu ? "gelu_new" : "";
+  std::string name = family.written_out_gelu ? "gelu_new" : family.quick_gelu ? "quick_gelu" : "";
   for (const char* key : {"activation_function", "hidden_act", "feed_forward_proj"})
     if (in.Get(key, name, 100)) break;
   // "gated-gelu" of T5 is gated, and its gelu is the formula.
   if (name.starts_with("gated-")) config.gated = true;
   config.written_out_gelu = name == "gelu_new" || name == "gelu_fast" || name == "gated-gelu";
+  config.quick_gelu = name == "quick_gelu";
   double cap = 0;
   in.Get("final_logit_softcapping", cap, 0, 1e9);
   config.capped_scores = cap > 0;
@@ -310,7 +317,7 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
     config.quantisation = Quantisation::kInt8;
   } else {
     outer.Complain("quantization_config",
-                   "bitsandbytes in 4 or 8 bits, gptq or awq: others are not modelled");
+                   "bitsandbytes, gptq or awq in 4 or 8 bits: others are not modelled");
   }
 }
 
@@ -399,18 +406,6 @@ const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   return json;
 }
 
-}  // namespace
-
-bool IsClassifier(std::string_view class_name) {
-  constexpr std::string_view kHeads[] = {"ForSequenceClassification", "ForTokenClassification",
-                                         "ForQuestionAnswering", "ForMultipleChoice"};
-  return std::ranges::any_of(kHeads, [&](std::string_view head) {
-    return class_name.find(head) != std::string_view::npos;
-  });
-}
-
-namespace {
-
 // One stack, from the part of the file that describes it.
 void GetStack(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   config.gated = family.gated;
@@ -421,6 +416,8 @@ void GetStack(base::JsonReader& in, const TransformerFamily& family, Transformer
   config.wide_scores = family.wide_scores;
   config.norms_heads = family.norms_heads;
   config.norms = family.norms;
+  config.one_projection = family.one_projection;
+  config.plain_loss = family.plain_loss;
   GetWidths(in, family, config);
   GetExperts(in, config);
   GetActivation(in, family, config);

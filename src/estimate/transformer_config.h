@@ -54,11 +54,15 @@ struct TransformerConfig {
   bool one_length = false;         // each sample has as many tokens as there are positions
   bool capped_scores = false;      // tanh over the scores
   bool written_out_gelu = false;   // an activation of several operations, each with its own result
+  bool quick_gelu = false;         // x * sigmoid(1.702 x), which also keeps the sigmoid's result
   bool drops_out = false;          // after attention and after the feed-forward part
+  bool drops_forward = false;      // and after the activation
   bool repeats_block = false;      // all blocks share the parameters of one
   bool drops_scores = false;       // the weights of attention as well
   bool wide_scores = false;        // softmax in fp32 although the norms are LayerNorm
   bool unfused_attention = false;  // attention by matrix products, even if fused kernels exist
+  bool one_projection = false;     // queries, keys and values come from one matrix
+  bool plain_loss = false;         // its loss reads the scores without a copy in fp32
   double latent_parameters = 0;    // of an attention part with factored matrices; 0: it has none
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;  // that each token passes through
@@ -71,6 +75,7 @@ struct TransformerConfig {
   std::int64_t norms = 2;           // of a block
   bool modulated = false;           // scales, shifts and gates in each block depend on the sample
   bool encodes_only = false;        // only the encoder of a family with encoder and decoder
+  double side_by_side = 0;          // share of blocks whose two parts read the same norm
   bool diffuses = false;            // a diffusion model
   std::int64_t token_pixels = 0;    // height and width of what a token stands for; 0: no image
   std::int64_t frames = 1;          // of a video, in tokens

@@ -8,10 +8,14 @@
 namespace carma::estimate {
 
 struct TransformerFamily {
-  std::string_view name;  // model_type of config.json
-  bool gated = true;      // three matrices in a feed-forward part
-  bool rms_norm = true;   // false: LayerNorm
-  bool tied = false;      // unless tie_word_embeddings says otherwise
+  std::string_view name;        // model_type of config.json
+  bool one_projection = false;  // queries, keys and values come from one matrix
+  bool plain_loss = false;      // its loss reads the scores as they are, without a copy in fp32
+  bool quick_gelu = false;      // x * sigmoid(1.702 x), unless an activation is named
+  bool drops_forward = false;   // also behind the activation, unless its rate is said to be 0
+  bool gated = true;            // three matrices in a feed-forward part
+  bool rms_norm = true;         // false: LayerNorm
+  bool tied = false;            // unless tie_word_embeddings says otherwise
   bool learned_positions = false;
   bool one_key_head = false;     // multi_query is on unless it says otherwise
   bool drops_out = false;        // unless its rate is set to 0

@@ -65,7 +65,8 @@ std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Size
   std::vector<Moment> moments;
   const auto add = [&](TrainingPhase phase, double gradients, double logits, double activations,
                        double working) {
-    const double copied = phase == TrainingPhase::kLoss ? all.copies : 0;
+    const bool whole = phase == TrainingPhase::kLoss || (phase == TrainingPhase::kLayer && !again);
+    const double copied = whole ? all.copies : 0;
     moments.push_back({phase,
                        {.weights = (all.weights + copied) / kMib,
                         .gradients = gradients / kMib,
@@ -83,6 +84,8 @@ std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Size
         copies + all.one_block);
     add(TrainingPhase::kEnd, std::max(waiting, all.gradients), 0, block, copies + all.one_block);
   } else {
+    add(TrainingPhase::kLayer, waiting, per.held, per.inputs + per.temporaries,
+        copies + all.one_block);
     add(TrainingPhase::kEnd, std::max(waiting, all.gradients), 0, 0, copies + all.one_block);
   }
   if (per.midway > 0)
@@ -242,7 +245,9 @@ Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& pl
       plan.tensor_parallel * plan.pipeline * plan.context_parallel > 1)
     return wrong("models of this kind are not split by --tp, --pp or --cp: expected --dp alone");
   if (plan.method == Method::kFull && plan.quantisation != Quantisation::kNone)
-    return wrong("quantised weights cannot be trained in full: expected method lora or qlora");
+    return wrong(
+        "quantised weights cannot be trained in full: expected --method lora, or --weights bf16 "
+        "for a converted model");
   return base::Unit{};
 }
 
@@ -315,6 +320,13 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
                     "size of the whole model)",
                     base::Join(config.uncounted, ", ")));
   }
+  const bool deepspeed = plan.deepspeed && plan.method == Method::kFull;
+  if (plan.ranks == 1 && (deepspeed || IsZero(plan.data_parallel)))
+    warnings.emplace_back("DeepSpeed's buckets, up to 3.7G, are counted on one GPU too");
+  if (plan.offload_parameters && IsZero(plan.data_parallel))
+    warnings.emplace_back(
+        "of the offloaded weights only what ZeRO holds on the GPU at a time is counted, up to "
+        "1.9G");
   for (const std::string& remark : config.remarks) warnings.push_back(remark);
   if (config.diffuses && plan.frozen_parameters == 0)
     warnings.emplace_back(

@@ -58,14 +58,16 @@ bool CopiesInStep(StepOptimizer optimizer) {
   return optimizer == StepOptimizer::kAdam || optimizer == StepOptimizer::kMomentum;
 }
 
+bool ShardsGradients(const TrainingPlan& plan) {
+  return plan.data_parallel == DataParallel::kZero2 || plan.data_parallel == DataParallel::kZero3;
+}
+
 // DeepSpeed in 16 bits: weights and gradients have 16 bits, masters and states 32. held: the
 // parameters that would be on this GPU without sharding.
 void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Static& all) {
   const double ranks = Shards(plan);
-  const bool shards_gradients =
-      plan.data_parallel == DataParallel::kZero2 || plan.data_parallel == DataParallel::kZero3;
   all.weights = plan.data_parallel == DataParallel::kZero3 ? 2 * parameters / ranks : 2 * held;
-  all.gradients = shards_gradients ? 2 * parameters / ranks : 2 * held;
+  all.gradients = ShardsGradients(plan) ? 2 * parameters / ranks : 2 * held;
   all.optimizer = 12 * parameters / ranks;
   all.step = 4 * parameters / ranks;  // gradients in fp32 for the step
 }
@@ -266,6 +268,8 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
         fsdp ? (full ? (pipelines && plan.amp ? 4 : 2) : gradient) * all.trained : all.gradients;
   if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
   if (plan.offload_optimizer) all.optimizer = all.step = 0;
+  // ZeRO's second and third stage then reduce gradients in buckets, and move them to the host too.
+  if (plan.offload_optimizer && ShardsGradients(plan)) all.gradients = all.waiting = 0;
   if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
   const double averaged = plan.averages ? gradient * all.trained / by_weights : 0;
   all.beside = BesideOf(plan, all.shares_weights ? parameters : held, by_weights, averaged);

@@ -58,6 +58,8 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
     config.norms_heads = known->norms_heads;
     config.norms = known->norms;
     config.wide_scores = known->wide_scores;
+    config.one_projection = known->one_projection;
+    config.plain_loss = known->plain_loss;
   }
   config.gated = row.Text("mlp") == "gated";
   config.written_out_gelu = row.Text("mlp") == "gelu_new";

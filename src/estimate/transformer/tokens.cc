@@ -15,14 +15,20 @@ double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
 }
 
 // Scores over the vocabulary: log-softmax, its gradient and that of the scores, in fp32 if autocast
-// or the code casts them, as code of causal models does. A custom loop may also hold them (Trainer
-// does not), which is not known.
+// or the code casts them, as code of causal models does. Without a cast of the code, autocast's
+// log-softmax reads 16 bits, and makes its gradient in 16 bits again. A custom loop may also hold
+// the scores (Trainer does not), which is not known.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
   const Loss loss = config.classifies ? Loss::kNone : plan.loss;
-  const double copy = casts || plan.amp ? 4 : 2;
+  const bool wide = plan.weights == Dtype::kFp32 && !plan.amp;
+  double copy = casts || plan.amp ? 4 : 2;
   double bytes = casts ? 12 : plan.amp ? 16 : 8;
+  if (config.plain_loss) {
+    copy = wide ? 4 : 2;
+    bytes = wide ? 12 : plan.amp ? 10 : 6;
+  }
   if (plan.fp32_rest) bytes = 16;  // the head is fp32, and so are its scores
   switch (loss) {
     case Loss::kStock:
@@ -73,14 +79,26 @@ bool KeepsLess(const TrainingPlan& plan) {
 
 // The bytes of both norms, at two bytes an element. RMSNorm in the code of Transformers keeps its
 // input in fp32, the quotient if its weight is trained, and the result; LayerNorm keeps its input
-// and its result.
+// and its result. Under autocast the result is fp32, and each matrix keeps a copy of its own.
 double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
-  if (!config.rms_norm) return plan.amp ? 12 : 8;
+  if (!config.rms_norm && plan.amp)
+    return config.one_projection || plan.method == Method::kLora ? 12 : 16;
+  if (!config.rms_norm) return 8;
   if (plan.fused_layers) return 8;
   if (fp32 && plan.amp) return 26;  // each matrix makes its own cast of what it reads
   if (fp32) return 12;
   return KeepsLess(plan) ? 8 : 16;
+}
+
+// The same of the norm before a decoder's second attention, which only queries read, and of the
+// copies that its keys and values make of an encoder's result.
+double CrossNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
+  if (!config.rms_norm && plan.amp) return 6;
+  return NormBytes(config, plan) / 2;
+}
+double CrossCopyBytes(const TrainingPlan& plan) {
+  return plan.amp && plan.method == Method::kFull ? 4 : 0;
 }
 
 // The bytes of the feed-forward part, per element of its inner width. A frozen matrix needs no
@@ -89,24 +107,30 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool frozen = plan.method == Method::kLora;
   double bytes = config.gated ? (frozen ? 6 : 8) : (frozen ? 2 : 4);
   if (config.written_out_gelu) bytes += plan.amp ? 12 : 6;
+  if (config.quick_gelu) bytes += 2;
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
 // Bytes that norms of queries and keys keep, per element: what the norm reads in fp32, and its
-// quotient if its weight is trained. Its result is rotated at once, and only the rotated tensor is
-// kept, which is counted elsewhere.
+// quotient if its weight is trained; in diffusers' code also what it reads in 16 bits. Its result
+// is rotated at once, and only the rotated tensor is kept, which is counted elsewhere.
 double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.norms_heads) return 0;
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
   if (plan.method == Method::kLora) return 4;
+  if (config.diffuses) return plan.amp ? 10 : 8;
   return fp32 ? 8 : 6;
 }
 
 // Scales and gates that depend on the sample, per element of the stream: both norms' results and
-// both parts' results are factors. If what makes them is frozen, nothing is kept.
+// both parts' results are factors. If what makes them is frozen, nothing is kept. A block whose two
+// parts run side by side has one norm, and one result of both, but joins what its last matrix
+// reads.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
-  return plan.amp ? 12 : plan.weights == Dtype::kFp32 ? 16 : 8;
+  const double beside = config.side_by_side;
+  if (plan.amp) return 12 - 8 * beside;
+  return plan.weights == Dtype::kFp32 ? 16 - 12 * beside : 8 - 6 * beside;
 }
 
 // Adds what one block keeps: inputs of norms, attention, the feed-forward part and adapters.
@@ -118,7 +142,8 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
   if (stack.read > 0) {
     attention += 2 * (sizes.query + sizes.output) + 2 * stack.read * (sizes.key + sizes.value);
   }
-  if (config.reads_text) attention += 2 * (sizes.query + sizes.output);
+  if (config.reads_text)
+    attention += 2 * (sizes.query + sizes.output) + (frozen ? 0 : 2 * sizes.hidden);
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
   double matrix = 0;
   double gradients = 0;  // of the matrix
@@ -127,12 +152,13 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       matrix = MatrixBytes(config, plan) * sizes.heads * stack.keys;
     gradients = MatrixGradientBytes(config, plan) * sizes.heads * stack.keys;
   }
-  const double masks = config.drops_out ? 2 * sizes.stream : 0;
+  const double masks =
+      (config.drops_out ? 2 * sizes.stream : 0) + (config.drops_forward ? sizes.forward : 0);
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
   // Usually a norm for each attention and one for the feed-forward part.
-  const double norms =
-      (stack.read > 0 ? 1.5 : static_cast<double>(config.norms) / 2) * NormBytes(config, plan);
+  double norms = static_cast<double>(config.norms) / 2 * NormBytes(config, plan);
+  if (stack.read > 0) norms += CrossNormBytes(config, plan) + stack.read * CrossCopyBytes(plan);
   per.block =
       grown * (norms * sizes.stream + attention + ForwardBytes(config, plan) * sizes.forward) +
       matrix + masks + adapted * (frozen ? adapters.inputs : 0) +
@@ -221,11 +247,13 @@ double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const T
                const Sizes& sizes) {
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
   const double plain = fp32 ? 4 : 2;
-  const double wide = fp32 || plan.amp ? 4 : 2;
+  // RMSNorm keeps a copy of its input in fp32, and its quotient.
+  const double wide = fp32 || plan.amp ? 4 : config.rms_norm ? 3 : 2;
   const double read = plan.method == Method::kLora ? 0 : block.read;
   double bytes = wide * block.wide + plain * (block.kept + read) + (plan.amp ? 2 * block.cast : 0);
   if (plan.attention == Attention::kEager)
-    bytes += MatrixBytes(config, plan) * block.matrix * sizes.sequence + block.without_kernels;
+    bytes += MatrixBytes(config, plan) * block.matrix * sizes.sequence +
+             (fp32 ? block.without_kernels : block.without_kernels_16bit);
   return bytes;
 }
 
@@ -266,6 +294,7 @@ PerToken PerTokenOfBlocks(const TransformerConfig& config, const TrainingPlan& p
   per.kept = per.block;
   if (!computes_again) {
     per.inputs += per.temporaries + AdapterBytes(config, plan, adapters);
+    per.temporaries = 0;
     per.midway_gradients = all_parameters > 0 ? 1 - early_parameters / all_parameters : 0;
   } else {
     per.midway = 0;
