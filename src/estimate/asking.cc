@@ -59,7 +59,7 @@ void AskTransformer(const task::TaskSpec& spec, const TransformerConfig& config,
 bool IsHfConfig(std::string_view text) {
   return text.size() <= kMaxConfigBytes && base::Trim(text.substr(0, 100)).starts_with('{') &&
          (text.find("\"model_type\"") != std::string_view::npos ||
-          text.find("\"_diffusers_version\"") != std::string_view::npos);
+          text.find("\"_class_name\"") != std::string_view::npos);
 }
 
 void SplitBatch(Question& question, std::vector<std::string>& remarks) {

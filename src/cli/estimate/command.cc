@@ -10,6 +10,7 @@
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
+#include "cli/estimate/framework_file.h"
 #include "cli/estimate/script_run.h"
 #include "cli/estimate/text.h"
 #include "cli/estimate/transformer.h"
@@ -255,6 +256,20 @@ void RunHfConfig(Context& context, const EstimateFlags& flags) {
   RunTransformer(context, asked);
 }
 
+// A training's configuration or Python script stands for the command that runs it.
+Result<Unit> TakeTraining(Context& context, EstimateFlags& flags) {
+  if (context.literal || !MayBeTraining(flags.file) || DescribesTask(flags.file)) return Unit{};
+  const Result<std::string> text = base::ReadFile(flags.file, estimate::kMaxConfigBytes);
+  if (!text) return Unit{};
+  Result<std::vector<std::string>> command = CommandOfFile(flags.file, *text);
+  if (!command) return std::unexpected(command.error());
+  if (command->empty()) return Unit{};
+  context.words = *std::move(command);
+  context.literal = true;
+  flags.file.clear();
+  return Unit{};
+}
+
 void RunReset(Context& context) {
   const Result<std::string> answer = context.client().Call("POST", "/v1/estimate/reset");
   if (!answer) return context.Fail(answer.error());
@@ -275,13 +290,14 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "  carma estimate --hf-config config.json --seq-len 4096 --batch 2 --method lora --amp \\\n"
       "      --gradient-checkpointing full\n"
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py),\n"
-      "a script with #CARMA lines, or a .rad file. A daemon adds its calibration and history.\n"
+      "a script with #CARMA lines, a .rad file, a Python script or a configuration of axolotl,\n"
+      "LLaMA-Factory, torchtune, torchtitan or TRL. A daemon adds its calibration and history.\n"
       "BOUND covers the share of tasks given by --coverage.\n"
       "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
   verb.AddOption("file", "FILE", flags->file,
-                 "model summary (-: standard input), script or .rad file");
+                 "model summary (-: standard input), script or configuration of a training");
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
     verb.AddOption(name, type, target, help);
   };
@@ -315,6 +331,8 @@ void AddEstimateCommand(Syntax app, Context& context) {
     if (verb.VerbGiven()) return;
     if (flags->reset) return RunReset(context);
     if (flags->run) return RunEstimate(context, *flags);
+    if (const Result<Unit> taken = TakeTraining(context, *flags); !taken)
+      return context.Fail(taken.error());
     const bool has_command = context.literal || DescribesTask(flags->file);
     if (!flags->transformer.config.empty() && !has_command) return RunHfConfig(context, *flags);
     if (flags->file.empty() && !context.literal)

@@ -134,7 +134,15 @@ std::string NoteText(const Opinion& opinion) {
   return base::Printable(warnings.front(), kShown) + more;
 }
 
-std::string OpinionTable(const EstimateSheet& sheet, const Screen& screen) {
+// True for "auto" beside the estimator that it took its answer from.
+bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
+  return opinion.estimator != method &&
+         std::any_of(sheet.opinions.begin(), sheet.opinions.end(),
+                     [&](const Opinion& each) { return each.estimator == method && each.answer; });
+}
+
+// explain: the warnings of answers follow below the table.
+std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen& screen) {
   Table table({{"ESTIMATOR"},
                {"POINT", true},
                {"BOUND", true},
@@ -143,12 +151,13 @@ std::string OpinionTable(const EstimateSheet& sheet, const Screen& screen) {
                {"NOTES", false, 20}});
   for (const Opinion& opinion : sheet.opinions) {
     const Answer* answer = opinion.answer ? &*opinion.answer : nullptr;
+    const bool elsewhere = answer && (explain || IsShownAs(sheet, opinion, answer->method));
     table.Add({{opinion.estimator},
                {answer ? base::FormatMib(answer->point_mib) : "-"},
                {answer ? base::FormatMib(answer->bound_mib) : "-"},
                {answer ? CoverageText(*answer) : "-"},
                {answer ? base::Printable(answer->method, 40) : "-"},
-               {NoteText(opinion), answer ? Colour::kNone : Colour::kFaint}});
+               {elsewhere ? "" : NoteText(opinion), answer ? Colour::kNone : Colour::kFaint}});
   }
   return table.Text(screen);
 }
@@ -179,13 +188,6 @@ std::string CalibrationLine(const EstimateSheet& sheet) {
       site.tasks < estimate::kFullCalibration
           ? fmt::format(" (mixed with the shipped one until {} tasks)", estimate::kFullCalibration)
           : "");
-}
-
-// True for "auto" beside the estimator that it took its answer from.
-bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
-  return opinion.estimator != method &&
-         std::any_of(sheet.opinions.begin(), sheet.opinions.end(),
-                     [&](const Opinion& each) { return each.estimator == method && each.answer; });
 }
 
 std::string Details(const EstimateSheet& sheet) {
@@ -256,7 +258,7 @@ std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen&
       base::Printable(sheet.file, 4096) + ": " + ModelLine(sheet) + "\n" + AskedLine(sheet) + "\n";
   for (const std::string& remark : sheet.remarks) out += base::Printable(remark, kShown) + "\n";
   out += TrainingTable(sheet, screen);
-  out += "\n" + OpinionTable(sheet, screen) + PromiseLine(sheet);
+  out += "\n" + OpinionTable(sheet, explain, screen) + PromiseLine(sheet);
   if (sheet.knowledge || sheet.work.guess) {
     out += ActivityText(sheet.knowledge.value_or(api::KnowledgeView{}), sheet.work, sheet.beside);
   } else if (!sheet.beside.empty()) {

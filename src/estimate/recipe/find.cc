@@ -9,7 +9,10 @@
 
 #include "base/text.h"
 #include "estimate/recipe/launch.h"
+#include "estimate/recipe/megatron.h"
+#include "estimate/recipe/post_training.h"
 #include "estimate/recipe/python_text.h"
+#include "estimate/recipe/stated_settings.h"
 #include "estimate/recipe/toml.h"
 #include "estimate/recipe/torchtitan.h"
 #include "estimate/training_words.h"
@@ -107,6 +110,7 @@ class Finder {
     TrainingWords words;
     AddProgram(launch.program, folder, settings);
     for (const std::string& file : launch.files) AddFile(file, folder, "", settings);
+    AddHydra(launch, folder, settings);
     for (const Setting& setting : launch.launcher) {
       if (setting.key == "config_file") AddFile(setting.value, folder, "", settings);
     }
@@ -114,24 +118,62 @@ class Finder {
     settings.insert(settings.end(), launch.options.begin(), launch.options.end());
     if (IsOfTorchtitan(settings)) return LookAtTorchtitan(settings, command, folder);
     AddNamedFiles(folder, settings, words);
-    Meaning meaning = MeaningOf(settings, launch.framework);
+    AddPlainNames(settings);
+    Framework framework = launch.framework;
+    const bool is_trl = StatedSettings(settings).Any({kTrainerKind}) != nullptr;
+    if (is_trl && framework == Framework::kTrainer) framework = Framework::kTrl;
+    Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
     // For trainings of other models than transformers, nothing can be said here.
+    const bool is_megatron = IsOfMegatron(settings);
     const bool surely =
-        launch.framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
-    if (meaning.model.empty()) {
+        framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
+    std::string path = StatedConfig();
+    if (path.empty() && is_megatron)
+      return Note("Megatron's options describe the model: its config.json is needed (--hf-config)");
+    if (path.empty() && meaning.model.empty()) {
       if (surely) Note("the training names no model");
       return;
     }
-    const std::string path = ConfigOf(meaning, folder, surely, words);
+    if (path.empty()) path = ConfigOf(meaning, folder, surely, words);
     if (path.empty()) return;
     for (std::string& note : meaning.notes) Note(std::move(note));
+    AddValid(WordsOfPostTraining(settings), meaning.words);
+    if (is_megatron) AddValid(WordsOfMegatron(settings), meaning.words);
     meaning.words.insert(meaning.words.end(), words.begin(), words.end());
     if (path.ends_with("/unet/config.json") || path.ends_with("/transformer/config.json"))
       AddDiffusion(std::string(base::BaseName(launch.program)), settings, meaning.words);
     AddAllocator(command, meaning.words);
     Judge(path, std::move(meaning));
+  }
+
+  // Adds words that mean something, and a note for each other one.
+  void AddValid(TrainingWords more, TrainingWords& words) {
+    for (task::TrainingWord& word : more) {
+      TrainingWords one = {std::move(word)};
+      if (const auto known = CheckWords(one); !known) {
+        Note(known.error().message);
+      } else {
+        words.push_back(std::move(one.front()));
+      }
+    }
+  }
+
+  // Hydra's file of a script: --config-path FOLDER --config-name NAME, from the script's folder on.
+  void AddHydra(const Launch& launch, const std::string& folder, std::vector<Setting>& settings) {
+    const StatedSettings said(launch.options);
+    const Setting* name = said.Value({"config_name"});
+    if (name == nullptr) return;
+    const Setting* path = said.Value({"config_path"});
+    const std::size_t slash = launch.program.rfind('/');
+    const std::string beside =
+        slash == std::string::npos ? folder : Below(folder, launch.program.substr(0, slash));
+    const std::string file = name->value.ends_with(".yaml") ? name->value : name->value + ".yaml";
+    const std::string whole =
+        Below(beside, path == nullptr ? file : fmt::format("{}/{}", path->value, file));
+    // Other scripts have options of this name.
+    if (Read(whole, kMaxConfigBytes)) AddFile(whole, folder, "", settings);
   }
 
   // Adds what only scripts of diffusers imply: those for adapters have it in their name, and load
@@ -235,6 +277,14 @@ class Finder {
   }
 
   // ---- the model ----
+
+  // The config.json that the task itself states; empty: it states none.
+  std::string StatedConfig() {
+    if (!spec_.model_summary) return "";
+    const Result<std::string> text = Read(*spec_.model_summary, kMaxConfigBytes);
+    if (!text || !ParseTransformerConfig(*text, *spec_.model_summary)) return "";
+    return *spec_.model_summary;
+  }
 
   // Empty if it is not found, which is reported if the setting names it.
   std::string ConfigOf(const Meaning& meaning, const std::string& folder, bool told,

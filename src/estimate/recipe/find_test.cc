@@ -213,7 +213,8 @@ TEST_F(FindTrainingTest, LengthsOfTwoPartsAddUpAndTrlChecksPoints) {
 }
 
 TEST_F(FindTrainingTest, TrainingsByPreferencesAreLeftAlone) {
-  EXPECT_THAT(Script("python run_dpo.py --model small --lr 1\n").words, IsEmpty());
+  EXPECT_THAT(Script("python run_ppo.py --model small --lr 1\n").notes,
+              ElementsAre(HasSubstr("train.sh:2: run_ppo.py: preference training is not")));
   files_["/lab/ppo.yaml"] = "model_name_or_path: small\nstage: ppo\nlearning_rate: 1\n";
   const TrainingFound found = Script("llamafactory-cli train ppo.yaml\n");
   EXPECT_THAT(found.words, IsEmpty());
@@ -230,6 +231,90 @@ TEST_F(FindTrainingTest, PreferencesWhoseModelsAreKnownAreRead) {
   plan = Plan(Script("accelerate launch -m axolotl.cli.train grpo.yml\n"));
   EXPECT_EQ(plan.objective, Objective::kGroups);
   EXPECT_EQ(plan.rollout_share, 0.4);
+}
+
+TEST_F(FindTrainingTest, TrlsTrainersOfPreferencesAreRead) {
+  TrainingPlan plan = Plan(Script(
+      "trl dpo --model_name_or_path small --learning_rate 1 --max_length 2048 --beta 0.1\n"));
+  EXPECT_EQ(plan.objective, Objective::kPreferences);
+  EXPECT_TRUE(plan.reference);
+  EXPECT_EQ(plan.sequence, 2048);
+  files_["/lab/fit.py"] =
+      "args = GRPOConfig(max_completion_length=1024, per_device_train_batch_size=4, beta=0.04,\n"
+      "  use_vllm=True, vllm_mode='colocate', vllm_gpu_memory_utilization=0.25,\n"
+      "  learning_rate=1e-6, bf16=True, model_init_kwargs={'torch_dtype': 'bfloat16'})\n"
+      "trainer = GRPOTrainer(model='small', args=args, reward_funcs=[len])\n";
+  const TrainingFound found = Script("accelerate launch fit.py\n");
+  plan = Plan(found);
+  EXPECT_EQ(plan.objective, Objective::kGroups);
+  EXPECT_EQ(plan.sequence, 512 + 1024) << "the prompt as TRL has it, and the answer";
+  EXPECT_TRUE(plan.reference);
+  EXPECT_EQ(plan.rollout_share, 0.25);
+  EXPECT_EQ(plan.weights, Dtype::kBf16);
+  EXPECT_EQ(From(found, "seq-len"), "fit.py:1: max_completion_length");
+}
+
+TEST_F(FindTrainingTest, UnslothsKernelsAreKnown) {
+  files_["/lab/fit.py"] =
+      "model, tokenizer = FastLanguageModel.from_pretrained(model_name='small',\n"
+      "    max_seq_length=2048, load_in_4bit=True)\n"
+      "model = FastLanguageModel.get_peft_model(model, r=32, target_modules=['q_proj'],\n"
+      "    use_gradient_checkpointing='unsloth')\n"
+      "trainer = SFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=2,\n"
+      "    learning_rate=2e-4, optim='adamw_8bit'))\n";
+  const TrainingPlan plan = Plan(Script("python fit.py\n"));
+  EXPECT_EQ(plan.quantisation, Quantisation::kNf4Double);
+  EXPECT_EQ(plan.lora_rank, 32);
+  EXPECT_EQ(plan.loss, Loss::kFused);
+  EXPECT_TRUE(plan.fused_layers && plan.offload_activations && !plan.fp32_rest);
+}
+
+TEST_F(FindTrainingTest, AStatedConfigServesATrainingOfAnyModel) {
+  task::TaskSpec spec = Spec();
+  spec.script = "#!/bin/bash\npython t.py --model lab/other --lr 1 --max_length 512\n";
+  spec.model_summary = "/lab/small/config.json";
+  const TrainingFound found = Find(spec);
+  EXPECT_EQ(found.config, "/lab/small/config.json");
+  EXPECT_EQ(Plan(found).sequence, 512);
+  EXPECT_THAT(found.notes, IsEmpty());
+}
+
+TEST_F(FindTrainingTest, MegatronsOptionsAreReadBesideAConfig) {
+  const std::string options =
+      "ARGS=(--num-layers 16 --hidden-size 1024 --num-attention-heads 8 --seq-length 4096\n"
+      "  --micro-batch-size 2 --lr 6e-5 --bf16 --use-distributed-optimizer)\n"
+      "torchrun --nproc_per_node 8 pretrain_gpt.py ${ARGS[@]} --tensor-model-parallel-size 2 \\\n"
+      "  --sequence-parallel --recompute-activations\n";
+  EXPECT_THAT(Script(options).notes, ElementsAre(HasSubstr("its config.json is needed")));
+  task::TaskSpec spec = Spec();
+  spec.script = "#!/bin/bash\n" + options;
+  spec.model_summary = "/lab/small/config.json";
+  const TrainingPlan plan = Plan(Find(spec));
+  EXPECT_TRUE(plan.megatron && plan.sequence_parallel && !plan.amp);
+  EXPECT_EQ(plan.data_parallel, DataParallel::kZero1);
+  EXPECT_EQ(plan.sequence, 4096);
+  EXPECT_EQ(plan.batch, 2);
+  EXPECT_EQ(plan.ranks, 4);
+  EXPECT_EQ(plan.checkpointing, Checkpointing::kAttention);
+}
+
+TEST_F(FindTrainingTest, NemosFileIsReadByItsName) {
+  files_["/lab/conf/gpt.yaml"] =
+      "trainer:\n  devices: 8\nmodel:\n  tensor_model_parallel_size: 4\n  micro_batch_size: 2\n"
+      "  encoder_seq_length: 1024\n  num_layers: 16\n  hidden_size: 1024\n"
+      "  num_attention_heads: 8\n  activations_checkpoint_granularity: full\n"
+      "  optim:\n    name: distributed_fused_adam\n    lr: 5e-6\n";
+  task::TaskSpec spec = Spec();
+  spec.script =
+      "#!/bin/bash\npython tune.py --config-path=conf --config-name=gpt model.micro_batch_size=1\n";
+  spec.model_summary = "/lab/small/config.json";
+  const TrainingPlan plan = Plan(Find(spec));
+  EXPECT_EQ(plan.tensor_parallel, 4);
+  EXPECT_EQ(plan.ranks, 2);
+  EXPECT_EQ(plan.batch, 1);
+  EXPECT_EQ(plan.sequence, 1024);
+  EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
+  EXPECT_EQ(plan.data_parallel, DataParallel::kZero1);
 }
 
 TEST_F(FindTrainingTest, LightningsWordsAreUnderstood) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "estimate/recipe/post_training.h"
 
 namespace carma::estimate {
 namespace {
@@ -77,7 +78,7 @@ class CommandReader {
     const bool found = ReadLauncher();
     if (!found || launch_.program.empty()) return std::nullopt;
     ReadOptions();
-    if (IsOfPreferences(launch_.program)) return std::nullopt;
+    AddTrainerKind();
     Recognise();
     return std::move(launch_);
   }
@@ -108,7 +109,7 @@ class CommandReader {
     if (name == "axolotl") return Found(Framework::kAxolotl, Next("train"));
     if (name == "llamafactory-cli" || name == "lmf")
       return Found(Framework::kLlamaFactory, Next("train"));
-    if (name == "trl") return Found(Framework::kTrl, Next("sft"));
+    if (name == "trl") return ReadTrl();
     if (name == "swift") return Found(Framework::kSwift, Next("sft") || Next("pt"));
     if (!Next("run")) return false;  // tune
     ReadLauncherOptions();
@@ -117,6 +118,19 @@ class CommandReader {
     launch_.program = words_[at_++].text;
     if (launch_.program.find("distributed") != std::string::npos)
       launch_.launcher.push_back({"distributed_recipe", "yes", Place("recipe")});
+    return true;
+  }
+
+  bool ReadTrl() {
+    if (at_ == words_.size()) return false;
+    const std::string kind = words_[at_].text;
+    launch_.program = "trl " + kind;
+    launch_.framework = Framework::kTrl;
+    if (!Next("sft") && TrainerKindOf(kind).empty()) return false;
+    if (kind != "sft") {
+      ++at_;
+      launch_.launcher.push_back({std::string(kTrainerKind), kind, Place(launch_.program)});
+    }
     return true;
   }
 
@@ -226,18 +240,14 @@ class CommandReader {
       settings.push_back({std::move(name), std::move(value), Place(dashed)});
   }
 
-  // True for "dpo.py" and "train_ppo.py": they hold a second model, which is not modelled.
-  static bool IsOfPreferences(std::string_view program) {
-    std::string word;
-    for (const char c : base::ToLower(base::BaseName(program)) + ".") {
-      if (c != '.' && c != '_' && c != '-') {
-        word += c;
-        continue;
-      }
-      if (IsOneOf(word, {"dpo", "ppo", "grpo", "orpo", "kto", "rlhf", "rloo"})) return true;
-      word.clear();
-    }
-    return false;
+  // "dpo.py" and "train_ppo.py" are scripts of TRL.
+  void AddTrainerKind() {
+    if (launch_.framework != Framework::kTrainer) return;
+    const std::string_view kind = TrainerKindOf(base::BaseName(launch_.program));
+    if (kind.empty()) return;
+    launch_.framework = Framework::kTrl;
+    launch_.launcher.push_back(
+        {std::string(kTrainerKind), std::string(kind), Place(launch_.program)});
   }
 
   bool HasOption(Names names) const {

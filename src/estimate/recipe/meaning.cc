@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "estimate/recipe/post_training.h"
 #include "estimate/recipe/stated_settings.h"
 #include "estimate/training_plan.h"
 #include "estimate/training_words.h"
@@ -87,8 +88,9 @@ class Reader {
 
   // PPO and the like hold a second model, or generate text between the steps.
   bool IsOfPreferences() {
-    constexpr std::string_view kKinds[] = {"ppo", "rm", "kto", "orpo", "ipo", "simpo", "rlhf"};
-    const Setting* kind = said_.Value({"stage", "rl", "rlhf_type"});
+    constexpr std::string_view kKinds[] = {"ppo", "rm",    "kto",  "orpo",
+                                           "ipo", "simpo", "rlhf", "rloo"};
+    const Setting* kind = said_.Value({"stage", "rl", "rlhf_type", kTrainerKind});
     const std::string name = kind == nullptr ? "" : base::ToLower(kind->value);
     if (name == "dpo" || name == "grpo") Add("objective", name, *kind);
     if (name == "grpo") AddNumber("rollout-share", {"vllm_gpu_memory_utilization"});

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "estimate/recipe/post_training.h"
 #include "estimate/transformer_config.h"
 
 namespace carma::estimate {
@@ -150,6 +151,12 @@ class PythonReader {
   void ReadCall(std::string_view dotted, std::size_t open) {
     const std::string_view name = LastName(dotted);
     const int line = tokens_[open].line;
+    const std::string_view kind = TrainerKindOf(name);
+    const bool configures = name.ends_with("Config") || name.ends_with("Trainer");
+    if (configures && !kind.empty()) {
+      Emit(std::string(kTrainerKind), std::string(kind), line);
+      return ReadNamed(open, false);
+    }
     if (name == "gradient_checkpointing_enable" || name == "prepare_model_for_kbit_training")
       return Emit("gradient_checkpointing", "true", line);
     if (name == "add_argument") return ReadArgument(open);
@@ -158,12 +165,13 @@ class PythonReader {
     // Tokenizers and processors are also fetched by a function of that name.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
+    if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);
     if (fetches) {
       if (IsClassifier(dotted)) Emit("class_head", "true", line);
       const auto model = ValueAt(open + 1);
       if (model && !Is(open + 2, '=')) Emit("model_name_or_path", *model, line);
     }
-    ReadNamed(open, name == "LoraConfig");
+    ReadNamed(open, name == "LoraConfig" || name == "get_peft_model");
   }
 
   // True in tokenizer(texts, max_length=128) and AutoTokenizer.from_pretrained(…,
@@ -197,6 +205,11 @@ class PythonReader {
     for (std::size_t at = open; at < CallEnd(open); ++at) {
       if (Is(at, '(') || Is(at, '[') || Is(at, '{')) ++depth;
       if ((Is(at, ')') || Is(at, ']') || Is(at, '}')) && --depth == 0) return;
+      // TRL passes what loads the model in a dictionary.
+      if (depth == 2 && tokens_[at].kind == Kind::kText && tokens_[at].text.ends_with("dtype") &&
+          Is(at + 1, ':')) {
+        if (const auto value = ValueAt(at + 2)) Emit("torch_dtype", *value, tokens_[at].line);
+      }
       const bool named = depth == 1 && tokens_[at].kind == Kind::kName && Is(at + 1, '=') &&
                          !Is(at + 2, '=') && settings_.size() < kMaxSettings;
       if (!named) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "estimate/recipe/post_training.h"
 
 namespace carma::estimate {
 namespace {
@@ -61,6 +62,8 @@ std::optional<bool> TruthOf(std::string_view value) {
 }
 
 std::string PlaceOf(const Setting& setting) {
+  // Names that no file has.
+  if (setting.key == kTrainerKind || setting.key == kUnsloth) return setting.from;
   // The place of an option already contains its name.
   return setting.from.contains("--") ? setting.from : setting.from + ": " + setting.key;
 }

@@ -1,0 +1,23 @@
+// Settings of Megatron-LM's scripts and of NeMo, which name the model's sizes instead of a model.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "estimate/recipe/plan_files.h"
+#include "estimate/recipe/settings.h"
+
+namespace carma::estimate {
+
+// Whether a program of this name with these settings is one of Megatron: splits of the model by
+// Megatron's names, and its sizes.
+bool IsOfMegatron(const std::vector<Setting>& settings);
+
+// NeMo's settings (model.micro_batch_size, trainer.devices) once more under Megatron's names,
+// behind the others of their source.
+void AddPlainNames(std::vector<Setting>& settings);
+
+// What MeaningOf does not know: Megatron's states, its distributed optimizer, NeMo's lengths.
+TrainingWords WordsOfMegatron(const std::vector<Setting>& settings);
+
+}  // namespace carma::estimate
