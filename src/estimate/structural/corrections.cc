@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "estimate/structural/every_entry.h"
@@ -88,6 +89,46 @@ int GatedForward(Graph& graph, Row& row, int input) {
   return trail.AddPrivate({.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
 }
 
+// Convolutions of the slices of one tensor, each added to the next slice before its convolution:
+// as many convolutions as slices but one, then a row that reads all of them side by side. Without
+// the sums, the last slice is pooled.
+int SlicesInSteps(Graph& graph, Row& row, int input) {
+  constexpr std::ptrdiff_t kReach = 48;  // rows
+  if (!row.rule->convolution || row.in != row.out || input != row.before) return input;
+  const std::vector<Row>& rows = graph.rows();
+  const auto here = &row - rows.data();
+  const auto is_step = [&](const Row& each) {
+    return each.rule->convolution && each.in == row.in && each.out == row.in;
+  };
+  double whole = 0;
+  int steps = 1;
+  for (auto i = here - 1; i >= std::max<std::ptrdiff_t>(0, here - kReach); --i) {
+    const Row& each = rows[static_cast<std::size_t>(i)];
+    if (each.kind == Kind::kContainer || each.out == row.in) {
+      steps += is_step(each) ? 1 : 0;
+      continue;
+    }
+    whole = each.out;
+    break;
+  }
+  const double parts = whole / row.in;
+  if (steps == 1 || parts < 3 || parts != std::floor(parts)) return input;
+  const auto end = std::min(std::ssize(rows), here + kReach);
+  for (auto i = here + 1; i < end; ++i) {
+    const Row& each = rows[static_cast<std::size_t>(i)];
+    if (each.kind == Kind::kContainer) continue;
+    if (each.in != row.in) {
+      const bool joins = each.in == whole && static_cast<double>(steps) == parts - 1;
+      return joins ? graph.trail.AddPrivate(
+                         {.elements = row.in, .shape = row.layer->out, .maker = Maker::kFunction})
+                   : input;
+    }
+    if (each.rule->role == Role::kAvgPool) return input;
+    steps += is_step(each) ? 1 : 0;
+  }
+  return input;
+}
+
 constexpr std::array kReadingCorrections{
     ReadingCorrection{"parallel ways", "RepVGG, MobileOne",
                       "timm's byobnet.py and fastvit.py; no measured model has such a block",
@@ -100,6 +141,8 @@ constexpr std::array kReadingCorrections{
     ReadingCorrection{"gated feed-forward", "SwiGLU of Llama and similar models",
                       "their source: silu keeps its input, the product both factors",
                       CorrectsReading::kAfterSizes, &GatedForward},
+    ReadingCorrection{"slices in steps", "Res2Net", "res2net101_26w_4s: 0.89 -> 1.02",
+                      CorrectsReading::kAfterSizes, &SlicesInSteps},
 };
 
 // ---- bytes ----
@@ -129,6 +172,25 @@ void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
+  kept.unfused_attention = true;
+}
+
+// A table with a number for each head and distance in a square is added to the scores, so softmax's
+// result is kept: a matrix for each head.
+void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
+  const Shape& in = row.layer->in;
+  const Shape& out = row.layer->out;
+  if (row.kind != Kind::kBlock || !HidesProducts(row) || in.rank() < 3 || in[0] != -1) return;
+  const auto tokens_of = [](const Shape& shape) {
+    return shape.rank() == 4 ? Dimension(shape, 2) * Dimension(shape, 3) : Dimension(shape, 1);
+  };
+  const std::int64_t keys = tokens_of(in);
+  if (keys < 2 || row.layer->params == 0 || row.layer->params % keys != 0) return;
+  const std::int64_t heads = row.layer->params / keys;
+  const std::int64_t width = in.rank() == 4 ? Dimension(in, 1) : in.last();
+  const std::int64_t side = std::llround(std::sqrt(static_cast<double>(keys)));
+  if (heads < 2 || heads * 8 > width || side * side != keys) return;
+  kept.AddElements(static_cast<double>(heads * keys * tokens_of(out)));
   kept.unfused_attention = true;
 }
 
@@ -299,6 +361,16 @@ void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }
 
+// Several tensors of one size were stacked, [ways, channels, height, width], and the module makes a
+// weight for each channel of each: the product with them keeps the stack.
+void StackedWays(const Graph&, const Row& row, Kept& kept) {
+  const Shape& in = row.layer->in;
+  const Shape& out = row.layer->out;
+  if (in.rank() != 5 || out.rank() != 5 || in[1] != out[1] || in[2] != out[2]) return;
+  if (out[3] != 1 || out[4] != 1 || in[3] * in[4] <= 1) return;
+  kept.AddElements(Elements(in));
+}
+
 // Two convolutions, each with the tensors that its norm and its activation keep; the next row reads
 // the last of them.
 void BlockInOneRow(const Graph& graph, const Row& row, Kept& kept) {
@@ -317,6 +389,10 @@ constexpr std::array kKeptCorrections{
                    Step::kAttention, &AttentionAfterOneProduct},
     KeptCorrection{"attention with a softmax", "Swin v2", "swinv2_base_window12_192: 0.70 -> 0.96",
                    Step::kAttention, &AttentionWithSoftmax},
+    KeptCorrection{"attention with distances", "LeViT", "levit_384_s8: 0.70 -> 1.00",
+                   Step::kAttention, &AttentionWithDistances},
+    KeptCorrection{"stacked ways", "SKNet", "skresnet34: 0.63 -> 0.94; stack copies, mul keeps it",
+                   Step::kContainer, &StackedWays},
     KeptCorrection{"relative positions", "XLNet",
                    "xlnet_base_cased: 218 -> 830 MiB per sample; its source", Step::kAttention,
                    &RelativePositions},

@@ -21,6 +21,7 @@ const model::Shape kMaps = Of({-1, 4, 8, 8});       // 256 elements
 const model::Shape kTokens = Of({-1, 10, 8});       // 80
 const model::Shape kTriple = Of({-1, 10, 24});      // 240
 const model::Shape kHidden = Of({-1, 10, 32});      // 320
+const model::Shape kSquare = Of({-1, 9, 32});       // 288: tokens of a square
 const model::Shape kBlocks = Of({-1, 2, 5, 32});    // 320: two blocks of five tokens
 const model::Shape kWeights = Of({-1, 2, 10, 10});  // 200: of attention with two heads
 
@@ -68,6 +69,14 @@ std::vector<KeptExample> KeptExamples() {
        2 * 5 * 5},
       {"attention with a dropout",
        List({Module("Linear", kTokens, kTriple, 216), Module("Dropout", kWeights, kWeights)}), 200},
+      {"attention with distances",  // two heads, a number for each of nine distances
+       List({Module("LayerNorm", kSquare, kSquare, 64), Module("Linear", kSquare, kSquare, 1056),
+             Module("Attention", kSquare, kSquare, 18, false, RowKind::kBlock)}),
+       2 * 9 * 9},
+      {"stacked ways",
+       List({kConv, Module("Attn", Of({-1, 2, 4, 8, 8}), Of({-1, 2, 4, 1, 1}), 0, false,
+                           RowKind::kContainer)}),
+       512},
       {"talking heads",
        List({Module("Linear", Of({-1, 10, 10, 2}), Of({-1, 10, 10, 2}), 6),
              Module("Linear", Of({-1, 10, 10, 2}), Of({-1, 10, 10, 2}), 6)}),
@@ -181,6 +190,7 @@ TEST_P(ReadingCorrectionTest, FindsWhatItsModelReads) {
   // These have their own tests below, because they need more than one example input.
   if (correction.name == "padding as TensorFlow does it") return;
   if (correction.name == "gated feed-forward") return;
+  if (correction.name == "slices in steps") return;
   std::size_t found = 0;
   for (const ReadingExample& each : ReadingExamples()) {
     if (each.correction != correction.name) continue;
@@ -205,6 +215,34 @@ TEST(Corrections, PaddingAsTensorFlowDoesItReadsACopyOfItsOwn) {
   EXPECT_EQ(read.maker, Tensor::Maker::kFunction);
   EXPECT_EQ(read.shape, kMaps);
   EXPECT_TRUE(read.kept);
+}
+
+TEST(Corrections, SlicesInStepsAreSumsUnlessTheLastIsPooled) {
+  const model::Shape whole = Of({-1, 12, 8, 8});
+  const Layer step = Module("Conv2d", kMaps, kMaps, 144);
+  std::vector<Layer> layers = {
+      Module("Conv2d", kImage, whole, 324), Module("ReLU", whole, whole), step, kRelu, step, kRelu,
+      Module("Conv2d", whole, kMaps, 48)};
+  const Graph graph = MakeGraph(List(layers));
+  EXPECT_EQ(graph.trail[graph.rows()[2].read].shape, whole) << "a view of what was split";
+  const Tensor& sum = graph.trail[graph.rows()[4].read];
+  EXPECT_EQ(sum.maker, Tensor::Maker::kFunction);
+  EXPECT_TRUE(sum.kept);
+  layers.insert(layers.begin() + 6, Module("AvgPool2d", kMaps, kMaps));
+  const Graph pooled = MakeGraph(List(layers));
+  EXPECT_NE(pooled.trail[pooled.rows()[4].read].maker, Tensor::Maker::kFunction);
+}
+
+TEST(Corrections, AGateOfLowerResolutionIsEnlargedFirst) {
+  const model::Shape small = Of({-1, 4, 4, 4});
+  const auto kept = [&](const model::Shape& out) {
+    return CountKept(List({Module("Conv2d", kImage, small, 108), Module("Sigmoid", small, small),
+                           Module("Ghost", kImage, out, 0, false, RowKind::kContainer),
+                           Module("Conv2d", out, out, 144)}))
+        .per_sample;
+  };
+  // The image, the gate, its copy, what it multiplies, and the product.
+  EXPECT_EQ(kept(kMaps), 4 * (192 + 64 + 3 * 256));
 }
 
 // silu(gate(x)) * up(x), read by down: kept are silu's input, both factors, and the product.

@@ -25,6 +25,12 @@ bool IsHalf(const Shape& part, const Shape& whole) {
                     whole.dimensions().begin());
 }
 
+// As after split(): a part of the channels at the same resolution.
+bool IsSlice(const Shape& part, const Shape& whole) {
+  return part.rank() == 4 && whole.rank() == 4 && part[2] == whole[2] && part[3] == whole[3] &&
+         part[1] < whole[1];
+}
+
 class GraphMaker {
  public:
   explicit GraphMaker(const LayerList& list) : list_(list) {}
@@ -37,16 +43,49 @@ class GraphMaker {
   void Attention(Row& row);
   void Passing(Row& row);
   void Operation(Row& row);
+  bool NormAroundActivation(Row& row);
   int InputOf(Row& row);
   int ReadElsewhere(const Row& row);
   int Join(const Row& row);
   bool HidesWindows(const Row& row) const;
+  // What the last product before the current tensor has read.
+  int OriginOfCurrent() const {
+    int index = current_;
+    while (index != Tensor::kNobody && graph_.trail[index].maker != Maker::kMatrix)
+      index = graph_.trail[index].from;
+    return index == Tensor::kNobody ? 0 : graph_.trail[index].from;
+  }
+  // What was split is as large as what comes now: the results for all slices, side by side.
+  bool JoinsSlices(double elements) {
+    if (split_ == Tensor::kNobody || graph_.trail[split_].elements != elements) return false;
+    split_ = Tensor::kNobody;
+    return true;
+  }
+  // Behind the convolution of a slice without a norm: the convolution of the next one.
+  bool ReadsNextSlice(const Row& row) const {
+    if (split_ == Tensor::kNobody || !row.rule->convolution) return false;
+    return Current().maker == Maker::kMatrix && Current().from == split_ &&
+           IsSlice(row.layer->in, graph_.trail[split_].shape);
+  }
   bool IsShortcut(const Row& row, int source) const;
   void Emit(const Row& row);
 
   bool HasCurrent() const { return current_ != Tensor::kNobody; }
   const Tensor& Current() const { return graph_.trail[current_]; }
   void Keep(int index) { graph_.trail[index].kept = true; }
+  // A gate of lower resolution than what it multiplies is enlarged first. Kept are the copy, and a
+  // concatenation if no module made the other factor.
+  bool KeepEnlarged(const Row& row) {
+    const Shape& gate = Current().shape;
+    const Shape& out = row.layer->out;
+    if (gate.rank() != 4 || out.rank() != 4 || gate[1] != out[1]) return false;
+    if (gate[2] <= 1 || gate[2] >= out[2]) return false;
+    const int factor = graph_.trail.Newest([&](const Tensor& each) { return each.shape == out; });
+    if (factor != Tensor::kNobody) Keep(factor);
+    for (int i = factor == Tensor::kNobody ? 0 : 1; i < 2; ++i)
+      graph_.trail.AddPrivate({.elements = row.out, .maker = Maker::kFunction, .kept = true});
+    return true;
+  }
   // x * gate: both factors are kept.
   void KeepFactors(double elements) {
     const int factor =
@@ -62,6 +101,7 @@ class GraphMaker {
   Graph graph_;
   UnseenInput unseen_;
   int current_ = Tensor::kNobody;  // the tensor made last
+  int split_ = Tensor::kNobody;    // what the last slice was taken from
   SinceNorm seen_;
   bool block_starts_ = true;
   bool weighs_values_ = false;  // the last row made an attention's weights
@@ -116,8 +156,8 @@ void GraphMaker::Container(Row& row) {
   if (!HasCurrent() || row.out == Current().elements || !row.layer->out.ScalesWithBatch()) return;
   if (HidesWindows(row)) return;
   if (Current().maker == Maker::kGate && Current().elements < row.out) {
-    KeepFactors(row.out);
-  } else if (Current().maker == Maker::kMatrix) {
+    if (!KeepEnlarged(row)) KeepFactors(row.out);
+  } else if (!JoinsSlices(row.out) && Current().maker == Maker::kMatrix) {
     Keep(current_);
   }
   MakeUnseen(row.out, row.layer->out);
@@ -159,7 +199,28 @@ void GraphMaker::Passing(Row& row) {
 
 // ---- operations ----
 
+// A norm with an activation is printed behind its activation, which has read what the norm makes:
+// so the norm reads what its activation seems to read, and makes nothing more.
+bool GraphMaker::NormAroundActivation(Row& row) {
+  if (row.kind != Kind::kBlock || !row.rule->norm_with_activation || !HasCurrent()) return false;
+  if (&row == graph_.rows().data() || Current().from == Tensor::kNobody) return false;
+  const Row& inside = *(&row - 1);
+  const Tensor& source = graph_.trail[Current().from];
+  const bool activates = inside.step == Step::kOperation && inside.kind == Kind::kOperation &&
+                         inside.layer->params == 0 && inside.read == Current().from;
+  if (!activates || source.maker != Maker::kMatrix || source.elements != row.in) return false;
+  row.step = Step::kOperation;
+  row.before = current_;
+  row.read = Current().from;
+  row.holds = Holds::kInput;
+  // An activation that keeps its input keeps the norm's result: another tensor.
+  if (source.kept) row.read = graph_.trail.AddPrivate({.elements = row.in, .shape = row.layer->in});
+  Keep(row.read);
+  return true;
+}
+
 void GraphMaker::Operation(Row& row) {
+  if (NormAroundActivation(row)) return;
   row.step = Step::kOperation;
   row.before = current_;
   row.read = InputOf(row);
@@ -176,6 +237,8 @@ int GraphMaker::InputOf(Row& row) {
   if (!HasCurrent()) {
     input = graph_.trail.AddPrivate(
         {.elements = row.in, .shape = row.layer->in, .maker = Maker::kInput});
+  } else if (ReadsNextSlice(row)) {
+    input = split_;
   } else if (Current().elements != row.in) {
     input = ReadElsewhere(row);
   }
@@ -188,6 +251,7 @@ int GraphMaker::ReadElsewhere(const Row& row) {
   const Tensor& current = Current();
   // It reads one half of the last tensor: a view, which keeps the whole.
   if (row.rule->row_statistics && IsHalf(row.layer->in, current.shape)) return current_;
+  if (JoinsSlices(row.in)) return Join(row);
   // The weights times the values, in the order of tokens: a new tensor, even if others are as
   // large.
   if (weighs_values_ && row.rule->linear) return Join(row);
@@ -198,6 +262,12 @@ int GraphMaker::ReadElsewhere(const Row& row) {
     KeepFactors(row.in);
     return graph_.trail.AddPrivate(
         {.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
+  }
+  // An older tensor of that size belongs to another block.
+  if (source < OriginOfCurrent() && !product && row.rule->convolution &&
+      IsSlice(row.layer->in, current.shape)) {
+    split_ = current_;
+    return current_;
   }
   if (product) Keep(current_);  // query, key, value: read by a matrix product
   // A second linear layer of the same input and width: x * act(g), not the result of attention.

@@ -14,7 +14,7 @@ constexpr Factors kExactBytes{1.00, 1.05, 1.10, 1.18, 1.75, 3.0};
 // The same runs, separated by the number of kinds of modules that no other family has: at most two,
 // or more. Plain lists of layers are in between. (At 0.98 the factor is not lower than for exact
 // bytes.)
-constexpr Factors kCompared{1.00, 1.08, 1.13, 1.20, 1.75, 3.0};
+constexpr Factors kCompared{1.00, 1.07, 1.12, 1.18, 1.75, 3.0};
 constexpr Factors kShapes{1.00, 1.10, 1.19, 1.32, 1.80, 3.0};
 constexpr Factors kUncompared{1.00, 1.12, 1.23, 1.41, 2.10, 3.0};
 // The runs with more of them, separately for each kind: a custom attention keeps matrices that have
