@@ -38,6 +38,12 @@ class MetricsText {
   void Sample(double value, const Labels& labels = {});
   // The family's buckets, sum and count.
   void Sample(const Histogram& histogram, const Labels& labels = {});
+  // A family of one sample: a number or a histogram.
+  void One(std::string_view name, std::string_view type, std::string_view help,
+           const auto& sample) {
+    Begin(name, type, help);
+    Sample(sample);
+  }
   const std::string& text() const { return text_; }
 
  private:

@@ -19,12 +19,11 @@ bool WorthTelling(const core::TaskRecord& record) {
 
 store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
                                   base::Time now) {
-  store::StoredEvent event;
-  event.when = now;
-  event.kind = store::EventKind::kSubmitted;
-  event.task = first;
-  event.what = "submitted";
-  event.text = fmt::format("by {}", submitter.user);
+  store::StoredEvent event{.when = now,
+                           .kind = store::EventKind::kSubmitted,
+                           .task = first,
+                           .what = "submitted",
+                           .text = fmt::format("by {}", submitter.user)};
   if (submitter.task) event.text += fmt::format(" in task {}", *submitter.task);
   if (!submitter.remark.empty()) event.text += fmt::format(", {}", submitter.remark);
   if (count > 1) event.text += fmt::format(", {} tasks starting with this one", count);
@@ -36,12 +35,12 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
                                              base::Time now) {
   if (!WorthTelling(record)) return std::nullopt;
   const bool launching = record.state == core::TaskState::kLaunching;
-  store::StoredEvent event;
-  event.when = now;
-  event.kind = store::EventKind::kState;
-  event.task = record.id;
-  event.what = core::TaskStateName(record.state);
-  event.text = core::ReasonLine(launching ? record.attempt->placement_reason : record.reason);
+  store::StoredEvent event{
+      .when = now,
+      .kind = store::EventKind::kState,
+      .task = record.id,
+      .what = std::string(core::TaskStateName(record.state)),
+      .text = core::ReasonLine(launching ? record.attempt->placement_reason : record.reason)};
   if (!gpu_uuids.empty()) event.gpu_uuid = gpu_uuids.front();
   // The row of the event names only one GPU.
   if (event.text.empty() && gpu_uuids.size() > 1)
@@ -50,68 +49,48 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
 }
 
 store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Time now) {
-  store::StoredEvent event;
-  event.when = now;
-  event.kind = store::EventKind::kEdit;
-  event.task = id;
-  event.what = "edited";
-  event.text = what;
-  return event;
+  return {.when = now, .kind = store::EventKind::kEdit, .task = id, .what = "edited", .text = what};
 }
 
 store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now) {
-  store::StoredEvent event;
-  event.when = now;
-  event.kind = store::EventKind::kAsked;
-  event.task = id;
-  event.what = "asked_to_save";
-  event.text = core::ReasonLine(why);
-  return event;
+  return {.when = now,
+          .kind = store::EventKind::kAsked,
+          .task = id,
+          .what = "asked_to_save",
+          .text = core::ReasonLine(why)};
 }
 
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now) {
   const bool sent = notice.state == store::NoticeState::kSent;
-  store::StoredEvent event;
-  event.when = now;
-  event.kind = store::EventKind::kNotice;
-  event.task = notice.task;
-  event.what = sent ? "notified" : "not_notified";
-  event.text = fmt::format("{} to {}", notice.event, task::ShownTarget(notice.target));
-  if (!sent) event.text += ": " + notice.text;
-  return event;
+  return {.when = now,
+          .kind = store::EventKind::kNotice,
+          .task = notice.task,
+          .what = sent ? "notified" : "not_notified",
+          .text = fmt::format("{} to {}{}", notice.event, task::ShownTarget(notice.target),
+                              sent ? "" : ": " + notice.text)};
 }
 
 store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now) {
-  store::StoredEvent event;
-  event.when = now;
-  event.kind = store::EventKind::kSlurm;
-  event.task = id;
-  event.what = "slurm";
-  event.text = told;
-  return event;
+  return {.when = now, .kind = store::EventKind::kSlurm, .task = id, .what = "slurm", .text = told};
 }
 
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now) {
-  store::StoredEvent event;
-  event.when = now;
-  event.kind = why ? store::EventKind::kDrain : store::EventKind::kResume;
-  event.gpu_uuid = gpu_uuid;
-  event.what = why ? "drain" : "resume";
-  event.text = why.value_or("");
-  return event;
+  return {.when = now,
+          .kind = why ? store::EventKind::kDrain : store::EventKind::kResume,
+          .gpu_uuid = gpu_uuid,
+          .what = why ? "drain" : "resume",
+          .text = why.value_or("")};
 }
 
 store::StoredEvent ReserveEvent(const core::Reservation& booking, const std::string& removed_by,
                                 base::Time now) {
-  store::StoredEvent event;
-  event.when = now;
-  event.kind = store::EventKind::kReserve;
-  event.what = removed_by.empty() ? "reserve" : "unreserve";
-  event.text =
-      fmt::format("reservation {} of {} for {}, by {}", booking.id, core::WhichOf(booking),
-                  core::WhomFor(booking), removed_by.empty() ? booking.made_by : removed_by);
-  return event;
+  return {.when = now,
+          .kind = store::EventKind::kReserve,
+          .what = removed_by.empty() ? "reserve" : "unreserve",
+          .text = fmt::format("reservation {} of {} for {}, by {}", booking.id,
+                              core::WhichOf(booking), core::WhomFor(booking),
+                              removed_by.empty() ? booking.made_by : removed_by)};
 }
 
 std::string GpuNumbers(const core::TaskRecord& record) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/named_line.h"
 #include "base/text.h"
 #include "base/user.h"
 #include "task/shim/container_command.h"
@@ -45,15 +46,9 @@ bool UsersSeeArguments() {
 
 // Not the owner of its /proc folder, which is root for an undumpable process.
 std::optional<uid_t> UserOf(pid_t pid) {
-  const base::Result<std::string> text = base::ReadFile(ProcPath(pid, "/status"), 65536);
-  if (!text) return std::nullopt;
-  for (const std::string_view line : base::Split(*text, '\n')) {
-    const std::vector<std::string_view> words = base::SplitWords(line);
-    if (words.size() < 2 || words[0] != "Uid:") continue;
-    const std::optional<std::int64_t> uid = base::ParseInt(words[1]);
-    return uid ? std::optional(static_cast<uid_t>(*uid)) : std::nullopt;
-  }
-  return std::nullopt;
+  const std::string ids = base::NamedLine(ProcPath(pid, "/status"), "Uid:");
+  const auto uid = base::ParseInt(std::string_view(ids).substr(0, ids.find('\t')));
+  return uid ? std::optional(static_cast<uid_t>(*uid)) : std::nullopt;
 }
 
 // The parts available without blocking.

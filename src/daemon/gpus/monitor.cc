@@ -24,8 +24,9 @@ Monitor::Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options)
   for (const gpu::DeviceInfo& device : devices_) states_.emplace_back(device.uuid, options_);
 }
 
-const Monitor::Device* Monitor::Find(core::GpuIndex gpu) const {
-  return core::Number(gpu) < states_.size() ? &states_[core::Number(gpu)] : nullptr;
+const Monitor::Device& Monitor::Of(core::GpuIndex gpu) const {
+  static const Device kNone("", MonitorOptions{});
+  return core::Number(gpu) < states_.size() ? states_[core::Number(gpu)] : kNone;
 }
 
 core::GpuSample Monitor::Sample(const Device& device, const gpu::Reading& reading) const {
@@ -247,8 +248,7 @@ std::vector<store::GpuUsage> Monitor::CloseUsage(base::Time now) {
 
 std::vector<HistoryPoint> Monitor::History(core::GpuIndex gpu, base::Time from,
                                            base::Time to) const {
-  if (core::Number(gpu) >= states_.size()) return {};
-  const std::deque<HistoryPoint>& kept = states_[core::Number(gpu)].history;
+  const std::deque<HistoryPoint>& kept = Of(gpu).history;
   const auto before = [](const HistoryPoint& point, base::Time t) { return point.taken < t; };
   const auto begin = std::lower_bound(kept.begin(), kept.end(), from, before);
   return {begin, std::lower_bound(begin, kept.end(), to, before)};
@@ -256,19 +256,14 @@ std::vector<HistoryPoint> Monitor::History(core::GpuIndex gpu, base::Time from,
 
 void Monitor::Acknowledge(core::GpuIndex gpu) {
   if (core::Number(gpu) >= states_.size()) return;
-  states_[core::Number(gpu)].rules.Acknowledge();
-  states_[core::Number(gpu)].cuda_trouble.clear();
-  states_[core::Number(gpu)].drain_told.clear();
+  Device& device = states_[core::Number(gpu)];
+  device.rules.Acknowledge();
+  device.cuda_trouble.clear();
+  device.drain_told.clear();
 }
 
 void Monitor::NoteCuda(core::GpuIndex gpu, const std::string& trouble) {
   if (core::Number(gpu) < states_.size()) states_[core::Number(gpu)].cuda_trouble = trouble;
-}
-
-const std::string& Monitor::CudaTrouble(core::GpuIndex gpu) const {
-  static const std::string kNone;
-  const Device* device = Find(gpu);
-  return device != nullptr ? device->cuda_trouble : kNone;
 }
 
 bool Monitor::UpgradeOf(std::size_t i) const {
@@ -282,19 +277,15 @@ std::string Monitor::DriverUpgrade() const {
   return "";
 }
 
-bool Monitor::Healthy(core::GpuIndex gpu) const {
-  const Device* device = Find(gpu);
-  return device != nullptr && device->healthy;
-}
-
 void Monitor::RestoreDrain(core::GpuIndex gpu, const std::string& why) {
   if (core::Number(gpu) >= states_.size()) return;
+  Device& device = states_[core::Number(gpu)];
   if (why.starts_with(kCudaTrouble) || why.starts_with(core::kDriverUpgradeText)) {
-    states_[core::Number(gpu)].cuda_trouble = why;
+    device.cuda_trouble = why;
   } else {
-    states_[core::Number(gpu)].rules.Restore(why);
+    device.rules.Restore(why);
   }
-  states_[core::Number(gpu)].drain_told = why;
+  device.drain_told = why;
 }
 
 std::optional<double> Monitor::RecentFullness(core::GpuIndex gpu, base::Time now) const {
@@ -312,43 +303,14 @@ std::optional<double> Monitor::RecentFullness(core::GpuIndex gpu, base::Time now
 
 std::vector<int> Monitor::RecentXids(core::GpuIndex gpu, base::Time now, base::Time since) const {
   std::vector<int> xids;
-  if (core::Number(gpu) >= states_.size()) return xids;
-  for (const auto& [taken, xid] : states_[core::Number(gpu)].recent_xids) {
+  for (const auto& [taken, xid] : Of(gpu).recent_xids) {
     if (taken >= now - kXidSpan && taken >= since) xids.push_back(xid);
   }
   return xids;
 }
 
 std::string Monitor::LostNow(core::GpuIndex gpu) const {
-  const Device* device = Find(gpu);
-  return device != nullptr && device->lost_in_a_row > 0 ? device->trouble : "";
-}
-
-const std::optional<gpu::Reading>& Monitor::LastReading(core::GpuIndex gpu) const {
-  static const std::optional<gpu::Reading> kNone;
-  const Device* device = Find(gpu);
-  return device != nullptr ? device->last : kNone;
-}
-
-bool Monitor::Fresh(core::GpuIndex gpu) const {
-  const Device* device = Find(gpu);
-  return device != nullptr && device->fresh;
-}
-
-std::optional<double> Monitor::WindowMean(core::GpuIndex gpu) const {
-  const Device* device = Find(gpu);
-  return device != nullptr && !device->window.empty() ? device->window.SmActive() : std::nullopt;
-}
-
-std::optional<double> Monitor::WindowP95(core::GpuIndex gpu) const {
-  const Device* device = Find(gpu);
-  return device != nullptr && !device->window.empty() ? device->window.SmActiveP95() : std::nullopt;
-}
-
-std::optional<double> Monitor::WindowEwma(core::GpuIndex gpu) const {
-  const Device* device = Find(gpu);
-  return device != nullptr && !device->window.empty() ? device->window.SmActiveEwma(options_.ewma)
-                                                      : std::nullopt;
+  return Of(gpu).lost_in_a_row > 0 ? Of(gpu).trouble : "";
 }
 
 std::int64_t Monitor::ObservedMib(core::GpuIndex gpu, core::TaskId task) const {
@@ -357,46 +319,22 @@ std::int64_t Monitor::ObservedMib(core::GpuIndex gpu, core::TaskId task) const {
   return found == tasks.end() ? 0 : found->second.used_mib;
 }
 
-const GpuUse& Monitor::Use(core::GpuIndex gpu) const {
-  static const GpuUse kNone;
-  const Device* device = Find(gpu);
-  return device != nullptr ? device->use : kNone;
-}
-
-std::optional<SmShare> Monitor::ShareOf(core::GpuIndex gpu, core::TaskId task) const {
-  const Device* device = Find(gpu);
-  return device != nullptr ? device->shares.Of(task) : std::nullopt;
-}
-
 std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   std::vector<std::string> alerts;
-  const Device* device = Find(gpu);
-  if (device == nullptr) return alerts;
-  if (device->unattributed_alert) {
+  const Device& device = Of(gpu);
+  if (device.unattributed_alert) {
     alerts.push_back(
         fmt::format("{} in use by no process that the driver lists: left by ended processes, or "
                     "used by another container",
-                    base::FormatMib(device->use.unattributed_mib.value_or(0))));
+                    base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }
-  if (!options_.health.drain && !device->drain_told.empty())
-    alerts.push_back(fmt::format("{} (only reported: health.drain = false)", device->drain_told));
-  if (device->last && device->last->condition.compute_mode == gpu::ComputeMode::kProhibited)
+  if (!options_.health.drain && !device.drain_told.empty())
+    alerts.push_back(fmt::format("{} (only reported: health.drain = false)", device.drain_told));
+  if (device.last && device.last->condition.compute_mode == gpu::ComputeMode::kProhibited)
     alerts.emplace_back(
         "compute mode is \"prohibited\": no program can use it "
         "(nvidia-smi -c 0)");
   return alerts;
-}
-
-const std::string& Monitor::HealthTrouble(core::GpuIndex gpu) const {
-  static const std::string kNone;
-  const Device* device = Find(gpu);
-  return device != nullptr ? device->drain_told : kNone;
-}
-
-const std::map<int, std::uint64_t>& Monitor::XidCounts(core::GpuIndex gpu) const {
-  static const std::map<int, std::uint64_t> kNone;
-  const Device* device = Find(gpu);
-  return device != nullptr ? device->xid_counts : kNone;
 }
 
 std::string Monitor::DriverState() const {

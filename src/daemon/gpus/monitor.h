@@ -76,35 +76,41 @@ class Monitor {
   // work, the health rules close the GPU with the next reading, until CUDA works or an
   // administrator opens it.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
-  const std::string& CudaTrouble(core::GpuIndex gpu) const;
+  const std::string& CudaTrouble(core::GpuIndex gpu) const { return Of(gpu).cuda_trouble; }
   // The trouble of a driver upgrade, which begins with core::kDriverUpgradeText; "": the installed
   // driver is the loaded one.
   std::string DriverUpgrade() const;
   // Whether the last verdict was healthy.
-  bool Healthy(core::GpuIndex gpu) const;
+  bool Healthy(core::GpuIndex gpu) const { return Of(gpu).healthy; }
   // Applies new values of history, health and unattributed_mib; windows stay as they are.
   void Follow(const MonitorOptions& options);
   // Restores a drain by rule of an earlier carmad, with its reason.
   void RestoreDrain(core::GpuIndex gpu, const std::string& why);
 
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
-  const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const;
+  const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const { return Of(gpu).last; }
   // True if the last round has read the GPU.
-  bool Fresh(core::GpuIndex gpu) const;
+  bool Fresh(core::GpuIndex gpu) const { return Of(gpu).fresh; }
   // SM activity over the window: mean, 95th percentile, and a mean that follows faster.
-  std::optional<double> WindowMean(core::GpuIndex gpu) const;
-  std::optional<double> WindowP95(core::GpuIndex gpu) const;
-  std::optional<double> WindowEwma(core::GpuIndex gpu) const;
+  std::optional<double> WindowMean(core::GpuIndex gpu) const { return Of(gpu).window.SmActive(); }
+  std::optional<double> WindowP95(core::GpuIndex gpu) const { return Of(gpu).window.SmActiveP95(); }
+  std::optional<double> WindowEwma(core::GpuIndex gpu) const {
+    return Of(gpu).window.SmActiveEwma(options_.ewma);
+  }
   std::int64_t ObservedMib(core::GpuIndex gpu, core::TaskId task) const;
   // Use of the GPU by its last reading.
-  const GpuUse& Use(core::GpuIndex gpu) const;
-  std::optional<SmShare> ShareOf(core::GpuIndex gpu, core::TaskId task) const;
+  const GpuUse& Use(core::GpuIndex gpu) const { return Of(gpu).use; }
+  std::optional<SmShare> ShareOf(core::GpuIndex gpu, core::TaskId task) const {
+    return Of(gpu).shares.Of(task);
+  }
   // What an administrator should check, one sentence each.
   std::vector<std::string> Alerts(core::GpuIndex gpu) const;
   // Why the health rules allow no new tasks; empty: they do.
-  const std::string& HealthTrouble(core::GpuIndex gpu) const;
+  const std::string& HealthTrouble(core::GpuIndex gpu) const { return Of(gpu).drain_told; }
   // Xids announced since the daemon started, by number.
-  const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const;
+  const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const {
+    return Of(gpu).xid_counts;
+  }
   // "ok" or the first trouble.
   std::string DriverState() const;
   // What is wrong with the GPUs, one by one: unreadable, drained by rule, alerts.
@@ -155,7 +161,8 @@ class Monitor {
   // As in UsageMeter::Close().
   bool EnergyIsShownByAnother(std::size_t i) const;
   void KeepHistory(Device& device, const gpu::Reading& reading) const;
-  const Device* Find(core::GpuIndex gpu) const;
+  // A device without readings for a GPU that is not there any more.
+  const Device& Of(core::GpuIndex gpu) const;
   // Appends GpuHealthChanged if the verdict has changed.
   void Judge(std::size_t i, bool healthy, bool lost, std::string text,
              std::vector<core::Event>& events);

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/result.h"
 #include "daemon/http/routes.h"
@@ -25,6 +26,15 @@ namespace carma::daemon {
 using MakeAnswer = std::function<Answer()>;
 // Called on the loop when its turn comes; returns the work. An error is the answer.
 using PrepareAnswer = std::function<base::Result<MakeAnswer>()>;
+// Reads on the loop; the work is to write what was read.
+template <class Read, class Write>
+PrepareAnswer ReadThenWrite(Read read, Write write) {
+  return [read = std::move(read), write = std::move(write)]() -> base::Result<MakeAnswer> {
+    auto what = read();
+    if (!what) return std::unexpected(what.error());
+    return [write, what = *std::move(what)] { return write(what); };
+  };
+}
 // Requests an answer on behalf of a user; empty: unknown user.
 using AnswerAside = std::function<void(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
                                        std::function<void(Answer)> send)>;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/spawn.h"
 #include "base/unique_fd.h"
 
 namespace carma::daemon {
@@ -59,17 +60,16 @@ int Await(pid_t pid) {
 
 Result<Detached> RunDetached(const std::function<int(std::function<void()>)>& run,
                              std::chrono::milliseconds limit) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno(errno, "pipe");
-  base::UniqueFd ours(ends[0]), theirs(ends[1]);
+  Result<base::Pipe> pipe = base::MakePipe();
+  if (!pipe) return std::unexpected(pipe.error());
   const pid_t pid = ::fork();
   if (pid < 0) return FailErrno(errno, "fork");
   if (pid == 0) {
-    ours.reset();
-    BecomeDetached(run, std::move(theirs));
+    pipe->read.reset();
+    BecomeDetached(run, std::move(pipe->write));
   }
-  theirs.reset();
-  const std::optional<bool> serves = Hear(ours.get(), limit);
+  pipe->write.reset();
+  const std::optional<bool> serves = Hear(pipe->read.get(), limit);
   if (!serves) {
     ::kill(pid, SIGKILL);
     Await(pid);

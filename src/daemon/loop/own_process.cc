@@ -41,12 +41,6 @@ std::optional<std::int64_t> OpenFiles() {
   return std::distance(begin(all), end(all)) - 1;  // the look itself has one open
 }
 
-void Write(api::MetricsText& out, const char* name, const char* type, const char* help,
-           double value) {
-  out.Begin(name, type, help);
-  out.Sample(value);
-}
-
 }  // namespace
 
 std::optional<OwnProcess> ReadStat(std::string_view text, double ticks_per_s,
@@ -73,25 +67,25 @@ void WriteOwnProcess(api::MetricsText& out) {
       text ? ReadStat(*text, static_cast<double>(::sysconf(_SC_CLK_TCK)), ::sysconf(_SC_PAGESIZE))
            : std::nullopt;
   if (own) {
-    Write(out, "process_cpu_seconds_total", "counter", "CPU time of carmad, user and system.",
-          own->cpu_s);
-    Write(out, "process_resident_memory_bytes", "gauge", "Resident memory of carmad.",
-          static_cast<double>(own->resident_bytes));
-    Write(out, "process_virtual_memory_bytes", "gauge", "Virtual memory of carmad.",
-          static_cast<double>(own->virtual_bytes));
-    Write(out, "process_threads", "gauge", "Threads of carmad.", static_cast<double>(own->threads));
-    Write(out, "process_start_time_seconds", "gauge", "When carmad started, since the epoch.",
-          BootTime() + own->started_s);
+    out.One("process_cpu_seconds_total", "counter", "CPU time of carmad, user and system.",
+            own->cpu_s);
+    out.One("process_resident_memory_bytes", "gauge", "Resident memory of carmad.",
+            static_cast<double>(own->resident_bytes));
+    out.One("process_virtual_memory_bytes", "gauge", "Virtual memory of carmad.",
+            static_cast<double>(own->virtual_bytes));
+    out.One("process_threads", "gauge", "Threads of carmad.", static_cast<double>(own->threads));
+    out.One("process_start_time_seconds", "gauge", "When carmad started, since the epoch.",
+            BootTime() + own->started_s);
   }
   if (const std::optional<std::int64_t> open = OpenFiles()) {
-    Write(out, "process_open_fds", "gauge", "Open file descriptors of carmad.",
-          static_cast<double>(*open));
+    out.One("process_open_fds", "gauge", "Open file descriptors of carmad.",
+            static_cast<double>(*open));
   }
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    Write(out, "process_max_fds", "gauge",
-          "Largest number of file descriptors that carmad may have open.",
-          static_cast<double>(limit.rlim_cur));
+    out.One("process_max_fds", "gauge",
+            "Largest number of file descriptors that carmad may have open.",
+            static_cast<double>(limit.rlim_cur));
   }
 }
 

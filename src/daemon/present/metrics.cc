@@ -152,17 +152,16 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
     if (OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
     if (!WrongGpus(*record, monitor).empty()) ++elsewhere;
   }
-  out.Begin("carma_idle_holders", "gauge", "Tasks that hold GPUs without using them.");
-  out.Sample(static_cast<double>(idle));
-  out.Begin("carma_tasks_leaving", "gauge",
-            "Tasks that were asked to save because they have to leave their GPUs.");
-  out.Sample(static_cast<double>(leaving));
-  out.Begin("carma_tasks_over_promise", "gauge",
-            "Tasks that use more GPU memory than their promise and margin.");
-  out.Sample(static_cast<double>(over));
-  out.Begin("carma_tasks_on_wrong_gpu", "gauge",
-            "Tasks with processes on GPUs that they were not given.");
-  out.Sample(static_cast<double>(elsewhere));
+  out.One("carma_idle_holders", "gauge", "Tasks that hold GPUs without using them.",
+          static_cast<double>(idle));
+  out.One("carma_tasks_leaving", "gauge",
+          "Tasks that were asked to save because they have to leave their GPUs.",
+          static_cast<double>(leaving));
+  out.One("carma_tasks_over_promise", "gauge",
+          "Tasks that use more GPU memory than their promise and margin.",
+          static_cast<double>(over));
+  out.One("carma_tasks_on_wrong_gpu", "gauge",
+          "Tasks with processes on GPUs that they were not given.", static_cast<double>(elsewhere));
 }
 
 // All states, including those without tasks, because series used by alerts must not vanish.
@@ -214,10 +213,10 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
-  out.Begin("carma_queue_oldest_wait_seconds", "gauge",
-            "Waiting time of the task that has waited longest for GPUs; 0: none. Held tasks and "
-            "those that wait for a time or other tasks do not count.");
-  out.Sample(base::Seconds(oldest));
+  out.One("carma_queue_oldest_wait_seconds", "gauge",
+          "Waiting time of the task that has waited longest for GPUs; 0: none. Held tasks and "
+          "those that wait for a time or other tasks do not count.",
+          base::Seconds(oldest));
 }
 
 struct UserGauge {
@@ -248,16 +247,15 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
 void WriteHost(const Engine& engine, api::MetricsText& out) {
   const core::HostView host = engine.scheduler().Host().View();
   if (host.cpus > 0) {
-    out.Begin("carma_host_cpus", "gauge", "Cores that can be promised to tasks.");
-    out.Sample(host.cpus);
-    out.Begin("carma_host_cpus_promised", "gauge", "Cores promised to tasks.");
-    out.Sample(host.cpus - host.free_cpus);
+    out.One("carma_host_cpus", "gauge", "Cores that can be promised to tasks.", host.cpus);
+    out.One("carma_host_cpus_promised", "gauge", "Cores promised to tasks.",
+            host.cpus - host.free_cpus);
   }
   if (host.memory_mib > 0) {
-    out.Begin("carma_host_memory_bytes", "gauge", "Server memory that tasks can be promised.");
-    out.Sample(static_cast<double>(host.memory_mib) * kMib);
-    out.Begin("carma_host_memory_promised_bytes", "gauge", "Server memory promised to tasks.");
-    out.Sample(static_cast<double>(host.memory_mib - host.free_memory_mib) * kMib);
+    out.One("carma_host_memory_bytes", "gauge", "Server memory that tasks can be promised.",
+            static_cast<double>(host.memory_mib) * kMib);
+    out.One("carma_host_memory_promised_bytes", "gauge", "Server memory promised to tasks.",
+            static_cast<double>(host.memory_mib - host.free_memory_mib) * kMib);
   }
 }
 
@@ -294,9 +292,9 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
   }
   WriteDrains(views, labels, out);
   WriteReserved(views, labels, out);
-  out.Begin("carma_driver_upgrade", "gauge",
-            "1 while the installed driver differs from the loaded one: nothing starts on GPUs.");
-  out.Sample(monitor.DriverUpgrade().empty() ? 0 : 1);
+  out.One("carma_driver_upgrade", "gauge",
+          "1 while the installed driver differs from the loaded one: nothing starts on GPUs.",
+          monitor.DriverUpgrade().empty() ? 0 : 1);
   WriteXids(views, labels, monitor, out);
   WriteMarkedTasks(engine, monitor, out);
 }
@@ -375,22 +373,21 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.Begin("carma_build_info", "gauge", "Always 1; the version is a label.");
   out.Sample(1, {{"version", version}});
   WriteTaskCounts(store, counters, out);
-  out.Begin("carma_submissions_total", "counter", "Tasks accepted since the daemon started.");
-  out.Sample(static_cast<double>(counters.submissions));
-  out.Begin("carma_dispatch_total", "counter", "Launch decisions since the daemon started.");
-  out.Sample(static_cast<double>(counters.dispatches));
-  out.Begin("carma_oom_total", "counter",
-            "Attempts that ran out of GPU memory since the daemon started.");
-  out.Sample(static_cast<double>(counters.ooms));
-  out.Begin("carma_decision_seconds", "histogram",
-            "Duration of one turn of the daemon: decide, make durable, perform.");
-  out.Sample(counters.turn_seconds);
-  out.Begin("carma_loop_late_seconds", "histogram",
-            "How late the daemon's loop serves an event that is due 50 ms after work has begun.");
-  out.Sample(counters.loop_late_seconds);
-  out.Begin("carma_queue_wait_seconds", "histogram",
-            "Time from entering the queue to the launch decision.");
-  out.Sample(counters.wait_seconds);
+  out.One("carma_submissions_total", "counter", "Tasks accepted since the daemon started.",
+          static_cast<double>(counters.submissions));
+  out.One("carma_dispatch_total", "counter", "Launch decisions since the daemon started.",
+          static_cast<double>(counters.dispatches));
+  out.One("carma_oom_total", "counter",
+          "Attempts that ran out of GPU memory since the daemon started.",
+          static_cast<double>(counters.ooms));
+  out.One("carma_decision_seconds", "histogram",
+          "Duration of one turn of the daemon: decide, make durable, perform.",
+          counters.turn_seconds);
+  out.One("carma_loop_late_seconds", "histogram",
+          "How late the daemon's loop serves an event that is due 50 ms after work has begun.",
+          counters.loop_late_seconds);
+  out.One("carma_queue_wait_seconds", "histogram",
+          "Time from entering the queue to the launch decision.", counters.wait_seconds);
   out.Begin("carma_estimate_error_ratio", "histogram",
             "Measured divided by predicted peak memory of ended tasks.");
   for (const auto& [method, histogram] : counters.estimate_error)
@@ -400,24 +397,23 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
             "Estimates since the daemon started, by method; none: none was possible.");
   for (const auto& [method, count] : counters.estimates)
     out.Sample(static_cast<double>(count), {{"method", method}});
-  out.Begin("carma_estimate_seconds", "histogram",
-            "Duration of one estimate, including reading and parsing the summary.");
-  out.Sample(counters.estimate_seconds);
-  out.Begin("carma_daemon_store_failing", "gauge",
-            "1 while the store refuses writes (a full disk).");
-  out.Sample(engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
-  out.Begin("carma_daemon_closed", "gauge",
-            "1 while the server is closed until its machine reboots: nothing starts.");
-  out.Sample(engine != nullptr && engine->closing() ? 1 : 0);
-  out.Begin("carma_daemon_config_failing", "gauge",
-            "1 while the configuration has a mistake that was found when it was read again.");
-  out.Sample(configuration.trouble().empty() ? 0 : 1);
-  out.Begin("carma_daemon_config_read_timestamp_seconds", "gauge",
-            "When the configuration in force was last read, since the epoch.");
-  out.Sample(static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
-  out.Begin("carma_daemon_config_keys_waiting", "gauge",
-            "Changed configuration keys that need a restart to take effect.");
-  out.Sample(static_cast<double>(configuration.need_restart().size()));
+  out.One("carma_estimate_seconds", "histogram",
+          "Duration of one estimate, including reading and parsing the summary.",
+          counters.estimate_seconds);
+  out.One("carma_daemon_store_failing", "gauge", "1 while the store refuses writes (a full disk).",
+          engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
+  out.One("carma_daemon_closed", "gauge",
+          "1 while the server is closed until its machine reboots: nothing starts.",
+          engine != nullptr && engine->closing() ? 1 : 0);
+  out.One("carma_daemon_config_failing", "gauge",
+          "1 while the configuration has a mistake that was found when it was read again.",
+          configuration.trouble().empty() ? 0 : 1);
+  out.One("carma_daemon_config_read_timestamp_seconds", "gauge",
+          "When the configuration in force was last read, since the epoch.",
+          static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
+  out.One("carma_daemon_config_keys_waiting", "gauge",
+          "Changed configuration keys that need a restart to take effect.",
+          static_cast<double>(configuration.need_restart().size()));
   WriteOwnProcess(out);
   if (engine != nullptr && monitor != nullptr) {
     WriteQueue(*engine, now, out);

@@ -51,14 +51,6 @@ api::GpuGlance Glance(api::GpuView gpu, const Monitor& monitor, base::Time now) 
   return glance;
 }
 
-std::vector<core::TaskState> StatesWhere(bool (*holds)(core::TaskState)) {
-  std::vector<core::TaskState> states;
-  for (int i = 0; i < core::kTaskStateCount; ++i) {
-    if (const auto state = static_cast<core::TaskState>(i); holds(state)) states.push_back(state);
-  }
-  return states;
-}
-
 bool Waits(core::TaskState state) {
   return !core::IsFinal(state) && !core::HoldsGpus(state);
 }
@@ -84,7 +76,7 @@ struct Shown {
                                  bool newest_first) const {
     std::vector<api::TaskRow> rows;
     store::TaskFilter filter;
-    filter.states = StatesWhere(holds);
+    filter.states = store::StatesWhere(holds);
     filter.limit = limit;
     filter.newest_first = newest_first;
     const base::Result<std::vector<store::StoredTask>> found = engine.store().List(filter);

@@ -30,34 +30,25 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
 // Reads tasks, their events, and the use of GPUs.
 Result<Unit> Fill(store::History& history, const ReportRequest& request,
                   const std::atomic<bool>& wanted, report::StoreRun& run) {
+  const auto add = [&](const auto& row) {
+    run.Add(row);
+    return wanted.load();
+  };
   std::optional<core::TaskId> first, last;
   Result<Unit> read = history.Tasks(request.span, [&](const store::StoredTask& task) {
     if (!first) first = task.record.id;
     last = task.record.id;
-    run.Add(task);
-    return wanted.load();
+    return add(task);
   });
   if (!read || !first) return read;
-  read = history.Events(*first, *last, [&](const store::StoredEvent& event) {
-    run.Add(event);
-    return wanted.load();
-  });
+  read = history.Events(*first, *last, add);
   if (!read) return read;
-  read = history.Attempts(run.from(), base::Time::max(), [&](const store::EndedAttempt& attempt) {
-    run.Add(attempt);
-    return wanted.load();
-  });
+  read = history.Attempts(run.from(), base::Time::max(), add);
   if (!read) return read;
   for (const store::EndedAttempt& attempt : request.running) run.Add(attempt);
-  read = history.Usage(run.from(), run.to(), [&](const store::GpuUsage& usage) {
-    run.Add(usage);
-    return wanted.load();
-  });
+  read = history.Usage(run.from(), run.to(), add);
   if (!read) return read;
-  return history.LineWaits(run.from(), run.to(), [&](const store::LineWait& wait) {
-    run.Add(wait);
-    return wanted.load();
-  });
+  return history.LineWaits(run.from(), run.to(), add);
 }
 
 Result<report::Report> ReportOf(const ReportRequest& request, const std::atomic<bool>& wanted) {

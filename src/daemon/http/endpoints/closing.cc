@@ -14,24 +14,6 @@
 namespace carma::daemon {
 namespace {
 
-struct ClosingAsked {
-  std::string why;
-  std::optional<std::int64_t> by_ms;
-};
-
-Result<ClosingAsked> AskedIn(const Call& call) {
-  ClosingAsked asked;
-  if (call.request.body.empty()) return asked;
-  const Result<base::Json> json = ReadBody(call);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
-  in.Get("reason", asked.why, 500);
-  in.Get("by_ms", asked.by_ms, 0, core::kMaxBeginMs);
-  in.NoOthers();
-  if (in.error()) return std::unexpected(*in.error());
-  return asked;
-}
-
 Engine::Done AnswerWithStatus(const ClosingServices& services, std::string_view event,
                               std::vector<base::Field> fields, const Caller& caller,
                               const api::Responder& reply) {
@@ -52,15 +34,13 @@ Result<Unit> MayClose(const Call& call) {
 Result<Unit> CloseServer(const ClosingServices& services, const Call& call,
                          const api::Responder& reply) {
   if (Result<Unit> may = MayClose(call); !may) return may;
-  const Result<ClosingAsked> asked = AskedIn(call);
+  const base::Time now = services.clock.Now();
+  const Result<DrainAsked> asked = ReadDrain(call, now);
   if (!asked) return std::unexpected(asked.error());
   core::ServerClosed closing;
   closing.why = fmt::format("closed by {} until the machine boots", call.caller.user);
   if (!asked->why.empty()) closing.why += ": " + base::Printable(asked->why, 500);
-  const base::Time now = services.clock.Now();
-  closing.empty_by = asked->by_ms ? base::FromMs(*asked->by_ms)
-                                  : now + services.settings.policy.slots.shutdown_notice;
-  if (Result<Unit> ahead = CheckDeadline(closing.empty_by, now); !ahead) return ahead;
+  closing.empty_by = asked->empty_by.value_or(now + services.settings.policy.slots.shutdown_notice);
   std::vector<base::Field> fields = {{"empty_by", base::FormatTimeIso(closing.empty_by)}};
   if (!asked->why.empty()) fields.emplace_back("why", asked->why);
   services.engine.Close(

@@ -47,15 +47,10 @@ std::vector<api::GpuView> Views(const GpuServices& services) {
   return PresentGpus(services.engine, services.monitor, services.clock.Now());
 }
 
-struct AskedDrain {
-  std::string why;
-  std::optional<base::Time> empty_by;
-};
-
 // Answers with the GPU and logs the user who closed or opened it ("gpu_drain"), once that is
 // durable.
 Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std::string_view event,
-                           const AskedDrain& asked, const Caller& caller,
+                           const DrainAsked& asked, const Caller& caller,
                            const api::Responder& reply) {
   return [services, gpu, event, asked, caller, reply](const Result<Unit>& done) {
     std::vector<base::Field> fields = {
@@ -66,24 +61,6 @@ Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std:
     if (!done) return reply(std::unexpected(done.error()));
     reply(JsonAnswer(ToJson(Views(services).at(core::Number(gpu)))));
   };
-}
-
-Result<AskedDrain> DrainIn(const Call& call, base::Time now) {
-  AskedDrain asked;
-  if (call.request.body.empty()) return asked;
-  const Result<Json> json = ReadBody(call);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
-  in.Get("reason", asked.why, 500);
-  std::optional<std::int64_t> by_ms;
-  in.Get("by_ms", by_ms, 0, core::kMaxBeginMs);
-  in.NoOthers();
-  if (in.error()) return std::unexpected(*in.error());
-  if (!by_ms) return asked;
-  asked.empty_by = base::FromMs(*by_ms);
-  if (Result<Unit> ahead = CheckDeadline(*asked.empty_by, now); !ahead)
-    return std::unexpected(ahead.error());
-  return asked;
 }
 
 struct AskedSpan {
@@ -187,7 +164,7 @@ Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
 Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
   const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
   if (!gpu) return std::unexpected(gpu.error());
-  const Result<AskedDrain> asked = DrainIn(call, services.clock.Now());
+  const Result<DrainAsked> asked = ReadDrain(call, services.clock.Now());
   if (!asked) return std::unexpected(asked.error());
   std::string why = fmt::format("drained by {}", call.caller.user);
   if (!asked->why.empty()) why += ": " + base::Printable(asked->why, 500);

@@ -27,13 +27,8 @@ constexpr std::size_t kMaxTail = 65'536;
 // The lease of {id}, if this caller may act on it.
 Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& call) {
   Result<store::StoredTask> stored = Touchable(services.store, call);
-  if (!stored) return stored;
-  const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
-  if (!spec) return std::unexpected(spec.error());
-  if (!spec->lease) {
-    return Fail(ErrorCode::kNotFound, fmt::format("task {} is not a lease", stored->record.id));
-  }
-  return stored;
+  if (!stored || task::LeaseSpecIn(stored->spec_json)) return stored;
+  return Fail(ErrorCode::kNotFound, fmt::format("task {} is not a lease", stored->record.id));
 }
 
 // The launcher is ahead of the core: it drops a lease whose end is still being judged.
@@ -344,14 +339,9 @@ Answer AdoptLease(const LeaseServices& services, const Call& call) {
   const Result<store::StoredTask> stored = OwnLease(services, call);
   if (!stored) return std::unexpected(stored.error());
   std::optional<std::int64_t> pid;
-  if (!call.request.body.empty()) {
-    const Result<Json> json = ReadBody(call);
-    if (!json) return std::unexpected(json.error());
-    base::JsonReader in(*json, "");
-    in.Get("pid", pid, 1, INT32_MAX);
-    in.NoOthers();
-    if (in.error()) return std::unexpected(*in.error());
-  }
+  const Result<Unit> read =
+      ReadFields(call, [&](base::JsonReader& in) { in.Get("pid", pid, 1, INT32_MAX); });
+  if (!read) return std::unexpected(read.error());
   const Result<task::LeaseProcess> process = ProcessOf(call, pid, stored->record.request->uid);
   if (!process) return std::unexpected(process.error());
   if (services.leaves && services.leaves(stored->record.id))
@@ -367,16 +357,12 @@ Answer EndLease(const LeaseServices& services, const Call& call) {
   const Result<store::StoredTask> stored = OwnLease(services, call);
   if (!stored) return std::unexpected(stored.error());
   task::LeaseEnd end;
-  if (!call.request.body.empty()) {
-    const Result<Json> json = ReadBody(call);
-    if (!json) return std::unexpected(json.error());
-    base::JsonReader in(*json, "");
+  const Result<Unit> read = ReadFields(call, [&](base::JsonReader& in) {
     in.Get("exit_code", end.exit_code, 0, 255);
     in.Get("signal", end.signal, 0, 64);
     in.Get("stderr_tail", end.stderr_tail, kMaxTail);
-    in.NoOthers();
-    if (in.error()) return std::unexpected(*in.error());
-  }
+  });
+  if (!read) return std::unexpected(read.error());
   const core::TaskId id = stored->record.id;
   if (!core::IsFinal(stored->record.state)) {
     // Another end may have come before but not reached the core yet.

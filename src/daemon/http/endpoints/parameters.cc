@@ -5,6 +5,7 @@
 #include "base/calendar.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "core/values/task_request.h"
 #include "page/files.h"
 #include "report/html.h"
 #include "report/svg.h"
@@ -47,6 +48,17 @@ Result<Json> ReadBody(const Call& call) {
   return json;
 }
 
+Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonReader&)>& read) {
+  if (call.request.body.empty()) return Unit{};
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  read(in);
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  return Unit{};
+}
+
 Result<core::TaskId> TaskIdOf(std::string_view text) {
   const std::optional<std::int64_t> number = base::ParseInt(text);
   if (number && *number >= 1) return static_cast<core::TaskId>(*number);
@@ -59,9 +71,19 @@ Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may) {
   return Fail(ErrorCode::kDenied, fmt::format("only an administrator may {}", may));
 }
 
-Result<Unit> CheckDeadline(base::Time by, base::Time now) {
-  if (by >= now - kLateDeadline) return Unit{};
-  return Fail(ErrorCode::kInvalid, fmt::format("/by_ms: {} has passed", base::FormatTimeIso(by)));
+Result<DrainAsked> ReadDrain(const Call& call, base::Time now) {
+  DrainAsked asked;
+  std::optional<std::int64_t> by_ms;
+  const Result<Unit> read = ReadFields(call, [&](base::JsonReader& in) {
+    in.Get("reason", asked.why, 500);
+    in.Get("by_ms", by_ms, 0, core::kMaxBeginMs);
+  });
+  if (!read) return std::unexpected(read.error());
+  if (!by_ms) return asked;
+  asked.empty_by = base::FromMs(*by_ms);
+  if (*asked.empty_by >= now - kLateDeadline) return asked;
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("/by_ms: {} has passed", base::FormatTimeIso(*asked.empty_by)));
 }
 
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller) {

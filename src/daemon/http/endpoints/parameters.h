@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +13,10 @@
 #include "core/values/ids.h"
 #include "daemon/http/routes.h"
 #include "report/html.h"
+
+namespace carma::base {
+class JsonReader;
+}
 
 namespace carma::daemon {
 
@@ -35,13 +40,22 @@ class QueryReader {
 };
 
 base::Result<nlohmann::json> ReadBody(const Call& call);
+// Reads the fields of the body, an object, unless it is empty. Errors: kInvalid, also for other
+// fields.
+base::Result<base::Unit> ReadFields(const Call& call,
+                                    const std::function<void(base::JsonReader&)>& read);
 // Errors: kInvalid.
 base::Result<core::TaskId> TaskIdOf(std::string_view text);
 // Errors: kDenied, "only an administrator may …".
 base::Result<base::Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
 
-// Errors: kInvalid if a deadline (/by_ms) has long passed: a wrong date would end tasks at once.
-base::Result<base::Unit> CheckDeadline(base::Time by, base::Time now);
+struct DrainAsked {
+  std::string why;
+  std::optional<base::Time> empty_by;
+};
+// The optional body of a drain: "reason" and the deadline "by_ms". Errors: kInvalid, also if the
+// deadline has long passed: a wrong date would end tasks at once.
+base::Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
 
 // Logs one line about a request that was carried out: the fields, then the caller's "user" and
 // "uid" (from the kernel or the token).

@@ -37,14 +37,11 @@ Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const
                             const api::Responder& reply) {
   return [services, id, uid = caller.uid, reply](const Result<Unit>& done) {
     if (!done) return reply(std::unexpected(done.error()));
-    const auto prepare = [services, id]() -> Result<MakeAnswer> {
-      Result<store::StoredTask> stored = services.store.Get(id);
-      if (!stored) return std::unexpected(stored.error());
-      return [services, stored = *std::move(stored)] {
-        return JsonAnswer(ToJson(View(services, stored)));
-      };
+    const auto read = [services, id] { return services.store.Get(id); };
+    const auto write = [services](const store::StoredTask& stored) {
+      return JsonAnswer(ToJson(View(services, stored)));
     };
-    services.from_snapshot(uid, prepare, reply);
+    services.from_snapshot(uid, ReadThenWrite(read, write), reply);
   };
 }
 

@@ -26,8 +26,8 @@ constexpr std::size_t kMostLooks = 1'000;
 
 std::vector<std::string> StateNames() {
   std::vector<std::string> names;
-  for (int i = 0; i < core::kTaskStateCount; ++i)
-    names.emplace_back(core::TaskStateName(static_cast<core::TaskState>(i)));
+  for (const core::TaskState state : store::StatesWhere([](core::TaskState) { return true; }))
+    names.emplace_back(core::TaskStateName(state));
   return names;
 }
 
@@ -36,13 +36,7 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   std::vector<core::TaskState> states;
   const std::optional<std::string> text = request.Query("state");
   if (text == "all") return states;
-  if (!text) {
-    for (int i = 0; i < core::kTaskStateCount; ++i) {
-      if (const auto state = static_cast<core::TaskState>(i); !core::IsFinal(state))
-        states.push_back(state);
-    }
-    return states;
-  }
+  if (!text) return store::StatesWhere([](core::TaskState state) { return !core::IsFinal(state); });
   for (const std::string_view name : base::Split(*text, ',')) {
     const std::optional<core::TaskState> state = core::ParseTaskState(name);
     if (!state) {
@@ -125,15 +119,11 @@ class PageFiller {
 
 // Requested states of tasks that only the store has: finished ones and those being accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
-  std::vector<core::TaskState> states;
-  for (int i = 0; i < core::kTaskStateCount; ++i) {
-    const auto state = static_cast<core::TaskState>(i);
+  return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =
         filter.states.empty() || std::ranges::find(filter.states, state) != filter.states.end();
-    if (wanted && (core::IsFinal(state) || state == core::TaskState::kSubmitted))
-      states.push_back(state);
-  }
-  return states;
+    return wanted && (core::IsFinal(state) || state == core::TaskState::kSubmitted);
+  });
 }
 
 // Tasks in no queue, oldest first, merged from the core and the store by number.
@@ -232,12 +222,8 @@ Answer ListOf(const TaskServices& services, const Page& page) {
 // read: the rows, on the loop.
 void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> uid,
                     const std::function<Result<Page>()>& read, const api::Responder& reply) {
-  const auto prepare = [services, read]() -> Result<MakeAnswer> {
-    Result<Page> page = read();
-    if (!page) return std::unexpected(page.error());
-    return [services, page = *std::move(page)] { return ListOf(services, page); };
-  };
-  services.from_snapshot(uid, prepare, reply);
+  const auto write = [services](const Page& page) { return ListOf(services, page); };
+  services.from_snapshot(uid, ReadThenWrite(read, write), reply);
 }
 
 // The queues as text: numbers separated by blanks, tasks without GPUs last.

@@ -84,13 +84,11 @@ Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api:
   if (!state) return std::unexpected(state.error());
   if (!*state) return std::unexpected(services.store.Get(*id).error());
   const auto answer = [services, id = *id, uid = AskerOf(call), reply] {
-    const auto prepare = [services, id]() -> Result<MakeAnswer> {
-      Result<Known> known = LookUp(services.store, id);
-      if (!known) return std::unexpected(known.error());
-      return [services, known = *std::move(known)] {
-        return JsonAnswer(ToJson(FullView(services, known)));
-      };
+    const auto read = [services, id] { return LookUp(services.store, id); };
+    const auto write = [services](const Known& known) {
+      return JsonAnswer(ToJson(FullView(services, known)));
     };
+    const PrepareAnswer prepare = ReadThenWrite(read, write);
     // Only waiting tasks have an expected start.
     const core::TaskRecord* record = services.engine.scheduler().Find(id);
     const bool waits = record != nullptr && !core::HoldsGpus(record->state);
@@ -108,12 +106,9 @@ Result<Unit> ExplainTask(const TaskServices& services, const Call& call,
                          const api::Responder& reply) {
   const Result<core::TaskId> id = TaskIdOf(call.id);
   if (!id) return std::unexpected(id.error());
-  const auto prepare = [services, id = *id]() -> Result<MakeAnswer> {
-    Result<Known> known = LookUp(services.store, id);
-    if (!known) return std::unexpected(known.error());
-    return [services, known = *std::move(known)] { return Explained(services, known); };
-  };
-  services.from_snapshot(AskerOf(call), prepare, reply);
+  const auto read = [services, id = *id] { return LookUp(services.store, id); };
+  const auto write = [services](const Known& known) { return Explained(services, known); };
+  services.from_snapshot(AskerOf(call), ReadThenWrite(read, write), reply);
   return Unit{};
 }
 

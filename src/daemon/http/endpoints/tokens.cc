@@ -42,16 +42,11 @@ Answer ShowWho(const TokenServices&, const Call& call) {
 Answer MakeToken(const TokenServices& services, const Call& call) {
   std::string name;
   std::int64_t life_s = duration_cast<seconds>(Tokens::kUsualLife).count();
-  if (!call.request.body.empty()) {
-    const Result<Json> json = ReadBody(call);
-    if (!json) return std::unexpected(json.error());
-    base::JsonReader in(*json, "");
+  const Result<Unit> read = ReadFields(call, [&](base::JsonReader& in) {
     in.Get("name", name, kMaxNameBytes);
-    if (in.Has("expires_s"))
-      in.Get("expires_s", life_s, 60, duration_cast<seconds>(Tokens::kLongestLife).count());
-    in.NoOthers();
-    if (in.error()) return std::unexpected(*in.error());
-  }
+    in.Get("expires_s", life_s, 60, duration_cast<seconds>(Tokens::kLongestLife).count());
+  });
+  if (!read) return std::unexpected(read.error());
   const Result<Tokens::Made> made = services.tokens.Make(
       *call.request.peer, base::Printable(name, kMaxNameBytes), seconds(life_s));
   if (!made) return std::unexpected(made.error());
