@@ -65,7 +65,7 @@ struct TaskRecord {
   bool retry_on_idle_gpu = false;
   std::optional<Time> not_before;  // back-off
   Time submitted{};
-  Time queued_since{};              // last time it entered a queue
+  Time queued_since{};              // last time it began to wait for GPUs
   std::optional<Time> first_start;  // first launch decision
   std::optional<Time> ended;
   base::CopyOnWrite<ExitInfo> exit;  // of the last attempt that has ended
