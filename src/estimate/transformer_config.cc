@@ -234,9 +234,9 @@ void GetDropout(base::JsonReader& in, const TransformerFamily& family, Transform
        {"hidden_dropout_prob", "resid_pdrop", "dropout", "dropout_rate", "hidden_dropout"})
     in.Get(key, rate, 0, 1);
   config.drops_out = family.drops_out && rate > 0;
-  double behind = family.drops_forward ? 0.1 : 0;
-  in.Get("activation_dropout", behind, 0, 1);
-  config.drops_forward = family.drops_out && behind > 0;
+  double dropout = family.drops_forward ? 0.1 : 0;
+  in.Get("activation_dropout", dropout, 0, 1);
+  config.drops_forward = family.drops_out && dropout > 0;
   for (const char* key : {"attention_probs_dropout_prob", "attn_pdrop", "attention_dropout"})
     in.Get(key, rate, 0, 1);
   config.drops_scores = family.drops_out && rate > 0;

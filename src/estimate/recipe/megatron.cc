@@ -3,19 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "base/text.h"
 #include "estimate/recipe/stated_settings.h"
 
 namespace carma::estimate {
-namespace {
-
-void AddOfMegatron(std::string_view name, std::string value, const Setting& setting,
-                   TrainingWords& words) {
-  words.push_back({std::string(name), std::move(value), base::Printable(PlaceOf(setting), 500)});
-}
-
-}  // namespace
-
 bool IsOfMegatron(const std::vector<Setting>& settings) {
   const StatedSettings said(settings);
   return said.Any({"num_attention_heads"}) != nullptr && said.Any({"hidden_size"}) != nullptr &&
@@ -42,24 +32,23 @@ void AddPlainNames(std::vector<Setting>& settings) {
 TrainingWords WordsOfMegatron(const std::vector<Setting>& settings) {
   const StatedSettings said(settings);
   TrainingWords words;
-  AddOfMegatron("megatron", "on", *said.Any({"micro_batch_size"}), words);
+  AddWord("megatron", "on", *said.Any({"micro_batch_size"}), words);
   const Setting* shared = said.Yes({"use_distributed_optimizer"});
   const Setting* name = said.Value({"optim.name"});
   if (shared == nullptr && name != nullptr && name->value.starts_with("distributed")) shared = name;
-  if (shared != nullptr) AddOfMegatron("dp", "zero1", *shared, words);
+  if (shared != nullptr) AddWord("dp", "zero1", *shared, words);
   if (const Setting* length = said.Value({"encoder_seq_length"}))
-    AddOfMegatron("seq-len", length->value, *length, words);
+    AddWord("seq-len", length->value, *length, words);
   if (const Setting* length = said.Value({"data.train_ds.max_seq_length"}))
-    AddOfMegatron("seq-len", length->value, *length, words);
+    AddWord("seq-len", length->value, *length, words);
   if (const Setting* again =
           said.Value({"recompute_granularity", "activations_checkpoint_granularity"}))
-    AddOfMegatron("gradient-checkpointing", again->value == "full" ? "full" : "attention", *again,
-                  words);
+    AddWord("gradient-checkpointing", again->value == "full" ? "full" : "attention", *again, words);
   if (const Setting* again = said.Yes({"recompute_activations"}))
-    AddOfMegatron("gradient-checkpointing", "attention", *again, words);
+    AddWord("gradient-checkpointing", "attention", *again, words);
   const Setting* parts =
       said.Value({"num_layers_per_virtual_pipeline_stage", "virtual_pipeline_model_parallel_size"});
-  if (parts != nullptr) AddOfMegatron("schedule", "interleaved", *parts, words);
+  if (parts != nullptr) AddWord("schedule", "interleaved", *parts, words);
   return words;
 }
 

@@ -13,8 +13,8 @@ namespace carma::estimate {
 // Megatron's names, and its sizes.
 bool IsOfMegatron(const std::vector<Setting>& settings);
 
-// NeMo's settings (model.micro_batch_size, trainer.devices) once more under Megatron's names,
-// behind the others of their source.
+// Adds NeMo's settings (model.micro_batch_size, trainer.devices) once more under Megatron's names,
+// each right after the original.
 void AddPlainNames(std::vector<Setting>& settings);
 
 // What MeaningOf does not know: Megatron's states, its distributed optimizer, NeMo's lengths.

@@ -13,11 +13,6 @@ namespace {
 constexpr std::int64_t kUsualPrompt = 512;
 constexpr std::int64_t kUsualAnswer = 256;
 
-void AddImplied(std::string_view name, std::string value, const Setting& setting,
-                TrainingWords& words) {
-  words.push_back({std::string(name), std::move(value), base::Printable(PlaceOf(setting), 500)});
-}
-
 void AddGroups(const StatedSettings& said, const Setting& kind, TrainingWords& words) {
   const Setting* prompt = said.Value({"max_prompt_length"});
   const Setting* answer = said.Value({"max_completion_length"});
@@ -25,38 +20,38 @@ void AddGroups(const StatedSettings& said, const Setting& kind, TrainingWords& w
     return setting == nullptr ? usual : base::ParseInt(setting->value).value_or(usual);
   };
   const Setting* from = answer != nullptr ? answer : prompt != nullptr ? prompt : &kind;
-  AddImplied("seq-len", std::to_string(number(prompt, kUsualPrompt) + number(answer, kUsualAnswer)),
-             *from, words);
+  AddWord("seq-len", std::to_string(number(prompt, kUsualPrompt) + number(answer, kUsualAnswer)),
+          *from, words);
   const Setting* beta = said.Value({"beta"});
   if (beta != nullptr && base::ParseDouble(beta->value).value_or(0) > 0 &&
       said.Value({"lora_r", "use_peft"}) == nullptr)
-    AddImplied("reference", "on", *beta, words);
+    AddWord("reference", "on", *beta, words);
   // An engine that is a server runs elsewhere; the other kind shares this GPU.
   const Setting* engine = said.Yes({"use_vllm"});
   const Setting* mode = said.Value({"vllm_mode"});
   const Setting* share = said.Value({"vllm_gpu_memory_utilization"});
   const bool shares = engine != nullptr && mode != nullptr && mode->value == "colocate";
-  if (!shares) return AddImplied("rollout-share", "0", engine != nullptr ? *engine : kind, words);
+  if (!shares) return AddWord("rollout-share", "0", engine != nullptr ? *engine : kind, words);
   constexpr std::string_view kUsualShare = "0.3";
-  AddImplied("rollout-share", share != nullptr ? share->value : std::string(kUsualShare),
-             share != nullptr ? *share : *mode, words);
+  AddWord("rollout-share", share != nullptr ? share->value : std::string(kUsualShare),
+          share != nullptr ? *share : *mode, words);
 }
 
 void AddUnsloth(const StatedSettings& said, const Setting& unsloth, TrainingWords& words) {
   const bool eight = said.Yes({"load_in_8bit"}) != nullptr;
   const bool in_full = said.Yes({"full_finetuning"}) != nullptr;
   const bool plain = said.No({"load_in_4bit"}) || eight || in_full;
-  AddImplied("weights", eight ? "int8" : plain ? "bf16" : "nf4-dq", unsloth, words);
-  AddImplied("method", in_full ? "full" : "lora", unsloth, words);
-  AddImplied("unprepared", "on", unsloth, words);
-  AddImplied("loss", "fused", unsloth, words);
-  AddImplied("fused-layers", "on", unsloth, words);
+  AddWord("weights", eight ? "int8" : plain ? "bf16" : "nf4-dq", unsloth, words);
+  AddWord("method", in_full ? "full" : "lora", unsloth, words);
+  AddWord("unprepared", "on", unsloth, words);
+  AddWord("loss", "fused", unsloth, words);
+  AddWord("fused-layers", "on", unsloth, words);
   const Setting* again = said.Value({"use_gradient_checkpointing"});
   if (again == nullptr) {
-    AddImplied("gradient-checkpointing", "full", unsloth, words);
-    AddImplied("offload", "activations", unsloth, words);
+    AddWord("gradient-checkpointing", "full", unsloth, words);
+    AddWord("offload", "activations", unsloth, words);
   } else if (again->value == "unsloth") {
-    AddImplied("offload", "activations", *again, words);
+    AddWord("offload", "activations", *again, words);
   }
 }
 

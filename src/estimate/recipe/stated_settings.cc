@@ -68,4 +68,9 @@ std::string PlaceOf(const Setting& setting) {
   return setting.from.contains("--") ? setting.from : setting.from + ": " + setting.key;
 }
 
+void AddWord(std::string_view name, std::string value, const Setting& setting,
+             TrainingWords& words) {
+  words.push_back({std::string(name), std::move(value), base::Printable(PlaceOf(setting), 500)});
+}
+
 }  // namespace carma::estimate

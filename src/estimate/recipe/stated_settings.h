@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimate/recipe/plan_files.h"
 #include "estimate/recipe/settings.h"
 
 namespace carma::estimate {
@@ -43,5 +44,8 @@ std::optional<bool> TruthOf(std::string_view value);
 
 // Where the setting was found, with its name.
 std::string PlaceOf(const Setting& setting);
+// Adds a word of the plan that follows from the setting.
+void AddWord(std::string_view name, std::string value, const Setting& setting,
+             TrainingWords& words);
 
 }  // namespace carma::estimate
