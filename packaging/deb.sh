@@ -2,7 +2,7 @@
 # Packs a release build into Debian packages: carma (programs, units, manual, completion), carma-doc, python3-carma, and carma-slurm
 # where the plug-in for Slurm was built.
 # The same build gives the same bytes.
-# Their maintainer is whoever builds them, named as for Debian's tools: DEBFULLNAME, DEBEMAIL.
+# Their maintainer is the person who builds them, named as for Debian's tools: DEBFULLNAME, DEBEMAIL.
 # With --portable its programs are those of the target `portable`: for Debian 11 and newer and Ubuntu 20.04 and newer.
 # usage: [COMPRESSION=xz] deb.sh [--portable] BUILD_DIR OUTPUT_DIR   prints the paths of the packages
 set -euo pipefail

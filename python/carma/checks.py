@@ -54,7 +54,7 @@ def check(spec: Dict[str, Any]) -> None:
         raise InvalidError(f"working directory {folder}: no such folder", "invalid")
     for stream in ("stdout_path", "stderr_path"):
         path = spec.get(stream)
-        # What a % stands for is not known yet; the folders before it are.
+        # The part with a % is not known yet; the folders before it are.
         if path and not path.startswith("/dev/") and not _writable(path if "%" not in path else path[:path.index("%")] + "x"):
             raise InvalidError(f"{path}: cannot be written (set {'output' if stream == 'stdout_path' else 'error'})", "invalid")
     script = spec.get("script", "")

@@ -167,7 +167,7 @@ class Recurrent(nn.Module):
 
 
 class Forgotten(nn.Module):
-    """A branch whose result is not used is not kept."""
+    """Nothing is kept for a branch with an unused result."""
 
     def __init__(self):
         super().__init__()

@@ -12,7 +12,7 @@ struct TransformerFamily {
   bool one_projection = false;  // queries, keys and values come from one matrix
   bool plain_loss = false;      // its loss reads the scores as they are, without a copy in fp32
   bool quick_gelu = false;      // x * sigmoid(1.702 x), unless an activation is named
-  bool drops_forward = false;   // also behind the activation, unless its rate is said to be 0
+  bool drops_forward = false;   // also after the activation, unless its rate is 0
   bool gated = true;            // three matrices in a feed-forward part
   bool rms_norm = true;         // false: LayerNorm
   bool tied = false;            // unless tie_word_embeddings says otherwise

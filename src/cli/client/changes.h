@@ -29,8 +29,7 @@ struct DependentTask {
 // dependencies. Only dependencies on repeated tasks are listed.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
-// The changes, with dependencies on the new tasks. anew: the numbers of the new tasks by those of
-// the old ones.
+// The changes, with dependencies on the new tasks. anew: the new number of each repeated task.
 std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
                              const std::map<std::uint64_t, std::uint64_t>& anew);
 

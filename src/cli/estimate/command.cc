@@ -256,7 +256,7 @@ void RunHfConfig(Context& context, const EstimateFlags& flags) {
   RunTransformer(context, asked);
 }
 
-// A training's configuration or Python script stands for the command that runs it.
+// Replaces a training's configuration or Python script by the command that runs it.
 Result<Unit> TakeTraining(Context& context, EstimateFlags& flags) {
   if (context.literal || !MayBeTraining(flags.file) || DescribesTask(flags.file)) return Unit{};
   const Result<std::string> text = base::ReadFile(flags.file, estimate::kMaxConfigBytes);

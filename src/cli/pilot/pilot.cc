@@ -244,8 +244,7 @@ class Pilot {
     return Unit{};
   }
 
-  // A reservation for no user: a task whose time limit ends after that moment does not start any
-  // more.
+  // Reserves the GPUs for no user, so that only tasks that end before that moment still start.
   Result<Unit> Reserve(Time from) {
     core::Reservation booking;
     booking.from = from;

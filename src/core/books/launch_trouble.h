@@ -31,7 +31,7 @@ class LaunchTrouble {
   // enough.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
-  // An attempt whose start was decided at `launched` is running.
+  // Reports that an attempt is running. launched: when its start was decided.
   void Works(Time launched);
   // A trial start was decided.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }

@@ -129,7 +129,7 @@ class LineUp {
   bool SetRight(const Heap& heap);
   bool IsLimited(Line& line, const TaskRecord& first) const;
   void DropFirst(Heap& heap);
-  // The heap whose top is the first line of all; null: no task is left.
+  // The heap with the first of all lines; null: no task is left.
   Heap* FirstOfAll();
 
   const Host& host_;

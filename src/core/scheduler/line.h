@@ -7,8 +7,7 @@ namespace carma::core {
 
 LineUp Line(const State& state, LineKind kind,
             const std::optional<LineUp::Newcomer>& newcomer = {});
-// Line(state, kWithGpus) for the steps of one pass: made again only after a task has left the
-// queue.
+// Line(state, kWithGpus) for the steps of one pass. Computed again only after the queue changed.
 class PassLine {
  public:
   explicit PassLine(const State& state) : state_(state) {}

@@ -311,7 +311,7 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
   for (const Accepted& each : untold_) {
     if (!uid || each.news.back().request->uid == *uid) count += each.news.size() - each.told;
   }
-  // Large submissions behind the first are counted once it is their turn.
+  // Large submissions after the first are counted once it is their turn.
   if (!large_.empty() && large_.front().checked > 0) {
     const Submission& submission = large_.front().submission;
     if (!uid || submission.submitter.uid == *uid) count += submission.tasks.size();

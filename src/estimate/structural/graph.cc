@@ -25,7 +25,7 @@ bool IsHalf(const Shape& part, const Shape& whole) {
                     whole.dimensions().begin());
 }
 
-// As after split(): a part of the channels at the same resolution.
+// Whether `part` is a slice of `whole`, as after split(): some channels at the same resolution.
 bool IsSlice(const Shape& part, const Shape& whole) {
   return part.rank() == 4 && whole.rank() == 4 && part[2] == whole[2] && part[3] == whole[3] &&
          part[1] < whole[1];
@@ -55,13 +55,13 @@ class GraphMaker {
       index = graph_.trail[index].from;
     return index == Tensor::kNobody ? 0 : graph_.trail[index].from;
   }
-  // What was split is as large as what comes now: the results for all slices, side by side.
+  // Whether a row of this size reads the results for all slices, side by side.
   bool JoinsSlices(double elements) {
     if (split_ == Tensor::kNobody || graph_.trail[split_].elements != elements) return false;
     split_ = Tensor::kNobody;
     return true;
   }
-  // Behind the convolution of a slice without a norm: the convolution of the next one.
+  // Whether the row reads the next slice, right after the convolution of one without a norm.
   bool ReadsNextSlice(const Row& row) const {
     if (split_ == Tensor::kNobody || !row.rule->convolution) return false;
     return Current().maker == Maker::kMatrix && Current().from == split_ &&
@@ -73,7 +73,7 @@ class GraphMaker {
   bool HasCurrent() const { return current_ != Tensor::kNobody; }
   const Tensor& Current() const { return graph_.trail[current_]; }
   void Keep(int index) { graph_.trail[index].kept = true; }
-  // A gate of lower resolution than what it multiplies is enlarged first. Kept are the copy, and a
+  // A gate of lower resolution than the other factor is enlarged first. The copy is kept, and a
   // concatenation if no module made the other factor.
   bool KeepEnlarged(const Row& row) {
     const Shape& gate = Current().shape;
@@ -199,8 +199,8 @@ void GraphMaker::Passing(Row& row) {
 
 // ---- operations ----
 
-// A norm with an activation is printed behind its activation, which has read what the norm makes:
-// so the norm reads what its activation seems to read, and makes nothing more.
+// A norm that calls its activation is printed after it, although the activation reads the norm's
+// result: so the norm reads what the activation seems to read, and makes nothing more.
 bool GraphMaker::NormAroundActivation(Row& row) {
   if (row.kind != Kind::kBlock || !row.rule->norm_with_activation || !HasCurrent()) return false;
   if (&row == graph_.rows().data() || Current().from == Tensor::kNobody) return false;
