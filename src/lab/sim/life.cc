@@ -83,7 +83,7 @@ void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) 
     LeaveQueue(index, job);
     if (!job.above.nodes.empty() && ++job.parts < job.above.nodes.size()) return;
     if (GoesBack(job, record.state)) return SendBack(changed, record.state);
-    return Retire(changed, record.state);
+    return Retire(changed, record);
   }
   if (record.state != core::TaskState::kQueued || record.queue != core::QueueKind::kRecovery)
     return;
@@ -123,13 +123,13 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
 }
 
-void Simulation::Retire(JobIndex index, core::TaskState state) {
+void Simulation::Retire(JobIndex index, const core::TaskRecord& record) {
   Job& job = jobs_[index];
   CARMA_CHECK(job.phase == Phase::kWaiting || job.phase == Phase::kEstimating,
               "a task ended while its process still runs");
   agenda_.Clear(Due::kTask, index);
   if (job.above.placed) LeaveAbove(index);
-  results_.TaskEnded(job, state, now());
+  results_.TaskEnded(job, record.state, *record.reason.text, now());
   jobs_.Remove(index);
 }
 

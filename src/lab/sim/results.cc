@@ -68,7 +68,8 @@ report::RunTask Results::Described(Job& job, core::TaskState state, base::Time n
   return task;
 }
 
-void Results::TaskEnded(Job& job, core::TaskState state, base::Time now) {
+void Results::TaskEnded(Job& job, core::TaskState state, const std::string& reason,
+                        base::Time now) {
   last_end_ = std::max(last_end_, now);
   starts_in_vain_ = 0;
   if (state == core::TaskState::kRejected) {
@@ -85,6 +86,7 @@ void Results::TaskEnded(Job& job, core::TaskState state, base::Time now) {
   }
   if (!options_.record && !options_.on_task) return;
   report::RunTask task = Described(job, state, now);
+  if (state != core::TaskState::kSucceeded) task.reason = reason;
   if (options_.on_task) options_.on_task(task);
   if (recorder_) recorder_->Add(std::move(task));
 }

@@ -32,7 +32,8 @@ class Results {
   void SentBack() { ++totals_.requeues; }
   void WorkSaved() { starts_in_vain_ = 0; }
   void AttemptEnded(Job& job, core::ExitKind kind, base::Time now);
-  void TaskEnded(Job& job, core::TaskState state, base::Time now);
+  // reason: why it did not succeed.
+  void TaskEnded(Job& job, core::TaskState state, const std::string& reason, base::Time now);
 
   const Totals& so_far() const { return totals_; }
   // Number of attempts that were stopped since any task last ended or saved more of its work.

@@ -23,10 +23,10 @@ TEST(Results, MeansAreOverTasksThatWereStarted) {
   job.work.Launch(1e9);
   results.Launched(job);
   results.AttemptEnded(job, core::ExitKind::kSuccess, FromMs(120'000));
-  results.TaskEnded(job, core::TaskState::kSucceeded, FromMs(120'000));
+  results.TaskEnded(job, core::TaskState::kSucceeded, "", FromMs(120'000));
   Job& refused = jobs[jobs.Add(1, FromMs(0))];
   results.Submitted();
-  results.TaskEnded(refused, core::TaskState::kRejected, FromMs(130'000));
+  results.TaskEnded(refused, core::TaskState::kRejected, "too large", FromMs(130'000));
 
   std::vector<SimDevice> devices{SimDevice(layout.TypeOf(0).power, FromMs(0))};
   const Totals totals = results.Finish(devices, 7).totals;
@@ -42,6 +42,7 @@ TEST(Results, MeansAreOverTasksThatWereStarted) {
   EXPECT_EQ(told[0].attempts.at(0).gpus, std::vector<int>{0});
   EXPECT_EQ(told[0].solo_s, 64.0);  // with the time to load
   EXPECT_FALSE(told[1].solo_s);
+  EXPECT_EQ(told[1].reason, "too large");
 }
 
 }  // namespace

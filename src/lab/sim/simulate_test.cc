@@ -104,6 +104,11 @@ TEST(Simulate, EdgesOfTheLoad) {
   const Totals never = Play(cluster, {{Duration{0}, &huge}}, Immediate()).totals;
   EXPECT_EQ(never.rejected, 1);
   EXPECT_EQ(never.attempts, 0);
+  RunOptions watched = Immediate();
+  std::string why;
+  watched.on_task = [&why](const report::RunTask& task) { why = task.reason; };
+  Play(cluster, {{Duration{0}, &huge}}, watched);
+  EXPECT_NE(why, "");
 
   RunOptions blind = Immediate();
   blind.estimates.source = "none";

@@ -58,7 +58,7 @@ class Simulation {
   void EndSlot(Job& job);
   void Exit(JobIndex index, core::ExitKind kind);
   void LeaveQueue(std::uint32_t node, Job& job);
-  void Retire(JobIndex index, core::TaskState state);
+  void Retire(JobIndex index, const core::TaskRecord& record);
 
   // ---- above.cc: tasks above the servers ----
   bool HasAbove() const { return options_.above.placing != Placing::kQueue; }

@@ -60,6 +60,7 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
         return row.Wrong(
             fmt::format("column '{}': expected 1 to 64 letters, digits, or _-+.", column));
     }
+    if (base::ToLower(submission.gpu_type) == "any") submission.gpu_type.clear();
     if (!submission.gpu_type.empty() && !core::IsGpuTypeWord(submission.gpu_type))
       return row.Wrong("column 'gpu_type' is not a part of a GPU's name");
     if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");

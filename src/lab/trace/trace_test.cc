@@ -144,6 +144,13 @@ TEST(ParseTrace, TellsWhoseTaskItIsAndOfWhichClass) {
   EXPECT_EQ(trace->submissions[1].account + trace->submissions[1].qos, "");
 }
 
+TEST(ParseTrace, AnyTypeOfGpuIsNone) {
+  const auto trace = ParseTrace("submit_s,workload_id,gpu_type\n0,a,Any\n1,a,a100\n", "t.csv");
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->submissions[0].gpu_type, "");
+  EXPECT_EQ(trace->submissions[1].gpu_type, "a100");
+}
+
 TEST(ParseTrace, RefusesWithTheLine) {
   const std::vector<std::pair<std::string, const char*>> cases{
       {"", "t.csv: empty"},

@@ -147,6 +147,12 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
       if (!booking) return base::Wrap(booking.error(), "reserve");
       policy->options.reservations.push_back(*std::move(booking));
     }
+    // Reports join the runs of one name.
+    if (std::ranges::count(policies, policy->label, &SimPolicy::label) > 0) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}: another policy is called '{}', too; give one of them a label=",
+                              words.back().where, base::Printable(policy->label, 80)));
+    }
     policies.push_back(*std::move(policy));
   }
   return policies;

@@ -305,20 +305,6 @@ bool HoldsForAnySharing(const PolicyWord& word) {
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");
 }
 
-std::string SpecOf(const std::vector<PolicyWord>& words, const std::string& default_mapper) {
-  std::string mapper = default_mapper;
-  std::string rest;
-  for (const auto& [key, value] : LastOf(words)) {
-    if (key == "label") continue;
-    if (key == "mapper") {
-      mapper = value;
-    } else {
-      rest += "," + key + "=" + value;
-    }
-  }
-  return mapper + rest;
-}
-
 // Splits at commas, but not at those inside "min(a, b)" in a rule.
 std::vector<std::string_view> SplitOutsideParentheses(std::string_view spec) {
   std::vector<std::string_view> pieces;
@@ -333,6 +319,32 @@ std::vector<std::string_view> SplitOutsideParentheses(std::string_view spec) {
   }
   pieces.push_back(spec.substr(from));
   return pieces;
+}
+
+std::string SpecOf(const std::vector<PolicyWord>& words, const std::string& default_mapper) {
+  std::string mapper = default_mapper;
+  std::string rest;
+  for (const auto& [key, value] : LastOf(words)) {
+    if (key == "label") continue;
+    const bool list = SplitOutsideParentheses(value).size() > 1;
+    if (key == "mapper") {
+      mapper = value;
+    } else {
+      rest += fmt::format(",{}={}{}{}", key, list ? "(" : "", value, list ? ")" : "");
+    }
+  }
+  return mapper + rest;
+}
+
+// Without the parentheses around the whole of a list: "(ada=2, bob=3)".
+std::string_view WithoutParentheses(std::string_view value) {
+  if (!value.starts_with('(') || !value.ends_with(')')) return value;
+  int open = 0;
+  for (std::size_t i = 0; i + 1 < value.size(); ++i) {
+    open += value[i] == '(' ? 1 : value[i] == ')' ? -1 : 0;
+    if (open == 0) return value;  // "(a) + (b)"
+  }
+  return base::Trim(value.substr(1, value.size() - 2));
 }
 
 }  // namespace
@@ -351,7 +363,8 @@ Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::st
       words.push_back({"mapper", std::string(word), where});
     } else {
       words.push_back({std::string(base::Trim(word.substr(0, equals))),
-                       std::string(base::Trim(word.substr(equals + 1))), where});
+                       std::string(WithoutParentheses(base::Trim(word.substr(equals + 1)))),
+                       where});
     }
   }
   return words;

@@ -26,8 +26,8 @@ struct SimPolicy {
   sim::RunOptions options;
 };
 
-// "magm,sm_cap=0.8,estimator=gpumemnet": comma-separated words; one without '=' is the mapper.
-// Errors: kInvalid.
+// "magm,sm_cap=0.8,estimator=gpumemnet": comma-separated words; one without '=' is the mapper. A
+// list of several items is in parentheses: "weights=(ada=2, bob=3)". Errors: kInvalid.
 base::Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
 
 // The default comparison: exclusive use, and the configured rules under each of these sharing

@@ -31,6 +31,15 @@ TEST(SimPolicy, TakesRulesOfItsOwn) {
   EXPECT_THAT(Complaint("score"), HasSubstr("needs policy.score"));
 }
 
+TEST(SimPolicy, TakesListsInParenthesesAndWritesThemSo) {
+  const SimPolicy policy =
+      Policy("magm,rules=(user=* running=2, user=ada gpus=3),score=(free_mib) - (tasks)");
+  ASSERT_EQ(policy.options.policy.limits.size(), 2u);
+  EXPECT_EQ(policy.options.policy.score->text(), "(free_mib) - (tasks)");
+  EXPECT_EQ(Policy(policy.spec).spec, policy.spec);
+  EXPECT_EQ(Policy("magm,rules=(user=* running=2)").spec, "magm,rules=user=* running=2");
+}
+
 TEST(SimPolicy, TakesKeysOfTheConfigurationWithAndWithoutTheirSection) {
   const SimPolicy policy = Policy("lug, sm_cap=0.75, policy.margin=1G, recovery.mode=exclusive");
   EXPECT_EQ(policy.options.policy.mapper, "lug");
