@@ -50,13 +50,14 @@ void AddTask(const std::string& label, const RunTask& task, core::Time zero, std
       task.attempts.empty() ? "" : fmt::format("{}", fmt::join(task.attempts.back().gpus, " "));
   const auto memory = std::ranges::find(task.forecasts, "memory_mib", &Forecast::what);
   const bool known = memory != task.forecasts.end();
-  text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", Cell(label),
-                      task.id, Cell(task.name), Cell(task.group), task.gpus,
-                      core::TaskStateName(task.state), since(task.submitted), since(first),
-                      since(task.ended), counts ? Cell(*jct_s - *execution_s) : "",
-                      Cell(execution_s), Cell(jct_s), Cell(slowdown), task.attempts.size(),
-                      outcome.ooms, gpus, known ? Cell(memory->predicted) : "",
-                      known ? Cell(memory->promised) : "", known ? Cell(memory->seen) : "");
+  text +=
+      fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", Cell(label),
+                  task.id, Cell(task.name), Cell(task.group), task.gpus,
+                  core::TaskStateName(task.state), since(task.submitted), since(first),
+                  since(task.ended), counts ? Cell(*jct_s - *execution_s) : "", Cell(execution_s),
+                  Cell(jct_s), Cell(slowdown), task.attempts.size(), outcome.ooms, gpus,
+                  known ? Cell(memory->predicted) : "", known ? Cell(memory->promised) : "",
+                  known ? Cell(memory->seen) : "", task.reason.empty() ? "" : Cell(task.reason));
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ std::string TasksCsv(std::span<const Report> reports) {
   std::string text =
       "label,id,name,group,gpus,state,submitted_s,started_s,ended_s,waiting_s,execution_s,jct_s,"
       "slowdown,attempts,oom_crashes,last_gpus,memory_predicted_mib,memory_promised_mib,"
-      "memory_seen_mib\n";
+      "memory_seen_mib,reason\n";
   for (const Report& report : reports) {
     if (!report.run) continue;
     for (const RunTask& task : report.run->tasks) {

@@ -110,7 +110,7 @@ TEST(Forecasts, AreKeptAndShown) {
   EXPECT_EQ(again->front().metrics, report.metrics);
   EXPECT_THAT(ForecastTable({&report.metrics, 1}), HasSubstr("memory_mib  structural  magm"));
   EXPECT_THAT(ForecastTable({&report.metrics, 1}), HasSubstr("1 of 1"));
-  EXPECT_THAT(TasksCsv({&report, 1}), HasSubstr(",10000,12000,9000\n"));
+  EXPECT_THAT(TasksCsv({&report, 1}), HasSubstr(",10000,12000,9000,\n"));
   EXPECT_EQ(ForecastTable(std::vector<Metrics>(1)), "");
 }
 

@@ -64,9 +64,10 @@ std::string Compared(const std::vector<Case>& cases) {
   const Case& best = cases[Best(cases)];
   const std::optional<Change> total = ChangeOf(LineOf("trace_total_s"), base, best);
   if (!total) return "The runs cannot be compared: one of them took no time.";
-  std::string text = fmt::format(
-      "{}{} {} {}", NameOf(best), cases.size() > 2 ? ", best of these," : "",
-      EndsText(*total, cases.size() > 2), base.label.empty() ? "the first run" : base.label);
+  const char* const of = total->relative.mean > 0 ? ", best of the others," : ", best of these,";
+  std::string text = fmt::format("{}{} {} {}", NameOf(best), cases.size() > 2 ? of : "",
+                                 EndsText(*total, cases.size() > 2),
+                                 base.label.empty() ? "the first run" : base.label);
   const std::optional<Change> jct = ChangeOf(LineOf("jct_mean_s"), base, best);
   if (jct && !Nothing(*jct)) {
     text += fmt::format("; a task is done {} {} after its submission", PercentText(*jct),
@@ -88,8 +89,10 @@ std::string Single(const Metrics& run) {
   if (run.sm_active)
     text += fmt::format("; the GPUs' SMs were {:.0f} % busy", *run.sm_active * 100);
   const std::int64_t failed = Failed(run);
-  text += failed > 0 ? fmt::format("; {} did not succeed", failed) : "; all succeeded";
-  return text + ".";
+  if (failed == 0) return text + "; all succeeded.";
+  // Some of them may never have run.
+  const std::string of = run.tasks == run.executed ? "" : fmt::format(" of all {}", run.tasks);
+  return text + fmt::format("; {}{} did not succeed.", failed, of);
 }
 
 }  // namespace

@@ -56,6 +56,8 @@ TEST(Change, IsTheSameInTheHeadlineAndInTheTable) {
 }
 
 TEST(ResultSentence, SaysHowMuchEarlierTheBestEndsAndAtWhichPrice) {
+  Metrics cancelled = Ended("", 6000, 1000, 1, 3);
+  cancelled.tasks = 70;
   const struct {
     const char* name;
     std::vector<Metrics> runs;
@@ -93,6 +95,14 @@ TEST(ResultSentence, SaysHowMuchEarlierTheBestEndsAndAtWhichPrice) {
       {"one run with failures",
        {Ended("", 6000, 1000, 1, 3)},
        "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; 3 did not succeed."},
+      {"one run, and tasks that never ran",
+       {cancelled},
+       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; 3 of all 70 did not "
+       "succeed."},
+      {"the best is worse than the first",
+       {Ended("exclusive", 6000), Ended("a", 6150), Ended("b", 6300)},
+       "a, best of the others, ends 2.5 % later than exclusive; a task runs 1.00 times as long as "
+       "alone."},
       {"nothing was run", {Metrics{}}, "No task has ended."},
   };
   for (const auto& each : cases) {
