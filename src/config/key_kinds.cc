@@ -1,5 +1,7 @@
 #include "config/key_kinds.h"
 
+#include "base/signal_name.h"
+
 namespace carma::config {
 
 using base::Duration;
@@ -55,6 +57,10 @@ bool IsPlain(std::string_view text, std::size_t max_bytes) {
 }
 
 }  // namespace
+
+bool IsHandledSignal(std::string_view name) {
+  return base::IsSignalName(name) && name != "KILL" && name != "STOP";
+}
 
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";

@@ -41,9 +41,13 @@ std::vector<NameMistake> NameMistakes(const Settings& settings) {
   const core::PolicyConfig& policy = settings.policy;
   Known accounts{"account", "fair.accounts", {}};
   Known classes{"class", "fair.classes", {std::string(core::kUsualQos)}};
-  for (const core::AccountRule& each : policy.accounts) accounts.names.push_back(each.name);
   Mistakes mistakes;
   std::set<std::string> seen;
+  for (const core::AccountRule& each : policy.accounts) {
+    accounts.names.push_back(each.name);
+    mistakes.Once("fair.accounts", each.name, seen);
+  }
+  seen.clear();
   for (const core::QosClass& each : policy.classes) {
     classes.names.push_back(each.name);
     mistakes.Once("fair.classes", each.name, seen);

@@ -137,7 +137,7 @@ constexpr KeyCase kKeyCases[] = {
     {"slots.preempt_notice", R"("30s")", "true"},
     {"slots.shutdown_notice", R"("5m")", R"("21m")"},
     {"slots.without_checkpoint", R"("once")", R"("twice")"},
-    {"slots.checkpoint_signal", R"("USR2")", R"("SIGUSR2")"},
+    {"slots.checkpoint_signal", R"("USR2")", R"("KILL")"},
     {"slots.exit_codes", "[85, 3]", "[256]"},
     {"slots.exempt", R"(["interactive"])", R"(["two words"])"},
     {"reserve.lead", R"("2h")", R"("2")"},
@@ -347,6 +347,8 @@ TEST(Settings, NamesThatAreNotConfiguredAreRefused) {
        "f.toml:4: fair.weights: no account 'a' in fair.accounts; f.toml:6: limits.rules: no class"},
   };
   for (const Case& c : cases) EXPECT_THAT(ErrorOf(known + c.text), HasSubstr(c.error)) << c.name;
+  EXPECT_THAT(ErrorOf("fair.accounts = ['a: ada', 'a: bob']"),
+              HasSubstr("f.toml:1: fair.accounts: expected 'a' once"));
   EXPECT_THAT(ErrorOf("fair.classes = ['normal', 'normal priority=2']"),
               HasSubstr("f.toml:1: fair.classes: expected 'normal' once"));
   FromText(known + "weights = ['@vision=2', 'ada=2']\n[slots]\nexempt = ['night']\n[limits]\n" +
