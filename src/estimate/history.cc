@@ -137,6 +137,9 @@ core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::st
     std::optional<double>& activity = run.gpu_type == gpu_type ? profile.sm_active : elsewhere;
     if (!activity) activity = run.sm_active;
     if (!profile.cpus) profile.cpus = run.cpus;
+    // Any GPU may have run out of memory.
+    if (const std::optional<double> share = run.ran_out ? 1 : run.others_share)
+      profile.others_share = std::max(profile.others_share.value_or(0), *share);
     const auto known = paces.find(run.gpu_type);
     const bool here = known != paces.end() || run.gpu_type == gpu_type;
     if (!run.alone || !here || alone.size() == kMostDurations) continue;

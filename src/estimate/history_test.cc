@@ -166,6 +166,16 @@ TEST(ProfileFrom, TheNewestKnownCores) {
   EXPECT_EQ(ProfileFrom(newest_first, "A100", {}).cpus, 6);
 }
 
+TEST(ProfileFrom, TheHighestShareOfTheOtherGpus) {
+  std::vector<task::Observation> runs(3, Peaked(1000, false, "s", "A100"));
+  EXPECT_EQ(ProfileFrom(runs, "A100", {}).others_share, std::nullopt);
+  runs[1].others_share = 0.6;
+  runs[2].others_share = 0.5;
+  EXPECT_EQ(ProfileFrom(runs, "A100", {}).others_share, 0.6);
+  runs[0].ran_out = true;
+  EXPECT_EQ(ProfileFrom(runs, "A100", {}).others_share, 1);
+}
+
 TEST(ProfileFrom, TheNewestActivityAndTheMiddleRunTime) {
   const auto run = [](std::optional<double> sm_active, int alone_s, const std::string& type) {
     task::Observation observed = Peaked(1000, false, "s", type);

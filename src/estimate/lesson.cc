@@ -55,6 +55,7 @@ task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec&
   lesson.ran_out = RanOut(record);
   lesson.sm_active = record.seen->sm_active;
   lesson.cpus = record.seen->cpus;
+  lesson.others_share = record.seen->others_share;
   if (record.state == core::TaskState::kSucceeded && record.seen->alone) {
     const auto fastest_ms = static_cast<double>(record.seen->alone->count());
     lesson.alone = base::Duration(std::llround(fastest_ms / where.pace));

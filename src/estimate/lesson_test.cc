@@ -77,9 +77,11 @@ TEST(RanOnOf, AsFastAsTheSlowestOfItsGpus) {
 
 TEST(LessonOf, OnlyAWholeRunTellsHowLongItTakes) {
   core::TaskRecord record = Ended(core::TaskState::kSucceeded, core::ExitKind::kSuccess, 5'000);
-  record.seen = core::Profile{.sm_active = 0.4, .cpus = 6, .alone = Duration{600'000}};
+  record.seen =
+      core::Profile{.sm_active = 0.4, .cpus = 6, .others_share = 0.7, .alone = Duration{600'000}};
   task::Observation lesson = LessonOf(record, {}, {.gpu_type = "A100"}, "", {}, base::FromMs(9));
   EXPECT_EQ(lesson.cpus, 6);
+  EXPECT_EQ(lesson.others_share, 0.7);
   EXPECT_EQ(lesson.sm_active, 0.4);
   EXPECT_EQ(lesson.alone, Duration{600'000});
   lesson = LessonOf(record, {}, {.gpu_type = "V100", .pace = 0.5}, "", {}, base::FromMs(9));

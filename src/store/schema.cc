@@ -417,6 +417,12 @@ ALTER TABLE task ADD COLUMN sharing_partition TEXT NOT NULL DEFAULT '';
 ALTER TABLE task ADD COLUMN sharing_sms INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// The memory of a task on its GPUs but the first.
+constexpr std::string_view kVersion25 = R"sql(
+ALTER TABLE task ADD COLUMN profile_others_share REAL;
+ALTER TABLE observation ADD COLUMN others_share REAL;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
@@ -426,6 +432,7 @@ constexpr std::array kMigrations{
     Migration{16, kVersion16}, Migration{17, kVersion17}, Migration{18, kVersion18},
     Migration{19, kVersion19}, Migration{20, kVersion20}, Migration{21, kVersion21},
     Migration{22, kVersion22}, Migration{23, kVersion23}, Migration{24, kVersion24},
+    Migration{25, kVersion25},
 };
 
 }  // namespace

@@ -569,6 +569,7 @@ task::Observation FullObservation(std::uint64_t task, const std::string& signatu
   seen.formula = task::FormulaSplit{1'700, 6'300};
   seen.sm_active = 0.5;
   seen.cpus = 7.5;
+  seen.others_share = 0.625;
   seen.alone = core::Duration(90'500);
   return seen;
 }

@@ -64,6 +64,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("profile_sensitivity", "profile_pressure", profile.mps);
   column("profile_grain", profile.grain);
   column("profile_cpus", profile.cpus);
+  column("profile_others_share", profile.others_share);
   column("profile_alone_ms", profile.alone);
   column("seen_sm_active", seen.sm_active);
   column("seen_alone_ms", seen.alone);
@@ -229,6 +230,7 @@ struct Table<task::Observation> {
     column("ran_out", observation.ran_out);
     column("sm_active", observation.sm_active);
     column("cpus", observation.cpus);
+    column("others_share", observation.others_share);
     column("alone_ms", observation.alone);
     column("context_mib", "rest_mib", observation.formula);
   }

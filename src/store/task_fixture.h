@@ -54,6 +54,7 @@ inline StoredTask FullTask(std::uint64_t id) {
                             .mps = core::MpsParameters{0.8, 0.3},
                             .grain = 0.47,
                             .cpus = 6.5,
+                            .others_share = 0.625,
                             .alone = core::Duration(7'000'001)};
   r.seen = core::Profile{.sm_active = 0.55, .alone = core::Duration(7'100'003)};
   attempt.number = 4;

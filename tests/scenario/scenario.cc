@@ -32,7 +32,7 @@ constexpr std::array kHappens{
     VerbEntry{"submit", 1, "exclusive held predicted own_cpus no_slots linked",
               "gpus need_mib likely_mib kind priority begin afterok afterany afternotok time_limit "
               "signal_before max_recoveries requeue estimate sm_share max_slowdown sm_active "
-              "sensitivity pressure grain alone by user account qos cpus busy_cpus host_mib "
+              "sensitivity pressure grain others alone by user account qos cpus busy_cpus host_mib "
               "checkpoint type "
               "min_mib on "
               "not_on"},

@@ -152,6 +152,7 @@ std::vector<core::Event> ScenarioEvents::Submit(ClauseReader& in) {
     profile.mps = {.sensitivity = *sensitivity, .pressure = in.Fraction("pressure").value_or(0)};
   }
   profile.grain = in.Fraction("grain");
+  profile.others_share = in.Fraction("others");
   std::vector<core::Event> events;
   for (const TaskId id : in.Tasks()) {
     profile_[id] = profile;

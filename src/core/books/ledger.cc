@@ -108,6 +108,20 @@ std::optional<std::int64_t> Ledger::PlateauOf(TaskId task, Time plateau_from) co
   return peak_mib;
 }
 
+std::optional<double> Ledger::OthersShareOf(TaskId task) const {
+  const std::span<const GpuIndex> gpus = GpusOf(task);
+  if (gpus.size() < 2) return std::nullopt;
+  std::int64_t most_mib = 0, others_mib = 0;
+  for (const GpuIndex gpu : gpus) {
+    const std::int64_t peak_mib =
+        std::ranges::find(ResidentsOf(gpu), task, &Resident::task)->memory.peak_mib();
+    most_mib = std::max(most_mib, peak_mib);
+    if (gpu != gpus.front()) others_mib = std::max(others_mib, peak_mib);
+  }
+  if (most_mib == 0) return std::nullopt;
+  return static_cast<double>(others_mib) / static_cast<double>(most_mib);
+}
+
 std::int64_t Ledger::SeenFreeMib(GpuIndex gpu) const {
   const Book& book = books_[Number(gpu)];
   return std::max<std::int64_t>(0, book.usable_mib - book.used_mib);

@@ -63,6 +63,9 @@ class Ledger {
   // Highest peak of the task on any of its GPUs, if its memory has been stable on all of them since
   // plateau_from.
   std::optional<std::int64_t> PlateauOf(TaskId task, Time plateau_from) const;
+  // The highest peak of the task on its GPUs but the first, relative to that on any of them. Empty:
+  // it has one GPU, or nothing has been seen of it.
+  std::optional<double> OthersShareOf(TaskId task) const;
   // Free memory by the last sample alone, without promises; never below 0.
   std::int64_t SeenFreeMib(GpuIndex gpu) const;
   // GPUs of the task, none if it holds no claim.

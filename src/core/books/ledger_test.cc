@@ -143,6 +143,19 @@ TEST_F(LedgerTest, ATaskOfSeveralGpusStandsStillOnAllOfThem) {
   EXPECT_EQ(ledger_.PlateauOf(kSecond, base::FromMs(5'000)), std::nullopt);
 }
 
+TEST_F(LedgerTest, WhatATaskOfSeveralGpusNeedsOnTheOthers) {
+  const GpuIndex other{1};
+  Claim(kFirst, 15'000);
+  EXPECT_EQ(ledger_.OthersShareOf(kFirst), std::nullopt) << "it has one GPU";
+  Claim(kFirst, 15'000, other);
+  EXPECT_EQ(ledger_.OthersShareOf(kFirst), std::nullopt) << "nothing was seen";
+  ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}}));
+  ledger_.Observe(other, Sample(8'000, {{kFirst, 8'000}}));
+  EXPECT_EQ(ledger_.OthersShareOf(kFirst), 0.8);
+  ledger_.Observe(other, Sample(20'000, {{kFirst, 20'000}}));
+  EXPECT_EQ(ledger_.OthersShareOf(kFirst), 1);
+}
+
 TEST_F(LedgerTest, TheFirstSightStaysWhateverFollows) {
   Claim(kFirst, 12'000);
   ledger_.Observe(kGpu, Sample(0, {{kFirst, 0}}, 1'000));

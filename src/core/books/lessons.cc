@@ -34,6 +34,11 @@ void Lessons::Enough(const TaskRecord& task, std::int64_t need_mib) {
   if (Lesson* lesson = LessonFor(task)) lesson->enough_mib = std::max(lesson->enough_mib, need_mib);
 }
 
+void Lessons::OthersShare(const TaskRecord& task, double share) {
+  if (Lesson* lesson = LessonFor(task))
+    lesson->others_share = std::max(lesson->others_share.value_or(0), share);
+}
+
 void Lessons::Activity(const TaskRecord& task, double sm_active) {
   if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
 }
@@ -52,8 +57,10 @@ void Lessons::Alone(const TaskRecord& task, double alone_s) {
 }
 
 void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {
-  if (Lesson* lesson = LessonFor(task))
-    lesson->at_least_mib = std::max(lesson->at_least_mib, demand_mib);
+  Lesson* lesson = LessonFor(task);
+  if (lesson == nullptr) return;
+  lesson->at_least_mib = std::max(lesson->at_least_mib, demand_mib);
+  lesson->others_share = 1;  // any of its GPUs may have run out
 }
 
 const Lesson* Lessons::Of(const TaskRecord& task) const {

@@ -13,11 +13,12 @@ namespace carma::core {
 
 // Per GPU.
 struct Lesson {
-  std::int64_t enough_mib = 0;      // a stable run needs no more; 0: none yet
-  std::int64_t at_least_mib = 0;    // asked for after out of memory; 0: none yet
-  std::optional<double> sm_active;  // of the last run, as if alone on its GPU
-  std::optional<double> cpus;       // most busy threads per GPU of any run
-  std::optional<double> alone_s;    // run time alone of the last run, by its own progress
+  std::int64_t enough_mib = 0;         // a stable run needs no more; 0: none yet
+  std::int64_t at_least_mib = 0;       // asked for after out of memory; 0: none yet
+  std::optional<double> sm_active;     // of the last run, as if alone on its GPU
+  std::optional<double> cpus;          // most busy threads per GPU of any run
+  std::optional<double> others_share;  // Profile::others_share, highest of any run
+  std::optional<double> alone_s;       // run time alone of the last run, by its own progress
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
@@ -31,6 +32,7 @@ class Lessons {
   void Leave(const TaskRecord& task);
   // The following calls are only for tasks that have joined.
   void Enough(const TaskRecord& task, std::int64_t need_mib);
+  void OthersShare(const TaskRecord& task, double share);
   void Activity(const TaskRecord& task, double sm_active);
   void Cpus(const TaskRecord& task, double cpus);
   void Alone(const TaskRecord& task, double alone_s);

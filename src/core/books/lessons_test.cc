@@ -34,7 +34,19 @@ TEST(LessonsTest, TheMostOfAllRunsCounts) {
   lessons.Enough(task, 9'000);
   lessons.AtLeast(task, 15'000);
   lessons.AtLeast(task, 12'000);
-  EXPECT_EQ(*lessons.Of(task), (Lesson{10'600, 15'000}));
+  EXPECT_EQ(lessons.Of(task)->enough_mib, 10'600);
+  EXPECT_EQ(lessons.Of(task)->at_least_mib, 15'000);
+}
+
+TEST(LessonsTest, TheHighestShareOfTheOthersUntilOneRanOutOfMemory) {
+  Lessons lessons;
+  const TaskRecord task = Task(1, 7);
+  lessons.Join(task);
+  lessons.OthersShare(task, 0.6);
+  lessons.OthersShare(task, 0.5);
+  EXPECT_EQ(lessons.Of(task)->others_share, 0.6);
+  lessons.AtLeast(task, 15'000);
+  EXPECT_EQ(lessons.Of(task)->others_share, 1);
 }
 
 TEST(LessonsTest, AnotherUsersTasksAreAnotherKind) {

@@ -1,9 +1,10 @@
 #include "core/forecast/future.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <utility>
+
+#include "core/policy/gpu_links.h"
 
 namespace carma::core {
 namespace {
@@ -39,6 +40,7 @@ class Course {
         saturation_(SaturationOf({}, config.sharing)),
         waits_(line.size(), true),
         scores_(line.size(), std::vector<double>(views.size(), kNotThere)),
+        may_be_first_(line.size()),
         stale_(views.size(), true) {
     for (const GpuView& view : views) gpus_.push_back({.view = view});
     for (const FutureRun& each : running)
@@ -54,7 +56,10 @@ class Course {
   void Start(std::size_t task, const std::vector<std::size_t>& gpus) {
     const FutureTask& starting = line_[task];
     waits_[task] = false;
-    const std::vector<std::int64_t> promised_mib(gpus.size(), starting.need.memory_mib.value_or(0));
+    const std::int64_t most_mib = starting.need.memory_mib.value_or(0);
+    std::vector<std::int64_t> promised_mib(gpus.size(),
+                                           starting.need.others_mib.value_or(most_mib));
+    promised_mib.front() = most_mib;
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       GpuView& view = gpus_[gpus[i]].view;
       view.free_mib = std::max<std::int64_t>(0, view.free_mib - promised_mib[i]);
@@ -182,29 +187,41 @@ class Course {
 
   void ScoreOn(std::size_t task, std::size_t gpu) {
     const Need& need = line_[task].need;
-    const bool fits = FitOf(config_, need, gpus_[gpu].view) == Fit::kFits;
-    scores_[task][gpu] = fits ? mapper_.Score(need, gpus_[gpu].view) : kNotThere;
+    const GpuView& view = gpus_[gpu].view;
+    const bool fits = FitOf(config_, need, view, Part::kOther) == Fit::kFits;
+    scores_[task][gpu] = fits ? mapper_.Score(need, view) : kNotThere;
+    if (!need.others_mib) return;
+    may_be_first_[task].resize(gpus_.size());
+    may_be_first_[task][gpu] = FitOf(config_, need, view) == Fit::kFits;
   }
 
   double ScoreOf(std::size_t task) const {
     const std::vector<double>& scores = scores_[task];
     if (line_[task].need.gpus == 1) return std::ranges::max(scores);
-    std::vector<double> sorted = scores;
-    std::ranges::sort(sorted, std::greater<>());
-    const auto wanted = static_cast<std::size_t>(line_[task].need.gpus);
-    if (sorted.size() < wanted || sorted[wanted - 1] == kNotThere) return kNotThere;
+    const std::vector<std::size_t> best = BestGpus(task);
+    if (best.empty()) return kNotThere;
     double sum = 0;
-    for (std::size_t i = 0; i < wanted; ++i) sum += sorted[i];
-    return sum / static_cast<double>(wanted);
+    for (const std::size_t gpu : best) sum += scores[gpu];
+    return sum / static_cast<double>(best.size());
   }
 
+  // Empty: too few can take it.
   std::vector<std::size_t> BestGpus(std::size_t task) const {
-    std::vector<std::size_t> order(gpus_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(order, std::greater<>(),
-                             [&](std::size_t gpu) { return scores_[task][gpu]; });
-    order.resize(static_cast<std::size_t>(line_[task].need.gpus));
-    return order;
+    const std::vector<double>& scores = scores_[task];
+    const Need& need = line_[task].need;
+    if (need.gpus == 1)
+      return {static_cast<std::size_t>(std::ranges::max_element(scores) - scores.begin())};
+    std::vector<GpuLinks::Candidate> candidates;
+    for (std::uint32_t gpu = 0; gpu < scores.size(); ++gpu) {
+      if (scores[gpu] != kNotThere)
+        candidates.push_back(
+            {GpuIndex{gpu}, scores[gpu], !need.others_mib || may_be_first_[task][gpu]});
+    }
+    std::vector<std::size_t> best;
+    for (const GpuIndex gpu :
+         GpuLinks().Best(std::move(candidates), static_cast<std::size_t>(need.gpus)))
+      best.push_back(Number(gpu));
+    return best;
   }
 
   const PolicyConfig& config_;
@@ -217,8 +234,9 @@ class Course {
   std::size_t active_ = 0;
   std::vector<bool> waits_;
   std::vector<std::vector<double>> scores_;  // of each task on each GPU, as it was when looked at
-  std::vector<double> slowdowns_;            // of one GPU, for a moment
-  std::vector<bool> stale_;                  // GPUs that have changed since
+  std::vector<std::vector<bool>> may_be_first_;  // likewise, of tasks with Need::others_mib
+  std::vector<double> slowdowns_;                // of one GPU, for a moment
+  std::vector<bool> stale_;                      // GPUs that have changed since
 };
 
 }  // namespace

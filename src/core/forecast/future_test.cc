@@ -71,6 +71,18 @@ TEST_F(FutureTest, ATaskOfTwoGpusGoesAsFastAsTheSlowerOne) {
   EXPECT_NEAR(Cost(FutureStart{0, {0, 1}}), 1000 + 0.5 * (1000 + 150) / 2, 1e-6);
 }
 
+TEST_F(FutureTest, ATaskOfTwoGpusMayNeedLessOnTheSecond) {
+  views_ = {Gpu(0), Gpu(1)};
+  views_[0].free_mib = 10'000;
+  views_[0].tasks = 1;
+  running_ = {{.load = {.load = {0.5, 0, 0}}, .left_s = 20, .gpus = {0}, .promised_mib = {30'000}}};
+  line_ = {Task(30'000, 100), Task(5'000, 1)};
+  line_[0].need.gpus = 2;
+  EXPECT_NEAR(Cost(FutureStart{1, {1}}), 120 + 0.5 * (20 + 120 + 1) / 3, 1e-6);
+  line_[0].need.others_mib = 10'000;
+  EXPECT_NEAR(Cost(FutureStart{1, {1}}), 100 + 0.5 * (20 + 100 + 1) / 3, 1e-6);
+}
+
 TEST_F(FutureTest, ASlowTypeOfGpuTakesLonger) {
   views_[0].pace = 0.5;
   line_ = {Task(30'000, 100)};

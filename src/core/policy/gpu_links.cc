@@ -14,6 +14,27 @@ void SortByScore(std::vector<GpuLinks::Candidate>& candidates) {
   std::ranges::stable_sort(candidates, std::greater<>(), &GpuLinks::Candidate::score);
 }
 
+// The best of the chosen ones that may be the first.
+auto FirstOf(std::vector<GpuIndex>& chosen, std::span<const GpuLinks::Candidate> candidates) {
+  return std::ranges::find_if(chosen, [&](GpuIndex gpu) {
+    return std::ranges::find(candidates, gpu, &GpuLinks::Candidate::gpu)->may_be_first;
+  });
+}
+
+// sorted: the candidates, the best one first.
+std::vector<GpuIndex> WithFirst(std::vector<GpuIndex> chosen,
+                                std::span<const GpuLinks::Candidate> sorted) {
+  auto first = FirstOf(chosen, sorted);
+  if (first == chosen.end()) {
+    const auto best = std::ranges::find_if(sorted, &GpuLinks::Candidate::may_be_first);
+    if (best == sorted.end()) return {};
+    first = std::prev(chosen.end());
+    *first = best->gpu;
+  }
+  std::rotate(chosen.begin(), first, std::next(first));
+  return chosen;
+}
+
 }  // namespace
 
 GpuLinks::GpuLinks(std::span<const GpuInfo> gpus)
@@ -37,18 +58,22 @@ bool GpuLinks::Between(GpuIndex a, GpuIndex b) const {
 std::vector<GpuIndex> GpuLinks::Best(std::vector<Candidate> candidates, std::size_t wanted) const {
   if (candidates.size() < wanted || wanted == 0) return {};
   SortByScore(candidates);
-  if (!any_ || wanted == 1) {
-    std::vector<GpuIndex> first;
-    for (std::size_t i = 0; i < wanted; ++i) first.push_back(candidates[i].gpu);
-    return first;
-  }
-  const double last = candidates[wanted - 1].score;
+  if (any_ && wanted > 1) return WithFirst(MostLinked(candidates, wanted), candidates);
+  std::vector<GpuIndex> best;
+  for (std::size_t i = 0; i < wanted; ++i) best.push_back(candidates[i].gpu);
+  return WithFirst(std::move(best), candidates);
+}
+
+// sorted: at least `wanted` candidates, the best one first.
+std::vector<GpuIndex> GpuLinks::MostLinked(std::span<const Candidate> sorted,
+                                           std::size_t wanted) const {
+  const double last = sorted[wanted - 1].score;
   const auto links_to = [this](GpuIndex gpu, std::span<const GpuIndex> chosen) {
     return std::ranges::count_if(chosen, [&](GpuIndex each) { return Between(gpu, each); });
   };
   std::vector<GpuIndex> sure;
   std::vector<GpuIndex> equal;
-  for (const Candidate& each : candidates) {
+  for (const Candidate& each : sorted) {
     if (each.score > last) sure.push_back(each.gpu);
     if (each.score == last) equal.push_back(each.gpu);
   }
@@ -86,7 +111,7 @@ std::vector<GpuIndex> GpuLinks::BestLinked(std::vector<Candidate> candidates,
   std::vector<GpuIndex> chosen;
   int steps = 0;
   const std::function<bool(std::size_t)> add = [&](std::size_t from) {
-    if (chosen.size() == wanted) return true;
+    if (chosen.size() == wanted) return FirstOf(chosen, candidates) != chosen.end();
     for (std::size_t i = from; i < candidates.size() && ++steps < kMostSteps; ++i) {
       const GpuIndex gpu = candidates[i].gpu;
       const bool linked =
@@ -99,7 +124,7 @@ std::vector<GpuIndex> GpuLinks::BestLinked(std::vector<Candidate> candidates,
     return false;
   };
   if (!add(0)) return {};
-  return chosen;
+  return WithFirst(std::move(chosen), candidates);
 }
 
 }  // namespace carma::core

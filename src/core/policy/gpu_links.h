@@ -23,12 +23,16 @@ class GpuLinks {
 
   struct Candidate {
     GpuIndex gpu{};
-    double score = 0;  // the higher the better
+    double score = 0;          // the higher the better
+    bool may_be_first = true;  // it has enough for the task's first GPU (Need::others_mib)
   };
   // The `wanted` best candidates, best first: the highest scores, and among equal last scores those
-  // with most links to the others. Equal scores are ordered by index. Empty: too few.
+  // with most links to the others. Equal scores are ordered by index. The best of them that may be
+  // the first comes before all others; if none may, one that may takes the place of the last.
+  // Empty: too few, or none may be the first.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The best candidates that are all linked with each other. Empty: there is no such set.
+  // The best candidates that are all linked with each other, one that may be the first in front.
+  // Empty: there is no such set.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
   // The GPUs that a task takes, of the candidates that may take it.
   std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {
@@ -38,6 +42,7 @@ class GpuLinks {
   }
 
  private:
+  std::vector<GpuIndex> MostLinked(std::span<const Candidate> sorted, std::size_t wanted) const;
   std::vector<std::vector<bool>> between_;
   bool any_ = false;
 };

@@ -61,5 +61,20 @@ TEST(GpuLinks, WhereAllMustBeConnectedTheBestSuchOnesAreTaken) {
   EXPECT_EQ(links.BestLinked(Of({1, 2}), 1), Gpus({1}));
 }
 
+TEST(GpuLinks, OneThatMayBeTheFirstIsTakenAndComesFirst) {
+  std::vector<GpuLinks::Candidate> candidates = Of({4, 3, 2, 1});
+  for (const std::size_t each : {0, 1, 3}) candidates[each].may_be_first = false;
+  EXPECT_EQ(GpuLinks().Best(candidates, 3), Gpus({2, 0, 1}));
+  EXPECT_EQ(GpuLinks().Best(candidates, 2), Gpus({2, 0}));
+  EXPECT_EQ(Pairs().Best(candidates, 1), Gpus({2}));
+  candidates[1].may_be_first = true;
+  EXPECT_EQ(GpuLinks().Best(candidates, 2), Gpus({1, 0}));
+  candidates[2].may_be_first = false;
+  EXPECT_EQ(Pairs().BestLinked(candidates, 2), Gpus({1, 3})) << "0 and 2 may both not be the first";
+  candidates[1].may_be_first = false;
+  EXPECT_THAT(Pairs().BestLinked(candidates, 2), IsEmpty());
+  EXPECT_THAT(GpuLinks().Best(candidates, 2), IsEmpty());
+}
+
 }  // namespace
 }  // namespace carma::core

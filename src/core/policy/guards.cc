@@ -20,6 +20,7 @@ struct Question {
   const PolicyConfig& config;
   const Need& need;
   const GpuView& gpu;
+  Part part;
   bool relaxed;  // no task there: no margin, no floor, no activity to respect
   // Result of the guard that refuses; the reason is null if it is not needed.
   Fit& fit;
@@ -211,13 +212,17 @@ bool CheckHostBusy(const Question& q) {
 
 bool CheckMemory(const Question& q) {
   const GpuView& gpu = q.gpu;
-  const std::int64_t need_mib = std::max(q.need.memory_mib.value_or(0), q.need.retry_free_mib);
-  if (need_mib > gpu.total_mib) {
+  const std::int64_t most_mib = std::max(q.need.memory_mib.value_or(0), q.need.retry_free_mib);
+  if (most_mib > gpu.total_mib) {
     return Refuse(q, Fit::kNever, ReasonCode::kNeverFits, [&] {
-      return fmt::format("The task needs {}, GPU {} has {}.", base::FormatMib(need_mib), gpu.index,
+      return fmt::format("The task needs {}, GPU {} has {}.", base::FormatMib(most_mib), gpu.index,
                          base::FormatMib(gpu.total_mib));
     });
   }
+  const bool needs_less = q.part == Part::kOther && q.need.others_mib;
+  const std::optional<std::int64_t>& expected_mib =
+      needs_less ? q.need.others_mib : q.need.memory_mib;
+  const std::int64_t need_mib = std::max(expected_mib.value_or(0), q.need.retry_free_mib);
   if (q.relaxed) {
     const std::int64_t free_mib = gpu.free_mib + std::min(gpu.foreign_mib, kIdleLeftoverMib);
     if (need_mib <= free_mib) return true;
@@ -226,7 +231,7 @@ bool CheckMemory(const Question& q) {
                          gpu.index, base::FormatMib(gpu.free_mib));
     });
   }
-  if (!q.need.memory_mib) {
+  if (!expected_mib) {
     const std::int64_t wanted_mib =
         std::max(FloorMib(q.config, gpu.total_mib), q.need.retry_free_mib);
     if (wanted_mib <= gpu.free_mib) return true;
@@ -237,11 +242,11 @@ bool CheckMemory(const Question& q) {
     });
   }
   const std::int64_t wanted_mib =
-      std::max(*q.need.memory_mib + q.config.margin_mib, q.need.retry_free_mib);
+      std::max(*expected_mib + q.config.margin_mib, q.need.retry_free_mib);
   if (wanted_mib <= gpu.free_mib) return true;
   return NotNow(q, ReasonCode::kGpuMemory, [&] {
     return fmt::format("The task needs {} free ({} and the margin), GPU {} has {}{}.",
-                       base::FormatMib(wanted_mib), base::FormatMib(*q.need.memory_mib), gpu.index,
+                       base::FormatMib(wanted_mib), base::FormatMib(*expected_mib), gpu.index,
                        base::FormatMib(gpu.free_mib), MemoryHolders(gpu));
   });
 }
@@ -368,10 +373,11 @@ bool PassAll(const Question& q) {
          CheckOwnRule(q);
 }
 
-Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Reason* reason) {
+Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Part part,
+        Reason* reason) {
   const bool relaxed = gpu.Idle() && (need.idle_gpu || need.exclusive || config.waive_on_idle);
   Fit fit = Fit::kFits;
-  PassAll({config, need, gpu, relaxed, fit, reason});
+  PassAll({config, need, gpu, part, relaxed, fit, reason});
   return fit;
 }
 
@@ -383,14 +389,14 @@ bool CouldEverTake(const Need& need, const GpuView& gpu) {
   return std::max(need.memory_mib.value_or(0), need.retry_free_mib) <= gpu.total_mib;
 }
 
-Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu, Part part) {
   Verdict answer;
-  answer.fit = Ask(config, need, gpu, &answer.reason);
+  answer.fit = Ask(config, need, gpu, part, &answer.reason);
   return answer;
 }
 
-Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
-  return Ask(config, need, gpu, nullptr);
+Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu, Part part) {
+  return Ask(config, need, gpu, part, nullptr);
 }
 
 }  // namespace carma::core

@@ -144,13 +144,15 @@ HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 // What a task needs at this moment: on each of its GPUs, and of the machine.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
-  std::int64_t retry_free_mib = 0;         // after an OOM: at least this much free, margin included
-  bool idle_gpu = false;                   // only empty GPUs
-  bool exclusive = false;                  // no task may join later
-  int gpus = 1;                            // of the whole task
-  std::optional<double> sm_share;          // TaskRequest::sm_share
-  Neighbour load;                          // its effect on neighbours
-  bool activity_known = false;             // load.sm_active was measured, not assumed
+  // On its GPUs but the first, if that is known to be less.
+  std::optional<std::int64_t> others_mib;
+  std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
+  bool idle_gpu = false;            // only empty GPUs
+  bool exclusive = false;           // no task may join later
+  int gpus = 1;                     // of the whole task
+  std::optional<double> sm_share;   // TaskRequest::sm_share
+  Neighbour load;                   // its effect on neighbours
+  bool activity_known = false;      // load.sm_active was measured, not assumed
   double uses_cpus = 0;  // hardware threads that it is expected to keep busy, for all its GPUs
   std::optional<Duration> alone;  // Profile::alone
   Duration waited{};              // since its submission
@@ -192,6 +194,9 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
 // The same for a task that has run: includes what its failures have shown.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
+// Which of the task's GPUs is to be found: a further one may need less free memory than the first.
+// Each must be large enough to be the first.
+enum class Part { kFirst, kOther };
 enum class Fit { kFits, kNotNow, kNever };
 inline constexpr std::pair<Fit, std::string_view> kFitWords[] = {
     {Fit::kFits, "fits"}, {Fit::kNotNow, "not_now"}, {Fit::kNever, "never"}};
@@ -210,9 +215,11 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 // that refuses answers; kNever only if waiting cannot help. A GPU without tasks and foreign
 // processes is never too busy, and margin and floor are waived there (without waive_on_idle only
 // where idle_gpu or exclusive is asked for).
-Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
+                    Part part = Part::kFirst);
 // As CheckGuards without the text, which is many times faster: for choosing among GPUs.
-Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
+          Part part = Part::kFirst);
 
 // Tasks take turns if they are of two users under MPS, or of several GPUs where each GPU has an MPS
 // server of its own. Both are slowed down, and little is gained. So a GPU takes a task beside such

@@ -14,9 +14,10 @@ bool MayHaveTheSame(const Need& a, const Need& b) {
 }  // namespace
 
 bool AskTheSame(const Need& a, const Need& b) {
-  return a.memory_mib == b.memory_mib && a.retry_free_mib == b.retry_free_mib &&
-         a.idle_gpu == b.idle_gpu && a.exclusive == b.exclusive && a.gpus == b.gpus &&
-         a.sm_share == b.sm_share && a.host == b.host && a.load == b.load && a.alone == b.alone &&
+  return a.memory_mib == b.memory_mib && a.others_mib == b.others_mib &&
+         a.retry_free_mib == b.retry_free_mib && a.idle_gpu == b.idle_gpu &&
+         a.exclusive == b.exclusive && a.gpus == b.gpus && a.sm_share == b.sm_share &&
+         a.host == b.host && a.load == b.load && a.alone == b.alone &&
          a.activity_known == b.activity_known && a.uses_cpus == b.uses_cpus && a.uid == b.uid &&
          a.runs_at_most == b.runs_at_most && a.own_reservations == b.own_reservations &&
          a.linked == b.linked && a.takes_turns == b.takes_turns && MayHaveTheSame(a, b);

@@ -31,7 +31,9 @@ std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   std::vector<GpuLinks::Candidate> candidates;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {
     if (group.scores[i] != kNotThere)
-      candidates.push_back({GpuIndex{static_cast<std::uint32_t>(i)}, group.scores[i]});
+      candidates.push_back({.gpu = GpuIndex{static_cast<std::uint32_t>(i)},
+                            .score = group.scores[i],
+                            .may_be_first = !group.need.others_mib || group.may_be_first[i]});
   }
   std::vector<Best> best;
   for (const GpuIndex gpu : links.ChooseFor(group.need, std::move(candidates)))
@@ -226,7 +228,11 @@ void FindGroups(const State& state, LineUp& line, std::size_t places, LineLook& 
 }
 
 void ScoreOn(const State& state, Group& group, const GpuView& view, std::size_t place) {
-  const bool fits = FitOf(state.config, group.need, view) == Fit::kFits;
+  const bool fits = FitOf(state.config, group.need, view, Part::kOther) == Fit::kFits;
+  if (group.need.others_mib) {
+    group.may_be_first.resize(group.scores.size());
+    group.may_be_first[place] = FitOf(state.config, group.need, view) == Fit::kFits;
+  }
   group.scores[place] = fits ? state.mapper->Score(group.need, view) : kNotThere;
 }
 

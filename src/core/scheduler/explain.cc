@@ -65,7 +65,14 @@ std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   return sentences;
 }
 
-Reason Summary(const std::vector<Closed>& closed, int wanted, int fitting) {
+Verdict VerdictOnPart(const State& state, const TaskRecord& task, const GpuView& view, Part part) {
+  const bool as_idle = state.config.idle_first && view.Idle();
+  const Need need = NeedNow(state, task);
+  return CheckGuards(state.config, as_idle ? state.rules->OnIdleGpu(need) : need, view, part);
+}
+
+// before: what all GPUs together lack; may be empty.
+Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   // GPUs that are always too small do not explain the waiting, unless all are.
   std::vector<const Closed*> telling;
   for (const Closed& each : closed) {
@@ -75,8 +82,7 @@ Reason Summary(const std::vector<Closed>& closed, int wanted, int fitting) {
     for (const Closed& each : closed) telling.push_back(&each);
   }
   if (telling.empty()) return {ReasonCode::kResources, "No GPU is known."};
-  Reason reason{telling.front()->verdict.reason.code, ""};
-  if (wanted > 1) reason.text = fmt::format("Needs {} GPUs, {} can take it. ", wanted, fitting);
+  Reason reason{telling.front()->verdict.reason.code, before};
   for (const Closed* each : telling) {
     if (each->verdict.reason.code != reason.code) reason.code = ReasonCode::kResources;
   }
@@ -156,21 +162,31 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
 Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   Verdict by_host = HostVerdictOn(state, task, at).verdict;
   if (task.request->gpus == 0 && by_host.fit != Fit::kFits) return std::move(by_host.reason);
-  std::vector<Closed> closed;
+  const int wanted = task.request->gpus;
+  std::vector<Closed> closed, not_first;
   std::vector<GpuLinks::Candidate> open;
-  int fitting = 0;
   for (const GpuView& view : Views(state, at)) {
-    Verdict verdict = VerdictOn(state, task, view);
-    if (verdict.fit == Fit::kFits) {
-      ++fitting;
-      open.push_back({view.index, 0});
-    } else {
+    Verdict verdict = VerdictOnPart(state, task, view, Part::kOther);
+    if (verdict.fit != Fit::kFits) {
       closed.push_back({view.index, std::move(verdict)});
+      continue;
     }
+    Verdict as_first = VerdictOnPart(state, task, view, Part::kFirst);
+    open.push_back({view.index, 0, as_first.fit == Fit::kFits});
+    if (as_first.fit != Fit::kFits) not_first.push_back({view.index, std::move(as_first)});
   }
-  if (fitting < task.request->gpus) return Summary(closed, task.request->gpus, fitting);
-  if (task.request->gpus > 1 &&
-      state.gpus.links.ChooseFor(NeedNow(state, task), std::move(open)).empty()) {
+  const auto fitting = static_cast<int>(open.size());
+  if (fitting < wanted) {
+    return Summary(
+        closed, wanted > 1 ? fmt::format("Needs {} GPUs, {} can take it. ", wanted, fitting) : "");
+  }
+  if (fitting > 0 && not_first.size() == open.size()) {
+    return Summary(not_first,
+                   fmt::format("Needs {} GPUs, the first with more memory than the others; "
+                               "none can be the first. ",
+                               wanted));
+  }
+  if (wanted > 1 && state.gpus.links.ChooseFor(NeedNow(state, task), std::move(open)).empty()) {
     return {ReasonCode::kNotLinked,
             fmt::format("Needs {} GPUs that are connected with each other (NVLink); {} could take "
                         "it, but no {} of them are connected.",
@@ -232,9 +248,12 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
 }  // namespace
 
 Verdict VerdictOn(const State& state, const TaskRecord& task, const GpuView& view) {
-  const bool as_idle = state.config.idle_first && view.Idle();
-  const Need need = NeedNow(state, task);
-  return CheckGuards(state.config, as_idle ? state.rules->OnIdleGpu(need) : need, view);
+  Verdict verdict = VerdictOnPart(state, task, view, Part::kFirst);
+  if (verdict.fit == Fit::kFits) return verdict;
+  Verdict as_other = VerdictOnPart(state, task, view, Part::kOther);
+  if (as_other.fit != Fit::kFits) return as_other;
+  verdict.reason.text.Edit() += " It has enough for another GPU of the task.";
+  return verdict;
 }
 
 HostVerdict HostVerdictOn(const State& state, const TaskRecord& task, Time at) {

@@ -28,9 +28,12 @@ std::optional<TaskId> HostKeptFor(const State& state, Time at) {
 bool GpusTake(const State& state, const TaskRecord& task) {
   const Need need = NeedNow(state, task);
   const std::vector<GpuView> views = Views(state, state.now);
-  return std::ranges::count_if(views, [&](const GpuView& view) {
-           return FitOf(state.config, need, view) == Fit::kFits;
-         }) >= task.request->gpus;
+  const auto fit = [&](Part part) {
+    return std::ranges::count_if(views, [&](const GpuView& view) {
+      return FitOf(state.config, need, view, part) == Fit::kFits;
+    });
+  };
+  return fit(Part::kOther) >= task.request->gpus && fit(Part::kFirst) > 0;
 }
 
 }  // namespace

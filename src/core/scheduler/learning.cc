@@ -52,6 +52,12 @@ std::optional<double> ActivityNow(const State& state, TaskId id) {
   return most;
 }
 
+// Profile::others_share as observed in this attempt. After a restart of the daemon only the highest
+// peak of all its GPUs is known.
+std::optional<double> OthersShare(const State& state, TaskId id) {
+  return state.LifeOf(id).restored ? std::nullopt : state.ledger.OthersShareOf(id);
+}
+
 // Adds the activity observed so far to the attempt's sum.
 void NoteActivity(State& state, TaskId id) {
   Life& life = state.EditLife(id);
@@ -112,7 +118,9 @@ void LearnPlateaus(State& state) {
         state.next_plateau = std::min(state.next_plateau.value_or(due), due);
       } else if (const auto peak_mib =
                      state.ledger.PlateauOf(resident.task, PlateauFrom(state, state.now))) {
-        state.lessons.Enough(state.tasks.at(resident.task), NeedAfterPlateau(*peak_mib));
+        const TaskRecord& task = state.tasks.at(resident.task);
+        state.lessons.Enough(task, NeedAfterPlateau(*peak_mib));
+        if (const auto share = OthersShare(state, task.id)) state.lessons.OthersShare(task, *share);
       }
     }
   }
@@ -217,6 +225,7 @@ Profile SeenOf(const State& state, const TaskRecord& task) {
     seen.sm_active = std::round(mean * 100) / 100;
   }
   if (const Lesson* lesson = state.lessons.Of(task)) seen.cpus = lesson->cpus;
+  seen.others_share = OthersShare(state, task.id);
   if (!life.restored) seen.alone = Duration(std::llround(DoneS(state, task.id) * 1000));
   return seen;
 }
@@ -225,6 +234,8 @@ Profile ProfileNow(const State& state, const TaskRecord& task) {
   Profile profile = task.profile;
   const Lesson* lesson = state.lessons.Of(task);
   if (lesson != nullptr && lesson->sm_active) profile.sm_active = lesson->sm_active;
+  if (lesson != nullptr && lesson->others_share)
+    profile.others_share = std::max(profile.others_share.value_or(0), *lesson->others_share);
   return profile;
 }
 
@@ -325,6 +336,14 @@ Need NeedNow(const State& state, const TaskRecord& task) {
     need.memory_mib = taught_mib;
   } else if (IsEased(state, task)) {
     need.memory_mib = EasedMib(state, task);
+  }
+  // A user's figure may be meant for a later phase, in which the others need as much.
+  const bool predicted = task.estimate && task.estimate->predicted_mib;
+  const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
+  if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&
+      profile.others_share.value_or(1) < 1) {
+    need.others_mib = static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(*need.memory_mib) * *profile.others_share));
   }
   return need;
 }

@@ -45,8 +45,9 @@ std::optional<Reason> NeverTogether(const State& state, int wanted) {
                   instances == 1 ? "s" : "")};
 }
 
-std::int64_t ClaimOf(const State& state, const TaskRecord& task, GpuIndex gpu) {
+std::int64_t ClaimOf(const State& state, const TaskRecord& task, GpuIndex gpu, Part part) {
   const Need need = NeedNow(state, task);
+  if (part == Part::kOther && need.others_mib) return *need.others_mib;
   std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
   if (task.ooms > 0) claim_mib = std::max(claim_mib, task.peak_mib);
   return std::min(claim_mib, state.gpus.all[Number(gpu)].info.UsableMib());
@@ -277,7 +278,8 @@ Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuV
               std::size_t eligible, std::string_view rule) {
   Choice choice;
   for (const GpuView& view : best) {
-    choice.placement.push_back({view.index, ClaimOf(state, task, view.index)});
+    const Part part = choice.placement.empty() ? Part::kFirst : Part::kOther;
+    choice.placement.push_back({view.index, ClaimOf(state, task, view.index, part)});
   }
   const GpuView& first = best.front();
   choice.why = fmt::format(
@@ -296,6 +298,11 @@ Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuV
         "alone{}.",
         with.delivered - first.delivered, first.delivered, with.newcomer,
         task.profile->sm_active ? "" : ", if it uses the GPU as tasks usually do");
+  }
+  if (best.size() > 1 && choice.placement[1].claim_mib < choice.placement[0].claim_mib) {
+    choice.why += fmt::format(" It is promised {} on GPU {} and {} on each other.",
+                              base::FormatMib(choice.placement[0].claim_mib), first.index,
+                              base::FormatMib(choice.placement[1].claim_mib));
   }
   if (task.ooms > 0) choice.why += fmt::format(" Retry {} after an OOM.", task.ooms);
   return choice;
@@ -325,13 +332,15 @@ std::optional<Choice> ChooseByPolicy(State& state, const TaskRecord& task,
   const Need need = NeedNow(state, task);
   std::vector<GpuView> eligible;
   for (const GpuView& view : views) {
-    if (FitOf(state.config, need, view) == Fit::kFits) eligible.push_back(view);
+    if (FitOf(state.config, need, view, Part::kOther) == Fit::kFits) eligible.push_back(view);
   }
   const auto wanted = static_cast<std::size_t>(task.request->gpus);
   if (eligible.size() < wanted) return std::nullopt;
   std::vector<GpuLinks::Candidate> candidates;
-  for (const GpuView& view : eligible)
-    candidates.push_back({view.index, state.mapper->Score(need, view)});
+  for (const GpuView& view : eligible) {
+    const bool may_be_first = FitOf(state.config, need, view) == Fit::kFits;
+    candidates.push_back({view.index, state.mapper->Score(need, view), may_be_first});
+  }
   std::vector<GpuView> best;
   for (const GpuIndex gpu : state.gpus.links.ChooseFor(need, std::move(candidates)))
     best.push_back(*std::ranges::find(eligible, gpu, &GpuView::index));

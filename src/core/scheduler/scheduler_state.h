@@ -110,6 +110,7 @@ struct Group {
   std::optional<TaskId> first;              // first that still waits, if any
   std::vector<TaskId> behind;               // further ones, the next one last
   std::span<double> scores;                 // by GPU; kNotThere: not now
+  std::vector<bool> may_be_first;           // by GPU, if need.others_mib
   double score = kNotThere;                 // mean of the best GPUs, less its user's excess
   std::span<const Limits::BoundBy> limits;  // that apply to all
   bool limited = false;                     // one of them blocks the first

@@ -40,6 +40,7 @@ struct Observation {
   bool ran_out = false;                 // out of GPU memory: needs more than measured
   std::optional<double> sm_active;      // alone on its GPU, 0..1, from samples
   std::optional<double> cpus;           // busy hardware threads per GPU
+  std::optional<double> others_share;   // core::Profile::others_share
   std::optional<core::Duration> alone;  // run time alone of a whole run, if known
   std::optional<FormulaSplit> formula;  // empty: no readable summary
   friend bool operator==(const Observation&, const Observation&) = default;
