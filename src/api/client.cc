@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 
 namespace carma::api {
@@ -121,11 +122,10 @@ struct Client::Impl {
   }
 
   base::Result<base::Unit> Connect() {
-    const base::Result<sockaddr_un> address = UnixAddress(path);
-    if (!address) return std::unexpected(address.error());
+    const sockaddr_un address = CARMA_TRY(UnixAddress(path));
     fd.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!fd) return base::FailErrno(errno, "socket");
-    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       const int error = errno;
       fd.reset();
       if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR) {
@@ -200,21 +200,18 @@ struct Client::Impl {
         continue;
       }
       if (text.size() > kMaxAnswerHeader) return BrokenAnswer("header larger than 64 KiB");
-      auto more = ReadMore(text, 16 << 10, deadline, timeout_s);
-      if (!more) return std::unexpected(more.error());
+      CARMA_TRY(ReadMore(text, 16 << 10, deadline, timeout_s));
     }
-    const auto answer = ParseHeader(std::string_view(text).substr(0, end));
-    if (!answer) return std::unexpected(answer.error());
+    const auto answer = CARMA_TRY(ParseHeader(std::string_view(text).substr(0, end)));
     text.erase(0, end + 4);
-    text.reserve(answer->length);
-    while (text.size() < answer->length) {
-      const std::size_t wanted = std::min<std::size_t>(answer->length - text.size(), 1 << 20);
-      auto more = ReadMore(text, wanted, deadline, timeout_s);
-      if (!more) return std::unexpected(more.error());
+    text.reserve(answer.length);
+    while (text.size() < answer.length) {
+      const std::size_t wanted = std::min<std::size_t>(answer.length - text.size(), 1 << 20);
+      CARMA_TRY(ReadMore(text, wanted, deadline, timeout_s));
     }
-    if (text.size() > answer->length) return BrokenAnswer("more bytes than announced");
-    if (!answer->keep_alive) fd.reset();
-    if (answer->status >= 400) return std::unexpected(ErrorOf(*answer, text));
+    if (text.size() > answer.length) return BrokenAnswer("more bytes than announced");
+    if (!answer.keep_alive) fd.reset();
+    if (answer.status >= 400) return std::unexpected(ErrorOf(answer, text));
     return text;
   }
 };
@@ -239,7 +236,7 @@ base::Result<std::string> Client::Call(const std::string& method, const std::str
   }
   impl_->cut = false;
   if (!impl_->Usable()) {
-    if (auto connected = impl_->Connect(); !connected) return std::unexpected(connected.error());
+    CARMA_TRY(impl_->Connect());
   }
   std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n", method, target);
   if (method != "GET" || !body.empty()) {
@@ -248,8 +245,7 @@ base::Result<std::string> Client::Call(const std::string& method, const std::str
   request += "\r\n";
   request += body;
   auto answer = [&]() -> base::Result<std::string> {
-    auto written = impl_->Write(request, deadline, timeout_s);
-    if (!written) return std::unexpected(written.error());
+    CARMA_TRY(impl_->Write(request, deadline, timeout_s));
     return impl_->ReadAnswer(deadline, timeout_s);
   }();
   // A partial answer may be left in the socket. carmad's own error answers leave it clean, but a

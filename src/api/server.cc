@@ -23,6 +23,7 @@
 #include "api/loopback_owner.h"
 #include "api/url.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 
 namespace carma::api {
@@ -440,10 +441,9 @@ base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
                                                          Handler handler,
                                                          std::optional<std::uint32_t> group) {
   struct stat bound {};
-  base::Result<Listening> listening = ListenOnPath(path, mode, group, bound);
-  if (!listening) return std::unexpected(listening.error());
+  Listening listening = CARMA_TRY(ListenOnPath(path, mode, group, bound));
   std::vector<Listening> sockets;
-  sockets.push_back(*std::move(listening));
+  sockets.push_back(std::move(listening));
   auto server = std::make_unique<BeastServer>(loop, std::move(sockets), std::move(handler));
   server->RemoveWhenDone(path, bound);
   return server;
@@ -456,15 +456,14 @@ base::Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, 
   constexpr int kTries = 20;  // of any port: one that is free in both
   for (int tries = 1;; ++tries) {
     std::uint16_t chosen = port;
-    base::Result<Listening> four = ListenOnLoopback(AF_INET, chosen);
-    if (!four) return std::unexpected(four.error());
+    Listening four = CARMA_TRY(ListenOnLoopback(AF_INET, chosen));
     base::Result<Listening> six = ListenOnLoopback(AF_INET6, chosen);
     if (!six && six.error().code == base::ErrorCode::kConflict && port == 0 && tries < kTries)
       continue;
     const bool without = !six && six.error().code == base::ErrorCode::kNotFound;
     if (!six && !without) return std::unexpected(six.error());
     std::vector<Listening> sockets;
-    sockets.push_back(*std::move(four));
+    sockets.push_back(std::move(four));
     if (six) sockets.push_back(*std::move(six));
     auto server = std::make_unique<BeastServer>(loop, std::move(sockets), std::move(handler));
     server->set_port(chosen);

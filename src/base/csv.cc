@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::base {
 namespace {
@@ -72,10 +73,9 @@ Result<std::optional<double>> CsvRow::Number(std::string_view column, double low
 }
 
 Result<double> CsvRow::Required(std::string_view column, double low, double high) const {
-  const Result<std::optional<double>> number = Number(column, low, high);
-  if (!number) return std::unexpected(number.error());
-  if (!*number) return BadLine(where_, line_, "column '" + std::string(column) + "' is empty");
-  return **number;
+  const std::optional<double> number = CARMA_TRY(Number(column, low, high));
+  if (!number) return BadLine(where_, line_, "column '" + std::string(column) + "' is empty");
+  return *number;
 }
 
 std::unexpected<Error> CsvRow::Wrong(std::string_view what) const {
@@ -88,9 +88,8 @@ bool CsvTable::HasColumn(std::string_view column) const {
 
 Result<CsvTable> CsvTable::Read(const std::string& path, const std::vector<std::string>& required,
                                 std::size_t max_bytes) {
-  const Result<std::string> text = ReadFile(path, max_bytes);
-  if (!text) return std::unexpected(text.error());
-  return Parse(*text, required, kMaxCsvRows, path);
+  const std::string text = CARMA_TRY(ReadFile(path, max_bytes));
+  return Parse(text, required, kMaxCsvRows, path);
 }
 
 Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::string>& required,
@@ -106,25 +105,24 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
       ++line;
       continue;
     }
-    Result<std::vector<std::string>> cells = TakeRecord(text, where, line);
-    if (!cells) return std::unexpected(cells.error());
-    if (cells->size() == 1 && Trim(cells->front()).empty()) continue;
+    std::vector<std::string> cells = CARMA_TRY(TakeRecord(text, where, line));
+    if (cells.size() == 1 && Trim(cells.front()).empty()) continue;
     if (table.header_.empty()) {
-      for (std::string& name : *cells) table.header_.emplace_back(Trim(name));
+      for (std::string& name : cells) table.header_.emplace_back(Trim(name));
       for (const std::string& name : required) {
         if (!table.HasColumn(name))
           return BadLine(where, at, "no column '" + name + "' in the header");
       }
       continue;
     }
-    if (cells->size() != table.header_.size()) {
+    if (cells.size() != table.header_.size()) {
       return BadLine(where, at,
-                     std::to_string(cells->size()) + " columns, expected " +
+                     std::to_string(cells.size()) + " columns, expected " +
                          std::to_string(table.header_.size()));
     }
     if (table.rows_.size() == max_rows)
       return BadLine(where, at, "more than " + std::to_string(max_rows) + " rows");
-    table.rows_.push_back(std::move(*cells));
+    table.rows_.push_back(std::move(cells));
     table.lines_.push_back(at);
   }
   if (table.header_.empty()) {

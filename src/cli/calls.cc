@@ -10,6 +10,7 @@
 
 #include "api/url.h"
 #include "base/json.h"
+#include "base/try.h"
 
 namespace carma::cli {
 namespace {
@@ -51,9 +52,7 @@ Result<std::vector<T>> ReadList(const Json& json, const char* key) {
   if (!items || !items->is_array()) in.Complain(key, "a list");
   if (in.error()) return std::unexpected(*in.error());
   for (const Json& item : *items) {
-    auto value = read(item);
-    if (!value) return std::unexpected(value.error());
-    list.push_back(std::move(*value));
+    list.push_back(CARMA_TRY(read(item)));
   }
   return list;
 }
@@ -64,9 +63,8 @@ struct RawPage {
 };
 
 Result<RawPage> ReadPage(const Json& json) {
-  auto tasks = ReadList<api::TaskView>(json, "tasks");
-  if (!tasks) return std::unexpected(tasks.error());
-  RawPage page{.tasks = std::move(*tasks), .next = std::nullopt};
+  auto tasks = CARMA_TRY(ReadList<api::TaskView>(json, "tasks"));
+  RawPage page{.tasks = std::move(tasks), .next = std::nullopt};
   JsonReader in(json, "");
   in.Get("next", page.next, 0, INT64_MAX);
   if (in.error()) return std::unexpected(*in.error());
@@ -185,11 +183,9 @@ Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query) {
     if (!query.user.empty()) target += "&user=" + api::Escape(query.user);
     if (!query.name.empty()) target += "&name=" + api::Escape(query.name);
     if (next) target += "&before=" + std::to_string(*next);
-    auto answer = Parse(client.Get(target, kAnswerS), &ReadPage);
-    if (!answer) return std::unexpected(answer.error());
-    next = answer->value.next;
-    std::move(answer->value.tasks.begin(), answer->value.tasks.end(),
-              std::back_inserter(page.tasks));
+    auto answer = CARMA_TRY(Parse(client.Get(target, kAnswerS), &ReadPage));
+    next = answer.value.next;
+    std::move(answer.value.tasks.begin(), answer.value.tasks.end(), std::back_inserter(page.tasks));
   } while (next && page.tasks.size() < query.limit);
   page.more = next.has_value();
   return page;

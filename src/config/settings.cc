@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "config/keys.h"
 #include "config/names.h"
 #include "config/toml_text.h"
@@ -114,9 +115,8 @@ class Loading {
   }
 
   Result<Unit> AddText(const std::string& path, std::string_view text) {
-    Result<std::vector<Entry>> entries = ParseToml(path, text);
-    if (!entries) return std::unexpected(entries.error());
-    for (const Entry& entry : *entries) {
+    std::vector<Entry> entries = CARMA_TRY(ParseToml(path, text));
+    for (const Entry& entry : entries) {
       const std::string where = fmt::format("{}:{}", path, entry.line);
       const Key* key = FindKey(entry.name);
       if (key == nullptr) {
@@ -187,7 +187,7 @@ class Loading {
     Settings& settings = loaded_.settings;
     for (const NameMistake& each : NameMistakes(settings))
       Note(Contradiction(each.key, each.what).error());
-    if (Result<Unit> sound = Mistakes(); !sound) return std::unexpected(sound.error());
+    CARMA_TRY(Mistakes());
     if (settings.collocation == core::SharingMethod::kAlone) {
       Decide("collocation.method", [&] { settings.mapper = core::kNeverSharing; });
     }
@@ -217,8 +217,8 @@ class Loading {
                            "expected more than monitor.sample_period, or every GPU is closed",
                            "monitor.sample_period");
     }
-    if (Result<Unit> sound = CheckIdle(); !sound) return std::unexpected(sound.error());
-    if (Result<Unit> sound = CheckMps(); !sound) return std::unexpected(sound.error());
+    CARMA_TRY(CheckIdle());
+    CARMA_TRY(CheckMps());
     for (const Key& key : AllKeys()) loaded_.origins[key.name].value = key.get(settings);
     return std::move(loaded_);
   }
@@ -333,17 +333,11 @@ class Loading {
 Result<Loading> ReadAll(const Sources& sources) {
   Loading loading(sources);
   for (const auto& [path, optional] : sources.files) {
-    if (Result<Unit> added = loading.AddFile(path, optional); !added) {
-      return std::unexpected(added.error());
-    }
+    CARMA_TRY(loading.AddFile(path, optional));
   }
-  if (Result<Unit> added = loading.AddEnvironment(sources.environment); !added) {
-    return std::unexpected(added.error());
-  }
-  if (Result<Unit> added = loading.AddOverrides(sources.overrides); !added) {
-    return std::unexpected(added.error());
-  }
-  if (Result<Unit> sound = loading.Mistakes(); !sound) return std::unexpected(sound.error());
+  CARMA_TRY(loading.AddEnvironment(sources.environment));
+  CARMA_TRY(loading.AddOverrides(sources.overrides));
+  CARMA_TRY(loading.Mistakes());
   return loading;
 }
 
@@ -423,21 +417,18 @@ Sources StandardSources(const std::optional<std::string>& file, bool root) {
 }
 
 Result<Loaded> Load(const Sources& sources) {
-  Result<Loading> loading = ReadAll(sources);
-  if (!loading) return std::unexpected(loading.error());
-  return loading->Finish();
+  Loading loading = CARMA_TRY(ReadAll(sources));
+  return loading.Finish();
 }
 
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
-  const Result<Loading> loading = ReadAll(sources);
-  if (!loading) return std::unexpected(loading.error());
-  const Result<Loaded> wanted = Loading(*loading).Finish();
-  if (!wanted) return std::unexpected(wanted.error());
-  Loading kept = *loading;
+  const Loading loading = CARMA_TRY(ReadAll(sources));
+  const Loaded wanted = CARMA_TRY(Loading(loading).Finish());
+  Loading kept = loading;
   Reread reread;
   for (const Key& key : AllKeys()) {
-    if (wanted->origins.at(key.name).value == running.origins.at(key.name).value) continue;
-    if (!MustStay(key, wanted->settings, running.settings)) continue;
+    if (wanted.origins.at(key.name).value == running.origins.at(key.name).value) continue;
+    if (!MustStay(key, wanted.settings, running.settings)) continue;
     kept.Keep(key, running);
     reread.need_restart.push_back(key.name);
   }
@@ -460,10 +451,8 @@ Result<Loaded> LoadText(const std::string& name, std::string_view text, bool roo
   Sources sources;
   sources.root = root;
   Loading loading(sources);
-  if (Result<Unit> added = loading.AddText(name, text); !added) {
-    return std::unexpected(added.error());
-  }
-  if (Result<Unit> sound = loading.Mistakes(); !sound) return std::unexpected(sound.error());
+  CARMA_TRY(loading.AddText(name, text));
+  CARMA_TRY(loading.Mistakes());
   return loading.Finish();
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/try.h"
 #include "estimate/evaluate.h"
 #include "model/features.h"
 #include "model/op.h"
@@ -132,15 +133,12 @@ Result<Run> RunOf(const base::CsvRow& row, const ReadOptions& options) {
   Run run;
   run.name = row.Text("model");
   run.family = row.Text("family");
-  const Result<double> batch = row.Required("batch", 1, kMaxBatch);
-  if (!batch) return std::unexpected(batch.error());
-  const Result<double> measured = row.Required("measured_mib", 1, kMaxMib);
-  if (!measured) return std::unexpected(measured.error());
-  const Result<std::optional<double>> censored = row.Number("censored", 0, 1);
-  if (!censored) return std::unexpected(censored.error());
-  run.batch = std::llround(*batch);
-  run.measured_mib = std::llround(*measured);
-  run.censored = censored->value_or(0) > 0;
+  const double batch = CARMA_TRY(row.Required("batch", 1, kMaxBatch));
+  const double measured = CARMA_TRY(row.Required("measured_mib", 1, kMaxMib));
+  const std::optional<double> censored = CARMA_TRY(row.Number("censored", 0, 1));
+  run.batch = std::llround(batch);
+  run.measured_mib = std::llround(measured);
+  run.censored = censored.value_or(0) > 0;
   run.optimizer = options.optimizer;
   if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
     run.optimizer = ParseOptimizer(name);
@@ -163,30 +161,28 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
                             const ReadOptions& options) {
   DataSet set;
   std::map<std::string, std::size_t> by_name;
-  const Result<base::Unit> read = model::ForEachModel(layers, [&](model::LayerList list) {
+  CARMA_TRY(model::ForEachModel(layers, [&](model::LayerList list) {
     by_name.emplace(list.model, set.models.size());
     Reduce(list, options);
     set.models.push_back(std::move(list));
     return true;
-  });
-  if (!read) return std::unexpected(read.error());
+  }));
   const Result<base::CsvTable> table =
       base::CsvTable::Read(measured, {"model", "batch", "measured_mib"}, kMaxTableBytes);
   if (!table) return std::unexpected(table.error());
   for (std::size_t i = 0; i < table->size(); ++i) {
-    Result<Run> run = RunOf(table->Row(i), options);
-    if (!run) return std::unexpected(run.error());
-    const auto found = by_name.find(run->name);
+    Run run = CARMA_TRY(RunOf(table->Row(i), options));
+    const auto found = by_name.find(run.name);
     if (found == by_name.end()) {
       ++set.without_model;
       continue;
     }
-    run->model = found->second;
-    if (run->family.empty()) {
-      const model::LayerList& list = set.models[run->model];
-      run->family = list.arch.empty() ? list.family : list.arch;
+    run.model = found->second;
+    if (run.family.empty()) {
+      const model::LayerList& list = set.models[run.model];
+      run.family = list.arch.empty() ? list.family : list.arch;
     }
-    set.runs.push_back(*std::move(run));
+    set.runs.push_back(std::move(run));
   }
   if (set.runs.empty()) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: none of its {} rows has a model in {}",
@@ -197,30 +193,26 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
 
 Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
                               const ReadOptions& options) {
-  const Result<base::CsvTable> table = base::CsvTable::Read(
-      catalogue, {"workload_id", "batch_size", "gpus", "summary_file"}, kMaxTableBytes);
-  if (!table) return std::unexpected(table.error());
+  const base::CsvTable table = CARMA_TRY(base::CsvTable::Read(
+      catalogue, {"workload_id", "batch_size", "gpus", "summary_file"}, kMaxTableBytes));
   DataSet set;
   std::map<std::string, std::size_t> by_file;
   std::set<std::tuple<std::string, std::int64_t, std::int64_t>> seen;
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    const base::CsvRow row = table->Row(i);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const base::CsvRow row = table.Row(i);
     std::optional<double> measured;
     for (const char* column : {"memory_mib_run60", "memory_mib_thesis", "memory_mib_rad2"}) {
-      const Result<std::optional<double>> number = row.Number(column, 1, kMaxMib);
-      if (!number) return std::unexpected(number.error());
-      if (!measured) measured = *number;
+      const std::optional<double> number = CARMA_TRY(row.Number(column, 1, kMaxMib));
+      if (!measured) measured = number;
     }
     if (!measured) continue;
-    const Result<double> batch = row.Required("batch_size", 1, kMaxBatch);
-    if (!batch) return std::unexpected(batch.error());
-    const Result<double> gpus = row.Required("gpus", 1, 1024);
-    if (!gpus) return std::unexpected(gpus.error());
+    const double batch = CARMA_TRY(row.Required("batch_size", 1, kMaxBatch));
+    const double gpus = CARMA_TRY(row.Required("gpus", 1, 1024));
     Run run;
     run.name = row.Text("workload_id");
     run.family = row.Text("weight_class");
-    run.gpus = static_cast<int>(*gpus);
-    run.batch = std::llround(*batch);
+    run.gpus = static_cast<int>(gpus);
+    run.batch = std::llround(batch);
     run.measured_mib = std::llround(*measured);
     run.optimizer = options.optimizer;
     if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
@@ -240,12 +232,10 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     const auto [found, fresh] = by_file.emplace(file, set.models.size());
     if (fresh) {
       const std::string path = summaries + "/" + file;
-      const Result<std::string> text = base::ReadFile(path, model::kMaxSummaryBytes);
-      if (!text) return std::unexpected(text.error());
-      Result<model::LayerList> list = model::ParseSummary(*text, path);
-      if (!list) return std::unexpected(list.error());
-      Reduce(*list, options);
-      set.models.push_back(*std::move(list));
+      const std::string text = CARMA_TRY(base::ReadFile(path, model::kMaxSummaryBytes));
+      model::LayerList list = CARMA_TRY(model::ParseSummary(text, path));
+      Reduce(list, options);
+      set.models.push_back(std::move(list));
     }
     run.model = found->second;
     run.batch = model::BatchOfOneGpu(set.models[run.model], run.batch, run.gpus);

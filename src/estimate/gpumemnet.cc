@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/try.h"
 #include "model/features.h"
 
 namespace carma::estimate {
@@ -52,9 +53,8 @@ std::string_view ShippedWeights(NetworkKind kind, Family family) {
 
 base::Result<Network> LoadBytes(NetworkKind kind, Family family, std::string_view bytes,
                                 const std::string& path) {
-  const auto tensors = ParseTensors(bytes, path);
-  if (!tensors) return std::unexpected(tensors.error());
-  auto network = Network::Load(*tensors, path);
+  const auto tensors = CARMA_TRY(ParseTensors(bytes, path));
+  auto network = Network::Load(tensors, path);
   if (network && (network->kind() != kind || network->family() != family)) {
     return base::Fail(
         ErrorCode::kInvalid,
@@ -239,11 +239,9 @@ base::Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind,
   auto networks = std::make_unique<Networks>(kind);
   for (const Family family : kFamilies) {
     const std::string path = folder + "/" + WeightsFileName(kind, family);
-    const auto bytes = base::ReadFile(path, kMaxTensorFileBytes);
-    if (!bytes) return std::unexpected(bytes.error());
-    auto network = LoadBytes(kind, family, *bytes, path);
-    if (!network) return std::unexpected(network.error());
-    networks->Set(family, std::move(*network));
+    const auto bytes = CARMA_TRY(base::ReadFile(path, kMaxTensorFileBytes));
+    auto network = CARMA_TRY(LoadBytes(kind, family, bytes, path));
+    networks->Set(family, std::move(network));
   }
   return std::make_unique<GpuMemNet>(kind, std::move(networks));
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 
 namespace carma::estimate {
 namespace {
@@ -32,14 +33,12 @@ class Parser {
   Parser(std::string_view bytes, std::string_view path) : bytes_(bytes), path_(path) {}
 
   base::Result<TensorFile> Parse() {
-    const auto header = Header();
-    if (!header) return std::unexpected(header.error());
+    const auto header = CARMA_TRY(Header());
     TensorFile file;
-    for (const auto& [name, entry] : header->items()) {
-      const auto taken = name == kMetadata ? TakeMetadata(entry, file) : Take(name, entry, file);
-      if (!taken) return std::unexpected(taken.error());
+    for (const auto& [name, entry] : header.items()) {
+      CARMA_TRY(name == kMetadata ? TakeMetadata(entry, file) : Take(name, entry, file));
     }
-    if (const auto whole = CheckExtents(); !whole) return std::unexpected(whole.error());
+    CARMA_TRY(CheckExtents());
     return file;
   }
 

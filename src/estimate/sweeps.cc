@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/csv.h"
+#include "base/try.h"
 #include "estimate/amounts.h"
 
 namespace carma::estimate {
@@ -121,9 +122,8 @@ void AskGpus(const Curves& curves, const std::string& benchmark,
 }  // namespace
 
 Result<bool> IsSweep(const std::string& path) {
-  const Result<base::CsvTable> table = base::CsvTable::Read(path, {}, kMaxSweepBytes);
-  if (!table) return std::unexpected(table.error());
-  return table->HasColumn("benchmark") && table->HasColumn("mem_mib_median");
+  const base::CsvTable table = CARMA_TRY(base::CsvTable::Read(path, {}, kMaxSweepBytes));
+  return table.HasColumn("benchmark") && table.HasColumn("mem_mib_median");
 }
 
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path) {

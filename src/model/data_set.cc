@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "model/carma_json.h"
 #include "model/summary.h"
@@ -51,9 +52,8 @@ class PackedLines {
         ++number_;
         return true;
       }
-      auto more = Fill();
-      if (!more) return std::unexpected(more.error());
-      if (*more) continue;
+      auto more = CARMA_TRY(Fill());
+      if (more) continue;
       number_ += !line.empty();
       return !line.empty();
     }
@@ -101,17 +101,14 @@ class PackedLines {
 
 base::Result<base::Unit> ForEachModel(const std::string& path,
                                       const std::function<bool(LayerList)>& take) {
-  auto lines = PackedLines::Open(path);
-  if (!lines) return std::unexpected(lines.error());
+  auto lines = CARMA_TRY(PackedLines::Open(path));
   std::string line;
   while (true) {
-    const base::Result<bool> more = lines->Next(line);
-    if (!more) return std::unexpected(more.error());
-    if (!*more) return base::Unit{};
+    const bool more = CARMA_TRY(lines.Next(line));
+    if (!more) return base::Unit{};
     if (base::Trim(line).empty()) continue;
-    base::Result<LayerList> list = ReadLayerList(line, lines->Place());
-    if (!list) return std::unexpected(list.error());
-    if (!take(std::move(*list))) return base::Unit{};
+    LayerList list = CARMA_TRY(ReadLayerList(line, lines.Place()));
+    if (!take(std::move(list))) return base::Unit{};
   }
 }
 

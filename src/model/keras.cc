@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "model/op.h"
 #include "model/reading.h"
 
@@ -424,33 +425,30 @@ base::Result<LayerList> ReadKeras(Lines& lines) {
     return lines.Fail("a Keras header without 'Output Shape' and 'Param #'");
   list.model = ModelName(lines);
   if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
-  const base::Result<std::vector<Row>> rows = TakeRows(lines, grid);
-  if (!rows) return std::unexpected(rows.error());
-  if (rows->empty()) return lines.Fail("the table has no rows");
-  base::Result<Table> table = ReadRows(lines, *rows);
-  if (!table) return std::unexpected(table.error());
+  const std::vector<Row> rows = CARMA_TRY(TakeRows(lines, grid));
+  if (rows.empty()) return lines.Fail("the table has no rows");
+  Table table = CARMA_TRY(ReadRows(lines, rows));
   Totals totals;
-  if (auto read = totals.Read(lines); !read) return std::unexpected(read.error());
+  CARMA_TRY(totals.Read(lines));
   // Keras 3 counts the optimizer's state in its total.
   if (totals.trainable && totals.frozen) totals.params = *totals.trainable + *totals.frozen;
 
-  FindShapes(list, *table, *rows, grid.Has(Column::kConnected));
-  const base::Result<Sums> sums = TakeInOrder(list, *table, *rows, lines);
-  if (!sums) return std::unexpected(sums.error());
+  FindShapes(list, table, rows, grid.Has(Column::kConnected));
+  const Sums sums = CARMA_TRY(TakeInOrder(list, table, rows, lines));
   if (list.layers.empty()) return lines.Fail("the table has no layers");
   list.output = list.layers.back().out;
-  if (sums->moving > 0) {
-    list.buffer_bytes = 4 * sums->moving;
-    if (totals.params) totals.params = std::max<std::int64_t>(0, *totals.params - sums->moving);
+  if (sums.moving > 0) {
+    list.buffer_bytes = 4 * sums.moving;
+    if (totals.params) totals.params = std::max<std::int64_t>(0, *totals.params - sums.moving);
     AddNote(list, Note::Kind::kInferred,
             fmt::format("{} of the parameters are moving means and variances, counted as buffers",
-                        sums->moving));
+                        sums.moving));
   }
   FindBatch(list);
   if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
-  UseTotals(list, totals, sums->params);
-  NoteCollapsed(list, sums->collapsed);
-  NoteUnknownTypes(list, sums->collapsed);
+  UseTotals(list, totals, sums.params);
+  NoteCollapsed(list, sums.collapsed);
+  NoteUnknownTypes(list, sums.collapsed);
   NoteMissingShapes(list);
   return list;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 
 namespace carma::report {
 
@@ -233,25 +234,23 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
   task.state = *known;
   for (std::size_t i = 0; i < (*attempts)->size(); ++i) {
     const std::string place = pointer + "/attempts/" + std::to_string(i);
-    Result<Attempt> attempt = ReadAttempt((**attempts)[i], place, gpus);
-    if (!attempt) return std::unexpected(attempt.error());
-    if (i > 0 && attempt->started < task.attempts.back().ended) {
+    Attempt attempt = CARMA_TRY(ReadAttempt((**attempts)[i], place, gpus));
+    if (i > 0 && attempt.started < task.attempts.back().ended) {
       return Expected(place + "/from_ms", "not before the end of the previous attempt");
     }
-    task.attempts.push_back(*std::move(attempt));
+    task.attempts.push_back(std::move(attempt));
   }
   return task;
 }
 
 Result<Unit> ReadColumn(JsonReader& in, const char* key, const std::string& pointer, double most,
                         double GpuPoint::*column, std::vector<GpuPoint>& points) {
-  const Result<const Json*> list = ListOf(in, key, points.size(), pointer);
-  if (!list) return std::unexpected(list.error());
-  if ((*list)->size() != points.size()) {
+  const const Json* list = CARMA_TRY(ListOf(in, key, points.size(), pointer));
+  if (list.size() != points.size()) {
     return Expected(pointer + "/" + key, "as many values as at_ms has");
   }
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const Json& value = (**list)[i];
+    const Json& value = (*list)[i];
     const bool sound = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= most;
     if (!sound && !value.is_null()) {
       return Expected(pointer + "/" + key + "/" + std::to_string(i),
@@ -282,9 +281,7 @@ Result<RunGpu> ReadGpu(const Json& json, const std::string& pointer) {
   for (const auto& [key, most, column] : {std::tuple{"used_mib", kMaxValue, &GpuPoint::used_mib},
                                           std::tuple{"sm_active", 1.0, &GpuPoint::sm_active},
                                           std::tuple{"power_w", kMaxValue, &GpuPoint::power_w}}) {
-    if (Result<Unit> read = ReadColumn(in, key, pointer, most, column, gpu.points); !read) {
-      return std::unexpected(read.error());
-    }
+    CARMA_TRY(ReadColumn(in, key, pointer, most, column, gpu.points));
   }
   return gpu;
 }
@@ -309,18 +306,15 @@ Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
   }
   if (run.to < run.from) return Expected(pointer + "/to_ms", "not before from_ms");
   for (std::size_t i = 0; i < (*gpus)->size(); ++i) {
-    Result<RunGpu> gpu = ReadGpu((**gpus)[i], pointer + "/gpus/" + std::to_string(i));
-    if (!gpu) return std::unexpected(gpu.error());
-    run.gpus.push_back(*std::move(gpu));
+    run.gpus.push_back(CARMA_TRY(ReadGpu((**gpus)[i], pointer + "/gpus/" + std::to_string(i))));
   }
   for (std::size_t i = 0; i < (*tasks)->size(); ++i) {
     const std::string place = pointer + "/tasks/" + std::to_string(i);
-    Result<RunTask> task = ReadTask((**tasks)[i], place, run.gpus.size());
-    if (!task) return std::unexpected(task.error());
-    if (!run.tasks.empty() && task->id <= run.tasks.back().id) {
+    RunTask task = CARMA_TRY(ReadTask((**tasks)[i], place, run.gpus.size()));
+    if (!run.tasks.empty() && task.id <= run.tasks.back().id) {
       return Expected(place + "/id", "a number above that of the previous task");
     }
-    run.tasks.push_back(*std::move(task));
+    run.tasks.push_back(std::move(task));
   }
   for (std::size_t i = 0; i < (*waits)->size(); ++i) {
     JsonReader wait((**waits)[i], pointer + "/line_waits/" + std::to_string(i));
@@ -342,13 +336,12 @@ Result<Report> ReadReport(const Json& json, const std::string& pointer) {
   Report report{.metrics = *std::move(metrics), .run = {}};
   const auto run = json.find("run");
   if (run == json.end() || run->is_null()) return report;
-  Result<RunRecord> record = ReadRun(*run, pointer + "/run");
-  if (!record) return std::unexpected(record.error());
-  record->label = report.metrics.label;
-  record->provenance = report.metrics.provenance;
-  record->simulated = report.metrics.simulated;
-  record->bounds = report.metrics.bounds;
-  report.run = *std::move(record);
+  RunRecord record = CARMA_TRY(ReadRun(*run, pointer + "/run"));
+  record.label = report.metrics.label;
+  record.provenance = report.metrics.provenance;
+  record.simulated = report.metrics.simulated;
+  record.bounds = report.metrics.bounds;
+  report.run = std::move(record);
   return report;
 }
 
@@ -371,23 +364,18 @@ std::string ToJsonText(const Report& report) {
 }
 
 Result<std::vector<Report>> ReportsFromJsonText(std::string_view text) {
-  const Result<Json> json = base::ParseJson(text);
-  if (!json) return std::unexpected(json.error());
+  const Json json = CARMA_TRY(base::ParseJson(text));
   std::vector<Report> reports;
-  if (!json->is_array()) {
-    Result<Report> report = ReadReport(*json, "");
-    if (!report) return std::unexpected(report.error());
-    reports.push_back(*std::move(report));
+  if (!json.is_array()) {
+    reports.push_back(CARMA_TRY(ReadReport(json, "")));
     return reports;
   }
-  if (json->empty() || json->size() > kMaxReports) {
+  if (json.empty() || json.size() > kMaxReports) {
     return Fail(ErrorCode::kInvalid,
                 "expected a report or a list of 1 to " + std::to_string(kMaxReports));
   }
-  for (std::size_t i = 0; i < json->size(); ++i) {
-    Result<Report> report = ReadReport((*json)[i], "/" + std::to_string(i));
-    if (!report) return std::unexpected(report.error());
-    reports.push_back(*std::move(report));
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    reports.push_back(CARMA_TRY(ReadReport(json[i], "/" + std::to_string(i))));
   }
   return reports;
 }

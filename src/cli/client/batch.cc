@@ -3,6 +3,7 @@
 
 #include "api/task_pointer.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
@@ -80,24 +81,21 @@ class BatchReader {
   }
 
   base::Result<std::string> FromJson(std::string_view line) const {
-    if (auto spec = task::SpecFromJsonText(line, common_); !spec)
-      return std::unexpected(spec.error());
+    CARMA_TRY(task::SpecFromJsonText(line, common_));
     return std::string(line);
   }
 
   base::Result<std::string> FromCommand(const std::string& line) {
     task::Description description;
-    if (auto set = ApplyOptions(flags_, description); !set) return std::unexpected(set.error());
-    if (auto set = description.Set("wrap", line); !set) return std::unexpected(set.error());
+    CARMA_TRY(ApplyOptions(flags_, description));
+    CARMA_TRY(description.Set("wrap", line));
     if (description.array()) {
       return base::Fail(ErrorCode::kInvalid, "--array: cannot be combined with --batch");
     }
-    auto specs = description.Finish(caller_);
-    if (!specs) return std::unexpected(specs.error());
+    auto specs = CARMA_TRY(description.Finish(caller_));
     std::vector<std::string> notes;  // not printed for a large batch
-    if (auto added = finder_.Add(description, specs->front(), notes); !added)
-      return std::unexpected(added.error());
-    return WithoutCommon(std::move((*specs)[0]));
+    CARMA_TRY(finder_.Add(description, specs.front(), notes));
+    return WithoutCommon(std::move(specs[0]));
   }
 
   // The environment is most of a description; thousands of copies of it would have to be read.

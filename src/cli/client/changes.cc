@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
@@ -76,32 +77,28 @@ bool IsEditable(std::string_view option) {
 base::Result<std::string> ChangesOf(
     Context& context, const std::vector<std::pair<std::string, std::string>>& settings) {
   if (settings.empty()) return "";
-  auto caller = CallerContext();
-  if (!caller) return std::unexpected(caller.error());
-  const auto resolved = WithTasksResolved(context, settings);
-  if (!resolved) return std::unexpected(resolved.error());
+  auto caller = CARMA_TRY(CallerContext());
+  const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));
   task::Description description;
   description.SetCommand({"true"});  // there must be one; it is not looked at
-  for (const auto& [option, value] : *resolved) {
+  for (const auto& [option, value] : resolved) {
     if (option == "begin") {
       if (const auto status = GetStatus(context.client()))
-        caller->now = base::FromMs(status->value.now_ms);
+        caller.now = base::FromMs(status->value.now_ms);
     }
-    if (auto set = description.Set(option, value); !set) return std::unexpected(set.error());
+    CARMA_TRY(description.Set(option, value));
   }
-  const auto specs = description.Finish(*caller);
-  if (!specs) return std::unexpected(specs.error());
+  const auto specs = CARMA_TRY(description.Finish(caller));
   for (const std::string& warning : description.warnings()) {
     if (!warning.starts_with("--signal: without")) Warn(context, warning);  // it may have a limit
   }
-  const base::Result<Json> spec = base::ParseJson(task::ToJsonText(specs->front()));
-  if (!spec) return std::unexpected(spec.error());
+  const Json spec = CARMA_TRY(base::ParseJson(task::ToJsonText(specs.front())));
   Json changes = Json::object();
   for (const auto& [option, value] : settings) {
     const EditableOption* known = Find(option);
     if (known == nullptr) continue;
     for (const std::string_view field : known->fields) {
-      if (!field.empty()) changes[field] = spec->contains(field) ? spec->at(field) : Json(nullptr);
+      if (!field.empty()) changes[field] = spec.contains(field) ? spec.at(field) : Json(nullptr);
     }
   }
   return base::DumpJson(changes);

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/user.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
@@ -117,9 +118,8 @@ template <class Holds>
 base::Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
-    const base::Result<bool> answer = holds(middle);
-    if (!answer) return std::unexpected(answer.error());
-    (*answer ? high : low) = *answer ? middle : middle + 1;
+    const bool answer = CARMA_TRY(holds(middle));
+    (answer ? high : low) = answer ? middle : middle + 1;
   }
   return low;
 }
@@ -128,9 +128,8 @@ base::Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Hol
 base::Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
   const auto wrong = base::Fail(base::ErrorCode::kNotFound,
                                 fmt::format("array {} has no task with index {}", array, index));
-  const auto first = GetTask(context.client(), array);
-  if (!first) return std::unexpected(first.error());
-  const auto& [value, text] = *first;
+  const auto first = CARMA_TRY(GetTask(context.client(), array));
+  const auto& [value, text] = first;
   if (!value.array_index || index < *value.array_index) return wrong;
   const auto most = static_cast<std::uint64_t>(index - *value.array_index);
   const auto id = FirstThat(array, array + most, [&](std::uint64_t each) -> base::Result<bool> {
@@ -173,31 +172,28 @@ base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
                                                       std::vector<std::string> words,
                                                       const std::string& fallback, Last last) {
   if (words.empty()) words.push_back(fallback);
-  auto ranges = ParseTaskRanges(words);
-  if (!ranges) return std::unexpected(ranges.error());
-  for (TaskRange& range : *ranges) {
+  auto ranges = CARMA_TRY(ParseTaskRanges(words));
+  for (TaskRange& range : ranges) {
     if (!range.index) continue;
-    const auto member = MemberOf(context, range.first, *range.index);
-    if (!member) return std::unexpected(member.error());
-    range = {.first = *member, .last = *member};
+    const auto member = CARMA_TRY(MemberOf(context, range.first, *range.index));
+    range = {.first = member, .last = member};
   }
   std::vector<std::uint64_t> newest;
-  if (const std::uint64_t needed = BackNeeded(*ranges); needed > 0) {
-    const auto page = ListTasks(context.client(), {.states = "all",
-                                                   .user = OwnUserName(),
-                                                   .name = "",
-                                                   .limit = needed,
-                                                   .newest_first = true});
-    if (!page) return std::unexpected(page.error());
-    for (const api::TaskView& task : page->tasks) newest.push_back(task.id);
+  if (const std::uint64_t needed = BackNeeded(ranges); needed > 0) {
+    const auto page = CARMA_TRY(ListTasks(context.client(), {.states = "all",
+                                                             .user = OwnUserName(),
+                                                             .name = "",
+                                                             .limit = needed,
+                                                             .newest_first = true}));
+    for (const api::TaskView& task : page.tasks) newest.push_back(task.id);
     // The newest task of an array is its last; the numbers of the others come right before it.
-    const bool array = last == Last::kArray && !newest.empty() && page->tasks[0].array_id;
-    for (TaskRange& range : *ranges) {
+    const bool array = last == Last::kArray && !newest.empty() && page.tasks[0].array_id;
+    for (TaskRange& range : ranges) {
       if (array && range.own && range.back == 0)
-        range = {.first = *page->tasks[0].array_id, .last = newest[0]};
+        range = {.first = *page.tasks[0].array_id, .last = newest[0]};
     }
   }
-  return ExpandRanges(*ranges, newest);
+  return ExpandRanges(ranges, newest);
 }
 
 base::Result<Settings> WithTasksResolved(Context& context, Settings settings) {

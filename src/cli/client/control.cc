@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/changes.h"
 #include "cli/client/verbs.h"
@@ -99,15 +100,13 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
 base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags) {
   std::vector<std::uint64_t> arrays;
   if (!flags.arrays.empty()) {
-    const auto named = ResolveTasks(context, flags.arrays);
-    if (!named) return std::unexpected(named.error());
-    for (const std::uint64_t id : *named) {
-      const auto task = GetTask(context.client(), id);
-      if (!task) return std::unexpected(task.error());
-      if (!task->value.array_id)
+    const auto named = CARMA_TRY(ResolveTasks(context, flags.arrays));
+    for (const std::uint64_t id : named) {
+      const auto task = CARMA_TRY(GetTask(context.client(), id));
+      if (!task.value.array_id)
         return base::Fail(base::ErrorCode::kInvalid,
                           fmt::format("--array: task {} is not part of an array", id));
-      arrays.push_back(*task->value.array_id);
+      arrays.push_back(*task.value.array_id);
     }
   }
   TaskQuery query;
@@ -116,10 +115,9 @@ base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const Change
   query.states = flags.states;
   query.limit = SIZE_MAX;
   query.newest_first = true;  // waiting ones first, so that no cancelled task makes room for them
-  const auto page = ListTasks(context.client(), query);
-  if (!page) return std::unexpected(page.error());
+  const auto page = CARMA_TRY(ListTasks(context.client(), query));
   std::vector<std::uint64_t> ids;
-  for (const api::TaskView& task : page->tasks) {
+  for (const api::TaskView& task : page.tasks) {
     const bool of_array =
         task.array_id && std::ranges::find(arrays, *task.array_id) != arrays.end();
     if (arrays.empty() || of_array) ids.push_back(task.id);

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "cli/client/checks.h"
 #include "estimate/estimator.h"
@@ -66,7 +67,7 @@ void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& s
 // Defaults of a task in a terminal; its script and the options have precedence.
 base::Result<base::Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
   description.SetAttach(here.name, here.terminal);
-  if (auto set = description.Set("output", "/dev/null"); !set) return set;
+  CARMA_TRY(description.Set("output", "/dev/null"));
   return here.once ? description.Set("retries", "0") : base::Unit{};
 }
 
@@ -95,7 +96,7 @@ base::Result<task::SubmitterContext> CallerContext() {
 
 base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description) {
   for (const auto& [option, value] : flags.settings) {
-    if (auto set = description.Set(option, value); !set) return set;
+    CARMA_TRY(description.Set(option, value));
   }
   return base::Unit{};
 }
@@ -118,9 +119,8 @@ base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool 
     if (!rest.empty()) {
       return base::Fail(ErrorCode::kInvalid, first + ": a .rad file takes no arguments");
     }
-    const auto text = ReadNamed(first, kMaxRadBytes);
-    if (!text) return std::unexpected(text.error());
-    return task::ApplyRad(*text, first, description);
+    const auto text = CARMA_TRY(ReadNamed(first, kMaxRadBytes));
+    return task::ApplyRad(text, first, description);
   }
   if (!literal && IsScript(first)) {
     const auto text = ReadNamed(first, task::kMaxScriptBytes);
@@ -139,14 +139,11 @@ base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
     const std::vector<task::PlanFile>& files) {
   std::vector<task::TrainingWord> words;
   for (const task::PlanFile& file : files) {
-    const base::Result<std::string> text = ReadNamed(file.path, estimate::kMaxConfigBytes);
-    if (!text) return std::unexpected(text.error());
+    const std::string text = CARMA_TRY(ReadNamed(file.path, estimate::kMaxConfigBytes));
     const bool adapter = file.kind == task::PlanFile::Kind::kAdapter;
-    base::Result<estimate::TrainingWords> read = adapter
-                                                     ? estimate::ReadAdapterConfig(*text, file.path)
-                                                     : estimate::ReadDeepSpeed(*text, file.path);
-    if (!read) return std::unexpected(read.error());
-    for (task::TrainingWord& word : *read) words.push_back(std::move(word));
+    estimate::TrainingWords read = CARMA_TRY(adapter ? estimate::ReadAdapterConfig(text, file.path)
+                                                     : estimate::ReadDeepSpeed(text, file.path));
+    for (task::TrainingWord& word : read) words.push_back(std::move(word));
   }
   return words;
 }
@@ -154,20 +151,19 @@ base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
 base::Result<base::Unit> TrainingFinder::Add(const task::Description& description,
                                              task::TaskSpec& spec,
                                              std::vector<std::string>& notes) {
-  if (auto known = CheckKnown(spec); !known) return known;
-  if (auto known = estimate::CheckWords(spec.training); !known) return known;
-  base::Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(description.plan_files());
-  if (!words) return std::unexpected(words.error());
+  CARMA_TRY(CheckKnown(spec));
+  CARMA_TRY(estimate::CheckWords(spec.training));
+  std::vector<task::TrainingWord> words = CARMA_TRY(ReadPlanFiles(description.plan_files()));
   if (description.reads_training() && !spec.memory_mib && spec.gpus > 0) {
     estimate::TrainingFound found = estimate::FindTraining(
         spec,
         [this](const std::string& path, std::size_t max_bytes) { return Read(path, max_bytes); });
     if (!spec.model_summary && !found.config.empty()) spec.model_summary = found.config;
-    words->insert(words->begin(), found.words.begin(), found.words.end());
+    words.insert(words.begin(), found.words.begin(), found.words.end());
     notes.insert(notes.end(), found.notes.begin(), found.notes.end());
     NoteProcesses(found.words, spec, notes);
   }
-  spec.training.insert(spec.training.begin(), words->begin(), words->end());
+  spec.training.insert(spec.training.begin(), words.begin(), words.end());
   if (spec.training.size() > task::kMaxTrainingWords)
     spec.training.erase(spec.training.begin(), spec.training.end() - task::kMaxTrainingWords);
   return base::Unit{};
@@ -192,11 +188,8 @@ base::Result<base::Unit> Sweep(const task::Description& description, const task:
   if (description.parameters().empty() && description.sweep_file().empty()) return base::Unit{};
   std::vector<task::Parameters> table;
   if (const std::string& file = description.sweep_file(); !file.empty()) {
-    const auto text = ReadNamed(file, kMaxSweepBytes);
-    if (!text) return std::unexpected(text.error());
-    auto rows = task::ParseSweepTable(*text, file);
-    if (!rows) return std::unexpected(rows.error());
-    table = *std::move(rows);
+    const auto text = CARMA_TRY(ReadNamed(file, kMaxSweepBytes));
+    table = CARMA_TRY(task::ParseSweepTable(text, file));
   }
   const auto all = task::Combinations(description.parameters(), table);
   if (!all) return base::Wrap(all.error(), "--param");
@@ -221,33 +214,24 @@ base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std
                                  bool literal, const task::SubmitterContext& caller) {
   task::Description description;
   if (flags.here) {
-    if (auto applied = ApplyHere(*flags.here, description); !applied)
-      return std::unexpected(applied.error());
+    CARMA_TRY(ApplyHere(*flags.here, description));
   }
-  if (auto applied = ApplyWords(words, literal, description); !applied) {
-    return std::unexpected(applied.error());
-  }
+  CARMA_TRY(ApplyWords(words, literal, description));
   if (!flags.sbatch.empty()) {
-    if (auto applied = task::ApplySbatch(flags.sbatch, description); !applied)
-      return std::unexpected(applied.error());
+    CARMA_TRY(task::ApplySbatch(flags.sbatch, description));
   }
-  if (auto applied = ApplyOptions(flags, description); !applied) {
-    return std::unexpected(applied.error());
-  }
+  CARMA_TRY(ApplyOptions(flags, description));
   if (flags.here && description.array())
     return base::Fail(ErrorCode::kInvalid, "--array: a terminal can run only one task");
-  auto specs = description.Finish(caller);
-  if (!specs) return std::unexpected(specs.error());
+  auto specs = CARMA_TRY(description.Finish(caller));
   Described described;
-  if (auto added = TrainingFinder().Add(description, specs->front(), described.notes); !added)
-    return std::unexpected(added.error());
-  described.spec = task::ToJsonText(specs->front());
+  CARMA_TRY(TrainingFinder().Add(description, specs.front(), described.notes));
+  described.spec = task::ToJsonText(specs.front());
   described.warnings = description.warnings();
-  if (auto swept = Sweep(description, specs->front(), described); !swept)
-    return std::unexpected(swept.error());
-  if (described.specs.empty()) described.first = specs->front();
+  CARMA_TRY(Sweep(description, specs.front(), described));
+  if (described.specs.empty()) described.first = specs.front();
   if (!description.array()) return described;
-  for (const task::TaskSpec& spec : *specs) described.indices.push_back(*spec.array_index);
+  for (const task::TaskSpec& spec : specs) described.indices.push_back(*spec.array_index);
   return described;
 }
 

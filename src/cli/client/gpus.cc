@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/gpu_details.h"
 #include "cli/client/gpu_history_text.h"
@@ -22,11 +23,10 @@ constexpr int kFewestPoints = 10;
 // The named GPUs, in the order of their names; without names, all.
 base::Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
                                                const std::vector<std::string>& words) {
-  const auto names = SplitGpuNames(words);
-  if (!names) return std::unexpected(names.error());
-  if (names->empty() || *names == std::vector<std::string>{"all"}) return gpus;
+  const auto names = CARMA_TRY(SplitGpuNames(words));
+  if (names.empty() || names == std::vector<std::string>{"all"}) return gpus;
   std::vector<api::GpuView> chosen;
-  for (const std::string& name : *names) {
+  for (const std::string& name : names) {
     const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const api::GpuView& gpu) {
       return gpu.uuid == name || std::to_string(gpu.index) == name;
     });
@@ -49,10 +49,8 @@ int PointsFor(const Context& context, const GpusFlags& flags) {
 }
 
 base::Result<std::string> RenderHistory(Context& context, const GpusFlags& flags) {
-  const auto gpus = ListGpus(context.client());
-  if (!gpus) return std::unexpected(gpus.error());
-  const auto chosen = Chosen(gpus->value, flags.gpus);
-  if (!chosen) return std::unexpected(chosen.error());
+  const auto gpus = CARMA_TRY(ListGpus(context.client()));
+  const auto chosen = CARMA_TRY(Chosen(gpus.value, flags.gpus));
   const auto status = GetStatus(context.client());  // its clock: simulated servers run faster
   if (!status) return std::unexpected(status.error());
   const HistorySpan span{
@@ -62,34 +60,31 @@ base::Result<std::string> RenderHistory(Context& context, const GpusFlags& flags
   std::vector<std::string> texts;
   std::vector<api::GpuHistoryView> histories;
   std::string bars = HistoryTitle(span);
-  for (const api::GpuView& gpu : *chosen) {
-    auto history = GetGpuHistory(context.client(), gpu.uuid, span.from_ms, span.to_ms, span.points);
-    if (!history) return std::unexpected(history.error());
-    bars += HistoryBars(history->value, gpu.total_mib, span);
-    texts.push_back(std::move(history->text));
-    histories.push_back(std::move(history->value));
+  for (const api::GpuView& gpu : chosen) {
+    auto history =
+        CARMA_TRY(GetGpuHistory(context.client(), gpu.uuid, span.from_ms, span.to_ms, span.points));
+    bars += HistoryBars(history.value, gpu.total_mib, span);
+    texts.push_back(std::move(history.text));
+    histories.push_back(std::move(history.value));
   }
   if (context.json) return JsonList(texts) + "\n";
   return flags.csv ? HistoryCsv(histories) : bars;
 }
 
 base::Result<std::string> RenderDetails(Context& context, const std::vector<api::GpuView>& gpus) {
-  const auto status = GetStatus(context.client());
-  if (!status) return std::unexpected(status.error());
+  const auto status = CARMA_TRY(GetStatus(context.client()));
   std::string text;
   for (const api::GpuView& gpu : gpus)
-    text += GpuDetails(gpu, status->value.now_ms, ScreenOf(context.out));
+    text += GpuDetails(gpu, status.value.now_ms, ScreenOf(context.out));
   return text;
 }
 
 base::Result<std::string> RenderGpus(Context& context, const GpusFlags& flags) {
-  auto gpus = ListGpus(context.client());
-  if (!gpus) return std::unexpected(gpus.error());
-  if (context.json && flags.gpus.empty()) return gpus->text + "\n";
-  const auto chosen = Chosen(gpus->value, flags.gpus);
-  if (!chosen) return std::unexpected(chosen.error());
-  if (context.json) return GpusJson(*chosen) + "\n";
-  return flags.verbose ? RenderDetails(context, *chosen) : GpuTable(*chosen, ScreenOf(context.out));
+  auto gpus = CARMA_TRY(ListGpus(context.client()));
+  if (context.json && flags.gpus.empty()) return gpus.text + "\n";
+  const auto chosen = CARMA_TRY(Chosen(gpus.value, flags.gpus));
+  if (context.json) return GpusJson(chosen) + "\n";
+  return flags.verbose ? RenderDetails(context, chosen) : GpuTable(chosen, ScreenOf(context.out));
 }
 
 }  // namespace

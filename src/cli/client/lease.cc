@@ -13,6 +13,7 @@
 #include "api/lease_view.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/describe.h"
 #include "cli/client/task_words.h"
@@ -62,10 +63,9 @@ class Asker {
 
   Result<api::LeaseView> Lease(const std::string& method, const std::string& target,
                                const std::string& body = "") {
-    const Result<Json> json = Call(method, target, body);
-    if (!json) return std::unexpected(json.error());
+    const Json json = CARMA_TRY(Call(method, target, body));
     connected_ = true;
-    return api::FromJson<api::LeaseView>(*json);
+    return api::FromJson<api::LeaseView>(json);
   }
 
   void Tell(const std::string& line) {
@@ -95,9 +95,8 @@ Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
 }
 
 Result<base::Unit> Adopt(Asker& asker, std::uint64_t id) {
-  const Result<Json> answer = asker.Call("POST", fmt::format("/v1/leases/{}/adopt", id));
-  if (!answer) return std::unexpected(answer.error());
-  base::JsonReader in(*answer, "");
+  const Json answer = CARMA_TRY(asker.Call("POST", fmt::format("/v1/leases/{}/adopt", id)));
+  base::JsonReader in(answer, "");
   const Json* environment = in.Raw("environment");
   if (environment == nullptr || !environment->is_object())
     return base::Fail(ErrorCode::kIo, "answer of carmad: expected an environment");

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/host.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/moment.h"
 #include "cli/client/verbs.h"
@@ -47,17 +48,14 @@ Result<std::string> Query(Context& context, const ReportFlags& flags) {
   const auto add_moment = [&](const char* option, const char* key,
                               const std::string& text) -> Result<Unit> {
     if (text.empty()) return Unit{};
-    const Result<base::Time> moment = ParseMoment(context, option, text);
-    if (!moment) return std::unexpected(moment.error());
-    if (*moment < since) return Fail(ErrorCode::kInvalid, kNotAfterSince);
-    since = *moment;
-    add(key, std::max<std::int64_t>(0, base::ToMs(*moment)));
+    const base::Time moment = CARMA_TRY(ParseMoment(context, option, text));
+    if (moment < since) return Fail(ErrorCode::kInvalid, kNotAfterSince);
+    since = moment;
+    add(key, std::max<std::int64_t>(0, base::ToMs(moment)));
     return Unit{};
   };
-  if (Result<Unit> added = add_moment("--since", "after_ms", flags.since); !added)
-    return std::unexpected(added.error());
-  if (Result<Unit> added = add_moment("--until", "until_ms", flags.until); !added)
-    return std::unexpected(added.error());
+  CARMA_TRY(add_moment("--since", "after_ms", flags.since));
+  CARMA_TRY(add_moment("--until", "until_ms", flags.until));
   if (flags.last > 0) add("last", flags.last);
   // A table needs only the sums.
   if (context.json || flags.tasks || !flags.html.empty()) add("run", 1);
@@ -65,11 +63,9 @@ Result<std::string> Query(Context& context, const ReportFlags& flags) {
 }
 
 Result<std::vector<Report>> AskDaemon(Context& context, const ReportFlags& flags) {
-  const Result<std::string> target = Query(context, flags);
-  if (!target) return std::unexpected(target.error());
-  const Result<std::string> answer = context.client().Get(*target, kBooksAnswerS);
-  if (!answer) return std::unexpected(answer.error());
-  Result<std::vector<Report>> reports = report::ReportsFromJsonText(*answer);
+  const std::string target = CARMA_TRY(Query(context, flags));
+  const std::string answer = CARMA_TRY(context.client().Get(target, kBooksAnswerS));
+  Result<std::vector<Report>> reports = report::ReportsFromJsonText(answer);
   if (!reports) return Fail(ErrorCode::kIo, "the daemon's report: " + reports.error().message);
   return reports;
 }
@@ -86,9 +82,8 @@ Result<std::vector<Report>> LoadReports(const std::vector<std::string>& paths) {
   }
   std::vector<Report> all;
   for (const std::string& path : paths) {
-    const Result<std::string> text = ReadInput(path, kMaxReportBytes);
-    if (!text) return std::unexpected(text.error());
-    Result<std::vector<Report>> reports = report::ReportsFromJsonText(*text);
+    const std::string text = CARMA_TRY(ReadInput(path, kMaxReportBytes));
+    Result<std::vector<Report>> reports = report::ReportsFromJsonText(text);
     if (!reports) return base::Wrap(reports.error(), InputName(path));
     for (Report& each : *reports) {
       if (each.metrics.label.empty()) SetLabel(each, NameFrom(InputName(path)));

@@ -1,6 +1,7 @@
 // submit and redo: one description becomes tasks.
 #include <map>
 
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/changes.h"
 #include "cli/client/checks.h"
@@ -70,13 +71,11 @@ void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterC
 }  // namespace
 
 base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
-  auto caller = CallerContext();
-  if (!caller) return std::unexpected(caller.error());
-  TakeDaemonTime(context, flags, *caller);
-  auto resolved = WithTasksResolved(context, flags.settings);
-  if (!resolved) return std::unexpected(resolved.error());
+  auto caller = CARMA_TRY(CallerContext());
+  TakeDaemonTime(context, flags, caller);
+  auto resolved = CARMA_TRY(WithTasksResolved(context, flags.settings));
   SubmitFlags meant = flags;
-  meant.settings = *std::move(resolved);
+  meant.settings = std::move(resolved);
   for (std::string& word : meant.sbatch) {
     constexpr std::string_view kDependency = "--dependency=";
     if (!word.starts_with(kDependency)) continue;
@@ -85,7 +84,7 @@ base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags
     if (!tasks) return std::unexpected(tasks.error());
     word = std::string(kDependency) + tasks->front().second;
   }
-  auto described = Describe(meant, context.words, context.literal, *caller);
+  auto described = Describe(meant, context.words, context.literal, caller);
   if (!described) return described;
   if (!flags.no_check) {
     base::Result<base::Unit> can = CheckParameters(described->first);

@@ -8,6 +8,7 @@
 #include "base/csv.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/moment.h"
 #include "cli/client/verbs.h"
@@ -32,27 +33,23 @@ Result<std::string> Target(Context& context, const UsageFlags& flags) {
   for (const auto& [option, key, text] : {std::tuple("--since", "after_ms", &flags.since),
                                           std::tuple("--until", "until_ms", &flags.until)}) {
     if (text->empty()) continue;
-    const Result<base::Time> moment = ParseMoment(context, option, *text);
-    if (!moment) return std::unexpected(moment.error());
-    if (*moment < since) return base::Fail(base::ErrorCode::kInvalid, kNotAfterSince);
-    since = *moment;
-    target += fmt::format("&{}={}", key, std::max<std::int64_t>(0, base::ToMs(*moment)));
+    const base::Time moment = CARMA_TRY(ParseMoment(context, option, *text));
+    if (moment < since) return base::Fail(base::ErrorCode::kInvalid, kNotAfterSince);
+    since = moment;
+    target += fmt::format("&{}={}", key, std::max<std::int64_t>(0, base::ToMs(moment)));
   }
   return target;
 }
 
 Result<std::vector<UsageView>> ReadRows(const std::string& text) {
-  const Result<Json> json = base::ParseJson(text);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
+  const Json json = CARMA_TRY(base::ParseJson(text));
+  base::JsonReader in(json, "");
   const Json* items = in.Raw("usage");
   if (items == nullptr || !items->is_array()) in.Complain("usage", "a list");
   if (in.error()) return std::unexpected(*in.error());
   std::vector<UsageView> rows;
   for (const Json& item : *items) {
-    Result<UsageView> row = api::FromJson<UsageView>(item);
-    if (!row) return std::unexpected(row.error());
-    rows.push_back(*std::move(row));
+    rows.push_back(CARMA_TRY(api::FromJson<UsageView>(item)));
   }
   return rows;
 }

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
@@ -62,8 +63,7 @@ void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
 
 // find: if there is no summary, also search the command and its files for the model.
 Result<Described> DescribeTask(const Context& context, const EstimateFlags& flags, bool find) {
-  const Result<task::SubmitterContext> caller = CallerContext();
-  if (!caller) return std::unexpected(caller.error());
+  const task::SubmitterContext caller = CARMA_TRY(CallerContext());
   const bool literal = context.literal;
   Described described{.spec = {}, .has_command = literal || DescribesTask(flags.file)};
   SubmitFlags options;
@@ -78,18 +78,12 @@ Result<Described> DescribeTask(const Context& context, const EstimateFlags& flag
   task::Description description;
   std::vector<std::string> words = context.words;
   if (!literal) words = {described.has_command ? flags.file : "summary"};
-  if (Result<Unit> applied = ApplyWords(words, literal || !described.has_command, description);
-      !applied)
-    return std::unexpected(applied.error());
-  if (Result<Unit> applied = ApplyOptions(options, description); !applied)
-    return std::unexpected(applied.error());
-  Result<std::vector<task::TaskSpec>> specs = description.Finish(*caller);
-  if (!specs) return std::unexpected(specs.error());
-  described.spec = std::move(specs->front());
+  CARMA_TRY(ApplyWords(words, literal || !described.has_command, description));
+  CARMA_TRY(ApplyOptions(options, description));
+  std::vector<task::TaskSpec> specs = CARMA_TRY(description.Finish(caller));
+  described.spec = std::move(specs.front());
   if (!find) return described;
-  if (Result<Unit> read = TrainingFinder().Add(description, described.spec, described.remarks);
-      !read)
-    return std::unexpected(read.error());
+  CARMA_TRY(TrainingFinder().Add(description, described.spec, described.remarks));
   return described;
 }
 

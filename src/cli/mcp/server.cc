@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/describe/options.h"
 
 namespace carma::cli {
@@ -109,10 +110,9 @@ Result<Words> TextsOf(const Json& arguments, const char* name) {
 
 template <const char* const& kVerb>
 Result<Words> VerbOfTask(const Json& arguments) {
-  const Result<std::string> task = TextOf(arguments, "task");
-  if (!task) return std::unexpected(task.error());
-  if (task->empty()) return Fail(ErrorCode::kInvalid, "task: expected a task number");
-  return Words{kVerb, *task};
+  const std::string task = CARMA_TRY(TextOf(arguments, "task"));
+  if (task.empty()) return Fail(ErrorCode::kInvalid, "task: expected a task number");
+  return Words{kVerb, task};
 }
 constexpr const char* kExplain = "explain";
 constexpr const char* kShow = "show";
@@ -135,9 +135,8 @@ Result<Words> LogsWords(const Json& arguments) {
 Result<Words> ListWords(const Json& arguments) {
   Words words{"list"};
   for (const char* name : {"state", "user", "name"}) {
-    const Result<std::string> value = TextOf(arguments, name);
-    if (!value) return std::unexpected(value.error());
-    if (!value->empty()) words.push_back(fmt::format("--{}={}", name, *value));
+    const std::string value = CARMA_TRY(TextOf(arguments, name));
+    if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
   }
   return words;
 }
@@ -165,9 +164,8 @@ Result<Words> Submission(const Json& arguments, Words words) {
   if (const auto options = arguments.find("options"); options != arguments.end()) {
     if (!options->is_object()) return Fail(ErrorCode::kInvalid, "options: expected an object");
     for (const auto& [name, value] : options->items()) {
-      const Result<std::string> word = OptionWord(name, value);
-      if (!word) return std::unexpected(word.error());
-      if (!word->empty()) words.push_back(*word);
+      const std::string word = CARMA_TRY(OptionWord(name, value));
+      if (!word.empty()) words.push_back(word);
     }
   }
   // A word that begins with a dash would be taken for an option.

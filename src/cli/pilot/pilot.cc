@@ -22,6 +22,7 @@
 #include "base/json.h"
 #include "base/spawn.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
@@ -71,10 +72,8 @@ class Pilot {
   // Errors: the reason why it cannot serve.
   Result<Unit> Open() {
     const config::Environment environment = OwnEnvironment();
-    Result<Allocation> allocation = ReadAllocation(environment, !flags_.gpus.empty());
-    if (!allocation) return std::unexpected(allocation.error());
-    allocation_ = *std::move(allocation);
-    if (Result<Unit> read = ReadFlags(); !read) return read;
+    allocation_ = CARMA_TRY(ReadAllocation(environment, !flags_.gpus.empty()));
+    CARMA_TRY(ReadFlags());
     const Result<config::Loaded> configured =
         config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
     if (!configured) return std::unexpected(configured.error());
@@ -84,13 +83,9 @@ class Pilot {
       const Result<Unit> alone = api::CheckNoOtherDaemon(config::kServerSocket, "--beside");
       if (!alone) return alone;
     }
-    if (Result<Unit> planned = PlanEnd(configured->settings); !planned) return planned;
-    const Result<PilotPlace> place = MakePlace(environment, allocation_.job, flags_.name);
-    if (!place) return std::unexpected(place.error());
-    place_ = *place;
-    Result<PilotBooks> books = PilotBooks::Take(BooksFolder(environment), Whose());
-    if (!books) return std::unexpected(books.error());
-    books_ = *std::move(books);
+    CARMA_TRY(PlanEnd(configured->settings));
+    place_ = CARMA_TRY(MakePlace(environment, allocation_.job, flags_.name));
+    books_ = CARMA_TRY(PilotBooks::Take(BooksFolder(environment), Whose()));
     variables_ = DaemonVariables(allocation_, place_, *configured, notice_, OwnCpus());
     context_.socket_path = place_.socket;
     // Processes whose parents end become our children, so that the cluster does not lose them.
@@ -179,7 +174,7 @@ class Pilot {
   // ---- its daemon ----
 
   Result<Unit> StartDaemon() {
-    if (Result<Unit> started = carmad_.Start(place_, *books_, variables_); !started) return started;
+    CARMA_TRY(carmad_.Start(place_, *books_, variables_));
     if (Result<Unit> serves = AwaitDaemon(); !serves) {
       StopDaemon();
       return serves;
@@ -209,37 +204,31 @@ class Pilot {
 
   // GPUs that earlier pilots closed are opened again, until the end of this one is near.
   Result<Unit> OpenGpus() {
-    const Called<std::vector<api::GpuView>> gpus = ListGpus(context_.client());
-    if (!gpus) return std::unexpected(gpus.error());
+    const Answer<std::vector<api::GpuView>> gpus = CARMA_TRY(ListGpus(context_.client()));
     gpus_.clear();
-    for (const api::GpuView& gpu : gpus->value) {
+    for (const api::GpuView& gpu : gpus.value) {
       gpus_.push_back(gpu.uuid);
       if (gpu.trouble.find(kEndOfAllocation) == std::string::npos) continue;
-      if (const auto opened = ChangeGpu(context_.client(), gpu.uuid, "resume", ""); !opened)
-        return std::unexpected(opened.error());
+      CARMA_TRY(ChangeGpu(context_.client(), gpu.uuid, "resume", ""));
     }
-    const Called<api::StatusView> status = GetStatus(context_.client());
-    if (!status) return std::unexpected(status.error());
-    time_scale_ = status->value.time_scale;
-    if (!began_ms_) began_ms_ = status->value.now_ms;
-    if (Result<Unit> removed = RemoveReservations(); !removed) return removed;
-    return empty_by_ ? Reserve(OnItsClock(*empty_by_, status->value)) : Unit{};
+    const Answer<api::StatusView> status = CARMA_TRY(GetStatus(context_.client()));
+    time_scale_ = status.value.time_scale;
+    if (!began_ms_) began_ms_ = status.value.now_ms;
+    CARMA_TRY(RemoveReservations());
+    return empty_by_ ? Reserve(OnItsClock(*empty_by_, status.value)) : Unit{};
   }
 
   Result<Unit> RemoveReservations() {
-    const Result<std::string> text = context_.client().Get("/v1/reservations", kAnswerS);
-    if (!text) return std::unexpected(text.error());
-    const Result<Json> json = base::ParseJson(*text);
-    if (!json) return std::unexpected(json.error());
-    base::JsonReader in(*json, "");
+    const std::string text = CARMA_TRY(context_.client().Get("/v1/reservations", kAnswerS));
+    const Json json = CARMA_TRY(base::ParseJson(text));
+    base::JsonReader in(json, "");
     const Json* items = in.Raw("reservations");
     if (items == nullptr || !items->is_array()) return Unit{};
     for (const Json& item : *items) {
       const Result<api::ReservationView> view = api::FromJson<api::ReservationView>(item);
       if (!view || view->why != kEndOfAllocation) continue;
-      const Result<std::string> removed = context_.client().Call(
-          "POST", fmt::format("/v1/reservations/{}/remove", view->id), "", kAnswerS);
-      if (!removed) return std::unexpected(removed.error());
+      CARMA_TRY(context_.client().Call("POST", fmt::format("/v1/reservations/{}/remove", view->id),
+                                       "", kAnswerS));
     }
     return Unit{};
   }
@@ -250,10 +239,9 @@ class Pilot {
     booking.from = from;
     booking.length = kReserved;
     booking.why = kEndOfAllocation;
-    const Result<std::string> made = context_.client().Call(
+    CARMA_TRY(context_.client().Call(
         "POST", "/v1/reservations",
-        base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kAnswerS);
-    if (!made) return std::unexpected(made.error());
+        base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kAnswerS));
     return Unit{};
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "estimate/training_plan.h"
 
 namespace carma::estimate {
@@ -107,9 +108,8 @@ bool IsTable(std::string_view module) {
 }
 
 Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where) {
-  const Result<base::Json> json = Parsed(text, where);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
+  const base::Json json = CARMA_TRY(Parsed(text, where));
+  base::JsonReader in(json, "");
   Found words(where);
   words.Add("deepspeed-engine", "on", "DeepSpeed");
   std::int64_t passes = 0;
@@ -126,9 +126,8 @@ Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view wher
 }
 
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where) {
-  const Result<base::Json> json = Parsed(text, where);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
+  const base::Json json = CARMA_TRY(Parsed(text, where));
+  base::JsonReader in(json, "");
   Found words(where);
   std::string kind = "LORA";
   in.Get("peft_type", kind, 100);
@@ -152,9 +151,8 @@ Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view wh
                                       const TransformerConfig& config) {
   Found words(where);
   if (config.quantisation) return words.Take();
-  const Result<base::Json> json = Parsed(text, where);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
+  const base::Json json = CARMA_TRY(Parsed(text, where));
+  base::JsonReader in(json, "");
   const base::Json* metadata = in.Raw("metadata");
   if (metadata == nullptr || !metadata->is_object()) return words.Take();
   base::JsonReader inner(*metadata, "/metadata");
@@ -200,14 +198,13 @@ std::string WeightIndexBeside(std::string_view config_path) {
 }
 
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where) {
-  const Result<base::Json> json = Parsed(text, where);
-  if (!json) return std::unexpected(json.error());
+  const base::Json json = CARMA_TRY(Parsed(text, where));
   Found words(where);
   // "No limit" is written as a number with thirty digits.
   constexpr double kMost = 1e9;
-  if (!json->is_object()) return words.Take();
-  const auto length = json->find("model_max_length");
-  if (length == json->end() || !length->is_number()) return words.Take();
+  if (!json.is_object()) return words.Take();
+  const auto length = json.find("model_max_length");
+  if (length == json.end() || !length->is_number()) return words.Take();
   const double tokens = length->get<double>();
   if (tokens >= 1 && tokens <= kMost)
     words.Add("tokenizer-len", std::to_string(static_cast<std::int64_t>(tokens)),
@@ -239,13 +236,12 @@ bool IsPipeline(std::string_view text) {
 
 Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& path,
                                    const TextReader& read) {
-  const Result<base::Json> json = Parsed(text, path);
-  if (!json) return std::unexpected(json.error());
-  if (!json->is_object()) return Fail(ErrorCode::kInvalid, path + ": expected an object");
+  const base::Json json = CARMA_TRY(Parsed(text, path));
+  if (!json.is_object()) return Fail(ErrorCode::kInvalid, path + ": expected an object");
   PipelineFound found;
   double frozen = 0;
   Found words("model_index.json");
-  for (const auto& [part, library] : json->items()) {
+  for (const auto& [part, library] : json.items()) {
     // Parts are written as [library, class]; one that is left out has null twice.
     if (!library.is_array() || library.size() != 2 || !library.back().is_string()) continue;
     if (part.find('/') != std::string::npos || part.find("..") != std::string::npos) continue;

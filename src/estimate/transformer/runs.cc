@@ -10,6 +10,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "estimate/transformer_family.h"
 
 namespace carma::estimate {
@@ -79,19 +80,17 @@ struct Models {
 };
 
 Result<base::Unit> AddModels(const std::string& path, Models& models) {
-  const Result<base::CsvTable> table = base::CsvTable::Read(
+  const base::CsvTable table = CARMA_TRY(base::CsvTable::Read(
       path, {"model", "layers", "hidden", "heads", "intermediate", "vocab", "mlp", "norm"},
-      kMaxTableBytes);
-  if (!table) return std::unexpected(table.error());
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    const base::CsvRow row = table->Row(i);
-    Result<TransformerConfig> config = ConfigOf(row);
-    if (!config) return std::unexpected(config.error());
+      kMaxTableBytes));
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const base::CsvRow row = table.Row(i);
+    TransformerConfig config = CARMA_TRY(ConfigOf(row));
     models.by_name.emplace(row.Text("model"), models.configs.size());
     for (const std::string_view alias : base::Split(row.Text("aliases"), '|')) {
       if (!alias.empty()) models.by_name.emplace(alias, models.configs.size());
     }
-    models.configs.push_back(*std::move(config));
+    models.configs.push_back(std::move(config));
   }
   return base::Unit{};
 }
@@ -439,11 +438,11 @@ TrainingRun RunOf(const base::CsvRow& row) {
 }
 
 Result<base::Unit> AddRuns(const std::string& path, const NamesOfModels& names, TrainingRuns& all) {
-  const Result<base::CsvTable> table = base::CsvTable::Read(
-      path, {"id", "source", "framework", "model", "method", "mem_gib", "mem_def"}, kMaxTableBytes);
-  if (!table) return std::unexpected(table.error());
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    TrainingRun run = RunOf(table->Row(i));
+  const base::CsvTable table = CARMA_TRY(base::CsvTable::Read(
+      path, {"id", "source", "framework", "model", "method", "mem_gib", "mem_def"},
+      kMaxTableBytes));
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    TrainingRun run = RunOf(table.Row(i));
     if (!run.plan && run.plan.error().code == ErrorCode::kInvalid)
       all.troubles.push_back(run.plan.error().message);
     const auto found = names.find(run.model);
@@ -465,14 +464,12 @@ Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models) {
   Models known;
   for (const std::string& path : models) {
-    if (Result<base::Unit> added = AddModels(path, known); !added)
-      return std::unexpected(added.error());
+    CARMA_TRY(AddModels(path, known));
   }
   TrainingRuns all;
   all.configs = std::move(known.configs);
   for (const std::string& path : runs) {
-    if (Result<base::Unit> added = AddRuns(path, known.by_name, all); !added)
-      return std::unexpected(added.error());
+    CARMA_TRY(AddRuns(path, known.by_name, all));
   }
   if (all.runs.empty()) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: no row has both a memory and a model in {}",

@@ -5,6 +5,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::sim {
 
@@ -36,9 +37,8 @@ base::Result<GpuType> ParseRow(const base::CsvRow& row) {
                             {"max_w", 0, 1e5, &gpu.power.max_w},
                             {"relative_speed", 0.001, 1000, &gpu.relative_speed}};
   for (const Column& column : columns) {
-    const base::Result<double> value = row.Required(column.name, column.low, column.high);
-    if (!value) return std::unexpected(value.error());
-    *column.target = *value;
+    const double value = CARMA_TRY(row.Required(column.name, column.low, column.high));
+    *column.target = value;
   }
   gpu.total_mib = static_cast<std::int64_t>(total);
   gpu.reserved_mib = static_cast<std::int64_t>(reserved);
@@ -94,11 +94,10 @@ base::Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_v
   if (base::Trim(text).empty()) return instances;
   int compute = 0, memory = 0;
   for (const std::string_view name : base::Split(text, '+')) {
-    const base::Result<MigSlices> slices = FindProfile(type, base::Trim(name));
-    if (!slices) return std::unexpected(slices.error());
-    compute += slices->compute;
-    memory += slices->memory;
-    instances.push_back(*slices);
+    const MigSlices slices = CARMA_TRY(FindProfile(type, base::Trim(name)));
+    compute += slices.compute;
+    memory += slices.memory;
+    instances.push_back(slices);
     if (compute > kMigComputeSlices || memory > kMigMemorySlices) {
       return base::Fail(base::ErrorCode::kInvalid, "'" + base::Printable(text, 60) +
                                                        "' is more than one " + type.type + " has");
@@ -128,9 +127,7 @@ base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
   if (!table) return std::unexpected(table.error());
   std::vector<GpuType> types;
   for (std::size_t i = 0; i < table->size(); ++i) {
-    base::Result<GpuType> gpu = ParseRow(table->Row(i));
-    if (!gpu) return std::unexpected(gpu.error());
-    types.push_back(std::move(*gpu));
+    types.push_back(CARMA_TRY(ParseRow(table->Row(i))));
   }
   return types;
 }
@@ -145,10 +142,9 @@ const std::vector<GpuType>& GpuTypes() {
 }
 
 base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
-  const base::Result<std::vector<ShapedGpu>> shaped = ParseDividedShape(shape);
-  if (!shaped) return std::unexpected(shaped.error());
+  const std::vector<ShapedGpu> shaped = CARMA_TRY(ParseDividedShape(shape));
   std::vector<GpuType> gpus;
-  for (const ShapedGpu& gpu : *shaped) {
+  for (const ShapedGpu& gpu : shaped) {
     if (gpu.mig) {
       return base::Fail(base::ErrorCode::kInvalid,
                         "shape '" + base::Printable(shape, 60) + "': expected undivided GPUs");

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <iterator>
 
+#include "base/try.h"
 #include "lab/sim/bounds.h"
 #include "lab/sim/parallel.h"
 #include "report/tally.h"
@@ -59,10 +60,8 @@ Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
   report::Tally tally;
   options.record = false;
   options.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
-  Result<RunResult> result = Simulate(cluster, arrivals, options);
-  if (!result) return std::unexpected(result.error());
-  return OneRun{MetricsOf(cluster, tally, result->totals, options.above),
-                std::move(result->taught)};
+  RunResult result = CARMA_TRY(Simulate(cluster, arrivals, options));
+  return OneRun{MetricsOf(cluster, tally, result.totals, options.above), std::move(result.taught)};
 }
 
 // Runs that must follow each other: all runs of a policy that keeps its history, else a single run.
@@ -127,10 +126,9 @@ Result<report::Report> SimulateRecorded(const Cluster& cluster, std::span<const 
   report::Tally tally;
   policy.record = true;
   policy.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
-  Result<RunResult> result = Simulate(cluster, arrivals, policy);
-  if (!result) return std::unexpected(result.error());
-  report::Report report{.metrics = MetricsOf(cluster, tally, result->totals, policy.above),
-                        .run = std::move(result->record)};
+  RunResult result = CARMA_TRY(Simulate(cluster, arrivals, policy));
+  report::Report report{.metrics = MetricsOf(cluster, tally, result.totals, policy.above),
+                        .run = std::move(result.record)};
   report.metrics.bounds = BoundsOf(cluster, arrivals, policy);
   report.run->bounds = report.metrics.bounds;
   return report;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "core/scheduler/published_rules.h"
 #include "estimate/estimator.h"
 #include "lab/sim/mig.h"
@@ -102,18 +103,18 @@ Result<Unit> CheckSpans(const RunOptions& options) {
 }
 
 Result<Unit> CheckOptions(const RunOptions& options) {
-  if (Result<Unit> valid = core::Validate(options.policy); !valid) return valid;
+  CARMA_TRY(core::Validate(options.policy));
   const std::string& method = options.estimates.method;
   if (!method.empty() && estimate::FindEstimator(method) == nullptr) {
     return Fail(ErrorCode::kInvalid, fmt::format("no estimator '{}'", base::Printable(method, 60)));
   }
-  if (Result<Unit> valid = CheckNumbers(options); !valid) return valid;
+  CARMA_TRY(CheckNumbers(options));
   if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
     return Fail(ErrorCode::kInvalid,
                 "servers with the published rules do not answer placement questions");
   if (options.host.promised && options.host.cores < 1)
     return Fail(ErrorCode::kInvalid, "CPU cores are promised, but the server has none");
-  if (Result<Unit> valid = CheckSpans(options); !valid) return valid;
+  CARMA_TRY(CheckSpans(options));
   const MemoryModel& memory = options.memory;
   if (memory.spike_lasts >= memory.spike_every) {
     return Fail(ErrorCode::kInvalid, "memory spikes last as long as their interval");
@@ -246,10 +247,9 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 }
 
 Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
-  Result<core::PolicyConfig> policy = core::AsPublished(era, base.policy);
-  if (!policy) return std::unexpected(policy.error());
+  core::PolicyConfig policy = CARMA_TRY(core::AsPublished(era, base.policy));
   RunOptions options = std::move(base);
-  options.policy = std::move(*policy);
+  options.policy = std::move(policy);
   options.max_recoveries = kRetriesWithoutEnd;
   options.monitor.delay = Duration{0};
   if (options.policy.pacing == core::Pacing::kThesis) {
@@ -267,14 +267,10 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
 
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options) {
-  if (Result<Unit> valid = CheckOptions(options); !valid) return std::unexpected(valid.error());
+  CARMA_TRY(CheckOptions(options));
   const bool divided = options.collocation == core::SharingMethod::kMig;
-  if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided, options); !valid) {
-    return std::unexpected(valid.error());
-  }
-  if (Result<Unit> valid = CheckBookings(cluster, options.reservations); !valid) {
-    return std::unexpected(valid.error());
-  }
+  CARMA_TRY(CheckLoad(cluster, arrivals, divided, options));
+  CARMA_TRY(CheckBookings(cluster, options.reservations));
   return Simulation(cluster, arrivals, options).Run();
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::simgpu {
 namespace {
@@ -103,9 +104,8 @@ Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text) {
       return Fail(ErrorCode::kInvalid,
                   "'" + base::Printable(piece, 40) + "': expected DEVICE=SIZE, as in 0=6144M");
     }
-    const Result<std::int64_t> mib = base::ParseMemoryMib(piece.substr(equals + 1));
-    if (!mib) return std::unexpected(mib.error());
-    limits[static_cast<int>(*device)] = *mib;
+    const std::int64_t mib = CARMA_TRY(base::ParseMemoryMib(piece.substr(equals + 1)));
+    limits[static_cast<int>(*device)] = mib;
   }
   return limits;
 }
@@ -146,35 +146,29 @@ Result<MpsWelcome> ParseMpsWelcome(std::string_view line) {
   if (words.size() != 2 || !words[0].starts_with("threads=") || !words[1].starts_with("limits=")) {
     return wrong;
   }
-  const Result<double> threads = ParseMpsPercentage(words[0].substr(8));
-  if (!threads) return std::unexpected(threads.error());
-  Result<MpsMemoryLimits> limits = ParseMpsMemoryLimits(words[1].substr(7));
-  if (!limits) return std::unexpected(limits.error());
-  welcome.thread_percentage = *threads;
-  welcome.memory_limits = std::move(*limits);
+  const double threads = CARMA_TRY(ParseMpsPercentage(words[0].substr(8)));
+  MpsMemoryLimits limits = CARMA_TRY(ParseMpsMemoryLimits(words[1].substr(7)));
+  welcome.thread_percentage = threads;
+  welcome.memory_limits = std::move(limits);
   return welcome;
 }
 
 Result<base::LineSocket> ConnectTo(const std::string& path) {
-  const Result<sockaddr_un> address = Address(path);
-  if (!address) return std::unexpected(address.error());
-  Result<base::UniqueFd> fd = NewSocket();
-  if (!fd) return std::unexpected(fd.error());
+  const sockaddr_un address = CARMA_TRY(Address(path));
+  base::UniqueFd fd = CARMA_TRY(NewSocket());
   int done = 0;
   do {
-    done = ::connect(fd->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
+    done = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   } while (done != 0 && errno == EINTR);
   if (done != 0) return base::FailErrno(errno, "connecting to " + path);
-  return base::LineSocket(std::move(*fd));
+  return base::LineSocket(std::move(fd));
 }
 
 Result<base::UniqueFd> ListenAt(const std::string& path) {
-  const Result<sockaddr_un> address = Address(path);
-  if (!address) return std::unexpected(address.error());
-  Result<base::UniqueFd> fd = NewSocket();
-  if (!fd) return std::unexpected(fd.error());
-  if (::bind(fd->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
-      ::listen(fd->get(), kBacklog) != 0) {
+  const sockaddr_un address = CARMA_TRY(Address(path));
+  base::UniqueFd fd = CARMA_TRY(NewSocket());
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(fd.get(), kBacklog) != 0) {
     return base::FailErrno(errno, "listening at " + path);
   }
   return fd;

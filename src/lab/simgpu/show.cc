@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/try.h"
 
 namespace carma::simgpu {
 namespace {
@@ -16,16 +17,10 @@ struct Picture {
 base::Result<Picture> Take(Server& server) {
   Picture picture;
   for (int g = 0; g < server.place_count(); ++g) {
-    const base::Result<GpuLook> look = server.Look(g);
-    if (!look) return std::unexpected(look.error());
-    picture.gpus.push_back(*look);
+    picture.gpus.push_back(CARMA_TRY(server.Look(g)));
   }
-  base::Result<std::vector<ResidentLook>> residents = server.Residents();
-  if (!residents) return std::unexpected(residents.error());
-  picture.residents = std::move(*residents);
-  base::Result<std::vector<Fault>> faults = server.Faults();
-  if (!faults) return std::unexpected(faults.error());
-  picture.faults = std::move(*faults);
+  picture.residents = CARMA_TRY(server.Residents());
+  picture.faults = CARMA_TRY(server.Faults());
   return picture;
 }
 
@@ -48,25 +43,24 @@ std::string Target(const Fault& fault) {
 }  // namespace
 
 base::Result<std::string> ShowText(Server& server) {
-  const base::Result<Picture> picture = Take(server);
-  if (!picture) return std::unexpected(picture.error());
+  const Picture picture = CARMA_TRY(Take(server));
   std::string text = fmt::format("time {:.1f} s, {:g} times as fast as real\n\n", server.Now(),
                                  server.clock().time_scale);
   text += fmt::format("{:>3} {:<12} {:<40} {:>15} {:>5} {:>6} {:>9}\n", "GPU", "TYPE", "UUID",
                       "USED/TOTAL MiB", "SM %", "W", "kJ");
-  for (std::size_t g = 0; g < picture->gpus.size(); ++g) {
-    const GpuLook& look = picture->gpus[g];
+  for (std::size_t g = 0; g < picture.gpus.size(); ++g) {
+    const GpuLook& look = picture.gpus[g];
     const GpuIdentity& identity = server.places()[g];
     text += fmt::format("{:>3} {:<12} {:<40} {:>15} {:>5.1f} {:>6.1f} {:>9.1f}\n", g,
                         PlaceName(server, static_cast<int>(g)), identity.uuid,
                         fmt::format("{}/{}", look.used_mib, look.total_mib), 100 * look.sm_active,
                         look.power_w, look.totals.energy_j / 1000);
   }
-  if (!picture->residents.empty()) {
+  if (!picture.residents.empty()) {
     text += fmt::format("\n{:>9} {:<8} {:>10} {:>6} {}\n", "PID", "SHARING", "WORK LEFT", "PACE",
                         "GPU:MiB");
   }
-  for (const ResidentLook& resident : picture->residents) {
+  for (const ResidentLook& resident : picture.residents) {
     text += fmt::format("{:>9} {:<8} {:>9.0f}s {:>6.3f}", resident.pid,
                         SharingName(resident.sharing), resident.work_left_s, resident.pace);
     for (const Share& share : resident.shares) {
@@ -74,18 +68,17 @@ base::Result<std::string> ShowText(Server& server) {
     }
     text += "\n";
   }
-  for (const Fault& fault : picture->faults) {
+  for (const Fault& fault : picture.faults) {
     text += fmt::format("\nfault on {}: {}{}{}", Target(fault), FaultKindName(fault.kind),
                         fault.kind == FaultKind::kError ? fmt::format(" {}", fault.code) : "",
                         fault.function.empty() ? "" : " of " + fault.function);
   }
-  if (!picture->faults.empty()) text += "\n";
+  if (!picture.faults.empty()) text += "\n";
   return text;
 }
 
 base::Result<std::string> ShowJson(Server& server) {
-  const base::Result<Picture> picture = Take(server);
-  if (!picture) return std::unexpected(picture.error());
+  const Picture picture = CARMA_TRY(Take(server));
   base::Json json = {{"now_s", server.Now()},
                      {"time_scale", server.clock().time_scale},
                      {"origin_time_ms", server.clock().origin_time_ms},
@@ -93,8 +86,8 @@ base::Result<std::string> ShowJson(Server& server) {
                      {"instances", base::Json::array()},
                      {"residents", base::Json::array()},
                      {"faults", base::Json::array()}};
-  for (std::size_t g = 0; g < picture->gpus.size(); ++g) {
-    const GpuLook& look = picture->gpus[g];
+  for (std::size_t g = 0; g < picture.gpus.size(); ++g) {
+    const GpuLook& look = picture.gpus[g];
     const GpuIdentity& identity = server.places()[g];
     base::Json place = {{"index", g},
                         {"uuid", identity.uuid},
@@ -113,7 +106,7 @@ base::Result<std::string> ShowJson(Server& server) {
     if (!whole) place["gpu"] = server.WholeGpu(static_cast<int>(g));
     json[whole ? "gpus" : "instances"].push_back(std::move(place));
   }
-  for (const ResidentLook& resident : picture->residents) {
+  for (const ResidentLook& resident : picture.residents) {
     base::Json shares = base::Json::array();
     for (const Share& share : resident.shares) {
       shares.push_back({{"gpu", share.gpu}, {"memory_mib", share.memory_mib}});
@@ -125,7 +118,7 @@ base::Result<std::string> ShowJson(Server& server) {
                                  {"pace", resident.pace},
                                  {"shares", std::move(shares)}});
   }
-  for (const Fault& fault : picture->faults) {
+  for (const Fault& fault : picture.faults) {
     json["faults"].push_back({{"gpu", fault.gpu},
                               {"kind", FaultKindName(fault.kind)},
                               {"code", fault.code},
@@ -135,22 +128,20 @@ base::Result<std::string> ShowJson(Server& server) {
 }
 
 base::Result<std::string> Audit(Server& server) {
-  const base::Result<Picture> picture = Take(server);
-  if (!picture) return std::unexpected(picture.error());
+  const Picture picture = CARMA_TRY(Take(server));
   std::string left;
-  for (const ResidentLook& resident : picture->residents) {
+  for (const ResidentLook& resident : picture.residents) {
     left += fmt::format("pid {} is still on", resident.pid);
     for (const Share& share : resident.shares) {
       left += fmt::format(" GPU {} with {} MiB", share.gpu, share.memory_mib);
     }
     left += "\n";
   }
-  const base::Result<std::vector<GroupLimit>> limits = server.GroupLimits();
-  if (!limits) return std::unexpected(limits.error());
-  for (const GroupLimit& limit : *limits)
+  const std::vector<GroupLimit> limits = CARMA_TRY(server.GroupLimits());
+  for (const GroupLimit& limit : limits)
     left += fmt::format("GPU {}: a memory limit of {}\n", limit.gpu, limit.group);
-  for (std::size_t g = 0; g < picture->gpus.size(); ++g) {
-    const std::int64_t used_mib = picture->gpus[g].used_mib;
+  for (std::size_t g = 0; g < picture.gpus.size(); ++g) {
+    const std::int64_t used_mib = picture.gpus[g].used_mib;
     if (used_mib != 0) left += fmt::format("GPU {}: {} MiB in use\n", g, used_mib);
   }
   return left;

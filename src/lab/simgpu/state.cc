@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/process_id.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "lab/simgpu/state_lock.h"
 
 namespace carma::simgpu {
@@ -124,16 +125,14 @@ std::string ShapeText(std::span<const sim::ShapedGpu> gpus) {
 }  // namespace
 
 Result<std::string> NormalShape(const std::string& shape) {
-  const Result<std::vector<sim::ShapedGpu>> gpus = sim::ParseDividedShape(shape);
-  if (!gpus) return std::unexpected(gpus.error());
-  return ShapeText(*gpus);
+  const std::vector<sim::ShapedGpu> gpus = CARMA_TRY(sim::ParseDividedShape(shape));
+  return ShapeText(gpus);
 }
 
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options) {
-  const Result<std::vector<sim::ShapedGpu>> gpus = sim::ParseDividedShape(shape);
-  if (!gpus) return std::unexpected(gpus.error());
-  if (TooManyInstances(*gpus)) {
+  const std::vector<sim::ShapedGpu> gpus = CARMA_TRY(sim::ParseDividedShape(shape));
+  if (TooManyInstances(gpus)) {
     return Fail(ErrorCode::kInvalid,
                 "shape: expected at most " + std::to_string(kMaxPlaces) + " GPUs and instances");
   }
@@ -148,7 +147,7 @@ Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                                             " processes on its GPUs exists");
     }
   }
-  return WriteState(path, *gpus, options);
+  return WriteState(path, gpus, options);
 }
 
 Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn now) {
@@ -158,14 +157,12 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
   mapping.path = path;
   mapping.fd.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!mapping.fd) return base::FailErrno(errno, "opening the simulated GPU server " + path);
-  if (Result<Unit> file = server->CheckFile(); !file) return std::unexpected(file.error());
+  CARMA_TRY(server->CheckFile());
   void* memory =
       ::mmap(nullptr, sizeof(StateFile), PROT_READ | PROT_WRITE, MAP_SHARED, mapping.fd.get(), 0);
   if (memory == MAP_FAILED) return base::FailErrno(errno, "mapping " + path);
   mapping.state = static_cast<StateFile*>(memory);
-  if (Result<Unit> header = CheckHeader(*mapping.state, path); !header) {
-    return std::unexpected(header.error());
-  }
+  CARMA_TRY(CheckHeader(*mapping.state, path));
   const StateFile& state = *mapping.state;
   server->clock_ = state.head.clock;
   server->gpu_count_ = state.world.gpu_count;
@@ -197,7 +194,7 @@ std::string ShapeOf(const Server& server) {
 
 // The world is then up to date and without dead residents.
 Result<Server::Lock> Server::Lock::Take(Server& server) {
-  if (Result<Unit> file = server.CheckFile(); !file) return std::unexpected(file.error());
+  CARMA_TRY(server.CheckFile());
   StateFile& state = *server.mapping_->state;
   const int error = ::pthread_mutex_lock(&state.lock);
   if (error == EOWNERDEAD) {
@@ -282,8 +279,7 @@ void Server::Wait(std::uint32_t generation, double until_s) {
 }
 
 Result<GpuLook> Server::Look(int gpu) {
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   const StateFile& state = *mapping_->state;
   const Gpu& now = state.world.gpus[gpu];
   GpuLook look{state.world.motion().now_s,
@@ -305,8 +301,7 @@ Result<GpuLook> Server::Look(int gpu) {
 Result<Unit> Server::Processes(int gpu, core::SharingMethod sharing,
                                std::vector<ProcessLook>& lines) {
   lines.clear();
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   const World& world = mapping_->state->world;
   for (int slot = 0; slot < world.slots; ++slot) {
     const Resident& resident = world.residents[slot];
@@ -322,8 +317,7 @@ Result<Unit> Server::Processes(int gpu, core::SharingMethod sharing,
 }
 
 Result<std::vector<ResidentLook>> Server::Residents() {
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   const World& world = mapping_->state->world;
   std::vector<ResidentLook> residents;
   for (int slot = 0; slot < world.slots; ++slot) {
@@ -359,11 +353,8 @@ Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
 Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
                                                 std::optional<Shortage>& shortage) {
   shortage.reset();
-  if (const Result<Unit> fit = CheckShares(arrival.shares); !fit) {
-    return std::unexpected(fit.error());
-  }
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  CARMA_TRY(CheckShares(arrival.shares));
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
   if (arrival.sharing == core::SharingMethod::kMps)
     EvictFor(state.world, arrival.shares, arrival.group);
@@ -400,8 +391,7 @@ Residency::~Residency() {
 }
 
 Result<std::optional<Shortage>> Residency::Grow(std::span<const Share> more) {
-  const Result<Server::Lock> lock = Server::Lock::Take(server_);
-  if (!lock) return std::unexpected(lock.error());
+  const Server::Lock lock = CARMA_TRY(Server::Lock::Take(server_));
   World& world = server_.mapping_->state->world;
   const std::string group = Text(world.residents[slot_].group);
   if (world.residents[slot_].sharing == core::SharingMethod::kMps) EvictFor(world, more, group);
@@ -411,16 +401,14 @@ Result<std::optional<Shortage>> Residency::Grow(std::span<const Share> more) {
 }
 
 Result<Unit> Residency::Stop() {
-  const Result<Server::Lock> lock = Server::Lock::Take(server_);
-  if (!lock) return std::unexpected(lock.error());
+  const Server::Lock lock = CARMA_TRY(Server::Lock::Take(server_));
   simgpu::Stop(server_.mapping_->state->world, slot_);
   server_.Changed();
   return Unit{};
 }
 
 Result<Progress> Residency::Look() {
-  const Result<Server::Lock> lock = Server::Lock::Take(server_);
-  if (!lock) return std::unexpected(lock.error());
+  const Server::Lock lock = CARMA_TRY(Server::Lock::Take(server_));
   const World& world = server_.mapping_->state->world;
   return Progress{world.motion().now_s, world.motion().work_left_s[slot_],
                   world.residents[slot_].pace, server_.Generation(),
@@ -434,9 +422,8 @@ Result<Unit> Server::CheckGpu(int gpu) const {
 }
 
 Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
-  if (Result<Unit> whole = CheckGpu(limit.gpu); !whole) return whole;
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  CARMA_TRY(CheckGpu(limit.gpu));
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[limit.gpu].mig != 0)
     return Fail(ErrorCode::kInvalid, "the driver has no memory limits");
@@ -446,9 +433,8 @@ Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
 }
 
 Result<Server::GroupLook> Server::LookAtGroup(int gpu, const std::string& group) {
-  if (Result<Unit> whole = CheckGpu(gpu); !whole) return std::unexpected(whole.error());
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  CARMA_TRY(CheckGpu(gpu));
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   const World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[gpu].mig != 0)
     return Fail(ErrorCode::kInvalid, "the driver has no memory limits");
@@ -460,8 +446,7 @@ Result<Server::GroupLook> Server::LookAtGroup(int gpu, const std::string& group)
 }
 
 Result<std::vector<GroupLimit>> Server::GroupLimits() {
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   std::vector<GroupLimit> limits;
   for (const GroupLimit& limit : mapping_->state->world.limits) {
     if (limit.group[0] != 0) limits.push_back(limit);
@@ -470,8 +455,7 @@ Result<std::vector<GroupLimit>> Server::GroupLimits() {
 }
 
 Result<MemoryView> Server::MemoryOf(int gpu, const std::string& group) {
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   return MemoryFor(mapping_->state->world, gpu, group);
 }
 

@@ -3,22 +3,21 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/try.h"
 #include "lab/simgpu/state_lock.h"
 
 namespace carma::simgpu {
 
 Result<Unit> Server::AnnounceXid(int gpu, int xid) {
   if (gpu < 0 || gpu >= place_count()) return CheckGpu(gpu);
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   Announce(mapping_->state->world, {gpu, xid});
   Changed();  // who waits for events waits for this
   return Unit{};
 }
 
 Result<Server::Xids> Server::XidsFrom(std::uint64_t from) {
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   const World& world = mapping_->state->world;
   Xids xids{world.xid_count, {}};
   const std::uint64_t oldest = world.xid_count > kMaxXids ? world.xid_count - kMaxXids : 0;
@@ -29,24 +28,21 @@ Result<Server::Xids> Server::XidsFrom(std::uint64_t from) {
 }
 
 Result<Condition> Server::ConditionOf(int gpu) {
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   return mapping_->state->world.gpus[gpu].condition;
 }
 
 Result<Unit> Server::SetCondition(int gpu, const Condition& condition) {
-  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  CARMA_TRY(CheckGpu(gpu));
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   mapping_->state->world.gpus[gpu].condition = condition;
   return Unit{};
 }
 
 Result<Unit> Server::ResetGpu(int gpu) {
-  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
+  CARMA_TRY(CheckGpu(gpu));
   {
-    const Result<Lock> lock = Lock::Take(*this);
-    if (!lock) return std::unexpected(lock.error());
+    const Lock lock = CARMA_TRY(Lock::Take(*this));
     Gpu& broken = mapping_->state->world.gpus[gpu];
     if (broken.residents > 0) {
       return Fail(ErrorCode::kConflict, "GPU " + std::to_string(gpu) +
@@ -65,8 +61,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
   if (fault.function.size() >= sizeof(FaultEntry::function)) {
     return Fail(ErrorCode::kInvalid, "fault: the name of the function is too long");
   }
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
   // Faults of readings are stored per GPU, so a fault that is set on the driver is set on every
   // GPU.
@@ -99,8 +94,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
 }
 
 Result<Unit> Server::ClearFaults(std::optional<std::int32_t> gpu) {
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
   std::uint32_t left = 0;
   for (FaultEntry& entry : state.faults) {
@@ -115,8 +109,7 @@ Result<Unit> Server::ClearFaults(std::optional<std::int32_t> gpu) {
 Result<std::vector<Fault>> Server::Faults() {
   std::vector<Fault> faults;
   if (mapping_->state->fault_count.load(std::memory_order_relaxed) == 0) return faults;
-  const Result<Lock> lock = Lock::Take(*this);
-  if (!lock) return std::unexpected(lock.error());
+  const Lock lock = CARMA_TRY(Lock::Take(*this));
   for (const FaultEntry& entry : mapping_->state->faults) {
     if (entry.kind == 0 || entry.gpu >= gpu_count()) continue;
     faults.push_back(
@@ -126,9 +119,8 @@ Result<std::vector<Fault>> Server::Faults() {
 }
 
 Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
-  if (Result<Unit> file = CheckFile(); !file) return std::unexpected(file.error());
-  const Result<std::vector<Fault>> faults = Faults();
-  if (!faults) return std::unexpected(faults.error());
+  CARMA_TRY(CheckFile());
+  const std::vector<Fault> faults = CARMA_TRY(Faults());
   Fault worst;
   // A missing driver hides all other faults, then a hanging one; wrong readings come last.
   const auto rank = [](FaultKind kind) {
@@ -147,7 +139,7 @@ Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
         return 1;
     }
   };
-  for (const Fault& fault : *faults) {
+  for (const Fault& fault : faults) {
     if (fault.gpu != kWholeDriver && fault.gpu != gpu) continue;
     if (!fault.function.empty() && fault.function != function) continue;
     if (rank(fault.kind) > rank(worst.kind)) worst = fault;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::trace {
 
@@ -54,10 +55,9 @@ Result<bool> LineReader::Fill() {
     end_ -= begin_;
     begin_ = 0;
   }
-  const Result<std::size_t> got = source_.Read(buffer_.data() + end_, buffer_.size() - end_);
-  if (!got) return std::unexpected(got.error());
-  end_ += *got;
-  ended_ = *got == 0;
+  const std::size_t got = CARMA_TRY(source_.Read(buffer_.data() + end_, buffer_.size() - end_));
+  end_ += got;
+  ended_ = got == 0;
   return !ended_;
 }
 
@@ -68,9 +68,8 @@ void LineReader::Take(std::size_t bytes) {
 
 Result<std::string_view> LineReader::Peek(std::size_t size) {
   while (end_ - begin_ < std::min(size, kMaxLineBytes)) {
-    const Result<bool> more = Fill();
-    if (!more) return std::unexpected(more.error());
-    if (!*more) break;
+    const bool more = CARMA_TRY(Fill());
+    if (!more) break;
   }
   return Buffered().substr(0, kMaxLineBytes);
 }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "lab/trace/job_collector.h"
 
 namespace carma::trace {
@@ -366,10 +367,9 @@ Result<Unit> ReadTable(LineReader& lines, JobCollector& out, const std::string& 
   std::size_t columns = 0;
   std::unique_ptr<TableReader> reader;
   for (;;) {
-    const Result<std::optional<Line>> line = lines.Next();
-    if (!line) return std::unexpected(line.error());
-    if (!*line) break;
-    const Line& at = **line;
+    const std::optional<Line> line = CARMA_TRY(lines.Next());
+    if (!line) break;
+    const Line& at = *line;
     if (at.number > std::numeric_limits<std::int32_t>::max()) {
       return Fail(ErrorCode::kInvalid, where + ": too many lines");
     }
@@ -437,25 +437,19 @@ Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path, const ReadO
   ReadOptions options = asked;
   std::optional<Catalogue> built_in;
   if (options.catalogue == nullptr) {
-    Result<Catalogue> catalogue = Catalogue::BuiltIn();
-    if (!catalogue) return std::unexpected(catalogue.error());
-    options.catalogue = &built_in.emplace(*std::move(catalogue));
+    Catalogue catalogue = CARMA_TRY(Catalogue::BuiltIn());
+    options.catalogue = &built_in.emplace(std::move(catalogue));
   }
   LineReader lines(source);
   JobCollector out(path, options);
-  const Result<std::string_view> first = lines.Peek(kMaxLineBytes);
-  if (!first) return std::unexpected(first.error());
-  const bool json = options.format.empty() ? StartsAsJson(*first) : options.format == kPhilly.name;
+  const std::string_view first = CARMA_TRY(lines.Peek(kMaxLineBytes));
+  const bool json = options.format.empty() ? StartsAsJson(first) : options.format == kPhilly.name;
   if (json) {
-    if (Result<Unit> read = ReadPhilly(lines, out, where); !read) {
-      return std::unexpected(read.error());
-    }
+    CARMA_TRY(ReadPhilly(lines, out, where));
     return out.Finish(kPhilly.name, lines, true, 0);
   }
   Recognised table;
-  if (Result<Unit> read = ReadTable(lines, out, where, table); !read) {
-    return std::unexpected(read.error());
-  }
+  CARMA_TRY(ReadTable(lines, out, where, table));
   return out.Finish(table.layout->format.name, lines, table.layout->dated, table.layout->clock_ms);
 }
 

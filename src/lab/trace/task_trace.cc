@@ -7,6 +7,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "core/values/task_request.h"
 
 namespace carma::trace {
@@ -39,18 +40,15 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
   trace.submissions.reserve(table->size());
   for (std::size_t i = 0; i < table->size(); ++i) {
     const base::CsvRow row = table->Row(i);
-    const Result<double> submit_s = row.Required("submit_s", 0, base::Seconds(kMaxSubmission));
-    if (!submit_s) return std::unexpected(submit_s.error());
-    const Result<std::optional<double>> solo_s = row.Number("solo_s", kMinSoloS, kMaxSoloS);
-    if (!solo_s) return std::unexpected(solo_s.error());
-    const Result<std::optional<double>> cpus = row.Number("cpus", 0, kMaxWorkloadCpus);
-    if (!cpus) return std::unexpected(cpus.error());
-    Submission submission{.at = base::Duration(std::llround(*submit_s * 1000)),
+    const double submit_s = CARMA_TRY(row.Required("submit_s", 0, base::Seconds(kMaxSubmission)));
+    const std::optional<double> solo_s = CARMA_TRY(row.Number("solo_s", kMinSoloS, kMaxSoloS));
+    const std::optional<double> cpus = CARMA_TRY(row.Number("cpus", 0, kMaxWorkloadCpus));
+    Submission submission{.at = base::Duration(std::llround(submit_s * 1000)),
                           .workload_id = std::string(base::Trim(row.Text("workload_id"))),
                           .line = row.line(),
-                          .solo_s = *solo_s,
+                          .solo_s = solo_s,
                           .user = std::string(base::Trim(row.Text("user"))),
-                          .cpus = *cpus,
+                          .cpus = cpus,
                           .gpu_type = std::string(base::Trim(row.Text("gpu_type"))),
                           .qos = std::string(base::Trim(row.Text("qos"))),
                           .account = std::string(base::Trim(row.Text("account")))};

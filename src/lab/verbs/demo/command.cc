@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/top/curses.h"
@@ -116,9 +117,8 @@ class Demo {
       servers_.push_back(std::move(*server));
     }
     for (std::size_t i = 0; i < servers_.size(); ++i) {
-      const auto status = GetStatus(servers_[i]->client());
-      if (!status) return std::unexpected(status.error());
-      data_.sides[i].began_ms = status->value.now_ms;
+      const auto status = CARMA_TRY(GetStatus(servers_[i]->client()));
+      data_.sides[i].began_ms = status.value.now_ms;
       const Result<Unit> replayed = servers_[i]->Replay(
           {"--estimate", "gpumemnet", "--memory", fmt::format("{}={}M", kUnderstated, kStatedMib)});
       if (!replayed) return replayed;
@@ -137,10 +137,9 @@ class Demo {
     while (g_interrupted == 0 && !left_) {
       bool replays = false;
       for (std::size_t i = 0; i < servers_.size(); ++i) {
-        const Result<bool> goes_on = servers_[i]->Replays();
-        if (!goes_on) return std::unexpected(goes_on.error());
-        replays = replays || *goes_on;
-        if (const Result<Unit> looked = Look(i, *goes_on); !looked) return looked;
+        const bool goes_on = CARMA_TRY(servers_[i]->Replays());
+        replays = replays || goes_on;
+        CARMA_TRY(Look(i, goes_on));
       }
       if (!replays) return Unit{};
       if (screen) {
@@ -163,9 +162,8 @@ class Demo {
   Result<Unit> Look(std::size_t which, bool goes_on) {
     DemoSide& side = data_.sides[which];
     if (!goes_on && DemoDone(side.server) == kTasks) return Unit{};
-    auto server = GetOverview(servers_[which]->client());
-    if (!server) return std::unexpected(server.error());
-    side.server = std::move(server->value);
+    auto server = CARMA_TRY(GetOverview(servers_[which]->client()));
+    side.server = std::move(server.value);
     if (which != 1) return Unit{};
     for (std::string& sentence : news_.Look(side.server, side.began_ms)) {
       if (!context_.json && ::isatty(STDOUT_FILENO) != 1) Print(context_, sentence + "\n");
@@ -179,10 +177,9 @@ class Demo {
     std::vector<report::Report> reports;
     std::vector<report::Metrics> metrics;
     for (std::size_t i = 0; i < servers_.size(); ++i) {
-      Result<report::Report> made = servers_[i]->Report(i == 0 ? "exclusive" : "carma");
-      if (!made) return std::unexpected(made.error());
-      metrics.push_back(made->metrics);
-      reports.push_back(std::move(*made));
+      report::Report made = CARMA_TRY(servers_[i]->Report(i == 0 ? "exclusive" : "carma"));
+      metrics.push_back(made.metrics);
+      reports.push_back(std::move(made));
     }
     if (!flags_.html.empty()) {
       const Result<Unit> written = base::WriteFileAtomic(

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/spawn.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "config/simulated.h"
 
 extern char** environ;
@@ -71,17 +72,15 @@ Result<pid_t> DemoServer::Begin(std::vector<std::string> words, const std::strin
 Result<Unit> DemoServer::Run(std::vector<std::string> words) const {
   const std::string log = folder_ + "/log";
   const std::string name = words.front();
-  const Result<pid_t> pid = Begin(std::move(words), log);
-  if (!pid) return std::unexpected(pid.error());
-  if (const int status = Reap(*pid); status != 0) return std::unexpected(Failure(name, log));
+  const pid_t pid = CARMA_TRY(Begin(std::move(words), log));
+  if (const int status = Reap(pid); status != 0) return std::unexpected(Failure(name, log));
   return Unit{};
 }
 
 Result<std::unique_ptr<DemoServer>> DemoServer::Start(const std::string& folder, double speed,
                                                       const std::string& configuration) {
   std::unique_ptr<DemoServer> server(new DemoServer(folder));
-  if (const Result<Unit> made = base::MakeDirs(folder + "/out", 0700); !made)
-    return std::unexpected(made.error());
+  CARMA_TRY(base::MakeDirs(folder + "/out", 0700));
   const std::string state = folder + "/gpus";
   if (const Result<Unit> made =
           server->Run({"carma-simgpu", "create", "--shape", "4xA100-40GB", "--time-scale",
@@ -95,13 +94,10 @@ Result<std::unique_ptr<DemoServer>> DemoServer::Start(const std::string& folder,
       "[collocation]\nmps_control = \"{3}\"\nmps_dir = \"{0}/mps\"\n{4}",
       folder, config::SimulatedDriver(base::ExecutableDir()), state, PathOf("carma-simmps"),
       configuration);
-  if (const Result<Unit> written = base::WriteFileAtomic(folder + "/carma.toml", text); !written)
-    return std::unexpected(written.error());
-  const Result<pid_t> daemon = server->Begin(
+  CARMA_TRY(base::WriteFileAtomic(folder + "/carma.toml", text));
+  server->daemon_ = CARMA_TRY(server->Begin(
       {"carmad", "--config", folder + "/carma.toml", "--parent", fmt::format("{}", ::getpid())},
-      folder + "/carmad.log");
-  if (!daemon) return std::unexpected(daemon.error());
-  server->daemon_ = *daemon;
+      folder + "/carmad.log"));
   const Result<Unit> serves =
       server->Run({"carma", "--socket", folder + "/socket", "status", "--wait", "--timeout", "30"});
   if (!serves) return std::unexpected(server->Failure("carmad", folder + "/carmad.log"));
@@ -125,9 +121,7 @@ Result<Unit> DemoServer::Replay(const std::vector<std::string>& options) {
                                  "replay", "demo60",   "--output-dir",      folder_ + "/out",
                                  "--wait", "--quiet"};
   words.insert(words.end(), options.begin(), options.end());
-  const Result<pid_t> pid = Begin(std::move(words), folder_ + "/replay.log");
-  if (!pid) return std::unexpected(pid.error());
-  replay_ = *pid;
+  replay_ = CARMA_TRY(Begin(std::move(words), folder_ + "/replay.log"));
   return Unit{};
 }
 
@@ -141,11 +135,9 @@ Result<bool> DemoServer::Replays() {
 }
 
 Result<report::Report> DemoServer::Report(const std::string& label) {
-  const Result<std::string> answer = client().Get("/v1/report?run=1");
-  if (!answer) return std::unexpected(answer.error());
-  Result<std::vector<report::Report>> reports = report::ReportsFromJsonText(*answer);
-  if (!reports) return std::unexpected(reports.error());
-  report::Report report = std::move(reports->front());
+  const std::string answer = CARMA_TRY(client().Get("/v1/report?run=1"));
+  std::vector<report::Report> reports = CARMA_TRY(report::ReportsFromJsonText(answer));
+  report::Report report = std::move(reports.front());
   report.metrics.label = label;
   if (report.run) report.run->label = label;
   return report;

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/server_clock.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/server_settings.h"
 #include "cli/client/verbs.h"
@@ -119,17 +120,15 @@ Result<std::string> TrainScript() {
 
 Result<std::vector<ProfiledWorkload>> WantedWorkloads(const ProfileFlags& flags, bool simulated) {
   if (!flags.file.empty()) {
-    const Result<std::string> text = ReadInput(flags.file, kMaxWorkloadsBytes);
-    if (!text) return std::unexpected(text.error());
-    return ParseProfiledWorkloads(*text, InputName(flags.file));
+    const std::string text = CARMA_TRY(ReadInput(flags.file, kMaxWorkloadsBytes));
+    return ParseProfiledWorkloads(text, InputName(flags.file));
   }
   if (simulated) {
     return SimulatedWorkloads(flags.built_in, base::ExecutableDir() + "/carma-simtask",
                               flags.seconds.value_or(kSimulatedSeconds));
   }
-  const Result<std::string> script = TrainScript();
-  if (!script) return std::unexpected(script.error());
-  return TrainedWorkloads(flags.built_in, flags.python, *script,
+  const std::string script = CARMA_TRY(TrainScript());
+  return TrainedWorkloads(flags.built_in, flags.python, script,
                           flags.seconds.value_or(kRealSeconds));
 }
 
@@ -199,28 +198,22 @@ class ProfileCall {
 
 Result<Unit> ProfileCall::FindGpus() {
   if (simulated()) {
-    const Result<base::ClockOrigin> clock = base::ReadServerClock(settings_.simgpu_state);
-    if (!clock) return std::unexpected(clock.error());
-    time_scale_ = clock->time_scale;
+    const base::ClockOrigin clock = CARMA_TRY(base::ReadServerClock(settings_.simgpu_state));
+    time_scale_ = clock.time_scale;
   }
   probe_ = gpu::LoadProbe(ProbeOptionsOf(settings_));
   const auto devices = probe_.probe->Devices();
   if (!devices) return std::unexpected(devices.error().AsError());
   devices_ = *devices;
-  Result<std::vector<Lane>> lanes = LanesOf(devices_, flags_.gpus);
-  if (!lanes) return std::unexpected(lanes.error());
-  lanes_ = std::move(*lanes);
+  lanes_ = CARMA_TRY(LanesOf(devices_, flags_.gpus));
   return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
 }
 
 // One name must mean one workload in the whole folder, or its runs could not be compared.
 Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
-  const Result<std::string> text = folder_.Read(kWorkloadsFile);
-  if (!text) return std::unexpected(text.error());
-  if (!text->empty()) {
-    auto before = ParseProfiledWorkloads(*text, folder_.path() + "/" + kWorkloadsFile);
-    if (!before) return std::unexpected(before.error());
-    all_ = std::move(*before);
+  const std::string text = CARMA_TRY(folder_.Read(kWorkloadsFile));
+  if (!text.empty()) {
+    all_ = CARMA_TRY(ParseProfiledWorkloads(text, folder_.path() + "/" + kWorkloadsFile));
   }
   for (const ProfiledWorkload& each : wanted) {
     const auto same = std::ranges::find(all_, each.name, &ProfiledWorkload::name);
@@ -251,15 +244,12 @@ Measurement::Options ProfileCall::MeasurementOptions() const {
 
 // Each workload's number of steps is found once in a folder.
 Result<Unit> ProfileCall::Calibrate() {
-  const Result<std::string> text = folder_.Read(kCalibratedFile);
-  if (!text) return std::unexpected(text.error());
+  const std::string text = CARMA_TRY(folder_.Read(kCalibratedFile));
   std::vector<ProfiledWorkload> known;
-  if (!text->empty()) {
-    auto read = ParseProfiledWorkloads(*text, folder_.path() + "/" + kCalibratedFile);
-    if (!read) return std::unexpected(read.error());
-    known = std::move(*read);
+  if (!text.empty()) {
+    known = CARMA_TRY(ParseProfiledWorkloads(text, folder_.path() + "/" + kCalibratedFile));
   }
-  std::string lines = *text;
+  std::string lines = text;
   for (ProfiledWorkload& each : all_) {
     if (each.calibrate.empty()) continue;
     auto found = std::ranges::find(known, each.name, &ProfiledWorkload::name);
@@ -268,14 +258,13 @@ Result<Unit> ProfileCall::Calibrate() {
     if (found == known.end()) {
       Say("calibrating " + each.name);
       Measurement measurement(MeasurementOptions(), *probe_.probe, lanes_);
-      const Result<std::string> output = measurement.Calibrate(each);
-      if (!output) return std::unexpected(output.error());
-      const Result<double> steps = StepsTold(*output);
+      const std::string output = CARMA_TRY(measurement.Calibrate(each));
+      const Result<double> steps = StepsTold(output);
       if (!steps) return base::Wrap(steps.error(), "calibration of " + each.name);
       known.push_back(WithSteps(each, *steps));
       found = known.end() - 1;
       lines += ProfiledWorkloadJson(*found) + "\n";
-      if (auto wrote = folder_.Write(kCalibratedFile, lines); !wrote) return wrote;
+      CARMA_TRY(folder_.Write(kCalibratedFile, lines));
     }
     each = *found;
     if (wanted != workloads_.end()) *wanted = *found;
@@ -436,7 +425,7 @@ Result<Unit> ProfileCall::WriteTables() const {
   }};
   std::vector<std::string> names;
   for (const auto& [name, text] : files) {
-    if (auto wrote = folder_.Write(name, text); !wrote) return wrote;
+    CARMA_TRY(folder_.Write(name, text));
     names.emplace_back(name);
   }
   if (context_.json) {
@@ -449,13 +438,11 @@ Result<Unit> ProfileCall::WriteTables() const {
 }
 
 Result<Unit> ProfileCall::Run() {
-  Result<std::vector<int>> degrees = ParseDegrees(flags_.degrees);
-  if (!degrees) return std::unexpected(degrees.error());
-  Result<std::vector<ProfiledWorkload>> wanted = WantedWorkloads(flags_, simulated());
-  if (!wanted) return std::unexpected(wanted.error());
-  if (Result<Unit> found = FindGpus(); !found) return found;
-  if (Result<Unit> taken = TakeWorkloads(std::move(*wanted)); !taken) return taken;
-  MakePlan(PlanOptionsHere(std::move(*degrees)));
+  std::vector<int> degrees = CARMA_TRY(ParseDegrees(flags_.degrees));
+  std::vector<ProfiledWorkload> wanted = CARMA_TRY(WantedWorkloads(flags_, simulated()));
+  CARMA_TRY(FindGpus());
+  CARMA_TRY(TakeWorkloads(std::move(wanted)));
+  MakePlan(PlanOptionsHere(std::move(degrees)));
   Say(fmt::format("{} runs on {} GPU{}, {} of them from an earlier call; {}", planned_,
                   lanes_.size(), lanes_.size() == 1 ? "" : "s", planned_ - plan_.size(),
                   LeftText()));
@@ -463,13 +450,13 @@ Result<Unit> ProfileCall::Run() {
     PrintPlan();
     return Unit{};
   }
-  if (auto made = base::MakeDirs(folder_.path() + "/output"); !made) return made;
+  CARMA_TRY(base::MakeDirs(folder_.path() + "/output"));
   const InterruptsAsk asking;
   Result<Unit> measured = Calibrate();
   if (measured) measured = Measure();
   // The measurements so far are still useful.
   if (!folder_.runs().empty()) {
-    if (Result<Unit> wrote = WriteTables(); !wrote) return wrote;
+    CARMA_TRY(WriteTables());
   }
   return measured;
 }

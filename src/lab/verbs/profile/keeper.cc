@@ -20,6 +20,7 @@
 #include "base/pidfd.h"
 #include "base/spawn.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/mps/mps_control.h"
 #include "task/process/process_tree.h"
 
@@ -195,12 +196,11 @@ Result<KeptProgram> KeptProgram::Start(const Order& order) {
     return base::FailErrno(errno, order.output);
   std::vector<std::string> arguments{std::string(kProgramWord), order.workdir, order.output};
   arguments.insert(arguments.end(), order.command.begin(), order.command.end());
-  Result<Keeper> keeper = StartKeeper(std::move(arguments), order.environment);
-  if (!keeper) return std::unexpected(keeper.error());
+  Keeper keeper = CARMA_TRY(StartKeeper(std::move(arguments), order.environment));
   KeptProgram program;
-  program.keeper_ = keeper->pid;
-  program.lifeline_ = std::move(keeper->lifeline);
-  program.words_ = std::move(keeper->words);
+  program.keeper_ = keeper.pid;
+  program.lifeline_ = std::move(keeper.lifeline);
+  program.words_ = std::move(keeper.words);
   return program;
 }
 
@@ -253,15 +253,15 @@ Result<KeptRun> KeptProgram::Outcome() const {
 }
 
 Result<KeptMps> KeptMps::Start(const Order& order) {
-  Result<Keeper> keeper = StartKeeper({std::string(kMpsWord), order.shim, order.program, order.gpu,
-                                       order.simgpu_state, std::to_string(order.timeout.count())},
-                                      std::nullopt);
-  if (!keeper) return std::unexpected(keeper.error());
+  Keeper keeper =
+      CARMA_TRY(StartKeeper({std::string(kMpsWord), order.shim, order.program, order.gpu,
+                             order.simgpu_state, std::to_string(order.timeout.count())},
+                            std::nullopt));
   KeptMps mps;
-  mps.keeper_ = keeper->pid;
-  mps.lifeline_ = std::move(keeper->lifeline);
+  mps.keeper_ = keeper.pid;
+  mps.lifeline_ = std::move(keeper.lifeline);
   std::string said;
-  pollfd words{keeper->words.get(), POLLIN, 0};
+  pollfd words{keeper.words.get(), POLLIN, 0};
   while (!said.contains('\n')) {
     char buffer[1024];
     const ssize_t n = ::read(words.fd, buffer, sizeof buffer);

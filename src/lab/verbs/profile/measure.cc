@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/mps/mps.h"
 
 namespace carma::cli {
@@ -80,16 +81,15 @@ class Measurement::ActiveRun {
       mps_.emplace(std::move(*mps));
     }
     if (run_.cost_of == Watcher::kNvidiaSmi || run_.cost_of == Watcher::kDcgmi) {
-      auto watcher = KeptProgram::Start({.command = WatcherCommand(*run_.cost_of),
-                                         .environment = EnvironmentWith({}),
-                                         .workdir = "",
-                                         .output = "/dev/null"});
-      if (!watcher) return std::unexpected(watcher.error());
-      watcher_.emplace(std::move(*watcher));
+      auto watcher = CARMA_TRY(KeptProgram::Start({.command = WatcherCommand(*run_.cost_of),
+                                                   .environment = EnvironmentWith({}),
+                                                   .workdir = "",
+                                                   .output = "/dev/null"}));
+      watcher_.emplace(std::move(watcher));
     }
     start_ns_ = base::BootTimeNs();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (Result<Unit> started = StartMember(i); !started) return started;
+      CARMA_TRY(StartMember(i));
     }
     return Unit{};
   }
@@ -125,7 +125,7 @@ class Measurement::ActiveRun {
     if (all || !failed_.empty()) return StopAll();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].program) continue;
-      if (Result<Unit> started = StartMember(i); !started) return started;
+      CARMA_TRY(StartMember(i));
     }
     return Unit{};
   }
@@ -192,12 +192,11 @@ class Measurement::ActiveRun {
     const auto workload =
         std::ranges::find(options_.workloads, slots_[i].workload, &ProfiledWorkload::name);
     CARMA_CHECK(workload != options_.workloads.end(), "a planned workload is known");
-    auto program = KeptProgram::Start({.command = workload->command,
-                                       .environment = EnvironmentOf(i),
-                                       .workdir = workload->workdir,
-                                       .output = OutputOf(i)});
-    if (!program) return std::unexpected(program.error());
-    slots_[i].program.emplace(std::move(*program));
+    auto program = CARMA_TRY(KeptProgram::Start({.command = workload->command,
+                                                 .environment = EnvironmentOf(i),
+                                                 .workdir = workload->workdir,
+                                                 .output = OutputOf(i)}));
+    slots_[i].program.emplace(std::move(program));
     return Unit{};
   }
 
@@ -362,9 +361,8 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
     return listener.take(std::move(refused));
   }
   std::string by;
-  const auto before = place.LookBefore(options_, by);
-  if (!before) return std::unexpected(before.error());
-  if (!*before) {
+  const auto before = CARMA_TRY(place.LookBefore(options_, by));
+  if (!before) {
     if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
     return Fail(
         ErrorCode::kConflict,
@@ -374,14 +372,14 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
   place.NotBusy();
   PlannedRun run = std::move(*next);
   plan.erase(next);
-  place.run() = std::make_unique<ActiveRun>(std::move(run), place.lane(), options_, **before);
+  place.run() = std::make_unique<ActiveRun>(std::move(run), place.lane(), options_, *before);
   return place.run()->Begin();
 }
 
 Result<Unit> Measurement::StartWhatCan(std::deque<PlannedRun>& plan, const Listener& listener) {
   for (const std::unique_ptr<Place>& place : places_) {
     if (place->run()) continue;
-    if (Result<Unit> started = StartOn(*place, plan, listener); !started) return started;
+    CARMA_TRY(StartOn(*place, plan, listener));
   }
   return Unit{};
 }
@@ -389,13 +387,13 @@ Result<Unit> Measurement::StartWhatCan(std::deque<PlannedRun>& plan, const Liste
 Result<Unit> Measurement::TakeNews(const Listener& listener) {
   for (const std::unique_ptr<Place>& place : places_) {
     if (!place->run()) continue;
-    if (Result<Unit> taken = place->run()->TakeNews(); !taken) return taken;
+    CARMA_TRY(place->run()->TakeNews());
     if (!place->run()->complete()) continue;
     MeasuredRun measured = place->run()->Measured();
     place->run().reset();  // with its MPS server
     if (!measured.failed.empty() && measured.run.members.size() == 1 && !measured.run.cost_of)
       return Fail(ErrorCode::kInvalid, "alone, " + measured.failed);
-    if (Result<Unit> taken = listener.take(std::move(measured)); !taken) return taken;
+    CARMA_TRY(listener.take(std::move(measured)));
   }
   return Unit{};
 }
@@ -429,8 +427,8 @@ void Measurement::Wait() {
 Result<Unit> Measurement::Run(std::deque<PlannedRun> plan, const Listener& listener) {
   const auto step = [&]() -> Result<Unit> {
     if (Interrupted()) return Fail(ErrorCode::kConflict, "interrupted");
-    if (Result<Unit> taken = TakeNews(listener); !taken) return taken;
-    if (Result<Unit> started = StartWhatCan(plan, listener); !started) return started;
+    CARMA_TRY(TakeNews(listener));
+    CARMA_TRY(StartWhatCan(plan, listener));
     std::vector<std::string> under_way;
     for (const std::unique_ptr<Place>& place : places_) {
       if (place->run()) under_way.push_back(base::Join(place->run()->planned().members, " + "));
@@ -460,7 +458,7 @@ Result<std::string> Measurement::Calibrate(const ProfiledWorkload& workload) {
                         .refuse = [](const PlannedRun&) { return std::string(); },
                         .show = [](const std::vector<std::string>&) {}};
   const PlannedRun run{ProfileMethod::kStreams, lane.gpu_type, {name}, 1, std::nullopt};
-  if (Result<Unit> done = once.Run({run}, nobody); !done) return std::unexpected(done.error());
+  CARMA_TRY(once.Run({run}, nobody));
   return base::ReadFile(fmt::format("{}/{}-1.log", options_.outputs, lane.devices[0]), kMaxOutput);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "profile/profiles.h"
 
 namespace carma::cli {
@@ -87,9 +88,8 @@ std::string MeasuredRunJson(const MeasuredRun& run) {
 }
 
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line) {
-  const Result<Json> json = base::ParseJson(line);
-  if (!json) return std::unexpected(json.error());
-  JsonReader in(*json, "");
+  const Json json = CARMA_TRY(base::ParseJson(line));
+  JsonReader in(json, "");
   MeasuredRun run;
   ReadPlanned(in, run.run);
   in.Get("gpu", run.gpu, profile::kMaxNameBytes);
@@ -130,31 +130,27 @@ Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where
 }
 
 Result<ResultFolder> ResultFolder::Open(const std::string& path) {
-  if (auto made = base::MakeDirs(path); !made) return std::unexpected(made.error());
+  CARMA_TRY(base::MakeDirs(path));
   const std::string name = path + kRunsFile;
   base::UniqueFd file(::open(name.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file) return base::FailErrno(errno, name);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
     return Fail(ErrorCode::kConflict, path + ": another carma profile works in this folder");
-  const Result<std::string> text = base::ReadFile(name, kMaxRunsBytes);
-  if (!text) return std::unexpected(text.error());
-  Result<KeptRuns> kept = ParseMeasuredRuns(*text, name);
-  if (!kept) return std::unexpected(kept.error());
-  if (kept->whole_bytes < text->size() &&
-      ::ftruncate(file.get(), static_cast<off_t>(kept->whole_bytes)) != 0) {
+  const std::string text = CARMA_TRY(base::ReadFile(name, kMaxRunsBytes));
+  KeptRuns kept = CARMA_TRY(ParseMeasuredRuns(text, name));
+  if (kept.whole_bytes < text.size() &&
+      ::ftruncate(file.get(), static_cast<off_t>(kept.whole_bytes)) != 0) {
     return base::FailErrno(errno, name);
   }
-  return ResultFolder(path, std::move(file), std::move(kept->runs));
+  return ResultFolder(path, std::move(file), std::move(kept.runs));
 }
 
 Result<ResultFolder> ResultFolder::Look(const std::string& path) {
   const std::string name = path + kRunsFile;
   if (!base::Exists(name)) return ResultFolder(path, {}, {});
-  const Result<std::string> text = base::ReadFile(name, kMaxRunsBytes);
-  if (!text) return std::unexpected(text.error());
-  Result<KeptRuns> kept = ParseMeasuredRuns(*text, name);
-  if (!kept) return std::unexpected(kept.error());
-  return ResultFolder(path, {}, std::move(kept->runs));
+  const std::string text = CARMA_TRY(base::ReadFile(name, kMaxRunsBytes));
+  KeptRuns kept = CARMA_TRY(ParseMeasuredRuns(text, name));
+  return ResultFolder(path, {}, std::move(kept.runs));
 }
 
 Result<Unit> ResultFolder::Add(MeasuredRun run) {

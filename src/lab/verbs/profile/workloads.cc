@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "estimate/asking.h"
 #include "estimate/signature.h"
 #include "lab/trace/workloads.h"
@@ -139,13 +140,11 @@ std::string ProfiledWorkloadJson(const ProfiledWorkload& workload) {
 Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::string> names,
                                                          const std::string& simtask,
                                                          double seconds) {
-  const Result<trace::Catalogue> catalogue = trace::Catalogue::BuiltIn();
-  if (!catalogue) return std::unexpected(catalogue.error());
+  const trace::Catalogue catalogue = CARMA_TRY(trace::Catalogue::BuiltIn());
   std::vector<ProfiledWorkload> workloads;
   for (const std::string& name : NamesOr(names, kUsualSimulated)) {
-    const Result<const trace::Workload*> found = catalogue->Find(name);
-    if (!found) return std::unexpected(found.error());
-    trace::Workload played = **found;
+    const trace::Workload* const found = CARMA_TRY(catalogue.Find(name));
+    trace::Workload played = *found;
     if (played.gpus != 1)
       return Fail(ErrorCode::kInvalid,
                   "'" + name + "' wants several GPUs, but only one is measured");
@@ -182,16 +181,15 @@ Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::stri
 
 Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::string& folder,
                                 std::uint32_t uid) {
-  const Result<task::TaskSpec> spec = SpecOf(workload, folder);
-  if (!spec) return std::unexpected(spec.error());
+  const task::TaskSpec spec = CARMA_TRY(SpecOf(workload, folder));
   std::string fingerprint;
-  if (spec->model_summary) {
+  if (spec.model_summary) {
     fingerprint =
-        estimate::ReadSummary(base::ReadFile(*spec->model_summary, model::kMaxSummaryBytes),
-                              *spec->model_summary)
+        estimate::ReadSummary(base::ReadFile(*spec.model_summary, model::kMaxSummaryBytes),
+                              *spec.model_summary)
             .fingerprint;
   }
-  return estimate::Signature(*spec, uid, fingerprint);
+  return estimate::Signature(spec, uid, fingerprint);
 }
 
 Result<double> StepsTold(std::string_view output) {

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
 #include "cli/progress_line.h"
@@ -57,9 +58,8 @@ struct Prepared {
 Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
-    const Result<std::string> text = ReadNamed(flags.experiment, kMaxExperimentBytes);
-    if (!text) return std::unexpected(text.error());
-    if (Result<Unit> read = ReadExperiment(flags.experiment, *text, experiment); !read) {
+    const std::string text = CARMA_TRY(ReadNamed(flags.experiment, kMaxExperimentBytes));
+    if (Result<Unit> read = ReadExperiment(flags.experiment, text, experiment); !read) {
       if (flags.experiment.ends_with(".csv"))
         return base::Fail(
             base::ErrorCode::kInvalid,
@@ -84,14 +84,11 @@ Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   for (std::size_t i = 0; i < flags.policies.size(); ++i) {
     const std::string where =
         flags.policies.size() == 1 ? "--policy" : fmt::format("--policy {}", i + 1);
-    auto words = SplitPolicy(flags.policies[i], where);
-    if (!words) return std::unexpected(words.error());
-    experiment.policies.push_back(*std::move(words));
+    experiment.policies.push_back(CARMA_TRY(SplitPolicy(flags.policies[i], where)));
   }
   if (!flags.model.empty()) {
-    auto words = SplitPolicy(flags.model, "--model");
-    if (!words) return std::unexpected(words.error());
-    std::ranges::move(*words, std::back_inserter(experiment.load.model));
+    auto words = CARMA_TRY(SplitPolicy(flags.model, "--model"));
+    std::ranges::move(words, std::back_inserter(experiment.load.model));
   }
   const auto add = [&](const char* key, const std::string& value) {
     if (value.empty()) return;
@@ -108,9 +105,8 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   if (path.empty()) return config::Settings{};
   config::Sources sources;
   sources.files.emplace_back(path, false);
-  Result<config::Loaded> loaded = config::Load(sources);
-  if (!loaded) return std::unexpected(loaded.error());
-  return std::move(loaded->settings);
+  config::Loaded loaded = CARMA_TRY(config::Load(sources));
+  return std::move(loaded.settings);
 }
 
 // The sharing method that the words name; otherwise both from which a daemon chooses by itself.
@@ -123,11 +119,10 @@ std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
 }
 
 Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
-  const Result<config::Settings> settings = BaseSettings(experiment.load.config);
-  if (!settings) return std::unexpected(settings.error());
+  const config::Settings settings = CARMA_TRY(BaseSettings(experiment.load.config));
   std::vector<PolicyWord> first;
-  if (settings->collocation) {
-    first.push_back({"collocation", std::string(config::CollocationName(*settings->collocation)),
+  if (settings.collocation) {
+    first.push_back({"collocation", std::string(config::CollocationName(*settings.collocation)),
                      experiment.load.config});
   }
   first.insert(first.end(), experiment.common.begin(), experiment.common.end());
@@ -137,23 +132,20 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   for (const std::vector<PolicyWord>& own : all) {
     std::vector<PolicyWord> words = first;
     words.insert(words.end(), own.begin(), own.end());
-    Result<SimPolicy> policy = MakePolicy(*settings, words);
-    if (!policy) return std::unexpected(policy.error());
-    if (Result<Unit> applied = ApplyModel(experiment.load.model, *policy); !applied) {
-      return std::unexpected(applied.error());
-    }
+    SimPolicy policy = CARMA_TRY(MakePolicy(settings, words));
+    CARMA_TRY(ApplyModel(experiment.load.model, policy));
     for (const std::string& text : experiment.load.reserve) {
       Result<core::Reservation> booking = sim::ParseReservation(text);
       if (!booking) return base::Wrap(booking.error(), "reserve");
-      policy->options.reservations.push_back(*std::move(booking));
+      policy.options.reservations.push_back(*std::move(booking));
     }
     // Reports join the runs of one name.
-    if (std::ranges::count(policies, policy->label, &SimPolicy::label) > 0) {
+    if (std::ranges::count(policies, policy.label, &SimPolicy::label) > 0) {
       return Fail(ErrorCode::kInvalid,
                   fmt::format("{}: another policy is called '{}', too; give one of them a label=",
-                              words.back().where, base::Printable(policy->label, 80)));
+                              words.back().where, base::Printable(policy.label, 80)));
     }
-    policies.push_back(*std::move(policy));
+    policies.push_back(std::move(policy));
   }
   return policies;
 }
@@ -173,37 +165,30 @@ Result<Unit> GiveSummaries(Context& context, const SimLoad& load, const trace::C
                                                  "folder with --summaries",
                                                  needy->options.estimates.method));
   }
-  Result<LoadedSummaries> loaded = LoadSummaries(catalogue, load.summaries);
-  if (!loaded) return std::unexpected(loaded.error());
-  for (const std::string& trouble : loaded->troubles) {
+  LoadedSummaries loaded = CARMA_TRY(LoadSummaries(catalogue, load.summaries));
+  for (const std::string& trouble : loaded.troubles) {
     Warn(context, "summaries: " + base::Printable(trouble));
   }
-  const auto shared = std::make_shared<const sim::Summaries>(std::move(loaded->by_workload));
+  const auto shared = std::make_shared<const sim::Summaries>(std::move(loaded.by_workload));
   for (SimPolicy& policy : policies) policy.options.estimates.summaries = shared;
   return Unit{};
 }
 
 Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& flags) {
-  Result<Experiment> experiment = ReadPlan(verb, flags);
-  if (!experiment) return std::unexpected(experiment.error());
-  const SimLoad& load = experiment->load;
+  Experiment experiment = CARMA_TRY(ReadPlan(verb, flags));
+  const SimLoad& load = experiment.load;
   Result<sim::Cluster> cluster = sim::ParseCluster(load.server);
   if (!cluster) return base::Wrap(cluster.error(), "server");
-  Result<trace::TaskTrace> trace = LoadTaskTrace(load.trace);
-  if (!trace) return std::unexpected(trace.error());
-  Result<trace::Catalogue> catalogue = LoadCatalogue(load.workloads);
-  if (!catalogue) return std::unexpected(catalogue.error());
-  Result<std::vector<SimPolicy>> policies = MakePolicies(*experiment);
-  if (!policies) return std::unexpected(policies.error());
-  if (Result<Unit> given = GiveSummaries(context, load, *catalogue, *policies); !given) {
-    return std::unexpected(given.error());
-  }
+  trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(load.trace));
+  trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(load.workloads));
+  std::vector<SimPolicy> policies = CARMA_TRY(MakePolicies(experiment));
+  CARMA_TRY(GiveSummaries(context, load, catalogue, policies));
   Prepared prepared{.load = load,
                     .cluster = *std::move(cluster),
-                    .catalogue = *std::move(catalogue),
+                    .catalogue = std::move(catalogue),
                     .arrivals = {},
-                    .policies = *std::move(policies)};
-  auto arrivals = sim::Arrivals(*trace, prepared.catalogue, load.trace);
+                    .policies = std::move(policies)};
+  auto arrivals = sim::Arrivals(trace, prepared.catalogue, load.trace);
   if (!arrivals) {
     const char* hint =
         load.workloads.empty() ? " (give the catalogue that has it with --workloads)" : "";

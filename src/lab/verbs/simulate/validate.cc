@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/client/verbs.h"
 #include "cli/progress_line.h"
 #include "cli/table.h"
@@ -65,11 +66,9 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
                            const trace::Catalogue& catalogue, const std::string& path) {
   const Result<sim::Cluster> cluster = sim::ParseCluster(flags.server);
   if (!cluster) return base::Wrap(cluster.error(), "server");
-  const Result<trace::TaskTrace> trace = LoadTaskTrace(path);
-  if (!trace) return std::unexpected(trace.error());
-  const auto arrivals = sim::Arrivals(*trace, catalogue, path);
-  if (!arrivals) return std::unexpected(arrivals.error());
-  const auto published = sim::RecognisePublished(*arrivals);
+  const trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(path));
+  const auto arrivals = CARMA_TRY(sim::Arrivals(trace, catalogue, path));
+  const auto published = sim::RecognisePublished(arrivals);
   if (!published) {
     return Fail(ErrorCode::kInvalid,
                 path +
@@ -92,7 +91,7 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
     line.Show(fmt::format("{}: {}", sim::PublishedTraceName(*published),
                           ProgressBar(static_cast<double>(done) / all, elapsed)));
   };
-  auto validation = sim::Validate(*published, *cluster, *arrivals, options);
+  auto validation = sim::Validate(*published, *cluster, arrivals, options);
   line.End();
   if (!validation) return std::unexpected(validation.error());
   return Part{fmt::format("{}: {} runs of each policy, {:.0f} % noise on durations, simulated",
@@ -102,27 +101,23 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
 
 Result<Replayed> ReplayMeasured(const trace::Catalogue& catalogue, const std::string& path,
                                 double least_s) {
-  const Result<std::string> text = ReadNamed(path, kMaxTasksBytes);
-  if (!text) return std::unexpected(text.error());
-  auto tasks = sim::ParseMeasuredTasks(*text, path);
-  if (!tasks) return std::unexpected(tasks.error());
+  const std::string text = CARMA_TRY(ReadNamed(path, kMaxTasksBytes));
+  auto tasks = CARMA_TRY(sim::ParseMeasuredTasks(text, path));
   auto listed =
-      sim::ReplayResidency(*tasks, catalogue, sim::Interference{}, sim::LoadAsListed, least_s);
+      sim::ReplayResidency(tasks, catalogue, sim::Interference{}, sim::LoadAsListed, least_s);
   if (!listed) return base::Wrap(listed.error(), path);
   auto guessed =
-      sim::ReplayResidency(*tasks, catalogue, sim::Interference{}, sim::LoadAsGuessed, least_s);
+      sim::ReplayResidency(tasks, catalogue, sim::Interference{}, sim::LoadAsGuessed, least_s);
   if (!guessed) return base::Wrap(guessed.error(), path);
-  return Replayed{path, *std::move(tasks), *std::move(listed), *std::move(guessed), least_s};
+  return Replayed{path, std::move(tasks), *std::move(listed), *std::move(guessed), least_s};
 }
 
 Result<std::vector<Paired>> ComparePairs(const std::string& path) {
-  const Result<std::string> text = ReadNamed(path, kMaxPairsBytes);
-  if (!text) return std::unexpected(text.error());
-  const auto pairs = sim::ParsePairs(*text, path);
-  if (!pairs) return std::unexpected(pairs.error());
+  const std::string text = CARMA_TRY(ReadNamed(path, kMaxPairsBytes));
+  const auto pairs = CARMA_TRY(sim::ParsePairs(text, path));
   std::vector<Paired> found;
-  for (const auto& [method, of_method] : {std::pair(core::SharingMethod::kStreams, &pairs->streams),
-                                          std::pair(core::SharingMethod::kMps, &pairs->mps)}) {
+  for (const auto& [method, of_method] : {std::pair(core::SharingMethod::kStreams, &pairs.streams),
+                                          std::pair(core::SharingMethod::kMps, &pairs.mps)}) {
     if (of_method->empty()) continue;
     found.push_back({path, method, of_method->size(), sim::ComparePairs(method, *of_method)});
   }

@@ -5,6 +5,7 @@
 
 #include "base/calendar.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/shell_quote.h"
@@ -44,24 +45,22 @@ std::int64_t LocalMs(std::int64_t utc_ms) {
 }
 
 Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
-  Result<trace::Catalogue> catalogue = LoadCatalogue(flags.source.workloads);
-  if (!catalogue) return std::unexpected(catalogue.error());
-  const Result<TaskPage> page = ListTasks(context.client(), {.states = "all",
-                                                             .user = flags.user,
-                                                             .name = "",
-                                                             .limit = trace::kMaxTraceTasks,
-                                                             .newest_first = false});
-  if (!page) return std::unexpected(page.error());
-  if (page->tasks.empty()) return Fail(ErrorCode::kNotFound, "the daemon has no tasks");
-  if (page->more) {
-    Warn(context, fmt::format("only the first {} tasks are exported", page->tasks.size()));
+  trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(flags.source.workloads));
+  const TaskPage page = CARMA_TRY(ListTasks(context.client(), {.states = "all",
+                                                               .user = flags.user,
+                                                               .name = "",
+                                                               .limit = trace::kMaxTraceTasks,
+                                                               .newest_first = false}));
+  if (page.tasks.empty()) return Fail(ErrorCode::kNotFound, "the daemon has no tasks");
+  if (page.more) {
+    Warn(context, fmt::format("only the first {} tasks are exported", page.tasks.size()));
   }
-  LoadedJobs history{.trace = trace::JobTrace(), .catalogue = *std::move(catalogue)};
+  LoadedJobs history{.trace = trace::JobTrace(), .catalogue = std::move(catalogue)};
   trace::JobTrace& trace = history.trace;
   trace.format = "history";
-  trace.start_ms = LocalMs(page->tasks.front().submitted_ms);
-  for (const api::TaskView& task : page->tasks) {
-    trace::Job job{.submit = Duration(task.submitted_ms - page->tasks.front().submitted_ms),
+  trace.start_ms = LocalMs(page.tasks.front().submitted_ms);
+  for (const api::TaskView& task : page.tasks) {
+    trace::Job job{.submit = Duration(task.submitted_ms - page.tasks.front().submitted_ms),
                    .gpu_milli = task.gpus * 1000,
                    .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
                    .status = StatusOf(task)};
@@ -180,9 +179,8 @@ Result<Unit> Write(Context& context, const LoadedJobs& loaded, const ExportFlags
     return Fail(ErrorCode::kInvalid, "--as: expected jobs, tasks or script, not '" +
                                          base::Printable(flags.as, 40) + "'");
   }
-  const Result<trace::TaskTrace> tasks = TasksOf(loaded);
-  if (!tasks) return std::unexpected(tasks.error());
-  return trace::WriteTasks(*tasks, loaded.trace.provenance, loaded.trace.start_ms,
+  const trace::TaskTrace tasks = CARMA_TRY(TasksOf(loaded));
+  return trace::WriteTasks(tasks, loaded.trace.provenance, loaded.trace.start_ms,
                            OutputOf(context));
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/client/verbs.h"
 #include "lab/trace/bytes.h"
 #include "lab/trace/job_reader.h"
@@ -50,26 +51,22 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
 
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path) {
   if (IsBuiltIn(path)) return trace::BuiltInDemo60();
-  const Result<std::string> text = ReadNamed(path, kMaxFileBytes);
-  if (!text) return std::unexpected(text.error());
-  return trace::ParseTrace(*text, path);
+  const std::string text = CARMA_TRY(ReadNamed(path, kMaxFileBytes));
+  return trace::ParseTrace(text, path);
 }
 
 Result<trace::Catalogue> LoadCatalogue(const std::string& path) {
   if (path.empty()) return trace::Catalogue::BuiltIn();
-  const Result<std::string> text = ReadNamed(path, kMaxFileBytes);
-  if (!text) return std::unexpected(text.error());
-  return trace::Catalogue::Parse(*text, path);
+  const std::string text = CARMA_TRY(ReadNamed(path, kMaxFileBytes));
+  return trace::Catalogue::Parse(text, path);
 }
 
 Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source) {
-  Result<trace::Catalogue> catalogue = LoadCatalogue(source.workloads);
-  if (!catalogue) return std::unexpected(catalogue.error());
-  Result<trace::JobTrace> trace = ReadFrom(
-      source, {.format = source.format, .strict = source.strict, .catalogue = &*catalogue});
-  if (!trace) return std::unexpected(trace.error());
-  WarnOf(context, trace->complaints, InputName(source.path));
-  return LoadedJobs{*std::move(trace), *std::move(catalogue)};
+  trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(source.workloads));
+  trace::JobTrace trace = CARMA_TRY(ReadFrom(
+      source, {.format = source.format, .strict = source.strict, .catalogue = &catalogue}));
+  WarnOf(context, trace.complaints, InputName(source.path));
+  return LoadedJobs{std::move(trace), std::move(catalogue)};
 }
 
 std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
@@ -89,9 +86,7 @@ Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded) {
   trace::TaskTrace tasks;
   tasks.submissions.reserve(loaded.trace.jobs.size());
   for (const trace::Job& job : loaded.trace.jobs) {
-    Result<trace::Submission> task = TaskOf(job, loaded);
-    if (!task) return std::unexpected(task.error());
-    tasks.submissions.push_back(*std::move(task));
+    tasks.submissions.push_back(CARMA_TRY(TaskOf(job, loaded)));
   }
   return tasks;
 }
@@ -116,9 +111,8 @@ Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded
 Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded) {
   const trace::Sink out = OutputOf(context);
   if (loaded.trace.format != kTaskFormat) return trace::WriteJobs(loaded.trace, out);
-  const Result<trace::TaskTrace> tasks = TasksOf(loaded);
-  if (!tasks) return std::unexpected(tasks.error());
-  return trace::WriteTasks(*tasks, loaded.trace.provenance, loaded.trace.start_ms, out);
+  const trace::TaskTrace tasks = CARMA_TRY(TasksOf(loaded));
+  return trace::WriteTasks(tasks, loaded.trace.provenance, loaded.trace.start_ms, out);
 }
 
 }  // namespace carma::cli

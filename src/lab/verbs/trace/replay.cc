@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "core/values/task_state.h"
 #include "task/describe/spec.h"
 
@@ -118,10 +119,9 @@ auto Replay::Patiently(Call call) -> decltype(call()) {
 Result<ReplayProgress> Replay::Run(const std::vector<ReplayStep>& steps, bool wait) {
   progress_ = {};
   progress_.total = steps.size();
-  const Result<api::StatusView> status = server_.Status();
-  if (!status) return std::unexpected(status.error());
-  start_ = base::FromMs(status->now_ms);
-  progress_.time_scale = status->time_scale;
+  const api::StatusView status = CARMA_TRY(server_.Status());
+  start_ = base::FromMs(status.now_ms);
+  progress_.time_scale = status.time_scale;
   Result<Unit> done = SubmitAll(steps);
   if (done && wait) done = AwaitAll();
   if (!done) {
@@ -133,28 +133,26 @@ Result<ReplayProgress> Replay::Run(const std::vector<ReplayStep>& steps, bool wa
 
 Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
   for (std::size_t next = 0; next < steps.size();) {
-    const Result<api::StatusView> status = Patiently([&] { return server_.Status(); });
-    if (!status) return std::unexpected(status.error());
-    const base::Duration elapsed = base::FromMs(status->now_ms) - start_;
+    const api::StatusView status = CARMA_TRY(Patiently([&] { return server_.Status(); }));
+    const base::Duration elapsed = base::FromMs(status.now_ms) - start_;
     std::vector<std::string> due;
     while (next < steps.size() && steps[next].at <= elapsed && due.size() < kMaxBatch) {
       due.push_back(steps[next++].spec);
     }
     if (due.empty()) {
-      const double scale = std::max(status->time_scale, 1e-6);
+      const double scale = std::max(status.time_scale, 1e-6);
       const double left_ms = static_cast<double>((steps[next].at - elapsed).count()) / scale;
       const milliseconds left(static_cast<std::int64_t>(std::min(std::ceil(left_ms), 1e9)));
       if (show_ && left >= kLook) {
-        if (Result<Unit> looked = Look(); !looked) return looked;
+        CARMA_TRY(Look());
       }
       server_.Pause(std::min(left, kLook));
       continue;
     }
     // Not tried again: if only the answer was lost, the tasks may have been accepted.
-    const Result<std::vector<std::uint64_t>> ids = server_.Submit(due);
-    if (!ids) return std::unexpected(ids.error());
-    progress_.submitted.insert(progress_.submitted.end(), ids->begin(), ids->end());
-    unfinished_.insert(ids->begin(), ids->end());
+    const std::vector<std::uint64_t> ids = CARMA_TRY(server_.Submit(due));
+    progress_.submitted.insert(progress_.submitted.end(), ids.begin(), ids.end());
+    unfinished_.insert(ids.begin(), ids.end());
   }
   return Look();
 }
@@ -165,20 +163,19 @@ Result<Unit> Replay::AwaitAll() {
     // once.
     const std::uint64_t oldest = *unfinished_.begin();
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kLook);
-    const Result<api::TaskView> task = Patiently([&] { return server_.Await(oldest, seconds); });
-    if (!task) return std::unexpected(task.error());
-    if (Result<Unit> looked = Look(); !looked) return looked;
+    CARMA_TRY(Patiently([&] { return server_.Await(oldest, seconds); }));
+    CARMA_TRY(Look());
   }
   return Unit{};
 }
 
 // Finds out which tasks wait, run, or have ended since the last time.
 Result<Unit> Replay::Look() {
-  const Result<std::vector<api::TaskView>> tasks = Patiently([&] { return server_.Unfinished(); });
-  if (!tasks) return std::unexpected(tasks.error());
+  const std::vector<api::TaskView> tasks =
+      CARMA_TRY(Patiently([&] { return server_.Unfinished(); }));
   std::set<std::uint64_t> still;
   progress_.queued = progress_.running = 0;
-  for (const api::TaskView& task : *tasks) {
+  for (const api::TaskView& task : tasks) {
     if (!unfinished_.contains(task.id)) continue;  // not of this replay
     still.insert(task.id);
     ooms_[task.id] = task.ooms;
@@ -195,9 +192,8 @@ Result<Unit> Replay::Look() {
   }
   progress_.ooms = std::accumulate(ooms_.begin(), ooms_.end(), 0,
                                    [](int sum, const auto& entry) { return sum + entry.second; });
-  const Result<api::StatusView> status = Patiently([&] { return server_.Status(); });
-  if (!status) return std::unexpected(status.error());
-  progress_.elapsed = base::FromMs(status->now_ms) - start_;
+  const api::StatusView status = CARMA_TRY(Patiently([&] { return server_.Status(); }));
+  progress_.elapsed = base::FromMs(status.now_ms) - start_;
   if (show_) show_(progress_);
   return Unit{};
 }

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/ids.h"
@@ -28,12 +29,9 @@ struct LoadedTrace {
 };
 
 Result<LoadedTrace> Load(const ReplayFlags& flags) {
-  Result<trace::TaskTrace> trace = LoadTaskTrace(flags.trace);
-  if (!trace) return std::unexpected(trace.error());
-  Result<trace::Catalogue> catalogue = LoadCatalogue(flags.workloads);
-  if (!catalogue) return std::unexpected(catalogue.error());
-  LoadedTrace loaded{
-      .trace = std::move(*trace), .catalogue = std::move(*catalogue), .workloads = {}};
+  trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(flags.trace));
+  trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(flags.workloads));
+  LoadedTrace loaded{.trace = std::move(trace), .catalogue = std::move(catalogue), .workloads = {}};
   auto workloads = trace::MatchWorkloads(loaded.trace, loaded.catalogue, flags.trace);
   if (!workloads) {
     const char* hint =
@@ -78,20 +76,17 @@ Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
   const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
   if (!estimate) return Fail(ErrorCode::kInvalid, "--estimate: " + estimate.error().message);
   options.estimate = *estimate;
-  Result<std::map<std::size_t, std::int64_t>> said = ReadSaid(flags.memory);
-  if (!said) return std::unexpected(said.error());
-  options.said_mib = *std::move(said);
-  const Result<std::string> simtask = AbsolutePath(
-      flags.simtask.empty() ? base::ExecutableDir() + "/carma-simtask" : flags.simtask);
-  if (!simtask) return std::unexpected(simtask.error());
-  if (::access(simtask->c_str(), X_OK) != 0) {
-    return base::FailErrno(errno, *simtask + " (see --simtask)");
+  options.said_mib = CARMA_TRY(ReadSaid(flags.memory));
+  const std::string simtask = CARMA_TRY(AbsolutePath(
+      flags.simtask.empty() ? base::ExecutableDir() + "/carma-simtask" : flags.simtask));
+  if (::access(simtask.c_str(), X_OK) != 0) {
+    return base::FailErrno(errno, simtask + " (see --simtask)");
   }
-  options.simtask = *simtask;
+  options.simtask = simtask;
   const Result<std::string> output =
       AbsolutePath(flags.output_dir.empty() ? "carma-replay" : flags.output_dir);
   if (!output) return std::unexpected(output.error());
-  if (auto made = base::MakeDirs(*output); !made) return std::unexpected(made.error());
+  CARMA_TRY(base::MakeDirs(*output));
   options.output_dir = *output;
   for (const char* name : {"PATH", "HOME"}) {
     if (const std::string value = base::GetEnv(name); !value.empty()) {
@@ -108,22 +103,20 @@ class ClientServer : public ReplayServer {
   Result<api::StatusView> Status() override { return Value(GetStatus(context_.client())); }
 
   Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) override {
-    const auto answer = SubmitTasks(context_.client(), specs);
-    if (!answer) return std::unexpected(answer.error());
-    for (const std::string& warning : answer->value.warnings) Warn(context_, warning);
-    std::vector<std::uint64_t> ids(answer->value.count);
-    std::iota(ids.begin(), ids.end(), answer->value.first);
+    const auto answer = CARMA_TRY(SubmitTasks(context_.client(), specs));
+    for (const std::string& warning : answer.value.warnings) Warn(context_, warning);
+    std::vector<std::uint64_t> ids(answer.value.count);
+    std::iota(ids.begin(), ids.end(), answer.value.first);
     return ids;
   }
 
   Result<std::vector<api::TaskView>> Unfinished() override {
-    auto page = ListTasks(context_.client(), {.states = "",
-                                              .user = "",
-                                              .name = "",
-                                              .limit = trace::kMaxTraceTasks,
-                                              .newest_first = false});
-    if (!page) return std::unexpected(page.error());
-    return std::move(page->tasks);
+    auto page = CARMA_TRY(ListTasks(context_.client(), {.states = "",
+                                                        .user = "",
+                                                        .name = "",
+                                                        .limit = trace::kMaxTraceTasks,
+                                                        .newest_first = false}));
+    return std::move(page.tasks);
   }
 
   Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) override {

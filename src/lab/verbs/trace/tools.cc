@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/client/verbs.h"
 #include "lab/trace/job_generator.h"
 #include "lab/trace/job_mapping.h"
@@ -67,13 +68,11 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
   if (!from) return std::unexpected(from.error());
   if (!flags.to.empty()) to = ParseMoment("--to", flags.to, trace);
   if (!to) return std::unexpected(to.error());
-  const auto vc = NumberOf(trace.vcs, "virtual cluster", flags.vc);
-  if (!vc) return std::unexpected(vc.error());
-  const auto user = NumberOf(trace.users, "user", flags.user);
-  if (!user) return std::unexpected(user.error());
+  const auto vc = CARMA_TRY(NumberOf(trace.vcs, "virtual cluster", flags.vc));
+  const auto user = CARMA_TRY(NumberOf(trace.users, "user", flags.user));
   return trace::KeepJobs(trace, [&](const trace::Job& job) {
-    return job.submit >= *from && job.submit < *to && (!*vc || job.vc == **vc) &&
-           (!*user || job.user == **user) &&
+    return job.submit >= *from && job.submit < *to && (!vc || job.vc == *vc) &&
+           (!user || job.user == *user) &&
            (!flags.max_gpus || trace::WholeGpus(job) <= *flags.max_gpus);
   });
 }
