@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 
 #include "api/http.h"
 #include "api/unix_address.h"

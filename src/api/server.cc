@@ -13,7 +13,6 @@
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "base/signal_name.h"
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 
 #include "base/text.h"

@@ -1,7 +1,6 @@
 #include "estimate/diffusion_config.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "estimate/unet_config.h"

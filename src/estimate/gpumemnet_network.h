@@ -2,7 +2,6 @@
 // al., arXiv 2602.17817). Inference only; tools/train makes the weights.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -2,7 +2,6 @@
 // some of them from the others.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

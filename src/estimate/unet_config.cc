@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace carma::estimate {

@@ -1,7 +1,6 @@
 // Lower bounds on the makespan of a load on one pool of equal GPUs, for any policy and collocation.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 

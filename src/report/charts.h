@@ -1,7 +1,6 @@
 // Figures that compare runs: bars of their metrics, distributions over their tasks.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

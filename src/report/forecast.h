@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "core/values/ids.h"
 #include "report/metrics.h"
 #include "report/run.h"
 

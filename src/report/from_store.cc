@@ -1,7 +1,6 @@
 #include "report/from_store.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/time.h"

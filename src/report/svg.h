@@ -2,7 +2,6 @@
 // so that one drawing works on light and dark screens and on paper.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "report/run.h"
-#include "report/svg.h"
 
 namespace carma::report {
 

@@ -1,5 +1,4 @@
 // config check, config show.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -13,7 +13,6 @@
 #include "cli/calls.h"
 #include "cli/client/gpu_text.h"
 #include "cli/client/verbs.h"
-#include "cli/terminal.h"
 #include "task/describe/option_values.h"
 
 namespace carma::cli {

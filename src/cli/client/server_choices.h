@@ -1,9 +1,7 @@
 // Completion of the words of `carma`'s own verbs.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/choices.h"
 

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "cli/client/facts.h"
-#include "cli/client/gpu_text.h"
 #include "cli/client/progress_text.h"
 #include "cli/client/start_text.h"
 #include "cli/client/task_words.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "cli/command.h"
 #include "estimate/training_plan.h"
 #include "estimate/transformer/peak.h"

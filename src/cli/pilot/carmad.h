@@ -2,9 +2,7 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "cli/pilot/allocation.h"

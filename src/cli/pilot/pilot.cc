@@ -1,13 +1,11 @@
 #include "cli/pilot/pilot.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -15,7 +13,6 @@
 
 #include "api/other_daemon.h"
 #include "api/reservation_view.h"
-#include "base/clock.h"
 #include "base/fields_json.h"
 #include "base/file.h"
 #include "base/host.h"
@@ -23,7 +20,6 @@
 #include "base/spawn.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/unique_fd.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/pilot/allocation.h"

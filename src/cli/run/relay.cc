@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstddef>
 #include <iterator>
-#include <string_view>
 #include <utility>
 
 namespace carma::cli {

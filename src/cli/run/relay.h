@@ -3,9 +3,7 @@
 
 #include <termios.h>
 
-#include <initializer_list>
 #include <optional>
-#include <string>
 
 #include "base/unique_fd.h"
 #include "task/attach/attach_socket.h"

@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/client/describe.h"
-#include "cli/client/task_text.h"
 #include "cli/client/task_words.h"
 #include "cli/ids.h"
 #include "cli/run/relay.h"

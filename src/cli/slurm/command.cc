@@ -13,7 +13,6 @@
 #include "base/program_output.h"
 #include "base/text.h"
 #include "cli/calls.h"
-#include "cli/client/server_settings.h"
 #include "cli/client/verbs.h"
 #include "cli/slurm/site.h"
 

@@ -1,7 +1,6 @@
 #include "core/books/ledger.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/result.h"
 

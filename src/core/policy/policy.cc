@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "core/policy/slots.h"
 #include "core/values/task.h"

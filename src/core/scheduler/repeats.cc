@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "core/scheduler/task_life.h"
 
 namespace carma::core {

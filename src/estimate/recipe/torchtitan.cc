@@ -1,7 +1,5 @@
 #include "estimate/recipe/torchtitan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <initializer_list>
 #include <optional>

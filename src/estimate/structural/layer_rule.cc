@@ -1,7 +1,6 @@
 #include "estimate/structural/layer_rule.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "base/text.h"

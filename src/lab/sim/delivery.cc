@@ -1,7 +1,6 @@
 #include "lab/sim/delivery.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace carma::sim {

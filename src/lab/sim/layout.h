@@ -2,7 +2,6 @@
 // sim.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -2,7 +2,6 @@
 // source, the mean and spread of many perturbed runs, and what counts as agreement.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
 #include <span>

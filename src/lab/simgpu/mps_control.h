@@ -2,7 +2,6 @@
 // nvidia-cuda-mps-control. Its features and omissions: docs/inside/simgpu.md.
 #pragma once
 
-#include <set>
 #include <string>
 #include <string_view>
 

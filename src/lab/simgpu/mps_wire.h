@@ -2,9 +2,6 @@
 // Only the names of files, commands and errors are NVIDIA's.
 #pragma once
 
-#include <sys/types.h>
-
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>

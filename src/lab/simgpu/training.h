@@ -1,15 +1,11 @@
 // A process that behaves like a training task on simulated GPUs (carma-simtask).
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "lab/simgpu/framework_text.h"
 #include "lab/simgpu/mps_wire.h"
 #include "lab/simgpu/state.h"

@@ -5,7 +5,6 @@
 
 #include <sys/types.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>

@@ -8,7 +8,6 @@
 
 #include "base/result.h"
 #include "base/rng.h"
-#include "base/time.h"
 #include "lab/trace/job_trace.h"
 
 namespace carma::trace {

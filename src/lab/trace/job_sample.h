@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 
 #include "base/result.h"
-#include "base/time.h"
 #include "lab/trace/job_trace.h"
 
 namespace carma::trace {

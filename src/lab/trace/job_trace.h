@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/result.h"
 #include "base/time.h"
 
 namespace carma::trace {

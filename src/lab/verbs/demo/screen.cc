@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
 #include <string_view>
 
 #include "base/text.h"
-#include "cli/small_bars.h"
 
 namespace carma::cli {
 namespace {

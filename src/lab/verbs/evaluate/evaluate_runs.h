@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/result.h"
 #include "cli/command.h"
 
 namespace carma::estimate {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "cli/client/verbs.h"
 #include "cli/table.h"
 #include "estimate/evaluate.h"

@@ -1,7 +1,6 @@
 // profile: measures workloads alone and together on this server's GPUs.
 #include "lab/verbs/profile/command.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -13,7 +12,6 @@
 #include <csignal>
 #include <deque>
 #include <map>
-#include <memory>
 #include <set>
 
 #include "base/file.h"

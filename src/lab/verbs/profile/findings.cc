@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "lab/verbs/profile/fit.h"
 

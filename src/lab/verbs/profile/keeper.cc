@@ -17,7 +17,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/pidfd.h"
 #include "base/spawn.h"
 #include "base/text.h"
 #include "base/try.h"

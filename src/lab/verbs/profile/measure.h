@@ -7,9 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 

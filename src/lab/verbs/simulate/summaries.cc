@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "model/summary.h"
 
 namespace carma::cli {
 namespace {
