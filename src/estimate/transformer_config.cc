@@ -82,7 +82,7 @@ void GetHeads(base::JsonReader& in, const TransformerFamily& family, Transformer
   if (family.one_key_head) in.Get("new_decoder_architecture", new_decoder);
   in.Get("multi_query_attention", grouped);
   config.kv_heads = config.heads;
-  if (family.kv_heads > 0) config.kv_heads = std::min(family.kv_heads, config.heads);
+  if (family.sizes.kv_heads > 0) config.kv_heads = std::min(family.sizes.kv_heads, config.heads);
   if (one_key_head && !new_decoder) {
     config.kv_heads = 1;
   } else if (!GetFirst(in, {"num_key_value_heads", "num_kv_heads"}, config.kv_heads, 1,
@@ -184,8 +184,8 @@ void GetForward(base::JsonReader& in, const TransformerFamily& family, Transform
                              {"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim",
                               "hidden_dim", "d_ff", "encoder_ffn_dim"},
                              config.feed_forward, 1, kMaxHidden);
-  if (!said && family.feed_forward > 0) {
-    config.feed_forward = family.feed_forward;
+  if (!said && family.sizes.feed_forward > 0) {
+    config.feed_forward = family.sizes.feed_forward;
   } else if (!said && family.gated) {
     in.Complain("intermediate_size", "a number, but the file has no such key or ffn_hidden_size");
   }
@@ -194,10 +194,10 @@ void GetForward(base::JsonReader& in, const TransformerFamily& family, Transform
 }
 
 void GetWidths(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
-  config.layers = family.layers;
-  config.hidden = family.hidden;
-  config.heads = family.heads;
-  config.vocabulary = family.vocabulary;
+  config.layers = family.sizes.layers;
+  config.hidden = family.sizes.hidden;
+  config.heads = family.sizes.heads;
+  config.vocabulary = family.sizes.vocabulary;
   Need(in, {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers"},
        config.layers, kMaxBlocks);
   Need(in, {"hidden_size", "n_embd", "d_model", "dim", "n_embed"}, config.hidden, kMaxHidden);
@@ -388,12 +388,6 @@ void GetParts(const base::Json& whole, const std::string& text_part, base::JsonR
   }
 }
 
-// A complete config.json must give its own sizes, so the family's defaults are removed.
-void ForgetSizes(TransformerFamily& family) {
-  family.layers = family.hidden = family.heads = family.kv_heads = 0;
-  family.feed_forward = family.vocabulary = 0;
-}
-
 // The part that reads texts in a model with several kinds of input; otherwise the model itself.
 const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   if (!json.is_object()) return json;
@@ -476,7 +470,7 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   } else if (const TransformerFamily* known = FamilyOf(config.family, in); known != nullptr) {
     TransformerFamily family = *known;
     const bool nested = &text_part != &*json;
-    if (!nested) ForgetSizes(family);
+    if (!nested) family.sizes = {};  // a file of its own must give its sizes
     GetStack(in, family, config);
     GetWhole(in, config);
     if (nested) GetWhole(whole, config);

@@ -7,6 +7,12 @@
 
 namespace carma::estimate {
 
+// What the code of a family takes for keys that the config of a larger model leaves out; 0:
+// nothing. A config.json of its own has them all.
+struct FamilySizes {
+  std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, feed_forward = 0, vocabulary = 0;
+};
+
 struct TransformerFamily {
   std::string_view name;        // model_type of config.json
   bool one_projection = false;  // queries, keys and values come from one matrix
@@ -33,10 +39,8 @@ struct TransformerFamily {
   bool unfused = false;          // attention by matrix products, even if fused kernels exist
   bool written_out_gelu = false;  // unless an activation is named
 
-  // Defaults of its code for keys that may be missing where the family is a part of a larger model;
-  // 0: none. Its own config.json has all of them.
-  std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_width = 0;
-  std::int64_t feed_forward = 0, vocabulary = 0;
+  std::int64_t head_width = 0;  // unless the file says so; 0: hidden / heads
+  FamilySizes sizes = {};
 };
 
 // One row for each model_type, each name once.
