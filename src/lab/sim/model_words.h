@@ -9,6 +9,12 @@
 
 namespace carma::sim {
 
+// Set what a word says; false, and nothing changes: not a value from low to high.
+bool SetNumber(double& target, std::string_view value, double low, double high);
+bool SetWhole(int& target, std::string_view value, int low, int high);
+bool Set(base::Duration& target, std::string_view value);
+bool Set(bool& target, std::string_view value);  // "true" or "false"
+
 struct ModelWord {
   std::string_view name;     // "memory_ramp"
   std::string_view type;     // "time span": what is expected

@@ -10,6 +10,7 @@
 #include "cli/shell_quote.h"
 #include "config/keys.h"
 #include "config/toml_text.h"
+#include "lab/sim/model_words.h"
 
 namespace carma::cli {
 namespace {
@@ -38,16 +39,16 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
     return Unit{};
   }
   if (entry.name == "runs") {
-    return SetWhole(load.runs, entry.text, 1, kMaxSimRuns)
+    return sim::SetWhole(load.runs, entry.text, 1, kMaxSimRuns)
                ? Result<Unit>(Unit{})
                : expected(fmt::format("a number from 1 to {}", kMaxSimRuns));
   }
   if (entry.name == "noise") {
-    return SetNumber(load.noise, entry.text, 0, 1) ? Result<Unit>(Unit{})
-                                                   : expected("a number from 0 to 1");
+    return sim::SetNumber(load.noise, entry.text, 0, 1) ? Result<Unit>(Unit{})
+                                                        : expected("a number from 0 to 1");
   }
   if (entry.name == "slowdown_limit") {
-    return SetNumber(load.slowdown_limit, entry.text, 1, kMaxSlowdownLimit)
+    return sim::SetNumber(load.slowdown_limit, entry.text, 1, kMaxSlowdownLimit)
                ? Result<Unit>(Unit{})
                : expected(fmt::format("a number from 1 to {}", kMaxSlowdownLimit));
   }

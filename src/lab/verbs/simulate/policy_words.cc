@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
+#include <type_traits>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "config/keys.h"
 #include "estimate/estimator.h"
 #include "lab/sim/model_words.h"
@@ -31,37 +34,35 @@ struct Word {
   const char* key = nullptr;                      // of the configuration, in place of `set`
 };
 
-bool Set(base::Duration& target, const std::string& value) {
-  const Result<base::Duration> span = base::ParseSpan(value);
-  if (span) target = *span;
-  return span.has_value();
-}
+using sim::Set;
+using sim::SetNumber;
+using sim::SetWhole;
 
-bool Set(bool& target, const std::string& value) {
-  target = value == "true";
-  return value == "true" || value == "false";
-}
-
-template <class Enum>
-bool Set(Enum& target, const std::string& value) {
+template <base::HasWords Enum>
+bool Set(Enum& target, std::string_view value) {
   const std::optional<Enum> word = base::FromWord<Enum>(value);
   if (word) target = *word;
   return word.has_value();
 }
 
-template <auto kMember>
-bool SetAbove(Draft& draft, const std::string& value) {
-  return Set(draft.policy.options.above.*kMember, value);
+// Finds an option of the run, for numbers between two limits.
+template <auto kFind>
+bool Sets(Draft& draft, const std::string& value) {
+  return Set(kFind(draft.policy.options), value);
 }
-
-template <auto kMember>
-bool SetEstimate(Draft& draft, const std::string& value) {
-  return Set(draft.policy.options.estimates.*kMember, value);
+template <auto kFind, int kLow, int kHigh>
+bool Sets(Draft& draft, const std::string& value) {
+  auto& target = kFind(draft.policy.options);
+  if constexpr (std::is_same_v<decltype(target), int&>) {
+    return SetWhole(target, value, kLow, kHigh);
+  } else {
+    return SetNumber(target, value, kLow, kHigh);
+  }
 }
-template <auto kMember, int kLow, int kHigh>
-bool SetEstimate(Draft& draft, const std::string& value) {
-  return SetNumber(draft.policy.options.estimates.*kMember, value, kLow, kHigh);
-}
+#define AT(member)             \
+  [](auto& options) -> auto& { \
+    return options.member;     \
+  }
 
 bool SetEstimator(Draft& draft, const std::string& value) {
   draft.estimator = base::ToLower(value);
@@ -134,125 +135,111 @@ bool SetSampling(Draft& draft, const std::string& value) {
       {{"on-demand", Mode::kOnDemand}, {"periodic", Mode::kPeriodic}, {"none", Mode::kNone}});
 }
 
-constexpr std::array kWords{
-    Word{{"label", "text", "name in tables and figures"},
-         [](Draft& draft, const std::string& value) {
-           draft.policy.label = value;
-           return !value.empty() && value.size() <= 200;
-         }},
-    Word{
-        {"estimator",
-         "none, oracle, a column of the catalogue (horus, faketensor, gpumemnet), auto or history, "
-         "or with summaries any other name of `carma estimate`",
-         "what is known of a task's memory; default: as estimate.method"},
-        SetEstimator},
-    Word{{"history", "none, run or runs",
-          "whether the estimator learns from finished tasks: none, those of the same run, or also "
-          "those of all earlier runs; default: run, unless estimate.history is false"},
-         SetHistory},
-    Word{{"coverage", "0, or a share from 0.5 to 0.999",
-          "share of the runs that a promise should cover, as estimate.coverage"},
-         nullptr,
-         "estimate.coverage"},
-    Word{{"estimator_sigma", "number from 0 to 5",
-          "random error of estimates: a factor exp(N(bias, sigma))"},
-         SetEstimate<&sim::EstimateOptions::sigma, 0, 5>},
-    Word{{"estimator_bias", "number from -5 to 5", "mean of that error"},
-         SetEstimate<&sim::EstimateOptions::bias, -5, 5>},
-    Word{{"estimator_missing", "share from 0 to 1", "share of the tasks without an estimate"},
-         SetEstimate<&sim::EstimateOptions::missing_share, 0, 1>},
-    Word{{"estimator_time", "time span", "time that an estimate takes"},
-         SetEstimate<&sim::EstimateOptions::takes>},
-    Word{{"profiles", "none, activity or measured",
-          "what is known about GPU use before tasks run: nothing, their SM activity, or also how "
-          "much they slow each other down; default: none"},
-         SetProfiles},
-    Word{{"durations", "true or false", "whether run times alone are known; default: false"},
-         SetEstimate<&sim::EstimateOptions::durations>},
-    Word{{"activity_sigma", "number from 0 to 5",
-          "random error of the SM activity known by profiles: a factor exp(N(0, sigma))"},
-         SetEstimate<&sim::EstimateOptions::activity_sigma, 0, 5>},
-    Word{{"slowdown_sigma", "number from 0 to 5", "the same for sensitivity and pressure"},
-         SetEstimate<&sim::EstimateOptions::slowdown_sigma, 0, 5>},
-    Word{{"duration_sigma", "number from 0 to 5", "the same for run times"},
-         SetEstimate<&sim::EstimateOptions::duration_sigma, 0, 5>},
-    Word{{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"},
-         SetCollocation},
-    Word{{"streams_sm_cap", "fraction above 0 and at most 1, or false",
-          "replaces sm_cap with collocation streams"},
-         nullptr,
-         "collocation.streams_sm_cap"},
-    Word{{"streams_tasks", "whole number from 1 to 48",
-          "replaces max_tasks_per_gpu with collocation streams"},
-         nullptr,
-         "collocation.streams_tasks"},
-    Word{{"mig_instances", "1, 2, 3 or 7", "instances of each GPU, with collocation mig"},
-         [](Draft& draft, const std::string& value) {
-           return SetWhole(draft.policy.options.mig_instances, value, 1, 7);
-         }},
-    Word{{"share_mig", "true or false", "several tasks on one instance, with collocation mig"},
-         nullptr,
-         "collocation.share_mig"},
-    Word{{"mps_memory_limit", "true or false",
-          "no task may hold more than its promise and margin, with collocation mps; default: true"},
-         nullptr,
-         "collocation.mps_memory_limit"},
-    Word{
-        {"mps_servers", "gpu, user or shared",
-         "one MPS server per GPU (tasks on several GPUs take turns beside it), per user or for all "
-         "users"},
-        nullptr,
-        "collocation.mps_servers"},
-    Word{{"cluster", "queue, slurm or asked",
-          "which server gets a task: that with the most idle GPUs, the one that Slurm chooses, or "
-          "the one with the best answer"},
-         SetAbove<&sim::Above::placing>},
-    Word{{"gres", "carma, gpu or shard",
-          "what Slurm counts: GiB of a server's GPU memory (CARMA places tasks within it), GPUs, "
-          "or GiB of each GPU (Slurm alone; with streams unless a later word says otherwise)"},
-         SetGres},
-    Word{{"spread", "true or false",
-          "Slurm chooses the server with the fewest tasks, not the first"},
-         SetAbove<&sim::Above::spread>},
-    Word{{"slurm_backfill", "true or false",
-          "tasks may pass the first in line if they do not delay it"},
-         SetAbove<&sim::Above::backfill>},
-    Word{{"time_limit", "number from 0.01 to 1e6",
-          "time limit as a multiple of the run time alone, for slurm_backfill; it ends no task"},
-         [](Draft& draft, const std::string& value) {
-           return SetNumber(draft.policy.options.above.time_limit, value, 0.01, 1e6);
-         }},
-    Word{{"wait", "time span",
-          "how long a server may hold a task before it is offered to another server"},
-         SetAbove<&sim::Above::wait>},
-    Word{{"wait_requeues", "whole number from 0 to 1000",
-          "with slurm: at most this many such requeues"},
-         [](Draft& draft, const std::string& value) {
-           return SetWhole(draft.policy.options.above.wait_requeues, value, 0, 1000);
-         }},
-    Word{{"requeue_delay", "time span", "delay before Slurm restarts a task that came back"},
-         SetAbove<&sim::Above::requeue_delay>},
-    Word{{"report_every", "time span", "with asked: maximum age of the servers' answers"},
-         SetAbove<&sim::Above::report_every>},
-    Word{{"published", "thesis, v2 or false", "rules and pauses of the published system"},
-         nullptr,
-         "policy.published"},
-    Word{{"max_recoveries", "number from 0 to 1000", "retries of a task that ran out of memory"},
-         [](Draft& draft, const std::string& value) {
-           return SetWhole(draft.policy.options.max_recoveries, value, 0, 1000);
-         }},
-    Word{{"sampling", "on-demand, periodic or none", "when the monitor takes samples"},
-         SetSampling},
-    Word{{"sample_delay", "time span", "delay from a reading to its arrival"},
-         [](Draft& draft, const std::string& value) {
-           return Set(draft.policy.options.monitor.delay, value);
-         }},
+constexpr Word kWords[] = {
+    {{"label", "text", "name in tables and figures"},
+     [](Draft& draft, const std::string& value) {
+       draft.policy.label = value;
+       return !value.empty() && value.size() <= 200;
+     }},
+    {{"estimator",
+      "none, oracle, a column of the catalogue (horus, faketensor, gpumemnet), auto or history, "
+      "or with summaries any other name of `carma estimate`",
+      "what is known of a task's memory; default: as estimate.method"},
+     SetEstimator},
+    {{"history", "none, run or runs",
+      "whether the estimator learns from finished tasks: none, those of the same run, or also "
+      "those of all earlier runs; default: run, unless estimate.history is false"},
+     SetHistory},
+    {{"coverage", "0, or a share from 0.5 to 0.999",
+      "share of the runs that a promise should cover, as estimate.coverage"},
+     nullptr,
+     "estimate.coverage"},
+    {{"estimator_sigma", "number from 0 to 5",
+      "random error of estimates: a factor exp(N(bias, sigma))"},
+     Sets<AT(estimates.sigma), 0, 5>},
+    {{"estimator_bias", "number from -5 to 5", "mean of that error"},
+     Sets<AT(estimates.bias), -5, 5>},
+    {{"estimator_missing", "share from 0 to 1", "share of the tasks without an estimate"},
+     Sets<AT(estimates.missing_share), 0, 1>},
+    {{"estimator_time", "time span", "time that an estimate takes"}, Sets<AT(estimates.takes)>},
+    {{"profiles", "none, activity or measured",
+      "what is known about GPU use before tasks run: nothing, their SM activity, or also how "
+      "much they slow each other down; default: none"},
+     SetProfiles},
+    {{"durations", "true or false", "whether run times alone are known; default: false"},
+     Sets<AT(estimates.durations)>},
+    {{"activity_sigma", "number from 0 to 5",
+      "random error of the SM activity known by profiles: a factor exp(N(0, sigma))"},
+     Sets<AT(estimates.activity_sigma), 0, 5>},
+    {{"slowdown_sigma", "number from 0 to 5", "the same for sensitivity and pressure"},
+     Sets<AT(estimates.slowdown_sigma), 0, 5>},
+    {{"duration_sigma", "number from 0 to 5", "the same for run times"},
+     Sets<AT(estimates.duration_sigma), 0, 5>},
+    {{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"}, SetCollocation},
+    {{"streams_sm_cap", "fraction above 0 and at most 1, or false",
+      "replaces sm_cap with collocation streams"},
+     nullptr,
+     "collocation.streams_sm_cap"},
+    {{"streams_tasks", "whole number from 1 to 48",
+      "replaces max_tasks_per_gpu with collocation streams"},
+     nullptr,
+     "collocation.streams_tasks"},
+    {{"mig_instances", "1, 2, 3 or 7", "instances of each GPU, with collocation mig"},
+     Sets<AT(mig_instances), 1, 7>},
+    {{"share_mig", "true or false", "several tasks on one instance, with collocation mig"},
+     nullptr,
+     "collocation.share_mig"},
+    {{"mps_memory_limit", "true or false",
+      "no task may hold more than its promise and margin, with collocation mps; default: true"},
+     nullptr,
+     "collocation.mps_memory_limit"},
+    {{"mps_servers", "gpu, user or shared",
+      "one MPS server per GPU (tasks on several GPUs take turns beside it), per user or for all "
+      "users"},
+     nullptr,
+     "collocation.mps_servers"},
+    {{"cluster", "queue, slurm or asked",
+      "which server gets a task: that with the most idle GPUs, the one that Slurm chooses, or "
+      "the one with the best answer"},
+     Sets<AT(above.placing)>},
+    {{"gres", "carma, gpu or shard",
+      "what Slurm counts: GiB of a server's GPU memory (CARMA places tasks within it), GPUs, "
+      "or GiB of each GPU (Slurm alone; with streams unless a later word says otherwise)"},
+     SetGres},
+    {{"spread", "true or false", "Slurm chooses the server with the fewest tasks, not the first"},
+     Sets<AT(above.spread)>},
+    {{"slurm_backfill", "true or false",
+      "tasks may pass the first in line if they do not delay it"},
+     Sets<AT(above.backfill)>},
+    {{"time_limit", "number from 0.01 to 1e6",
+      "time limit as a multiple of the run time alone, for slurm_backfill; it ends no task"},
+     [](Draft& draft, const std::string& value) {
+       return SetNumber(draft.policy.options.above.time_limit, value, 0.01, 1e6);
+     }},
+    {{"wait", "time span",
+      "how long a server may hold a task before it is offered to another server"},
+     Sets<AT(above.wait)>},
+    {{"wait_requeues", "whole number from 0 to 1000",
+      "with slurm: at most this many such requeues"},
+     Sets<AT(above.wait_requeues), 0, 1000>},
+    {{"requeue_delay", "time span", "delay before Slurm restarts a task that came back"},
+     Sets<AT(above.requeue_delay)>},
+    {{"report_every", "time span", "with asked: maximum age of the servers' answers"},
+     Sets<AT(above.report_every)>},
+    {{"published", "thesis, v2 or false", "rules and pauses of the published system"},
+     nullptr,
+     "policy.published"},
+    {{"max_recoveries", "number from 0 to 1000", "retries of a task that ran out of memory"},
+     Sets<AT(max_recoveries), 0, 1000>},
+    {{"sampling", "on-demand, periodic or none", "when the monitor takes samples"}, SetSampling},
+    {{"sample_delay", "time span", "delay from a reading to its arrival"}, Sets<AT(monitor.delay)>},
 };
+#undef AT
 
 const Word* FindWord(std::string_view name) {
-  const auto* found = std::find_if(kWords.begin(), kWords.end(),
-                                   [&](const Word& word) { return word.info.name == name; });
-  return found == kWords.end() ? nullptr : found;
+  const auto* found =
+      std::ranges::find(kWords, name, [](const Word& word) { return word.info.name; });
+  return found == std::end(kWords) ? nullptr : found;
 }
 
 // A key of the configuration, with or without its section.
@@ -388,20 +375,6 @@ std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<Policy
     }
   }
   return last;
-}
-
-bool SetNumber(double& target, const std::string& value, double low, double high) {
-  const std::optional<double> number = base::ParseDouble(value);
-  if (!number || *number < low || *number > high) return false;
-  target = *number;
-  return true;
-}
-
-bool SetWhole(int& target, const std::string& value, int low, int high) {
-  const std::optional<std::int64_t> number = base::ParseInt(value);
-  if (!number || *number < low || *number > high) return false;
-  target = static_cast<int>(*number);
-  return true;
 }
 
 std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods) {

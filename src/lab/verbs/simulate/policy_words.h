@@ -58,8 +58,4 @@ std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view
 // The words in force, in order of their first use: a later word replaces an earlier one.
 std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words);
 
-// Parses a number from low to high into `target`; false: it is none, and `target` is unchanged.
-bool SetNumber(double& target, const std::string& value, double low, double high);
-bool SetWhole(int& target, const std::string& value, int low, int high);
-
 }  // namespace carma::cli
