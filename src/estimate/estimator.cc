@@ -1,7 +1,7 @@
 #include "estimate/estimator.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 namespace carma::estimate {
 namespace {
@@ -20,25 +20,18 @@ class Given : public Estimator {
 };
 
 // One line per estimator; the daemon uses the first one by default.
-constexpr std::array kEstimators{
-    EstimatorEntry{
-        "auto", "history, else transformer or structural, else what the same program needed before",
-        &MakeAuto},
-    EstimatorEntry{"structural", "memory that the model keeps, computed layer by layer",
-                   &MakeStructural},
-    EstimatorEntry{"transformer", "training of the model of a config.json, by formula",
-                   &MakeTransformer},
-    EstimatorEntry{"given", "the need that the user or the task file states", &MakeGiven},
-    EstimatorEntry{"horus", "published formula: parameters and activations, times the batch",
-                   &MakeHorus},
-    EstimatorEntry{"faketensor", "parameters and tensors kept for the backward pass",
-                   &MakeFakeTensor},
-    EstimatorEntry{"gpumemnet-mlp", "published classifier of layer counts and sizes",
-                   &MakeGpuMemNetMlp},
-    EstimatorEntry{"gpumemnet-transformer", "published classifier of the sequence of layers",
-                   &MakeGpuMemNetTransformer},
-    EstimatorEntry{"history", "measured peaks of earlier runs of the same training",
-                   &MakeFromHistory},
+constexpr EstimatorEntry kEstimators[] = {
+    {"auto", "history, else transformer or structural, else what the same program needed before",
+     &MakeAuto},
+    {"structural", "memory that the model keeps, computed layer by layer", &MakeStructural},
+    {"transformer", "training of the model of a config.json, by formula", &MakeTransformer},
+    {"given", "the need that the user or the task file states", &MakeGiven},
+    {"horus", "published formula: parameters and activations, times the batch", &MakeHorus},
+    {"faketensor", "parameters and tensors kept for the backward pass", &MakeFakeTensor},
+    {"gpumemnet-mlp", "published classifier of layer counts and sizes", &MakeGpuMemNetMlp},
+    {"gpumemnet-transformer", "published classifier of the sequence of layers",
+     &MakeGpuMemNetTransformer},
+    {"history", "measured peaks of earlier runs of the same training", &MakeFromHistory},
 };
 
 }  // namespace
@@ -52,9 +45,8 @@ std::span<const EstimatorEntry> Estimators() {
 }
 
 const EstimatorEntry* FindEstimator(std::string_view name) {
-  const auto* found = std::find_if(kEstimators.begin(), kEstimators.end(),
-                                   [&](const EstimatorEntry& each) { return each.name == name; });
-  return found == kEstimators.end() ? nullptr : found;
+  const auto* found = std::ranges::find(kEstimators, name, &EstimatorEntry::name);
+  return found == std::end(kEstimators) ? nullptr : found;
 }
 
 }  // namespace carma::estimate

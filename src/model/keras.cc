@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <unordered_map>
 
 #include "base/text.h"
@@ -21,50 +22,48 @@ struct Translation {
   std::string_view torch;
 };
 // TensorFlow 1 cuts long names ("BatchNor"): the first entry with this beginning is taken.
-constexpr std::array kTypes{
-    Translation{"Conv2D", "Conv2d"},
-    Translation{"Conv1D", "Conv1d"},
-    Translation{"Conv3D", "Conv3d"},
-    Translation{"Conv2DTranspose", "ConvTranspose2d"},
-    Translation{"Conv1DTranspose", "ConvTranspose1d"},
-    Translation{"Conv3DTranspose", "ConvTranspose3d"},
-    Translation{"DepthwiseConv2D", "DepthwiseConv2d"},
-    Translation{"SeparableConv2D", "SeparableConv2d"},
-    Translation{"SeparableConv1D", "SeparableConv1d"},
-    Translation{"Dense", "Linear"},
-    Translation{"EinsumDense", "Linear"},
-    Translation{"BatchNormalization", "BatchNorm"},  // 1d, 2d, 3d by its shape
-    Translation{"LayerNormalization", "LayerNorm"},
-    Translation{"GroupNormalization", "GroupNorm"},
-    Translation{"RMSNormalization", "RMSNorm"},
-    Translation{"MaxPooling2D", "MaxPool2d"},
-    Translation{"MaxPooling1D", "MaxPool1d"},
-    Translation{"MaxPooling3D", "MaxPool3d"},
-    Translation{"AveragePooling2D", "AvgPool2d"},
-    Translation{"AveragePooling1D", "AvgPool1d"},
-    Translation{"AveragePooling3D", "AvgPool3d"},
-    Translation{"GlobalAveragePooling2D", "AdaptiveAvgPool2d"},
-    Translation{"GlobalAveragePooling1D", "AdaptiveAvgPool1d"},
-    Translation{"GlobalAveragePooling3D", "AdaptiveAvgPool3d"},
-    Translation{"GlobalMaxPooling2D", "AdaptiveMaxPool2d"},
-    Translation{"GlobalMaxPooling1D", "AdaptiveMaxPool1d"},
-    Translation{"MultiHeadAttention", "MultiheadAttention"},
-    Translation{"SimpleRNN", "RNN"},
-    Translation{"SpatialDropout2D", "Dropout2d"},
-    Translation{"SpatialDropout1D", "Dropout1d"},
-    Translation{"ZeroPadding2D", "ZeroPad2d"},
-    Translation{"ZeroPadding1D", "ZeroPad1d"},
-    Translation{"UpSampling2D", "Upsample"},
-    Translation{"UpSampling1D", "Upsample"},
-    Translation{"InputLayer", "InputLayer"},
+constexpr Translation kTypes[] = {
+    {"Conv2D", "Conv2d"},
+    {"Conv1D", "Conv1d"},
+    {"Conv3D", "Conv3d"},
+    {"Conv2DTranspose", "ConvTranspose2d"},
+    {"Conv1DTranspose", "ConvTranspose1d"},
+    {"Conv3DTranspose", "ConvTranspose3d"},
+    {"DepthwiseConv2D", "DepthwiseConv2d"},
+    {"SeparableConv2D", "SeparableConv2d"},
+    {"SeparableConv1D", "SeparableConv1d"},
+    {"Dense", "Linear"},
+    {"EinsumDense", "Linear"},
+    {"BatchNormalization", "BatchNorm"},  // 1d, 2d, 3d by its shape
+    {"LayerNormalization", "LayerNorm"},
+    {"GroupNormalization", "GroupNorm"},
+    {"RMSNormalization", "RMSNorm"},
+    {"MaxPooling2D", "MaxPool2d"},
+    {"MaxPooling1D", "MaxPool1d"},
+    {"MaxPooling3D", "MaxPool3d"},
+    {"AveragePooling2D", "AvgPool2d"},
+    {"AveragePooling1D", "AvgPool1d"},
+    {"AveragePooling3D", "AvgPool3d"},
+    {"GlobalAveragePooling2D", "AdaptiveAvgPool2d"},
+    {"GlobalAveragePooling1D", "AdaptiveAvgPool1d"},
+    {"GlobalAveragePooling3D", "AdaptiveAvgPool3d"},
+    {"GlobalMaxPooling2D", "AdaptiveMaxPool2d"},
+    {"GlobalMaxPooling1D", "AdaptiveMaxPool1d"},
+    {"MultiHeadAttention", "MultiheadAttention"},
+    {"SimpleRNN", "RNN"},
+    {"SpatialDropout2D", "Dropout2d"},
+    {"SpatialDropout1D", "Dropout1d"},
+    {"ZeroPadding2D", "ZeroPad2d"},
+    {"ZeroPadding1D", "ZeroPad1d"},
+    {"UpSampling2D", "Upsample"},
+    {"UpSampling1D", "Upsample"},
+    {"InputLayer", "InputLayer"},
 };
 
 // "activation_3" and "conv1_relu" both have the type Activation: the name may contain the function.
-constexpr std::array kFunctions{
-    Translation{"relu6", "ReLU6"},     Translation{"relu", "ReLU"},
-    Translation{"swish", "SiLU"},      Translation{"silu", "SiLU"},
-    Translation{"gelu", "GELU"},       Translation{"sigmoid", "Sigmoid"},
-    Translation{"softmax", "Softmax"}, Translation{"tanh", "Tanh"},
+constexpr Translation kFunctions[] = {
+    {"relu6", "ReLU6"}, {"relu", "ReLU"},       {"swish", "SiLU"},      {"silu", "SiLU"},
+    {"gelu", "GELU"},   {"sigmoid", "Sigmoid"}, {"softmax", "Softmax"}, {"tanh", "Tanh"},
 };
 
 // Layers that PyTorch users write as code, so that its summaries have no row for them.
@@ -220,7 +219,7 @@ void TranslateType(Layer& layer, bool cut) {
   const auto* known = std::ranges::find_if(kTypes, [&](const Translation& t) {
     return cut ? t.keras.starts_with(layer.type) : t.keras == layer.type;
   });
-  if (known != kTypes.end()) layer.type = known->torch;
+  if (known != std::end(kTypes)) layer.type = known->torch;
   if (layer.type == "BatchNorm") {
     layer.type += layer.out.rank() == 4 ? "2d" : layer.out.rank() == 5 ? "3d" : "1d";
   }
@@ -228,7 +227,7 @@ void TranslateType(Layer& layer, bool cut) {
   const std::string name = base::ToLower(layer.name);
   const auto* function = std::ranges::find_if(
       kFunctions, [&](const Translation& t) { return name.find(t.keras) != std::string::npos; });
-  if (function != kFunctions.end()) layer.type = function->torch;
+  if (function != std::end(kFunctions)) layer.type = function->torch;
 }
 
 // (batch, height, width, channels) → (batch, channels, height, width)

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -30,93 +31,70 @@ double ActivityOn(const GpuView& gpu) {
   return gpu.sm_active.value_or(gpu.utilization.value_or(1));
 }
 
-constexpr double ToDouble(std::int64_t number) {
+constexpr double ToDouble(auto number) {
   return static_cast<double>(number);
 }
 
-constexpr std::array kQuantities{
-    RuleQuantity{"free_mib", "memory of the GPU that is not promised to any task, MiB",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return ToDouble(gpu.free_mib);
-                 }},
-    RuleQuantity{"total_mib", "memory of the GPU, MiB",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return ToDouble(gpu.total_mib);
-                 }},
-    RuleQuantity{"promised_mib", "memory promised to the tasks there, MiB",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return ToDouble(gpu.promised_mib);
-                 }},
-    RuleQuantity{"foreign_mib", "memory used there by processes that CARMA did not start, MiB",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return ToDouble(gpu.foreign_mib);
-                 }},
-    RuleQuantity{
-        "activity",
-        "mean SM activity over the window, 0 to 1; on an idle GPU 0; if not reported, the share of "
-        "time in which kernels ran, else 1",
-        [](const PolicyConfig&, const Need&, const GpuView& gpu) { return ActivityOn(gpu); }},
-    RuleQuantity{"tasks", "tasks there, including those being started",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return static_cast<double>(gpu.tasks);
-                 }},
-    RuleQuantity{"own_tasks", "those of them that belong to the same user as this task",
-                 [](const PolicyConfig&, const Need& need, const GpuView& gpu) {
-                   return OwnTasks(need, gpu);
-                 }},
-    RuleQuantity{"foreign_processes", "processes there that CARMA did not start",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return static_cast<double>(gpu.foreign_processes);
-                 }},
-    RuleQuantity{"gpu", "number of the GPU",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return static_cast<double>(Number(gpu.index));
-                 }},
-    RuleQuantity{
-        "mig", "1 for an instance of a divided GPU, else 0",
-        [](const PolicyConfig&, const Need&, const GpuView& gpu) { return gpu.mig ? 1.0 : 0.0; }},
-    RuleQuantity{"pace", "its speed relative to the fastest GPU of the server, at most 1",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) { return gpu.pace; }},
-    RuleQuantity{"work", "predicted throughput of all tasks there together; 1 is a full GPU",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return gpu.compute * gpu.delivered;
-                 }},
-    RuleQuantity{"memory_mib", "memory the task asks for on each GPU, MiB; 0: not known",
-                 [](const PolicyConfig&, const Need& need, const GpuView&) {
-                   return ToDouble(std::max(need.memory_mib.value_or(0), need.retry_free_mib));
-                 }},
-    RuleQuantity{"gpus", "GPUs that the task wants",
-                 [](const PolicyConfig&, const Need& need, const GpuView&) {
-                   return static_cast<double>(need.gpus);
-                 }},
-    RuleQuantity{"sm_share", "share of the SMs that it asks for (--sm-share); 0: none",
-                 [](const PolicyConfig&, const Need& need, const GpuView&) {
-                   return need.sm_share.value_or(0);
-                 }},
-    RuleQuantity{"own_activity", "its predicted SM activity when alone, 0 to 1",
-                 [](const PolicyConfig&, const Need& need, const GpuView&) {
-                   return need.load.load.sm_active;
-                 }},
-    RuleQuantity{"run_time_s", "its predicted run time when alone, seconds; 0: not known",
-                 [](const PolicyConfig&, const Need& need, const GpuView&) {
-                   return base::Seconds(need.alone.value_or(Duration{0}));
-                 }},
-    RuleQuantity{"waited_s", "seconds since it was submitted",
-                 [](const PolicyConfig&, const Need& need, const GpuView&) {
-                   return base::Seconds(need.waited);
-                 }},
-    RuleQuantity{"gain", "how much the task would add to `work`",
-                 [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
-                   return gpu.compute * (With(config, need, gpu).delivered - gpu.delivered);
-                 }},
-    RuleQuantity{"slowdown", "its predicted run time there, as a multiple of its run time alone",
-                 [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
-                   return With(config, need, gpu).newcomer;
-                 }},
-    RuleQuantity{"slowest", "the same for the task that is slowed down most",
-                 [](const PolicyConfig& config, const Need& need, const GpuView& gpu) {
-                   return With(config, need, gpu).slowest;
-                 }},
+// What a rule is asked about.
+struct Asked {
+  const PolicyConfig& config;
+  const Need& need;
+  const GpuView& gpu;
+};
+
+template <auto kOf>
+double Of(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+  return kOf(Asked{config, need, gpu});
+}
+
+constexpr RuleQuantity kQuantities[] = {
+    {"free_mib", "memory of the GPU that is not promised to any task, MiB",
+     Of<[](const Asked& at) { return ToDouble(at.gpu.free_mib); }>},
+    {"total_mib", "memory of the GPU, MiB",
+     Of<[](const Asked& at) { return ToDouble(at.gpu.total_mib); }>},
+    {"promised_mib", "memory promised to the tasks there, MiB",
+     Of<[](const Asked& at) { return ToDouble(at.gpu.promised_mib); }>},
+    {"foreign_mib", "memory used there by processes that CARMA did not start, MiB",
+     Of<[](const Asked& at) { return ToDouble(at.gpu.foreign_mib); }>},
+    {"activity",
+     "mean SM activity over the window, 0 to 1; on an idle GPU 0; if not reported, the share of "
+     "time in which kernels ran, else 1",
+     Of<[](const Asked& at) { return ActivityOn(at.gpu); }>},
+    {"tasks", "tasks there, including those being started",
+     Of<[](const Asked& at) { return ToDouble(at.gpu.tasks); }>},
+    {"own_tasks", "those of them that belong to the same user as this task",
+     Of<[](const Asked& at) { return OwnTasks(at.need, at.gpu); }>},
+    {"foreign_processes", "processes there that CARMA did not start",
+     Of<[](const Asked& at) { return ToDouble(at.gpu.foreign_processes); }>},
+    {"gpu", "number of the GPU",
+     Of<[](const Asked& at) { return ToDouble(Number(at.gpu.index)); }>},
+    {"mig", "1 for an instance of a divided GPU, else 0",
+     Of<[](const Asked& at) { return at.gpu.mig ? 1.0 : 0.0; }>},
+    {"pace", "its speed relative to the fastest GPU of the server, at most 1",
+     Of<[](const Asked& at) { return at.gpu.pace; }>},
+    {"work", "predicted throughput of all tasks there together; 1 is a full GPU",
+     Of<[](const Asked& at) { return at.gpu.compute * at.gpu.delivered; }>},
+    {"memory_mib", "memory the task asks for on each GPU, MiB; 0: not known",
+     Of<[](const Asked& at) {
+       return ToDouble(std::max(at.need.memory_mib.value_or(0), at.need.retry_free_mib));
+     }>},
+    {"gpus", "GPUs that the task wants",
+     Of<[](const Asked& at) { return ToDouble(at.need.gpus); }>},
+    {"sm_share", "share of the SMs that it asks for (--sm-share); 0: none",
+     Of<[](const Asked& at) { return at.need.sm_share.value_or(0); }>},
+    {"own_activity", "its predicted SM activity when alone, 0 to 1",
+     Of<[](const Asked& at) { return at.need.load.load.sm_active; }>},
+    {"run_time_s", "its predicted run time when alone, seconds; 0: not known",
+     Of<[](const Asked& at) { return base::Seconds(at.need.alone.value_or(Duration{0})); }>},
+    {"waited_s", "seconds since it was submitted",
+     Of<[](const Asked& at) { return base::Seconds(at.need.waited); }>},
+    {"gain", "how much the task would add to `work`", Of<[](const Asked& at) {
+       return at.gpu.compute * (With(at.config, at.need, at.gpu).delivered - at.gpu.delivered);
+     }>},
+    {"slowdown", "its predicted run time there, as a multiple of its run time alone",
+     Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).newcomer; }>},
+    {"slowest", "the same for the task that is slowed down most",
+     Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).slowest; }>},
 };
 
 bool StartsName(char c) {
@@ -261,11 +239,11 @@ class GpuRuleParser {
     if (name == "max") return Call(name, Op::kMax, 2);
     if (name == "if") return Call(name, Op::kIf, 3);
     const auto* known = std::ranges::find(kQuantities, name, &RuleQuantity::name);
-    if (known == kQuantities.end())
+    if (known == std::end(kQuantities))
       return Expected("a quantity (docs/server/policies.md lists them)");
     at_ += name.size();
-    return Push(
-        {.op = Op::kQuantity, .quantity = static_cast<std::size_t>(known - kQuantities.begin())});
+    return Push({.op = Op::kQuantity,
+                 .quantity = static_cast<std::size_t>(known - std::begin(kQuantities))});
   }
   Result<Unit> TakeNumber() {
     const std::string_view rest = Rest();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace carma::estimate {
@@ -13,7 +14,7 @@ void ForEveryEntry(Use use) {
   [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
     (use(kTable[kIndex]), ...);
   }
-  (std::make_index_sequence<kTable.size()>());
+  (std::make_index_sequence<std::size(kTable)>());
 }
 
 }  // namespace carma::estimate

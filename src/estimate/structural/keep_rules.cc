@@ -1,6 +1,5 @@
 #include "estimate/structural/keep_rules.h"
 
-#include <array>
 
 #include "estimate/structural/every_entry.h"
 
@@ -30,79 +29,77 @@ bool IsMeanOfParts(const Row& row, const Tensor& read) {
          row.out <= read.elements;
 }
 
-constexpr std::array kKeepRules{
-    KeepRule{
-        "convolution, linear layer", &Is<Role::kMatrix>, Holds::kInput,
-        "derivatives.yaml, convolution and linear: the gradient of the weight needs the input"},
-    KeepRule{"norm", &Is<Role::kNorm>, Holds::kInput,
-             "derivatives.yaml, native_batch_norm, native_layer_norm, native_group_norm: input"},
-    KeepRule{"ReLU, Sigmoid, Tanh, Softmax", &Is<Role::kKeepsOutput>, Holds::kOutput,
-             "derivatives.yaml, relu, sigmoid, tanh, _softmax: result"},
-    KeepRule{"LeakyReLU, ELU in place", &IsLeakyInPlace, Holds::kOutput,
-             "derivatives.yaml, leaky_relu_, elu_: result"},
-    KeepRule{"another activation in place, over a tensor that is kept", &OverwritesWhatIsHeld,
-             Holds::kCopy, "autograd saves a clone of what it overwrites"},
-    KeepRule{"another activation: GELU, SiLU, Mish, PReLU …", &Is<Role::kKeepsInput>, Holds::kInput,
-             "derivatives.yaml, gelu, silu, mish, hardtanh, _prelu_kernel: self"},
-    KeepRule{"max pooling", &Is<Role::kMaxPool>, Holds::kInput,
-             "derivatives.yaml, max_pool2d_with_indices: self"},
-    KeepRule{"mean of parts", &IsMeanOfParts, Holds::kInput,
-             "derivatives.yaml, avg_pool2d: self; mean, of everything, needs the sizes alone"},
-    KeepRule{"a type without a rule", &Is<Role::kOther>, Holds::kInput,
-             "judgement: most operations need their inputs"},
+constexpr KeepRule kKeepRules[] = {
+    {"convolution, linear layer", &Is<Role::kMatrix>, Holds::kInput,
+     "derivatives.yaml, convolution and linear: the gradient of the weight needs the input"},
+    {"norm", &Is<Role::kNorm>, Holds::kInput,
+     "derivatives.yaml, native_batch_norm, native_layer_norm, native_group_norm: input"},
+    {"ReLU, Sigmoid, Tanh, Softmax", &Is<Role::kKeepsOutput>, Holds::kOutput,
+     "derivatives.yaml, relu, sigmoid, tanh, _softmax: result"},
+    {"LeakyReLU, ELU in place", &IsLeakyInPlace, Holds::kOutput,
+     "derivatives.yaml, leaky_relu_, elu_: result"},
+    {"another activation in place, over a tensor that is kept", &OverwritesWhatIsHeld, Holds::kCopy,
+     "autograd saves a clone of what it overwrites"},
+    {"another activation: GELU, SiLU, Mish, PReLU …", &Is<Role::kKeepsInput>, Holds::kInput,
+     "derivatives.yaml, gelu, silu, mish, hardtanh, _prelu_kernel: self"},
+    {"max pooling", &Is<Role::kMaxPool>, Holds::kInput,
+     "derivatives.yaml, max_pool2d_with_indices: self"},
+    {"mean of parts", &IsMeanOfParts, Holds::kInput,
+     "derivatives.yaml, avg_pool2d: self; mean, of everything, needs the sizes alone"},
+    {"a type without a rule", &Is<Role::kOther>, Holds::kInput,
+     "judgement: most operations need their inputs"},
 };
 
-constexpr std::array kBesidesRules{
-    BesidesRule{"LayerNorm", "8 per row",
-                [](const Row& row) {
-                  return row.rule->row_statistics && row.rule->role == Role::kNorm &&
-                         row.step == Step::kOperation;
-                },
-                [](const Row& row, Kept& kept) {
-                  // LayerNorm2d works on the channels of an image, others on the last dimension.
-                  const model::Shape& out = row.layer->out;
-                  const bool channels = row.rule->images && out.rank() == 4;
-                  const std::int64_t width = Dimension(out, channels ? 1 : out.rank() - 1);
-                  kept.per_sample += kStatisticBytes * row.out / static_cast<double>(width);
-                },
-                "derivatives.yaml, native_layer_norm: mean and rstd"},
-    BesidesRule{"max pooling", "8 per maximum",
-                [](const Row& row) {
-                  return row.rule->role == Role::kMaxPool && row.step == Step::kOperation;
-                },
-                [](const Row& row, Kept& kept) {
-                  kept.per_sample += kIndexBytes * row.out;
-                  kept.masks += (kIndexBytes - kElementBytes) * row.out;
-                },
-                "derivatives.yaml, max_pool2d_with_indices: the indices are int64"},
-    BesidesRule{"Dropout with a rate above 0", "1 per element",
-                [](const Row& row) { return row.step == Step::kPassing && row.dropout > 0; },
-                [](const Row& row, Kept& kept) {
-                  kept.per_sample += kMaskBytes * row.out;
-                  kept.masks += kMaskBytes * row.out;
-                },
-                "derivatives.yaml, native_dropout: the mask, bool; its result is a new tensor"},
-    BesidesRule{"StarReLU, SquaredReLU", "4 per element",
-                [](const Row& row) {
-                  return row.rule->role == Role::kKeepsTwo && row.step == Step::kOperation;
-                },
-                [](const Row& row, Kept& kept) { kept.AddElements(row.out); },
-                "relu and pow, one after the other: result of the one, self of the other"},
-    BesidesRule{
-        "layers written out in Python: NewGELU, QuickGELU, RMSNorm, EvoNorm …",
-        "4 per element and further operation",
-        [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },
-        [](const Row& row, Kept& kept) { kept.AddElements(row.rule->extra_outputs * row.out); },
-        "their source: powers, products and tanh each save their inputs"},
-    BesidesRule{"weight-standardised convolution", "4 per weight, whatever the batch",
-                [](const Row& row) {
-                  return row.rule->standardized && row.step != Step::kNone &&
-                         row.kind != Row::Kind::kContainer;
-                },
-                [](const Row& row, Kept& kept) {
-                  kept.constant += kElementBytes * static_cast<double>(row.layer->params);
-                },
-                "its source: convolution saves the normalised copy of the weight"},
+constexpr BesidesRule kBesidesRules[] = {
+    {"LayerNorm", "8 per row",
+     [](const Row& row) {
+       return row.rule->row_statistics && row.rule->role == Role::kNorm &&
+              row.step == Step::kOperation;
+     },
+     [](const Row& row, Kept& kept) {
+       // LayerNorm2d works on the channels of an image, others on the last dimension.
+       const model::Shape& out = row.layer->out;
+       const bool channels = row.rule->images && out.rank() == 4;
+       const std::int64_t width = Dimension(out, channels ? 1 : out.rank() - 1);
+       kept.per_sample += kStatisticBytes * row.out / static_cast<double>(width);
+     },
+     "derivatives.yaml, native_layer_norm: mean and rstd"},
+    {"max pooling", "8 per maximum",
+     [](const Row& row) {
+       return row.rule->role == Role::kMaxPool && row.step == Step::kOperation;
+     },
+     [](const Row& row, Kept& kept) {
+       kept.per_sample += kIndexBytes * row.out;
+       kept.masks += (kIndexBytes - kElementBytes) * row.out;
+     },
+     "derivatives.yaml, max_pool2d_with_indices: the indices are int64"},
+    {"Dropout with a rate above 0", "1 per element",
+     [](const Row& row) { return row.step == Step::kPassing && row.dropout > 0; },
+     [](const Row& row, Kept& kept) {
+       kept.per_sample += kMaskBytes * row.out;
+       kept.masks += kMaskBytes * row.out;
+     },
+     "derivatives.yaml, native_dropout: the mask, bool; its result is a new tensor"},
+    {"StarReLU, SquaredReLU", "4 per element",
+     [](const Row& row) {
+       return row.rule->role == Role::kKeepsTwo && row.step == Step::kOperation;
+     },
+     [](const Row& row, Kept& kept) { kept.AddElements(row.out); },
+     "relu and pow, one after the other: result of the one, self of the other"},
+    {"layers written out in Python: NewGELU, QuickGELU, RMSNorm, EvoNorm …",
+     "4 per element and further operation",
+     [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },
+     [](const Row& row, Kept& kept) { kept.AddElements(row.rule->extra_outputs * row.out); },
+     "their source: powers, products and tanh each save their inputs"},
+    {"weight-standardised convolution", "4 per weight, whatever the batch",
+     [](const Row& row) {
+       return row.rule->standardized && row.step != Step::kNone &&
+              row.kind != Row::Kind::kContainer;
+     },
+     [](const Row& row, Kept& kept) {
+       kept.constant += kElementBytes * static_cast<double>(row.layer->params);
+     },
+     "its source: convolution saves the normalised copy of the weight"},
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace carma::sim {
 
-// Set what a word says; false, and nothing changes: not a value from low to high.
+// Set what a word says. False: not such a value, or not from low to high.
 bool SetNumber(double& target, std::string_view value, double low, double high);
 bool SetWhole(int& target, std::string_view value, int low, int high);
 bool Set(base::Duration& target, std::string_view value);

@@ -20,44 +20,39 @@ struct TraceFacts {
   double last_submission_s;
   std::string_view era;
 };
-constexpr std::array kTraces{
-    TraceFacts{PublishedTrace::kHeavy60, "heavy60", 60, 8'966, "thesis"},
-    TraceFacts{PublishedTrace::kMix90, "mix90", 90, 12'514, "thesis"},
-    TraceFacts{PublishedTrace::kNewer60, "t1", 60, 13'767, "v2"},
+constexpr TraceFacts kTraces[] = {
+    {PublishedTrace::kHeavy60, "heavy60", 60, 8'966, "thesis"},
+    {PublishedTrace::kMix90, "mix90", 90, 12'514, "thesis"},
+    {PublishedTrace::kNewer60, "t1", 60, 13'767, "v2"},
 };
 
 const TraceFacts& FactsOf(PublishedTrace trace) {
-  return *std::find_if(kTraces.begin(), kTraces.end(),
-                       [trace](const TraceFacts& each) { return each.trace == trace; });
+  return *std::ranges::find(kTraces, trace, &TraceFacts::trace);
 }
 
 // The policies of chapter 6. "2 GB" and "5 GB" are the floors of its scripts, 2000 and 5000 MiB.
-constexpr std::array kPolicies{
-    PublishedPolicy{"exclusive", "exclusive", 0, 0, 0, "none", core::SharingMethod::kAlone},
-    PublishedPolicy{"round robin, streams", "round-robin", 0, 0, 0, "none",
-                    core::SharingMethod::kStreams},
-    PublishedPolicy{"round robin, MPS", "round-robin"},
-    PublishedPolicy{"MAGM", "magm"},
-    PublishedPolicy{"MAGM 80 %", "magm", 0.80},
-    PublishedPolicy{"MAGM 2 GB 80 %", "magm", 0.80, 2'000},
-    PublishedPolicy{"MAGM 5 GB 80 %", "magm", 0.80, 5'000},
-    PublishedPolicy{"MAGM 5 GB 75 %", "magm", 0.75, 5'000},
-    PublishedPolicy{"MAGM 5 GB 85 %", "magm", 0.85, 5'000},
-    PublishedPolicy{"LUG 2 GB 80 %", "lug", 0.80, 2'000},
-    PublishedPolicy{"LUG 5 GB 80 %", "lug", 0.80, 5'000},
-    PublishedPolicy{"MAGM + Horus", "magm", 0, 0, 0, "horus"},
-    PublishedPolicy{"MAGM + FakeTensor", "magm", 0, 0, 0, "faketensor"},
-    PublishedPolicy{"MAGM + GPUMemNet", "magm", 0, 0, 0, "gpumemnet"},
-    PublishedPolicy{"MAGM + Horus 80 %", "magm", 0.80, 0, 0, "horus"},
-    PublishedPolicy{"MAGM + FakeTensor 80 %", "magm", 0.80, 0, 0, "faketensor"},
-    PublishedPolicy{"MAGM + GPUMemNet 80 %", "magm", 0.80, 0, 0, "gpumemnet"},
-    PublishedPolicy{"OWF 80 %, MPS", "worst-fit", 0.80, 0, 2'000, "oracle"},
-    PublishedPolicy{"OWF 80 %, streams", "worst-fit", 0.80, 0, 2'000, "oracle",
-                    core::SharingMethod::kStreams},
-    PublishedPolicy{"OBF 80 %, streams", "best-fit", 0.80, 0, 500, "oracle",
-                    core::SharingMethod::kStreams},
-    PublishedPolicy{"OLUG 80 %, streams", "lug", 0.80, 0, 2'000, "oracle",
-                    core::SharingMethod::kStreams},
+constexpr PublishedPolicy kPolicies[] = {
+    {"exclusive", "exclusive", 0, 0, 0, "none", core::SharingMethod::kAlone},
+    {"round robin, streams", "round-robin", 0, 0, 0, "none", core::SharingMethod::kStreams},
+    {"round robin, MPS", "round-robin"},
+    {"MAGM", "magm"},
+    {"MAGM 80 %", "magm", 0.80},
+    {"MAGM 2 GB 80 %", "magm", 0.80, 2'000},
+    {"MAGM 5 GB 80 %", "magm", 0.80, 5'000},
+    {"MAGM 5 GB 75 %", "magm", 0.75, 5'000},
+    {"MAGM 5 GB 85 %", "magm", 0.85, 5'000},
+    {"LUG 2 GB 80 %", "lug", 0.80, 2'000},
+    {"LUG 5 GB 80 %", "lug", 0.80, 5'000},
+    {"MAGM + Horus", "magm", 0, 0, 0, "horus"},
+    {"MAGM + FakeTensor", "magm", 0, 0, 0, "faketensor"},
+    {"MAGM + GPUMemNet", "magm", 0, 0, 0, "gpumemnet"},
+    {"MAGM + Horus 80 %", "magm", 0.80, 0, 0, "horus"},
+    {"MAGM + FakeTensor 80 %", "magm", 0.80, 0, 0, "faketensor"},
+    {"MAGM + GPUMemNet 80 %", "magm", 0.80, 0, 0, "gpumemnet"},
+    {"OWF 80 %, MPS", "worst-fit", 0.80, 0, 2'000, "oracle"},
+    {"OWF 80 %, streams", "worst-fit", 0.80, 0, 2'000, "oracle", core::SharingMethod::kStreams},
+    {"OBF 80 %, streams", "best-fit", 0.80, 0, 500, "oracle", core::SharingMethod::kStreams},
+    {"OLUG 80 %, streams", "lug", 0.80, 0, 2'000, "oracle", core::SharingMethod::kStreams},
 };
 
 constexpr double kAny = std::numeric_limits<double>::quiet_NaN();
@@ -93,69 +88,58 @@ consteval PublishedFigure ChangeWithin(PublishedFigure figure, double share) {
 using enum PublishedTrace;
 using enum Figure;
 using enum Standing;
-constexpr std::array kFigures{
+constexpr PublishedFigure kFigures[] = {
     // 60 tasks. The solo times, activities and the power curve come from the exclusive run.
     Within({kHeavy60, "exclusive", kMakespanMin, 639, kCurves, kCalibration}, 0.015),
     Within({kHeavy60, "exclusive", kEnergyMj, 33.20, "table 6.5", kCalibration}, 0.015),
-    PublishedFigure{kHeavy60, "exclusive", kOomCrashes, 0, "table 6.6", kPrediction, 0, 0},
+    {kHeavy60, "exclusive", kOomCrashes, 0, "table 6.6", kPrediction, 0, 0},
     // The constant of streams was chosen to meet this energy.
-    PublishedFigure{kHeavy60, "round robin, streams", kEnergyMj, 34.75, "table 6.5", kCalibration,
-                    33, 36},
-    PublishedFigure{kHeavy60, "round robin, streams", kOomCrashes, 9, "table 6.6", kPrediction, 8,
-                    11},
-    PublishedFigure{kHeavy60, "round robin, MPS", kEnergyMj, 29.60, "table 6.5", kPrediction},
-    PublishedFigure{kHeavy60, "round robin, MPS", kOomCrashes, 6, "table 6.6", kPrediction, 6, 9},
+    {kHeavy60, "round robin, streams", kEnergyMj, 34.75, "table 6.5", kCalibration, 33, 36},
+    {kHeavy60, "round robin, streams", kOomCrashes, 9, "table 6.6", kPrediction, 8, 11},
+    {kHeavy60, "round robin, MPS", kEnergyMj, 29.60, "table 6.5", kPrediction},
+    {kHeavy60, "round robin, MPS", kOomCrashes, 6, "table 6.6", kPrediction, 6, 9},
     Within({kHeavy60, "MAGM 2 GB 80 %", kMakespanMin, 469, kCurves, kPrediction}, 0.04),
     Within({kHeavy60, "MAGM 2 GB 80 %", kEnergyMj, 28.78, "table 6.5", kPrediction}, 0.04),
-    PublishedFigure{kHeavy60, "MAGM 2 GB 80 %", kOomCrashes, 4, "table 6.6", kPrediction, 2, 6},
-    PublishedFigure{kHeavy60, "LUG 2 GB 80 %", kOomCrashes, 4, "table 6.6", kPrediction, 2, 6},
-    PublishedFigure{kHeavy60, "MAGM + Horus 80 %", kEnergyMj, 29.04, "table 6.5", kPrediction},
-    PublishedFigure{kHeavy60, "MAGM + Horus 80 %", kOomCrashes, 2, "table 6.6", kPrediction},
-    PublishedFigure{kHeavy60, "MAGM + FakeTensor 80 %", kEnergyMj, 30.31, "table 6.5", kPrediction},
-    PublishedFigure{kHeavy60, "MAGM + FakeTensor 80 %", kOomCrashes, 3, "table 6.6", kPrediction},
+    {kHeavy60, "MAGM 2 GB 80 %", kOomCrashes, 4, "table 6.6", kPrediction, 2, 6},
+    {kHeavy60, "LUG 2 GB 80 %", kOomCrashes, 4, "table 6.6", kPrediction, 2, 6},
+    {kHeavy60, "MAGM + Horus 80 %", kEnergyMj, 29.04, "table 6.5", kPrediction},
+    {kHeavy60, "MAGM + Horus 80 %", kOomCrashes, 2, "table 6.6", kPrediction},
+    {kHeavy60, "MAGM + FakeTensor 80 %", kEnergyMj, 30.31, "table 6.5", kPrediction},
+    {kHeavy60, "MAGM + FakeTensor 80 %", kOomCrashes, 3, "table 6.6", kPrediction},
     // The slowdowns under MPS were fitted to the tasks of this run.
     Within({kHeavy60, "MAGM + GPUMemNet 80 %", kMakespanMin, 468.5, kCurves, kCalibration}, 0.04),
     Within({kHeavy60, "MAGM + GPUMemNet 80 %", kEnergyMj, 28.50, "table 6.5", kCalibration}, 0.04),
-    PublishedFigure{kHeavy60, "MAGM + GPUMemNet 80 %", kOomCrashes, 1, "table 6.6", kPrediction, 0,
-                    2},
+    {kHeavy60, "MAGM + GPUMemNet 80 %", kOomCrashes, 1, "table 6.6", kPrediction, 0, 2},
 
     // 90 tasks, none of which were used to make the models.
-    PublishedFigure{kMix90, "OWF 80 %, MPS", kMakespanChange, -0.3013, "section 6.4.1",
-                    kPrediction},
-    PublishedFigure{kMix90, "OWF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10,
-                    0.10},
-    PublishedFigure{kMix90, "OBF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10,
-                    0.10},
-    PublishedFigure{kMix90, "OLUG 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10,
-                    0.10},
+    {kMix90, "OWF 80 %, MPS", kMakespanChange, -0.3013, "section 6.4.1", kPrediction},
+    {kMix90, "OWF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10, 0.10},
+    {kMix90, "OBF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10, 0.10},
+    {kMix90, "OLUG 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10, 0.10},
     ChangeWithin({kMix90, "LUG 5 GB 80 %", kMakespanChange, -0.28, "section 6.4.2", kPrediction},
                  0.04),
     ChangeWithin({kMix90, "MAGM + GPUMemNet", kMakespanChange, -0.25, "section 6.4.3", kPrediction},
                  0.04),
-    PublishedFigure{kMix90, "round robin, MPS", kOomCrashes, 8, "table 6.3", kPrediction},
-    PublishedFigure{kMix90, "MAGM", kOomCrashes, 5, "table 6.3", kPrediction},
-    PublishedFigure{kMix90, "MAGM 80 %", kOomCrashes, 4, "table 6.3", kPrediction},
-    PublishedFigure{kMix90, "MAGM 2 GB 80 %", kOomCrashes, 2, "table 6.3", kPrediction},
-    PublishedFigure{kMix90, "MAGM 5 GB 80 %", kOomCrashes, 2, "table 6.3", kPrediction},
-    PublishedFigure{kMix90, "LUG 5 GB 80 %", kOomCrashes, 2, "table 6.3", kPrediction},
-    PublishedFigure{kMix90, "MAGM 5 GB 75 %", kOomCrashes, 1, "table 6.3", kPrediction},
-    PublishedFigure{kMix90, "MAGM 5 GB 85 %", kOomCrashes, 2, "table 6.3", kPrediction},
-    PublishedFigure{kMix90, "MAGM + Horus", kOomCrashes, 1, "table 6.4", kPrediction},
-    PublishedFigure{kMix90, "MAGM + FakeTensor", kOomCrashes, 0, "table 6.4", kPrediction},
-    PublishedFigure{kMix90, "MAGM + GPUMemNet", kOomCrashes, 1, "table 6.4", kPrediction},
-    PublishedFigure{kMix90, "MAGM + Horus 80 %", kOomCrashes, 0, "table 6.4", kPrediction},
-    PublishedFigure{kMix90, "MAGM + FakeTensor 80 %", kOomCrashes, 0, "table 6.4", kPrediction},
-    PublishedFigure{kMix90, "MAGM + GPUMemNet 80 %", kOomCrashes, 0, "table 6.4", kPrediction},
+    {kMix90, "round robin, MPS", kOomCrashes, 8, "table 6.3", kPrediction},
+    {kMix90, "MAGM", kOomCrashes, 5, "table 6.3", kPrediction},
+    {kMix90, "MAGM 80 %", kOomCrashes, 4, "table 6.3", kPrediction},
+    {kMix90, "MAGM 2 GB 80 %", kOomCrashes, 2, "table 6.3", kPrediction},
+    {kMix90, "MAGM 5 GB 80 %", kOomCrashes, 2, "table 6.3", kPrediction},
+    {kMix90, "LUG 5 GB 80 %", kOomCrashes, 2, "table 6.3", kPrediction},
+    {kMix90, "MAGM 5 GB 75 %", kOomCrashes, 1, "table 6.3", kPrediction},
+    {kMix90, "MAGM 5 GB 85 %", kOomCrashes, 2, "table 6.3", kPrediction},
+    {kMix90, "MAGM + Horus", kOomCrashes, 1, "table 6.4", kPrediction},
+    {kMix90, "MAGM + FakeTensor", kOomCrashes, 0, "table 6.4", kPrediction},
+    {kMix90, "MAGM + GPUMemNet", kOomCrashes, 1, "table 6.4", kPrediction},
+    {kMix90, "MAGM + Horus 80 %", kOomCrashes, 0, "table 6.4", kPrediction},
+    {kMix90, "MAGM + FakeTensor 80 %", kOomCrashes, 0, "table 6.4", kPrediction},
+    {kMix90, "MAGM + GPUMemNet 80 %", kOomCrashes, 0, "table 6.4", kPrediction},
 
     // The newer publication gives its best policy's figures without naming its settings.
-    PublishedFigure{kNewer60, "MAGM + GPUMemNet", kMakespanChange, -0.35, "arXiv 2508.19073 v3",
-                    kPrediction},
-    PublishedFigure{kNewer60, "MAGM + GPUMemNet", kEnergyChange, -0.15, "arXiv 2508.19073 v3",
-                    kPrediction},
-    PublishedFigure{kNewer60, "MAGM + GPUMemNet", kSmActiveChange, 0.54, "arXiv 2508.19073 v3",
-                    kPrediction},
-    PublishedFigure{kNewer60, "MAGM + GPUMemNet", kMemoryChange, 0.62, "arXiv 2508.19073 v3",
-                    kPrediction},
+    {kNewer60, "MAGM + GPUMemNet", kMakespanChange, -0.35, "arXiv 2508.19073 v3", kPrediction},
+    {kNewer60, "MAGM + GPUMemNet", kEnergyChange, -0.15, "arXiv 2508.19073 v3", kPrediction},
+    {kNewer60, "MAGM + GPUMemNet", kSmActiveChange, 0.54, "arXiv 2508.19073 v3", kPrediction},
+    {kNewer60, "MAGM + GPUMemNet", kMemoryChange, 0.62, "arXiv 2508.19073 v3", kPrediction},
 };
 
 struct FigureFacts {
@@ -164,21 +148,20 @@ struct FigureFacts {
   int digits;
   bool percent;
 };
-constexpr std::array kFigureFacts{
-    FigureFacts{kMakespanMin, "makespan, min", 1, false},
-    FigureFacts{kMakespanChange, "makespan, change", 1, true},
-    FigureFacts{kEnergyMj, "energy, MJ", 2, false},
-    FigureFacts{kEnergyChange, "energy, change", 1, true},
-    FigureFacts{kSmActiveChange, "SM activity, change", 1, true},
-    FigureFacts{kMemoryChange, "memory, change", 1, true},
-    FigureFacts{kOomCrashes, "OOM crashes", 1, false},
-    FigureFacts{kSlowdown, "slowdown", 3, false},
-    FigureFacts{kPowerW, "power, W", 0, false},
+constexpr FigureFacts kFigureFacts[] = {
+    {kMakespanMin, "makespan, min", 1, false},
+    {kMakespanChange, "makespan, change", 1, true},
+    {kEnergyMj, "energy, MJ", 2, false},
+    {kEnergyChange, "energy, change", 1, true},
+    {kSmActiveChange, "SM activity, change", 1, true},
+    {kMemoryChange, "memory, change", 1, true},
+    {kOomCrashes, "OOM crashes", 1, false},
+    {kSlowdown, "slowdown", 3, false},
+    {kPowerW, "power, W", 0, false},
 };
 
 const FigureFacts& FactsOf(Figure figure) {
-  return *std::find_if(kFigureFacts.begin(), kFigureFacts.end(),
-                       [figure](const FigureFacts& each) { return each.figure == figure; });
+  return *std::ranges::find(kFigureFacts, figure, &FigureFacts::figure);
 }
 
 double ValueOf(Figure figure, const Totals& run, const Totals& exclusive) {
@@ -296,12 +279,11 @@ std::string_view FigureName(Figure figure) {
 }
 
 std::vector<PublishedPolicy> PoliciesOf(PublishedTrace trace) {
-  std::vector<PublishedPolicy> policies{kPolicies.front()};
+  std::vector<PublishedPolicy> policies{kPolicies[0]};
   for (const PublishedPolicy& policy : kPolicies) {
-    const bool published =
-        std::any_of(kFigures.begin(), kFigures.end(), [&](const PublishedFigure& figure) {
-          return figure.trace == trace && figure.policy == policy.label;
-        });
+    const bool published = std::ranges::any_of(kFigures, [&](const PublishedFigure& figure) {
+      return figure.trace == trace && figure.policy == policy.label;
+    });
     if (published && policy.label != policies.front().label) policies.push_back(policy);
   }
   return policies;

@@ -1,6 +1,5 @@
 #include "lab/trace/network_layers.h"
 
-#include <array>
 #include <cctype>
 #include <string>
 
@@ -12,16 +11,12 @@ struct Network {
   int layers;
 };
 // Number of convolutions and linear layers in the usual implementations, projections included.
-constexpr std::array kNetworks{
-    Network{"alexnet", 8},       Network{"vgg11", 11},
-    Network{"vgg13", 13},        Network{"vgg16", 16},
-    Network{"vgg19", 19},        Network{"resnet18", 21},
-    Network{"resnet34", 37},     Network{"resnet50", 54},
-    Network{"resnet101", 105},   Network{"resnet152", 156},
-    Network{"inception", 95},    Network{"inceptionv3", 95},
-    Network{"xception", 75},     Network{"efficientnetb0", 82},
-    Network{"mobilenetv2", 53},  Network{"mobilenetv3large", 64},
-    Network{"densenet121", 121},
+constexpr Network kNetworks[] = {
+    {"alexnet", 8},       {"vgg11", 11},          {"vgg13", 13},       {"vgg16", 16},
+    {"vgg19", 19},        {"resnet18", 21},       {"resnet34", 37},    {"resnet50", 54},
+    {"resnet101", 105},   {"resnet152", 156},     {"inception", 95},   {"inceptionv3", 95},
+    {"xception", 75},     {"efficientnetb0", 82}, {"mobilenetv2", 53}, {"mobilenetv3large", 64},
+    {"densenet121", 121},
 };
 
 }  // namespace
