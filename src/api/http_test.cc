@@ -19,7 +19,7 @@
 #include <future>
 #include <thread>
 
-#include "api/loopback_owner.h"
+#include "api/listening.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/open_files.h"

@@ -26,4 +26,9 @@ base::Result<Listening> ListenOnPath(const std::string& path, unsigned mode,
 // Listens on the loopback address of one family. port: 0 for any; set to the actual one.
 base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
+// The user at the other end of this accepted connection within this machine, from the kernel's
+// table of sockets. Empty: the other end is gone, or unknown. For counting, not for rights: with a
+// forwarder (ssh -L) it is the forwarder's user.
+std::optional<std::uint32_t> LoopbackOwner(int fd);
+
 }  // namespace carma::api

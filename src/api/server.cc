@@ -19,7 +19,6 @@
 
 #include "api/http.h"
 #include "api/listening.h"
-#include "api/loopback_owner.h"
 #include "api/url.h"
 #include "base/text.h"
 #include "base/try.h"

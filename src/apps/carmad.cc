@@ -20,12 +20,10 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/journal.h"
 #include "base/log.h"
 #include "base/spawn.h"
 #include "base/standard_streams.h"
 #include "base/suggest.h"
-#include "base/terminal_output.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "build_text.h"

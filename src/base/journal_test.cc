@@ -1,4 +1,4 @@
-#include "base/journal.h"
+#include "base/standard_streams.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

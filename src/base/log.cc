@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/journal.h"
+#include "base/standard_streams.h"
 #include "base/text.h"
 
 namespace carma::base {

@@ -1,7 +1,14 @@
 #include "base/standard_streams.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <string>
+
+#include "base/file.h"
+#include "base/unique_fd.h"
 
 namespace carma::base {
 
@@ -10,6 +17,35 @@ void OpenStandardStreams() {
     // It gets this number, the lowest free one. Not closed on exec: children need it too.
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
   }
+}
+
+void NeverWaitForTerminal(int fd) {
+  if (::isatty(fd) == 0) return;
+  // Opened again, because O_NONBLOCK on the descriptor from the shell would also apply to the
+  // shell.
+  const std::string path = fmt::format("/proc/self/fd/{}", fd);
+  const UniqueFd own(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (own) ::dup2(own.get(), fd);
+}
+
+bool IsJournal(int fd, std::string_view stream) {
+  struct stat info {};
+  if (stream.empty() || ::fstat(fd, &info) != 0) return false;
+  return stream == fmt::format("{}:{}", info.st_dev, info.st_ino);
+}
+
+std::string_view PriorityPrefix(LogLevel level) {
+  static const std::string stream = GetEnv("JOURNAL_STREAM");
+  if (!IsJournal(STDERR_FILENO, stream)) return "";
+  switch (level) {  // of syslog(3)
+    case LogLevel::kInfo:
+      return "<6>";
+    case LogLevel::kWarn:
+      return "<4>";
+    case LogLevel::kError:
+      return "<3>";
+  }
+  return "";
 }
 
 }  // namespace carma::base

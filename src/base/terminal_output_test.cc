@@ -1,4 +1,4 @@
-#include "base/terminal_output.h"
+#include "base/standard_streams.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

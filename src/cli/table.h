@@ -1,7 +1,8 @@
-// Text in aligned columns that fits the screen.
+// Text in aligned columns that fits the screen, and lines of facts.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/terminal.h"
@@ -34,5 +35,19 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };
+
+// "  Label        text" lines. Entries with an empty text are left out; an empty label continues the
+// entry above.
+class Facts {
+ public:
+  void Add(std::string_view label, const std::string& text);
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// The column where texts begin.
+inline constexpr std::size_t kFactsIndent = 16;
 
 }  // namespace carma::cli

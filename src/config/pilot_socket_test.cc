@@ -1,4 +1,4 @@
-#include "config/pilot_socket.h"
+#include "config/client_socket.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/values/mps_guess.h"
 #include "model/features.h"
 #include "model/op.h"
 
@@ -57,6 +58,15 @@ std::optional<ActivityGuess> GuessActivity(const model::LayerList& list) {
   const Curve& curve = family == model::Family::kCnn ? kConvolutional : kLinear;
   const double busy = std::pow(*work / curve.half_busy, curve.steepness);
   return ActivityGuess{.sm_active = busy / (1 + busy), .mean_error = curve.mean_error};
+}
+
+std::optional<double> GrainOf(const model::LayerList& list, std::optional<std::int64_t> batch) {
+  constexpr std::int64_t kLargeBatch = 1 << 20;
+  if (list.collapsed || !batch || model::Classify(list) != model::Family::kCnn) return std::nullopt;
+  const model::Features features = model::Summarize(list);
+  return core::GrainOf({.transformer = false,
+                        .batch_size = static_cast<int>(std::min(*batch, kLargeBatch)),
+                        .layers = features.conv + features.linear});
 }
 
 }  // namespace carma::estimate

@@ -2,6 +2,7 @@
 // 7.1): docs/inside/estimators.md, "Activity before the first run".
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "model/layers.h"
@@ -19,5 +20,9 @@ struct ActivityGuess {
 // For a network of convolutions, or of linear layers alone, whose layers are all printed; empty for
 // any other.
 std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
+
+// The kernel size of a training: core::GrainOf for a convolutional network whose layers are all
+// printed, at `batch` samples. Empty for any other, and where the batch is not known.
+std::optional<double> GrainOf(const model::LayerList& list, std::optional<std::int64_t> batch);
 
 }  // namespace carma::estimate

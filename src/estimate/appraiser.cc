@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/values/pace.h"
-#include "estimate/grain.h"
+#include "estimate/activity_guess.h"
 #include "estimate/signature.h"
 
 namespace carma::estimate {

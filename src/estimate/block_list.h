@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "base/json.h"
+
 namespace carma::estimate {
 
 // What one block keeps for its backward pass, in elements for each token of the model. A token of a
@@ -38,5 +40,25 @@ struct BlockList {
     return sum;
   }
 };
+
+// The blocks of a state-space model (Mamba) from its config.json. layers: number of blocks; hidden:
+// their width. The fused kernels of mamba_ssm keep the output of the input projection and the
+// result, and recompute the rest. Without them the scan in plain code keeps its states for each
+// token (BlockKeeps::without_kernels). second: Mamba 2, whose heads share the decay of their
+// states. Mistakes are recorded in `in`.
+BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidden, bool second);
+
+// The blocks of a diffusion U-Net from the config.json of diffusers' UNet2DConditionModel or
+// UNet2DModel.
+struct UNet {
+  BlockList list;
+  double other_parameters = 0;  // embeddings of the time and of what the image is made from
+  std::int64_t sample = 64;     // height and width of its input: a latent of an image, or an image
+};
+
+// Counts the parameters of the modules that diffusers builds, without biases (859 of the 860 M of
+// Stable Diffusion 1.5), and what autograd saves for each block. Mistakes are recorded in `in`:
+// unknown types of blocks, lists of different lengths.
+UNet ReadUNet(base::JsonReader& in);
 
 }  // namespace carma::estimate

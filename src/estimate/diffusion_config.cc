@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "estimate/unet_config.h"
+#include "estimate/block_list.h"
 
 namespace carma::estimate {
 namespace {

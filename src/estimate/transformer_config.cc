@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "estimate/block_list.h"
 #include "estimate/diffusion_config.h"
-#include "estimate/mamba_config.h"
 #include "estimate/transformer_family.h"
 #include "estimate/wave_config.h"
 

@@ -1,4 +1,4 @@
-#include "estimate/unet_config.h"
+#include "estimate/block_list.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/records_by_case.h"
+#include "report/html_parts.h"
 #include "report/report.h"
 
 namespace carma::report {

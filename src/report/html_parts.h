@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "report/report.h"
 
 namespace carma::report {
 
@@ -25,5 +29,10 @@ std::string NameOf(const std::string& label);
 void PutFigure(std::string& out, std::string_view caption, const std::string& drawing);
 // A symbol of 22 x 11 for a key.
 std::string Swatch(std::string_view shape);
+
+// The records among reports: each case that has records, with these, in order of the cases.
+using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*>>>;
+// Borrows from the reports. A report without label is a separate case.
+Recorded RecordsOf(std::span<const Report> reports);
 
 }  // namespace carma::report

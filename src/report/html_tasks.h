@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "report/records_by_case.h"
+#include "report/html_parts.h"
 
 namespace carma::report {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "report/clock.h"
-#include "report/records_by_case.h"
+#include "report/html_parts.h"
 
 namespace carma::report {
 

@@ -14,7 +14,6 @@
 #include "cli/ids.h"
 #include "cli/terminal.h"
 #include "config/client_socket.h"
-#include "config/pilot_socket.h"
 #include "config/settings.h"
 #include "task/describe/spec.h"
 

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/client/facts.h"
 #include "cli/client/gpu_text.h"
-#include "cli/client/start_text.h"
+#include "cli/client/task_words.h"
 #include "cli/table.h"
 #include "gpu/counters.h"
 

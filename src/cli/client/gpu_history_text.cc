@@ -11,7 +11,7 @@
 #include "base/csv.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "cli/small_bars.h"
+#include "cli/bars.h"
 
 namespace carma::cli {
 namespace {

@@ -7,9 +7,8 @@
 
 #include "api/gpu_standing.h"
 #include "base/text.h"
-#include "cli/client/start_text.h"
+#include "cli/bars.h"
 #include "cli/client/task_words.h"
-#include "cli/memory_bar.h"
 #include "cli/table.h"
 
 namespace carma::cli {

@@ -3,12 +3,12 @@
 
 #include "base/text.h"
 #include "cli/calls.h"
-#include "cli/client/facts.h"
 #include "cli/client/fold.h"
 #include "cli/client/task_table.h"
 #include "cli/client/task_text.h"
 #include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
+#include "cli/table.h"
 #include "cli/terminal.h"
 #include "core/values/task_state.h"
 

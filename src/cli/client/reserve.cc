@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/calls.h"
-#include "cli/client/start_text.h"
+#include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
 #include "cli/table.h"
 #include "core/values/reservation.h"

@@ -1,4 +1,4 @@
-#include "cli/client/start_text.h"
+#include "cli/client/task_words.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,8 +9,6 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/words.h"
-#include "cli/client/progress_text.h"
-#include "cli/client/start_text.h"
 #include "cli/client/task_words.h"
 #include "cli/table.h"
 #include "core/policy/policy.h"

@@ -7,9 +7,6 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "cli/client/facts.h"
-#include "cli/client/progress_text.h"
-#include "cli/client/start_text.h"
 #include "cli/client/task_words.h"
 #include "cli/client/verdict_text.h"
 #include "cli/table.h"

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <ctime>
 #include <optional>
 #include <vector>
@@ -17,6 +19,22 @@ namespace {
 using api::TaskView;
 
 constexpr std::size_t kMaxNameShown = 256;
+
+constexpr std::int64_t kDayMs = 86'400'000;
+constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+
+std::tm LocalParts(std::int64_t ms) {
+  const std::time_t seconds = static_cast<std::time_t>(ms / 1000);
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  return parts;
+}
+
+using task::ProgressReport;
+
+std::string LeftText(const ProgressReport& progress, std::int64_t now_ms) {
+  return progress.ends_ms ? SpanText(now_ms, std::max(now_ms, *progress.ends_ms)) : "";
+}
 
 }  // namespace
 
@@ -141,6 +159,76 @@ std::string CommandText(const TaskView& task) {
   std::vector<std::string> words;
   for (const std::string& word : task.command) words.push_back(ShellQuote(word));
   return base::Printable(base::Join(words, " "), 4096);
+}
+
+std::string Minute(std::int64_t ms) {
+  return base::FormatTime(base::FromMs(ms)).substr(0, 16);
+}
+
+std::string MomentBrief(std::int64_t ms, std::int64_t now_ms) {
+  const std::string whole = Minute(ms);
+  const std::tm then = LocalParts(ms);
+  const std::tm now = LocalParts(now_ms);
+  const std::string time = whole.substr(11);
+  if (then.tm_year == now.tm_year && then.tm_yday == now.tm_yday) return time;
+  // A week from now has the name of today.
+  if (ms > now_ms && ms - now_ms < 6 * kDayMs)
+    return std::string(kDays[static_cast<std::size_t>(then.tm_wday)]) + " " + time;
+  return whole;
+}
+
+std::string StartBrief(const std::optional<std::int64_t>& latest_ms,
+                       const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms) {
+  if (latest_ms) return "by " + MomentBrief(*latest_ms, now_ms);
+  if (likely_ms) return "about " + MomentBrief(*likely_ms, now_ms);
+  return "";
+}
+
+std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
+                           const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms) {
+  std::string text;
+  if (latest_ms) {
+    text = "It starts by " + MomentBrief(*latest_ms, now_ms) +
+           " at the latest, judging by the time limits of the tasks before it, unless a task with "
+           "higher priority arrives or a GPU closes or fails.\n";
+  }
+  if (likely_ms && (!latest_ms || *likely_ms + 60'000 < *latest_ms)) {
+    text +=
+        "Judging by known run times, it starts at about " + MomentBrief(*likely_ms, now_ms) + ".\n";
+  }
+  return text;
+}
+
+std::string ProgressBrief(const std::optional<ProgressReport>& progress, std::int64_t now_ms) {
+  if (!progress) return "-";
+  const std::string unit = base::Printable(progress->unit, 16);
+  // Rounded down, because 100% means the end.
+  if (progress->fraction) {
+    const std::string left = LeftText(*progress, now_ms);
+    return fmt::format("{:.0f}%{}{}", std::floor(*progress->fraction * 100),
+                       left.empty() ? "" : " ", left);
+  }
+  if (!progress->total || *progress->total <= 0)
+    return fmt::format("{:g} {}s", progress->done, unit);
+  const double percent = std::floor(std::min(1.0, progress->done / *progress->total) * 100);
+  if (progress->epoch && unit != "epoch")
+    return fmt::format("{:.0f}% of epoch {:.0f}", percent, *progress->epoch);
+  return fmt::format("{:.0f}% of {}s", percent, unit);
+}
+
+std::string ProgressSentence(const ProgressReport& progress, std::int64_t now_ms) {
+  const std::string left = LeftText(progress, now_ms);
+  std::string text;
+  if (progress.fraction) text += fmt::format("{:.1f}% done", *progress.fraction * 100);
+  if (progress.fraction && !left.empty()) text += ", about " + left + " left";
+  if (!text.empty()) text += "; ";
+  text += progress.phase == "eval" ? "evaluation" : "training";
+  if (progress.epoch) text += fmt::format(", epoch {:.0f}", *progress.epoch);
+  text += fmt::format(", {} {:.10g}", base::Printable(progress.unit, 16), progress.done);
+  if (progress.total) text += fmt::format(" of {:.10g}", *progress.total);
+  if (progress.rate_per_s) text += fmt::format(", {:.3g} per second", *progress.rate_per_s);
+  if (progress.loss) text += fmt::format(", loss {:.4g}", *progress.loss);
+  return text;
 }
 
 }  // namespace carma::cli

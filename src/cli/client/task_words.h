@@ -9,6 +9,7 @@
 #include "api/task_view.h"
 #include "cli/terminal.h"
 #include "core/values/task_state.h"
+#include "task/progress/report.h"
 
 namespace carma::cli {
 
@@ -42,5 +43,27 @@ std::string ParametersText(const api::TaskView& task);
 // Converts times in a text of the daemon from UTC ("2026-03-01T13:05:59.120Z") to local time.
 std::string LocalTimes(std::string_view text);
 std::string CommandText(const api::TaskView& task);
+
+// ---- when a waiting task starts, in words that promise no more than is known ----
+
+// "by 14:20", "by Tue 09:05", "by 2026-03-01 14:20"; "about" if only likely; empty: unknown. For a
+// column.
+std::string StartBrief(const std::optional<std::int64_t>& latest_ms,
+                       const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
+// Sentences, each with its basis; empty: unknown.
+std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
+                           const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
+// "2026-03-01 14:20".
+std::string Minute(std::int64_t ms);
+// A moment relative to now: "14:20", "Tue 09:05", "2026-03-01 14:20".
+std::string MomentBrief(std::int64_t ms, std::int64_t now_ms);
+
+// ---- a task's progress ----
+
+// "42% 1:10:00": done and left of the run. If only a loop is known: "42% of epoch 3", "42% of
+// steps", "1200 steps". "-" for none.
+std::string ProgressBrief(const std::optional<task::ProgressReport>& progress, std::int64_t now_ms);
+// "42.0% done, about 1:10:00 left; training, epoch 3, step 120 of 1000, 2.1 per second, loss 0.41".
+std::string ProgressSentence(const task::ProgressReport& progress, std::int64_t now_ms);
 
 }  // namespace carma::cli

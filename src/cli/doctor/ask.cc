@@ -9,10 +9,12 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdlib>
 #include <expected>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -234,6 +236,15 @@ DaemonFacts AskDaemon(api::Client& client) {
   if (Called<std::vector<api::GpuView>> gpus = ListGpus(client))
     daemon.gpus = std::move(gpus->value);
   return daemon;
+}
+
+base::Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root) {
+  const std::optional<std::string> named = file.empty() ? std::nullopt : std::optional(file);
+  base::Result<config::Loaded> loaded = config::Load(config::StandardSources(named, of_root));
+  if (!loaded) return std::unexpected(loaded.error());
+  const std::string& simulated = loaded->settings.simgpu_state;
+  if (!simulated.empty()) ::setenv("CARMA_SIMGPU_STATE", simulated.c_str(), 1);
+  return std::move(loaded->settings);
 }
 
 }  // namespace carma::cli

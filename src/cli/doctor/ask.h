@@ -39,4 +39,10 @@ ClockFacts AskClock(const DaemonFacts& daemon);
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 
+// The configuration of this server, for commands that read its GPUs themselves. file: instead of
+// the usual ones; empty: the usual ones. of_root: for a daemon that runs as root. Sets the
+// environment variable by which the simulated driver finds its server, as the daemon does. Errors:
+// as config::Load().
+base::Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root);
+
 }  // namespace carma::cli

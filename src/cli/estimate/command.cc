@@ -15,9 +15,9 @@
 #include "cli/estimate/script_run.h"
 #include "cli/estimate/text.h"
 #include "cli/estimate/transformer.h"
+#include "estimate/activity_guess.h"
 #include "estimate/asking.h"
 #include "estimate/gpumemnet.h"
-#include "estimate/grain.h"
 #include "estimate/history.h"
 #include "model/summary.h"
 

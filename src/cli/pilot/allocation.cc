@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/cpu_list.h"
+#include "base/program_output.h"
 #include "base/text.h"
+#include "task/describe/option_values.h"
 
 namespace carma::cli {
 namespace {
@@ -89,6 +91,8 @@ Result<base::Unit> CheckGpus(const Allocation& allocation) {
                           whose));
 }
 
+constexpr std::size_t kMaxAnswer = 4096;
+
 }  // namespace
 
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus) {
@@ -112,6 +116,19 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
   if (const auto ends = NumberOf(environment, "SLURM_JOB_END_TIME"); ends && *ends > 0)
     allocation.ends = base::FromMs(*ends * 1000);
   return allocation;
+}
+
+std::optional<base::Time> ParseJobEnd(std::string_view text) {
+  const std::string_view word = base::Trim(text);
+  // Other words for a time, like "now", have another meaning for us.
+  if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
+  const base::Result<base::Time> time = task::ParseBegin(word, base::Time{});
+  return time ? std::optional(*time) : std::nullopt;
+}
+
+std::optional<base::Time> AskJobEnd(const std::string& job) {
+  return ParseJobEnd(
+      base::OutputOf({"squeue", "--noheader", "--jobs", job, "--format", "%e"}, kMaxAnswer));
 }
 
 }  // namespace carma::cli

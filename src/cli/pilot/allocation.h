@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
-#include "config/pilot_socket.h"
+#include "config/client_socket.h"
 
 namespace carma::cli {
 
@@ -26,5 +27,13 @@ struct Allocation {
 // to do instead: not on a node of the job, several nodes, no GPU. named_gpus: GPUs are named
 // elsewhere, so none are needed in the environment.
 base::Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
+
+// ---- when a job of Slurm ends, if its environment does not show it (before Slurm 23.02) ----
+
+// Parses what `squeue -h -o %e` prints: local time; empty for "NONE", "N/A".
+std::optional<base::Time> ParseJobEnd(std::string_view text);
+
+// Asks squeue, for some seconds at most; empty: no squeue, or unknown.
+std::optional<base::Time> AskJobEnd(const std::string& job);
 
 }  // namespace carma::cli

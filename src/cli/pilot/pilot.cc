@@ -25,7 +25,6 @@
 #include "cli/pilot/allocation.h"
 #include "cli/pilot/books.h"
 #include "cli/pilot/carmad.h"
-#include "cli/pilot/job_end.h"
 #include "cli/pilot/surroundings.h"
 #include "config/client_socket.h"
 #include "core/values/reservation.h"

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/pilot/allocation.h"
 #include "cli/pilot/books.h"
 #include "cli/pilot/carmad.h"
-#include "cli/pilot/job_end.h"
 
 namespace carma::cli {
 namespace {

@@ -9,11 +9,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/bars.h"
 #include "cli/client/gpu_text.h"
-#include "cli/client/progress_text.h"
 #include "cli/client/task_words.h"
-#include "cli/memory_bar.h"
-#include "cli/small_bars.h"
 #include "cli/terminal.h"
 
 namespace carma::cli {

@@ -1,4 +1,4 @@
-#include "estimate/structural/familiar.h"
+#include "estimate/structural/safety.h"
 
 #include <gtest/gtest.h>
 

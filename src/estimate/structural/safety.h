@@ -1,6 +1,10 @@
 // How far a run may exceed the structural estimate.
 #pragma once
 
+#include <cstddef>
+
+#include "model/layers.h"
+
 namespace carma::estimate {
 
 // The basis of the estimate. Each has its own distribution of errors.
@@ -22,5 +26,14 @@ enum class Evidence {
 // (0.5..0.999) of the runs: docs/inside/estimators.md, section "Bound". At least 1; linear between
 // the coverages in the table.
 double ShippedFactor(Evidence evidence, double coverage);
+
+// ---- modules with which the structural estimator was never compared ----
+
+// Number of kinds of modules in the list (by class name, containers included) that are neither
+// PyTorch's own nor shared by measured families (data/estimators/modules.txt). Such modules may
+// have code of their own besides their rows.
+std::size_t UnfamiliarModules(const model::LayerList& list);
+// Whether one of these modules is an attention, by its name.
+bool HasUnfamiliarAttention(const model::LayerList& list);
 
 }  // namespace carma::estimate

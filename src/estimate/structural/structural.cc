@@ -13,7 +13,6 @@
 #include "estimate/loaded_code.h"
 #include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"
-#include "estimate/structural/familiar.h"
 #include "estimate/structural/hidden.h"
 #include "estimate/structural/kept.h"
 #include "estimate/structural/safety.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/values/gpu.h"
-#include "lab/sim/mig.h"
+#include "lab/sim/gpu_types.h"
 #include "lab/sim/simulate.h"
 
 namespace carma::sim {

@@ -1,4 +1,4 @@
-#include "lab/sim/mig.h"
+#include "lab/sim/gpu_types.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include "base/try.h"
 #include "core/scheduler/published_rules.h"
 #include "estimate/estimator.h"
-#include "lab/sim/mig.h"
+#include "lab/sim/gpu_types.h"
 #include "lab/sim/parallel.h"
 #include "lab/sim/reservation_words.h"
 #include "lab/sim/simulation.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lab/sim/mig.h"
+#include "lab/sim/gpu_types.h"
 #include "lab/sim/simulate_fixture.h"
 
 namespace carma::sim {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "lab/sim/mig.h"
+#include "lab/sim/gpu_types.h"
 
 namespace carma::sim {
 namespace {

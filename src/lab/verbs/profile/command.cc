@@ -19,7 +19,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
-#include "cli/client/server_settings.h"
 #include "cli/client/verbs.h"
 #include "cli/doctor/ask.h"
 #include "cli/progress_line.h"

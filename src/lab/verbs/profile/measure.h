@@ -15,7 +15,6 @@
 #include "config/settings.h"
 #include "gpu/probe.h"
 #include "lab/verbs/profile/keeper.h"
-#include "lab/verbs/profile/lanes.h"
 #include "lab/verbs/profile/plan.h"
 #include "lab/verbs/profile/results.h"
 #include "lab/verbs/profile/samples.h"

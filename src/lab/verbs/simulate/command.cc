@@ -19,7 +19,6 @@
 #include "lab/sim/reservation_words.h"
 #include "lab/verbs/lab.h"
 #include "lab/verbs/simulate/experiment.h"
-#include "lab/verbs/simulate/summaries.h"
 #include "lab/verbs/simulate/text.h"
 #include "lab/verbs/simulate/verbs.h"
 #include "lab/verbs/trace/files.h"

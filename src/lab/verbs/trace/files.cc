@@ -1,9 +1,12 @@
 #include "lab/verbs/trace/files.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cmath>
-
-#include <fmt/format.h>
+#include <filesystem>
+#include <map>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -13,7 +16,6 @@
 #include "lab/trace/job_reader.h"
 
 namespace carma::cli {
-
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 64 << 20;
@@ -45,6 +47,18 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
                           text.what, text.remedy);
   }
   Warn(context, fmt::format("{}: {} complaints: {}", path, complaints.total(), counts));
+}
+
+// Paths of the folder's files by their lower-case names.
+Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  std::error_code error;
+  std::filesystem::directory_iterator each(folder, error);
+  if (error) return base::FailErrno(error.value(), folder);
+  for (; each != std::filesystem::directory_iterator(); each.increment(error)) {
+    files[base::ToLower(each->path().filename().string())] = each->path().string();
+  }
+  return files;
 }
 
 }  // namespace
@@ -113,6 +127,32 @@ Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded) {
   if (loaded.trace.format != kTaskFormat) return trace::WriteJobs(loaded.trace, out);
   const trace::TaskTrace tasks = CARMA_TRY(TasksOf(loaded));
   return trace::WriteTasks(tasks, loaded.trace.provenance, loaded.trace.start_ms, out);
+}
+
+Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue,
+                                      const std::string& folder) {
+  const Result<std::map<std::string, std::string>> files = FilesOf(folder);
+  if (!files) return std::unexpected(files.error());
+  std::map<std::string, estimate::Summary> read;  // many workloads name the same file
+  LoadedSummaries loaded;
+  for (const auto& [id, workload] : catalogue.workloads()) {
+    const auto file = files->find(base::ToLower(workload.summary_file));
+    if (workload.summary_file.empty() || file == files->end()) {
+      loaded.troubles.push_back(id + (workload.summary_file.empty()
+                                          ? ": no summary file is stated"
+                                          : ": no file " + workload.summary_file));
+      continue;
+    }
+    const auto [entry, is_new] = read.try_emplace(file->second);
+    estimate::Summary& summary = entry->second;
+    if (is_new) {
+      summary = estimate::ReadSummary(base::ReadFile(file->second, model::kMaxSummaryBytes),
+                                      file->second);
+    }
+    if (!summary.layers) loaded.troubles.push_back(id + ": " + summary.trouble);
+    loaded.by_workload[id] = summary;
+  }
+  return loaded;
 }
 
 }  // namespace carma::cli

@@ -3,9 +3,11 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "lab/sim/simulate.h"
 #include "lab/trace/job_trace.h"
 #include "lab/trace/job_writer.h"
 #include "lab/trace/task_trace.h"
@@ -47,5 +49,15 @@ base::Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& 
 inline constexpr std::string_view kTaskFormat = "tasks";  // of trace::TraceFormats()
 // Prints the trace: as a task trace if it was read as one, else as jobs.
 base::Result<base::Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
+
+// The model summaries of a catalogue's workloads.
+struct LoadedSummaries {
+  sim::Summaries by_workload;
+  std::vector<std::string> troubles;  // "bert: no summary file is named" …
+};
+// Reads each workload's file in `folder`, ignoring case. Unreadable ones are listed in `troubles`.
+// Errors: kIo: no such folder.
+base::Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue,
+                                            const std::string& folder);
 
 }  // namespace carma::cli

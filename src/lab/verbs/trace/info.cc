@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/client/verbs.h"
-#include "cli/small_bars.h"
+#include "cli/bars.h"
 #include "lab/trace/job_statistics.h"
 #include "lab/verbs/trace/verbs.h"
 

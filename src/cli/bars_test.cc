@@ -1,4 +1,4 @@
-#include "cli/small_bars.h"
+#include "cli/bars.h"
 
 #include <gtest/gtest.h>
 

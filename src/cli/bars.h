@@ -1,0 +1,24 @@
+// Bars of characters: small ones for a value over time or several side by side, and a GPU's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace carma::cli {
+
+// The nearest of eight heights. share: of a full bar, clamped to 0..1; empty: unknown, shown as a
+// blank (0 is the lowest bar). blocks: use block characters, else letters.
+std::string_view SmallBar(std::optional<double> share, bool blocks = true);
+
+// A GPU's memory as a bar of characters: those of each part; together `width`.
+struct MemoryBarParts {
+  std::size_t used = 0;
+  std::size_t promised = 0;  // beyond used memory
+  std::size_t free = 0;
+};
+MemoryBarParts PartsOfMemory(std::int64_t used_mib, std::int64_t promised_mib,
+                             std::int64_t total_mib, int width);
+
+}  // namespace carma::cli
