@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <type_traits>
 
 #include "api/url.h"
+#include "base/fields_json.h"
 #include "base/json.h"
 #include "base/try.h"
 
@@ -34,14 +36,19 @@ base::Error Unexpected(const base::Error& error) {
   return {ErrorCode::kIo, "answer of carmad: " + error.message};
 }
 
-template <class T>
-Called<T> Parse(Result<std::string> text, Result<T> (*read)(const Json&) = &api::FromJson<T>) {
+template <class Read, class T = typename std::invoke_result_t<Read, const Json&>::value_type>
+Called<T> Parse(Result<std::string> text, Read read) {
   if (!text) return std::unexpected(text.error());
   const auto json = base::ParseJson(*text);
   if (!json) return std::unexpected(Unexpected(json.error()));
   auto value = read(*json);
   if (!value) return std::unexpected(Unexpected(value.error()));
   return Answer<T>{std::move(*value), std::move(*text)};
+}
+
+template <class T>
+Called<T> Parse(Result<std::string> text) {
+  return Parse(std::move(text), &api::FromJson<T>);
 }
 
 template <class T, Result<T> (*read)(const Json&) = &api::FromJson<T>>
@@ -57,6 +64,11 @@ Result<std::vector<T>> ReadList(const Json& json, const char* key) {
   return list;
 }
 
+template <class T>
+Called<std::vector<T>> ParseList(Result<std::string> text, const char* key) {
+  return Parse(std::move(text), [key](const Json& json) { return ReadList<T>(json, key); });
+}
+
 struct RawPage {
   std::vector<api::TaskView> tasks;
   std::optional<std::int64_t> next;
@@ -69,14 +81,6 @@ Result<RawPage> ReadPage(const Json& json) {
   in.Get("next", page.next, 0, INT64_MAX);
   if (in.error()) return std::unexpected(*in.error());
   return page;
-}
-
-Result<std::vector<api::GpuView>> ReadGpus(const Json& json) {
-  return ReadList<api::GpuView>(json, "gpus");
-}
-
-Result<std::vector<api::EventView>> ReadEvents(const Json& json) {
-  return ReadList<api::EventView>(json, "events");
 }
 
 Result<Submission> ReadSubmission(const Json& json) {
@@ -228,7 +232,7 @@ Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::in
 }
 
 Called<std::vector<api::GpuView>> ListGpus(api::Client& client) {
-  return Parse(client.Get("/v1/gpus", kAnswerS), &ReadGpus);
+  return ParseList<api::GpuView>(client.Get("/v1/gpus", kAnswerS), "gpus");
 }
 
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
@@ -269,7 +273,7 @@ Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQ
   };
   if (query.task) add("task", *query.task);
   if (query.limit) add("limit", *query.limit);
-  return Parse(client.Get(target, kAnswerS), &ReadEvents);
+  return ParseList<api::EventView>(client.Get(target, kAnswerS), "events");
 }
 
 Called<api::StatusView> GetStatus(api::Client& client) {
@@ -278,6 +282,32 @@ Called<api::StatusView> GetStatus(api::Client& client) {
 
 Called<api::OverviewView> GetOverview(api::Client& client) {
   return Parse<api::OverviewView>(client.Get("/v1/overview", kAnswerS));
+}
+
+Called<std::vector<api::TokenView>> ListTokens(api::Client& client, bool all) {
+  return ParseList<api::TokenView>(client.Get(all ? "/v1/tokens?all=1" : "/v1/tokens", kAnswerS),
+                                   "tokens");
+}
+
+Called<api::TokenView> MakeToken(api::Client& client, const std::string& name,
+                                 std::optional<base::Duration> life) {
+  Json body = {{"name", name}};
+  if (life) body["expires_s"] = life->count() / 1000;
+  return Parse<api::TokenView>(client.Call("POST", "/v1/tokens", base::DumpJson(body), kAnswerS));
+}
+
+Called<std::vector<api::ReservationView>> ListReservations(api::Client& client) {
+  return ParseList<api::ReservationView>(client.Get("/v1/reservations", kAnswerS), "reservations");
+}
+
+Called<api::ReservationView> Reserve(api::Client& client, const core::Reservation& reservation) {
+  const Json body = base::FieldsToJson(reservation, base::Absent::kLeftOut);
+  return Parse<api::ReservationView>(
+      client.Call("POST", "/v1/reservations", base::DumpJson(body), kAnswerS));
+}
+
+Called<std::vector<api::UsageView>> ListUsage(api::Client& client, const std::string& query) {
+  return ParseList<api::UsageView>(client.Get("/v1/usage?" + query, kBooksAnswerS), "usage");
 }
 
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,

@@ -13,9 +13,13 @@
 #include "api/http.h"
 #include "api/knowledge_view.h"
 #include "api/overview.h"
+#include "api/reservation_view.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
+#include "api/token_view.h"
+#include "api/usage_view.h"
 #include "base/result.h"
+#include "core/values/reservation.h"
 #include "task/describe/description.h"
 
 namespace carma::cli {
@@ -84,6 +88,16 @@ struct EventQuery {
 Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQuery& query);
 Called<api::StatusView> GetStatus(api::Client& client);
 Called<api::OverviewView> GetOverview(api::Client& client);
+
+// all: of all users, for administrators.
+Called<std::vector<api::TokenView>> ListTokens(api::Client& client, bool all);
+// life: at most 366 days; empty: the daemon's default.
+Called<api::TokenView> MakeToken(api::Client& client, const std::string& name,
+                                 std::optional<base::Duration> life);
+Called<std::vector<api::ReservationView>> ListReservations(api::Client& client);
+Called<api::ReservationView> Reserve(api::Client& client, const core::Reservation& reservation);
+// query: "by=user&after_ms=…".
+Called<std::vector<api::UsageView>> ListUsage(api::Client& client, const std::string& query);
 
 struct Submission {
   std::uint64_t first = 0;

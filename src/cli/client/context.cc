@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "api/url.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -84,6 +85,24 @@ void Warn(const Context& context, std::string_view text) {
 void WarnIfNoUser(const Context& context, const std::string& user) {
   if (!user.empty() && ::getpwnam(user.c_str()) == nullptr)
     Warn(context, "this machine has no user '" + base::Printable(user, 40) + "'");
+}
+
+void EndEach(Context& context, const std::vector<std::string>& ids, const std::string& noun,
+             const std::string& verb) {
+  std::vector<std::string> ended;
+  for (const std::string& id : ids) {
+    const auto answer = context.client().Call(
+        "POST", fmt::format("/v1/{}s/{}/{}", base::ToLower(noun), api::Escape(id), verb), "",
+        kAnswerS);
+    if (!answer) {
+      context.Fail(answer.error());
+      continue;
+    }
+    ended.push_back(JsonString(id));
+    if (!context.json)
+      Print(context, fmt::format("{} {} is {}d\n", noun, base::Printable(id, 40), verb));
+  }
+  if (context.json) Print(context, JsonList(ended) + "\n");
 }
 
 base::Error NamedWrongly(base::Error error) {

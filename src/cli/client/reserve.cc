@@ -5,11 +5,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "api/reservation_view.h"
-#include "api/url.h"
-#include "api/views.h"
-#include "base/fields_json.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/client/task_words.h"
@@ -20,8 +15,6 @@
 
 namespace carma::cli {
 namespace {
-
-using base::Json;
 
 struct ReserveFlags {
   std::vector<std::string> whom;  // users, "nobody"
@@ -115,10 +108,6 @@ Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservati
   return Unit{};
 }
 
-Result<api::ReservationView> ReadOne(const Json& json) {
-  return api::FromJson<api::ReservationView>(json);
-}
-
 std::string WhomText(const api::ReservationView& view) {
   std::vector<std::string> whom = view.users;
   for (const std::string& each : view.accounts) whom.push_back("account " + each);
@@ -148,35 +137,24 @@ void RunMake(Context& context, const ReserveFlags& flags) {
                                    ReadWhen(flags, base::FromMs(status->value.now_ms), booking)}) {
     if (!read) return context.Fail(base::Wrap(read.error(), "reserve").error());
   }
-  const Result<std::string> answer = context.client().Call(
-      "POST", "/v1/reservations",
-      base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kAnswerS);
+  const auto answer = Reserve(context.client(), booking);
   if (!answer) return context.Fail(answer.error());
   for (const std::string& user : booking.users) WarnIfNoUser(context, user);
-  if (context.json) return Print(context, *answer + "\n");
-  const Result<Json> json = base::ParseJson(*answer);
-  const Result<api::ReservationView> made = json ? ReadOne(*json) : std::unexpected(json.error());
-  if (!made) return context.Fail(made.error());
-  Print(context,
-        fmt::format("Reservation {}: GPU {} for {}, {} to {}{}\n", made->id, GpusText(*made),
-                    WhomText(*made), Minute(made->next_from_ms.value_or(made->from_ms)),
-                    Minute(made->next_to_ms.value_or(made->from_ms)),
-                    made->repeat == "once" ? "" : ", " + base::Printable(made->repeat, 20)));
-  if (!made->others.empty())
+  if (context.json) return Print(context, answer->text + "\n");
+  const api::ReservationView& made = answer->value;
+  Print(context, fmt::format("Reservation {}: GPU {} for {}, {} to {}{}\n", made.id, GpusText(made),
+                             WhomText(made), Minute(made.next_from_ms.value_or(made.from_ms)),
+                             Minute(made.next_to_ms.value_or(made.from_ms)),
+                             made.repeat == "once" ? "" : ", " + base::Printable(made.repeat, 20)));
+  if (!made.others.empty())
     Warn(context, fmt::format("task {} of other users runs there and may finish",
-                              fmt::join(made->others, ", ")));
+                              fmt::join(made.others, ", ")));
 }
 
 void RunList(Context& context) {
-  const Result<std::string> answer = context.client().Get("/v1/reservations", kAnswerS);
-  if (!answer) return context.Fail(answer.error());
-  if (context.json) return Print(context, *answer + "\n");
-  const Result<Json> json = base::ParseJson(*answer);
-  if (!json) return context.Fail(json.error());
-  base::JsonReader in(*json, "");
-  const Json* items = in.Raw("reservations");
-  if (items == nullptr || !items->is_array()) in.Complain("reservations", "a list");
-  if (in.error()) return context.Fail(*in.error());
+  const auto listed = ListReservations(context.client());
+  if (!listed) return context.Fail(listed.error());
+  if (context.json) return Print(context, listed->text + "\n");
   Table table({{"ID", true},
                {"GPUS"},
                {"FOR", false, 6},
@@ -185,34 +163,17 @@ void RunList(Context& context) {
                {"REPEAT"},
                {"STATE"},
                {"WHY", false, 8}});
-  for (const Json& item : *items) {
-    const Result<api::ReservationView> view = ReadOne(item);
-    if (!view) return context.Fail(view.error());
-    table.Add({{std::to_string(view->id)},
-               {GpusText(*view)},
-               {WhomText(*view)},
-               {Minute(view->next_from_ms.value_or(view->from_ms))},
-               {Minute(view->next_to_ms.value_or(view->from_ms))},
-               {base::Printable(view->repeat, 20)},
-               {StateText(*view)},
-               {base::Printable(view->why, 200)}});
+  for (const api::ReservationView& view : listed->value) {
+    table.Add({{std::to_string(view.id)},
+               {GpusText(view)},
+               {WhomText(view)},
+               {Minute(view.next_from_ms.value_or(view.from_ms))},
+               {Minute(view.next_to_ms.value_or(view.from_ms))},
+               {base::Printable(view.repeat, 20)},
+               {StateText(view)},
+               {base::Printable(view.why, 200)}});
   }
   Print(context, table.Text(ScreenOf(context.out)));
-}
-
-void RunRemove(Context& context, const std::vector<std::string>& ids) {
-  std::vector<std::string> removed;
-  for (const std::string& id : ids) {
-    const Result<std::string> answer = context.client().Call(
-        "POST", "/v1/reservations/" + api::Escape(id) + "/remove", "", kAnswerS);
-    if (!answer) {
-      context.Fail(answer.error());
-      continue;
-    }
-    removed.push_back(JsonString(id));
-    if (!context.json) Print(context, "Reservation " + base::Printable(id, 40) + " is removed\n");
-  }
-  if (context.json) Print(context, JsonList(removed) + "\n");
 }
 
 }  // namespace
@@ -254,7 +215,7 @@ void AddReserveCommand(Syntax app, Context& context) {
   auto ids = std::make_shared<std::vector<std::string>>();
   const Syntax remove = verb.AddVerb("remove", "Remove reservations at once");
   remove.AddOption("ids", "", *ids, "numbers, as shown by list").Required();
-  remove.OnRun([&context, ids] { RunRemove(context, *ids); });
+  remove.OnRun([&context, ids] { EndEach(context, *ids, "Reservation", "remove"); });
 }
 
 }  // namespace carma::cli

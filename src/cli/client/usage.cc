@@ -4,9 +4,7 @@
 #include <memory>
 
 #include "api/url.h"
-#include "api/usage_view.h"
 #include "base/csv.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
@@ -18,7 +16,6 @@ namespace carma::cli {
 namespace {
 
 using api::UsageView;
-using base::Json;
 
 struct UsageFlags {
   std::string by = "user";
@@ -27,8 +24,8 @@ struct UsageFlags {
   bool csv = false;
 };
 
-Result<std::string> Target(Context& context, const UsageFlags& flags) {
-  std::string target = "/v1/usage?by=" + api::Escape(flags.by);
+Result<std::string> Query(Context& context, const UsageFlags& flags) {
+  std::string query = "by=" + api::Escape(flags.by);
   base::Time since{};
   for (const auto& [option, key, text] : {std::tuple("--since", "after_ms", &flags.since),
                                           std::tuple("--until", "until_ms", &flags.until)}) {
@@ -36,22 +33,9 @@ Result<std::string> Target(Context& context, const UsageFlags& flags) {
     const base::Time moment = CARMA_TRY(ParseMoment(context, option, *text));
     if (moment < since) return base::Fail(base::ErrorCode::kInvalid, kNotAfterSince);
     since = moment;
-    target += fmt::format("&{}={}", key, std::max<std::int64_t>(0, base::ToMs(moment)));
+    query += fmt::format("&{}={}", key, std::max<std::int64_t>(0, base::ToMs(moment)));
   }
-  return target;
-}
-
-Result<std::vector<UsageView>> ReadRows(const std::string& text) {
-  const Json json = CARMA_TRY(base::ParseJson(text));
-  base::JsonReader in(json, "");
-  const Json* items = in.Raw("usage");
-  if (items == nullptr || !items->is_array()) in.Complain("usage", "a list");
-  if (in.error()) return std::unexpected(*in.error());
-  std::vector<UsageView> rows;
-  for (const Json& item : *items) {
-    rows.push_back(CARMA_TRY(api::FromJson<UsageView>(item)));
-  }
-  return rows;
+  return query;
 }
 
 std::string Hours(double seconds) {
@@ -148,16 +132,14 @@ std::string CsvOf(const std::vector<UsageView>& rows) {
 }
 
 void RunUsage(Context& context, const UsageFlags& flags) {
-  const Result<std::string> target = Target(context, flags);
-  if (!target) return context.Fail(target.error());
-  const Result<std::string> answer = context.client().Get(*target, kBooksAnswerS);
-  if (!answer) return context.Fail(answer.error());
-  if (context.json) return Print(context, *answer + "\n");
-  const Result<std::vector<UsageView>> rows = ReadRows(*answer);
+  const Result<std::string> query = Query(context, flags);
+  if (!query) return context.Fail(query.error());
+  const auto rows = ListUsage(context.client(), *query);
   if (!rows) return context.Fail(rows.error());
-  if (flags.csv) return Print(context, CsvOf(*rows));
-  if (rows->empty()) return Warn(context, "no task held a GPU in that time");
-  Print(context, TableOf(context, *rows, flags.by));
+  if (context.json) return Print(context, rows->text + "\n");
+  if (flags.csv) return Print(context, CsvOf(rows->value));
+  if (rows->value.empty()) return Warn(context, "no task held a GPU in that time");
+  Print(context, TableOf(context, rows->value, flags.by));
 }
 
 }  // namespace

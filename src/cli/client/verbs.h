@@ -32,6 +32,9 @@ base::Result<Settings> WithTasksResolved(Context& context, Settings settings);
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
+// Ends tokens or reservations. noun: "Token"; verb: "revoke".
+void EndEach(Context& context, const std::vector<std::string>& ids, const std::string& noun,
+             const std::string& verb);
 // Warns if this machine has no such user; empty: nothing to check.
 void WarnIfNoUser(const Context& context, const std::string& user);
 // "carma 0.1.0 (commit 0123456789ab, Release build by g++ 12.2.0)".

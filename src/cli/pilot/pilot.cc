@@ -13,7 +13,6 @@
 
 #include "api/other_daemon.h"
 #include "api/reservation_view.h"
-#include "base/fields_json.h"
 #include "base/file.h"
 #include "base/host.h"
 #include "base/json.h"
@@ -214,15 +213,10 @@ class Pilot {
   }
 
   Result<Unit> RemoveReservations() {
-    const std::string text = CARMA_TRY(context_.client().Get("/v1/reservations", kAnswerS));
-    const Json json = CARMA_TRY(base::ParseJson(text));
-    base::JsonReader in(json, "");
-    const Json* items = in.Raw("reservations");
-    if (items == nullptr || !items->is_array()) return Unit{};
-    for (const Json& item : *items) {
-      const Result<api::ReservationView> view = api::FromJson<api::ReservationView>(item);
-      if (!view || view->why != kEndOfAllocation) continue;
-      CARMA_TRY(context_.client().Call("POST", fmt::format("/v1/reservations/{}/remove", view->id),
+    const auto reservations = CARMA_TRY(ListReservations(context_.client()));
+    for (const api::ReservationView& view : reservations.value) {
+      if (view.why != kEndOfAllocation) continue;
+      CARMA_TRY(context_.client().Call("POST", fmt::format("/v1/reservations/{}/remove", view.id),
                                        "", kAnswerS));
     }
     return Unit{};
@@ -234,9 +228,7 @@ class Pilot {
     booking.from = from;
     booking.length = kReserved;
     booking.why = kEndOfAllocation;
-    CARMA_TRY(context_.client().Call(
-        "POST", "/v1/reservations",
-        base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kAnswerS));
+    CARMA_TRY(cli::Reserve(context_.client(), booking));
     return Unit{};
   }
 
